@@ -1,0 +1,44 @@
+# Two commands do everything on a bare machine with Python ≥ 3.11 and make: `make verify` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+ROOMS := kernels proofs_check verify reports
+
+# The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
+STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
+
+.PHONY: verify test test-deep lint format published clean
+
+verify: $(STAMP)
+	$(BIN)/canaryproof verify --level quick --out runs/quick
+
+test: $(STAMP)
+	$(BIN)/pytest -n auto
+
+test-deep: $(STAMP)
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n auto
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(foreach room,$(ROOMS),-p canaryproof.$(room))
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The results that the repository shows its readers.
+published: $(STAMP)
+	$(BIN)/canaryproof verify --level full --out reports/published
+
+clean:
+	rm -rf .venv build runs *.egg-info
+
+$(STAMP): | .venv/bin/python
+	$(BIN)/pip install --quiet --constraint constraints.txt pip setuptools
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --constraint constraints.txt \
+		--config-settings editable_mode=strict --editable '.[test,lint]'
+	rm -f .venv/installed-*
+	touch $@
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv

@@ -1,0 +1,110 @@
+"""Sums and products of pairs of floats, for the few places where one float's rounding would show in the result.
+
+A pair (h, l) stands for h + l with |l| at most half an ulp of h. Error-free transformations: Dekker, Numerische
+Mathematik 18 (1971), and Knuth, TAOCP 2, section 4.2.2. They hold because numba neither reorders nor contracts float
+operations unless told to (``fastmath`` is off throughout the package).
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numba import njit
+
+_SPLITTER = 134217729.0  # 2**27 + 1
+_LN2_HIGH, _LN2_LOW = 0.6931471805599453, 2.3190468138462996e-17
+_SQRT_HALF = math.sqrt(0.5)
+# 1/1, 1/3, 1/5, … as pairs.
+_ODD_HIGH = np.array([1.0 / n for n in range(1, 42, 2)])
+_ODD_LOW = np.array([float(Fraction(1, n) - Fraction(1.0 / n)) for n in range(1, 42, 2)])
+
+
+@njit(cache=True)
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """Return a + b exactly, as a pair."""
+    h = a + b
+    t = h - a
+    return h, (a - (h - t)) + (b - t)
+
+
+@njit(cache=True)
+def two_product(a: float, b: float) -> tuple[float, float]:
+    """Return a × b exactly, as a pair, while no intermediate overflows (|a|, |b| < 1e300)."""
+    h = a * b
+    t = _SPLITTER * a
+    a_high = t - (t - a)
+    t = _SPLITTER * b
+    b_high = t - (t - b)
+    a_low = a - a_high
+    b_low = b - b_high
+    return h, ((a_high * b_high - h) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@njit(cache=True)
+def add(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
+    """Sum of two pairs, relative error below 4e-32 of the larger operand even where they cancel."""
+    sh, sl = two_sum(ah, bh)
+    th, tl = two_sum(al, bl)
+    sh, sl = two_sum(sh, sl + th)
+    return two_sum(sh, sl + tl)
+
+
+@njit(cache=True)
+def multiply(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
+    """Product of two pairs."""
+    h, low = two_product(ah, bh)
+    return two_sum(h, low + (ah * bl + al * bh))
+
+
+@njit(cache=True)
+def divide(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
+    """Quotient of two pairs."""
+    q = ah / bh
+    ph, pl = multiply(q, 0.0, bh, bl)
+    rh, rl = add(ah, al, -ph, -pl)
+    return two_sum(q, (rh + rl) / bh)
+
+
+@njit(cache=True)
+def square_root(ah: float, al: float) -> tuple[float, float]:
+    """Square root of a pair that is not negative."""
+    if ah <= 0.0:
+        return 0.0, 0.0
+    r = math.sqrt(ah)
+    ph, pl = two_product(r, r)
+    rh, rl = add(ah, al, -ph, -pl)
+    return two_sum(r, (rh + rl) / (2.0 * r))
+
+
+@njit(cache=True)
+def _two_atanh(fh: float, fl: float) -> tuple[float, float]:
+    """Return 2 atanh(f) for |f| < 0.172, relative error below 1e-30."""
+    sh, sl = multiply(fh, fl, fh, fl)
+    ph, pl = 0.0, 0.0
+    # f**2 < 0.03: twenty terms reach 1e-32.
+    for n in range(_ODD_HIGH.size - 1, -1, -1):
+        ph, pl = multiply(ph, pl, sh, sl)
+        ph, pl = add(ph, pl, _ODD_HIGH[n], _ODD_LOW[n])
+    return multiply(ph, pl, 2.0 * fh, 2.0 * fl)
+
+
+@njit(cache=True)
+def log(ah: float, al: float) -> tuple[float, float]:
+    """Natural logarithm of a positive pair."""
+    mantissa, exponent = math.frexp(ah)
+    if mantissa < _SQRT_HALF:
+        mantissa *= 2.0
+        exponent -= 1
+    low = math.ldexp(al, -exponent)
+    fh, fl = divide(*add(mantissa, low, -1.0, 0.0), *add(mantissa, low, 1.0, 0.0))
+    fh, fl = _two_atanh(fh, fl)
+    eh, el = multiply(_LN2_HIGH, _LN2_LOW, float(exponent), 0.0)
+    return add(eh, el, fh, fl)
+
+
+@njit(cache=True)
+def log1p(ah: float, al: float) -> tuple[float, float]:
+    """Natural logarithm of 1 + a for a pair a > -1, with full relative accuracy for small a."""
+    if abs(ah) < 0.25:
+        return _two_atanh(*divide(ah, al, *add(2.0, 0.0, ah, al)))
+    return log(*add(1.0, 0.0, ah, al))

@@ -1,0 +1,186 @@
+"""Privacy curve of the Gaussian mechanism: Balle and Wang (ICML 2018), Theorem 8 and Algorithm 1.
+
+With sensitivity 1 and noise multiplier σ: δ(ε) = Φ(1/(2σ) − εσ) − e^ε·Φ(−1/(2σ) − εσ), the case of equal deviations
+of ``two_gaussians`` with m = 1/σ.
+
+Domain: σ from 1e-14 to 1e50, 0 ≤ ε ≤ 1e28, δ < 1 and not subnormal. Error of ``delta``, ``noise_multiplier`` and
+``epsilon`` at most 1e-13 of the result (of ``log_delta``: of the larger of the result and 1; of ``epsilon``: or 1e-14
+absolutely) for ε ≤ 1e5 and δ from 1e-300 to 1/2.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, vectorize
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.kernels import _double_double as dd
+from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels.two_gaussians import (
+    LARGEST_EPSILON,
+    SMALLEST_DELTA,
+    log_delta_at_root,
+    solve_epsilon,
+    tails,
+)
+
+# Bounds of the domain, beside those of ``two_gaussians``.
+SMALLEST_NOISE = 1e-14
+LARGEST_NOISE = 1e50
+_SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
+
+
+@njit(cache=True)
+def _delta_parts(epsilon: float, sigma: float) -> tuple[float, float, float]:
+    """Return h, l, b with δ = b·exp(h + l)."""
+    # u = εσ − 1/(2σ) enters as u²/2: in one float its rounding would show at ε = 1e5.
+    mh, ml = dd.divide(1.0, 0.0, sigma, 0.0)
+    uh, ul = dd.add(*dd.two_product(epsilon, sigma), -0.5 * mh, -0.5 * ml)
+    return log_delta_at_root(uh, ul, mh, 0.0, mh, 1.0)
+
+
+@vectorize(cache=True)
+def _delta_ufunc(epsilon: float, sigma: float) -> float:
+    h, low, b = _delta_parts(epsilon, sigma)
+    # Beyond, δ underflows, and so large an h would leave a low part whose own exponential overflows.
+    return b * math.exp(h) * math.exp(low) if h > -1500.0 else 0.0
+
+
+@vectorize(cache=True)
+def _log_delta_ufunc(epsilon: float, sigma: float) -> float:
+    h, low, b = _delta_parts(epsilon, sigma)
+    return h + (low + math.log(b)) if b > 0.0 else -math.inf
+
+
+@vectorize(cache=True)
+def _epsilon_ufunc(delta: float, sigma: float) -> float:
+    return solve_epsilon(delta, *dd.divide(1.0, 0.0, sigma, 0.0), 0.0, 0.0)
+
+
+@vectorize(cache=True)
+def _noise_multiplier_ufunc(epsilon: float, delta: float) -> float:
+    # log δ is concave in log m, m = 1/σ, so that Newton climbs from any start below the root. Two such starts:
+    # δ ≤ exp(−u²/2) bounds u from above, hence m from below; and δ(ε) ≤ δ(0) ≤ m/√(2π).
+    highest = math.sqrt(-2.0 * math.log(delta))
+    m = max(2.0 * epsilon / (highest + math.sqrt(highest * highest + 2.0 * epsilon)), delta * _SQRT_TWO_PI)
+    for _ in range(100):
+        u = epsilon / m - 0.5 * m
+        excess, rest = tails(u, m, 0.0, m, 1.0)
+        # ∂δ/∂m = φ(u) at fixed ε, and δ = φ(u)·excess.
+        if delta <= 0.5:
+            # log δ by itself would lose two digits to its own rounding.
+            step = (0.5 * u * u - math.log(excess / delta / _SQRT_TWO_PI)) * excess / m
+        else:
+            # 1 − δ has the digits.
+            density = math.exp(-0.5 * u * u) / _SQRT_TWO_PI
+            outside = 0.5 * math.erfc(-u * math.sqrt(0.5)) + density * rest
+            # Concave and falling: from the left a full step would overshoot, and lose the density to underflow.
+            step = min(math.log(outside / (1.0 - delta)) * outside / (m * density), 0.3)
+        m *= math.exp(step)
+        if abs(step) <= 1e-9:
+            break
+    return 1.0 / m
+
+
+def _checked_epsilon(epsilon: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(epsilon, dtype=np.float64)
+    if not np.all((array >= 0.0) & (array <= LARGEST_EPSILON)):
+        raise ValueError(f"epsilon must lie between 0 and {LARGEST_EPSILON:g}")
+    return array
+
+
+def _checked_delta(delta: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(delta, dtype=np.float64)
+    if not np.all((array >= SMALLEST_DELTA) & (array < 1.0)):
+        raise ValueError(f"delta must lie between {SMALLEST_DELTA:g} and 1, 1 excluded")
+    return array
+
+
+def _checked_noise(noise_multiplier: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(noise_multiplier, dtype=np.float64)
+    if not np.all((array >= SMALLEST_NOISE) & (array <= LARGEST_NOISE)):
+        raise ValueError(f"noise_multiplier must lie between {SMALLEST_NOISE:g} and {LARGEST_NOISE:g}")
+    return array
+
+
+def delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64]:
+    """Least δ at which the Gaussian mechanism is (ε, δ)-differentially private.
+
+    Parameters
+    ----------
+    epsilon
+        ε in nats, 0 ≤ ε ≤ 1e28; any shape, broadcast with ``noise_multiplier``.
+    noise_multiplier
+        Standard deviation σ of the noise per unit of sensitivity.
+
+    Returns
+    -------
+    δ, broadcast shape; 0 where it underflows (``log_delta`` does not).
+
+    Raises
+    ------
+    ValueError
+        If an argument is NaN or lies outside the domain that the module states.
+
+    Notes
+    -----
+    Balle and Wang (2018), Theorem 8.
+    """
+    return evaluate(_delta_ufunc, _checked_epsilon(epsilon), _checked_noise(noise_multiplier))
+
+
+def log_delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64]:
+    """Natural log of ``delta``, without underflow; arguments and errors as there."""
+    return evaluate(_log_delta_ufunc, _checked_epsilon(epsilon), _checked_noise(noise_multiplier))
+
+
+def epsilon(delta: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64]:
+    """Least ε ≥ 0 at which the Gaussian mechanism is (ε, δ)-differentially private.
+
+    Parameters
+    ----------
+    delta
+        δ in (0, 1), not subnormal; any shape, broadcast with ``noise_multiplier``.
+    noise_multiplier
+        Standard deviation σ of the noise per unit of sensitivity.
+
+    Returns
+    -------
+    ε in nats, broadcast shape; 0 where δ alone covers the mechanism.
+
+    Raises
+    ------
+    ValueError
+        If an argument is NaN or lies outside the domain that the module states.
+
+    Notes
+    -----
+    The inverse of Balle and Wang (2018), Theorem 8, in ε.
+    """
+    return evaluate(_epsilon_ufunc, _checked_delta(delta), _checked_noise(noise_multiplier))
+
+
+def noise_multiplier(epsilon: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]:
+    """Least noise multiplier at which the Gaussian mechanism is (ε, δ)-differentially private.
+
+    Parameters
+    ----------
+    epsilon
+        ε in nats, 0 ≤ ε ≤ 1e28; any shape, broadcast with ``delta``.
+    delta
+        δ in (0, 1), not subnormal.
+
+    Returns
+    -------
+    σ per unit of sensitivity, broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is NaN or lies outside the domain that the module states.
+
+    Notes
+    -----
+    The analytic calibration of Balle and Wang (2018), Algorithm 1.
+    """
+    return evaluate(_noise_multiplier_ufunc, _checked_epsilon(epsilon), _checked_delta(delta))

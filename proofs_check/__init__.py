@@ -1,0 +1,1 @@
+"""The mathematics: displayed equations of the proofs as executable checks."""

@@ -1,0 +1,1 @@
+"""What people look at: tables and pictures made from a finished run."""

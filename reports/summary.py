@@ -1,0 +1,185 @@
+"""A run as one Markdown page: verdicts first, then the tables behind them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from canaryproof.verify.results import Run, Subject, Verdict
+
+_PICTURES = {
+    "dimension-sweep.svg": "ε̂ against the dimension: printed values beside our simulations of two estimators",
+    "estimator-errors.svg": "Root mean square error of three estimators against the true ratio of deviations",
+}
+
+
+def summary(run: Run, pictures: Sequence[str]) -> str:
+    """Render a run.
+
+    Parameters
+    ----------
+    run
+        A finished run.
+    pictures
+        Names of the pictures that stand beside the page.
+
+    Returns
+    -------
+    Markdown text.
+    """
+    command = f"canaryproof verify --level {run.level} --seed {run.seed}"
+    parts = [f"# Verification results\n\ncanaryproof {run.version}, `{command}`.", _counts(run)]
+    for subject, title in (
+        (Subject.DOCUMENT, "## Statements of the documents"),
+        (Subject.IMPLEMENTATION, "## This package's own checks"),
+    ):
+        rows = [
+            (f"`{result.id}`", result.statement, f"**{result.verdict}**", result.finding)
+            for result in run.results
+            if result.subject is subject
+        ]
+        if rows:
+            parts += [title, _table(("check", "statement", "verdict", "finding"), rows)]
+    parts += [f"![{_PICTURES[name]}]({name})" for name in pictures]
+    evidence = {result.id: result.evidence for result in run.results}
+    for render in (_printed_cells, _equal, _unequal, _default, _bias, _sweeps):
+        parts += render(evidence)
+    return "\n\n".join(parts) + "\n"
+
+
+def _counts(run: Run) -> str:
+    counts = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
+    own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
+    text = f"{own - len(run.failures)} of {own} of this package's own checks hold."
+    if counts:
+        judged = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        text += f" Statements of the documents: {judged}."
+    return text
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    # A bar inside a cell would end it.
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _plus_minus(row: Mapping[str, Any]) -> str:
+    return f"{row['mean']:.3f} ± {row['deviation']:.3f}"
+
+
+def _printed_cells(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    cells = {name: row for name, row in evidence.items() if "readings" in row}
+    if not cells:
+        return []
+    readings = list(next(iter(cells.values()))["readings"])
+    rows = []
+    for name, cell in cells.items():
+        found = [
+            _plus_minus(cell["readings"][reading])
+            + ("" if cell["readings"][reading]["p_value"] >= cell["level"] else " ✗")
+            for reading in readings
+        ]
+        rows.append((f"`{name}`", f"{cell['dim']:.0e}", f"{cell['count']}", f"{cell['epsilon']:g}",
+                     f"{cell['printed']['mean']:g} ± {cell['printed']['deviation']:g}", *found))  # fmt: skip
+    first = next(iter(cells.values()))
+    return [
+        "## Printed simulations beside ours",
+        f"Mean ± standard deviation of the estimate, δ = {first['delta']:g}, {first['runs']} simulations a cell of "
+        f"ours, {first['printed']['runs']} printed. ✗: excluded at level {first['level']:g} by the means or the "
+        "deviations.",
+        _table(("cell", "d", "k", "ε", "printed", *readings), rows),
+    ]
+
+
+def _estimator_rows(cells: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> list[tuple[str, ...]]:
+    rows = []
+    for cell in cells:
+        for name, row in cell["estimators"].items():
+            rows.append((*(f"{cell[label]:.4g}" for label in labels), name, f"{row['bias']:+.3f}",
+                         f"{row['deviation']:.3f}", f"{row['root_mean_square_error']:.3f}",
+                         f"{row['mean_standard_error']:.3f}", f"{row['coverage']:.1%}",
+                         f"{row['below']:.1%}", f"{row['width']:.2f}"))  # fmt: skip
+    return rows
+
+
+_MEASURES = ("estimator", "bias", "deviation", "RMS error", "mean s.e.", "coverage", "truth below", "width")
+
+
+def _equal(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    found = evidence.get("gaussian.coverage.equal-variances")
+    if found is None:
+        return []
+    return [
+        "## Estimators where the variances agree",
+        f"Algorithm 1 from its exact law, d = {found['dim']:.0e}, δ = {found['delta']:g}, {found['runs']} runs a cell; "
+        "nominal coverage 95%.",
+        _table(("k", "ε", *_MEASURES), _estimator_rows(found["cells"], ("count", "epsilon"))),
+    ]
+
+
+def _unequal(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    found = evidence.get("gaussian.coverage.unequal-variances")
+    if found is None:
+        return []
+    return [
+        "## Estimators where the variances differ",
+        f"Normal cosines with √d times their deviation equal to the ratio, k = {found['count']}, δ = "
+        f"{found['delta']:g}, {found['runs']} runs a cell.",
+        _table(("√d·μ", "ratio", "ε", *_MEASURES), _estimator_rows(found["cells"], ("distance", "ratio", "epsilon"))),
+    ]
+
+
+def _default(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    found = evidence.get("gaussian.default-estimator")
+    if found is None:
+        return []
+    rows = [
+        (f"{cell['distance']:.4g}", f"{cell['ratio']:g}", f"{cell['epsilon']:.3f}",
+         *(f"{cell[name]:.3f}" for name in ("pinned", "fitted", "adaptive")))
+        for cell in found["cells"]
+    ]  # fmt: skip
+    return [
+        "## The default estimator",
+        f"Root mean square error of ε̂, k = {found['count']}, δ = {found['delta']:g}, {found['runs']} runs a cell.",
+        _table(("√d·μ", "ratio", "ε", "pinned", "fitted", "adaptive"), rows),
+    ]
+
+
+def _bias(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    found = evidence.get("gaussian.fitted-bias")
+    if found is None:
+        return []
+    rows = [
+        (f"{cell['delta']:g}", f"{cell['epsilon']:g}", f"{cell['count']}",
+         f"{cell['bias']:.4f} ± {cell['standard_error']:.4f}", f"{cell['by_quadrature']:.4f}",
+         f"{cell['leading_term']:.4f}")
+        for cell in found["cells"]
+    ]  # fmt: skip
+    return [
+        "## The upward bias of `fitted`",
+        "ε is V-shaped in the fitted variance: it rises on both sides of equality, so that any error of σ̂ raises it. "
+        f"Bias at equal variances, {found['runs']} runs a cell.",
+        _table(("δ", "ε", "k", "simulated", "by quadrature", "leading term"), rows),
+    ]
+
+
+def _sweeps(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    parts = []
+    for name, title in (
+        ("gaussian.count-sweep", "## From 10 canaries on, at fixed dimension"),
+        ("gaussian.data-sweep", "## Data vectors beside the canaries"),
+    ):
+        if name not in evidence:
+            continue
+        rows = [
+            (row["case"], f"{row['dim']:.0e}", f"{row['count']}", f"{row['epsilon']:g}", f"{row['data_norm']:.4g}",
+             f"{row['pinned_mean']:.3f} ± {row['pinned_deviation']:.3f}", f"{row['epsilon_predicted']:.3f}",
+             f"{row['fitted_mean']:.3f}")
+            for row in evidence[name]["rows"]
+        ]  # fmt: skip
+        parts += [
+            title,
+            f"{evidence[name]['runs']} runs a cell. Expected: ε of the noise multiplier σ·√(1 + (k + ‖Σxᵢ‖²)/(σ²d)).",
+            _table(("case", "d", "k", "ε", "‖Σxᵢ‖", "pinned", "expected", "fitted, mean"), rows),
+        ]
+    return parts

@@ -1,0 +1,259 @@
+import functools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.kernels import exact_law
+
+# Each statistical test fails a right kernel with this probability over random seeds; the seeds are fixed.
+LEVEL = 1e-7
+RUNS = 10_000
+
+# d, k, σ, norm of the data. Among them d ≤ k, where the factor is trapezoidal, its corners d = k and d = k + 1, the
+# same with one dimension taken by the data, and the degenerate ones without noise.
+CASES = [
+    (2, 1, 1.0, 0.0),
+    (2, 2, 0.5, 0.0),
+    (2, 5, 1.0, 0.0),
+    (2, 3, 1.0, 0.8),
+    (2, 2, 0.0, 0.5),
+    (3, 1, 0.0, 1.0),
+    (3, 2, 0.7, 0.0),
+    (3, 6, 0.5, 2.0),
+    (4, 4, 1.0, 0.0),
+    (4, 3, 1.0, 0.0),
+    (5, 4, 0.3, 1.0),
+    (5, 3, 0.0, 0.0),
+    (6, 5, 1.0, 1.0),
+    (20, 5, 0.3, 0.0),
+]
+
+
+def algorithm_1(dim, count, noise_multiplier, data_norm, runs, rng):
+    """Algorithm 1 as printed, lines 2 to 8; a row of cosines a run."""
+    canaries = rng.standard_normal((runs, count, dim))
+    canaries /= np.linalg.norm(canaries, axis=2, keepdims=True)
+    release = canaries.sum(axis=1) + noise_multiplier * rng.standard_normal((runs, dim))
+    release[:, 0] += data_norm
+    release /= np.linalg.norm(release, axis=1, keepdims=True)
+    return np.einsum("rkd,rd->rk", canaries, release)
+
+
+@functools.cache
+def exact_draws(dim, count, noise_multiplier, data_norm, runs=RUNS):
+    rng = np.random.default_rng([1, dim, count])
+    draws = [exact_law.cosines(count, dim, noise_multiplier, rng, data_norm) for _ in range(runs)]
+    return np.array(draws)
+
+
+STATISTICS = {
+    "first": lambda g: g[:, 0],
+    "last": lambda g: g[:, -1],
+    "mean": lambda g: g.mean(axis=1),
+    "second moment": lambda g: (g * g).mean(axis=1),
+    "product of two": lambda g: g[:, 0] * g[:, -1],
+    "range": lambda g: np.ptp(g, axis=1),
+}
+
+
+def p_value(name, first, second):
+    # Where the statistic is constant, rounding is all that is left to compare.
+    first, second = (np.round(STATISTICS[name](g), 12) for g in (first, second))
+    return stats.ks_2samp(first, second, method="asymp").pvalue
+
+
+# With 10,000 runs on either side the test rejects where the empirical distribution functions are 0.041 apart. They
+# stray as far from the true ones with probability 1e-7, so that a law whose distribution function differs by 0.082
+# anywhere is found with probability 1 − 1e-7. `test_comparison_finds_wrong_laws` shows it to find likely mistakes.
+@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize("case", CASES)
+def test_law_is_that_of_algorithm_1(case, name):
+    plain = algorithm_1(*case, RUNS, np.random.default_rng([2, *case[:2]]))
+    assert p_value(name, exact_draws(*case), plain) >= LEVEL
+
+
+@pytest.mark.parametrize(
+    ("case", "wrong"),
+    [
+        ((2, 2, 0.5, 0.0), (3, 2, 0.5, 0.0)),
+        ((2, 3, 1.0, 0.8), (3, 3, 1.0, 0.8)),
+        ((3, 6, 0.5, 2.0), (4, 6, 0.5, 2.0)),
+        ((4, 4, 1.0, 0.0), (5, 4, 1.0, 0.0)),
+        ((6, 5, 1.0, 1.0), (5, 5, 1.0, 1.0)),
+        ((5, 4, 0.3, 1.0), (5, 4, 0.3, 0.0)),
+        ((6, 5, 1.0, 1.0), (6, 5, 1.2, 1.0)),
+        ((3, 6, 0.5, 2.0), (3, 5, 0.5, 2.0)),
+    ],
+)
+def test_comparison_finds_wrong_laws(case, wrong):
+    # One dimension or canary more or less, the data forgotten, the noise a fifth larger.
+    plain = algorithm_1(*wrong, RUNS, np.random.default_rng([3, *case[:2]]))
+    assert min(p_value(name, exact_draws(*case), plain) for name in STATISTICS) < LEVEL
+
+
+@pytest.mark.parametrize(("dim", "noise_multiplier"), [(2, 0.5), (3, 1.0), (10, 0.3), (1000, 2.0)])
+def test_a_single_cosine_is_a_noncentral_t_variable(dim, noise_multiplier):
+    # g = (1 + σz)/√((1 + σz)² + σ²χ²) with d − 1 degrees of freedom, so that g/√(1 − g²)·√(d − 1) is noncentral t.
+    g = exact_draws(dim, 1, noise_multiplier, 0.0)[:, 0]
+    t = g / np.sqrt((1 - g) * (1 + g)) * math.sqrt(dim - 1)
+    assert stats.kstest(t, stats.nct(dim - 1, 1 / noise_multiplier).cdf).pvalue >= LEVEL
+
+
+def test_two_canaries_in_the_plane_bisect_their_angle():
+    # Without noise and data both cosines are |cos(θ/2)|, θ uniform.
+    g = exact_draws(2, 2, 0.0, 0.0)
+    # Where the canaries nearly cancel, their sum has lost digits.
+    np.testing.assert_allclose(g[:, 0], g[:, 1], rtol=0, atol=1e-10)
+    assert stats.kstest(g[:, 0], lambda x: 1 - 2 / math.pi * np.arccos(np.clip(x, 0, 1))).pvalue >= LEVEL
+
+
+def is_mean(sample, expected):
+    """Test of a mean at the level; 5.33 standard errors."""
+    return abs(sample.mean() - expected) <= stats.norm.isf(LEVEL / 2) * sample.std() / math.sqrt(sample.size)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 10, 50, 1000, 10**12])
+def test_sum_of_cosines_without_noise_is_the_norm_of_the_canaries(dim):
+    # Σ⟨c_j, ρ⟩/‖ρ‖ = ‖ρ‖ for ρ = Σc_j, and E‖ρ‖² = k.
+    assert is_mean(exact_draws(dim, 7, 0.0, 0.0, 5000).sum(axis=1) ** 2, 7)
+
+
+@pytest.mark.parametrize(("dim", "count"), [(2, 3), (5, 2), (5, 7), (1000, 3)])
+def test_cosines_under_much_noise_have_the_moments_of_the_null(dim, count):
+    g = exact_draws(dim, count, 1e9, 0.0)
+    assert is_mean(g[:, 0], 0)
+    assert is_mean(g[:, -1] ** 2, 1 / dim)
+    assert is_mean(g[:, 0] ** 4, 3 / (dim * (dim + 2)))
+    # Given the release they are independent.
+    assert is_mean(g[:, 0] * g[:, -1], 0)
+
+
+def test_cosines_beside_much_data_have_the_moments_of_the_null():
+    g = exact_draws(6, 3, 1.0, 1e9)
+    assert is_mean(g[:, 0], 0)
+    assert is_mean(g[:, 1] ** 2, 1 / 6)
+    assert is_mean(g[:, 0] * g[:, 1], 0)
+
+
+@pytest.mark.parametrize("dim", [10**9, 10**12])
+@pytest.mark.parametrize("data_norm", [0.0, 1e4])
+def test_high_dimensions_have_the_normal_limit(dim, data_norm):
+    # ⟨c_j, ρ⟩√d tends to N(0, ‖ρ‖²) about √d, and ‖ρ‖ to √(k + σ²d + ‖Σx‖²).
+    noise_multiplier, count = 0.02, 200
+    rng = np.random.default_rng(4)
+    g = np.array([exact_law.cosines(count, dim, noise_multiplier, rng, data_norm) for _ in range(50)]).ravel()
+    norm = math.sqrt(count + noise_multiplier**2 * dim + data_norm**2)
+    assert stats.kstest(g * math.sqrt(dim) - math.sqrt(dim) / norm, "norm").pvalue >= LEVEL
+
+
+def transcribed(count, dim, noise_multiplier, rng, data_norm):
+    """The same draws taken once, kept as a matrix of rows, in numpy."""
+    axes = 1 if data_norm else 0
+    free = dim - axes
+    rows = np.zeros((count + 1, axes + min(count + 1, free)))
+    for j, row in enumerate(rows):
+        below = axes + min(j, free)
+        row[:below] = rng.standard_normal(below)
+        if j < free:
+            row[below] = math.sqrt(2 * rng.standard_gamma((free - j) / 2))
+    canaries = rows[1:] / np.linalg.norm(rows[1:], axis=1, keepdims=True)
+    release = noise_multiplier * rows[0] + canaries.sum(axis=0)
+    release[:axes] += data_norm
+    return canaries @ release / np.linalg.norm(release)
+
+
+GENERATORS = [np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937]
+
+
+@pytest.mark.parametrize("bit_generator", GENERATORS)
+@pytest.mark.parametrize("case", [*CASES, (10**12, 30, 1.0, 0.0), (10**12, 30, 1.0, 5.0)])
+def test_rows_are_drawn_once_though_used_twice(case, bit_generator):
+    dim, count, noise_multiplier, data_norm = case
+    one, other = (np.random.Generator(bit_generator(5)) for _ in range(2))
+    # Leave a half-used word in the generators that buffer.
+    one.integers(10, dtype=np.uint32)
+    other.integers(10, dtype=np.uint32)
+    g = exact_law.cosines(count, dim, noise_multiplier, one, data_norm)
+    np.testing.assert_allclose(g, transcribed(count, dim, noise_multiplier, other, data_norm), rtol=1e-11, atol=1e-13)
+    # The generator stands where a single pass leaves it.
+    assert one.random() == other.random()
+
+
+def test_equal_seeds_give_equal_bytes():
+    for dim, data_norm in ((3, 0.0), (3, 1.0), (10**12, 0.0)):
+        first, second = (exact_law.cosines(20, dim, 1.0, np.random.default_rng(6), data_norm) for _ in range(2))
+        assert first.tobytes() == second.tobytes()
+
+
+def test_consecutive_runs_are_independent():
+    rng = np.random.default_rng(7)
+    g = np.array([exact_law.cosines(1, 3, 1.0, rng)[0] for _ in range(RUNS)])
+    assert stats.pearsonr(g[:-1], g[1:]).pvalue >= LEVEL
+
+
+@pytest.mark.parametrize("dim", [2, 10, 10**3, 10**6, 10**9, 10**12])
+def test_any_dimension_is_served(dim):
+    g = exact_law.cosines(100, dim, 1.0, np.random.default_rng(8), 2.0)
+    assert g.shape == (100,)
+    assert g.dtype == np.float64
+    assert np.all(np.abs(g) <= 1)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 5, 100])
+def test_cosines_stay_within_one(dim):
+    # A single canary without noise and data is parallel to its release.
+    rng = np.random.default_rng(9)
+    g = np.array([exact_law.cosines(1, dim, 0.0, rng)[0] for _ in range(300)])
+    assert np.all(g > 1 - 1e-15)
+    assert np.all(g <= 1)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e150, 1e160, 1e300])
+def test_minute_and_huge_data_are_served_or_refused(scale):
+    try:
+        g = exact_law.cosines(3, 100, 1.0, np.random.default_rng(10), scale)
+    except ValueError:
+        return
+    # Beyond 1e150 the release is the data but for nothing, and the cosines are the null's.
+    expected = exact_law.cosines(3, 100, 1.0, np.random.default_rng(10), min(max(scale, 1e-100), 1e100))
+    np.testing.assert_allclose(g, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e150, 1e160, 1e308])
+def test_minute_and_huge_noise_is_served_or_refused(scale):
+    try:
+        g = exact_law.cosines(3, 100, scale, np.random.default_rng(11))
+    except ValueError:
+        return
+    expected = exact_law.cosines(3, 100, min(max(scale, 1e-100), 1e100), np.random.default_rng(11))
+    np.testing.assert_allclose(g, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("count", value) for value in (0, -1)),
+        *(("dim", value) for value in (1, 0, -3, 10**12 + 1, math.inf, math.nan, 10.5)),
+        *(("noise_multiplier", value) for value in (-1.0, -1e-300, math.inf, math.nan)),
+        *(("data_norm", value) for value in (-1.0, math.inf, math.nan)),
+    ],
+)
+def test_arguments_outside_the_domain_are_refused(name, value):
+    arguments = {"count": 3, "dim": 10, "noise_multiplier": 1.0, "data_norm": 1.0, name: value}
+    with pytest.raises(ValueError, match=name):
+        exact_law.cosines(**arguments, rng=np.random.default_rng(12))
+
+
+def test_a_refusal_draws_nothing():
+    rng = np.random.default_rng(13)
+    with pytest.raises(ValueError, match="dim"):
+        exact_law.cosines(3, 1, 1.0, rng)
+    assert rng.random() == np.random.default_rng(13).random()
+
+
+def test_numpy_integers_are_numbers():
+    expected = exact_law.cosines(3, 10, 1.0, np.random.default_rng(14), 2.0)
+    g = exact_law.cosines(np.int64(3), np.uint32(10), np.float32(1), np.random.default_rng(14), 2)
+    np.testing.assert_array_equal(g, expected)

@@ -1,0 +1,59 @@
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from canaryproof.reports.folder import write_folder
+from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, perform
+from canaryproof.verify.suites import estimation, tables
+
+
+@pytest.fixture(scope="module")
+def run():
+    context = Context(Level.QUICK, 0)
+    small = [check for check in tables.CHECKS if ".d10k." in check.id]
+    cheap = [c for c in estimation.CHECKS if c.id.endswith(("default-estimator", "fitted-bias", "count-sweep"))]
+    return Run("0", Level.QUICK, 0, tuple(perform("gaussian", check, context) for check in (*small, *cheap)))
+
+
+@pytest.fixture(scope="module")
+def folder(run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    write_folder(run, path)
+    return path
+
+
+def test_equal_runs_leave_equal_bytes(run, folder, tmp_path):
+    write_folder(run, tmp_path)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+def test_results_are_the_run(run, folder):
+    assert json.loads((folder / "results.json").read_text()) == json.loads(json.dumps(run.to_json()))
+
+
+@pytest.mark.parametrize("name", ["dimension-sweep.svg", "estimator-errors.svg"])
+def test_pictures_are_svg_and_shown_in_the_summary(folder, name):
+    assert ElementTree.parse(folder / name).getroot().tag.endswith("svg")
+    assert f"({name})" in (folder / "summary.md").read_text()
+
+
+def test_printed_values_stand_beside_ours(folder):
+    page = (folder / "summary.md").read_text()
+    assert "| 0.98 ± 0.41 |" in page
+    assert page.count("| `review.sweep.d10k.epsilon1` |") == 2
+
+
+def test_every_table_row_has_as_many_cells_as_its_header(folder):
+    header = 0
+    for line in (folder / "summary.md").read_text().splitlines():
+        cells = line.replace("\\|", "").count("|")
+        header = 0 if not cells else header or cells
+        assert cells == header
+
+
+def test_a_run_without_numbers_leaves_no_pictures(tmp_path):
+    result = Result("a", "s", Subject.DOCUMENT, "place", "a | b", Verdict.REFUTED, "none", {})
+    write_folder(Run("0", Level.QUICK, 0, (result,)), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.json", "summary.md"]
+    assert r"a \| b" in (tmp_path / "summary.md").read_text()

@@ -1,0 +1,44 @@
+from dataclasses import replace
+
+import pytest
+
+from canaryproof.verify.oneshot import estimators
+from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.suites import estimation
+
+CONTEXT = Context(Level.QUICK, 42)
+
+
+@pytest.mark.parametrize("check", estimation.CHECKS, ids=lambda check: check.id)
+def test_every_statement_is_confirmed(check):
+    assert check.judge(CONTEXT).verdict is Verdict.CONFIRMED
+
+
+def test_intervals_half_as_wide_are_found(monkeypatch):
+    right = estimators.pinned
+
+    def narrow(moments, delta, confidence=0.95):
+        estimate = right(moments, delta, confidence)
+        middle, half = 0.5 * (estimate.low + estimate.high), 0.25 * (estimate.high - estimate.low)
+        return replace(estimate, low=middle - half, high=middle + half)
+
+    monkeypatch.setitem(estimation.ESTIMATORS, "pinned", narrow)
+    assert estimation._equal_variances(CONTEXT).verdict is Verdict.REFUTED
+
+
+def test_an_interval_that_trusts_equal_variances_is_found_where_they_differ(monkeypatch):
+    monkeypatch.setitem(estimation.ESTIMATORS, "adaptive", estimators.pinned)
+    assert estimation._unequal_variances(CONTEXT).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("road", ["_leading_bias", "_exact_bias"])
+def test_a_bias_of_another_size_is_found(monkeypatch, road):
+    right = getattr(estimation, road)
+    monkeypatch.setattr(estimation, road, lambda *arguments: 1.1 * right(*arguments))
+    assert estimation._kink(CONTEXT).verdict is Verdict.REFUTED
+
+
+def test_a_wrong_dilution_is_found(monkeypatch):
+    right = estimation.simulate
+    monkeypatch.setattr(estimation, "simulate", lambda *a: right(*a[:-1], data_norm=2 * a[-1]))
+    assert estimation._data_sweep(CONTEXT).verdict is Verdict.REFUTED

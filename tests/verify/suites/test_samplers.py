@@ -1,0 +1,25 @@
+import pytest
+
+from canaryproof.kernels import exact_law
+from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.suites import samplers
+from canaryproof.verify.suites.samplers import SETTINGS
+
+CONTEXT = Context(Level.QUICK, 7)
+
+
+@pytest.mark.parametrize("setting", SETTINGS[1:], ids=lambda setting: f"d{setting.dim}")
+def test_the_three_samplers_agree(setting):
+    assert samplers._judge(setting, CONTEXT).verdict is Verdict.CONFIRMED
+
+
+def test_a_sampler_with_the_wrong_noise_is_found(monkeypatch):
+    right = exact_law.cosines
+    monkeypatch.setattr(exact_law, "cosines", lambda k, d, sigma, rng, norm: right(k, d, 1.5 * sigma, rng, norm))
+    assert samplers._judge(SETTINGS[1], CONTEXT).verdict is Verdict.REFUTED
+
+
+def test_a_sampler_that_forgets_the_data_is_found(monkeypatch):
+    right = exact_law.cosines
+    monkeypatch.setattr(exact_law, "cosines", lambda *arguments: right(*arguments[:4]))
+    assert samplers._judge(SETTINGS[2], CONTEXT).verdict is Verdict.REFUTED

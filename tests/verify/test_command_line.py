@@ -1,0 +1,480 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from canaryproof.kernels import exact_law
+from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.verify import command_line
+from canaryproof.verify.audit import audit_scores
+from canaryproof.verify.command_line import main, one_line, rounded
+
+PROGRAM = [sys.executable, "-c", "from canaryproof.verify.command_line import main; main(prog_name='canaryproof')"]
+COSINES = exact_law.cosines(200, 10**6, 4.22, np.random.default_rng(3))
+OTHERS = np.random.default_rng(4).normal(size=100) / 1000.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    np.save("c.npy", COSINES)
+    np.savez("both.npz", observed=COSINES, unobserved=OTHERS)
+    np.save("release.npy", np.array([3.0, 4.0, 5.0]))
+    return tmp_path
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def output(*arguments: object) -> str:
+    result = call(*arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
+def refusal(*arguments: object) -> str:
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.endswith("\n")
+    assert result.stderr.count("\n") == 1
+    return result.stderr[len("Error: ") : -1]
+
+
+def start(*arguments: object, **options: object) -> "subprocess.Popen[bytes]":
+    # A job in the background of a shell ignores interrupts, and so would its children.
+    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+        [*PROGRAM, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
+    )
+
+
+def words(text: str) -> str:
+    """Undo the wrapping."""
+    return " ".join(text.split())
+
+
+def test_audit_prints_estimates_checks_and_meaning(folder: Path) -> None:  # noqa: ARG001
+    text = words(output("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6"))
+    found = audit_scores(COSINES, None, 10**6, 1e-6)
+    assert "k = 200 observed cosines, d = 1,000,000, δ = 1e-06; null: N(0, 1/d)" in text
+    assert "estimator ε̂ standard error 95% interval" in text
+    for estimate in found.estimates:
+        value, error, low, high = (
+            rounded(x, estimate.standard_error)
+            for x in (estimate.epsilon, estimate.standard_error, estimate.low, estimate.high)
+        )
+        assert f"{estimate.name} {value} {error} {low} – {high} " in text
+        assert f"{estimate.name} {estimate.assumes} " in text
+    mean = rounded(found.standardised_mean, found.mean_error)
+    assert f"standardised mean √d·μ̂ {mean} ± {rounded(found.mean_error, found.mean_error)} " in text
+    assert f"equal variances p = {found.variance_p_value:.2g} " in text
+    assert found.normality is not None
+    assert f"A² = {found.normality.statistic:.3g}, p = {found.normality.p_value:.2g} " in text
+    for phrase in ("neither an upper nor a lower bound", "does not exclude other attacks", "took part just as clients"):
+        assert phrase in text
+    assert "null law" not in text
+    assert "canary norm" not in text
+
+
+def test_audit_against_unobserved_cosines(folder: Path) -> None:  # noqa: ARG001
+    unknown, known = (words(output("audit", "both.npz", "--delta", 0.01, *dim)) for dim in ([], ["--dim", 10**6]))
+    for text in (unknown, known):
+        assert "null: Gaussian fitted to 100 unobserved cosines" in text
+        assert "standardised mean (μ̂ − μ₀)/σ₀" in text
+    assert "null law" not in unknown
+    assert "unobserved follow the null law (Kolmogorov–Smirnov) D = " in known
+    assert "expected where scores are maxima over rounds" in known
+
+
+@pytest.mark.parametrize("extra", [[], ["--dim", "1000000", "--confidence", "0.5"]])
+def test_json_says_what_the_audit_finds_in_equal_bytes(folder: Path, extra: list[str]) -> None:  # noqa: ARG001
+    arguments = ("audit", "both.npz", "--delta", "1e-6", "--json", *extra)
+    text = output(*arguments)
+    found = audit_scores(COSINES, OTHERS, 10**6 if extra else None, 1e-6, 0.5 if extra else 0.95)
+    assert json.loads(text) == json.loads(json.dumps(asdict(found)))
+    assert text == output(*arguments)
+    assert text.isascii()
+
+
+def test_what_no_json_number_can_say_is_null(folder: Path) -> None:  # noqa: ARG001
+    np.save("outlier.npy", np.append(np.tile(COSINES, 25), 1.0))
+    text = output("audit", "outlier.npy", "--dim", 10**6, "--delta", 1e-6, "--json")
+    assert json.loads(text)["normality"] == {"statistic": None, "p_value": 0.0}
+    text = words(output("audit", "outlier.npy", "--dim", 10**6, "--delta", 1e-6))
+    assert "A² = inf, p < 5e-31" in text
+    assert "equal variances p < 1e-300" in text
+
+
+def test_a_mean_below_zero_is_put_into_words(folder: Path) -> None:  # noqa: ARG001
+    np.save("n.npy", -COSINES)
+    np.savez("n.npz", observed=-COSINES, unobserved=OTHERS)
+    closed = words(output("audit", "n.npy", "--dim", 10**6, "--delta", 1e-6))
+    fitted = words(output("audit", "n.npz", "--delta", 1e-6))
+    assert "The observed mean is not positive, so that pinned is 0" in closed
+    assert "The observed mean is not above the null's, so that pinned is 0" in fitted
+    assert "so that adaptive is pinned" in closed
+
+
+def test_seven_values_are_too_few_for_normality_and_different_variances_are_named(folder: Path) -> None:  # noqa: ARG001
+    np.save("few.npy", 10.0 * COSINES[:7])
+    text = words(output("audit", "few.npy", "--dim", 10**6, "--delta", 1e-6))
+    assert "not tested: fewer than 8 values" in text
+    assert "The variances differ, so that adaptive is fitted." in text
+
+
+def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
+    text = output("canaries", "--seed", 11, "--count", 100, "--dim", "5e3", "--out", "canaries.npy")
+    assert text == (
+        "Wrote 100 canaries of dimension 5000 to canaries.npy; audit a release with: "
+        "canaryproof audit RELEASE.npy --canaries 100 --canary-seed 11 --delta DELTA\n"
+    )
+    canaries = np.load("canaries.npy")
+    assert (canaries.dtype, canaries.shape) == (np.float32, (100, 5000))
+    for j in (0, 1, 99):
+        np.testing.assert_array_equal(canaries[j], Canaries(11, 100, 5000).vector(j))
+    release = canaries.sum(axis=0, dtype=np.float64) + noise(0, 5000)
+    np.save("release.npy", release.astype(">f4"))
+    arguments = ("audit", "release.npy", "--canaries", 100, "--canary-seed", 11, "--delta", 1e-5)
+    text = words(output(*arguments))
+    assert "k = 100 observed cosines, d = 5,000, δ = 1e-05; null: N(0, 1/d)" in text
+    assert "norm the release is Gaussian noise and little else" in text
+    assert "in units of the canary norm" in text
+    found = json.loads(output(*arguments, "--json"))
+    assert found["standardised_mean"] == pytest.approx(1.0, abs=0.6)
+    assert [estimate["name"] for estimate in found["estimates"]][-1] == "norm"
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
+
+
+FINE = {"--delta": "1e-6", "--dim": "1000000"}
+
+
+def audit_arguments(file: str, **changes: str | None) -> list[str]:
+    options = {**FINE, **{f"--{name.replace('_', '-')}": value for name, value in changes.items()}}
+    return ["audit", file, *(x for name, value in options.items() if value is not None for x in (name, value))]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("delta", x) for x in ("0", "1", "-0.1", "1e-400", "nan", "inf", "", "x", "1e-6\n")),
+        *(("confidence", x) for x in ("0", "1", "95", "1.0", "nan", "0.9999999999999999", "1e-300")),
+        *(("dim", x) for x in ("1", "0", "-2", "1000000000001", "1e13", "2.5", "nan", "inf", "x", "1e999999999", "")),
+        *(("dim", x) for x in ("9" * 10_000, "1e-999999999", "sNaN", "0x10", "2" + "\x1b[31m" * 9)),
+        *(("canaries", x) for x in ("1", "0", "10000001", "3.5")),
+        *(("canary_seed", x) for x in ("-1", "18446744073709551616", "0.5", "seed")),
+    ],
+)
+def test_an_option_out_of_its_domain_is_refused(folder: Path, option: str, value: str) -> None:  # noqa: ARG001
+    # float() and Decimal() ignore white space around a number.
+    if value.strip() != value:
+        assert call(*audit_arguments("c.npy", **{option: value})).exit_code == 0
+        return
+    message = refusal(*audit_arguments("c.npy", **{option: value}))
+    assert f"'--{option.replace('_', '-')}'" in message
+    assert "must" in message
+    assert len(message) < 250
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"delta": None}, "Missing option '--delta'. (see 'canaryproof audit --help')"),
+        ({"dim": None}, "c.npy: cosines need --dim; a released vector needs --canaries and --canary-seed"),
+        ({"canaries": "5"}, "--canaries and --canary-seed: must be given together"),
+        ({"canary_seed": "5"}, "--canaries and --canary-seed: must be given together"),
+        (
+            {"canaries": "5", "canary_seed": "0"},
+            "--dim: must not be given with --canaries, as a released vector has its own length",
+        ),
+    ],
+)
+def test_inconsistent_options_are_refused(folder: Path, changes: dict[str, str | None], message: str) -> None:  # noqa: ARG001
+    result = CliRunner().invoke(main, audit_arguments("c.npy", **changes), prog_name="canaryproof")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"Error: {message}\n")
+
+
+def test_a_bad_file_is_named_in_one_line(folder: Path) -> None:
+    np.save("nan.npy", np.array([0.1, np.nan]))
+    np.savez("alone.npz", observed=COSINES)
+    np.save("zero.npy", np.zeros(5))
+    (folder / "equal.csv").write_text("0.1\n0.1\n")
+    release = ["--canaries", "5", "--canary-seed", "0", "--delta", "0.1"]
+    scores = ["--dim", "10", "--delta", "0.1"]
+    assert refusal("audit", "nan.npy", *scores) == "nan.npy: observed[1]: must be finite, not nan"
+    assert refusal("audit", "equal.csv", *scores).startswith("equal.csv: observed: all 2 values are equal")
+    assert refusal("audit", "missing.csv", *scores) == "missing.csv: No such file or directory"
+    assert refusal("audit", ".", *scores) == ".: the file's name must end in .npy or .npz or .csv"
+    assert (
+        refusal("audit", "alone.npz", "--delta", 0.1) == "alone.npz: has no unobserved cosines, so that --dim is needed"
+    )
+    assert refusal("audit", "zero.npy", *release) == "zero.npy: the release must not be the zero vector"
+    assert refusal("audit", "alone.npz", *release) == "alone.npz: the file's name must end in .npy"
+    np.save("tiny.npy", np.array([1e-30, 0.0]))
+    assert refusal("audit", "tiny.npy", *release).startswith("tiny.npy: the release's largest coordinate must lie")
+    np.save("close.npy", np.array([0.5, 0.5 + 1e-12]))
+    assert refusal("audit", "close.npy", *scores).startswith("close.npy: observed: the standard deviation must be")
+
+
+@pytest.mark.parametrize(
+    "name", ["two\nlines.npy", "\x1b[31mred.npy", "\udcff.npy", "\u202egnp.npy", "ε.csv", "[b].npy"]
+)
+def test_a_hostile_name_stays_on_its_line(folder: Path, name: str) -> None:  # noqa: ARG001
+    message = refusal("audit", name, "--dim", 10, "--delta", 0.1)
+    assert message == f"{one_line(name)}: No such file or directory"
+    assert message.isprintable()
+
+
+@given(st.text())
+def test_one_line_is_printable(text: str) -> None:
+    assert one_line(text).isprintable()
+    assert not text.isprintable() or one_line(text) == text
+
+
+def test_unknown_commands_and_options_get_one_line() -> None:
+    assert "No such command" in refusal("audti")
+    assert "--dimension" in refusal("audit", "--dimension", "5")
+    assert refusal("--colour").startswith("No such option")
+
+
+def test_help_and_version() -> None:
+    assert output("--version").startswith("canaryproof, version ")
+    text = output()
+    assert text == output("--help")
+    for command in ("audit", "canaries", "verify"):
+        assert command in text
+        assert output(command, "--help").isascii()
+
+
+def test_an_existing_file_is_never_replaced(folder: Path) -> None:
+    arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
+    (folder / "dangling.npy").symlink_to("nowhere")
+    before = (folder / "c.npy").read_bytes()
+    for name in ("c.npy", "dangling.npy"):
+        assert refusal(*arguments, name) == f"{name}: must not exist already"
+    assert refusal(*arguments, "c.txt") == "c.txt: the file's name must end in .npy"
+    assert refusal(*arguments, "none/c.npy") == "none/c.npy: No such file or directory"
+    assert refusal(*arguments, "c.npy/c.npy") == "c.npy/c.npy: Not a directory"
+    assert (folder / "c.npy").read_bytes() == before
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    names = {path.name for path in folder.iterdir()}
+    arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
+    monkeypatch.setattr(command_line, "_check_output", lambda *_: None)
+    assert refusal(*arguments, "c.npy") == "c.npy: File exists"
+    monkeypatch.setattr(os, "link", no_links)
+    assert "c.npy: exists by now" in refusal(*arguments, "c.npy")
+    np.testing.assert_array_equal(np.load("c.npy"), COSINES)
+    assert {path.name for path in folder.iterdir()} == names
+    output(*arguments, "new.npy")
+    assert np.load("new.npy").shape == (3, 5)
+    assert {path.name for path in folder.iterdir()} == names | {"new.npy"}
+
+
+def test_too_small_a_disk_is_refused_before_anything_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {path.name for path in folder.iterdir()}
+    huge = ("canaries", "--seed", 1, "--count", 2**32, "--dim", 2**40, "--out", "x.npy")
+    assert refusal(*huge).startswith("x.npy: needs 18.9 ZB, and the disk has ")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))
+    assert refusal("canaries", "--seed", 1, "--count", 6, "--dim", 5, "--out", "x.npy") == (
+        "x.npy: needs 120 bytes, and the disk has 100 bytes free"
+    )
+    assert {path.name for path in folder.iterdir()} == names
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 2), (MemoryError(), 2)]
+)
+def test_a_failed_run_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    names = {path.name for path in folder.iterdir()}
+    monkeypatch.setattr(Canaries, "vector", fail)
+    result = call("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out", "x.npy")
+    assert result.exit_code == status
+    assert (
+        result.stderr.strip()
+        == {
+            130: "",
+            2: "Error: not enough memory"
+            if isinstance(error, MemoryError)
+            else "Error: x.npy: No space left on device",
+        }[status]
+    )
+    assert {path.name for path in folder.iterdir()} == names
+
+
+def test_a_slow_run_shows_its_progress_on_a_terminal_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    monkeypatch.setattr(command_line, "_PROGRESS_AFTER", -1.0)
+    arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
+    output(*arguments, "quiet.npy")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = call(*arguments, "shown.npy")
+    assert "making canaries" in shown.stderr
+    assert shown.stdout.startswith("Wrote 3 canaries of dimension 5 to shown.npy")
+    shown = call("audit", "release.npy", "--canaries", 5, "--canary-seed", 0, "--delta", 0.1, "--json")
+    assert "scoring canaries" in shown.stderr
+    assert json.loads(shown.stdout)["count"] == 5
+
+
+def test_a_narrow_terminal_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    wide = output("audit", "both.npz", "--dim", 10**6, "--delta", 1e-6)
+    for columns in ("40", "20"):
+        monkeypatch.setenv("COLUMNS", columns)
+        narrow = output("audit", "both.npz", "--dim", 10**6, "--delta", 1e-6)
+        assert "…" not in narrow
+        assert max(map(len, narrow.splitlines())) <= int(columns) + narrow.count("\u0302")
+    assert max(map(len, wide.splitlines())) <= 80 + 3
+
+
+def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
+    with start("audit", "both.npz", "--delta", "1e-6", "--dim", "1e6", cwd=folder, env=environment) as process:
+        text, errors = process.communicate(timeout=300)
+    assert (process.returncode, errors) == (0, b"")
+    plain = words(text.decode("ascii"))
+    assert "\\u" not in plain
+    assert "epsilon is an estimate" in plain
+    assert "standardised mean (mu - mu0)/sigma0" in plain
+    with start("audit", "ε.npy", "--delta", "1e-6", "--dim", "1e6", cwd=folder, env=environment) as process:
+        _, errors = process.communicate(timeout=300)
+    assert errors.startswith(b"Error: ")
+    assert errors.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_closed_pipe_is_no_traceback(folder: Path, options: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", *options]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=folder, timeout=300, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_a_full_disk_under_stdout_is_one_line(folder: Path) -> None:
+    command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", "--json"]
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=folder, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (1, b"Error: [Errno 28] No space left on device\n")
+
+
+def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
+    arguments = ("canaries", "--seed", 1, "--count", 10**6, "--dim", 10, "--out", "x.npy")
+    with start(*arguments, cwd=tmp_path) as process:
+        deadline = time.monotonic() + 60.0
+        while not any(path.stat().st_size for path in tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        text, errors = process.communicate(timeout=300)
+    assert (process.returncode, text, errors.strip()) == (130, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "digits"),
+    [
+        (1.23456, 0.1, "1.23"),
+        (1.23456, 0.0996, "1.23"),
+        (1.23456, 0.0994, "1.235"),
+        (12345.6, 171.0, "12350"),
+        (-0.001, 0.1, "0.00"),
+        (0.0, 0.14, "0.00"),
+        (0.1, 0.1, "0.10"),
+        (3.0, 0.0, "3"),
+        (2.0 / 3.0, 0.0, "0.667"),
+        (1234567.0, 1e4, "1.235e+06"),
+        (1234567.0, 1e7, "1e+06"),
+        (1234567.0, 1e8, "0"),
+        (1.5e-9, 1e-10, "1.50e-09"),
+        (1.5e-9, 1e-300, "1.5000000000000000e-09"),
+        (float("inf"), 1.0, "inf"),
+        (0.9, float("nan"), "0.9"),
+    ],
+)
+def test_rounding_to_two_digits_of_the_error(value: float, error: float, digits: str) -> None:
+    assert rounded(value, error) == digits
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.0, allow_infinity=False))
+def test_rounding_errs_less_than_the_second_digit(value: float, error: float) -> None:
+    text = rounded(value, error)
+    if error > 0.0:
+        assert abs(float(text) - value) <= max(0.051 * error, 1e-9 * abs(value))
+    assert len(text) < 25
+    assert not text.startswith("-0") or float(text) < 0.0
+
+
+def test_the_group_can_be_called_from_python() -> None:
+    assert main.main(["--version"], standalone_mode=False) == 0
+    with pytest.raises(click.UsageError):
+        main.main(["audit"], standalone_mode=False)
+
+
+def call_own(command: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.setitem(main.commands, "own", click.command(command))
+    return call("own")
+
+
+def test_a_command_may_set_its_own_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call_own(lambda: click.get_current_context().exit(3), monkeypatch).exit_code == 3
+    assert call_own(lambda: sys.exit(1), monkeypatch).exit_code == 1
+
+
+def test_an_interrupt_that_a_callback_swallows_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Swallowing:
+        def __del__(self) -> None:
+            raise KeyboardInterrupt
+
+    def swallow() -> None:
+        Swallowing()
+        for _ in range(1000):
+            time.sleep(0.01)
+
+    hook = sys.unraisablehook
+    # As above: the tests themselves may run in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = call_own(swallow, monkeypatch)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (result.exit_code, result.stderr.strip()) == (130, "")
+    assert sys.unraisablehook is hook
+
+
+def test_other_swallowed_exceptions_are_reported_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def __del__(self) -> None:
+            raise RuntimeError
+
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: reported.append(unraisable.exc_type))
+    assert call_own(lambda: Failing() and None, monkeypatch).exit_code == 0
+    assert reported == [RuntimeError]

@@ -1,0 +1,288 @@
+"""The audit of one run: every estimate of ε, and the checks of what the estimates assume."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from statsmodels.stats.diagnostic import normal_ad
+
+from canaryproof.kernels import null_cosine
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.oneshot import estimators
+from canaryproof.verify.oneshot.moments import Moments, from_dimension, from_unobserved
+
+# Estimators with what each assumes, the default first.
+_ESTIMATORS = (
+    (
+        "adaptive",
+        estimators.adaptive,
+        f"as pinned, unless the variances differ at level {estimators.TEST_LEVEL:g}; then as fitted (canaryproof)",
+    ),
+    ("pinned", estimators.pinned, "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)"),
+    ("fitted", estimators.fitted, "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)"),
+    ("threshold", estimators.threshold, "as fitted, for an attacker with one threshold (v1, Section 4)"),
+)
+_NORM_ASSUMES = "the release is Gaussian noise and little else, in units of the canary norm (v1, footnote 2)"
+
+# The estimators are finite and free of warnings within these bounds, in units of the null's standard deviation;
+# cosines in any dimension keep to the upper one.
+_SMALLEST_RATIO, _LARGEST_RATIO = 1e-6, 1e7
+_SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
+# Below, the p-value's formula has no basis.
+_FEWEST_FOR_NORMALITY = 8
+# Work between two reports of progress, about a tenth of a second.
+_COORDINATES_AT_ONCE = 10**8
+
+
+@dataclass(frozen=True)
+class Check:
+    """A goodness-of-fit test.
+
+    Attributes
+    ----------
+    statistic
+        Its statistic, infinite where a tail probability underflows.
+    p_value
+        Its p-value, 0 below the smallest that its formula serves.
+    """
+
+    statistic: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class NamedEstimate:
+    """An estimate of ε by one estimator.
+
+    Attributes
+    ----------
+    name
+        Estimator.
+    assumes
+        What it assumes, with the source.
+    epsilon, standard_error, low, high
+        As in ``oneshot.estimators.Estimate``.
+    """
+
+    name: str
+    assumes: str
+    epsilon: float
+    standard_error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit finds; depends on nothing but its input.
+
+    Attributes
+    ----------
+    count
+        Number k of observed cosines.
+    null_count
+        Number of unobserved cosines that the null was fitted to; None for the closed-form null N(0, 1/d).
+    dim
+        Dimension d of the released vector, if known.
+    delta, confidence
+        As asked.
+    standardised_mean
+        (μ̂ − μ₀)/σ₀; √d·μ̂ for the closed-form null.
+    deviation_ratio
+        σ̂/σ₀; √d·σ̂ for the closed-form null.
+    variance_p_value
+        Two-sided p-value of equal variances of observed cosines and null.
+    normality
+        Anderson–Darling test that the observed cosines are normal; None for fewer than 8.
+    null_law
+        Kolmogorov–Smirnov test that the unobserved cosines follow the closed-form null law in R^d; None without
+        unobserved cosines or without a dimension.
+    estimates
+        The estimates, the default first.
+    """
+
+    count: int
+    null_count: int | None
+    dim: int | None
+    delta: float
+    confidence: float
+    standardised_mean: float
+    deviation_ratio: float
+    variance_p_value: float
+    normality: Check | None
+    null_law: Check | None
+    estimates: tuple[NamedEstimate, ...]
+
+    @property
+    def equal_variances(self) -> bool:
+        """Whether the variances are not told apart, so that ``adaptive`` is ``pinned``."""
+        return self.variance_p_value >= estimators.TEST_LEVEL
+
+    @property
+    def mean_error(self) -> float:
+        """Standard error of ``standardised_mean``."""
+        unobserved = 0.0 if self.null_count is None else 1.0 / self.null_count
+        return math.sqrt(self.deviation_ratio**2 / self.count + unobserved)
+
+    @property
+    def ratio_error(self) -> float:
+        """Standard error of ``deviation_ratio``."""
+        unobserved = 0.0 if self.null_count is None else 0.5 / self.null_count
+        return self.deviation_ratio * math.sqrt(0.5 / self.count + unobserved)
+
+
+def audit_scores(
+    observed: NDArray[np.float64],
+    unobserved: NDArray[np.float64] | None,
+    dim: int | None,
+    delta: float,
+    confidence: float = 0.95,
+) -> Audit:
+    """Audit the cosines of one run.
+
+    Parameters
+    ----------
+    observed
+        Cosines of canaries that took part, shape (k,), k ≥ 2, or their maxima over rounds.
+    unobserved
+        The same of canaries that did not take part: a Gaussian fitted to them is the null (Andrew et al., arXiv
+        2302.03098, Algorithm 3). If None, N(0, 1/d) is.
+    dim
+        Dimension d of the released vector, 2 ≤ d ≤ 1e12; may be None beside unobserved cosines.
+    delta
+        Target δ in (0, 1).
+    confidence
+        Confidence of the intervals, in [1e-9, 1 − 1e-9].
+
+    Returns
+    -------
+    The audit.
+
+    Raises
+    ------
+    ValueError
+        If both unobserved cosines and dimension are missing, or the cosines' mean or deviation is beyond any that a
+        run produces.
+    """
+    moments = _moments(observed, unobserved, dim)
+    try:
+        found = [(name, assumes, estimator(moments, delta, confidence)) for name, estimator, assumes in _ESTIMATORS]
+    except ValueError as error:
+        # A few cosines at a confidence near 1 leave an interval wider than any kernel's domain; or δ is subnormal.
+        raise ValueError(f"observed: no estimate with this interval: {error}") from None
+    return Audit(
+        count=moments.count,
+        null_count=None if unobserved is None else len(unobserved),
+        dim=dim,
+        delta=delta,
+        confidence=confidence,
+        standardised_mean=float(moments.distance),
+        deviation_ratio=float(moments.ratio),
+        variance_p_value=float(estimators.variance_p_value(moments)),
+        normality=_normality(observed),
+        null_law=None if unobserved is None or dim is None else _null_law(unobserved, dim),
+        estimates=tuple(_named(*row) for row in found),
+    )
+
+
+def audit_release(
+    release: NDArray[np.float32] | NDArray[np.float64],
+    count: int,
+    seed: int,
+    delta: float,
+    confidence: float = 0.95,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Audit:
+    """Audit a released vector, with the canaries made again from their seed.
+
+    Parameters
+    ----------
+    release
+        Released vector, finite and not zero, shape (d,); in units of the canary norm, which matters to ``norm`` only.
+    count, seed
+        Number and seed of the canaries that were added.
+    delta, confidence
+        As for ``audit_scores``.
+    advance
+        Called now and then with the number of canaries scored since the last call.
+
+    Returns
+    -------
+    The audit, with the ``norm`` estimate last.
+
+    Raises
+    ------
+    ValueError
+        If count, seed or dimension is outside the domain of ``Canaries``, or the release's size or the cosines' mean
+        or deviation is beyond any that a run produces.
+    """
+    largest = max(abs(float(release.min())), abs(float(release.max())))
+    if not _SMALLEST_COORDINATE <= largest <= _LARGEST_COORDINATE:
+        raise ValueError(
+            f"the release's largest coordinate must lie between {_SMALLEST_COORDINATE:g} and "
+            f"{_LARGEST_COORDINATE:g} canary norms, not {largest:.3g}"
+        )
+    canaries = Canaries(seed, count, len(release))
+    step = max(16, _COORDINATES_AT_ONCE // canaries.dim)
+    pieces = []
+    for start in range(0, count, step):
+        indices = np.arange(start, min(start + step, count))
+        pieces.append(canaries.cosines(release, indices))
+        advance(len(indices))
+    found = audit_scores(np.concatenate(pieces), None, canaries.dim, delta, confidence)
+    norm = _named("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence))
+    return dataclasses.replace(found, estimates=(*found.estimates, norm))
+
+
+def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:
+    """Return the moments, unless no run produces them."""
+    # A variance may underflow to 0; the bounds refuse what comes of it, NaN too.
+    with np.errstate(all="ignore"):
+        if unobserved is not None:
+            moments = from_unobserved(observed, unobserved)
+        elif dim is not None:
+            moments = from_dimension(observed, dim)
+        else:
+            raise ValueError("without unobserved cosines the dimension is needed")
+    distance, ratio = float(moments.distance), float(moments.ratio)
+    if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
+        raise ValueError(
+            f"observed: the standard deviation must be {_SMALLEST_RATIO:g} to {_LARGEST_RATIO:g} times the null's, "
+            f"not {ratio:.3g} times"
+        )
+    if not abs(distance) <= _LARGEST_RATIO:
+        raise ValueError(
+            f"observed: the mean must lie within {_LARGEST_RATIO:g} of the null's standard deviations from the null's "
+            f"mean, not {abs(distance):.3g} away"
+        )
+    return moments
+
+
+def _named(name: str, assumes: str, estimate: estimators.Estimate) -> NamedEstimate:
+    return NamedEstimate(
+        name,
+        assumes,
+        float(estimate.epsilon),
+        float(estimate.standard_error),
+        float(estimate.low),
+        float(estimate.high),
+    )
+
+
+def _normality(observed: NDArray[np.float64]) -> Check | None:
+    if len(observed) < _FEWEST_FOR_NORMALITY:
+        return None
+    # The logarithm of a far outlier's tail probability may be that of 0: the statistic is then infinite.
+    with np.errstate(all="ignore"):
+        statistic, p_value = normal_ad(observed)
+    return Check(float(statistic), float(p_value))
+
+
+def _null_law(unobserved: NDArray[np.float64], dim: int) -> Check:
+    # Probability transform first: the closed-form law becomes the uniform.
+    result = stats.kstest(null_cosine.cdf(unobserved, dim), "uniform")
+    return Check(float(result.statistic), float(result.pvalue))

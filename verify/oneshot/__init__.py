@@ -1,0 +1,1 @@
+"""Estimators of ε from the cosines of a single run."""

@@ -1,0 +1,87 @@
+"""The attacker of the first version of Andrew et al. (arXiv 2302.03098v1), Section 4, who has a single threshold."""
+
+import math
+
+import numpy as np
+from numba import njit, vectorize
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._mills import mills_ratio
+
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_GRID = 48
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+@njit(cache=True)
+def _log_upper(x: float) -> float:
+    if x > 0.0:
+        return math.log(mills_ratio(x)) - 0.5 * x * x - _HALF_LOG_TWO_PI
+    return math.log(0.5 * math.erfc(x * math.sqrt(0.5)))
+
+
+@njit(cache=True)
+def _gain(z: float, delta: float, m: float, s: float) -> float:
+    """log((P(X > a) − δ)/Q(X > a)) at a = m + sz, for P = N(m, s²) and Q = N(0, 1)."""
+    hit = 0.5 * math.erfc(z * math.sqrt(0.5)) - delta
+    return math.log(hit) - _log_upper(m + s * z) if hit > 0.0 else -math.inf
+
+
+@njit(cache=True)
+def _best_gain(delta: float, m: float, s: float) -> float:
+    # P(X > z) ≤ δ beyond the upper end; below −9 both probabilities are 1.
+    low, high = -9.0, math.sqrt(-2.0 * math.log(delta))
+    step = (high - low) / _GRID
+    best, at = -math.inf, 0
+    for i in range(_GRID):
+        value = _gain(low + step * i, delta, m, s)
+        if value > best:
+            best, at = value, i
+    # Golden section between the grid points beside the best one; the maximum is flat, so its place needs half the
+    # digits of its value.
+    left, right = low + step * (at - 1), low + step * (at + 1)
+    first, second = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
+    at_first, at_second = _gain(first, delta, m, s), _gain(second, delta, m, s)
+    while right - left > 1e-7:
+        if at_first >= at_second:
+            right, second, at_second = second, first, at_first
+            first = right - _GOLDEN * (right - left)
+            at_first = _gain(first, delta, m, s)
+        else:
+            left, first, at_first = first, second, at_second
+            second = left + _GOLDEN * (right - left)
+            at_second = _gain(second, delta, m, s)
+    return max(best, at_first, at_second)
+
+
+@vectorize(cache=True)
+def _threshold_ufunc(delta: float, distance: float, ratio: float) -> float:
+    distance = abs(distance)
+    # Guessing "observed" above the threshold, and "unobserved" below it; the second after a reflection.
+    above = _best_gain(delta, distance, ratio)
+    below = _best_gain(delta, distance / ratio, 1.0 / ratio)
+    return max(above, below, 0.0)
+
+
+def threshold_epsilon(delta: float, distance: ArrayLike, ratio: ArrayLike) -> NDArray[np.float64]:
+    """Return max over a of ε(N(0, 1) ‖ N(distance, ratio²); δ, a).
+
+    Parameters
+    ----------
+    delta
+        δ in (0, 1).
+    distance, ratio
+        Mean and standard deviation of the observed cosines in the null's units, any shape.
+
+    Returns
+    -------
+    ε in nats, broadcast shape.
+
+    Notes
+    -----
+    Andrew et al. (arXiv 2302.03098v1), Section 4: with F₀ and F₁ the two distribution functions,
+    max(log((F₀(a) − δ)/F₁(a)), log((1 − δ − F₁(a))/(1 − F₀(a)))).
+    """
+    arrays = (np.asarray(a, dtype=np.float64) for a in (delta, distance, ratio))
+    return evaluate(_threshold_ufunc, *arrays)

@@ -1,0 +1,5 @@
+"""Suites: lists of checks with their verdicts."""
+
+from canaryproof.verify.suites import gaussian, numerics
+
+SUITES = {"numerics": numerics.CHECKS, "gaussian": gaussian.CHECKS}
