@@ -1,0 +1,1 @@
+"""The kernels as proven enclosures, in ball arithmetic (python-flint's ``arb``)."""
