@@ -15,8 +15,8 @@ _SPLITTER = 134217729.0  # 2**27 + 1
 _LN2_HIGH, _LN2_LOW = 0.6931471805599453, 2.3190468138462996e-17
 _SQRT_HALF = math.sqrt(0.5)
 # 1/1, 1/3, 1/5, … as pairs.
-_ODD_HIGH = np.array([1.0 / n for n in range(1, 42, 2)])
-_ODD_LOW = np.array([float(Fraction(1, n) - Fraction(1.0 / n)) for n in range(1, 42, 2)])
+_ODD_HIGH = np.array([1.0 / n for n in range(1, 41, 2)])
+_ODD_LOW = np.array([float(Fraction(1, n) - Fraction(1.0 / n)) for n in range(1, 41, 2)])
 
 
 @njit(cache=True)
@@ -66,6 +66,12 @@ def divide(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
 
 
 @njit(cache=True)
+def subtract(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
+    """Difference of two pairs, as ``add``."""
+    return add(ah, al, -bh, -bl)
+
+
+@njit(cache=True)
 def square_root(ah: float, al: float) -> tuple[float, float]:
     """Square root of a pair that is not negative."""
     if ah <= 0.0:
@@ -80,9 +86,13 @@ def square_root(ah: float, al: float) -> tuple[float, float]:
 def _two_atanh(fh: float, fl: float) -> tuple[float, float]:
     """Return 2 atanh(f) for |f| < 0.172, relative error below 1e-30."""
     sh, sl = multiply(fh, fl, fh, fl)
-    ph, pl = 0.0, 0.0
-    # f**2 < 0.03: twenty terms reach 1e-32.
-    for n in range(_ODD_HIGH.size - 1, -1, -1):
+    # f² < 0.03: twenty terms reach 1e-32, and ten do where f² < 1e-3; the later half of them needs no pairs.
+    half = _ODD_HIGH.size // 4 if sh < 1e-3 else _ODD_HIGH.size // 2
+    tail = 0.0
+    for n in range(2 * half - 1, half - 1, -1):
+        tail = tail * sh + _ODD_HIGH[n]
+    ph, pl = tail, 0.0
+    for n in range(half - 1, -1, -1):
         ph, pl = multiply(ph, pl, sh, sl)
         ph, pl = add(ph, pl, _ODD_HIGH[n], _ODD_LOW[n])
     return multiply(ph, pl, 2.0 * fh, 2.0 * fl)
@@ -108,3 +118,30 @@ def log1p(ah: float, al: float) -> tuple[float, float]:
     if abs(ah) < 0.25:
         return _two_atanh(*divide(ah, al, *add(2.0, 0.0, ah, al)))
     return log(*add(1.0, 0.0, ah, al))
+
+
+@njit(cache=True)
+def exp_parts(ah: float, al: float) -> tuple[float, float, int]:
+    """Return h, l, n with exp(a) = (h + l)·2ⁿ and h near 1, relative error below 1e-20, for |a| < 1e9."""
+    n = math.floor(ah / _LN2_HIGH + 0.5)
+    # The rest is divided by 8, and the exponential of that, less 1, squared three times.
+    rh, rl = subtract(ah, al, *multiply(_LN2_HIGH, _LN2_LOW, n, 0.0))
+    rh, rl = 0.125 * rh, 0.125 * rl
+    # |r| < 0.0434: twelve terms reach 1e-22, of which those from the third on need no pairs.
+    tail = 0.0
+    for k in range(12, 2, -1):
+        tail = (tail * rh + 1.0) / k
+    tail *= 0.5 * rh * rh * rh
+    sh, sl = multiply(rh, rl, 0.5 * rh, 0.5 * rl)
+    eh, el = add(rh, rl, *add(sh, sl, tail, 0.0))
+    for _ in range(3):
+        eh, el = add(2.0 * eh, 2.0 * el, *multiply(eh, el, eh, el))
+    eh, el = add(1.0, 0.0, eh, el)
+    return eh, el, int(n)
+
+
+@njit(cache=True)
+def exp(ah: float, al: float) -> tuple[float, float]:
+    """Exponential of a pair, |a| < 650, relative error below 1e-20."""
+    h, low, n = exp_parts(ah, al)
+    return math.ldexp(h, n), math.ldexp(low, n)

@@ -16,45 +16,47 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._tails import Pair, outside, tails
 from canaryproof.kernels.two_gaussians import (
     LARGEST_EPSILON,
     SMALLEST_DELTA,
     log_delta_at_root,
+    probabilities_at_root,
+    relative_excess,
     solve_epsilon,
-    tails,
 )
 
 # Bounds of the domain, beside those of ``two_gaussians``.
 SMALLEST_NOISE = 1e-14
 LARGEST_NOISE = 1e50
 _SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
+_ZERO, _ONE = (0.0, 0.0), (1.0, 0.0)
 
 
 @njit(cache=True)
-def _delta_parts(epsilon: float, sigma: float) -> tuple[float, float, float]:
-    """Return h, l, b with δ = b·exp(h + l)."""
-    # u = εσ − 1/(2σ) enters as u²/2: in one float its rounding would show at ε = 1e5.
+def _root(epsilon: float, sigma: float) -> tuple[Pair, Pair]:
+    """Return u = εσ − 1/(2σ), where the privacy loss is ε, and m = 1/σ."""
+    # u enters as u²/2: in one float its rounding would show at ε = 1e5.
     mh, ml = dd.divide(1.0, 0.0, sigma, 0.0)
-    uh, ul = dd.add(*dd.two_product(epsilon, sigma), -0.5 * mh, -0.5 * ml)
-    return log_delta_at_root(uh, ul, mh, 0.0, mh, 1.0)
+    return dd.add(*dd.two_product(epsilon, sigma), -0.5 * mh, -0.5 * ml), (mh, ml)
 
 
 @vectorize(cache=True)
 def _delta_ufunc(epsilon: float, sigma: float) -> float:
-    h, low, b = _delta_parts(epsilon, sigma)
-    # Beyond, δ underflows, and so large an h would leave a low part whose own exponential overflows.
-    return b * math.exp(h) * math.exp(low) if h > -1500.0 else 0.0
+    u, m = _root(epsilon, sigma)
+    # Beyond, δ underflows.
+    return probabilities_at_root(u, m, _ZERO, m, _ONE)[0] if u[0] < 39.0 else 0.0
 
 
 @vectorize(cache=True)
 def _log_delta_ufunc(epsilon: float, sigma: float) -> float:
-    h, low, b = _delta_parts(epsilon, sigma)
-    return h + (low + math.log(b)) if b > 0.0 else -math.inf
+    u, m = _root(epsilon, sigma)
+    return log_delta_at_root(u, m, _ZERO, m, _ONE)
 
 
 @vectorize(cache=True)
 def _epsilon_ufunc(delta: float, sigma: float) -> float:
-    return solve_epsilon(delta, *dd.divide(1.0, 0.0, sigma, 0.0), 0.0, 0.0)
+    return solve_epsilon(delta, dd.divide(1.0, 0.0, sigma, 0.0), _ZERO)
 
 
 @vectorize(cache=True)
@@ -63,23 +65,25 @@ def _noise_multiplier_ufunc(epsilon: float, delta: float) -> float:
     # δ ≤ exp(−u²/2) bounds u from above, hence m from below; and δ(ε) ≤ δ(0) ≤ m/√(2π).
     highest = math.sqrt(-2.0 * math.log(delta))
     m = max(2.0 * epsilon / (highest + math.sqrt(highest * highest + 2.0 * epsilon)), delta * _SQRT_TWO_PI)
+    step = 0.0
     for _ in range(100):
-        u = epsilon / m - 0.5 * m
-        excess, rest = tails(u, m, 0.0, m, 1.0)
+        u = dd.add(*dd.divide(epsilon, 0.0, m, 0.0), -0.5 * m, 0.0)
+        excess, rest = tails(u, (m, 0.0), _ZERO, (m, 0.0), _ONE)
         # ∂δ/∂m = φ(u) at fixed ε, and δ = φ(u)·excess.
+        # −du/d log m.
+        width = epsilon / m + 0.5 * m
         if delta <= 0.5:
-            # log δ by itself would lose two digits to its own rounding.
-            step = (0.5 * u * u - math.log(excess / delta / _SQRT_TWO_PI)) * excess / m
+            step = -relative_excess(u, excess, delta) * excess[0] / m
         else:
-            # 1 − δ has the digits.
-            density = math.exp(-0.5 * u * u) / _SQRT_TWO_PI
-            outside = 0.5 * math.erfc(-u * math.sqrt(0.5)) + density * rest
-            # Concave and falling: from the left a full step would overshoot, and lose the density to underflow.
-            step = min(math.log(outside / (1.0 - delta)) * outside / (m * density), 0.3)
-        m *= math.exp(step)
-        if abs(step) <= 1e-9:
+            # 1 − δ has the digits. Concave and falling: from the left a full step could overshoot, and lose the
+            # density to underflow.
+            total = dd.add(*outside(u, (m, 0.0), _ZERO, (m, 0.0), _ONE), *rest)
+            step = min(relative_excess(u, total, 1.0 - delta) * total[0] / m, 0.3, 1.0 / width)
+        # What the next step would add is of the order of step²·(1 + width).
+        if abs(step) <= 4e-9 / math.sqrt(1.0 + width):
             break
-    return 1.0 / m
+        m *= math.exp(step)
+    return 1.0 / (m * (1.0 + step))
 
 
 def _checked_epsilon(epsilon: ArrayLike) -> NDArray[np.float64]:

@@ -18,79 +18,74 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels._evaluate import evaluate
 
+Pair = tuple[float, float]
+
 LARGEST_DIM = 1e12
-_HALF_LOG_PI = 0.5 * math.log(math.pi)
-_INVERSE_SQRT_PI = 1.0 / math.sqrt(math.pi)
+_INVERSE_SQRT_PI = (0.5641895835477563, 7.66772980658294e-18)
 # Beyond one standard deviation the continued fraction serves, below it the power series.
 _SEAM = 1.0
 
 
 @njit(cache=True)
-def _gamma_ratio(x: float) -> tuple[float, float]:
-    """Return r, c with Γ(x + 1/2) / Γ(x) = r·exp(c) and |c| < 1e-4."""
+def _density_scale(dim: float) -> Pair:
+    """Return f_d(0) = Γ(x + 1/2) / (Γ(x) √π) for x = (d − 1)/2."""
     # A difference of two log-gammas would lose 12 digits at d = 1e12. This expansion in x − 1/4 has only even powers
     # (coefficients 2·B_{n+1}(1/4) / (n(n + 1))); from 20 on, five of them reach 2e-18.
-    num_h, num_l, den_h, den_l = 1.0, 0.0, 1.0, 0.0
-    while x < 20.25:
-        num_h, num_l = dd.multiply(num_h, num_l, x, 0.0)
-        den_h, den_l = dd.multiply(den_h, den_l, x + 0.5, 0.0)
-        x += 1.0
-    w = x - 0.25
-    v = 1.0 / (w * w)
+    x, n = 0.5 * (dim - 1.0), 0.0
+    numerator, denominator = (1.0, 0.0), (1.0, 0.0)
+    while x + n < 20.25:
+        numerator = dd.multiply(*numerator, *dd.two_sum(x, n))
+        denominator = dd.multiply(*denominator, *dd.two_sum(x, n + 0.5))
+        n += 1.0
+    w = dd.two_sum(x, n - 0.25)
+    v = 1.0 / (w[0] * w[0])
     c = v * (1 / 64 + v * (-5 / 2048 + v * (61 / 49152 + v * (-1385 / 1048576 + v * (50521 / 20971520)))))
-    if den_h == 1.0:
-        return math.sqrt(w), c
-    qh, ql = dd.divide(num_h, num_l, den_h, den_l)
-    rh, rl = dd.square_root(w, 0.0)
-    return dd.multiply(qh, ql, rh, rl)[0], c
+    # c < 1e-4: one float keeps twenty digits of its exponential.
+    root = dd.multiply(*dd.square_root(*w), *dd.two_sum(1.0, math.expm1(c)))
+    return dd.multiply(*root, *dd.multiply(*dd.divide(*numerator, *denominator), *_INVERSE_SQRT_PI))
 
 
 @njit(cache=True)
-def _density_scale(dim: float) -> float:
-    """Return f_d(0)."""
-    r, c = _gamma_ratio(0.5 * (dim - 1.0))
-    return r * math.exp(c) * _INVERSE_SQRT_PI
-
-
-@njit(cache=True)
-def _log_density_scale(dim: float) -> tuple[float, float]:
-    """Return log f_d(0) as a pair."""
-    # It nearly cancels the exponent where the log density crosses zero.
-    r, c = _gamma_ratio(0.5 * (dim - 1.0))
-    return dd.add(*dd.log(r, 0.0), c - _HALF_LOG_PI, 0.0)
-
-
-@njit(cache=True)
-def _one_minus_square(x: float) -> tuple[float, float]:
+def _one_minus_square(x: float) -> Pair:
     """Return 1 − x² as a pair with full relative accuracy up to |x| = 1."""
     return dd.multiply(*dd.two_sum(1.0, -x), *dd.two_sum(1.0, x))
 
 
 @njit(cache=True)
-def _power_exponent(power: float, x: float) -> tuple[float, float]:
+def _power_exponent(power: float, x: float) -> Pair:
     """Return power·log(1 − x²) as a pair."""
     return dd.multiply(*dd.log(*_one_minus_square(x)), power, 0.0)
 
 
 @njit(cache=True)
-def _scaled_exp(scale: float, h: float, low: float) -> float:
-    """Return scale·exp(h + low)."""
-    # An exponent of −700 held in one float would cost 300 ulps; and exp(h) may underflow where the product does not.
-    half = math.exp(0.5 * h)
-    return scale * half * (1.0 + low) * half
+def _scaled_exp(scale: Pair, exponent: Pair) -> Pair:
+    """Return scale·exp(exponent), which underflows to zero."""
+    if exponent[0] < -1e4:
+        return 0.0, 0.0
+    h, low, n = dd.exp_parts(*exponent)
+    h, low = dd.multiply(h, low, *scale)
+    return math.ldexp(h, n), math.ldexp(low, n)
 
 
 @njit(cache=True)
-def _central(x: float, dim: float) -> float:
+def _central(x: float, dim: float) -> Pair:
     """Probability of (0, x) for 0 ≤ x, x·√d of order 1: all terms of the series are positive."""
     # f_d(0)·x·(1 − x²)^((d − 1)/2)·₂F₁(1, d/2; 3/2; x²), by Euler's transformation of the integrated density.
-    square = x * x
-    total, term, n = 1.0, 1.0, 0.0
-    while term > 1e-18 * total:
-        term *= (0.5 * dim + n) / (1.5 + n) * square
-        total += term
-        n += 1.0
-    return _scaled_exp(_density_scale(dim) * x * total, *_power_exponent(0.5 * (dim - 1.0), x))
+    square = dd.two_product(x, x)
+    total, term, n = (1.0, 0.0), (1.0, 0.0), 0.0
+    while term[0] > 1e-20 * total[0]:
+        term = dd.multiply(*term, *dd.multiply(*dd.two_sum(dim, n), *square))
+        term = dd.divide(*term, n + 3.0, 0.0)
+        total = dd.add(*total, *term)
+        n += 2.0
+    scale = dd.multiply(*_density_scale(dim), *dd.multiply(*total, x, 0.0))
+    return _scaled_exp(scale, _power_exponent(0.5 * (dim - 1.0), x))
+
+
+@njit(cache=True)
+def _density(x: float, dim: float) -> float:
+    """f_d(x) for |x| < 1."""
+    return _scaled_exp(_density_scale(dim), _power_exponent(0.5 * (dim - 3.0), x))[0]
 
 
 @njit(cache=True)
@@ -120,23 +115,24 @@ def _upper_tail(x: float, dim: float) -> float:
     if x == 1.0:
         return 0.0
     if x * math.sqrt(dim) < _SEAM:
-        return 0.5 - _central(x, dim)
+        h, low = _central(x, dim)
+        return (0.5 - h) - low
     high, _ = _one_minus_square(x)
-    scale = _density_scale(dim) / ((dim - 1.0) * x) * _tail_fraction(high / (x * x), x, dim)
-    return _scaled_exp(scale, *_power_exponent(0.5 * (dim - 1.0), x))
+    scale = dd.divide(*_density_scale(dim), *dd.two_product(dim - 1.0, x))
+    scale = dd.multiply(*scale, _tail_fraction(high / (x * x), x, dim), 0.0)
+    return _scaled_exp(scale, _power_exponent(0.5 * (dim - 1.0), x))[0]
 
 
 @njit(cache=True)
 def _log_upper_tail(x: float, dim: float) -> float:
     if x == 1.0:
         return -math.inf
-    if x * math.sqrt(dim) < _SEAM:
-        return math.log(0.5 - _central(x, dim))
-    high, _ = _one_minus_square(x)
     h, low = _power_exponent(0.5 * (dim - 1.0), x)
+    if h > -600.0:
+        return math.log(_upper_tail(x, dim))
+    high, _ = _one_minus_square(x)
     fraction = _tail_fraction(high / (x * x), x, dim)
-    scale_h, scale_l = _log_density_scale(dim)
-    return h + (low + scale_l + (scale_h - math.log((dim - 1.0) * x / fraction)))
+    return h + (low + math.log(_density_scale(dim)[0] * fraction / ((dim - 1.0) * x)))
 
 
 @njit(cache=True)
@@ -144,32 +140,36 @@ def _upper_quantile(p: float, dim: float) -> float:
     """Return x ≥ 0 with P(cosine > x) = p, for 0 ≤ p ≤ 1/2."""
     if p == 0.0:
         return 1.0
+    scale, _ = _density_scale(dim)
     if p > 0.17:
         # The central probability, 1/2 − p, is exact in floats here and nearly linear in x.
         target = 0.5 - p
-        scale = _density_scale(dim)
         x = min(target / scale, 0.99)
         for _ in range(50):
-            slope = _scaled_exp(scale, *_power_exponent(0.5 * (dim - 3.0), x))
-            step = (target - _central(x, dim)) / slope
+            h, low = _central(x, dim)
+            step = ((target - h) - low) / _density(x, dim)
             x += step
             if abs(step) <= 1e-9 * x:
                 break
         return x
     # In u = log(1 − x²) the log tail is nearly linear, with slope a; log(2p)/a lies on the far side of the root.
     a = 0.5 * (dim - 1.0)
-    log_scale, _ = _log_density_scale(dim)
+    log_scale = math.log(scale) - math.log(p)
     u = math.log(2.0 * p) / a
     for _ in range(50):
         x = math.sqrt(-math.expm1(u))
         fraction = _tail_fraction(math.exp(u) / (x * x), x, dim)
-        excess = a * u + log_scale - math.log(2.0 * a * x) + math.log(fraction) - math.log(p)
+        excess = a * u + log_scale + math.log(fraction / (2.0 * a * x))
         step = -excess * fraction / a
         # A step past zero would leave the domain: go half the way.
         u = u + step if u + step < 0.0 else 0.5 * u
         if abs(step) <= 1e-9 * abs(u):
             break
-    return math.sqrt(-math.expm1(u))
+    x = math.sqrt(-math.expm1(u))
+    if u < -1.0:
+        return x
+    # Terms larger than log p may have cancelled in the excess. The tail itself has all digits.
+    return x + (_upper_tail(x, dim) - p) / _density(x, dim)
 
 
 @njit(cache=True)
@@ -180,7 +180,8 @@ def _log_pdf(x: float, dim: float) -> float:
         return -math.log(2.0)
     if abs(x) == 1.0:
         return math.inf if dim < 3.0 else -math.inf
-    return dd.add(*_power_exponent(0.5 * (dim - 3.0), x), *_log_density_scale(dim))[0]
+    # Pairs, because the two nearly cancel where the log density crosses zero.
+    return dd.add(*_power_exponent(0.5 * (dim - 3.0), x), *dd.log(*_density_scale(dim)))[0]
 
 
 @vectorize(cache=True)
@@ -191,7 +192,7 @@ def _pdf_ufunc(x: float, dim: float) -> float:
         return 0.5
     if abs(x) == 1.0:
         return math.inf if dim < 3.0 else 0.0
-    return _scaled_exp(_density_scale(dim), *_power_exponent(0.5 * (dim - 3.0), x))
+    return _density(x, dim)
 
 
 @vectorize(cache=True)
@@ -204,7 +205,8 @@ def _sf_ufunc(x: float, dim: float) -> float:
     if x >= 0.0:
         return _upper_tail(min(x, 1.0), dim)
     if -x * math.sqrt(dim) < _SEAM:
-        return 0.5 + _central(-x, dim)
+        h, low = _central(-x, dim)
+        return (0.5 + h) + low
     return 1.0 - _upper_tail(min(-x, 1.0), dim)
 
 

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels._evaluate import evaluate
 from canaryproof.kernels._mills import mills_ratio
+from canaryproof.kernels._tails import Pair, outside, scaled_density, tails
 
 Direction = Literal["forward", "reverse", "both"]
 
@@ -40,180 +41,114 @@ LARGEST_EPSILON = 1e28
 SMALLEST_DELTA = 2.0**-1022
 # Stands for infinity where infinity times zero must not arise.
 _FAR = 1e200
-# 32 nodes: over the reach of the weight (exponent up to 46) a Legendre rule of this order errs by less than 1e-17.
-_NODES, _WEIGHTS = (0.5 * array for array in np.polynomial.legendre.leggauss(32))
-_NODES = _NODES + 0.5
+# Closer to its largest value than this, in units of 1 + |u|, the loss is known by the distance to that place.
+_NEAR_LARGEST = 1e-3
 
 
 @njit(cache=True)
-def _upper(x: float) -> float:
-    return 0.5 * math.erfc(x * math.sqrt(0.5))
+def log_delta_at_root(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> float:
+    """Log δ for the near root u of Z = ε, where dZ/du = q."""
+    if u[0] >= 1.0:
+        excess = tails(u, q, alpha, m, s)[0][0]
+        h, low = dd.multiply(*u, -0.5 * u[0], -0.5 * u[1])
+        return h + (low - _HALF_LOG_TWO_PI + math.log(excess)) if excess > 0.0 else -math.inf
+    delta, complement = probabilities_at_root(u, q, alpha, m, s)
+    if complement < 0.5:
+        return math.log1p(-complement)
+    return math.log(delta) if delta > 0.0 else -math.inf
 
 
 @njit(cache=True)
-def _integrals(x: float, q: float, alpha: float, end: float) -> tuple[float, float]:
-    """Integrals over 0 < v < end of e^(−xv − v²/2)·(1 − e^(−w)) and of e^(−xv − v²/2 − w), w = v(q + αv)."""
-    root = math.sqrt(x * x + 92.0)
-    reach = 92.0 / (x + root) if x > 0.0 else root - x
-    end = min(end, reach)
-    excess, rest = 0.0, 0.0
-    for i in range(_NODES.size):
-        v = end * _NODES[i]
-        w = v * (q + alpha * v)
-        weight = _WEIGHTS[i] * math.exp(-v * (x + 0.5 * v))
-        gain = -math.expm1(-w)
-        excess += weight * gain
-        rest += weight * (1.0 - gain)
-    return end * excess, end * rest
-
-
-@njit(cache=True)
-def _half_line(x: float, q: float, alpha: float, s: float) -> tuple[float, float]:
-    """Both integrals over 0 < v < ∞, for α ≥ 0."""
-    first = mills_ratio(x)
-    second = mills_ratio((x + q) / s) / s
-    if second <= 0.5 * first:
-        return first - second, second
-    return _integrals(x, q, alpha, math.inf)
-
-
-@njit(cache=True)
-def _truncated(y: float, length: float) -> float:
-    """Integral of e^(−yv − v²/2) over 0 < v < length."""
-    exponent = length * (y + 0.5 * length)
-    if exponent > 1.0:
-        return mills_ratio(y) - math.exp(-exponent) * mills_ratio(y + length)
-    total = 0.0
-    for i in range(_NODES.size):
-        v = length * _NODES[i]
-        total += _WEIGHTS[i] * math.exp(-v * (y + 0.5 * v))
-    return length * total
-
-
-@njit(cache=True)
-def _interval(x: float, q: float, alpha: float, s: float, length: float) -> tuple[float, float]:
-    """Both integrals over 0 < v < length = −q/α, for α < 0; w = 0 at both ends."""
-    if length > 1.0:
-        first = _truncated(x, length)
-        second = _truncated((x + q) / s, s * length) / s
-        if second <= 0.5 * first:
-            return first - second, second
-    return _integrals(x, q, alpha, length)
-
-
-@njit(cache=True)
-def tails(u: float, q: float, alpha: float, m: float, s: float) -> tuple[float, float]:
-    """Return δ and e^ε·P₂(Z > ε), both divided by φ(u), for the near root u, where dZ/du = q."""
-    if alpha == 0.0:
-        return _half_line(u, q, 0.0, 1.0)
-    if alpha < 0.0:
-        return _interval(u, q, alpha, s, -q / alpha)
-    excess, rest = _half_line(u, q, alpha, s)
-    # The far root lies at −(u + ms/α); its tail is the near one's with this factor and starting point.
-    shift = m * s / alpha
-    damping = 0.5 * shift * (q / alpha)
-    if damping < 745.0:
-        far_excess, far_rest = _half_line(u + shift, q, alpha, s)
-        factor = math.exp(-damping)
-        excess += factor * far_excess
-        rest += factor * far_rest
-    return excess, rest
-
-
-@njit(cache=True)
-def _first_outside(u: float, q: float, alpha: float, m: float, s: float) -> float:
-    """P₁(Z ≤ ε), accurate where it is small."""
-    if alpha == 0.0:
-        return _upper(-u)
-    if alpha < 0.0:
-        return _upper(-u) + _upper(u - q / alpha)
-    far = u + m * s / alpha
-    if u < 0.0:
-        return _upper(-u) - _upper(far)
-    return 0.5 * (math.erf(u * math.sqrt(0.5)) + math.erf(far * math.sqrt(0.5)))
-
-
-@njit(cache=True)
-def log_delta_at_root(uh: float, ul: float, q: float, alpha: float, m: float, s: float) -> tuple[float, float, float]:
-    """Return h, l, b with δ = b·exp(h + l), for the near root u = uh + ul (a pair) where dZ/du = q."""
-    if uh > -30.0:
-        excess, rest = tails(uh, q, alpha, m, s)
-        h, low = dd.multiply(uh, ul, -0.5 * uh, -0.5 * ul)
-        density = math.exp(h - _HALF_LOG_TWO_PI)
-        if density * excess <= 0.5:
-            return h, low - _HALF_LOG_TWO_PI, excess
-        second = density * rest
+def probabilities_at_root(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> tuple[float, float]:
+    """Return δ and 1 − δ for the near root u < 39 of Z = ε, where dZ/du = q."""
+    if u[0] <= -39.0:
+        # φ(u) underflows.
+        return 1.0, 0.0
+    if u[0] <= -30.0:
+        # P₁(Z > ε) is 1 to all digits, and e^ε·P₂(Z > ε) is one tail.
+        rest = dd.divide(*mills_ratio(*dd.add(*m, *dd.multiply(*s, *u))), *s)
     else:
-        # P₁(Z > ε) is 1 to all digits; e^ε·P₂(Z > ε) has no cancelling partner.
-        y = (uh + q) / s
-        second = math.exp(-0.5 * uh * uh - _HALF_LOG_TWO_PI) * mills_ratio(max(y, -36.0)) / s
-    return 0.0, math.log1p(-(_first_outside(uh, q, alpha, m, s) + second)), 1.0
+        excess, rest = tails(u, q, alpha, m, s)
+        h, _, n = scaled_density(u, excess)
+        delta = math.ldexp(h, n)
+        if delta <= 0.5:
+            return delta, 1.0 - delta
+    h, _, n = scaled_density(u, dd.add(*outside(u, q, alpha, m, s), *rest))
+    complement = math.ldexp(h, n)
+    return 1.0 - complement, complement
 
 
 @njit(cache=True)
-def _standardise(mu1: float, sigma1: float, mu2: float, sigma2: float) -> tuple[float, float, float, float]:
-    """Return m = |μ₁ − μ₂|/σ₂ and g = σ₁/σ₂ − 1 as pairs (mh, ml, gh, gl)."""
+def _standardise(mu1: float, sigma1: float, mu2: float, sigma2: float) -> tuple[Pair, Pair]:
+    """Return m = |μ₁ − μ₂|/σ₂ and g = σ₁/σ₂ − 1."""
     # Scaling by a power of two is exact, and keeps products of pairs from overflowing.
     unit, exponent = math.frexp(sigma2)
     dh, dl = dd.two_sum(mu1, -mu2)
     sign = -1.0 if dh < 0.0 else 1.0
-    mh, ml = dd.divide(math.ldexp(sign * dh, -exponent), math.ldexp(sign * dl, -exponent), unit, 0.0)
-    gh, gl = dd.divide(*dd.two_sum(math.ldexp(sigma1, -exponent), -unit), unit, 0.0)
-    return mh, ml, gh, gl
+    distance = dd.divide(math.ldexp(sign * dh, -exponent), math.ldexp(sign * dl, -exponent), unit, 0.0)
+    return distance, dd.divide(*dd.two_sum(math.ldexp(sigma1, -exponent), -unit), unit, 0.0)
 
 
 @njit(cache=True)
-def _log_delta(epsilon: float, mh: float, ml: float, gh: float, gl: float) -> float:
-    if mh == 0.0 and gh == 0.0:
-        return -math.inf
-    if gh == 0.0:
-        # No squares: they would underflow for minute m.
-        u = dd.add(*dd.divide(epsilon, 0.0, mh, ml), -0.5 * mh, -0.5 * ml)
-        h, low, b = log_delta_at_root(u[0], u[1], mh, 0.0, mh, 1.0)
-        return h + (low + math.log(b)) if b > 0.0 else -math.inf
+def _loss_parabola(m: Pair, g: Pair) -> tuple[Pair, Pair, Pair, Pair, Pair]:
+    """Return α, ms, m²/2, log s and s = 1 + g."""
+    s = dd.add(1.0, 0.0, *g)
+    alpha = dd.multiply(*g, *dd.add(1.0, 0.0, 0.5 * g[0], 0.5 * g[1]))
+    return alpha, dd.multiply(*m, *s), dd.multiply(*m, 0.5 * m[0], 0.5 * m[1]), dd.log1p(*g), s
+
+
+@njit(cache=True)
+def _near_root(epsilon: float, alpha: Pair, slope: Pair, half_square: Pair, log_s: Pair) -> tuple[Pair, Pair]:
+    """Return the near root u of Z = ε and dZ/du there, which is 0 if there is none."""
     # All in pairs: u multiplies into u²/2, and q² cancels where ε nears its maximum for s < 1.
-    sh, sl = dd.add(1.0, 0.0, gh, gl)
-    log_s = dd.log1p(gh, gl)
-    square = dd.multiply(mh, ml, mh, ml)
-    slope = dd.multiply(mh, ml, sh, sl)
-    alpha = dd.multiply(gh, gl, *dd.add(1.0, 0.0, 0.5 * gh, 0.5 * gl))
     total = dd.add(epsilon, 0.0, *log_s)
-    discriminant = dd.add(*square, *dd.multiply(4.0 * alpha[0], 4.0 * alpha[1], *total))
-    if discriminant[0] <= 0.0:
-        return -math.inf
-    q = dd.square_root(*discriminant)
-    excess = dd.add(total[0], total[1], -0.5 * square[0], -0.5 * square[1])
-    u = dd.divide(2.0 * excess[0], 2.0 * excess[1], *dd.add(*slope, *q))
-    h, low, b = log_delta_at_root(u[0], u[1], q[0], alpha[0], mh, sh)
-    return h + (low + math.log(b)) if b > 0.0 else -math.inf
+    product = dd.multiply(4.0 * alpha[0], 4.0 * alpha[1], *total)
+    q = dd.square_root(*dd.add(2.0 * half_square[0], 2.0 * half_square[1], *product))
+    h, low = dd.subtract(*total, *half_square)
+    return dd.divide(2.0 * h, 2.0 * low, *dd.add(*slope, *q)), q
 
 
 @njit(cache=True)
-def _loss(u: float, correction: float, mh: float, ml: float, gh: float, gl: float) -> float:
-    """Privacy loss at u + du, where dZ/du · du = correction."""
-    alpha = dd.multiply(gh, gl, *dd.add(1.0, 0.0, 0.5 * gh, 0.5 * gl))
-    slope = dd.multiply(mh, ml, *dd.add(1.0, 0.0, gh, gl))
-    z = dd.multiply(u, 0.0, *dd.add(*dd.multiply(alpha[0], alpha[1], u, 0.0), *slope))
-    z = dd.add(*z, *dd.multiply(0.5 * mh, 0.5 * ml, mh, ml))
-    log_s = dd.log1p(gh, gl)
-    z = dd.add(*z, -log_s[0], -log_s[1])
-    return dd.add(*z, correction, 0.0)[0]
+def _log_delta(epsilon: float, m: Pair, g: Pair) -> float:
+    if g[0] == 0.0:
+        if m[0] == 0.0:
+            return -math.inf
+        # No squares: they would underflow for minute m.
+        u = dd.subtract(*dd.divide(epsilon, 0.0, *m), 0.5 * m[0], 0.5 * m[1])
+        return log_delta_at_root(u, m, (0.0, 0.0), m, (1.0, 0.0))
+    alpha, slope, half_square, log_s, s = _loss_parabola(m, g)
+    u, q = _near_root(epsilon, alpha, slope, half_square, log_s)
+    return log_delta_at_root(u, q, alpha, m, s) if q[0] > 0.0 else -math.inf
 
 
 @njit(cache=True)
-def solve_epsilon(delta: float, mh: float, ml: float, gh: float, gl: float) -> float:
+def relative_excess(u: Pair, value: Pair, target: float) -> float:
+    """Log of φ(u)·value over ``target``."""
+    h, low, n = scaled_density(u, value)
+    mantissa, exponent = math.frexp(target)
+    if abs(math.ldexp(h, n - exponent) - mantissa) > 0.01 * mantissa:
+        return math.log(h / mantissa) + (n - exponent) * math.log(2.0)
+    scale = math.ldexp(1.0, n - exponent)
+    difference = dd.add(scale * h, scale * low, -mantissa, 0.0)
+    return math.log1p(difference[0] / mantissa)
+
+
+@njit(cache=True)
+def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
     """Return the least ε ≥ 0 at which δ of N(m, s²) from N(0, 1), s = 1 + g, is at most ``delta``."""
     log_delta = math.log(delta) if delta < 0.5 else math.log1p(delta - 1.0)
-    if _log_delta(0.0, mh, ml, gh, gl) <= log_delta:
+    if m[0] == 0.0 and g[0] == 0.0:
         return 0.0
-    s = 1.0 + gh
-    alpha = gh * (1.0 + 0.5 * gh)
-    slope = mh * s
-    log_s = math.log1p(gh)
-    q = math.sqrt(mh * mh + 4.0 * alpha * log_s)
-    u = 2.0 * (log_s - 0.5 * mh * mh) / (slope + q)
+    alpha, slope, half_square, log_s, s = _loss_parabola(m, g)
+    if g[0] == 0.0:
+        root, q = (-0.5 * m[0], -0.5 * m[1]), m
+    else:
+        root, q = _near_root(0.0, alpha, slope, half_square, log_s)
+    if log_delta_at_root(root, q, alpha, m, s) <= log_delta:
+        return 0.0
+    u = root[0]
     # For s < 1 the loss is largest at the distance ``left`` above u, and the root lies before it.
-    left = -0.5 * q / alpha if alpha < 0.0 else _FAR
+    left = -0.5 * q[0] / alpha[0] if alpha[0] < 0.0 else _FAR
     # δ ≤ 2·P(X > u) ≤ exp(−u²/2) bounds the root from above; from there Newton descends on a concave function.
     # δ, a float below 1, bounds it from below: P(X ≤ −9) is under 2e-19.
     low = max(u, -9.0)
@@ -225,18 +160,23 @@ def solve_epsilon(delta: float, mh: float, ml: float, gh: float, gl: float) -> f
         high, move = u + left, 0.5 * left
     u += move
     left -= move
-    step = 0.0
+    correction = 0.0
     for _ in range(100):
-        q = 2.0 * alpha * u + slope if left > 1.0 + abs(u) else -2.0 * alpha * left
-        excess, rest = tails(u, q, alpha, mh, s)
+        if left > _NEAR_LARGEST * (1.0 + abs(u)):
+            q = dd.add(*dd.multiply(2.0 * alpha[0], 2.0 * alpha[1], u, 0.0), *slope)
+        else:
+            q = -2.0 * alpha[0] * left, 0.0
+        excess, rest = tails((u, 0.0), q, alpha, m, s)
+        scale = min(1.0 + abs(u), left)
         if delta <= 0.5:
-            step = (math.log(excess) - 0.5 * u * u - _HALF_LOG_TWO_PI - log_delta) * excess / (q * rest)
+            correction = relative_excess((u, 0.0), excess, delta) * (excess[0] / rest[0])
         else:
             # 1 − δ has the digits.
-            second = math.exp(-0.5 * u * u - _HALF_LOG_TWO_PI) * rest
-            outside = _first_outside(u, q, alpha, mh, s) + second
-            step = math.log((1.0 - delta) / outside) * outside / (q * second)
-        if abs(step) <= 1e-9 * (1.0 + abs(u)):
+            total = dd.add(*outside((u, 0.0), q, alpha, m, s), *rest)
+            correction = -relative_excess((u, 0.0), total, 1.0 - delta) * (total[0] / rest[0])
+            scale = min(scale, total[0])
+        step = correction / q[0]
+        if abs(step) <= 1e-9 * scale:
             break
         if step > 0.0:
             low = u
@@ -245,13 +185,17 @@ def solve_epsilon(delta: float, mh: float, ml: float, gh: float, gl: float) -> f
         # A Newton step in log(left) cannot pass the maximum, and far from there it is a plain step in u.
         ratio = min(max(step / left, -3.0), 3.0)
         move = -left * math.expm1(-ratio)
-        if low < u + move < high:
+        # Not strictly: near the maximum of the loss u stands still and ``left`` moves on.
+        if low <= u + move <= high:
             left *= math.exp(-ratio)
         else:
             move = 0.5 * (low + high) - u
             left -= move
         u += move
-    return max(_loss(u, q * step, mh, ml, gh, gl), 0.0)
+    # The loss at u, and what the last step adds.
+    loss = dd.multiply(u, 0.0, *dd.add(*dd.multiply(*alpha, u, 0.0), *slope))
+    loss = dd.subtract(*dd.add(*loss, *half_square), *log_s)
+    return max(dd.add(*loss, correction, 0.0)[0], 0.0)
 
 
 @vectorize(cache=True)

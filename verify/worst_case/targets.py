@@ -1,0 +1,323 @@
+"""The fast kernels with their domains, as the search for their worst errors sees them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from canaryproof.kernels import binomial, gaussian_mechanism, null_cosine, two_gaussians
+from canaryproof.kernels import certified as _certified  # noqa: F401
+from canaryproof.kernels.certified import Enclosure
+from canaryproof.kernels.certified import binomial as certified_binomial
+from canaryproof.kernels.certified import gaussian_mechanism as certified_gaussian_mechanism
+from canaryproof.kernels.certified import null_cosine as certified_null_cosine
+from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
+
+Arguments = tuple[float, ...]
+
+WHOLE_BUDGET = 64.0
+PRACTICE_BUDGET = 8.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """A fast kernel, its enclosure, and where it is used.
+
+    Attributes
+    ----------
+    name
+        Topic and function.
+    kernel, certified
+        Functions of the same arguments.
+    names
+        Names of the arguments.
+    draw
+        Random arguments over the whole domain and its awkward corners.
+    inside
+        Whether arguments lie in the domain.
+    practice
+        Whether arguments and the exact result lie in the domain of practice.
+    seams
+        Fixed arguments to begin with: branches, ends and near-cancellations.
+    absolute
+        Whether an absolute error of 1e-15 is allowed below 0.1.
+    """
+
+    name: str
+    kernel: Callable[..., Any]
+    certified: Callable[..., Enclosure]
+    names: tuple[str, ...]
+    draw: Callable[[np.random.Generator], Arguments]
+    inside: Callable[..., bool]
+    practice: Callable[[Arguments, Enclosure], bool]
+    seams: tuple[Arguments, ...] = ()
+    absolute: bool = False
+
+
+def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(min(max(math.exp(rng.uniform(math.log(low), math.log(high))), low), high))
+
+
+def _mixed(rng: np.random.Generator, *draws: Callable[[], float]) -> float:
+    return float(draws[rng.integers(len(draws))]())
+
+
+def _dim(rng: np.random.Generator) -> float:
+    exact = _log_uniform(rng, 2.0, 1e12)
+    return exact if rng.random() < 0.2 else float(round(exact))
+
+
+def _cosine_and_dim(rng: np.random.Generator) -> Arguments:
+    dim = _dim(rng)
+    deviations = _mixed(
+        rng,
+        lambda: rng.uniform(0.0, 4.0),
+        lambda: rng.uniform(0.0, 40.0),
+        lambda: _log_uniform(rng, 1e-9, 1.0),
+        # The seam between the series and the continued fraction.
+        lambda: 1.0 + rng.normal() * 1e-3,
+    )
+    cosine = abs(deviations) / math.sqrt(dim)
+    if cosine >= 1.0 or rng.random() < 0.1:
+        cosine = _mixed(rng, rng.random, lambda: 1.0 - _log_uniform(rng, 1e-16, 1.0))
+    return (cosine if rng.random() < 0.5 else -cosine), dim
+
+
+def _probability_and_dim(rng: np.random.Generator) -> Arguments:
+    probability = _mixed(
+        rng,
+        lambda: _log_uniform(rng, 2.0**-1022, 0.5),
+        rng.random,
+        lambda: 0.5 + rng.choice([-1, 1]) * _log_uniform(rng, 1e-16, 0.4),
+        lambda: 1.0 - _log_uniform(rng, 1e-16, 0.5),
+        # The seam between the two ways.
+        lambda: 0.17 * (1.0 + rng.normal() * 1e-3),
+    )
+    return min(max(probability, 2.0**-1022), 1.0 - 2.0**-53), _dim(rng)
+
+
+def _delta(rng: np.random.Generator) -> float:
+    return _mixed(
+        rng,
+        lambda: _log_uniform(rng, 2.0**-1022, 0.5),
+        lambda: _log_uniform(rng, 1e-12, 0.5),
+        rng.random,
+        lambda: 1.0 - _log_uniform(rng, 2.0**-53, 0.5),
+    )
+
+
+def _epsilon(rng: np.random.Generator) -> float:
+    return _mixed(
+        rng,
+        lambda: _log_uniform(rng, 1e-15, 1e28),
+        lambda: _log_uniform(rng, 1e-3, 1e5),
+        lambda: rng.uniform(0.0, 50.0),
+        lambda: 0.0,
+    )
+
+
+def _pair(rng: np.random.Generator) -> Arguments:
+    """Means and deviations: wide, near-equal or equal deviations, at any scale and place."""
+    ratio = _mixed(
+        rng,
+        lambda: _log_uniform(rng, 1e-10, 1e10),
+        lambda: _log_uniform(rng, 1e-3, 1e3),
+        lambda: _log_uniform(rng, 0.5, 2.0),
+        lambda: 1.0 + rng.choice([-1, 1]) * _log_uniform(rng, 2.0**-52, 0.1),
+        lambda: 1.0,
+    )
+    distance = _mixed(
+        rng,
+        lambda: _log_uniform(rng, 1e-14, 1e14) * min(ratio, 1.0),
+        lambda: _log_uniform(rng, 1e-3, 300.0),
+        lambda: rng.uniform(0.0, 10.0),
+        lambda: 0.0,
+    )
+    scale, place = _log_uniform(rng, 1e-6, 1e6), rng.normal()
+    if rng.random() < 0.5:
+        scale, place = 1.0, 0.0
+    return float(scale * (place + distance)), float(scale * ratio), float(scale * place), scale
+
+
+def _close_means(rng: np.random.Generator) -> Arguments:
+    return _delta(rng), *_pair(rng)
+
+
+def _cosine_inside(x: float, dim: float) -> bool:
+    return -1.0 <= x <= 1.0 and 2.0 <= dim <= null_cosine.LARGEST_DIM
+
+
+def _probability_inside(q: float, dim: float) -> bool:
+    return 0.0 < q < 1.0 and 2.0 <= dim <= null_cosine.LARGEST_DIM
+
+
+def _pair_inside(mu1: float, sigma1: float, mu2: float, sigma2: float) -> bool:
+    if not (1e-300 < sigma1 < 1e300 and 1e-300 < sigma2 < 1e300 and abs(mu1) < 1e300 and abs(mu2) < 1e300):
+        return False
+    ratio, distance = sigma1 / sigma2, abs(mu1 - mu2) / min(sigma1, sigma2)
+    largest = two_gaussians.LARGEST_RATIO
+    return 1.0 / largest <= ratio <= largest and distance <= two_gaussians.LARGEST_DISTANCE
+
+
+def _delta_inside(delta: float) -> bool:
+    return two_gaussians.SMALLEST_DELTA <= delta < 1.0
+
+
+def _noise_inside(sigma: float) -> bool:
+    return gaussian_mechanism.SMALLEST_NOISE <= sigma <= gaussian_mechanism.LARGEST_NOISE
+
+
+def _practical_ratio(sigma1: float, sigma2: float) -> bool:
+    return 0.5 <= sigma1 / sigma2 <= 2.0
+
+
+def _practical_delta(delta: float) -> bool:
+    return delta >= 1e-12
+
+
+def _practical_epsilon(epsilon: float) -> bool:
+    return 0.1 <= epsilon <= 50.0
+
+
+_LOG_PRACTICAL_DELTA = math.log(1e-12)
+_NEAR_EQUAL = tuple((1.3, 1.0 + gap, 1.0, 1.0) for gap in (2.0**-52, 1e-14, -1e-12, 1e-9, -1e-6, 1e-4))
+_COSINES = tuple(
+    (sign * x, dim)
+    for sign in (1.0, -1.0)
+    for x, dim in (
+        (0.0, 2.0), (0.5, 2.0), (1.0 - 2.0**-53, 2.0), (0.3, 3.0), (0.999, 4.0), (0.25, 1000.0),
+        (1.0 / math.sqrt(1000.0), 1000.0), (8.0 / math.sqrt(1000.0), 1000.0), (0.7, 1000.0), (1e-9, 1e12),
+        (1e-6, 1e12), (3.7e-5, 1e12),
+    )
+)  # fmt: skip
+_PROBABILITIES = tuple(
+    (q, dim)
+    for q in (1e-300, 0.169999, 0.170001, math.nextafter(0.5, 0.0), math.nextafter(0.5, 1.0))
+    for dim in (2.0, 1000.0, 1e12)
+)
+
+
+def _null_cosine(name: str) -> Target:
+    return Target(
+        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("x", "dim"),
+        _cosine_and_dim, _cosine_inside,
+        # Tails that a float can hold as a probability.
+        lambda arguments, _: arguments[1] >= 100.0,
+        _COSINES, name.startswith("log"),
+    )  # fmt: skip
+
+
+def _quantile(name: str) -> Target:
+    return Target(
+        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("q", "dim"),
+        _probability_and_dim, _probability_inside,
+        lambda arguments, _: arguments[1] >= 100.0 and 1e-12 <= arguments[0] <= 1.0 - 1e-12,
+        _PROBABILITIES,
+    )  # fmt: skip
+
+
+_PAIR = ("mu1", "sigma1", "mu2", "sigma2")
+
+
+def _two_gaussians_epsilon(direction: str) -> Target:
+    return Target(
+        f"two-gaussians.epsilon.{direction}",
+        partial(two_gaussians.epsilon, direction=direction),  # type: ignore[arg-type]
+        partial(certified_two_gaussians.epsilon, direction=direction),  # type: ignore[arg-type]
+        ("delta", *_PAIR),
+        lambda rng: (_delta(rng), *_pair(rng)),
+        lambda delta, *pair: _delta_inside(delta) and _pair_inside(*pair),
+        lambda a, exact: _practical_delta(a[0]) and _practical_epsilon(exact.lo) and _practical_ratio(a[2], a[4]),
+        (*((delta, *pair) for delta in (1e-6, 1e-300) for pair in _NEAR_EQUAL), (1e-6, 0.2, 3.0, 0.2, 3.0)),
+        absolute=True,
+    )
+
+
+TARGETS = (
+    *(_null_cosine(name) for name in ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")),
+    *(_quantile(name) for name in ("ppf", "isf")),
+    Target(
+        "two-gaussians.log-delta",
+        partial(two_gaussians.log_delta, direction="forward"),
+        partial(certified_two_gaussians.log_delta, direction="forward"),
+        ("epsilon", *_PAIR),
+        lambda rng: (_epsilon(rng), *_pair(rng)),
+        lambda epsilon, *pair: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _pair_inside(*pair),
+        lambda a, exact: (
+            exact.lo >= _LOG_PRACTICAL_DELTA and _practical_epsilon(a[0]) and _practical_ratio(a[2], a[4])
+        ),
+        (*((epsilon, *pair) for epsilon in (0.0, 0.05, 3.0) for pair in _NEAR_EQUAL), (1.0, 0.2, 3.0, 0.2, 3.0)),
+        absolute=True,
+    ),
+    _two_gaussians_epsilon("forward"),
+    _two_gaussians_epsilon("both"),
+    Target(
+        "gaussian-mechanism.delta",
+        gaussian_mechanism.delta,
+        certified_gaussian_mechanism.delta,
+        ("epsilon", "noise_multiplier"),
+        lambda rng: (_epsilon(rng), _log_uniform(rng, 1e-14, 1e50) if rng.random() < 0.3 else _log_uniform(rng, 1e-3, 1e3)),
+        lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
+        lambda a, exact: exact.lo >= 1e-12 and _practical_epsilon(a[0]),
+        ((0.0, 1.0), (0.0, 1e9), (1e5, 0.0023), (1.0, 4.22)),
+    ),
+    Target(
+        "gaussian-mechanism.log-delta",
+        gaussian_mechanism.log_delta,
+        certified_gaussian_mechanism.log_delta,
+        ("epsilon", "noise_multiplier"),
+        lambda rng: (_epsilon(rng), _log_uniform(rng, 1e-14, 1e50) if rng.random() < 0.3 else _log_uniform(rng, 1e-3, 1e3)),
+        lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
+        lambda a, exact: exact.lo >= _LOG_PRACTICAL_DELTA and _practical_epsilon(a[0]),
+        ((0.0, 1.0), (0.0, 1e9), (1e5, 0.0023), (1.0, 4.22)),
+        absolute=True,
+    ),
+    Target(
+        "gaussian-mechanism.epsilon",
+        gaussian_mechanism.epsilon,
+        certified_gaussian_mechanism.epsilon,
+        ("delta", "noise_multiplier"),
+        lambda rng: (_delta(rng), _log_uniform(rng, 1e-14, 1e50) if rng.random() < 0.2 else _log_uniform(rng, 1e-3, 1e3)),
+        lambda delta, sigma: _delta_inside(delta) and _noise_inside(sigma),
+        lambda a, exact: _practical_delta(a[0]) and _practical_epsilon(exact.lo),
+        ((1e-6, 4.22), (1e-6, 1.54), (1e-6, 0.541), (0.5, 1.0)),
+        absolute=True,
+    ),
+    Target(
+        "gaussian-mechanism.noise-multiplier",
+        gaussian_mechanism.noise_multiplier,
+        certified_gaussian_mechanism.noise_multiplier,
+        ("epsilon", "delta"),
+        lambda rng: (_epsilon(rng), _delta(rng)),
+        lambda epsilon, delta: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _delta_inside(delta),
+        lambda a, _: _practical_delta(a[1]) and _practical_epsilon(a[0]),
+        ((1.0, 1e-6), (0.0, 1e-6), (0.0, 1e-300), (1e5, 0.5)),
+    ),
+)
+
+
+def _trials(rng: np.random.Generator) -> Arguments:
+    trials = round(_log_uniform(rng, 1.0, 1e6))
+    successes = int(_mixed(rng, lambda: rng.integers(0, trials + 1), lambda: min(trials, rng.integers(0, 6)),
+                           lambda: max(0, trials - rng.integers(0, 6))))
+    confidence = _mixed(rng, lambda: 1.0 - _log_uniform(rng, 1e-15, 0.5), lambda: rng.uniform(0.01, 0.99),
+                        lambda: rng.choice([0.9, 0.95, 0.975, 0.99]))
+    return float(successes), float(trials), confidence
+
+
+def _binomial(name: str, method: str) -> Target:
+    def certified(s: float, n: float, confidence: float) -> Enclosure:
+        return getattr(certified_binomial, name)(int(s), int(n), confidence, method)
+
+    return Target(
+        f"binomial.{name}.{method}", partial(getattr(binomial, name), method=method), certified,
+        ("successes", "trials", "confidence"), _trials,
+        lambda s, n, c: s == int(s) and n == int(n) and 0 <= s <= n and 1 <= n <= 1e6 and 1e-100 <= c < 1.0,
+        lambda a, _: 0.5 <= a[2] <= 1 - 1e-12 and a[1] >= 10,
+    )  # fmt: skip
+
+
+TARGETS = (*TARGETS, *(_binomial(n, m) for m in ("clopper-pearson", "jeffreys") for n in ("lower", "upper")))
