@@ -1,7 +1,5 @@
 """Mills ratio of the standard normal, the factor that its tails share, as a pair of floats."""
 
-import math
-
 import numpy as np
 from numba import njit
 
@@ -63,7 +61,7 @@ CHEBYSHEV_LOW = np.array(
 
 @njit(cache=True)
 def mills_ratio(xh: float, xl: float) -> tuple[float, float]:
-    """Return P(X > x) / φ(x) for a standard normal X, for pairs x > −37 (below, it overflows); error below 1e-19 of it."""
+    """Return P(X > x) / φ(x) of a standard normal X for x > −37 (below, it overflows), relative error below 1e-19."""
     yh, yl = (xh, xl) if xh >= 0.0 else (-xh, -xl)
     th, tl = dd.divide(*dd.add(yh, yl, -4.0, 0.0), *dd.add(yh, yl, 4.0, 0.0))
     t = 2.0 * th

@@ -101,7 +101,7 @@ def _power_series(y: Pair, length: Pair) -> Pair:
     # The integrand is Σ cₙ(v/length)ⁿ with (n + 1)cₙ₊₁ = −(y·length·cₙ + length²·cₙ₋₁), |y·length| ≤ 3/2.
     slope, square = dd.multiply(*y, -length[0], -length[1]), dd.multiply(*length, -length[0], -length[1])
     before, last, total = (0.0, 0.0), (1.0, 0.0), (1.0, 0.0)
-    for n in range(1, 28):
+    for n in range(1, 40):
         h, low = dd.add(*dd.multiply(*slope, *last), *dd.multiply(*square, *before))
         before, last = last, dd.divide(h, low, n, 0.0)
         total = dd.add(*total, *dd.divide(*last, n + 1.0, 0.0))
@@ -142,7 +142,7 @@ def _interval(x: Pair, q: Pair, alpha: float, s: Pair, length: Pair) -> tuple[Pa
 
 @njit(cache=True)
 def tails(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> tuple[Pair, Pair]:
-    """Return δ and e^ε·P₂(Z > ε), both divided by φ(u), for the near root u > −37, where dZ/du = q."""
+    """Return δ and e^ε·P₂(Z > ε), both divided by φ(u), for the near root u > −37 of ε ≥ 0, where dZ/du = q."""
     if alpha[0] == 0.0:
         return _half_line(u, q, 0.0, (1.0, 0.0))
     if alpha[0] < 0.0:

@@ -1,17 +1,29 @@
 """Confidence limits of a binomial proportion: Clopper–Pearson (exact) and Jeffreys.
 
-Both are quantiles of Beta distributions, which scipy.special provides; this module adds the conventions at the ends
-and the choice between one and two sides. Relative error of a limit at most 1e-12, and of its distance from 1 as well,
-but for two spacings of the floats below 1.
+Both are quantiles of Beta distributions. scipy's are off by 1e-9 at some large b and lost altogether at others; here
+they are where Newton's method starts. The distribution function is x^a (1 − x)^b / B(a, b), whose logarithm is made
+of pairs of floats, over the continued fraction of DiDonato and Morris (ACM TOMS 18, 1992, equation 9).
+
+Domain: whole 0 ≤ s ≤ n, 1 ≤ n ≤ 1e9, confidence from 1e-100 to 1. Budget for n ≤ 1e6, as far as the enclosures of
+``certified.binomial`` reach: 64 ulps of the exact limit, 8 in practice (n ≥ 10, confidence from 0.9 to 1 − 1e-12);
+worst found by search: 4 ulps in practice, 10 anywhere. That is a search and no proof. Above 1e6 the same formulas
+serve, and are compared with the multiprecision twin only.
 """
 
+import math
 from typing import Literal
 
 import numpy as np
+from numba import njit, vectorize
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-# Beyond, scipy's incomplete beta functions lose digits.
+from canaryproof.kernels import _double_double as dd
+from canaryproof.kernels._evaluate import evaluate
+
+Pair = tuple[float, float]
+
+_HALF_LOG_TWO_PI = (0.9189385332046728, -3.8782941580672414e-17)
 _MOST_TRIALS = 1e9
 _LEAST_CONFIDENCE = 1e-100
 
@@ -24,7 +36,7 @@ _SHIFTS = {"clopper-pearson": (0.0, 1.0), "jeffreys": (0.5, 0.5)}
 def _checked(
     successes: ArrayLike, trials: ArrayLike, confidence: ArrayLike, method: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    s, n, c = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (successes, trials, confidence)))
+    s, n, c = (np.asarray(a, dtype=np.float64) for a in (successes, trials, confidence))
     if not np.all((n >= 1) & (n == np.floor(n)) & (n <= _MOST_TRIALS)):
         raise ValueError(f"trials must be a whole number from 1 to {_MOST_TRIALS:g}")
     if not np.all((s >= 0) & (s <= n) & (s == np.floor(s))):
@@ -36,35 +48,131 @@ def _checked(
     return s, n, c
 
 
+@njit(cache=True)
+def _log_gamma(z: float) -> Pair:
+    """Log Γ(z) for whole and half-whole z > 0, absolute error below 1e-19 of the larger of z and 1."""
+    product = 1.0, 0.0
+    while z < 20.0:
+        product = dd.multiply(*product, z, 0.0)
+        z += 1.0
+    v = 1.0 / (z * z)
+    # Stirling's series: from 20 on, what is left out is below 1e-20, and one float serves all terms but the first.
+    rest = v / z * (-1 / 360 + v * (1 / 1260 + v * (-1 / 1680 + v * (1 / 1188 + v * (-691 / 360360 + v / 156)))))
+    total = dd.add(*dd.multiply(*dd.log(z, 0.0), z - 0.5, 0.0), -z, 0.0)
+    total = dd.add(*total, *dd.add(*dd.divide(1.0, 0.0, 12.0 * z, 0.0), rest, 0.0))
+    return dd.subtract(*dd.add(*total, *_HALF_LOG_TWO_PI), *dd.log(*product))
+
+
+@njit(cache=True)
+def _log_power(x: float, a: float, b: float) -> Pair:
+    """Log of x^a (1 − x)^b / B(a, b)."""
+    left = dd.multiply(*dd.log(x, 0.0), a, 0.0)
+    right = dd.multiply(*dd.log1p(-x, 0.0), b, 0.0)
+    beta = dd.subtract(*dd.add(*_log_gamma(a), *_log_gamma(b)), *_log_gamma(a + b))
+    return dd.subtract(*dd.add(*left, *right), *beta)
+
+
+@njit(cache=True)
+def _element(n: float, x: float, y: float, distance: float, a: float, b: float) -> tuple[float, float]:
+    """αₙ₊₁ and βₙ₊₁ of the fraction."""
+    if n == 0.0:
+        return 1.0, a * (distance + 1.0) / (a + 1.0)
+    c = a + 2.0 * n - 1.0
+    alpha = ((a + n - 1.0) / c) * ((a + b + n - 1.0) / c) * n * (b - n) * x * x
+    return alpha, n + n * (b - n) * x / c + (a + n) * (distance + 1.0 + n * (1.0 + y)) / (c + 2.0)
+
+
+@njit(cache=True)
+def _fraction(x: float, y: float, distance: float, a: float, b: float) -> float:
+    """β₁ + α₂/(β₂ + …), y = 1 − x, where ``distance`` = a − (a + b)·x is above −1."""
+    # Forward for the number of elements that matter, then from the far end, which damps rounding errors to two ulps.
+    above = _element(0.0, x, y, distance, a, b)[1]
+    below, n = 0.0, 0.0
+    while True:
+        n += 1.0
+        alpha, beta = _element(n, x, y, distance, a, b)
+        above, below = beta + alpha / above, 1.0 / (beta + alpha * below)
+        if abs(above * below - 1.0) <= 1e-17:
+            break
+    value = beta
+    while n > 0.0:
+        alpha, _ = _element(n, x, y, distance, a, b)
+        n -= 1.0
+        value = _element(n, x, y, distance, a, b)[1] + alpha / value
+    return value
+
+
+@njit(cache=True)
+def _series(x: float, a: float, b: float) -> Pair:
+    """I_x(a, b)·B(a, b)/(x^a (1 − x)^b): positive terms."""
+    total, term, n = (1.0, 0.0), (1.0, 0.0), 0.0
+    while term[0] > 1e-20 * total[0]:
+        term = dd.divide(*dd.multiply(*term, *dd.two_product(a + b + n, x)), a + 1.0 + n, 0.0)
+        total = dd.add(*total, *term)
+        n += 1.0
+    return dd.divide(*total, a, 0.0)
+
+
+@njit(cache=True)
+def _newton_step(x: float, a: float, b: float, below: float, above: float) -> float:
+    """Return what Newton's method adds to x for the quantile of Beta(a, b) with these probabilities on its sides."""
+    h, low, n = dd.exp_parts(*_log_power(x, a, b))
+    power = math.ldexp(h, n)
+    y = 1.0 - x
+    # The digits of a + b are those of a product when it nearly cancels.
+    product = dd.two_product(a + b, x)
+    distance = (a - product[0]) - product[1]
+    if power == 0.0:
+        return -x if distance < 0.0 else y
+    slope = power / (x * y)
+    # All elements of the fraction are positive up to n = b, the more the better, and from distance −1/2 on.
+    flipped = distance < (-0.5 if a < b else 0.5)
+    if flipped:
+        x, y, distance, a, b, below, above = y, x, -distance, b, a, above, below
+    if b < 1.0 and distance < 8.0 and y < 0.5:
+        # They would alternate; but the probability on the other side is a short series of positive terms.
+        other = dd.multiply(*_series(y, b, a), math.ldexp(h, n), math.ldexp(low, n))
+        tail = dd.subtract(1.0, 0.0, *other)[0]
+    else:
+        tail = power / _fraction(x, y, distance, a, b)
+    # Of the two probabilities the smaller one says where the quantile is; the other may have rounded to 1.
+    excess = tail - below if below <= above else tail - (1.0 - above)
+    return excess / slope if flipped else -excess / slope
+
+
+@vectorize(cache=True)
+def _beta_quantile_ufunc(a: float, b: float, below: float, above: float, start: float) -> float:
+    least, most = 0.0, 1.0
+    x = start if 0.0 < start < 1.0 else a / (a + b)
+    for _ in range(1100):
+        step = _newton_step(x, a, b, below, above)
+        if abs(step) <= 1e-9 * min(x, 1.0 - x) / math.sqrt(a + b):
+            return x + step
+        if step > 0.0:
+            least = x
+        else:
+            most = x
+        if least < x + step < most:
+            x += step
+        else:
+            # Halve the bracket in the exponent of whichever of x and 1 − x is small.
+            middle = 0.5 * (least + most)
+            if most < 0.5:
+                middle = math.sqrt(max(least, 1e-320) * most)
+            elif least > 0.5:
+                middle = 1.0 - math.sqrt((1.0 - least) * max(1.0 - most, 1e-17))
+            if not least < middle < most:
+                return x
+            x = middle
+    return x
+
+
 def _beta_quantile(
     a: NDArray[np.float64], b: NDArray[np.float64], below: NDArray[np.float64], above: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Quantile of Beta(a, b) with the probabilities ``below`` and ``above`` on its sides."""
-    # Of the two, the smaller one says where the quantile is; the other may have rounded to 1.
-    lower = below <= above
-
-    def step(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        excess = np.where(lower, special.betainc(a, b, x) - below, above - special.betaincc(a, b, x))
-        log_density = special.xlogy(a - 1.0, x) + special.xlog1py(b - 1.0, -x) - special.betaln(a, b)
-        with np.errstate(all="ignore"):
-            return np.asarray(-excess * np.exp(-log_density))
-
-    # scipy's inverse is off by 1e-9 at some large b: a Newton step on the distribution function mends that.
-    x = np.where(lower, special.betaincinv(a, b, below), special.betainccinv(a, b, above))
-    move = step(x)
-    near = np.abs(move) <= 1e-6 * np.minimum(x, 1.0 - x)
-    if not np.all(near):
-        # At some it is lost altogether: bisect, in the logit, which reaches both ends.
-        low, high = np.full(x.shape, -745.0), np.full(x.shape, 37.0)
-        for _ in range(64):
-            middle = 0.5 * (low + high)
-            right = step(special.expit(middle)) > 0.0
-            low, high = np.where(right, middle, low), np.where(right, high, middle)
-        x = np.where(near, x, special.expit(0.5 * (low + high)))
-        move = np.where(near, move, step(x))
-        move = np.where(np.abs(move) <= 1e-6 * np.minimum(x, 1.0 - x), move, 0.0)
-    # Below four ulps the step is the rounding error of the distribution function.
-    return np.asarray(np.where(np.abs(move) > 1e-15 * x, x + move, x))
+    start = np.where(below <= above, special.betaincinv(a, b, below), special.betainccinv(a, b, above))
+    return evaluate(_beta_quantile_ufunc, a, b, below, above, start)
 
 
 def _lower(

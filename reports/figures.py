@@ -1,12 +1,14 @@
 """Pictures of a run, as SVG text that depends on nothing but the numbers."""
 
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 # Okabe and Ito's palette: safe for colour-blind readers.
 _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
@@ -29,6 +31,10 @@ _SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
     ("pinned, ours", _BLUE, "o", 1.0, "Reviews", lambda cell: cell["readings"]["pinned"]),
     ("fitted, ours", _ORANGE, "D", 1.36, "Reviews", lambda cell: cell["readings"]["fitted, both directions"]),
 )
+
+
+# Of the axis of errors in ulps.
+_LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
 
 
 def _svg(figure: Figure) -> str:
@@ -117,4 +123,58 @@ def estimator_errors(evidence: Mapping[str, Any]) -> str:
         axes[0].set_ylabel("root mean square error of ε̂")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+        return _svg(figure)
+
+
+# A method's colour and marker. What is ours comes last, on top of the others.
+_METHODS = {
+    "N(0, 1/d)": (_GREY, "x"),
+    "scipy": (_GREEN, "^"),
+    "dp-accounting": (_BLACK, "s"),
+    "plain formula": (_ORANGE, "D"),
+    "canaryproof": (_BLUE, "o"),
+}
+
+
+def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> str:
+    """Draw the errors of several methods along sweeps of one argument, a panel for each function.
+
+    Parameters
+    ----------
+    sweeps
+        Evidence of the checks ``numerics.comparison.*`` by function.
+
+    Returns
+    -------
+    SVG text.
+    """
+    rows = math.ceil(len(sweeps) / 2)
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(8.4, 0.6 + 2.4 * rows), layout="constrained")
+        axes = figure.subplots(rows, 2, squeeze=False).ravel()
+        for axis in axes[len(sweeps) :]:
+            axis.set_visible(False)
+        used = set()
+        for axis, (function, sweep) in zip(axes, sweeps.items(), strict=False):
+            for name, (colour, marker) in _METHODS.items():
+                if name not in sweep["ulps"]:
+                    continue
+                used.add(name)
+                # Exact results have no place on a logarithmic axis; no result at all is drawn at the top.
+                ulps = [min(max(float(value), _LEAST_ULPS), _MOST_ULPS) for value in sweep["ulps"][name]]
+                axis.plot(sweep["places"], ulps, marker, color=colour, markersize=2.6, clip_on=False)
+            axis.set_xscale("log")
+            axis.set_yscale("log")
+            axis.set_ylim(_LEAST_ULPS, _MOST_ULPS)
+            axis.set_title(f"{function}\n{sweep['title']}")
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            axis.set_xlabel(sweep["axis"])
+            axis.set_ylabel("error, ulps")
+            axis.axhline(8.0, color=_GREY, linewidth=0.8, zorder=0)
+        handles = [
+            Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=name)
+            for name, (colour, marker) in _METHODS.items()
+            if name in used
+        ]
+        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
         return _svg(figure)

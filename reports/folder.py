@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from canaryproof.reports.figures import dimension_sweep, estimator_errors
+from canaryproof.reports.accuracy import accuracy, sweeps_of
+from canaryproof.reports.figures import comparison_errors, dimension_sweep, estimator_errors
 from canaryproof.reports.summary import summary
 from canaryproof.verify.results import Run
 
@@ -25,11 +26,16 @@ def write_folder(run: Run, folder: Path) -> None:
         pictures["dimension-sweep.svg"] = dimension_sweep(sweep)
     if "gaussian.default-estimator" in evidence:
         pictures["estimator-errors.svg"] = estimator_errors(evidence["gaussian.default-estimator"])
+    sweeps = sweeps_of(run)
+    if sweeps:
+        pictures["accuracy.svg"] = comparison_errors(sweeps)
     files = {
         "results.json": json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n",
         "summary.md": summary(run, sorted(pictures)),
         **pictures,
     }
+    if sweeps:
+        files["accuracy.md"] = accuracy(run, "accuracy.svg")
     for name, text in files.items():
         temporary = folder / f".{name}.part"
         temporary.write_text(text, encoding="utf-8")

@@ -1,12 +1,14 @@
 """A run as one Markdown page: verdicts first, then the tables behind them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from canaryproof.reports.markdown import interval, table
 from canaryproof.verify.results import Run, Subject, Verdict
 
 _PICTURES = {
+    "accuracy.svg": "Errors of the kernels and of what a user would take instead, in ulps, along one line each",
     "dimension-sweep.svg": "ε̂ against the dimension: printed values beside our simulations of two estimators",
     "estimator-errors.svg": "Root mean square error of three estimators against the true ratio of deviations",
 }
@@ -38,7 +40,7 @@ def summary(run: Run, pictures: Sequence[str]) -> str:
             if result.subject is subject
         ]
         if rows:
-            parts += [title, _table(("check", "statement", "verdict", "finding"), rows)]
+            parts += [title, table(("check", "statement", "verdict", "finding"), rows)]
     parts += [f"![{_PICTURES[name]}]({name})" for name in pictures]
     evidence = {result.id: result.evidence for result in run.results}
     for render in (_printed_cells, _equal, _unequal, _default, _bias, _sweeps):
@@ -54,13 +56,6 @@ def _counts(run: Run) -> str:
         judged = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
         text += f" Statements of the documents: {judged}."
     return text
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    # A bar inside a cell would end it.
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
 
 
 def _plus_minus(row: Mapping[str, Any]) -> str:
@@ -87,15 +82,24 @@ def _printed_cells(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"Mean ± standard deviation of the estimate, δ = {first['delta']:g}, {first['runs']} simulations a cell of "
         f"ours, {first['printed']['runs']} printed. ✗: excluded at level {first['level']:g} by the means or the "
         "deviations.",
-        _table(("cell", "d", "k", "ε", "printed", *readings), rows),
+        table(("cell", "d", "k", "ε", "printed", *readings), rows),
+        "Proven enclosures of the means, for the parameters fitted in our runs:",
+        table(
+            ("cell", *readings),
+            [
+                (f"`{name}`", *(interval(cell["readings"][reading]["mean_certified"]) for reading in readings))
+                for name, cell in cells.items()
+            ],
+        ),
     ]
 
 
 def _estimator_rows(cells: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> list[tuple[str, ...]]:
     rows = []
     for cell in cells:
+        values = [interval(cell[x]) if x == "epsilon_certified" else f"{cell[x]:.4g}" for x in labels]
         for name, row in cell["estimators"].items():
-            rows.append((*(f"{cell[label]:.4g}" for label in labels), name, f"{row['bias']:+.3f}",
+            rows.append((*values, name, f"{row['bias']:+.3f}",
                          f"{row['deviation']:.3f}", f"{row['root_mean_square_error']:.3f}",
                          f"{row['mean_standard_error']:.3f}", f"{row['coverage']:.1%}",
                          f"{row['below']:.1%}", f"{row['width']:.2f}"))  # fmt: skip
@@ -113,7 +117,7 @@ def _equal(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "## Estimators where the variances agree",
         f"Algorithm 1 from its exact law, d = {found['dim']:.0e}, δ = {found['delta']:g}, {found['runs']} runs a cell; "
         "nominal coverage 95%.",
-        _table(("k", "ε", *_MEASURES), _estimator_rows(found["cells"], ("count", "epsilon"))),
+        table(("k", "ε", *_MEASURES), _estimator_rows(found["cells"], ("count", "epsilon"))),
     ]
 
 
@@ -125,7 +129,10 @@ def _unequal(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "## Estimators where the variances differ",
         f"Normal cosines with √d times their deviation equal to the ratio, k = {found['count']}, δ = "
         f"{found['delta']:g}, {found['runs']} runs a cell.",
-        _table(("√d·μ", "ratio", "ε", *_MEASURES), _estimator_rows(found["cells"], ("distance", "ratio", "epsilon"))),
+        table(
+            ("√d·μ", "ratio", "ε in", *_MEASURES),
+            _estimator_rows(found["cells"], ("distance", "ratio", "epsilon_certified")),
+        ),
     ]
 
 
@@ -134,14 +141,14 @@ def _default(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if found is None:
         return []
     rows = [
-        (f"{cell['distance']:.4g}", f"{cell['ratio']:g}", f"{cell['epsilon']:.3f}",
+        (f"{cell['distance']:.4g}", f"{cell['ratio']:g}", interval(cell["epsilon_certified"]),
          *(f"{cell[name]:.3f}" for name in ("pinned", "fitted", "adaptive")))
         for cell in found["cells"]
     ]  # fmt: skip
     return [
         "## The default estimator",
         f"Root mean square error of ε̂, k = {found['count']}, δ = {found['delta']:g}, {found['runs']} runs a cell.",
-        _table(("√d·μ", "ratio", "ε", "pinned", "fitted", "adaptive"), rows),
+        table(("√d·μ", "ratio", "ε in", "pinned", "fitted", "adaptive"), rows),
     ]
 
 
@@ -159,7 +166,7 @@ def _bias(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "## The upward bias of `fitted`",
         "ε is V-shaped in the fitted variance: it rises on both sides of equality, so that any error of σ̂ raises it. "
         f"Bias at equal variances, {found['runs']} runs a cell.",
-        _table(("δ", "ε", "k", "simulated", "by quadrature", "leading term"), rows),
+        table(("δ", "ε", "k", "simulated", "by quadrature", "leading term"), rows),
     ]
 
 
@@ -173,13 +180,13 @@ def _sweeps(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
             continue
         rows = [
             (row["case"], f"{row['dim']:.0e}", f"{row['count']}", f"{row['epsilon']:g}", f"{row['data_norm']:.4g}",
-             f"{row['pinned_mean']:.3f} ± {row['pinned_deviation']:.3f}", f"{row['epsilon_predicted']:.3f}",
+             f"{row['pinned_mean']:.3f} ± {row['pinned_deviation']:.3f}", interval(row["epsilon_certified"]),
              f"{row['fitted_mean']:.3f}")
             for row in evidence[name]["rows"]
         ]  # fmt: skip
         parts += [
             title,
             f"{evidence[name]['runs']} runs a cell. Expected: ε of the noise multiplier σ·√(1 + (k + ‖Σxᵢ‖²)/(σ²d)).",
-            _table(("case", "d", "k", "ε", "‖Σxᵢ‖", "pinned", "expected", "fitted, mean"), rows),
+            table(("case", "d", "k", "ε", "‖Σxᵢ‖", "pinned", "expected, in", "fitted, mean"), rows),
         ]
     return parts

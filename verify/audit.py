@@ -12,19 +12,54 @@ from statsmodels.stats.diagnostic import normal_ad
 
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.oneshot import estimators
+from canaryproof.kernels.certified import Enclosure
+from canaryproof.verify.oneshot import enclosures, estimators
 from canaryproof.verify.oneshot.moments import Moments, from_dimension, from_unobserved
 
-# Estimators with what each assumes, the default first.
+
+def _enclose_pinned(moments: Moments, delta: float) -> Enclosure:
+    return enclosures.pinned(delta, float(estimators.pinned_distance(moments)))
+
+
+def _enclose_fitted(moments: Moments, delta: float) -> Enclosure:
+    return enclosures.fitted(delta, float(moments.distance), float(moments.ratio))
+
+
+def _enclose_adaptive(moments: Moments, delta: float) -> Enclosure:
+    equal = estimators.variance_p_value(moments) >= estimators.TEST_LEVEL
+    return _enclose_pinned(moments, delta) if equal else _enclose_fitted(moments, delta)
+
+
+def _enclose_threshold(moments: Moments, delta: float) -> Enclosure:
+    return enclosures.threshold(delta, float(moments.distance), float(moments.ratio))
+
+
+# Estimators with their enclosures and what each assumes, the default first.
 _ESTIMATORS = (
     (
         "adaptive",
         estimators.adaptive,
+        _enclose_adaptive,
         f"as pinned, unless the variances differ at level {estimators.TEST_LEVEL:g}; then as fitted (canaryproof)",
     ),
-    ("pinned", estimators.pinned, "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)"),
-    ("fitted", estimators.fitted, "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)"),
-    ("threshold", estimators.threshold, "as fitted, for an attacker with one threshold (v1, Section 4)"),
+    (
+        "pinned",
+        estimators.pinned,
+        _enclose_pinned,
+        "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
+    ),
+    (
+        "fitted",
+        estimators.fitted,
+        _enclose_fitted,
+        "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
+    ),
+    (
+        "threshold",
+        estimators.threshold,
+        _enclose_threshold,
+        "as fitted, for an attacker with one threshold (v1, Section 4)",
+    ),
 )
 _NORM_ASSUMES = "the release is Gaussian noise and little else, in units of the canary norm (v1, footnote 2)"
 
@@ -66,6 +101,8 @@ class NamedEstimate:
         What it assumes, with the source.
     epsilon, standard_error, low, high
         As in ``oneshot.estimators.Estimate``.
+    certified
+        Floats proven to lie on either side of the exact ε for the fitted parameters.
     """
 
     name: str
@@ -74,6 +111,7 @@ class NamedEstimate:
     standard_error: float
     low: float
     high: float
+    certified: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -170,7 +208,10 @@ def audit_scores(
     """
     moments = _moments(observed, unobserved, dim)
     try:
-        found = [(name, assumes, estimator(moments, delta, confidence)) for name, estimator, assumes in _ESTIMATORS]
+        found = [
+            _named(name, assumes, estimator(moments, delta, confidence), enclose(moments, delta))
+            for name, estimator, enclose, assumes in _ESTIMATORS
+        ]
     except ValueError as error:
         # A few cosines at a confidence near 1 leave an interval wider than any kernel's domain; or δ is subnormal.
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
@@ -185,7 +226,7 @@ def audit_scores(
         variance_p_value=float(estimators.variance_p_value(moments)),
         normality=_normality(observed),
         null_law=None if unobserved is None or dim is None else _null_law(unobserved, dim),
-        estimates=tuple(_named(*row) for row in found),
+        estimates=tuple(found),
     )
 
 
@@ -234,7 +275,8 @@ def audit_release(
         pieces.append(canaries.cosines(release, indices))
         advance(len(indices))
     found = audit_scores(np.concatenate(pieces), None, canaries.dim, delta, confidence)
-    norm = _named("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence))
+    enclosure = enclosures.pinned(delta, float(estimators.norm_distance(release)))
+    norm = _named("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclosure)
     return dataclasses.replace(found, estimates=(*found.estimates, norm))
 
 
@@ -262,7 +304,7 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
     return moments
 
 
-def _named(name: str, assumes: str, estimate: estimators.Estimate) -> NamedEstimate:
+def _named(name: str, assumes: str, estimate: estimators.Estimate, enclosure: Enclosure) -> NamedEstimate:
     return NamedEstimate(
         name,
         assumes,
@@ -270,6 +312,7 @@ def _named(name: str, assumes: str, estimate: estimators.Estimate) -> NamedEstim
         float(estimate.standard_error),
         float(estimate.low),
         float(estimate.high),
+        (enclosure.lo, enclosure.hi),
     )
 
 

@@ -368,6 +368,9 @@ def _print_audit(found: "Audit") -> None:
     console.print(_estimates_table(found, say))
     console.print(_listing([(estimate.name, estimate.assumes) for estimate in found.estimates], say))
     console.print()
+    console.print(say("ε̂ of the fitted parameters, certified; the interval above says what the fit is worth:"))
+    console.print(_listing([(estimate.name, _certified(*estimate.certified)) for estimate in found.estimates], say))
+    console.print()
     console.print(_listing(_checks(found), say))
     for sentence in (*_remarks(found), _meaning(found)):
         console.print()
@@ -405,6 +408,10 @@ def _estimates_table(found: "Audit", say: Callable[[str], str]) -> Table:
         cells = estimate.name, value, rounded(error, error), say(f"{low} – {high}")
         table.add_row(*cells, style="bold" if i == 0 else None)
     return table
+
+
+def _certified(low: float, high: float) -> str:
+    return f"in [{low!r}, {high!r}]"
 
 
 def _listing(rows: Iterable[tuple[str, str]], say: Callable[[str], str]) -> Table:

@@ -9,9 +9,11 @@ from mpmath import mp, mpf
 from canaryproof.kernels import _double_double as dd
 
 MANY = settings(max_examples=5 * settings().max_examples)
-# The module states 4e-32 for sums and 1e-30 for logarithms; the bounds of products, quotients and roots are those of
-# Joldes, Muller and Popescu (ACM TOMS 44, 2017) for these sequences of operations, in units of 2⁻¹⁰⁶.
+# The module states 4e-32 for sums, 1e-30 for logarithms and 1e-20 for exponentials; the bounds of products, quotients
+# and roots are those of Joldes, Muller and Popescu (ACM TOMS 44, 2017) for these sequences of operations, in units of
+# 2⁻¹⁰⁶.
 SUM, PRODUCT, QUOTIENT, ROOT, LOGARITHM = 4e-32, 8 * 2.0**-106, 16 * 2.0**-106, 8 * 2.0**-106, 1e-30
+EXPONENTIAL = 1e-20
 
 SIGNS = st.sampled_from([-1.0, 1.0])
 POWERS = st.floats(-140, 140)
@@ -89,6 +91,12 @@ def test_sum_of_nearly_opposite_pairs(high, part, other, steps):
     assert relative_error(dd.add(*a, *b), fraction(a) + fraction(b)) <= SUM
 
 
+@given(PAIRS, PAIRS)
+def test_difference_is_the_sum_with_the_opposite(a, b):
+    assert dd.subtract(*a, *b) == dd.add(*a, -b[0], -b[1])
+    assert dd.subtract(*a, *a) == (0.0, 0.0)
+
+
 @MANY
 @given(PAIRS, PAIRS)
 def test_product(a, b):
@@ -133,10 +141,27 @@ def log_error(pair, argument):
 # On both sides of 1, of √½ and √2 where the exponent is split off, and far out.
 NEAR_ONE = st.tuples(st.floats(-16, -0.5), SIGNS).map(lambda t: 1 + t[1] * 10 ** t[0])
 NEAR_FOLD = st.tuples(st.sampled_from([0.5, 0.25, 8.0]), st.floats(-1e-3, 1e-3)).map(lambda t: math.sqrt(t[0]) + t[1])
+# Around f² = 1e-3, f = z/(2 + z) for 1 + z, where the series of the logarithm takes twice the terms.
+SWITCH = math.sqrt(1e-3)
+NEAR_SWITCH = st.tuples(st.floats(0.99, 1.01), SIGNS).map(lambda t: t[1] * t[0] * SWITCH).map(lambda f: 2 * f / (1 - f))
 
 
 @MANY
-@given(st.builds(as_pair, st.one_of(MAGNITUDES, NEAR_ONE, NEAR_FOLD, st.floats(-290, 308).map(lambda t: 10**t)), PARTS))
+@given(
+    st.builds(
+        as_pair,
+        st.one_of(
+            MAGNITUDES,
+            NEAR_ONE,
+            NEAR_FOLD,
+            NEAR_SWITCH.map(lambda z: 1 + z),
+            # Where f² and the number of terms are largest.
+            st.floats(-1e-9, 1e-9).map(lambda t: math.sqrt(0.5) + t),
+            st.floats(-290, 308).map(lambda t: 10**t),
+        ),
+        PARTS,
+    )
+)
 @example((1.0, 0.0))
 @example((1.0, 1e-30))
 @example((1.0, -(2.0**-54)))
@@ -154,7 +179,9 @@ SMALL = st.tuples(st.floats(-290, 0), SIGNS).map(lambda t: t[1] * 10 ** t[0]).fi
 
 
 @MANY
-@given(st.builds(as_pair, st.one_of(SMALL, st.floats(0.01, 4), st.floats(0, 300).map(lambda t: 10**t)), PARTS))
+@given(
+    st.builds(as_pair, st.one_of(SMALL, NEAR_SWITCH, st.floats(0.01, 4), st.floats(0, 300).map(lambda t: 10**t)), PARTS)
+)
 @example((0.25, 0.0))
 @example((math.nextafter(0.25, 0), 0.0))
 @example((-0.25, 0.0))
@@ -162,6 +189,8 @@ SMALL = st.tuples(st.floats(-290, 0), SIGNS).map(lambda t: t[1] * 10 ** t[0]).fi
 @example((-1.0, 1e-17))
 @example((-1.0, 5e-324))
 @example((1e-290, 0.0))
+@example((1e-290, 7e-307))
+@example((-1e-20, 6e-37))
 @example((math.sqrt(2.0) - 1, 0.0))
 def test_log1p(a):
     assume(fraction(a) > -1)
@@ -173,3 +202,39 @@ def test_logarithms_agree_with_the_floats(f):
     for x in (1e-10, 0.3, 1.0, 2.5, 1e10):
         name = "log" if f is dd.log else "log1p"
         assert f(x, 0.0)[0] == pytest.approx(getattr(math, name)(x), rel=4e-16, abs=1e-300)
+
+
+def exp_error(h, low, n, argument):
+    """Relative error of (h + low)·2ⁿ as the exponential of a pair."""
+    with mp.workdps(60):
+        return float(abs((mpf(h) + low) * mpf(2) ** n / mp.exp(mpf(argument[0]) + argument[1]) - 1))
+
+
+# Tiny arguments, all sizes, and halfway between the multiples of log 2, where the series has most to do.
+EXPONENTS = st.one_of(
+    st.tuples(st.floats(-300, 8.99), SIGNS).map(lambda t: t[1] * 10 ** t[0]),
+    st.floats(-650, 650),
+    st.tuples(st.integers(-900, 900), st.floats(0.49, 0.51)).map(lambda t: (t[0] + t[1]) * math.log(2)),
+)
+
+
+@MANY
+@given(st.builds(as_pair, EXPONENTS, PARTS))
+@example((0.0, 0.0))
+@example((1e9, 0.0))
+@example((-1e9, 5e-8))
+@example((0.5 * math.log(2), 0.0))
+@example((-0.5 * math.log(2), 0.0))
+def test_exp_parts(a):
+    h, low, n = dd.exp_parts(*a)
+    assert is_normalised((h, low))
+    assert 0.7 < h < 1.42
+    assert exp_error(h, low, n, a) <= EXPONENTIAL
+
+
+@MANY
+@given(st.builds(as_pair, EXPONENTS.filter(lambda a: abs(a) < 650), PARTS))
+@example((math.nextafter(650.0, 0), 5e-14))
+@example((-math.nextafter(650.0, 0), 5e-14))
+def test_exp(a):
+    assert exp_error(*dd.exp(*a), 0, a) <= EXPONENTIAL

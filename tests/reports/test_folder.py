@@ -41,7 +41,7 @@ def test_pictures_are_svg_and_shown_in_the_summary(folder, name):
 def test_printed_values_stand_beside_ours(folder):
     page = (folder / "summary.md").read_text()
     assert "| 0.98 ± 0.41 |" in page
-    assert page.count("| `review.sweep.d10k.epsilon1` |") == 2
+    assert page.count("| `review.sweep.d10k.epsilon1` |") == 3
 
 
 def test_every_table_row_has_as_many_cells_as_its_header(folder):

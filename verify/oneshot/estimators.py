@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from canaryproof.kernels import gaussian_mechanism, two_gaussians
+from canaryproof.kernels import two_gaussians
 from canaryproof.verify.oneshot.moments import Moments
 from canaryproof.verify.oneshot.threshold_attack import threshold_epsilon
 
@@ -91,10 +91,8 @@ def pinned(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate
     First version of Andrew et al. (arXiv 2302.03098v1), Section 3, with Balle and Wang's (2018) curve inverted.
     """
     k, k0 = moments.count, moments.null_count
-    distance, error = moments.distance, moments.ratio * math.sqrt(1.0 / (k - 1))
+    distance, error = pinned_distance(moments), moments.ratio * math.sqrt(1.0 / (k - 1))
     if math.isfinite(k0):
-        pooled = np.sqrt((k * moments.ratio**2 + k0) / (k + k0))
-        distance = distance / pooled
         error = np.sqrt(1.0 / k + 1.0 / k0 + 0.5 * distance**2 / (k + k0))
     # With the closed-form null, μ̂ is divided by the sample's own deviation: Student's law.
     reach = error * stats.t.ppf(0.5 + 0.5 * confidence, min(k - 1.0, k + k0 - 2.0))
@@ -147,12 +145,8 @@ def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate
     -----
     First version of Andrew et al. (arXiv 2302.03098v1), footnote 2.
     """
-    vectors = np.asarray(release, dtype=np.float64)
-    dim = vectors.shape[-1]
-    length = np.linalg.norm(vectors, axis=-1)
-    if not np.all(length > 0.0):
-        raise ValueError("the release must not be the zero vector")
-    distance = math.sqrt(dim) / length
+    dim = np.shape(release)[-1]
+    distance = norm_distance(release)
     tail = 0.5 - 0.5 * confidence
     low, high = (math.sqrt(stats.chi2.ppf(p, dim) / dim) for p in (tail, 1.0 - tail))
     error = distance / math.sqrt(2.0 * dim)
@@ -162,6 +156,15 @@ def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate
         pinned_epsilon(delta, distance * low),
         pinned_epsilon(delta, distance * high),
     )
+
+
+def norm_distance(release: ArrayLike) -> Array:
+    """Distance √d/‖ρ‖ that ``norm`` goes by; arguments and errors as there."""
+    vectors = np.asarray(release, dtype=np.float64)
+    length = np.linalg.norm(vectors, axis=-1)
+    if not np.all(length > 0.0):
+        raise ValueError("the release must not be the zero vector")
+    return np.asarray(math.sqrt(vectors.shape[-1]) / length)
 
 
 def variance_p_value(moments: Moments) -> Array:
@@ -176,12 +179,17 @@ def variance_p_value(moments: Moments) -> Array:
     return np.minimum(1.0, 2.0 * np.minimum(*tails))
 
 
+def pinned_distance(moments: Moments) -> Array:
+    """Distance √d·μ̂ that ``pinned`` goes by; against unobserved canaries, in units of the pooled deviation."""
+    k, k0 = moments.count, moments.null_count
+    if not math.isfinite(k0):
+        return moments.distance
+    return moments.distance / np.sqrt((k * moments.ratio**2 + k0) / (k + k0))
+
+
 def pinned_epsilon(delta: float, distance: Array) -> Array:
-    """ε̂ of ``pinned`` alone, for distances of any shape."""
-    # Below, ε is 0 for every δ that floats hold, and the noise multiplier would leave the kernel's domain.
-    positive = distance > 1.0 / gaussian_mechanism.LARGEST_NOISE
-    epsilon = gaussian_mechanism.epsilon(delta, 1.0 / np.where(positive, distance, 1.0))
-    return np.where(positive, epsilon, 0.0)
+    """ε̂ of ``pinned`` alone, for distances of any shape: that of the Gaussian mechanism with σ = 1/distance."""
+    return two_gaussians.epsilon(delta, np.maximum(distance, 0.0), 1.0, 0.0, 1.0)
 
 
 def both_directions(delta: float, distance: Array, ratio: Array) -> Array:

@@ -17,7 +17,7 @@ _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 @njit(cache=True)
 def _log_upper(x: float) -> float:
     if x > 0.0:
-        return math.log(mills_ratio(x)) - 0.5 * x * x - _HALF_LOG_TWO_PI
+        return math.log(mills_ratio(x, 0.0)[0]) - 0.5 * x * x - _HALF_LOG_TWO_PI
     return math.log(0.5 * math.erfc(x * math.sqrt(0.5)))
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
-from canaryproof.verify.oneshot import candidates, estimators
+from canaryproof.verify.oneshot import candidates, enclosures, estimators
 from canaryproof.verify.oneshot.moments import Moments
 from canaryproof.verify.oneshot.threshold_attack import threshold_epsilon
 from canaryproof.verify.results import Check, Context, Level, Outcome, Subject, Verdict
@@ -52,6 +52,11 @@ def _measure(context: Context, moments: Moments, truth: float) -> dict[str, dict
     return rows
 
 
+def _certified(distance: float, ratio: float) -> tuple[float, float]:
+    enclosure = enclosures.fitted(DELTA, distance, ratio)
+    return enclosure.lo, enclosure.hi
+
+
 def _undercovers(coverage: float, runs: int) -> bool:
     claimed = 0.95 - _MARGIN
     return bool(stats.binom.cdf(round(coverage * runs), runs, claimed) < LEVEL)
@@ -91,7 +96,15 @@ def _unequal_variances(context: Context) -> Outcome:
             rng = np.random.default_rng(context.key(f"unequal/{epsilon}/{ratio}"))
             truth = float(two_gaussians.epsilon(DELTA, distance, ratio, 0.0, 1.0))
             rows = _measure(context, _normal_moments(rng, runs, count, distance, ratio), truth)
-            cells.append({"distance": distance, "ratio": ratio, "epsilon": truth, "estimators": rows})
+            cells.append(
+                {
+                    "distance": distance,
+                    "ratio": ratio,
+                    "epsilon": truth,
+                    "epsilon_certified": _certified(distance, ratio),
+                    "estimators": rows,
+                }
+            )
             pinned_lowest = min(pinned_lowest, rows["pinned"]["coverage"])
             failed += [f"{name}, ratio {ratio:g}" for name in _ALWAYS if _undercovers(rows[name]["coverage"], runs)]
     finding = (
@@ -112,7 +125,7 @@ def _normal_moments(rng: np.random.Generator, runs: int, count: int, distance: f
 
 def _default(context: Context) -> Outcome:
     runs, count = context.pick(1000, 20000), 1000
-    cells = []
+    cells: list[dict[str, Any]] = []
     for epsilon in (1.0, 10.0):
         distance = 1.0 / float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
         for ratio in (0.85, 0.9, 0.93, 0.95, 0.97, 0.985, 1.0, 1.015, 1.03, 1.05, 1.07, 1.1, 1.15):
@@ -124,6 +137,7 @@ def _default(context: Context) -> Outcome:
                     "distance": distance,
                     "ratio": ratio,
                     "epsilon": truth,
+                    "epsilon_certified": _certified(distance, ratio),
                     "pinned": _root_mean_square(estimators.pinned_epsilon(DELTA, moments.distance), truth),
                     "fitted": _root_mean_square(_fitted(moments), truth),
                     "adaptive": _root_mean_square(_adaptive(moments), truth),
@@ -243,6 +257,7 @@ def _sweep(context: Context, cases: list[tuple[str, int, int, float, float]], ru
                 "distance_standard_error": float(moments.distance.std(ddof=1) / math.sqrt(runs)),
                 "distance_predicted": dilution / sigma,
                 "epsilon_predicted": float(gaussian_mechanism.epsilon(DELTA, sigma / dilution)),
+                "epsilon_certified": _certified(dilution / sigma, 1.0),
             }
         )
     return rows

@@ -1,214 +1,126 @@
-"""Suite ``numerics``: the fast kernels against their multiprecision twins, at random and at awkward inputs."""
+"""Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and all beside others."""
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import mpmath as mp
 import numpy as np
 
-from canaryproof.kernels import binomial, gaussian_mechanism, null_cosine, two_gaussians
-from canaryproof.kernels.reference import binomial as binomial_twin
-from canaryproof.kernels.reference import gaussian_mechanism as gaussian_mechanism_twin
-from canaryproof.kernels.reference import null_cosine as null_cosine_twin
-from canaryproof.kernels.reference import two_gaussians as two_gaussians_twin
+from canaryproof.kernels.certified import Enclosure
+from canaryproof.kernels.reference import binomial, gaussian_mechanism, null_cosine, two_gaussians
 from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.suites import comparison
+from canaryproof.verify.worst_case.search import BUDGETS, Case, Domain, search
+from canaryproof.verify.worst_case.table import Row, read
+from canaryproof.verify.worst_case.targets import TARGETS, Arguments, Target
 
-Inputs = Sequence[tuple[float, ...]]
-# Twins are evaluated to this many digits, twice as many as a float holds.
-_DIGITS = 32
+# Decimal digits of the twins, nearly four times what a float holds.
+_DIGITS = 60
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """A kernel, its twin, and the error that its docstring allows.
-
-    Attributes
-    ----------
-    id
-        Name of the check.
-    kernel, twin
-        Functions of the same arguments.
-    draw
-        Makes random inputs over the domain.
-    awkward
-        Fixed inputs: seams, ends and near-cancellations.
-    budget
-        Largest error allowed, relative to the larger of the exact result and ``floor``.
-    floor
-        Size below which the budget is an absolute one.
-    share
-        Random inputs per ten: for twins that take longer.
-    """
-
-    id: str
-    kernel: Callable[..., Any]
-    twin: Callable[..., mp.mpf]
-    draw: Callable[[np.random.Generator], tuple[float, ...]]
-    awkward: Inputs
-    budget: float = 1e-13
-    floor: float = 0.0
-    share: int = 10
+_MODULES = {
+    "null-cosine": null_cosine,
+    "two-gaussians": two_gaussians,
+    "gaussian-mechanism": gaussian_mechanism,
+    "binomial": binomial,
+}
 
 
-def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
-    return float(math.exp(rng.uniform(math.log(low), math.log(high))))
-
-
-def _cosine_and_dim(rng: np.random.Generator) -> tuple[float, ...]:
-    dim = round(_log_uniform(rng, 2, 1e12))
-    deviations = rng.choice([rng.uniform(0.0, 4.0), rng.uniform(0.0, 36.0), _log_uniform(rng, 1e-9, 1.0)])
-    cosine = float(min(deviations / math.sqrt(dim), rng.uniform(0.9, 1.0)))
-    return (cosine if rng.random() < 0.5 else -cosine), float(dim)
-
-
-def _probability_and_dim(rng: np.random.Generator) -> tuple[float, ...]:
-    probability = rng.choice([_log_uniform(rng, 1e-300, 0.5), rng.uniform(), 0.5 + _log_uniform(rng, 1e-16, 0.4)])
-    return float(probability), float(round(_log_uniform(rng, 2, 1e12)))
-
-
-def _pair(rng: np.random.Generator) -> tuple[float, ...]:
-    """Means and deviations: wide, near-equal or equal deviations, at any scale and place."""
-    gap = rng.choice([_log_uniform(rng, 1e-3, 1e3), 1.0 + rng.choice([-1, 1]) * _log_uniform(rng, 1e-16, 0.1), 1.0])
-    distance = rng.choice([_log_uniform(rng, 1e-3, 300.0), 0.0], p=[0.9, 0.1])
-    scale, place = _log_uniform(rng, 1e-6, 1e6), rng.normal()
-    return float(scale * (place + distance)), float(scale * gap), float(scale * place), scale
-
-
-def _delta(rng: np.random.Generator) -> float:
-    return _log_uniform(rng, 1e-300, 0.5) if rng.random() < 0.5 else _log_uniform(rng, 1e-12, 0.5)
-
-
-_COSINES: Inputs = [
-    (sign * x, dim)
-    for sign in (1.0, -1.0)
-    for x, dim in (
-        (0.0, 2.0), (0.5, 2.0), (1.0 - 2.0**-53, 2.0), (0.3, 3.0), (0.999, 4.0), (0.25, 1000.0),
-        (1.0 / math.sqrt(1000.0), 1000.0), (8.0 / math.sqrt(1000.0), 1000.0), (0.7, 1000.0), (1e-9, 1e12),
-        (1e-6, 1e12), (3.7e-5, 1e12),
+def judge_errors(target: Target, known: Iterable[Row], context: Context) -> Outcome:
+    """Search for the worst error of a kernel, from the worst inputs known on."""
+    rng = np.random.default_rng(context.key(f"numerics/{target.name}"))
+    effort = context.pick(100, 5000)
+    starts = [row.arguments for row in known if row.function == target.name]
+    worst: dict[Domain, Case] = {}
+    evidence: dict[str, Any] = {}
+    for domain in Domain:
+        # What is found in the domain of practice lies in the whole domain too.
+        found = [case.arguments for case in worst.values()]
+        case, judged = search(target, domain, effort, rng, [*starts, *found])
+        worst[domain] = case
+        evidence[domain] = {
+            "judged": judged,
+            "ulps": case.ulps,
+            "budget": BUDGETS[domain],
+            "share_of_budget": case.share,
+            "arguments": dict(zip(target.names, case.arguments, strict=True)),
+            "value": case.value,
+            "enclosure": [case.enclosure.lo, case.enclosure.hi],
+        }
+    holds = all(case.share <= 1.0 for case in worst.values())
+    practice, whole = worst.values()
+    finding = (
+        f"worst error found {practice.ulps:.2g} ulps in practice, {whole.ulps:.2g} anywhere, "
+        f"at {_show(whole.arguments)}; {sum(row['judged'] for row in evidence.values()):,} inputs"
     )
-]  # fmt: skip
-_PROBABILITIES: Inputs = [
-    (q, dim)
-    for q in (1e-300, 0.169999, 0.170001, math.nextafter(0.5, 0.0), math.nextafter(0.5, 1.0))
-    for dim in (2.0, 1000.0, 1e12)
-]
-_NEAR_EQUAL: Inputs = [(1.3, 1.0 + gap, 1.0, 1.0) for gap in (2.0**-52, 1e-14, -1e-12, 1e-9, -1e-6, 1e-4)]
-
-COMPARISONS = (
-    *(
-        Comparison(f"null-cosine.{name}", getattr(null_cosine, name), getattr(null_cosine_twin, name),
-                   _cosine_and_dim, _COSINES, floor=floor)
-        for name, floor in (("pdf", 0.0), ("logpdf", 0.01), ("cdf", 0.0), ("logcdf", 0.01), ("sf", 0.0),
-                            ("logsf", 0.01))
-    ),
-    Comparison("null-cosine.ppf", null_cosine.ppf, null_cosine_twin.ppf, _probability_and_dim, _PROBABILITIES, share=3),
-    Comparison("null-cosine.isf", null_cosine.isf, null_cosine_twin.isf, _probability_and_dim, _PROBABILITIES, share=3),
-    Comparison(
-        "two-gaussians.log-delta", two_gaussians.log_delta, two_gaussians_twin.log_delta,
-        lambda rng: (rng.choice([_log_uniform(rng, 1e-3, 1e5), rng.uniform(0.0, 20.0)]), *_pair(rng)),
-        [(epsilon, *pair) for epsilon in (0.0, 0.05, 3.0) for pair in _NEAR_EQUAL] + [(1.0, 0.2, 3.0, 0.2, 3.0)],
-        floor=1.0,
-    ),
-    Comparison(
-        "two-gaussians.epsilon", two_gaussians.epsilon, two_gaussians_twin.epsilon,
-        lambda rng: (_delta(rng), *_pair(rng)),
-        [(delta, *pair) for delta in (1e-6, 1e-300) for pair in _NEAR_EQUAL] + [(1e-6, 0.2, 3.0, 0.2, 3.0)],
-        floor=0.1, share=3,
-    ),
-    Comparison(
-        "gaussian-mechanism.delta", gaussian_mechanism.delta, gaussian_mechanism_twin.delta,
-        lambda rng: (_log_uniform(rng, 1e-3, 10.0), _log_uniform(rng, 0.05, 3.0)),
-        [(0.0, 1.0), (0.0, 1e9), (1e5, 0.0023), (1.0, 4.22)],
-    ),
-    Comparison(
-        "gaussian-mechanism.log-delta", gaussian_mechanism.log_delta, gaussian_mechanism_twin.log_delta,
-        lambda rng: (_log_uniform(rng, 1e-3, 1e5), _log_uniform(rng, 1e-3, 1e3)),
-        [(0.0, 1.0), (0.0, 1e9), (1e5, 0.0023), (1.0, 4.22)], floor=1.0,
-    ),
-    Comparison(
-        "gaussian-mechanism.epsilon", gaussian_mechanism.epsilon, gaussian_mechanism_twin.epsilon,
-        lambda rng: (_delta(rng), _log_uniform(rng, 1e-2, 1e3)),
-        [(1e-6, 4.22), (1e-6, 1.54), (1e-6, 0.541), (0.5, 1.0)], floor=0.1, share=3,
-    ),
-    Comparison(
-        "gaussian-mechanism.noise-multiplier", gaussian_mechanism.noise_multiplier,
-        gaussian_mechanism_twin.noise_multiplier, lambda rng: (_log_uniform(rng, 1e-6, 1e5), _delta(rng)),
-        [(1.0, 1e-6), (0.0, 1e-6), (0.0, 1e-300), (1e5, 0.5)], share=3,
-    ),
-)  # fmt: skip
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
 
 
-def _judge(comparison: Comparison, context: Context) -> Outcome:
-    rng = np.random.default_rng(context.key(f"numerics/{comparison.id}"))
-    draws = context.pick(2, 40) * comparison.share
-    inputs = [*comparison.awkward, *(tuple(map(float, comparison.draw(rng))) for _ in range(draws))]
-    worst, at, compared = 0.0, inputs[0], 0
-    for arguments in inputs:
-        fast = float(comparison.kernel(*arguments))
-        exact = comparison.twin(*arguments, digits=_DIGITS)
-        if mp.isinf(exact) or exact == 0 or abs(exact) < 1e-300:
-            # Infinite, zero or beyond the normal floats: there is no relative error, only right and wrong.
-            error = 0.0 if fast == float(exact) or abs(fast) < 1.1e-300 else math.inf
-        else:
-            compared += 1
-            error = float(abs(mp.mpf(fast) - exact) / max(abs(exact), mp.mpf(comparison.floor)))
-        if not error <= worst:
-            worst, at = error, arguments
-    holds = worst <= comparison.budget
-    return Outcome(
-        Verdict.CONFIRMED if holds else Verdict.REFUTED,
-        f"worst error {worst:.1e} of {compared} at {_show(at)}; budget {comparison.budget:g}",
-        {"compared": compared, "worst": worst, "at": list(at), "budget": comparison.budget, "floor": comparison.floor},
-    )
-
-
-def _show(arguments: tuple[float, ...]) -> str:
+def _show(arguments: Arguments) -> str:
     return "(" + ", ".join(f"{a:.6g}" for a in arguments) + ")"
 
 
-def _check(comparison: Comparison) -> Check:
-    size = f" (of {comparison.floor:g} where the result is smaller)" if comparison.floor else ""
-    kernel = comparison.kernel
+def _twin(target: Target, arguments: Arguments) -> mp.mpf:
+    topic, function, *variant = target.name.replace("log-delta", "log_delta").split(".")
+    twin = getattr(_MODULES[topic], function.replace("-", "_"))
+    if topic == "binomial":
+        return twin(int(arguments[0]), int(arguments[1]), arguments[2], *variant, digits=_DIGITS)
+    return twin(*arguments, *variant, digits=_DIGITS)
+
+
+def _holds(enclosure: Enclosure, exact: mp.mpf) -> bool:
+    """Whether the ends contain the exact value, as far as the twin's digits tell."""
+    if mp.isinf(exact):
+        return bool(enclosure.lo == enclosure.hi == exact)
+    with mp.workdps(_DIGITS):
+        slack = abs(exact) * mp.mpf(10) ** (5 - _DIGITS)
+        return bool(enclosure.lo - slack <= exact <= enclosure.hi + slack)
+
+
+def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
+    """Compare enclosures with multiprecision twins at random inputs over the whole domain."""
+    compared, missed, wide = 0, [], 0
+    for target in targets:
+        rng = np.random.default_rng(context.key(f"numerics/enclosures/{target.name}"))
+        # A binomial twin may take a second.
+        for _ in range(context.pick(1, 40) if target.name.startswith("binomial") else context.pick(2, 100)):
+            arguments = target.draw(rng)
+            if not target.inside(*arguments):
+                continue
+            enclosure = target.certified(*arguments)
+            compared += 1
+            wide += not enclosure.tight
+            if not _holds(enclosure, _twin(target, arguments)):
+                missed.append(f"{target.name}{_show(arguments)}")
+    finding = f"{compared} inputs: {len(missed)} outside, {wide} wider than 2 ulps"
+    if missed:
+        finding += f"; first {missed[0]}"
+    evidence = {"compared": compared, "missed": missed, "wide": wide, "digits": _DIGITS}
+    return Outcome(Verdict.REFUTED if missed or wide else Verdict.CONFIRMED, finding, evidence)
+
+
+def _error_check(target: Target) -> Check:
+    kernel: Any = target.kernel.func if isinstance(target.kernel, partial) else target.kernel
+    floor = ", or by 1e-15 where it is below 0.1" if target.absolute else ""
     return Check(
-        f"numerics.{comparison.id}",
+        f"numerics.{target.name}",
         Subject.IMPLEMENTATION,
         f"{kernel.__module__.removeprefix('canaryproof.')}.{kernel.__name__}",
-        f"relative error at most {comparison.budget:g}{size} against the multiprecision twin",
-        lambda context: _judge(comparison, context),
+        f"differs from the exact result by at most {BUDGETS[Domain.PRACTICE]:g} ulps in practice and "
+        f"{BUDGETS[Domain.WHOLE]:g} anywhere{floor}",
+        lambda context: judge_errors(target, read(), context),
     )
 
 
-def _binomial(context: Context) -> Outcome:
-    rng = np.random.default_rng(context.key("numerics/binomial"))
-    worst, at, compared = 0.0, "", 0
-    for _ in range(context.pick(5, 60)):
-        trials = round(_log_uniform(rng, 2, context.pick(1000, 100_000)))
-        successes = int(rng.integers(0, trials + 1))
-        confidence = 1.0 - _log_uniform(rng, 1e-9, 0.5)
-        for method in ("clopper-pearson", "jeffreys"):
-            for name in ("lower", "upper"):
-                fast = float(getattr(binomial, name)(successes, trials, confidence, method))
-                exact = getattr(binomial_twin, name)(successes, trials, confidence, method, digits=_DIGITS)
-                error = float(abs(mp.mpf(fast) - exact) / exact) if exact else abs(fast)
-                compared += 1
-                if not error <= worst:
-                    worst, at = error, f"{method} {name} {successes} of {trials} at {confidence:.10g}"
-    return Outcome(
-        Verdict.CONFIRMED if worst <= 1e-12 else Verdict.REFUTED,
-        f"worst error {worst:.1e} of {compared} ({at}); budget 1e-12",
-        {"compared": compared, "worst": worst, "at": at, "budget": 1e-12},
-    )
-
-
-CHECKS = (
-    *(_check(comparison) for comparison in COMPARISONS),
-    Check(
-        "numerics.binomial",
+def _enclosure_check(topic: str) -> Check:
+    targets = [target for target in TARGETS if target.name.startswith(f"{topic}.")]
+    return Check(
+        f"numerics.enclosures.{topic}",
         Subject.IMPLEMENTATION,
-        "kernels.binomial",
-        "Clopper–Pearson and Jeffreys limits: relative error at most 1e-12 against the multiprecision twin",
-        _binomial,
-    ),
-)
+        f"kernels.certified.{topic.replace('-', '_')}",
+        f"enclosures contain the {_DIGITS}-digit twin and are at most 2 ulps wide",
+        lambda context: judge_enclosures(targets, context),
+    )
+
+
+CHECKS = (*map(_error_check, TARGETS), *map(_enclosure_check, _MODULES), *comparison.CHECKS)

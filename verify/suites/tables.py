@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
-from canaryproof.verify.oneshot import estimators
+from canaryproof.kernels.certified import Enclosure
+from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
+from canaryproof.verify.oneshot import enclosures, estimators
 from canaryproof.verify.oneshot.moments import Moments
 from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.simulation import simulate
 
 Estimator = Callable[[Moments, float], NDArray[np.float64]]
+# Enclosure of an estimate for δ, distance and ratio.
+Enclose = Callable[[float, float, float], Enclosure]
 
 # All printed simulations of the Gaussian mechanism are at this δ and this many runs a cell.
 DELTA = 1e-6
@@ -89,12 +94,13 @@ def _fit_against_null(moments: Moments, delta: float) -> NDArray[np.float64]:
     return two_gaussians.epsilon(delta, 0.0, 1.0, moments.distance, moments.ratio, "reverse")
 
 
-# The readings of "the estimate": three of the final version's last line, and the first version's estimator.
-READINGS: dict[str, Estimator] = {
-    "fitted, both directions": _both,
-    "fitted, null against fit": _null_against_fit,
-    "fitted, fit against null": _fit_against_null,
-    "pinned": _pinned,
+# The readings of "the estimate", fast and certified: three of the final version's last line, and the first version's
+# estimator.
+READINGS: dict[str, tuple[Estimator, Enclose]] = {
+    "fitted, both directions": (_both, enclosures.fitted),
+    "fitted, null against fit": (_null_against_fit, partial(enclosures.fitted, direction="forward")),
+    "fitted, fit against null": (_fit_against_null, partial(enclosures.fitted, direction="reverse")),
+    "pinned": (_pinned, lambda delta, distance, _: enclosures.pinned(delta, distance)),
 }
 
 
@@ -121,10 +127,12 @@ def _judge(cell: Cell, context: Context) -> Outcome:
     key = context.key(f"cell/{cell.dim}/{cell.count}/{cell.epsilon}")
     moments = simulate(runs, cell.count, cell.dim, sigma, key)
     readings: dict[str, Any] = {}
-    for name, estimator in READINGS.items():
+    pairs = list(zip(moments.distance.tolist(), moments.ratio.tolist(), strict=True))
+    for name, (estimator, enclose) in READINGS.items():
         sample = estimator(moments, DELTA)
         readings[name] = {
             "mean": float(sample.mean()),
+            "mean_certified": enclosures.mean([enclose(DELTA, *pair) for pair in pairs]),
             "deviation": float(sample.std(ddof=1)),
             "p_value": _consistency(cell, sample),
         }
@@ -139,6 +147,9 @@ def _judge(cell: Cell, context: Context) -> Outcome:
     finding = (
         f"pinned {own['mean']:.3f} ± {own['deviation']:.3f} {_agrees(own)}, "
         f"fitted {fit['mean']:.3f} ± {fit['deviation']:.3f} {_agrees(fit)}"
+    )
+    certified = "; certified means: pinned in {}, fitted in {}".format(
+        *("[{!r}, {!r}]".format(*row["mean_certified"]) for row in (own, fit))
     )
     if not any(name.startswith("fitted") for name in consistent):
         finding += ", nor does it in one direction alone"
@@ -157,15 +168,25 @@ def _judge(cell: Cell, context: Context) -> Outcome:
         "visible_difference": visible,
         "readings": readings,
     }
-    return Outcome(verdict, finding, evidence)
+    return Outcome(verdict, finding + certified, evidence)
 
 
 def _judge_noise(epsilon: float, printed: str) -> Outcome:
-    sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
+    sigma = certified_mechanism.noise_multiplier(epsilon, DELTA)
     digits = len(printed.partition(".")[2])
-    holds = f"{sigma:.{digits}f}" == printed
-    finding = f"calibration gives σ = {sigma:.6f}"
-    evidence = {"epsilon": epsilon, "delta": DELTA, "printed": float(printed), "noise_multiplier": sigma}
+    holds = f"{sigma.lo:.{digits}f}" == f"{sigma.hi:.{digits}f}" == printed
+    # The ε of the σ that is printed, which is not that of the calibrated one.
+    exact = certified_mechanism.epsilon(DELTA, float(printed))
+    finding = (
+        f"calibration gives σ in [{sigma.lo!r}, {sigma.hi!r}]; σ = {printed} has ε in [{exact.lo!r}, {exact.hi!r}]"
+    )
+    evidence = {
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "printed": float(printed),
+        "noise_multiplier": (sigma.lo, sigma.hi),
+        "epsilon_of_printed": (exact.lo, exact.hi),
+    }
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
 
 

@@ -3,82 +3,138 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
 from canaryproof.kernels.certified import Enclosure
 from canaryproof.verify.worst_case.errors import error_bound, in_ulps, share_of_budget
-from canaryproof.verify.worst_case.targets import PRACTICE_BUDGET, WHOLE_BUDGET, Arguments, Target
+from canaryproof.verify.worst_case.targets import Arguments, Target
 
+# The smallest normal float: results below have fewer digits, and no budget in ulps is claimed for them.
+_SMALLEST_NORMAL = 2.0**-1022
+# Inputs from which to climb at the same time.
 _CLIMBERS = 4
 
 
-@dataclass(frozen=True)
-class Found:
-    """An input and the error there."""
+class Domain(StrEnum):
+    """Where a budget holds."""
 
-    domain: str
+    PRACTICE = "practice"
+    WHOLE = "whole"
+
+
+# In ulps of the exact result.
+BUDGETS = {Domain.PRACTICE: 8.0, Domain.WHOLE: 64.0}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel's error at one input.
+
+    Attributes
+    ----------
+    arguments
+        The input.
+    value
+        The kernel's result.
+    enclosure
+        Of the exact result.
+    ulps
+        Proven upper bound on the error, in ulps of the exact result.
+    share
+        The error's share of its budget; inf where the enclosure is wider than 2 ulps, which it should never be.
+    """
+
     arguments: Arguments
     value: float
     enclosure: Enclosure
-    error: float
     ulps: float
     share: float
 
 
-def measure(target: Target, arguments: Arguments, domain: str) -> Found | None:
+def measure(target: Target, domain: Domain, arguments: Arguments) -> Case | None:
+    """Measure a kernel's error at one input.
+
+    Parameters
+    ----------
+    target
+        The kernel.
+    domain
+        Where to look.
+    arguments
+        The input.
+
+    Returns
+    -------
+    The error; None if the input lies outside the domain, or its result is no normal float and no logarithm.
+    """
     if not target.inside(*arguments):
         return None
     enclosure = target.certified(*arguments)
-    if domain == "practice" and not target.practice(arguments, enclosure):
+    if domain is Domain.PRACTICE and not target.practice(arguments, enclosure):
         return None
-    if not enclosure.tight:
+    size = max(abs(enclosure.lo), abs(enclosure.hi))
+    if not target.absolute and 0.0 < size < _SMALLEST_NORMAL:
         return None
     value = float(target.kernel(*arguments))
-    # Results too small for a normal float
-    if abs(enclosure.hi) < 2.0**-1021 and abs(enclosure.lo) < 2.0**-1021 and abs(value) < 2.0**-1021:
-        return None
     error = error_bound(value, enclosure)
-    budget = PRACTICE_BUDGET if domain == "practice" else WHOLE_BUDGET
-    return Found(domain, arguments, value, enclosure, error, in_ulps(error, enclosure),
-                 share_of_budget(error, enclosure, budget, absolute=target.absolute))
+    share = share_of_budget(error, enclosure, BUDGETS[domain], absolute=target.absolute)
+    return Case(arguments, value, enclosure, in_ulps(error, enclosure), share if enclosure.tight else math.inf)
 
 
-def _neighbour(arguments: Arguments, size: float, rng: np.random.Generator) -> Arguments:
-    moved = list(arguments)
-    for i in range(len(moved)):
-        if rng.random() < 0.6:
-            continue
-        x = moved[i]
-        if x == round(x) and abs(x) > 1 and rng.random() < 0.7:
-            moved[i] = x + round(rng.normal() * (1 + size * abs(x)))
-        elif rng.random() < 0.15:
-            moved[i] = math.nextafter(x, rng.choice([-math.inf, math.inf]))
-        elif x == 0.0:
-            moved[i] = float(rng.normal() * size) if rng.random() < 0.2 else 0.0
-        elif 0.5 < x < 1.0 and rng.random() < 0.5:
-            moved[i] = 1.0 - (1.0 - x) * math.exp(rng.normal() * size)
-        else:
-            moved[i] = x * math.exp(rng.normal() * size)
-    return tuple(float(m) for m in moved)
+def _moved(x: float, size: float, rng: np.random.Generator) -> float:
+    if x == math.floor(x) and abs(x) > 1.0 and rng.random() < 0.7:
+        return x + round(rng.normal() * (1.0 + size * abs(x)))
+    if rng.random() < 0.15:
+        return math.nextafter(x, rng.choice([-math.inf, math.inf]))
+    if 0.5 < x < 1.0 and rng.random() < 0.5:
+        return 1.0 - (1.0 - x) * math.exp(rng.normal() * size)
+    return x * math.exp(rng.normal() * size)
 
 
-def search(target: Target, domain: str, draws: int, climbs: int, rng: np.random.Generator, known: Iterable[Arguments] = ()) -> tuple[Found, int]:
-    found = [m for a in (*known, *target.seams) if (m := measure(target, a, domain))]
-    tries = 0
-    made = 0
-    while made < draws and tries < 40 * draws:
-        tries += 1
-        m = measure(target, target.draw(rng), domain)
-        if m:
-            made += 1
-            found.append(m)
-    found.sort(key=lambda f: -f.share)
-    best = found[:_CLIMBERS]
-    for i in range(climbs):
-        k = i % len(best)
-        size = 10.0 ** rng.uniform(-14, -0.5)
-        m = measure(target, _neighbour(best[k].arguments, size, rng), domain)
-        if m and m.share >= best[k].share:
-            best[k] = m
-    return max(best, key=lambda f: f.share), made
+def _neighbour(arguments: Arguments, rng: np.random.Generator) -> Arguments:
+    """Arguments of which some are moved, by relative amounts from 1e-14 to 1/3."""
+    size = 10.0 ** rng.uniform(-14.0, -0.5)
+    return tuple(_moved(x, size, rng) if rng.random() < 0.4 else x for x in arguments)
+
+
+def search(
+    target: Target,
+    domain: Domain,
+    effort: int,
+    rng: np.random.Generator,
+    known: Iterable[Arguments] = (),
+) -> tuple[Case, int]:
+    """Search for the input at which a kernel errs most.
+
+    Parameters
+    ----------
+    target
+        The kernel.
+    domain
+        Where to look.
+    effort
+        Number of random inputs to draw, and again of steps to climb from the worst four.
+    rng
+        Source of randomness.
+    known
+        Inputs to begin with, beside the target's seams.
+
+    Returns
+    -------
+    The worst case found, by its share of the budget, and the number of inputs that were judged.
+    """
+    cases = [case for start in (*known, *target.seams) if (case := measure(target, domain, start))]
+    draws = (measure(target, domain, target.draw(rng)) for _ in range(effort))
+    cases.extend(case for case in draws if case)
+    best = sorted(cases, key=lambda case: -case.share)[:_CLIMBERS]
+    judged = len(cases)
+    for i in range(effort):
+        climber = i % len(best)
+        case = measure(target, domain, _neighbour(best[climber].arguments, rng))
+        if case:
+            judged += 1
+            if case.share >= best[climber].share:
+                best[climber] = case
+    return max(best, key=lambda case: case.share), judged

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from canaryproof.kernels import binomial, gaussian_mechanism, null_cosine, two_gaussians
-from canaryproof.kernels import certified as _certified  # noqa: F401
 from canaryproof.kernels.certified import Enclosure
 from canaryproof.kernels.certified import binomial as certified_binomial
 from canaryproof.kernels.certified import gaussian_mechanism as certified_gaussian_mechanism
@@ -17,9 +16,6 @@ from canaryproof.kernels.certified import null_cosine as certified_null_cosine
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
 
 Arguments = tuple[float, ...]
-
-WHOLE_BUDGET = 64.0
-PRACTICE_BUDGET = 8.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def _mixed(rng: np.random.Generator, *draws: Callable[[], float]) -> float:
-    return float(draws[rng.integers(len(draws))]())
+    return draws[rng.integers(len(draws))]()
 
 
 def _dim(rng: np.random.Generator) -> float:
@@ -119,6 +115,10 @@ def _epsilon(rng: np.random.Generator) -> float:
     )
 
 
+def _noise(rng: np.random.Generator) -> float:
+    return _mixed(rng, lambda: _log_uniform(rng, 1e-14, 1e50), lambda: _log_uniform(rng, 1e-3, 1e3))
+
+
 def _pair(rng: np.random.Generator) -> Arguments:
     """Means and deviations: wide, near-equal or equal deviations, at any scale and place."""
     ratio = _mixed(
@@ -140,10 +140,6 @@ def _pair(rng: np.random.Generator) -> Arguments:
     if rng.random() < 0.5:
         scale, place = 1.0, 0.0
     return float(scale * (place + distance)), float(scale * ratio), float(scale * place), scale
-
-
-def _close_means(rng: np.random.Generator) -> Arguments:
-    return _delta(rng), *_pair(rng)
 
 
 def _cosine_inside(x: float, dim: float) -> bool:
@@ -204,7 +200,6 @@ def _null_cosine(name: str) -> Target:
     return Target(
         f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("x", "dim"),
         _cosine_and_dim, _cosine_inside,
-        # Tails that a float can hold as a probability.
         lambda arguments, _: arguments[1] >= 100.0,
         _COSINES, name.startswith("log"),
     )  # fmt: skip
@@ -236,19 +231,57 @@ def _two_gaussians_epsilon(direction: str) -> Target:
     )
 
 
+# The certified limits take time as the root of the number of trials.
+_MOST_TRIALS = 1e6
+
+
+def _trials(rng: np.random.Generator) -> Arguments:
+    trials = round(_log_uniform(rng, 1.0, _MOST_TRIALS))
+    successes = _mixed(
+        rng,
+        lambda: float(rng.integers(0, trials + 1)),
+        lambda: float(min(trials, int(rng.integers(0, 6)))),
+        lambda: float(max(0, trials - int(rng.integers(0, 6)))),
+    )
+    confidence = _mixed(
+        rng,
+        lambda: 1.0 - _log_uniform(rng, 1e-15, 0.5),
+        lambda: rng.uniform(0.01, 0.99),
+        lambda: rng.choice([0.9, 0.95, 0.975, 0.99]),
+    )
+    return successes, float(trials), confidence
+
+
+def _trials_inside(successes: float, trials: float, confidence: float) -> bool:
+    whole = successes == math.floor(successes) and trials == math.floor(trials)
+    return whole and 0 <= successes <= trials and 1 <= trials <= _MOST_TRIALS and 1e-100 <= confidence < 1.0
+
+
+def _binomial(name: str, method: str) -> Target:
+    limit = getattr(certified_binomial, name)
+    return Target(
+        f"binomial.{name}.{method}",
+        partial(getattr(binomial, name), method=method),
+        lambda successes, trials, confidence: limit(int(successes), int(trials), confidence, method),
+        ("successes", "trials", "confidence"),
+        _trials,
+        _trials_inside,
+        lambda a, _: a[1] >= 10.0 and 0.9 <= a[2] <= 1.0 - 1e-12,
+        tuple((s, n, 0.95) for n in (1.0, 10.0, 1e6) for s in (0.0, 1.0, n - 1.0, n)),
+    )
+
+
 TARGETS = (
     *(_null_cosine(name) for name in ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")),
     *(_quantile(name) for name in ("ppf", "isf")),
     Target(
-        "two-gaussians.log-delta",
+        "two-gaussians.log-delta.forward",
         partial(two_gaussians.log_delta, direction="forward"),
         partial(certified_two_gaussians.log_delta, direction="forward"),
         ("epsilon", *_PAIR),
         lambda rng: (_epsilon(rng), *_pair(rng)),
         lambda epsilon, *pair: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _pair_inside(*pair),
-        lambda a, exact: (
-            exact.lo >= _LOG_PRACTICAL_DELTA and _practical_epsilon(a[0]) and _practical_ratio(a[2], a[4])
-        ),
+        lambda a, exact: exact.lo >= _LOG_PRACTICAL_DELTA and _practical_epsilon(a[0]) and _practical_ratio(a[2], a[4]),
         (*((epsilon, *pair) for epsilon in (0.0, 0.05, 3.0) for pair in _NEAR_EQUAL), (1.0, 0.2, 3.0, 0.2, 3.0)),
         absolute=True,
     ),
@@ -259,7 +292,7 @@ TARGETS = (
         gaussian_mechanism.delta,
         certified_gaussian_mechanism.delta,
         ("epsilon", "noise_multiplier"),
-        lambda rng: (_epsilon(rng), _log_uniform(rng, 1e-14, 1e50) if rng.random() < 0.3 else _log_uniform(rng, 1e-3, 1e3)),
+        lambda rng: (_epsilon(rng), _noise(rng)),
         lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
         lambda a, exact: exact.lo >= 1e-12 and _practical_epsilon(a[0]),
         ((0.0, 1.0), (0.0, 1e9), (1e5, 0.0023), (1.0, 4.22)),
@@ -269,7 +302,7 @@ TARGETS = (
         gaussian_mechanism.log_delta,
         certified_gaussian_mechanism.log_delta,
         ("epsilon", "noise_multiplier"),
-        lambda rng: (_epsilon(rng), _log_uniform(rng, 1e-14, 1e50) if rng.random() < 0.3 else _log_uniform(rng, 1e-3, 1e3)),
+        lambda rng: (_epsilon(rng), _noise(rng)),
         lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
         lambda a, exact: exact.lo >= _LOG_PRACTICAL_DELTA and _practical_epsilon(a[0]),
         ((0.0, 1.0), (0.0, 1e9), (1e5, 0.0023), (1.0, 4.22)),
@@ -280,7 +313,7 @@ TARGETS = (
         gaussian_mechanism.epsilon,
         certified_gaussian_mechanism.epsilon,
         ("delta", "noise_multiplier"),
-        lambda rng: (_delta(rng), _log_uniform(rng, 1e-14, 1e50) if rng.random() < 0.2 else _log_uniform(rng, 1e-3, 1e3)),
+        lambda rng: (_delta(rng), _noise(rng)),
         lambda delta, sigma: _delta_inside(delta) and _noise_inside(sigma),
         lambda a, exact: _practical_delta(a[0]) and _practical_epsilon(exact.lo),
         ((1e-6, 4.22), (1e-6, 1.54), (1e-6, 0.541), (0.5, 1.0)),
@@ -296,28 +329,5 @@ TARGETS = (
         lambda a, _: _practical_delta(a[1]) and _practical_epsilon(a[0]),
         ((1.0, 1e-6), (0.0, 1e-6), (0.0, 1e-300), (1e5, 0.5)),
     ),
+    *(_binomial(name, method) for method in ("clopper-pearson", "jeffreys") for name in ("lower", "upper")),
 )
-
-
-def _trials(rng: np.random.Generator) -> Arguments:
-    trials = round(_log_uniform(rng, 1.0, 1e6))
-    successes = int(_mixed(rng, lambda: rng.integers(0, trials + 1), lambda: min(trials, rng.integers(0, 6)),
-                           lambda: max(0, trials - rng.integers(0, 6))))
-    confidence = _mixed(rng, lambda: 1.0 - _log_uniform(rng, 1e-15, 0.5), lambda: rng.uniform(0.01, 0.99),
-                        lambda: rng.choice([0.9, 0.95, 0.975, 0.99]))
-    return float(successes), float(trials), confidence
-
-
-def _binomial(name: str, method: str) -> Target:
-    def certified(s: float, n: float, confidence: float) -> Enclosure:
-        return getattr(certified_binomial, name)(int(s), int(n), confidence, method)
-
-    return Target(
-        f"binomial.{name}.{method}", partial(getattr(binomial, name), method=method), certified,
-        ("successes", "trials", "confidence"), _trials,
-        lambda s, n, c: s == int(s) and n == int(n) and 0 <= s <= n and 1 <= n <= 1e6 and 1e-100 <= c < 1.0,
-        lambda a, _: 0.5 <= a[2] <= 1 - 1e-12 and a[1] >= 10,
-    )  # fmt: skip
-
-
-TARGETS = (*TARGETS, *(_binomial(n, m) for m in ("clopper-pearson", "jeffreys") for n in ("lower", "upper")))

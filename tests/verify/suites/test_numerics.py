@@ -3,32 +3,73 @@ from dataclasses import replace
 import pytest
 
 from canaryproof.kernels import two_gaussians
+from canaryproof.kernels.certified import Enclosure
 from canaryproof.verify.results import Context, Level, Verdict
 from canaryproof.verify.suites import numerics
-from canaryproof.verify.suites.numerics import COMPARISONS
+from canaryproof.verify.worst_case.table import read
+from canaryproof.verify.worst_case.targets import TARGETS
 
 CONTEXT = Context(Level.QUICK, 5)
-BY_ID = {comparison.id: comparison for comparison in COMPARISONS}
+BY_NAME = {target.name: target for target in TARGETS}
 
 
 def judged(name, **changes):
-    return numerics._judge(replace(BY_ID[name], **changes), CONTEXT)
+    return numerics.judge_errors(replace(BY_NAME[name], **changes), read(), CONTEXT)
 
 
-@pytest.mark.parametrize("name", ["null-cosine.pdf", "two-gaussians.log-delta", "gaussian-mechanism.epsilon"])
+@pytest.mark.parametrize(
+    "name",
+    ["null-cosine.pdf", "two-gaussians.log-delta.forward", "gaussian-mechanism.epsilon", "binomial.lower.jeffreys"],
+)
 def test_kernels_keep_their_budget(name):
-    assert judged(name).verdict is Verdict.CONFIRMED
+    outcome = judged(name)
+    assert outcome.verdict is Verdict.CONFIRMED
+    assert all(outcome.evidence[domain]["judged"] > 50 for domain in ("practice", "whole"))
 
 
-def test_an_error_of_a_part_in_a_billion_is_found():
-    wrong = lambda *arguments: (1 + 1e-9) * two_gaussians.log_delta(*arguments)  # noqa: E731
-    assert judged("two-gaussians.log-delta", kernel=wrong).verdict is Verdict.REFUTED
+def test_an_error_of_ten_ulps_in_practice_is_found():
+    wrong = lambda *arguments: (1 + 10 * 2.0**-52) * two_gaussians.epsilon(*arguments)  # noqa: E731
+    assert judged("two-gaussians.epsilon.both", kernel=wrong).verdict is Verdict.REFUTED
+
+
+def test_an_error_at_one_seam_is_found():
+    def wrong(epsilon, sigma):
+        value = BY_NAME["gaussian-mechanism.delta"].kernel(epsilon, sigma)
+        return 0.5 * value if epsilon == 0.0 and sigma == 1e9 else value
+
+    assert judged("gaussian-mechanism.delta", kernel=wrong).verdict is Verdict.REFUTED
 
 
 def test_one_direction_in_place_of_both_is_found():
     forward = lambda *arguments: two_gaussians.epsilon(*arguments, direction="forward")  # noqa: E731
-    assert judged("two-gaussians.epsilon", kernel=forward).verdict is Verdict.REFUTED
+    assert judged("two-gaussians.epsilon.both", kernel=forward).verdict is Verdict.REFUTED
 
 
 def test_nan_is_an_error_and_not_a_pass():
     assert judged("null-cosine.pdf", kernel=lambda *_: float("nan")).verdict is Verdict.REFUTED
+
+
+def judged_enclosures(name, **changes):
+    return numerics.judge_enclosures([replace(BY_NAME[name], **changes)], CONTEXT)
+
+
+@pytest.mark.parametrize("name", ["null-cosine.logsf", "two-gaussians.epsilon.forward", "gaussian-mechanism.delta"])
+def test_enclosures_hold_their_twins(name):
+    assert judged_enclosures(name).verdict is Verdict.CONFIRMED
+
+
+def test_an_enclosure_beside_the_value_is_found():
+    def shifted(*arguments):
+        exact = BY_NAME["null-cosine.logsf"].certified(*arguments)
+        up = exact.hi + abs(exact.hi) * 2.0**-52
+        return Enclosure(up, up, exact.ball)
+
+    assert judged_enclosures("null-cosine.logsf", certified=shifted).verdict is Verdict.REFUTED
+
+
+def test_a_wide_enclosure_is_found():
+    def wide(*arguments):
+        exact = BY_NAME["null-cosine.logsf"].certified(*arguments)
+        return Enclosure(exact.lo * (1.0 + 2.0**-50), exact.hi, exact.ball)
+
+    assert judged_enclosures("null-cosine.logsf", certified=wide).verdict is Verdict.REFUTED

@@ -1,0 +1,109 @@
+"""The accuracy page: what the kernels were found to err by, and what others err by at the same inputs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from canaryproof.reports.markdown import interval, table
+from canaryproof.verify.results import Run
+
+Evidence = Mapping[str, Mapping[str, Any]]
+
+_PREFIX = "numerics.comparison."
+
+_ABOUT = """\
+canaryproof {version}, `canaryproof verify numerics --level {level} --seed {seed}`. Errors are upper bounds, in units in
+the last place (ulps) of the exact result at the very floats given, and are measured against enclosures proven in ball
+arithmetic, mostly one ulp wide."""
+_SEARCH = """\
+By random and structured draws over the whole domain, then local ascent from the worst of them and from the worst inputs
+of all searches before. In practice: d ≥ 100, δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, ratio of deviations from 1/2 to 2 (quantiles:
+probability from 1e-12 to 1 − 1e-12; binomial limits: 10 trials or more, confidence from 0.9). The budget is 8 ulps in
+practice and 64 anywhere, or an absolute 1e-15 where ε or a logarithm is below 0.1. A search proves nothing of what it
+did not meet; the enclosures are proven."""
+_OTHERS = """\
+The grey line is the budget of 8 ulps. *plain formula*: the printed formula in floats, inverted by Brent's method where
+need be. *N(0, 1/d)*: the null's normal approximation, whose distance from the exact law is no rounding error. Points at
+the upper edge are no results at all. Largest error along each line, in ulps:"""
+
+
+def sweeps_of(run: Run) -> Evidence:
+    """Return the evidence of the comparisons with other methods, by function."""
+    return {r.id.removeprefix(_PREFIX): r.evidence for r in run.results if r.id.startswith(_PREFIX)}
+
+
+def accuracy(run: Run, picture: str) -> str:
+    """Render the accuracy page.
+
+    Parameters
+    ----------
+    run
+        A finished run of the suite ``numerics``.
+    picture
+        Name of the picture of the comparisons that stands beside the page.
+
+    Returns
+    -------
+    Markdown text.
+    """
+    searched = {r.id.removeprefix("numerics."): r.evidence for r in run.results if "practice" in r.evidence}
+    enclosed = {r.id.rpartition(".")[2]: r.evidence for r in run.results if "wide" in r.evidence}
+    parts = (
+        "# Accuracy of the kernels",
+        _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
+        "## Worst errors found",
+        _SEARCH,
+        _searched(searched),
+        "## Beside others",
+        f"![Errors in ulps of the kernels and of others along one line each]({picture})",
+        _OTHERS,
+        _compared(sweeps_of(run)),
+        "## The enclosures themselves",
+        "Compared with multiprecision twins of 60 digits, which share no code with them, at random inputs.",
+        _enclosed(enclosed),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _searched(evidence: Evidence) -> str:
+    rows = [
+        (
+            f"`{name}`",
+            f"{sum(found['judged'] for found in row.values()):,}",
+            f"{row['practice']['ulps']:.2f}",
+            f"{row['whole']['ulps']:.2f}",
+            f"{max(found['share_of_budget'] for found in row.values()):.0%}",
+            ", ".join(f"{key} = {value:.6g}" for key, value in row["whole"]["arguments"].items()),
+            interval(row["whole"]["enclosure"]),
+        )
+        for name, row in evidence.items()
+    ]
+    header = ("function", "inputs", "in practice, ulps", "anywhere, ulps", "of budget", "worst input", "result in")
+    return table(header, rows)
+
+
+def _compared(sweeps: Evidence) -> str:
+    methods = list(dict.fromkeys(name for sweep in sweeps.values() for name in sweep["ulps"]))
+    rows = [
+        (
+            f"`{name}`",
+            sweep["title"],
+            f"{sweep['axis']} from {sweep['places'][0]:g} to {sweep['places'][-1]:g}",
+            *(_largest(sweep["worst"].get(method)) for method in methods),
+        )
+        for name, sweep in sweeps.items()
+    ]
+    return table(("function", "computed", "along", *methods), rows)
+
+
+def _enclosed(evidence: Evidence) -> str:
+    rows = [
+        (f"`{name}`", f"{row['compared']:,}", f"{len(row['missed'])}", f"{row['wide']}")
+        for name, row in evidence.items()
+    ]
+    return table(("module", "inputs", "outside", "wider than 2 ulps"), rows)
+
+
+def _largest(ulps: float | None) -> str:
+    if ulps is None:
+        return ""
+    return f"{ulps:.3g}" if ulps < float("inf") else "no result"

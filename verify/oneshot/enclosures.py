@@ -1,0 +1,156 @@
+"""The estimates of ε as proven enclosures, for the parameters that were fitted: floats, taken as the numbers they are.
+
+What the fit itself is worth is another matter, and that of the statistical intervals.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from flint import arb, fmpq
+
+from canaryproof.kernels.certified import Enclosure, at_precision, two_gaussians
+from canaryproof.kernels.certified.two_gaussians import Direction
+
+# Bits for the threshold's search, which looks at differences of the size of the last digits' squares.
+_PRECISION = 160
+# Where ε is near 0, the threshold's enclosure is as wide as this.
+_CLOSE = 1e-18
+# At nine deviations below the mean all but 1e-19 lies above.
+_LOWEST = fmpq(-9)
+
+
+def pinned(delta: float, distance: float) -> Enclosure:
+    """Enclose ε of the Gaussian mechanism with noise multiplier 1/distance, 0 where the distance is not positive.
+
+    Parameters
+    ----------
+    delta
+        δ in (0, 1).
+    distance
+        √d·μ̂.
+
+    Returns
+    -------
+    Enclosure of ``estimators.pinned_epsilon``, at most 2 ulps wide.
+    """
+    return two_gaussians.epsilon(delta, max(distance, 0.0), 1, 0, 1)
+
+
+def fitted(delta: float, distance: float, ratio: float, direction: Direction = "both") -> Enclosure:
+    """Enclose ε of N(0, 1) against N(distance, ratio²), to 2 ulps.
+
+    Parameters
+    ----------
+    delta
+        δ in (0, 1).
+    distance, ratio
+        Mean and standard deviation of the observed cosines in the null's units.
+    direction
+        ``both`` is Algorithm 1's; ``forward`` is the null's divergence from the fit, ``reverse`` the other way.
+
+    Returns
+    -------
+    Enclosure of ``estimators.both_directions``.
+    """
+    return two_gaussians.epsilon(delta, 0, 1, distance, ratio, direction)
+
+
+@dataclass(frozen=True)
+class _Attack:
+    """The gain log((P(X > a) − δ)/Q(X > a)), a = m + sz, of guessing P = N(m, s²) and not Q = N(0, 1) above a."""
+
+    delta: fmpq
+    m: fmpq
+    s: fmpq
+
+    def _hits(self, z: fmpq | arb) -> arb:
+        return _upper(arb(z)) - self.delta
+
+    def _log_misses(self, z: fmpq | arb) -> arb:
+        return _upper(arb(self.m + self.s * z)).log()
+
+    def gain(self, z: fmpq) -> arb:
+        hits = self._hits(z)
+        return hits.log() - self._log_misses(z) if hits > 0 else arb.neg_inf()
+
+    def limit(self) -> float:
+        """Bound the gain of all z < −9, where nearly all are hit."""
+        return _above(arb(1 - self.delta).log() - self._log_misses(_LOWEST))
+
+    def bound(self, left: fmpq, right: fmpq) -> float:
+        """Bound the gain between two places from above."""
+        # Both terms fall: the first is largest on the left, the second on the right.
+        bound = _above(self._hits(left).upper().log() - self._log_misses(right)) if self._hits(left) > 0 else -math.inf
+        # By its slope, the gain is hardly larger than in the middle.
+        middle, half = (left + right) / 2, (right - left) / 2
+        cell = arb(middle, arb(half).upper())
+        x = self.m + self.s * cell
+        slope = self.s * _density(x) / _upper(x) - _density(cell) / self._hits(cell)
+        flat = self.gain(middle) + abs(slope) * half
+        return min(bound, _above(flat)) if flat.is_finite() else bound
+
+
+def threshold(delta: float, distance: float, ratio: float) -> Enclosure:
+    """Enclose the largest ε of an attacker with one threshold; arguments as for ``fitted``.
+
+    Returns
+    -------
+    Enclosure of ``threshold_attack.threshold_epsilon``, 3 ulps wide or, near 0, 1e-18.
+
+    Notes
+    -----
+    Branch and bound: of all cells of thresholds the one that may hold the largest gain is halved, until none may hold
+    more than 2 ulps, or 1e-18, above a gain that is proven.
+    """
+    exact_delta, m, s = (fmpq(*x.as_integer_ratio()) for x in (delta, abs(distance), ratio))
+    # Guessing "observed" above the threshold, and "unobserved" below it; the second after a reflection.
+    attacks = (_Attack(exact_delta, m, s), _Attack(exact_delta, m / s, 1 / s))
+    # Beyond, no hits: P(X > z) < exp(−z²/2).
+    highest = fmpq(*(math.sqrt(-2.0 * math.log(delta)) + 1.0).as_integer_ratio())
+    # No attacker does better than both directions' exact ε.
+    ceiling = fitted(delta, distance, ratio).hi
+    low, high = at_precision(_PRECISION, lambda: _largest_gain(attacks, highest, ceiling))
+    return Enclosure(low, high, at_precision(_PRECISION, lambda: arb(low).union(arb(high))))
+
+
+def _largest_gain(attacks: Sequence[_Attack], highest: fmpq, ceiling: float) -> tuple[float, float]:
+    """Return floats on either side of the largest gain, or of 0 if that is larger."""
+    low = 0.0
+    limit = max(0.0, *(attack.limit() for attack in attacks))
+    cells = [(-attack.bound(_LOWEST, highest), i, _LOWEST, highest) for i, attack in enumerate(attacks)]
+    heapify(cells)
+    while True:
+        bound, i, left, right = heappop(cells)
+        high = min(max(low, limit, -bound), ceiling)
+        if high <= low + max(2.0 * math.ulp(low), _CLOSE) or -bound <= low:
+            return low, high
+        middle = (left + right) / 2
+        low = max(low, math.nextafter(float(attacks[i].gain(middle).lower()), -math.inf))
+        for ends in ((left, middle), (middle, right)):
+            heappush(cells, (-attacks[i].bound(*ends), i, *ends))
+
+
+def _upper(x: arb) -> arb:
+    """P(X > x) of a standard normal X."""
+    # It falls. Of a ball that is not a point, flint's erfc is far wider than need be.
+    u = x / arb(2).sqrt()
+    return u.lower().erfc().union(u.upper().erfc()) / 2
+
+
+def _density(x: arb) -> arb:
+    return (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
+
+
+def _above(ball: arb) -> float:
+    """Return a float above all of a ball."""
+    return math.nextafter(float(ball.upper()), math.inf)
+
+
+def mean(enclosures: Sequence[Enclosure]) -> tuple[float, float]:
+    """Return floats on either side of the mean of enclosed values."""
+    # The sum is rounded once, the quotient once: two floats farther out is outside.
+    low = math.fsum(enclosure.lo for enclosure in enclosures) / len(enclosures)
+    high = math.fsum(enclosure.hi for enclosure in enclosures) / len(enclosures)
+    return low - 2.0 * math.ulp(low), high + 2.0 * math.ulp(high)
