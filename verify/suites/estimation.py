@@ -63,7 +63,7 @@ def _undercovers(coverage: float, runs: int) -> bool:
 
 
 def _equal_variances(context: Context) -> Outcome:
-    runs = context.pick(200, 4000)
+    runs = context.pick(100, 4000)
     cells = []
     worst: tuple[float, str] = (1.0, "")
     failed = []
@@ -86,7 +86,7 @@ def _equal_variances(context: Context) -> Outcome:
 
 
 def _unequal_variances(context: Context) -> Outcome:
-    runs, count = context.pick(200, 4000), 1000
+    runs, count = context.pick(100, 4000), 1000
     cells = []
     failed = []
     pinned_lowest = 1.0
@@ -198,7 +198,7 @@ def _exact_bias(delta: float, distance: float, count: int) -> float:
 
 
 def _kink(context: Context) -> Outcome:
-    runs, many = context.pick(20000, 400000), 10**6
+    runs, many = context.pick(10000, 400000), 10**6
     cells: list[dict[str, Any]] = []
     limits = []
     for delta in (1e-3, 1e-6, 1e-9):
@@ -277,14 +277,14 @@ def _judge_sweep(rows: list[dict[str, Any]], runs: int) -> Outcome:
 
 
 def _count_sweep(context: Context) -> Outcome:
-    runs = context.pick(50, 300)
+    runs = context.pick(30, 300)
     counts = [count for count in (10, 100, 1000, 10000) if count <= context.pick(1000, 10000)]
     cases = [("count", 10**6, count, epsilon, 0.0) for count in counts for epsilon in (0.1, 1.0, 3.0, 10.0)]
     return _judge_sweep(_sweep(context, cases, runs), runs)
 
 
 def _data_sweep(context: Context) -> Outcome:
-    runs = context.pick(50, 500)
+    runs = context.pick(30, 500)
     cases = [
         (kind, 10**6, 1000, epsilon, norm)
         for epsilon in (1.0, 10.0)
