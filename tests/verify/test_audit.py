@@ -43,6 +43,9 @@ def test_estimates_are_the_estimators_own(unobserved: np.ndarray | None) -> None
         direct = getattr(estimators, estimate.name)(moments, DELTA, 0.9)
         shown = estimate.epsilon, estimate.standard_error, estimate.low, estimate.high
         assert shown == (direct.epsilon, direct.standard_error, direct.low, direct.high)
+        low, high = estimate.certified
+        assert 0.0 <= high - low <= 4e-16 * high
+        assert estimate.epsilon == pytest.approx(low, rel=1e-14)
     assert found.standardised_mean == moments.distance
     assert found.deviation_ratio == moments.ratio
     assert found.variance_p_value == estimators.variance_p_value(moments)

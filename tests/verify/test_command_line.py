@@ -84,6 +84,7 @@ def test_audit_prints_estimates_checks_and_meaning(folder: Path) -> None:  # noq
         )
         assert f"{estimate.name} {value} {error} {low} – {high} " in text
         assert f"{estimate.name} {estimate.assumes} " in text
+        assert "{} in [{!r}, {!r}] ".format(estimate.name, *estimate.certified) in text
     mean = rounded(found.standardised_mean, found.mean_error)
     assert f"standardised mean √d·μ̂ {mean} ± {rounded(found.mean_error, found.mean_error)} " in text
     assert f"equal variances p = {found.variance_p_value:.2g} " in text

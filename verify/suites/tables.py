@@ -121,7 +121,7 @@ def _agrees(row: dict[str, Any]) -> str:
 
 
 def _judge(cell: Cell, context: Context) -> Outcome:
-    runs = context.pick(100, 1000)
+    runs = context.pick(50, 1000)
     sigma = float(gaussian_mechanism.noise_multiplier(cell.epsilon, DELTA))
     # The cell's numbers and not its name key the draws: the same experiment printed twice is simulated once.
     key = context.key(f"cell/{cell.dim}/{cell.count}/{cell.epsilon}")

@@ -1,0 +1,79 @@
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from canaryproof.kernels.certified import Enclosure
+from canaryproof.verify.oneshot import enclosures, estimators
+from canaryproof.verify.oneshot.threshold_attack import threshold_epsilon
+
+DELTAS = st.sampled_from([1e-12, 1e-6, 1e-2])
+DISTANCES = st.floats(0.05, 5.0)
+RATIOS = st.one_of(st.floats(0.5, 0.98), st.floats(1.02, 2.0), st.just(1.0))
+# The estimators' own error, beside that of their enclosures.
+NEAR = 1e-13
+
+
+@given(DELTAS, st.floats(-1.0, 5.0))
+def test_pinned_encloses_the_estimate(delta, distance):
+    enclosure = enclosures.pinned(delta, distance)
+    assert enclosure.tight
+    assert float(estimators.pinned_epsilon(delta, np.asarray(distance))) == pytest.approx(enclosure.lo, NEAR, 1e-14)
+
+
+@given(DELTAS, DISTANCES, RATIOS)
+def test_fitted_encloses_the_estimate(delta, distance, ratio):
+    enclosure = enclosures.fitted(delta, distance, ratio)
+    assert enclosure.tight
+    estimate = estimators.both_directions(delta, np.asarray(distance), np.asarray(ratio))
+    assert float(estimate) == pytest.approx(enclosure.lo, NEAR, 1e-14)
+    directions = [enclosures.fitted(delta, distance, ratio, way) for way in ("forward", "reverse")]
+    assert enclosure == max(directions, key=lambda e: e.hi)
+
+
+@given(DELTAS, DISTANCES, RATIOS)
+def test_threshold_encloses_the_estimate(delta, distance, ratio):
+    enclosure = enclosures.threshold(delta, distance, ratio)
+    assert enclosure.width_in_ulps <= 3 or enclosure.hi - enclosure.lo <= 1e-17
+    assert float(threshold_epsilon(delta, distance, ratio)) == pytest.approx(enclosure.lo, 1e-12, 1e-14)
+    assert enclosure.lo <= enclosures.fitted(delta, distance, ratio).hi
+
+
+def gain(a, delta, distance, ratio):
+    """The first version's ε of one threshold, 40 digits."""
+    with mp.workdps(40):
+        first, second = mp.ncdf(a), mp.ncdf((a - distance) / mp.mpf(ratio))
+        return max(
+            mp.log(numerator / denominator) if numerator > 0 else -mp.inf
+            for numerator, denominator in (
+                (first - delta, second), (1 - second - delta, 1 - first), (1 - first - delta, 1 - second),
+                (second - delta, first),
+            )
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("ratio", [0.7, 1.0, 1.3])
+def test_no_threshold_exceeds_the_enclosure(ratio):
+    delta, distance = 1e-6, 0.7
+    enclosure = enclosures.threshold(delta, distance, ratio)
+    gains = [gain(mp.mpf(a), delta, distance, ratio) for a in np.linspace(-12.0, 12.0, 2401)]
+    assert max(gains) <= enclosure.hi
+    # The best of so fine a grid is nearly the best of all.
+    assert max(gains) > 0.999 * enclosure.lo
+
+
+def test_equal_gaussians_leave_nothing_to_guess():
+    for enclosure in (enclosures.threshold(1e-6, 0.0, 1.0), enclosures.pinned(1e-6, -0.3)):
+        assert (enclosure.lo, enclosure.hi) == (0.0, 0.0)
+
+
+def test_mean_lies_between_the_means_of_the_ends():
+    thirds = [Enclosure(x, math.nextafter(x, 9.0), None) for x in (0.1, 0.2, 0.7)]
+    low, high = enclosures.mean(thirds)
+    with mp.workdps(50):
+        assert low <= mp.fsum(mp.mpf(e.lo) for e in thirds) / 3
+        assert high >= mp.fsum(mp.mpf(e.hi) for e in thirds) / 3
+    assert high - low < 1e-15
