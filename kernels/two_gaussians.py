@@ -10,10 +10,11 @@ probabilities; both steps cancel. Here:
 * ε(δ) is found as a function of u, on which log δ depends almost quadratically, by Newton's method.
 * All of this is in pairs of floats, so that the condition of the intermediate steps does not show in the result.
 
-Domain: standardised distance m ≤ 1e14, deviation ratio s from 1e-10 to 1e10, 0 ≤ ε ≤ 1e28, δ < 1 and not subnormal.
-Budget: 64 ulps of the exact result at the given floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, s from 1/2 to 2), and
-an absolute 1e-15 where ε or log δ is below 0.1; worst found by search: 2 ulps in practice, 2 anywhere. That is a
-search and no proof; the enclosures of ``certified.two_gaussians`` are proven.
+Domain: standardised distance m = 0 or from 1e-100 to 1e14, deviation ratio s from 1e-10 to 1e10, 0 ≤ ε ≤ 1e28, δ < 1
+and not subnormal. Budget: 64 ulps of the exact result at the given floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, s
+from 1/2 to 2), and an absolute 1e-15 where ε or log δ is below 0.1; worst found by search: 2 ulps in practice, 2
+anywhere, where that is not below 0.1. That is a search and no proof; the enclosures of ``certified.two_gaussians`` are
+proven.
 """
 
 import math
@@ -34,6 +35,7 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Bounds of the domain.
 LARGEST_RATIO = 1e10
 LARGEST_DISTANCE = 1e14
+SMALLEST_DISTANCE = 1e-100
 LARGEST_EPSILON = 1e28
 SMALLEST_DELTA = 2.0**-1022
 # Stands for infinity where infinity times zero must not arise.
@@ -141,8 +143,15 @@ def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
         root, q = (-0.5 * m[0], -0.5 * m[1]), m
     else:
         root, q = _near_root(0.0, alpha, slope, half_square, log_s)
-    if log_delta_at_root(root, q, alpha, m, s) <= log_delta:
-        return 0.0
+    if root[0] > -30.0 and q[0] > 0.0:
+        # Where δ(0) is next to ``delta``, logarithms in one float would not tell which is larger.
+        excess, rest = tails(root, q, alpha, m, s)
+        if delta <= 0.5:
+            above = relative_excess(root, excess, delta)
+        else:
+            above = -relative_excess(root, dd.add(*outside(root, q, alpha, m, s), *rest), 1.0 - delta)
+        if above <= 0.0:
+            return 0.0
     # For s < 1 the loss is largest at the distance ``left`` above u, and the root lies before it.
     left = -0.5 * q[0] / alpha[0] if alpha[0] < 0.0 else _FAR
     # δ ≤ 2·P(X > u) ≤ exp(−u²/2) bounds the root from above; from there Newton descends on a concave function.
@@ -232,6 +241,9 @@ def _checked(
         distance = np.abs(m1 - m2)
         if not np.all((distance <= LARGEST_DISTANCE * np.minimum(s1, s2)) & np.isfinite(distance)):
             raise ValueError(f"|mu1 − mu2| must be finite and at most {LARGEST_DISTANCE:g} standard deviations")
+        # Below, δ would underflow on the way to its logarithm.
+        if not np.all((m1 == m2) | (distance >= SMALLEST_DISTANCE * np.maximum(s1, s2))):
+            raise ValueError(f"|mu1 − mu2| must be 0 or at least {SMALLEST_DISTANCE:g} standard deviations")
     if direction not in ("forward", "reverse", "both"):
         raise ValueError("direction must be 'forward', 'reverse' or 'both'")
     return arrays

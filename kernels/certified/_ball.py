@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import flint
 from flint import arb, fmpq
@@ -29,6 +29,10 @@ _SURELY_A_FLOAT = 120
 _ATTEMPTS = 200
 
 _lock = threading.RLock()
+
+
+class Disturbed(Exception):  # noqa: N818
+    """Somebody else changed the precision in the middle of a computation that would now never end."""
 
 
 def at_precision(prec: int, compute: Callable[[], T]) -> T:
@@ -47,15 +51,19 @@ def at_precision(prec: int, compute: Callable[[], T]) -> T:
         for _ in range(_ATTEMPTS):
             before = flint.ctx.prec
             flint.ctx.prec = prec
+            result: T | None = None
             try:
                 result = compute()
+            except Disturbed:
+                undisturbed = False
+            else:
+                undisturbed = flint.ctx.prec == prec
             finally:
                 # A precision that somebody else chose meanwhile stays.
-                undisturbed = flint.ctx.prec == prec
-                if undisturbed:
+                if flint.ctx.prec == prec:
                     flint.ctx.prec = before
             if undisturbed:
-                return result
+                return cast("T", result)
     raise RuntimeError("another thread keeps changing flint.ctx.prec")
 
 

@@ -3,6 +3,8 @@
 import flint
 from flint import arb, fmpq
 
+from canaryproof.kernels.certified._ball import Disturbed
+
 # Bits of the precision in force that may go to the rounding of some thousands of steps.
 GUARD = 40
 
@@ -16,9 +18,10 @@ def hypergeometric(b: fmpq, c: fmpq, z: fmpq) -> arb:
     common = int(b.q) * int(c.q)
     numerator, denominator = int((b * common).p), int((c * common).p)
     factor = arb(z)
-    resolution = arb((1, GUARD - flint.ctx.prec))
+    prec = flint.ctx.prec
+    resolution = arb((1, GUARD - prec))
     term = total = arb(1)
-    while True:
+    while flint.ctx.prec == prec:
         for _ in range(8):
             term = term * numerator / denominator * factor
             total += term
@@ -29,3 +32,4 @@ def hypergeometric(b: fmpq, c: fmpq, z: fmpq) -> arb:
             rest = term * ratio / (1 - ratio)
             if rest < total * resolution:
                 return total + arb(0).union(rest)
+    raise Disturbed

@@ -25,6 +25,7 @@ from flint import arb, fmpq
 from canaryproof.kernels import null_cosine as fast
 from canaryproof.kernels.certified._ball import (
     PRECISIONS,
+    Disturbed,
     Enclosure,
     Number,
     at_precision,
@@ -56,12 +57,13 @@ def _tail_fraction(x: fmpq, dim: fmpq) -> arb:
     # is aₙw/(rₙ + …), aₙ = rₙ·rₙ₋₁·eₙ.
     p, q = int(dim.p), int(dim.q)
     w = arb((1 - x * x) / (x * x))
-    resolution = arb((1, GUARD - flint.ctx.prec))
+    prec = flint.ctx.prec
+    resolution = arb((1, GUARD - prec))
     # Denominators and numerators of the last two convergents: 1, and then 1/(1 + e₁w).
     below_before, above_before = arb(1), arb(1)
     below, above = (p + q) + q * w, arb(p + q)
     n = 1
-    while True:
+    while flint.ctx.prec == prec:
         for _ in range(8):
             n += 1
             m = n // 2
@@ -75,6 +77,7 @@ def _tail_fraction(x: fmpq, dim: fmpq) -> arb:
         last, before = above / below, above_before / below_before
         if abs(last - before) < resolution * last:
             return last.union(before)
+    raise Disturbed
 
 
 def _serves_series(x: fmpq, dim: fmpq) -> bool:

@@ -17,6 +17,8 @@ from canaryproof.kernels.certified.two_gaussians import Direction
 _PRECISION = 160
 # Where ε is near 0, the threshold's enclosure is as wide as this.
 _CLOSE = 1e-18
+# About two seconds.
+_MOST_CELLS = 5000
 # At nine deviations below the mean all but 1e-19 lies above.
 _LOWEST = fmpq(-9)
 
@@ -97,7 +99,8 @@ def threshold(delta: float, distance: float, ratio: float) -> Enclosure:
 
     Returns
     -------
-    Enclosure of ``threshold_attack.threshold_epsilon``, 3 ulps wide or, near 0, 1e-18.
+    Enclosure of ``threshold_attack.threshold_epsilon``, 3 ulps wide, or 1e-18 where that is more; still wider where
+    5,000 cells don't suffice, next to the null and beyond the kernels' domain.
 
     Notes
     -----
@@ -119,17 +122,20 @@ def _largest_gain(attacks: Sequence[_Attack], highest: fmpq, ceiling: float) -> 
     """Return floats on either side of the largest gain, or of 0 if that is larger."""
     low = 0.0
     limit = max(0.0, *(attack.limit() for attack in attacks))
+    high = ceiling
     cells = [(-attack.bound(_LOWEST, highest), i, _LOWEST, highest) for i, attack in enumerate(attacks)]
     heapify(cells)
-    while True:
+    for _ in range(_MOST_CELLS):
         bound, i, left, right = heappop(cells)
         high = min(max(low, limit, -bound), ceiling)
-        if high <= low + max(2.0 * math.ulp(low), _CLOSE) or -bound <= low:
-            return low, high
+        if high <= low + max(2.0 * math.ulp(low), _CLOSE) or -bound <= max(low, limit):
+            break
         middle = (left + right) / 2
-        low = max(low, math.nextafter(float(attacks[i].gain(middle).lower()), -math.inf))
+        gain = float(attacks[i].gain(middle).lower())
+        low = max(low, math.nextafter(gain, -math.inf)) if math.isfinite(gain) else low
         for ends in ((left, middle), (middle, right)):
             heappush(cells, (-attacks[i].bound(*ends), i, *ends))
+    return low, high
 
 
 def _upper(x: arb) -> arb:
@@ -144,8 +150,9 @@ def _density(x: arb) -> arb:
 
 
 def _above(ball: arb) -> float:
-    """Return a float above all of a ball."""
-    return math.nextafter(float(ball.upper()), math.inf)
+    """Return a float above all of a ball; inf where too few bits tell nothing of it."""
+    upper = float(ball.upper())
+    return math.inf if math.isnan(upper) else math.nextafter(upper, math.inf)
 
 
 def mean(enclosures: Sequence[Enclosure]) -> tuple[float, float]:

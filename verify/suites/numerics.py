@@ -30,7 +30,7 @@ _MODULES = {
 def judge_errors(target: Target, known: Iterable[Row], context: Context) -> Outcome:
     """Search for the worst error of a kernel, from the worst inputs known on."""
     rng = np.random.default_rng(context.key(f"numerics/{target.name}"))
-    effort = context.pick(100, 5000)
+    effort = context.pick(100, 3000)
     starts = [row.arguments for row in known if row.function == target.name]
     worst: dict[Domain, Case] = {}
     evidence: dict[str, Any] = {}
@@ -69,6 +69,18 @@ def _twin(target: Target, arguments: Arguments) -> mp.mpf:
     return twin(*arguments, *variant, digits=_DIGITS)
 
 
+def _twin_serves(target: Target, arguments: Arguments) -> bool:
+    """Whether the twin's plain formulas get by with the digits and the time that they have."""
+    if target.name.startswith("binomial"):
+        return arguments[1] <= _MOST_TRIALS
+    if target.name.startswith("gaussian-mechanism"):
+        return all(x == 0.0 or 1e-12 <= x <= 1e5 for x in arguments)
+    if target.name.startswith("two-gaussians"):
+        _, mu1, sigma1, mu2, sigma2 = arguments
+        return 1e-3 <= sigma1 / sigma2 <= 1e3 and abs(mu1 - mu2) <= 300.0 * min(sigma1, sigma2)
+    return True
+
+
 def _holds(enclosure: Enclosure, exact: mp.mpf) -> bool:
     """Whether the ends contain the exact value, as far as the twin's digits tell."""
     if mp.isinf(exact):
@@ -80,24 +92,37 @@ def _holds(enclosure: Enclosure, exact: mp.mpf) -> bool:
 
 def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
     """Compare enclosures with multiprecision twins at random inputs over the whole domain."""
-    compared, missed, wide = 0, [], 0
+    compared, undecided, missed, wide = 0, 0, [], 0
     for target in targets:
         rng = np.random.default_rng(context.key(f"numerics/enclosures/{target.name}"))
-        for _ in range(context.pick(1, 60)):
+        for _ in range(context.pick(1, 25)):
             arguments = target.draw(rng)
-            # The twins of binomial limits take time as the number of trials.
-            if not target.inside(*arguments) or (target.names[1] == "trials" and arguments[1] > _MOST_TRIALS):
+            if not (target.inside(*arguments) and _twin_serves(target, arguments)):
                 continue
             enclosure = target.certified(*arguments)
-            compared += 1
             wide += not enclosure.tight
-            if not _holds(enclosure, _twin(target, arguments)):
+            try:
+                twin = _twin(target, arguments)
+            except mp.NoConvergence:
+                # The plain formulas lose more digits at some extremes than the twins are ready to add.
+                undecided += 1
+                continue
+            compared += 1
+            if not _holds(enclosure, twin):
                 missed.append(f"{target.name}{_show(arguments)}")
     finding = f"{compared} inputs: {len(missed)} outside, {wide} wider than 2 ulps"
+    if undecided:
+        finding += f"; at {undecided} more the twin does not converge"
     if missed:
         finding += f"; first {missed[0]}"
-    evidence = {"compared": compared, "missed": missed, "wide": wide, "digits": _DIGITS}
-    return Outcome(Verdict.REFUTED if missed or wide else Verdict.CONFIRMED, finding, evidence)
+    evidence = {
+        "compared": compared,
+        "undecided": undecided,
+        "missed": missed,
+        "wide": wide,
+        "digits": _DIGITS,
+    }
+    return Outcome(Verdict.REFUTED if missed or wide or not compared else Verdict.CONFIRMED, finding, evidence)
 
 
 def _error_check(target: Target) -> Check:

@@ -142,6 +142,15 @@ def _pair(rng: np.random.Generator) -> Arguments:
     return float(scale * (place + distance)), float(scale * ratio), float(scale * place), scale
 
 
+def _delta_and_pair(rng: np.random.Generator) -> Arguments:
+    """δ anywhere, or next to that of ε = 0, where ε has just become positive."""
+    pair = _pair(rng)
+    if rng.random() < 0.2 and _pair_inside(*pair):
+        delta = math.exp(float(two_gaussians.log_delta(0.0, *pair)))
+        return delta * (1.0 - _log_uniform(rng, 1e-16, 1e-3)), *pair
+    return _delta(rng), *pair
+
+
 def _cosine_inside(x: float, dim: float) -> bool:
     return -1.0 <= x <= 1.0 and 2.0 <= dim <= null_cosine.LARGEST_DIM
 
@@ -153,9 +162,11 @@ def _probability_inside(q: float, dim: float) -> bool:
 def _pair_inside(mu1: float, sigma1: float, mu2: float, sigma2: float) -> bool:
     if not (1e-300 < sigma1 < 1e300 and 1e-300 < sigma2 < 1e300 and abs(mu1) < 1e300 and abs(mu2) < 1e300):
         return False
-    ratio, distance = sigma1 / sigma2, abs(mu1 - mu2) / min(sigma1, sigma2)
+    ratio, distance = sigma1 / sigma2, abs(mu1 - mu2)
+    if mu1 != mu2 and distance < two_gaussians.SMALLEST_DISTANCE * max(sigma1, sigma2):
+        return False
     largest = two_gaussians.LARGEST_RATIO
-    return 1.0 / largest <= ratio <= largest and distance <= two_gaussians.LARGEST_DISTANCE
+    return 1.0 / largest <= ratio <= largest and distance <= two_gaussians.LARGEST_DISTANCE * min(sigma1, sigma2)
 
 
 def _delta_inside(delta: float) -> bool:
@@ -223,7 +234,7 @@ def _two_gaussians_epsilon(direction: str) -> Target:
         partial(two_gaussians.epsilon, direction=direction),  # type: ignore[arg-type]
         partial(certified_two_gaussians.epsilon, direction=direction),  # type: ignore[arg-type]
         ("delta", *_PAIR),
-        lambda rng: (_delta(rng), *_pair(rng)),
+        _delta_and_pair,
         lambda delta, *pair: _delta_inside(delta) and _pair_inside(*pair),
         lambda a, exact: _practical_delta(a[0]) and _practical_epsilon(exact.lo) and _practical_ratio(a[2], a[4]),
         (*((delta, *pair) for delta in (1e-6, 1e-300) for pair in _NEAR_EQUAL), (1e-6, 0.2, 3.0, 0.2, 3.0)),

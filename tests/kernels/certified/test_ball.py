@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.kernels.certified import _ball as ball
+from canaryproof.kernels.certified import null_cosine
 
 SMALLEST = 5e-324
 LARGEST = math.nextafter(math.inf, 0.0)
@@ -240,3 +241,29 @@ def test_ranges():
 def test_guesses():
     assert ball.guess(lambda x, y: x + y, 1, Fraction(1, 2)) == 1.5
     assert math.isnan(ball.guess(lambda x: x, Fraction(10) ** 400))
+
+
+def test_a_loop_whose_precision_somebody_changes_begins_again(monkeypatch):
+    exact = null_cosine.sf(6e-6, 1e12)
+    calls = []
+    original = null_cosine._tail_fraction
+
+    def meddled(x, dim):
+        calls.append(flint.ctx.prec)
+        if len(calls) == 1:
+            # In the middle of the loop, as another thread would.
+            threading.Timer(0.001, lambda: setattr(flint.ctx, "prec", 53)).start()
+            monkeypatch.setattr(null_cosine, "GUARD", -10_000)
+            try:
+                return original(x, dim)
+            finally:
+                monkeypatch.setattr(null_cosine, "GUARD", 40)
+        return original(x, dim)
+
+    monkeypatch.setattr(null_cosine, "_tail_fraction", meddled)
+    before = flint.ctx.prec
+    try:
+        assert null_cosine.sf(6e-6, 1e12) == exact
+    finally:
+        flint.ctx.prec = before
+    assert len(calls) >= 2

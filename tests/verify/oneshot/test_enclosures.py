@@ -77,3 +77,14 @@ def test_mean_lies_between_the_means_of_the_ends():
         assert low <= mp.fsum(mp.mpf(e.lo) for e in thirds) / 3
         assert high >= mp.fsum(mp.mpf(e.hi) for e in thirds) / 3
     assert high - low < 1e-15
+
+
+@pytest.mark.parametrize(("distance", "ratio"), [(1e30, 1.0), (3.0, 1e25), (1e7, 1e-6)])
+def test_too_few_bits_only_widen(distance, ratio):
+    enclosure = enclosures.threshold(1e-6, distance, ratio)
+    assert enclosure.lo <= enclosures.fitted(1e-6, distance, ratio).hi <= 4.0 * enclosure.hi
+
+
+def test_next_to_the_null_the_search_ends():
+    enclosure = enclosures.threshold(1e-20, 0.0, 1.0 + 1e-9)
+    assert 0.0 <= enclosure.lo <= enclosure.hi <= enclosures.fitted(1e-20, 0.0, 1.0 + 1e-9).hi
