@@ -33,9 +33,23 @@ def error_bound(value: float, enclosure: Enclosure) -> float:
     return math.nextafter(float(distance), math.inf)
 
 
-def in_ulps(error: float, enclosure: Enclosure) -> float:
-    """Express an error in ulps of the enclosed value (of the smaller end, where the ends differ in that)."""
-    return error / math.ulp(min(abs(enclosure.lo), abs(enclosure.hi)))
+def in_ulps(error: float, enclosure: Enclosure, least: float = 0.0) -> float:
+    """Express an error in ulps of the enclosed value (of the smaller end, where the ends differ in that).
+
+    Parameters
+    ----------
+    error
+        As ``error_bound`` gives it.
+    enclosure
+        Of the exact value.
+    least
+        Smaller values are taken to be of this size.
+
+    Returns
+    -------
+    The error in ulps.
+    """
+    return error / math.ulp(max(min(abs(enclosure.lo), abs(enclosure.hi)), least))
 
 
 def share_of_budget(error: float, enclosure: Enclosure, ulps: float, *, absolute: bool) -> float:

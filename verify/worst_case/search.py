@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from canaryproof.kernels.certified import Enclosure
-from canaryproof.verify.worst_case.errors import error_bound, in_ulps, share_of_budget
+from canaryproof.verify.worst_case.errors import SMALL, error_bound, in_ulps, share_of_budget
 from canaryproof.verify.worst_case.targets import Arguments, Target
 
 # The smallest normal float: results below have fewer digits, and no budget in ulps is claimed for them.
@@ -41,7 +41,8 @@ class Case:
     enclosure
         Of the exact result.
     ulps
-        Proven upper bound on the error, in ulps of the exact result.
+        Proven upper bound on the error, in ulps of the exact result, or of 0.1 where that is larger and an absolute
+        error is allowed.
     share
         The error's share of its budget; inf where the enclosure is wider than 2 ulps, which it should never be.
     """
@@ -80,7 +81,8 @@ def measure(target: Target, domain: Domain, arguments: Arguments) -> Case | None
     value = float(target.kernel(*arguments))
     error = error_bound(value, enclosure)
     share = share_of_budget(error, enclosure, BUDGETS[domain], absolute=target.absolute)
-    return Case(arguments, value, enclosure, in_ulps(error, enclosure), share if enclosure.tight else math.inf)
+    ulps = in_ulps(error, enclosure, SMALL if target.absolute else 0.0)
+    return Case(arguments, value, enclosure, ulps, share if enclosure.tight else math.inf)
 
 
 def _moved(x: float, size: float, rng: np.random.Generator) -> float:
