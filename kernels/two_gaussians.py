@@ -12,9 +12,8 @@ probabilities; both steps cancel. Here:
 
 Domain: standardised distance m = 0 or from 1e-100 to 1e14, deviation ratio s from 1e-10 to 1e10, 0 ≤ ε ≤ 1e28, δ < 1
 and not subnormal. Budget: 64 ulps of the exact result at the given floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, s
-from 1/2 to 2), and an absolute 1e-15 where ε or log δ is below 0.1; worst found by search: 2 ulps in practice, 2
-anywhere. That is a search and no proof; the enclosures of ``certified.two_gaussians`` are
-proven.
+from 1/2 to 2), and an absolute 1e-15 where ε or log δ is below 0.1; worst found by search: 2 ulps in practice, 10
+anywhere. That is a search and no proof; the enclosures of ``certified.two_gaussians`` are proven.
 """
 
 import math

@@ -18,8 +18,8 @@ _SEARCH = """\
 By random and structured draws over the whole domain, then local ascent from the worst of them and from the worst inputs
 of all searches before. In practice: d ≥ 100, δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, ratio of deviations from 1/2 to 2 (quantiles:
 probability from 1e-12 to 1 − 1e-12; binomial limits: 10 trials or more, confidence from 0.9). The budget is 8 ulps in
-practice and 64 anywhere, or an absolute 1e-15 where ε or a logarithm is below 0.1; errors there are given in ulps of 0.1,
-of which 1e-15 is 72. A search proves nothing of what it did not meet; the enclosures are proven."""
+practice and 64 anywhere, or an absolute 1e-15 where ε or a logarithm is below 0.1: errors there are given in ulps of
+0.1, of which 1e-15 is 72. A search proves nothing of what it did not meet; the enclosures are proven."""
 _OTHERS = """\
 The grey line is the budget of 8 ulps. *plain formula*: the printed formula in floats, inverted by Brent's method where
 need be. *N(0, 1/d)*: the null's normal approximation, whose distance from the exact law is no rounding error. Points at

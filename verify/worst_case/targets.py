@@ -237,7 +237,12 @@ def _two_gaussians_epsilon(direction: str) -> Target:
         _delta_and_pair,
         lambda delta, *pair: _delta_inside(delta) and _pair_inside(*pair),
         lambda a, exact: _practical_delta(a[0]) and _practical_epsilon(exact.lo) and _practical_ratio(a[2], a[4]),
-        (*((delta, *pair) for delta in (1e-6, 1e-300) for pair in _NEAR_EQUAL), (1e-6, 0.2, 3.0, 0.2, 3.0)),
+        (
+            *((delta, *pair) for delta in (1e-6, 1e-300) for pair in _NEAR_EQUAL),
+            (1e-6, 0.2, 3.0, 0.2, 3.0),
+            # Next to δ(0), with all of Z ≤ 0 between neighbouring floats.
+            (0.9999997374320605, -16.833570456779572, 331837849.8716361, -33.84640305676164, 18.355452744399727),
+        ),
         absolute=True,
     )
 
