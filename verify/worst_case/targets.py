@@ -119,7 +119,7 @@ def _noise(rng: np.random.Generator) -> float:
     return _mixed(rng, lambda: _log_uniform(rng, 1e-14, 1e50), lambda: _log_uniform(rng, 1e-3, 1e3))
 
 
-def _pair(rng: np.random.Generator) -> Arguments:
+def _pair(rng: np.random.Generator) -> tuple[float, float, float, float]:
     """Means and deviations: wide, near-equal or equal deviations, at any scale and place."""
     ratio = _mixed(
         rng,
@@ -144,9 +144,9 @@ def _pair(rng: np.random.Generator) -> Arguments:
 
 def _delta_and_pair(rng: np.random.Generator) -> Arguments:
     """δ anywhere, or next to that of ε = 0, where ε has just become positive."""
-    pair = _pair(rng)
+    pair = mu1, sigma1, mu2, sigma2 = _pair(rng)
     if rng.random() < 0.2 and _pair_inside(*pair):
-        delta = math.exp(float(two_gaussians.log_delta(0.0, *pair)))
+        delta = math.exp(float(two_gaussians.log_delta(0.0, mu1, sigma1, mu2, sigma2)))
         return delta * (1.0 - _log_uniform(rng, 1e-16, 1e-3)), *pair
     return _delta(rng), *pair
 
