@@ -189,12 +189,14 @@ def pinned_distance(moments: Moments) -> Array:
 
 def pinned_epsilon(delta: float, distance: Array) -> Array:
     """ε̂ of ``pinned`` alone, for distances of any shape: that of the Gaussian mechanism with σ = 1/distance."""
-    return two_gaussians.epsilon(delta, np.maximum(distance, 0.0), 1.0, 0.0, 1.0)
+    return both_directions(delta, np.maximum(distance, 0.0), np.asarray(1.0))
 
 
 def both_directions(delta: float, distance: Array, ratio: Array) -> Array:
     """ε̂ of ``fitted`` alone, for distances and ratios of any shape."""
-    return two_gaussians.epsilon(delta, distance, ratio, 0.0, 1.0)
+    # Minute distances, which no sample tells from 0, lie outside the kernel's domain.
+    seen = np.where(np.abs(distance) < two_gaussians.SMALLEST_DISTANCE, 0.0, distance)
+    return two_gaussians.epsilon(delta, seen, ratio, 0.0, 1.0)
 
 
 def log_ratio_error(moments: Moments) -> float:
