@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import mpmath as mp
@@ -18,6 +19,7 @@ from canaryproof.verify.worst_case.targets import TARGETS, Arguments, Target
 # Decimal digits of the twins, nearly four times what a float holds.
 _DIGITS = 60
 _MOST_TRIALS = 1e4
+_MOST_DRAWS = 10_000
 
 _MODULES = {
     "null-cosine": null_cosine,
@@ -95,10 +97,9 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
     compared, undecided, missed, wide = 0, 0, [], 0
     for target in targets:
         rng = np.random.default_rng(context.key(f"numerics/enclosures/{target.name}"))
-        for _ in range(context.pick(1, 25)):
-            arguments = target.draw(rng)
-            if not (target.inside(*arguments) and _twin_serves(target, arguments)):
-                continue
+        draws = (target.draw(rng) for _ in range(_MOST_DRAWS))
+        served = (draw for draw in draws if target.inside(*draw) and _twin_serves(target, draw))
+        for arguments in islice(served, context.pick(1, 25)):
             enclosure = target.certified(*arguments)
             wide += not enclosure.tight
             try:
