@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import mpmath as mp
 import pytest
 
 from canaryproof.kernels import two_gaussians
@@ -73,3 +74,19 @@ def test_a_wide_enclosure_is_found():
         return Enclosure(exact.lo * (1.0 + 2.0**-50), exact.hi, exact.ball)
 
     assert judged_enclosures("null-cosine.logsf", certified=wide).verdict is Verdict.REFUTED
+
+
+def test_a_twin_that_does_not_converge_decides_nothing(monkeypatch):
+    def lost(*_, **__):
+        raise mp.mp.NoConvergence("no two precisions agree")
+
+    monkeypatch.setattr(numerics, "_twin", lost)
+    outcome = judged_enclosures("null-cosine.logsf")
+    # Nothing compared is nothing confirmed.
+    assert outcome.verdict is Verdict.INCONCLUSIVE
+    assert outcome.evidence["undecided"] == 1
+    assert outcome.evidence["compared"] == 0
+
+
+def test_as_many_inputs_are_compared_as_were_asked_for():
+    assert all(judged_enclosures(name).evidence["compared"] == 1 for name in BY_NAME if "gauss" in name)
