@@ -84,7 +84,9 @@ class _Attack:
     def bound(self, left: fmpq, right: fmpq) -> float:
         """Bound the gain between two places from above."""
         # Both terms fall: the first is largest on the left, the second on the right.
-        bound = _above(self._hits(left).upper().log() - self._log_misses(right)) if self._hits(left) > 0 else -math.inf
+        hits = self._hits(left)
+        # A comparison of balls holds only where it is proven: hits that may be positive count.
+        bound = -math.inf if hits <= 0 else _above(hits.upper().log() - self._log_misses(right))
         # By its slope, the gain is hardly larger than in the middle.
         middle, half = (left + right) / 2, (right - left) / 2
         cell = arb(middle, arb(half).upper())

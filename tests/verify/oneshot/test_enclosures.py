@@ -1,12 +1,14 @@
 import math
+from types import SimpleNamespace
 
 import mpmath as mp
 import numpy as np
 import pytest
+from flint import arb, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.kernels.certified import Enclosure
+from canaryproof.kernels.certified import Enclosure, at_precision
 from canaryproof.verify.oneshot import enclosures, estimators
 from canaryproof.verify.oneshot.threshold_attack import threshold_epsilon
 
@@ -88,3 +90,14 @@ def test_too_few_bits_only_widen(distance, ratio):
 def test_next_to_the_null_the_search_ends():
     enclosure = enclosures.threshold(1e-20, 0.0, 1.0 + 1e-9)
     assert 0.0 <= enclosure.lo <= enclosure.hi <= enclosures.fitted(1e-20, 0.0, 1.0 + 1e-9).hi
+
+
+def test_hits_that_may_be_positive_are_not_ruled_out():
+    # δ = P(X > 0): at 0, too few bits tell whether the attack hits more often than δ allows.
+    attack = enclosures._Attack(fmpq(1, 2), fmpq(60), fmpq(1))
+    hits = at_precision(64, lambda: attack._hits(fmpq(0)) + arb(0, 1e-15))
+    assert not hits > 0
+    assert not hits <= 0
+    blurred = SimpleNamespace(**vars(attack), _hits=lambda _: hits, _log_misses=attack._log_misses, gain=attack.gain)
+    # log(1e-15) and 1,800 nats of misses: far from nothing.
+    assert at_precision(64, lambda: enclosures._Attack.bound(blurred, fmpq(0), fmpq(1, 8))) > 1000.0
