@@ -50,17 +50,50 @@ def _add_canaries(rng: np.random.Generator, release: NDArray[np.float64], count:
 
 
 @njit(cache=True, nogil=True)
-def _take_cosines(
-    rng: np.random.Generator, release: NDArray[np.float64], count: int, axes: int, free: float
+def _take_products(
+    rng: np.random.Generator, release: NDArray[np.float64], count: int, axes: int, free: float, unit: float
 ) -> NDArray[np.float64]:
+    """Inner products of the canaries, drawn again, with the release, in multiples of ``unit``."""
     row = np.empty_like(release)
     result = np.empty(count)
-    norm = math.sqrt(np.dot(release, release))
     for j in range(1, count + 1):
         length = _draw_row(rng, row, j, axes, free)
         own = row[:length]
-        result[j - 1] = np.dot(own, release[:length]) / (math.sqrt(np.dot(own, own)) * norm)
+        result[j - 1] = np.dot(own, release[:length]) / (math.sqrt(np.dot(own, own)) * unit)
     return result
+
+
+@njit(cache=True, nogil=True)
+def _length(vector: NDArray[np.float64]) -> float:
+    return math.sqrt(np.dot(vector, vector))
+
+
+def _draw(
+    count: int, dim: int, noise_multiplier: float, rng: np.random.Generator, data_norm: float, *, in_norms: bool
+) -> tuple[NDArray[np.float64], float]:
+    """Draw ⟨c_j, ρ⟩, in multiples of ‖ρ‖ or not, and ‖ρ‖."""
+    if not (float(count).is_integer() and count >= 1):
+        raise ValueError("count must be a whole number of at least 1")
+    if not (float(dim).is_integer() and 2 <= float(dim) <= LARGEST_DIM):
+        raise ValueError(f"dim must be a whole number from 2 to {LARGEST_DIM:g}")
+    if not 0.0 <= float(noise_multiplier) <= _LARGEST:
+        raise ValueError(f"noise_multiplier must lie between 0 and {_LARGEST:g}")
+    if not 0.0 <= float(data_norm) <= _LARGEST:
+        raise ValueError(f"data_norm must lie between 0 and {_LARGEST:g}")
+    count = int(count)
+    axes = 1 if data_norm > 0.0 else 0
+    free = float(dim) - axes
+    release = np.zeros(axes + int(min(count + 1.0, free)))
+    # The noise is the factor's first row.
+    length = _draw_row(rng, release, 0, axes, free)
+    release[:length] *= noise_multiplier
+    if axes:
+        release[0] += data_norm
+    state = rng.bit_generator.state
+    _add_canaries(rng, release, count, axes, free)
+    rng.bit_generator.state = state
+    norm = _length(release)
+    return _take_products(rng, release, count, axes, free, norm if in_norms else 1.0), norm
 
 
 def cosines(
@@ -95,25 +128,28 @@ def cosines(
     Andrew et al. (arXiv 2302.03098), Algorithm 1, lines 2 to 8. Time O(k²), memory O(k): the factor's rows are drawn
     twice from the same state instead of being kept.
     """
-    if not (float(count).is_integer() and count >= 1):
-        raise ValueError("count must be a whole number of at least 1")
-    if not (float(dim).is_integer() and 2 <= float(dim) <= LARGEST_DIM):
-        raise ValueError(f"dim must be a whole number from 2 to {LARGEST_DIM:g}")
-    if not 0.0 <= float(noise_multiplier) <= _LARGEST:
-        raise ValueError(f"noise_multiplier must lie between 0 and {_LARGEST:g}")
-    if not 0.0 <= float(data_norm) <= _LARGEST:
-        raise ValueError(f"data_norm must lie between 0 and {_LARGEST:g}")
-    count = int(count)
-    axes = 1 if data_norm > 0.0 else 0
-    free = float(dim) - axes
-    release = np.zeros(axes + int(min(count + 1.0, free)))
-    # The noise is the factor's first row.
-    length = _draw_row(rng, release, 0, axes, free)
-    release[:length] *= noise_multiplier
-    if axes:
-        release[0] += data_norm
-    state = rng.bit_generator.state
-    _add_canaries(rng, release, count, axes, free)
-    rng.bit_generator.state = state
+    products, _ = _draw(count, dim, noise_multiplier, rng, data_norm, in_norms=True)
     # Rounding may carry the cosine of parallel vectors past 1.
-    return np.clip(_take_cosines(rng, release, count, axes, free), -1.0, 1.0)
+    return np.clip(products, -1.0, 1.0)
+
+
+def inner_products(
+    count: int, dim: int, noise_multiplier: float, rng: np.random.Generator, data_norm: float = 0.0
+) -> tuple[NDArray[np.float64], float]:
+    """Draw the k inner products of one run of Algorithm 1 and the release's norm, with exactly their joint law.
+
+    Parameters
+    ----------
+    count, dim, noise_multiplier, rng, data_norm
+        As for ``cosines``.
+
+    Returns
+    -------
+    Inner products ⟨c_1, ρ⟩, …, ⟨c_k, ρ⟩, shape (k,), and ‖ρ‖, in units of canary norm.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its domain.
+    """
+    return _draw(count, dim, noise_multiplier, rng, data_norm, in_norms=False)

@@ -1,0 +1,66 @@
+"""Lines of a proof, and what exact arithmetic says of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """How a line of a proof fares."""
+
+    EXACT = "exact"  # holds as printed, for all d and k that the text admits
+    LEADING_ORDER = "right to leading order"  # what is printed is right; terms of lower order are missing
+    WRONG_TERM = "wrong term"  # a printed term is wrong, and what the proof concludes from the line stands
+    HYPOTHESIS = "needs a hypothesis"  # holds under a hypothesis that the text does not state; the finding names it
+    FALSE = "false"  # and what is concluded from it falls as well
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was found about a line.
+
+    Attributes
+    ----------
+    kind
+        How the line fares.
+    finding
+        One sentence: what decides, and the corrected line where the printed one is not exact.
+    evidence
+        What is behind it, ready for JSON.
+    """
+
+    kind: Kind
+    finding: str
+    evidence: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement of a proof, or about one, and the function that judges it.
+
+    Attributes
+    ----------
+    id
+        Name, unique over all modules: document, statement and topic, such as ``final.theorem-3.3.mean-norm.2``.
+    source
+        Document and place.
+    statement
+        What it says, in our notation.
+    judge
+        Function that decides.
+    display
+        Name of the displayed formula that this is a line of; empty for prose.
+    row
+        Which line of the display, from 1.
+    ours
+        Whether the statement is ours and not a document's: anything but ``Kind.EXACT`` is then a fault of ours.
+    """
+
+    id: str
+    source: str
+    statement: str
+    judge: Callable[[], Judgement]
+    display: str = ""
+    row: int = 0
+    ours: bool = False

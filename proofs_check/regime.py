@@ -1,0 +1,142 @@
+"""Limits of rational functions of d and k where 1 ≪ k ≪ d, and the comparison of a printed line with the exact one.
+
+With x = k/d and y = 1/k, that is, k = 1/y and d = 1/(xy), the regime k → ∞, k = o(d) is exactly (x, y) → (0, 0). A
+rational function whose reduced denominator does not vanish at (0, 0) is continuous there: its value is the limit, for
+every way in which k and d may grow.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+from sympy import Expr, Rational, Symbol
+
+from canaryproof.proofs_check.lines import Judgement, Kind
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
+
+# Where a printed line and the exact one are compared in numbers: the paper's simulations, at σ = 1 and without data.
+AT = {D: 10**6, K: 10**3, SIGMA: 1, S: 0}
+
+_X, _Y = Symbol("x", positive=True), Symbol("y", positive=True)
+
+
+def limit(expression: Expr) -> Expr | None:
+    """Limit for k → ∞, k = o(d), with all else fixed.
+
+    Parameters
+    ----------
+    expression
+        Rational function of d, k, σ and s.
+
+    Returns
+    -------
+    The limit, a function of what is fixed; None if this argument does not show one.
+    """
+    numerator, denominator = sympy.fraction(sympy.cancel(expression.subs({D: 1 / (_X * _Y), K: 1 / _Y})))
+    below = denominator.subs({_X: 0, _Y: 0})
+    if below == 0:
+        return None
+    value: Expr = sympy.factor(numerator.subs({_X: 0, _Y: 0}) / below)
+    return value
+
+
+def settled(expression: Expr) -> Expr:
+    """Limit as ``limit`` finds it, where there must be one.
+
+    Raises
+    ------
+    ArithmeticError
+        If no limit is shown.
+    """
+    value = limit(expression)
+    if value is None:
+        raise ArithmeticError(f"no limit is shown for {expression}")
+    return value
+
+
+def vanishes(expression: Expr) -> bool:
+    """Whether an expression is proven to be o(1)."""
+    return limit(expression) == 0
+
+
+def bounded(expression: Expr) -> bool:
+    """Whether an expression is proven to be O(1)."""
+    return limit(expression) is not None
+
+
+def _monomials(expression: Expr) -> dict[Expr, Expr]:
+    """Coefficients of a polynomial in d, 1/d, k, 1/k, σ, 1/σ and s (or of the numerator over a common denominator)."""
+    return dict(sympy.expand(expression).as_coefficients_dict())
+
+
+def _only_drops_terms(printed: Expr, exact: Expr) -> bool:
+    """Whether all that is printed stands in the exact expression too, with the same coefficients."""
+    there = _monomials(exact)
+    return all(there.get(monomial) == coefficient for monomial, coefficient in _monomials(printed).items())
+
+
+def numbers(expression: Expr) -> float:
+    """Value at d = 10⁶, k = 10³, σ = 1, s = 0."""
+    return float(Rational(expression.subs(AT)))
+
+
+def equation(printed: Expr, exact: Expr, concludes: Callable[[Expr], bool] | None = None) -> Judgement:
+    """Judge a printed expression against the exact one.
+
+    Parameters
+    ----------
+    printed, exact
+        Rational functions of d, k, σ and s.
+    concludes
+        Whether what the proof draws from the line follows from the expression that it is given; by default that the
+        limit is the printed one's.
+
+    Returns
+    -------
+    ``EXACT`` if the two are equal; ``LEADING_ORDER`` if the printed one drops terms of lower order only; otherwise
+    ``WRONG_TERM`` if the conclusion follows from the exact expression as well, and ``FALSE`` if not.
+    """
+    printed, exact = sympy.sympify(printed), sympy.sympify(exact)
+    evidence: dict[str, Any] = {"printed": text(printed), "exact": text(exact)}
+    if sympy.cancel(printed - exact) == 0:
+        return Judgement(Kind.EXACT, f"both sides are {shortened(exact)}", evidence)
+    ratio = sympy.cancel(printed / exact) if exact != 0 else None
+    survives = concludes(exact) if concludes else limit(exact) is not None and limit(exact) == limit(printed)
+    evidence |= {
+        "ratio_at_d1e6_k1e3_sigma1": None if ratio is None else numbers(ratio),
+        "limit_of_ratio": None if ratio is None else text(limit(ratio)),
+        "conclusion_survives": survives,
+    }
+    if ratio is not None and limit(ratio) == 1 and _only_drops_terms(printed, exact):
+        kind = Kind.LEADING_ORDER
+    else:
+        kind = Kind.WRONG_TERM if survives else Kind.FALSE
+    shown = "" if ratio is None else f"; printed/exact = {numbers(ratio):.9g} at d = 1e6, k = 1e3, σ = 1"
+    conclusion = "stands" if survives else "falls"
+    finding = f"printed {shortened(printed)}, exact {shortened(exact)}{shown}; the conclusion {conclusion}"
+    return Judgement(kind, finding, evidence)
+
+
+def text(expression: Expr | None) -> str:
+    """Spell an expression in the papers' symbols."""
+    if expression is None:
+        return "none shown"
+    expanded = sympy.expand(expression)
+    # A sum of monomials reads best; a denominator such as d + 2 has none.
+    shown = expanded if all(_is_monomial(term) for term in sympy.Add.make_args(expanded)) else sympy.factor(expression)
+    if shown.is_infinite:
+        return "∞" if shown.is_positive else "−∞"
+    spelled = str(shown).replace("**", "^").replace("*", "·").replace("sqrt", "√")
+    for name, letter in (("sigma", "σ"), ("beta", "β"), ("kappa", "κ")):
+        spelled = spelled.replace(name, letter)
+    return spelled
+
+
+def shortened(expression: Expr) -> str:
+    """Spell an expression, unless it is so long that only the evidence has it."""
+    spelled = text(expression)
+    return spelled if len(spelled) <= 160 else "the exact expression (in the evidence)"
+
+
+def _is_monomial(term: Expr) -> bool:
+    return all(factor.as_base_exp()[0].is_Atom for factor in sympy.Mul.make_args(term))

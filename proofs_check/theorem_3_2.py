@@ -1,0 +1,294 @@
+"""Theorem 3.2: τ√d tends to N(0, 1) in distribution. Its proof, what the reviews say of it, and what the paper draws.
+
+The printed density f̂_d of t = τ√d is compared with the one that follows from the law Beta(1/2, (d − 1)/2) of τ². Its
+limit is taken for any fixed real t; Γ(d/2)/Γ((d − 1)/2), where it occurs, is replaced by √(d/2), as
+``normal_distance_bound.gamma_bounds`` proves that their ratio tends to 1. From the pointwise limit to the theorem leads
+Scheffé's (1947): where densities converge almost everywhere to a density, their total variation distance vanishes. The
+proven bound 0.396/(d − 1) on that distance says the same with a rate.
+"""
+
+from collections.abc import Callable, Sequence
+
+import sympy
+from sympy import Expr, Rational, Symbol, exp, gamma, pi, sqrt
+
+from canaryproof.proofs_check import normal_distance_bound as proof
+from canaryproof.proofs_check import normal_distance_numbers as numbers
+from canaryproof.proofs_check import normal_distance_tails as tails
+from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check.normal_distance import T
+from canaryproof.proofs_check.sphere_moments import D, expectation
+
+_DENSITY, _LIMIT = "Theorem 3.2, density of τ√d", "Theorem 3.2, limit of the density"
+DISPLAYS: dict[str, int] = {_DENSITY: 2, _LIMIT: 2}
+
+_NORMAL = exp(-(T**2) / 2) / sqrt(2 * pi)
+_GAMMAS = gamma(D / 2) / gamma((D - 1) / 2)
+_POWER = (D - 3) / 2
+# As printed.
+_ROW_1 = 1 / sqrt(D) * _GAMMAS / sqrt(pi) * (1 - (T / sqrt(D)) ** 2) ** _POWER
+_ROW_2 = _GAMMAS / sqrt(pi * D) * (1 - T**2 / D) ** _POWER
+_FACTORS = (_GAMMAS / sqrt(pi * D), (1 - T**2 / D) ** (D / 2), (1 - T**2 / D) ** Rational(-3, 2))
+_FACTOR_LIMITS = (1 / sqrt(2 * pi), exp(-(T**2) / 2), sympy.Integer(1))
+_GAMMA_LIMIT = sqrt(D / 2)
+
+# A sequence of densities whose pointwise limit is no density: N(d, 1).
+_ESCAPING = exp(-((T - D) ** 2) / 2) / sqrt(2 * pi)
+
+
+def _limit(expression: Expr) -> Expr:
+    """Limit for d → ∞ at fixed real t, of an expression in which Γ(d/2) occurs over Γ((d − 1)/2) only."""
+    elementary = expression.subs(gamma(D / 2), _GAMMA_LIMIT * gamma((D - 1) / 2))
+    value: Expr = sympy.simplify(sympy.limit(sympy.simplify(elementary), D, sympy.oo))
+    return value
+
+
+def _same(first: Expr, second: Expr) -> bool:
+    """Whether two positive expressions are equal."""
+    t = Symbol("t", positive=True)
+    ratio = (first / second).subs(T, t)
+    return bool(sympy.simplify(sympy.expand_log(sympy.log(ratio), force=True)) == 0)
+
+
+def _mass() -> Expr:
+    """Mass of the printed density: with z = t²/d, √d·B(1/2, (d − 1)/2) times its constant."""
+    constant = _ROW_2.subs(T, 0)
+    beta = gamma(Rational(1, 2)) * gamma((D - 1) / 2) / gamma(D / 2)
+    mass: Expr = sympy.simplify(constant * sqrt(D) * beta)
+    return mass
+
+
+def judge_density(printed: Expr) -> Judgement:
+    """Judge a printed density of t = τ√d, |t| < √d.
+
+    Parameters
+    ----------
+    printed
+        Expression in t and d.
+
+    Returns
+    -------
+    ``EXACT`` if it is the one that follows from τ² ~ Beta(1/2, (d − 1)/2); otherwise ``LEADING_ORDER`` if its limit is
+    still that of N(0, 1), and ``FALSE`` if not.
+    """
+    # Half the density of |t|, z = t²/d: f_B(z)·t/d with f_B(z) = z^(−1/2)·(1 − z)^((d − 3)/2)/B(1/2, (d − 1)/2).
+    exact = (1 - T**2 / D) ** _POWER * _GAMMAS / (sqrt(pi) * sqrt(D))
+    same = _same(printed, exact)
+    converges = same or sympy.simplify(_limit(printed) - _NORMAL) == 0
+    kind = Kind.EXACT if same else Kind.LEADING_ORDER if converges else Kind.FALSE
+    return Judgement(
+        kind,
+        f"the density is {exact} on |t| < √d, and 0 elsewhere" + ("" if same else f"; printed is {printed}"),
+        {"printed": str(printed), "exact": str(exact), "same": same, "limit_is_normal": converges},
+    )
+
+
+def judge_limit_of_product(factors: Sequence[Expr] = _FACTORS) -> Judgement:
+    """Judge that lim f̂_d is the product of the limits of the printed factors.
+
+    Parameters
+    ----------
+    factors
+        Expressions in t and d.
+
+    Returns
+    -------
+    ``EXACT`` if their product is f̂_d and all have finite limits, ``FALSE`` otherwise.
+    """
+    limits = [_limit(factor) for factor in factors]
+    product, finite = sympy.prod(factors), all(limit.is_finite for limit in limits)
+    return proof.verdict(
+        _same(product, _ROW_2) and finite,
+        "the factors multiply to f̂_d, d/2 − 3/2 being (d − 3)/2, and each has a finite limit, for every real t",
+        {"limits": [str(limit) for limit in limits], "product_is_density": _same(product, _ROW_2)},
+    )
+
+
+def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Judgement:
+    """Judge the printed limits of the three factors.
+
+    Parameters
+    ----------
+    printed
+        Limits, expressions in t.
+
+    Returns
+    -------
+    ``EXACT`` if all are right, ``FALSE`` otherwise.
+    """
+    limits = [_limit(factor) for factor in _FACTORS]
+    right = [sympy.simplify(limit - value) == 0 for limit, value in zip(limits, printed, strict=True)]
+    return proof.verdict(
+        all(right) and proof.gamma_bounds().kind is Kind.EXACT,
+        f"the factors tend to {', '.join(str(limit) for limit in limits)}",
+        {"limits": [str(limit) for limit in limits], "printed": [str(value) for value in printed]},
+    )
+
+
+def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Judgement:
+    """Judge what Γ(d/2)/Γ((d − 1)/2) is printed to be asymptotic to.
+
+    Parameters
+    ----------
+    printed
+        Function of d.
+
+    Returns
+    -------
+    ``EXACT`` if the ratio of the two tends to 1: its square lies between two bounds that do.
+    """
+    ends = [sympy.limit(bound * D / 2 / printed**2, D, sympy.oo) for bound in (1 - 3 / (2 * D), 1 - 1 / D)]
+    return proof.verdict(
+        ends == [1, 1] and proof.gamma_bounds().kind is Kind.EXACT,
+        "(d/2)(1 − 3/(2d)) < (Γ(d/2)/Γ((d − 1)/2))² ≤ (d/2)(1 − 1/d)",
+        {"limits_of_bounds_on_squared_ratio": [str(end) for end in ends]},
+    )
+
+
+def judge_convergence(variance: int = 1) -> Judgement:
+    """Judge that τ√d converges in distribution to N(0, variance).
+
+    Parameters
+    ----------
+    variance
+        The limit's.
+
+    Returns
+    -------
+    ``EXACT`` if the proven bound on the distance from N(0, 1) vanishes and that is the limit.
+    """
+    rate = sympy.limit(Rational(proof.KOLMOGOROV) / (D - 1), D, sympy.oo)
+    proven = numbers.judge_kolmogorov_bound().kind is Kind.EXACT
+    return proof.verdict(
+        bool(rate == 0 and variance == 1) and proven,
+        "|P(τ ≤ λ/√d) − Φ(λ)| ≤ 0.138/(d − 1) for all λ and all d ≥ 2",
+        {"limit_of_bound": str(rate), "bound_proven": proven, "variance": variance},
+    )
+
+
+def _distribution_function() -> Judgement:
+    slope = sympy.simplify(sympy.diff(sympy.log(_ROW_2), T) * (D - T**2))
+    falls, mass = sympy.simplify(slope + (D - 3) * T) == 0, _mass()
+    # A distribution function does not fall; the proof's use as a density needs mass 1.
+    kind = Kind.EXACT if not falls else Kind.WRONG_TERM if mass == 1 else Kind.FALSE
+    return Judgement(
+        kind,
+        "f̂_d falls for t > 0 where d > 3 (its logarithm by (d − 3)t/(d − t²)) and has mass 1: it is the density of "
+        "t = τ√d, not the distribution function; the proof uses it as the density",
+        {"log_slope_times_d_minus_t2": str(slope), "mass": str(mass)},
+    )
+
+
+def _undefined() -> Judgement:
+    misnamed = _distribution_function().kind is not Kind.EXACT
+    return proof.verdict(
+        misnamed,
+        "the only description of f̂_d, distribution function of t, does not fit the formula; t is not said to be τ√d",
+        {"description_fits": not misnamed},
+    )
+
+
+def _definition() -> Judgement:
+    judgement, mass = judge_density(_ROW_2), _mass()
+    return proof.verdict(
+        judgement.kind is Kind.EXACT and mass == 1,
+        "f̂_d is the density of τ√d; the final version nevertheless calls it the distribution function of t",
+        {"mass": str(mass), "density_is_exact": judgement.kind is Kind.EXACT},
+    )
+
+
+def _limit_masses() -> tuple[Expr, Expr]:
+    """Masses of the pointwise limits of f̂_d, and of the densities of N(d, 1)."""
+    normal, escaping = (
+        sympy.integrate(limit, (T, -sympy.oo, sympy.oo))
+        for limit in (_limit(_ROW_2), sympy.limit(_ESCAPING, D, sympy.oo))
+    )
+    return normal, escaping
+
+
+def _scheffe() -> Judgement:
+    normal, escaping = _limit_masses()
+    kind = Kind.FALSE if normal != 1 else Kind.EXACT if escaping == 1 else Kind.HYPOTHESIS
+    return Judgement(
+        kind,
+        "a pointwise limit of densities gives convergence in distribution if it is itself a density (Scheffé); here it "
+        "is, with mass 1. The densities of N(d, 1) tend to 0 at every point, and those laws do not converge",
+        {"mass_of_limit": str(normal), "mass_of_limit_for_N(d,1)": str(escaping)},
+    )
+
+
+def _theorem_needed() -> Judgement:
+    judgement = _scheffe()
+    return proof.verdict(
+        judgement.kind is Kind.HYPOTHESIS,
+        "pointwise convergence alone does not suffice (N(d, 1) is a counterexample); the theorem is Scheffé's, "
+        "which the final version does not name either",
+        dict(judgement.evidence),
+    )
+
+
+def _zero_outside() -> Judgement:
+    far = sympy.limit(_ROW_2.subs(D, 7), T, sympy.oo)
+    return proof.verdict(
+        far != 0,
+        f"the formula is no density outside [−√d, √d]: at d = 7 it tends to {far} as t grows",
+        {"formula_at_infinity_d7": str(far)},
+    )
+
+
+def _all_real() -> Judgement:
+    inside = sympy.limit(D - T**2, D, sympy.oo) == sympy.oo
+    limit = _limit(_ROW_2)
+    return proof.verdict(
+        bool(inside and sympy.simplify(limit - _NORMAL) == 0),
+        f"for every real t, t lies inside as soon as d > t², and f̂_d(t) tends to {limit}; the final version does not "
+        "print the extension",
+        {"limit": str(limit), "inside_from": "d > t²"},
+    )
+
+
+def _asymptotically_gaussian() -> Judgement:
+    pair = ("a", "b")
+    mean, variance = expectation(pair), expectation(pair, pair)
+    converges = judge_convergence().kind is Kind.EXACT
+    return proof.verdict(
+        bool(mean == 0 and sympy.simplify(variance - 1 / D) == 0) and converges,
+        "mean 0 and variance 1/d hold for every d; in distribution τ√d tends to N(0, 1)",
+        {"mean": str(mean), "variance": str(variance), "converges": converges},
+    )
+
+
+_PROOF = "Andrew et al., arXiv 2302.03098, Appendix A, proof of Theorem 3.2 (the same in the submission)"
+_TEXT = "Andrew et al., arXiv 2302.03098, Section 3"
+_REVIEWER, _ANSWER = "review, on the proof of Theorem 3.2", "authors' answer to the review, on Theorem 3.2"
+
+
+def _line(topic: str, source: str, statement: str, judge: Callable[[], Judgement], display: str = "") -> Line:
+    document, name = topic.split(":")
+    row = int(name.rsplit(".", 1)[1]) if display else 0
+    return Line(f"{document}.theorem-3.2.{name}", source, statement, judge, display, row)
+
+
+LINES: tuple[Line, ...] = (
+    _line("final:convergence", f"{_TEXT}, Theorem 3.2", "P(τ ≤ λ/√d) → P(Z ≤ λ), Z ~ N(0, 1)", judge_convergence),
+    _line("final:distribution-function", _PROOF, "f̂_d is the distribution function of t", _distribution_function),
+    _line("final:density.1", _PROOF, f"f̂_d(t) = {_ROW_1}", lambda: judge_density(_ROW_1), _DENSITY),
+    _line("final:density.2", _PROOF, f"f̂_d(t) = {_ROW_2}", lambda: judge_density(_ROW_2), _DENSITY),
+    _line("final:limit.1", _PROOF, "lim f̂_d(t) is the product of three limits", judge_limit_of_product, _LIMIT),
+    _line("final:limit.2", _PROOF, "these are 1/√(2π), exp(−t²/2) and 1", judge_limits, _LIMIT),
+    _line("final:gamma-ratio", _PROOF, "Γ(d/2)/Γ((d − 1)/2) ~ √(d/2)", judge_gamma_ratio),
+    _line("final:conclusion", _PROOF, "the pointwise limit of f̂_d proves convergence in distribution", _scheffe),
+    _line("v1:asymptotically-gaussian", "arXiv 2302.03098v1, Section 4 (final version: before Theorem 3.2)",
+          "the cosine is asymptotically normal with mean 0 and variance 1/d", _asymptotically_gaussian),
+    _line("review:undefined", _REVIEWER, "f̂_d is not defined", _undefined),
+    _line("review:theorem-needed", _REVIEWER, "the step from densities to distributions needs a theorem, to be named",
+          _theorem_needed),
+    _line("review:zero-outside", _REVIEWER, "that the density is 0 outside [−√d, √d] must be taken into account",
+          _zero_outside),
+    _line("review:answer-definition", _ANSWER, "f̂_d is the density of τ√d", _definition),
+    _line("review:answer-scheffe", _ANSWER, "by Scheffé's theorem pointwise convergence of densities implies "
+          "convergence in distribution", _scheffe),
+    _line("review:answer-all-real", _ANSWER, "as √d grows, the pointwise limit holds for all real t", _all_real),
+    *numbers.DISTANCE_LINES,
+    *tails.TAIL_LINES,
+)  # fmt: skip

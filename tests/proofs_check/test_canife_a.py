@@ -1,0 +1,95 @@
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+import sympy
+from scipy.stats import multivariate_normal
+
+from canaryproof.proofs_check import canife_a
+from canaryproof.proofs_check.canife_a import DENSITIES, LOG_RATIO, NOISE
+from canaryproof.proofs_check.lines import Kind
+
+FOUND = {
+    "canife.appendix-a.sum-of-updates": Kind.HYPOTHESIS,
+    "canife.appendix-a.densities.3": Kind.WRONG_TERM,
+    "canife.appendix-a.log-ratio.1": Kind.WRONG_TERM,
+    "canife.appendix-a.log-ratio.2": Kind.WRONG_TERM,
+    "canife.appendix-a.surrogate": Kind.HYPOTHESIS,
+    "canife.appendix-a.estimate.1": Kind.HYPOTHESIS,
+    "canife.section-3.2.by-design": Kind.HYPOTHESIS,
+    "canife.section-3.2.weighted": Kind.HYPOTHESIS,
+}
+
+
+@pytest.mark.parametrize("line", canife_a.LINES, ids=lambda line: line.id)
+def test_every_line_is_judged_as_found(line):
+    judgement = line.judge()
+    assert judgement.kind is FOUND.get(line.id, Kind.EXACT)
+    assert judgement.finding
+    json.dumps(dict(judgement.evidence))
+
+
+def test_every_printed_line_has_a_line():
+    lines = canife_a.LINES
+    assert len({line.id for line in lines}) == len(lines)
+    rows = sorted((line.display, line.row) for line in lines if line.display)
+    assert rows == sorted((name, row + 1) for name, count in canife_a.DISPLAYS.items() for row in range(count))
+
+
+@pytest.mark.parametrize("printed", [*DENSITIES, *LOG_RATIO])
+def test_a_changed_formula_is_found(printed):
+    characters, formula, exact = printed
+
+    def changed(s):
+        return formula(s._replace(g=2 * s.g, mu=3 * s.mu))
+
+    assert canife_a.formula(characters, changed, exact).kind is Kind.FALSE
+
+
+def test_a_formula_with_its_brackets_repaired_is_exact():
+    characters, formula, exact = DENSITIES[2]
+    repaired = characters.replace(")))^T", "))^T")
+    assert canife_a.formula(repaired, formula, exact).kind is Kind.EXACT
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        partial(canife_a.centers, frozenset({1})),
+        partial(canife_a.separation, sympy.erfc(sympy.sqrt(sympy.Symbol("q", positive=True)) / 2) / 2),
+        partial(canife_a.loss_term, sympy.S.One),
+        partial(canife_a.score_without, NOISE),
+        partial(canife_a.score_with, sympy.Integer(2)),
+    ],
+)
+def test_a_changed_statement_is_found(judge):
+    assert judge().kind is Kind.FALSE
+
+
+def test_the_hypotheses_named_are_enough():
+    assert canife_a.sum_of_updates(hypotheses=True).kind is Kind.EXACT
+    assert canife_a.estimate(centred=True).kind is Kind.EXACT
+    assert canife_a.weighted(noise_scales=True).kind is Kind.EXACT
+
+
+def test_log_ratio_agrees_with_scipy():
+    rng = np.random.default_rng(5)
+    setting = canife_a.setting(3)
+    root = np.tril(rng.uniform(0.5, 2, (3, 3)))
+    u, mu, g = rng.normal(size=(3, 3))
+    values = dict(zip((*setting.u, *setting.mu, *setting.g), (*u, *mu, *g), strict=True)) | {canife_a.K: 4}
+    values |= {setting.root[i, j]: root[i, j] for i in range(3) for j in range(i + 1)}
+    covariance = 4 * root @ root.T
+    without, with_canary = (multivariate_normal.logpdf(u, mean, covariance) for mean in (4 * mu, 4 * mu + g))
+    exact = canife_a.log_ratio(setting).subs(values)
+    assert float(exact) == pytest.approx(with_canary - without, rel=1e-9)
+
+
+def test_surrogate_misleads_in_any_basis():
+    rotation = np.linalg.qr(np.random.default_rng(6).normal(size=(3, 3)))[0]
+    covariance = rotation @ np.diag([1.0, 4.0, 9.0]) @ rotation.T
+    mixed, pure = rotation @ [0.6, 0.0, 0.8], rotation @ [0.0, 1.0, 0.0]
+    inverse = np.linalg.inv(covariance)
+    assert pure @ covariance @ pure < mixed @ covariance @ mixed
+    assert pure @ inverse @ pure < mixed @ inverse @ mixed

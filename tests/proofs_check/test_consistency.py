@@ -1,0 +1,69 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from canaryproof.kernels import gaussian_mechanism, two_gaussians
+from canaryproof.proofs_check import consistency
+from canaryproof.proofs_check.consistency import best_count, shift, slopes
+from canaryproof.proofs_check.lines import Kind
+
+
+@pytest.mark.parametrize("line", consistency.LINES, ids=lambda line: line.id)
+def test_lines_hold(line):
+    assert line.judge().kind is Kind.EXACT
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_slopes_are_the_kernels_difference_quotients(delta, epsilon):
+    distance = 1.0 / float(gaussian_mechanism.noise_multiplier(epsilon, delta))
+    found, h = slopes(delta, distance), 1e-6
+    assert found.epsilon == pytest.approx(epsilon)
+
+    def quotient(mean, ratio, direction):
+        up, down = ((distance + s * h * mean, 1.0 + s * h * ratio) for s in (1, -1))
+        return (
+            two_gaussians.epsilon(delta, 0.0, 1.0, *up, direction)
+            - two_gaussians.epsilon(delta, 0.0, 1.0, *down, direction)
+        ) / (2.0 * h)
+
+    for direction, expected in (("forward", found.forward), ("reverse", found.reverse)):
+        assert quotient(1.0, 0.0, direction) == pytest.approx(found.mean, rel=1e-5)
+        assert quotient(0.0, 1.0, direction) == pytest.approx(expected, rel=1e-4)
+
+
+def test_moments_of_the_limit_law_of_fitted():
+    found = slopes(1e-6, 0.65)
+
+    def moment(power):
+        def integrand(v, u):
+            value = found.mean * u + max(found.forward * v, found.reverse * v)
+            return value**power * stats.norm.pdf(u) * stats.norm.pdf(v, scale=math.sqrt(0.5))
+
+        return (
+            integrate.dblquad(integrand, -9.0, 9.0, 0.0, 7.0)[0] + integrate.dblquad(integrand, -9.0, 9.0, -7.0, 0.0)[0]
+        )
+
+    assert found.fitted_bias(1) == pytest.approx(moment(1), rel=1e-6)
+    assert found.fitted_deviation(1) ** 2 == pytest.approx(moment(2) - moment(1) ** 2, rel=1e-6)
+    assert found.fitted_bias(100) == pytest.approx(found.fitted_bias(1) / 10.0)
+
+
+def test_bad_delta():
+    with pytest.raises(ValueError, match="delta"):
+        slopes(0.9, 0.1)
+
+
+def test_shift_without_cancellation():
+    assert shift(10**12, 2, 1.0) == pytest.approx(-1e-12, rel=1e-9)
+    assert shift(100, 300, 1.0) == pytest.approx(-0.5)
+
+
+def test_best_count_minimises_the_error():
+    dim, sigma = 10**6, 0.5
+    a = slopes(1e-6, 1.0 / sigma).mean
+    counts = np.arange(1000, 6000)
+    error = a**2 / counts + (a * counts / (2.0 * dim * sigma**3)) ** 2
+    assert abs(counts[error.argmin()] - best_count(dim, sigma)) <= 1.0

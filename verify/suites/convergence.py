@@ -1,0 +1,396 @@
+"""Convergence in d and k: exact quantities, proven bounds and simulated points, for each theorem."""
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from os import cpu_count
+from typing import Any
+
+import numpy as np
+import statsmodels.api as sm
+from numpy.typing import NDArray
+from scipy import stats
+
+from canaryproof.kernels import exact_law, gaussian_mechanism
+from canaryproof.proofs_check import consistency, finite_bounds, normal_distance
+from canaryproof.proofs_check.normal_distance_numbers import distance_table
+from canaryproof.proofs_check.release_moments import moments
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
+from canaryproof.verify.oneshot import estimators
+from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.simulation import simulate
+
+DELTA = 1e-6
+# Level of each check: all its points, Bonferroni; with a margin for the central limit theorem as in ``witnesses``.
+LEVEL = 1e-7
+_CONFIDENCE = 0.95
+
+Array = NDArray[np.float64]
+
+
+def _slope(x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None) -> tuple[float, tuple[float, float]]:
+    """Fit log y to log x: slope and interval, from the points' own errors or from their scatter."""
+    design = sm.add_constant(np.log(x))
+    if errors is None:
+        fit = sm.OLS(np.log(y), design).fit()
+    else:
+        weights = (np.asarray(y) / np.asarray(errors)) ** 2
+        fit = sm.WLS(np.log(y), design, weights=weights).fit(cov_type="fixed scale")
+    low, high = fit.conf_int(1.0 - _CONFIDENCE)[1]
+    return float(fit.params[1]), (float(low), float(high))
+
+
+def _series(
+    title: str,
+    axis: str,
+    quantity: str,
+    x: Sequence[float],
+    proven_slope: float,
+    *,
+    exact: Sequence[float] | None = None,
+    bound: Sequence[float] | None = None,
+    bound_label: str = "",
+    simulated: Sequence[float] | None = None,
+    standard_error: Sequence[float] | None = None,
+    slope_of: str = "simulated",
+    fitted_to: tuple[float, float] = (0.0, math.inf),
+    note: str = "",
+) -> dict[str, Any]:
+    """Return what a report draws of one quantity.
+
+    The slope is fitted to the points in the range ``fitted_to``, where the proven one is meant to hold, and of simulated
+    ones to those that are told from 0 by 3 errors.
+    """
+    inside = [place for place, u in enumerate(x) if fitted_to[0] <= u <= fitted_to[1]]
+    if slope_of == "simulated" and simulated is not None and standard_error is not None:
+        seen = [place for place in inside if simulated[place] > 3.0 * standard_error[place] > 0.0]
+        values, errors = (list(map(part.__getitem__, seen)) for part in (simulated, standard_error))
+        slope, interval = _slope([x[place] for place in seen], values, errors)
+    else:
+        fitted = (bound if slope_of == "bound" else exact) or ()
+        slope, interval = _slope([x[place] for place in inside], [fitted[place] for place in inside], None)
+    if len(inside) < len(x):
+        note = f"The slope is fitted to {axis} from {x[inside[0]]:,} to {x[inside[-1]]:,}. {note}".rstrip()
+    return {
+        "title": title,
+        "axis": axis,
+        "quantity": quantity,
+        "x": list(x),
+        "exact": None if exact is None else list(exact),
+        "bound": None if bound is None else list(bound),
+        "bound_label": bound_label,
+        "simulated": None if simulated is None else list(simulated),
+        "standard_error": None if standard_error is None else list(standard_error),
+        "fitted_slope": slope,
+        "slope_interval": interval,
+        "slope_of": slope_of,
+        "confidence": _CONFIDENCE,
+        "proven_slope": proven_slope,
+        "note": note,
+    }
+
+
+def _outcome(series: list[dict[str, Any]], deviations: Sequence[float], **evidence: Any) -> Outcome:
+    """Confirm if no simulated point is farther from the exact value than chance allows, in standard errors."""
+    allowed = float(stats.norm.isf(0.5 * LEVEL / len(deviations)))
+    worst = max(abs(value) for value in deviations)
+    slopes = "; ".join(f"{s['title']}: slope {s['fitted_slope']:.3f}, proven {s['proven_slope']:g}" for s in series)
+    return Outcome(
+        Verdict.CONFIRMED if worst <= allowed else Verdict.REFUTED,
+        f"largest of {len(deviations)} deviations {worst:.2f} standard errors; {slopes}",
+        {"level": LEVEL, "largest_allowed": allowed, "convergence": series, **evidence},
+    )
+
+
+def _unseen(rng: np.random.Generator, dim: int, size: int) -> Array:
+    """Draw cosines of unseen canaries times √d: coordinates of uniform directions."""
+    first = rng.standard_normal(size)
+    return math.sqrt(dim) * first / np.sqrt(first**2 + rng.chisquare(dim - 1, size))
+
+
+def _mean_and_error(values: Array) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
+
+
+def _null_moments(context: Context) -> Outcome:
+    size = context.pick(400_000, 10_000_000)
+    dims = (2, 3, 5, 10, 20, 50, 100)
+    squares, fourths = [], []
+    for dim in dims:
+        values = _unseen(np.random.default_rng(context.key(f"convergence/null/{dim}")), dim, size)
+        squares.append(_mean_and_error(values**2 / dim))
+        fourths.append(_mean_and_error(3.0 - values**4))
+    exact_square, exact_fourth = [1.0 / dim for dim in dims], [6.0 / (dim + 2.0) for dim in dims]
+    series = [
+        _series(
+            "Lemma A.1: variance of the cosine",
+            "d",
+            "Var τ",
+            dims,
+            -1.0,
+            exact=exact_square,
+            simulated=[value for value, _ in squares],
+            standard_error=[error for _, error in squares],
+        ),
+        _series(
+            "Theorem 3.1: fourth moment",
+            "d",
+            "3 − E(√d τ)⁴",
+            dims,
+            -1.0,
+            exact=exact_fourth,
+            bound=[6.0 / dim for dim in dims],
+            bound_label="6/d",
+            fitted_to=(20, math.inf),
+            simulated=[value for value, _ in fourths],
+            standard_error=[error for _, error in fourths],
+        ),
+    ]
+    pairs = [*zip(squares, exact_square, strict=True), *zip(fourths, exact_fourth, strict=True)]
+    return _outcome(series, [(value - exact) / error for (value, error), exact in pairs], runs=size)
+
+
+# Where F − Φ is largest in size as d grows: √(3 − √6).
+_PLACE = 0.7419637843027259
+
+
+def _normal_law(context: Context) -> Outcome:
+    size = context.pick(400_000, 20_000_000)
+    table = distance_table()
+    dims = [row["dim"] for row in table]
+    simulated, errors, deviations = [], [], []
+    for dim in dims:
+        values = _unseen(np.random.default_rng(context.key(f"convergence/normal/{dim}")), dim, size)
+        inside = float((np.abs(values) < _PLACE).mean())
+        exact = normal_distance.difference(_PLACE, dim).lo
+        simulated.append(0.5 * (1.0 - 2.0 * stats.norm.sf(_PLACE)) - 0.5 * inside)
+        errors.append(0.5 * math.sqrt(inside * (1.0 - inside) / size))
+        deviations.append((simulated[-1] + exact) / errors[-1])
+    series = [
+        _series(
+            f"Theorem 3.2: {name} distance to N(0, 1)",
+            "d",
+            quantity,
+            dims,
+            -1.0,
+            exact=[0.5 * sum(row[key]) for row in table],
+            bound=[row[f"{key}_bound"] for row in table],
+            bound_label=label,
+            simulated=simulated if key == "kolmogorov" else None,
+            standard_error=errors if key == "kolmogorov" else None,
+            slope_of="exact",
+            note=note,
+        )
+        for name, key, quantity, label, note in (
+            (
+                "Kolmogorov",
+                "kolmogorov",
+                "sup |F − Φ|",
+                "0.138/(d − 1), proven",
+                f"Exact values are certified; simulated is Φ − F at √(3 − √6), where the distance is attained as d "
+                f"grows. {size:,} draws cannot see distances much below {errors[-1]:.0e}.",
+            ),
+            (
+                "total variation",
+                "total_variation",
+                "½ ∫ |f − φ|",
+                "0.396/(d − 1), proven",
+                "Exact values are certified.",
+            ),
+        )
+    ]
+    return _outcome(series, deviations, runs=size)
+
+
+def _releases(runs: int, count: int, dim: int, sigma: float, key: np.random.SeedSequence) -> dict[str, Array]:
+    """Draw A, B and W of runs from the exact law."""
+
+    def one(child: np.random.SeedSequence) -> tuple[float, float, float]:
+        rng = np.random.Generator(np.random.SFC64(child))
+        products, norm = exact_law.inner_products(count, dim, sigma, rng)
+        return norm**2 / dim, float(products.mean()), float(products.var())
+
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        rows = np.array(list(pool.map(one, key.spawn(runs))))
+    return dict(zip("ABW", rows.T, strict=True))
+
+
+def _finite_theorem(context: Context) -> Outcome:
+    runs = context.pick(400, 10_000)
+    counts, sigma, distance = (10, 30, 100, 300, 1000), Fraction(1), Fraction(1, 4)
+    spreads: dict[str, list[tuple[float, float, float]]] = {"A": [], "B": [], "W": []}
+    frequencies: dict[str, list[float]] = {"mean": [], "variance": []}
+    deviations = []
+    for count in counts:
+        dim = count**2
+        drawn = _releases(runs, count, dim, float(sigma), context.key(f"convergence/release/{count}"))
+        for name, values in drawn.items():
+            centre, exact = (float(part.subs({D: dim, K: count, SIGMA: 1})) for part in moments(name))
+            found, error = _mean_and_error((values - centre) ** 2)
+            spreads[name].append((exact, found, error))
+            deviations.append((found - exact) / error)
+        mean, variance = drawn["B"] / np.sqrt(drawn["A"]), drawn["W"] / drawn["A"]
+        frequencies["mean"].append(float((np.abs(mean - 1.0 / float(sigma)) > distance).mean()))
+        frequencies["variance"].append(float((np.abs(variance - 1.0) > distance).mean()))
+    names = {"A": "‖ρ‖²/d", "B": "(1/k)Σ⟨cᵢ, ρ⟩", "W": "sample variance of ⟨cᵢ, ρ⟩"}
+    series = [
+        _series(
+            f"Theorem 3.3: variance of {names[name]}, d = k²",
+            "k",
+            "variance",
+            counts,
+            -2.0 if name == "A" else -1.0,
+            exact=[row[0] for row in rows],
+            simulated=[row[1] for row in rows],
+            standard_error=[row[2] for row in rows],
+        )
+        for name, rows in spreads.items()
+    ]
+    bounds = {
+        "mean": [float(finite_bounds.mean_deviates(k**2, k, sigma, distance)) for k in counts],
+        "variance": [float(finite_bounds.variance_deviates(k**2, k, sigma, distance)) for k in counts],
+    }
+    labels = {"mean": "P(|√d·μ̂ − 1/σ| > 1/4)", "variance": "P(|d·σ̂² − 1| > 1/4)"}
+    for name, bound in bounds.items():
+        seen = frequencies[name]
+        # How many more than the bound allows, in the bound's own standard errors.
+        deviations += [
+            max(0.0, (f - b) / math.sqrt(b * (1.0 - b) / runs)) for f, b in zip(seen, bound, strict=True) if b < 1.0
+        ]
+        series.append(
+            _series(
+                f"Theorem 3.3: {labels[name]}, d = k², σ = 1",
+                "k",
+                "probability",
+                counts,
+                -1.0,
+                bound=bound,
+                bound_label="Chebyshev, from exact moments",
+                simulated=seen,
+                standard_error=[math.sqrt(f * (1.0 - f) / runs) for f in seen],
+                slope_of="bound",
+                fitted_to=(100, math.inf),
+                note=f"Frequencies in {runs:,} runs; those that are 0 have no place on the picture.",
+            )
+        )
+    return _outcome(series, deviations, runs=runs)
+
+
+def _estimators(context: Context) -> Outcome:
+    runs, dim, epsilon = context.pick(400, 20_000), 10**9, 3.0
+    sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
+    slopes = consistency.slopes(DELTA, 1.0 / sigma)
+    counts = (10, 30, 100, 300, 1000)
+    biases, spreads = [], []
+    for count in counts:
+        drawn = simulate(runs, count, dim, sigma, context.key(f"convergence/estimators/{count}"))
+        fitted = estimators.both_directions(DELTA, drawn.distance, drawn.ratio)
+        biases.append(_mean_and_error(fitted - epsilon))
+        pinned = estimators.pinned_epsilon(DELTA, drawn.distance)
+        spread = float(pinned.std(ddof=1))
+        spreads.append((spread, spread / math.sqrt(2.0 * (runs - 1))))
+    leading_bias = [slopes.fitted_bias(count) for count in counts]
+    leading_spread = [slopes.pinned_deviation(count) for count in counts]
+    series = [
+        _series(
+            "Consistency: bias of fitted at equal variances",
+            "k",
+            "E ε̂ − ε",
+            counts,
+            -0.5,
+            exact=leading_bias,
+            simulated=[value for value, _ in biases],
+            standard_error=[error for _, error in biases],
+            fitted_to=(100, math.inf),
+            note="The line is the leading term (ε/m)a/√(πk).",
+        ),
+        _series(
+            "Consistency: standard deviation of pinned",
+            "k",
+            "deviation of ε̂",
+            counts,
+            -0.5,
+            exact=leading_spread,
+            simulated=[value for value, _ in spreads],
+            standard_error=[error for _, error in spreads],
+            note="The line is the leading term a/√k.",
+        ),
+    ]
+    pairs = [*zip(biases, leading_bias, counts, strict=True), *zip(spreads, leading_spread, counts, strict=True)]
+    # The next term is of relative order 1/√k; five times that is allowed.
+    deviations = [
+        max(0.0, abs(value - leading) - 5.0 * leading / math.sqrt(count)) / error
+        for (value, error), leading, count in pairs
+    ]
+    return _outcome(series, deviations, runs=runs, dim=dim, epsilon=epsilon, delta=DELTA)
+
+
+def _too_many(context: Context) -> Outcome:
+    """Compare pinned's error against k at fixed d: it falls, and rises where k is not small against d^(2/3)."""
+    runs, dim, epsilon = context.pick(300, 4000), 10**4, 10.0
+    sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
+    slopes = consistency.slopes(DELTA, 1.0 / sigma)
+    counts = (10, 20, 40, 80, 160, 320, 640, 1280)
+    means, errors = [], []
+    for count in counts:
+        drawn = simulate(runs, count, dim, sigma, context.key(f"convergence/too-many/{count}"))
+        means.append(_mean_and_error(drawn.distance))
+        squares = (estimators.pinned_epsilon(DELTA, drawn.distance) - epsilon) ** 2
+        square, error = _mean_and_error(squares)
+        errors.append((math.sqrt(square), 0.5 * error / math.sqrt(square)))
+    shifts = [consistency.shift(dim, count, sigma) for count in counts]
+    leading = [
+        slopes.mean * math.hypot(1.0 / math.sqrt(count), move) for count, move in zip(counts, shifts, strict=True)
+    ]
+    best = consistency.best_count(dim, sigma)
+    series = [
+        _series(
+            f"Root mean square error of pinned, d = 10⁴, ε = {epsilon:g}",
+            "k",
+            "error of ε̂",
+            counts,
+            -0.5,
+            exact=leading,
+            simulated=[value for value, _ in errors],
+            standard_error=[error for _, error in errors],
+            slope_of="exact",
+            fitted_to=(0, best / 3.0),
+            note=f"The error is least at about k = {best:.0f} = (2d²σ⁶)^(1/3).",
+        ),
+        _series(
+            "Shift of √d·μ̂ from 1/σ, d = 10⁴",
+            "k",
+            "1/σ − E √d·μ̂",
+            counts,
+            1.0,
+            exact=[-move for move in shifts],
+            simulated=[1.0 / sigma - value for value, _ in means],
+            standard_error=[error for _, error in means],
+            slope_of="exact",
+            fitted_to=(0, best),
+        ),
+    ]
+    # The centre 1/√(σ² + k/d) is exact but for terms of relative order 1/d.
+    deviations = [
+        max(0.0, abs(value - 1.0 / sigma - move) - 5.0 / (sigma * dim)) / error
+        for (value, error), move in zip(means, shifts, strict=True)
+    ]
+    return _outcome(series, deviations, runs=runs, dim=dim, epsilon=epsilon, delta=DELTA, best_count=best)
+
+
+def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+    return Check(f"theorems.convergence.{topic}", Subject.IMPLEMENTATION, "verify.suites.convergence", statement, judge)
+
+
+CHECKS = (
+    _check(
+        "null-moments", "simulated moments of the cosine are the exact ones (Theorem 3.1, Lemma A.1)", _null_moments
+    ),
+    _check(
+        "normal-law", "the distance of √d·τ to N(0, 1) is as certified and below its bound (Theorem 3.2)", _normal_law
+    ),
+    _check("release", "moments and Chebyshev bounds hold at finite d and k (Theorem 3.3)", _finite_theorem),
+    _check("estimators", "bias of fitted and deviation of pinned have their leading terms", _estimators),
+    _check("too-many-canaries", "finite k/d displaces the mean as derived, and bounds the useful k", _too_many),
+)
