@@ -2,13 +2,18 @@
 
 import io
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
+
+from canaryproof.reports.series import Series
 
 # Okabe and Ito's palette: safe for colour-blind readers.
 _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
@@ -178,3 +183,95 @@ def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> str:
         ]
         figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
         return _svg(figure)
+
+
+_BOUND, _SIMULATED, _BARE = _LABELS = "proven bound", "simulated ± 2 standard errors", "simulated"
+
+
+def convergence(series: Sequence[Series]) -> str:
+    """Draw series against d or k on logarithmic axes, a panel for each and two a row.
+
+    Parameters
+    ----------
+    series
+        At least one. Values that are not finite and positive are left out.
+
+    Returns
+    -------
+    SVG text.
+    """
+    columns, rows = min(len(series), 2), math.ceil(len(series) / 2)
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(0.8 + 4.2 * columns, 0.5 + 2.8 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axis in axes[len(series) :]:
+            axis.set_visible(False)
+        handles: dict[str, Any] = {}
+        for axis, row in zip(axes, series, strict=False):
+            _draw_series(axis, row)
+            handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        if handles:
+            lines = dict.fromkeys(row.exact_label for row in series)
+            order = [label for label in (*lines, *_LABELS) if label in handles]
+            shown = [handles[label] for label in order]
+            figure.legend(shown, order, loc="outside upper center", ncols=4, frameon=False)
+        return _svg(figure)
+
+
+def _draw_series(axis: Axes, row: Series) -> None:
+    heights = []
+    for values, style in (
+        (row.exact, {"color": _BLUE, "marker": ".", "markersize": 4, "label": row.exact_label}),
+        (row.bound, {"color": _GREY, "linestyle": "--", "label": _BOUND}),
+    ):
+        shown = [(x, y) for x, y in zip(row.x, values or (), strict=False) if 0.0 < y < math.inf]
+        if shown:
+            axis.plot(*zip(*shown, strict=True), linewidth=1.1, **style)
+            heights += [y for _, y in shown]
+    simulated = zip(row.x, row.simulated or (), row.standard_error or [0.0] * len(row.x), strict=False)
+    points = [(x, y, 2.0 * e) for x, y, e in simulated if 0.0 < y < math.inf]
+    heights += [end for _, y, e in points for end in (y, y + e, y - e) if 0.0 < end < math.inf]
+    title = textwrap.wrap(row.title, 52)
+    if row.bound is not None and row.bound_label:
+        title += textwrap.wrap(f"bound: {row.bound_label}", 52)
+    axis.set_title("\n".join(title))
+    axis.set_xlabel({"d": "dimension d", "k": "number k of canaries"}[row.axis])
+    axis.set_ylabel(textwrap.fill(row.quantity, 28))
+    if not heights:
+        axis.text(0.5, 0.5, "no positive values", transform=axis.transAxes, ha="center")
+        axis.set(xticks=[], yticks=[])
+        return
+    if points:
+        axis.errorbar(
+            [x for x, _, _ in points],
+            [y for _, y, _ in points],
+            # A bar that reaches zero ends below the picture.
+            [[y - max(y - e, 1e-3 * min(heights)) for _, y, e in points], [e for _, _, e in points]],
+            fmt="o",
+            color=_ORANGE,
+            markersize=3.5,
+            linewidth=1.1,
+            capsize=2,
+            label=_SIMULATED if row.standard_error else _BARE,
+        )
+    axis.set(xscale="log", xlim=_limits(row.x), yscale="log", ylim=_limits(heights))
+    for side in (axis.xaxis, axis.yaxis):
+        _space_ticks(side)
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """Leave a margin, and room for two numbered ticks."""
+    low, high = min(values), max(values)
+    margin = max((high / low) ** 0.06, math.sqrt(5.0 * low / high))
+    return low / margin, high * margin
+
+
+def _space_ticks(axis: Axis) -> None:
+    """Put numbers to a few ticks of a logarithmic axis."""
+    low, high = axis.get_view_interval()
+    if math.log10(high / low) < 2.0:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter("{x:g}")
+    else:
+        axis.set_major_locator(LogLocator(numticks=7))
+    axis.set_minor_formatter(NullFormatter())

@@ -1,16 +1,20 @@
-"""What a finished run leaves in its folder: results for programs, a summary for people, and pictures."""
+"""What a finished run leaves in its folder: results for programs, pages for people, and pictures."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
+from canaryproof.reports import figures
 from canaryproof.reports.accuracy import accuracy, sweeps_of
-from canaryproof.reports.figures import comparison_errors, dimension_sweep, estimator_errors
+from canaryproof.reports.convergence import convergence, picture_name
+from canaryproof.reports.proofs import proofs
+from canaryproof.reports.series import series_of
 from canaryproof.reports.summary import summary
 from canaryproof.verify.results import Run
 
 
 def write_folder(run: Run, folder: Path) -> None:
-    """Write ``results.json``, ``summary.md`` and the pictures for which the run has numbers.
+    """Write ``results.json``, ``summary.md``, and the pages and pictures for which the run has numbers.
 
     Parameters
     ----------
@@ -19,24 +23,69 @@ def write_folder(run: Run, folder: Path) -> None:
     folder
         An existing folder; files of the same names are replaced, each in one step.
     """
+    write_files(render(run), folder)
+
+
+def render(run: Run) -> dict[str, bytes]:
+    """Make all files of a run.
+
+    Parameters
+    ----------
+    run
+        A finished run, or one that was read back: the files are the same.
+
+    Returns
+    -------
+    Contents by name.
+    """
+    results = json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    # Pages come from what the file says, so that they can be made from it again: numpy's floats print otherwise.
+    run = Run.from_json(json.loads(results))
+    pictures = _pictures(run)
+    pages = {}
+    if any(result.is_line for result in run.results):
+        pages["proofs.md"] = proofs(run)
+    if sweeps_of(run):
+        pages["accuracy.md"] = accuracy(run, "accuracy.svg")
+    converging = {result.id: series for result in run.results if (series := series_of(result))}
+    if converging:
+        pages["convergence.md"] = convergence(run)
+    files = {
+        "results.json": results,
+        "summary.md": summary(run, sorted(pictures), sorted(pages)),
+        **pages,
+        **pictures,
+        **{picture_name(name): figures.convergence(series) for name, series in converging.items()},
+    }
+    return {name: text.encode() for name, text in files.items()}
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files to an existing folder, each in one step.
+
+    Parameters
+    ----------
+    files
+        Contents by name.
+    folder
+        An existing folder; files of the same names are replaced.
+    """
+    for name, contents in files.items():
+        temporary = folder / f".{name}.part"
+        temporary.write_bytes(contents)
+        temporary.replace(folder / name)
+
+
+def _pictures(run: Run) -> dict[str, str]:
+    """Draw the pictures that the summary shows."""
     evidence = {result.id: result.evidence for result in run.results}
     pictures = {}
     sweep = [{"source": r.source, **r.evidence} for r in run.results if "readings" in r.evidence]
     if sweep:
-        pictures["dimension-sweep.svg"] = dimension_sweep(sweep)
+        pictures["dimension-sweep.svg"] = figures.dimension_sweep(sweep)
     if "gaussian.default-estimator" in evidence:
-        pictures["estimator-errors.svg"] = estimator_errors(evidence["gaussian.default-estimator"])
+        pictures["estimator-errors.svg"] = figures.estimator_errors(evidence["gaussian.default-estimator"])
     sweeps = sweeps_of(run)
     if sweeps:
-        pictures["accuracy.svg"] = comparison_errors(sweeps)
-    files = {
-        "results.json": json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n",
-        "summary.md": summary(run, sorted(pictures)),
-        **pictures,
-    }
-    if sweeps:
-        files["accuracy.md"] = accuracy(run, "accuracy.svg")
-    for name, text in files.items():
-        temporary = folder / f".{name}.part"
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(folder / name)
+        pictures["accuracy.svg"] = figures.comparison_errors(sweeps)
+    return pictures

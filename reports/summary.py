@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from canaryproof.reports.markdown import interval, table
-from canaryproof.verify.results import Run, Subject, Verdict
+from canaryproof.verify.results import Result, Run, Subject, Verdict
 
 _PICTURES = {
     "accuracy.svg": "Errors of the kernels and of what a user would take instead, in ulps, along one line each",
@@ -13,8 +13,14 @@ _PICTURES = {
     "estimator-errors.svg": "Root mean square error of three estimators against the true ratio of deviations",
 }
 
+_PAGES = {
+    "accuracy.md": "errors of the kernels, worst inputs, and the same of other libraries",
+    "convergence.md": "how fast what the theorems bound goes to zero, beside what is proven",
+    "proofs.md": "every line of the proofs that was checked, and how it fares",
+}
 
-def summary(run: Run, pictures: Sequence[str]) -> str:
+
+def summary(run: Run, pictures: Sequence[str], pages: Sequence[str]) -> str:
     """Render a run.
 
     Parameters
@@ -22,7 +28,9 @@ def summary(run: Run, pictures: Sequence[str]) -> str:
     run
         A finished run.
     pictures
-        Names of the pictures that stand beside the page.
+        Names of the pictures that stand beside the page and are shown on it.
+    pages
+        Names of the pages that stand beside it.
 
     Returns
     -------
@@ -30,22 +38,32 @@ def summary(run: Run, pictures: Sequence[str]) -> str:
     """
     command = f"canaryproof verify --level {run.level} --seed {run.seed}"
     parts = [f"# Verification results\n\ncanaryproof {run.version}, `{command}`.", _counts(run)]
+    if pages:
+        parts.append("\n".join(f"- [{name}]({name}): {_PAGES[name]}" for name in pages))
     for subject, title in (
         (Subject.DOCUMENT, "## Statements of the documents"),
         (Subject.IMPLEMENTATION, "## This package's own checks"),
     ):
-        rows = [
-            (f"`{result.id}`", result.statement, f"**{result.verdict}**", result.finding)
-            for result in run.results
-            if result.subject is subject
-        ]
-        if rows:
-            parts += [title, table(("check", "statement", "verdict", "finding"), rows)]
+        parts += _verdicts(title, [result for result in run.results if result.subject is subject])
     parts += [f"![{_PICTURES[name]}]({name})" for name in pictures]
     evidence = {result.id: result.evidence for result in run.results}
     for render in (_printed_cells, _equal, _unequal, _default, _bias, _sweeps):
         parts += render(evidence)
     return "\n\n".join(parts) + "\n"
+
+
+def _verdicts(title: str, results: Sequence[Result]) -> list[str]:
+    """Render a table of verdicts, without the lines of proofs that hold: they have a page of their own."""
+    shown = [r for r in results if not (r.is_line and r.verdict is Verdict.CONFIRMED)]
+    held = len(results) - len(shown)
+    rows = [(f"`{r.id}`", r.statement, f"**{r.verdict}**", r.finding) for r in shown]
+    parts = []
+    if rows:
+        parts.append(table(("check", "statement", "verdict", "finding"), rows))
+    if held:
+        lines = sum(result.is_line for result in results)
+        parts.append(f"{held} of {lines} lines of proofs are confirmed and stand in [proofs.md](proofs.md) only.")
+    return [title, *parts] if parts else []
 
 
 def _counts(run: Run) -> str:

@@ -49,15 +49,19 @@ class _Group(click.Group):
     """A group whose commands fail in one line, and are interrupted quietly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "verify"])
+        return sorted([*super().list_commands(ctx), "report", "verify"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "verify":
-            return super().get_command(ctx, cmd_name)
-        # With it come all suites and their kernels, a second's import during which an interrupt would be loud.
-        from canaryproof.verify.verify_command import verify_command
+        if cmd_name == "report":
+            from canaryproof.verify.report_command import report_command
 
-        return verify_command
+            return report_command
+        if cmd_name == "verify":
+            # With it come all suites and their kernels, a second's import during which an interrupt would be loud.
+            from canaryproof.verify.verify_command import verify_command
+
+            return verify_command
+        return super().get_command(ctx, cmd_name)
 
     def main(
         self,

@@ -3,11 +3,14 @@
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
+
+_T = TypeVar("_T")
+_Name = TypeVar("_Name", bound=StrEnum)
 
 
 class Verdict(StrEnum):
@@ -120,6 +123,11 @@ class Result:
         """Whether this is a fault of ours and not a finding about a document."""
         return self.subject is Subject.IMPLEMENTATION and self.verdict is not Verdict.CONFIRMED
 
+    @property
+    def is_line(self) -> bool:
+        """Whether this is about a line of a proof, of which there are too many to list those that hold."""
+        return self.suite == "theorems" and "kind" in self.evidence
+
 
 @dataclass(frozen=True)
 class Run:
@@ -150,6 +158,36 @@ class Run:
         document: dict[str, Any] = _plain(asdict(self))
         return document
 
+    @classmethod
+    def from_json(cls, document: object) -> Self:
+        """Read what ``to_json`` made.
+
+        Parameters
+        ----------
+        document
+            What a JSON parser made of it.
+
+        Returns
+        -------
+        The run, whose ``to_json`` is the document again.
+
+        Raises
+        ------
+        ValueError
+            If a field is missing, unknown or of the wrong type; the message names the field and the rule.
+        """
+        values = _fields(document, ("version", "level", "seed", "results"), "")
+        seed = _typed(values["seed"], int, "seed", "a whole number")
+        if seed < 0:
+            raise ValueError(f"seed: must not be negative, not {seed}")
+        rows = _typed(values["results"], list, "results", "a list")
+        return cls(
+            _typed(values["version"], str, "version", "text"),
+            _member(Level, values["level"], "level"),
+            seed,
+            tuple(_result(row, f"results[{i}]") for i, row in enumerate(rows)),
+        )
+
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
@@ -158,6 +196,60 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     # JSON has no infinities and no NaN.
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _restored(value: Any) -> Any:
+    """Undo ``_plain``."""
+    if isinstance(value, dict):
+        return {key: _restored(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    return float(value) if value in ("inf", "-inf", "nan") else value
+
+
+def _result(value: object, place: str) -> Result:
+    values = _fields(value, tuple(field.name for field in fields(Result)), place)
+    text = {
+        name: _typed(values[name], str, f"{place}.{name}", "text")
+        for name in ("id", "suite", "source", "statement", "finding")
+    }
+    return Result(
+        **text,
+        subject=_member(Subject, values["subject"], f"{place}.subject"),
+        verdict=_member(Verdict, values["verdict"], f"{place}.verdict"),
+        evidence=_restored(_typed(values["evidence"], dict, f"{place}.evidence", "an object")),
+    )
+
+
+def _fields(value: object, names: tuple[str, ...], place: str) -> dict[str, Any]:
+    """Return an object that has the named fields and no other: what is not read would be lost."""
+    found = _typed(value, dict, place or "the document", "an object")
+    inside = f"{place}." if place else ""
+    for name in names:
+        if name not in found:
+            raise ValueError(f"{inside}{name}: is missing")
+    for name in found:
+        if name not in names:
+            raise ValueError(f"{inside}{_shortened(name)}: there is no such field; there are {', '.join(names)}")
+    return found
+
+
+def _typed(value: object, kind: type[_T], place: str, rule: str) -> _T:
+    # True is an int to Python, and no number to JSON.
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{place}: must be {rule}, not {_shortened(repr(value))}")
+    return value
+
+
+def _member(kind: type[_Name], value: object, place: str) -> _Name:
+    text = _typed(value, str, place, "text")
+    if text not in list(kind):
+        raise ValueError(f"{place}: must be one of {', '.join(kind)}, not {_shortened(repr(text))}")
+    return kind(text)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else text[:60] + "..."
 
 
 def perform(suite: str, check: Check, context: Context) -> Result:

@@ -58,10 +58,10 @@ def run_suites(names: tuple[str, ...], context: Context, *, progress: Progress |
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to leave results in.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(suites: tuple[str, ...], level: str, seed: int, out: Path | None, as_json: bool) -> None:
-    """Check the numerics, the algorithms and the printed tables.
+    """Check the numerics, the algorithms, the printed tables and the proofs.
 
-    SUITE is numerics or gaussian; all of them by default. The exit status is 1 if a check of this package fails; a
-    document's refuted statement is a finding and not a failure.
+    SUITE is numerics, gaussian or theorems; all of them by default. The exit status is 1 if a check of this package
+    fails; a document's refuted statement is a finding and not a failure.
     """
     for name in suites:
         if name not in SUITES:
@@ -94,8 +94,11 @@ def _print(run: Run, out: Path | None) -> None:
         (Subject.DOCUMENT, "Statements of the documents"),
     ):
         results = [result for result in run.results if result.subject is subject]
-        if results:
-            console.print(_table(title, results))
+        shown = [result for result in results if not (result.is_line and result.verdict is Verdict.CONFIRMED)]
+        if shown:
+            console.print(_table(title, shown))
+        if len(shown) < len(results):
+            console.print(f"{len(results) - len(shown)} lines of proofs more are confirmed; --out lists them\n")
     counts = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
     own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
     summary = f"{own - len(run.failures)} of {own} own checks hold"

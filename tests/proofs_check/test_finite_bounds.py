@@ -1,3 +1,4 @@
+import itertools
 from fractions import Fraction
 
 import pytest
@@ -8,9 +9,9 @@ from canaryproof.proofs_check.finite_bounds import mean_deviates, variance_devia
 @pytest.mark.parametrize("bound", [mean_deviates, variance_deviates])
 def test_bounds_fall_with_distance_and_with_canaries(bound):
     at = [bound(10**6, 1000, Fraction(1), Fraction(t, 20)) for t in (2, 4, 8, 16)]
-    assert all(a > b for a, b in zip(at, at[1:], strict=False))
+    assert all(a > b for a, b in itertools.pairwise(at))
     growing = [bound(k**2, k, Fraction(1), Fraction(1, 4)) for k in (100, 1000, 10000)]
-    assert all(a > b for a, b in zip(growing, growing[1:], strict=False))
+    assert all(a > b for a, b in itertools.pairwise(growing))
 
 
 def test_bounds_are_near_what_the_limit_law_lets_chebyshev_say():

@@ -1,9 +1,11 @@
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from canaryproof.reports.folder import write_folder
+from canaryproof.reports.folder import render, write_folder
 from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.suites import estimation, tables
 
@@ -30,6 +32,16 @@ def test_equal_runs_leave_equal_bytes(run, folder, tmp_path):
 
 def test_results_are_the_run(run, folder):
     assert json.loads((folder / "results.json").read_text()) == json.loads(json.dumps(run.to_json()))
+
+
+def test_a_run_that_was_read_back_leaves_the_same_bytes(run, folder):
+    assert render(Run.from_json(json.loads((folder / "results.json").read_text()))) == render(run)
+
+
+def test_numbers_print_the_same_whatever_type_they_came_in(run):
+    first = run.results[0]
+    floats = {**first.evidence, "delta": np.float64(first.evidence["delta"])}
+    assert render(replace(run, results=(replace(first, evidence=floats), *run.results[1:]))) == render(run)
 
 
 @pytest.mark.parametrize("name", ["dimension-sweep.svg", "estimator-errors.svg"])

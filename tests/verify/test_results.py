@@ -42,3 +42,30 @@ def test_json_has_no_infinities():
     document = json.loads(json.dumps(run.to_json(), allow_nan=False))
     assert document["results"][0]["evidence"] == {"worst": "inf", "rows": [{"value": "nan"}, [1.5, "text"]]}
     assert document["results"][0]["verdict"] == "refuted"
+
+
+def test_a_run_reads_back_as_it_was():
+    evidence = {"worst": math.inf, "rows": [{"value": -math.inf, "text": "infinite"}, (1.5, None, True)]}
+    run = Run("1", Level.FULL, 7, (judged(Subject.DOCUMENT, Verdict.NEEDS_DATA, evidence),))
+    document = run.to_json()
+    again = Run.from_json(json.loads(json.dumps(document)))
+    assert again.to_json() == document
+    assert again.results[0].evidence["rows"][0]["value"] == -math.inf
+    assert (again.level, again.results[0].verdict) == (Level.FULL, Verdict.NEEDS_DATA)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": -1}, "seed: must not be negative, not -1"),
+        ({"seed": True}, "seed: must be a whole number, not True"),
+        ({"version": None}, "version: must be text, not None"),
+        ({"results": {}}, "results: must be a list, not {}"),
+        ({"results": [3]}, r"results\[0\]: must be an object, not 3"),
+        ({"results": [{"id": "a"}]}, r"results\[0\].suite: is missing"),
+        ({"colour": 1}, "colour: there is no such field; there are version, level, seed, results"),
+    ],
+)
+def test_a_document_that_breaks_a_rule_is_refused(change, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Run.from_json(Run("1", Level.QUICK, 0, ()).to_json() | change)

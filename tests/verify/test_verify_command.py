@@ -90,4 +90,4 @@ def test_the_quick_run_of_everything_holds():
     command = [Path(sys.executable).with_name("canaryproof"), "verify", "--json", "--seed", "1"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert {row["suite"] for row in json.loads(result.stdout)["results"]} == {"numerics", "gaussian"}
+    assert {row["suite"] for row in json.loads(result.stdout)["results"]} == {"numerics", "gaussian", "theorems"}

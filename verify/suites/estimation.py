@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
+from canaryproof.proofs_check import consistency
 from canaryproof.verify.oneshot import candidates, enclosures, estimators
 from canaryproof.verify.oneshot.moments import Moments
 from canaryproof.verify.oneshot.threshold_attack import threshold_epsilon
@@ -171,17 +172,6 @@ def _root_mean_square(epsilon: NDArray[np.float64], truth: float) -> float:
     return float(np.sqrt(((epsilon - truth) ** 2).mean()))
 
 
-def _leading_bias(delta: float, distance: float, count: int) -> float:
-    """Leading term, in 1/√k, of the bias of ``fitted`` at equal variances."""
-    h = 1e-3
-    ratios = np.array([1.0, 1.0 + h, 1.0 + 2.0 * h, 1.0 - h, 1.0 - 2.0 * h])
-    here, up, up_twice, down, down_twice = estimators.both_directions(delta, np.full(5, distance), ratios)
-    # The slopes on both sides of the kink, upward from it, to second order in h.
-    slopes = (4.0 * (up - here) - (up_twice - here), 4.0 * (down - here) - (down_twice - here))
-    # E|σ̂√d − 1| = 1/√(πk) to leading order, half of it on either side.
-    return float(0.5 * sum(slopes) / (2.0 * h) / math.sqrt(math.pi * count))
-
-
 def _exact_bias(delta: float, distance: float, count: int) -> float:
     """Bias of ``fitted`` at equal variances by quadrature over the laws of a normal sample's mean and deviation."""
     reach = 9.0 / math.sqrt(2.0 * count)
@@ -204,7 +194,8 @@ def _kink(context: Context) -> Outcome:
     for delta in (1e-3, 1e-6, 1e-9):
         for epsilon in (1.0, 10.0):
             distance = 1.0 / float(gaussian_mechanism.noise_multiplier(epsilon, delta))
-            limits.append(_exact_bias(delta, distance, many) / _leading_bias(delta, distance, many))
+            slopes = consistency.slopes(delta, distance)
+            limits.append(_exact_bias(delta, distance, many) / slopes.fitted_bias(many))
             for count in (100, 1000, 10000):
                 rng = np.random.default_rng(context.key(f"kink/{delta}/{epsilon}/{count}"))
                 moments = _normal_moments(rng, runs, count, distance, 1.0)
@@ -217,7 +208,7 @@ def _kink(context: Context) -> Outcome:
                         "bias": float(bias.mean()),
                         "standard_error": float(bias.std(ddof=1) / math.sqrt(runs)),
                         "by_quadrature": _exact_bias(delta, distance, count),
-                        "leading_term": _leading_bias(delta, distance, count),
+                        "leading_term": slopes.fitted_bias(count),
                     }
                 )
     # Two roads to the bias at finite k, and the leading term where the next one, of relative order 1/√k, is small.

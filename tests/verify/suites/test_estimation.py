@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from canaryproof.proofs_check import consistency
 from canaryproof.verify.oneshot import estimators
 from canaryproof.verify.results import Context, Level, Verdict
 from canaryproof.verify.suites import estimation
@@ -31,10 +32,10 @@ def test_an_interval_that_trusts_equal_variances_is_found_where_they_differ(monk
     assert estimation._unequal_variances(CONTEXT).verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("road", ["_leading_bias", "_exact_bias"])
-def test_a_bias_of_another_size_is_found(monkeypatch, road):
-    right = getattr(estimation, road)
-    monkeypatch.setattr(estimation, road, lambda *arguments: 1.1 * right(*arguments))
+@pytest.mark.parametrize(("owner", "road"), [(consistency.Slopes, "fitted_bias"), (estimation, "_exact_bias")])
+def test_a_bias_of_another_size_is_found(monkeypatch, owner, road):
+    right = getattr(owner, road)
+    monkeypatch.setattr(owner, road, lambda *arguments: 1.1 * right(*arguments))
     assert estimation._kink(CONTEXT).verdict is Verdict.REFUTED
 
 

@@ -1,0 +1,33 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from canaryproof.reports.markdown import plus_minus, rounded, table
+
+
+def test_bars_do_not_end_cells():
+    assert table(("|x|", "b"), [("1", "a|b")]) == "| \\|x\\| | b |\n|---|---|\n| 1 | a\\|b |"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (1.23456, 0.0345, "1.235 ± 0.035"),
+        (-0.0001, 0.0345, "0.000 ± 0.035"),
+        (1.23456e-9, 3.46e-11, "1.235e-09 ± 3.5e-11"),
+        (12345.6, 123.0, "12350 ± 120"),
+        (1.23456e9, 1.2e7, "1.235e+09 ± 1.2e+07"),
+        (0.5, 0.0, "0.5 ± 0"),
+        (math.nan, 1.0, "nan ± 1.0"),
+    ],
+)
+def test_two_digits_of_the_error_decide(value, error, shown):
+    assert plus_minus(value, error) == shown
+
+
+@given(st.floats(-1e300, 1e300), st.floats(1e-300, 1e300))
+def test_what_is_shown_is_within_a_tenth_of_the_error(value, error):
+    shown = float(rounded(value, error))
+    assert abs(shown - value) <= max(0.051 * error, 5.1e-6 * abs(value) if error <= 1e-16 * abs(value) else 0.0)

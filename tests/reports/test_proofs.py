@@ -1,0 +1,65 @@
+import pytest
+
+from canaryproof.reports.folder import render
+from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
+
+
+def line(name, kind, subject=Subject.DOCUMENT, source="final version, Theorem 3.3", **evidence):
+    verdict = Verdict.CONFIRMED if kind == "exact" else Verdict.REFUTED
+    evidence = {"kind": kind, **evidence}
+    return Result(name, "theorems", subject, source, f"says {name}", verdict, f"found {name}", evidence)
+
+
+LINES = (
+    line("final.a.1", "exact", display="a", row=1),
+    line("v1.b", "wrong term", source="v1, Theorem 1"),
+    line("final.a.2", "false", display="a", row=2),
+    line("final.prose", "exact", display="", row=0),
+    line("ours.good", "exact", Subject.IMPLEMENTATION, "this package"),
+    line("ours.bad", "wrong term", Subject.IMPLEMENTATION, "this package"),
+    # About no line.
+    Result("ours.all", "theorems", Subject.IMPLEMENTATION, "this package", "says", Verdict.CONFIRMED, "found", {}),
+)
+
+
+@pytest.fixture(scope="module")
+def pages():
+    files = render(Run("0", Level.QUICK, 0, LINES))
+    return {name: text.decode() for name, text in files.items()}
+
+
+def test_every_line_stands_under_its_source(pages):
+    head, *chapters = pages["proofs.md"].split("\n## ")
+    assert [chapter.partition("\n")[0] for chapter in chapters] == [
+        "final version, Theorem 3.3",
+        "v1, Theorem 1",
+        "this package",
+    ]
+    assert [chapter.count("\n| `") for chapter in chapters] == [3, 1, 2]
+    assert "| `v1.b` | wrong term | says v1.b | found v1.b |" in chapters[1]
+    assert "6 lines" in head
+
+
+def test_kinds_and_displayed_lines_are_counted(pages):
+    page = pages["proofs.md"]
+    assert "| exact | holds as printed | 2 | 1 |" in page
+    assert "stands | 1 | 1 |" in page
+    assert "right to leading order" not in page
+    assert "of which 2 are printed lines of displayed formulas" in page
+
+
+def test_the_summary_lists_only_what_does_not_hold(pages):
+    page = pages["summary.md"]
+    shown = [name for name in (result.id for result in LINES) if f"| `{name}` |" in page]
+    assert shown == ["v1.b", "final.a.2", "ours.bad", "ours.all"]
+    assert "2 of 4 lines of proofs are confirmed" in page
+    assert "1 of 2 lines of proofs are confirmed" in page
+    assert "- [proofs.md](proofs.md): " in page
+    assert "2 of 3 of this package's own checks hold. Statements of the documents: 2 confirmed, 2 refuted." in page
+
+
+def test_a_run_of_other_suites_has_no_such_page():
+    other = Result("a", "gaussian", Subject.DOCUMENT, "place", "says", Verdict.CONFIRMED, "found", {"kind": "exact"})
+    files = render(Run("0", Level.QUICK, 0, (other,)))
+    assert sorted(files) == ["results.json", "summary.md"]
+    assert b"| `a` |" in files["summary.md"]
