@@ -1,4 +1,4 @@
-"""CANIFE's likelihood ratio (Appendix A) and the laws of its score (Section 3.2): every line judged.
+"""CANIFE's likelihood ratio (Appendix A): every line judged; ``canife_scores`` has the laws of its score.
 
 A positive definite Σ is LLᵀ with L lower triangular, and u = m + √k·Lz with z ~ N(0, I) is N(m, kΣ). So the exact log
 density is −‖z‖²/2 − log det(√k·L) − (n/2)·log(2π) with z = L⁻¹(u − m)/√k: a change of variables, with which the printed
@@ -8,53 +8,24 @@ general L are checked besides. g stands for ∇ℓ(z), Q for (kΣ)⁻¹.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from itertools import combinations
+from typing import Any, TypeAlias
 
 import sympy
-from sympy import Expr, Matrix, Rational, Symbol, erfc, log, pi, sqrt
+from sympy import Expr, Rational, Symbol, erfc, log, pi, sqrt
 
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check import canife_scores
+from canaryproof.proofs_check.canife_setting import NOISE, K, N, Setting, form, setting, vanishes, vector
+from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 
-K, N, NOISE = sympy.symbols("k n sigma", positive=True)
 _DIMENSIONS = (1, 2, 3)
-DISPLAYS: dict[str, int] = {"densities": 3, "log ratio": 3, "centers": 1, "estimate": 1, "score without the canary": 1}
-
-
-class Setting(NamedTuple):
-    """What the appendix's formulas are made of, in one dimension n: column vectors and n × n matrices."""
-
-    u: Any
-    mu: Any
-    g: Any
-    root: Any  # L
-    precision: Any  # (kΣ)⁻¹
-
+_Q = Symbol("q", positive=True)
+# Φ(−√q/2), either error at threshold 0.
+_BEST_ERROR = erfc(sqrt(_Q) / (2 * sqrt(2))) / 2
+DISPLAYS: dict[str, int] = {"densities": 3, "log ratio": 3, "centers": 1, "estimate": 1, **canife_scores.DISPLAYS}
 
 Formula: TypeAlias = Callable[[Setting], Expr]
-
-
-def _vector(name: str, dimension: int) -> Any:
-    return Matrix(sympy.symbols(f"{name}_1:{dimension + 1}", real=True))
-
-
-@cache
-def setting(dimension: int) -> Setting:
-    """Make a general setting: every entry of u, μ, g and L is a symbol."""
-    root = sympy.zeros(dimension, dimension)
-    for i in range(dimension):
-        root[i, i] = Symbol(f"l_{i}{i}", positive=True)
-        for j in range(i):
-            root[i, j] = Symbol(f"l_{i}{j}", real=True)
-    inverse = root.inv()
-    u, mu, g = (_vector(name, dimension) for name in ("u", "mu", "g"))
-    return Setting(u, mu, g, root, inverse.T * inverse / K)
-
-
-def form(matrix: Any, left: Any, right: Any) -> Expr:
-    """leftᵀ·matrix·right."""
-    value: Expr = (left.T * matrix * right)[0, 0]
-    return value
 
 
 def log_density(s: Setting, mean: Any) -> Expr:
@@ -95,6 +66,7 @@ def _linear_ratio(s: Setting) -> Expr:
 
 # What the appendix prints: the formula's characters (G for ∇ℓ(z)), and what they mean once their brackets match.
 _SPLIT = "((u-kμ)-G(z)))^T(kΣ)^{-1}((u-kμ)-G(z))"
+_SPLIT_REPAIRED = _SPLIT.replace(")))^T", "))^T")
 _CENTRED = "(u-kμ)^T(kΣ)^{-1}(u-kμ)"
 DENSITIES: tuple[tuple[str, Formula, Formula], ...] = (
     (f"p₀(u) = exp(-{_CENTRED}/2)/√det(2πkΣ)", partial(_printed_density, lambda s: s.u - K * s.mu), _without),
@@ -112,42 +84,21 @@ LOG_RATIO: tuple[tuple[str, Formula, Formula], ...] = (
 )
 
 
-def _vanishes(expression: Expr) -> bool:
-    return bool(sympy.cancel(sympy.expand(sympy.expand_log(expression))) == 0)
-
-
 def _agree(printed: Formula, exact: Formula) -> bool:
-    return all(_vanishes(printed(setting(n)) - exact(setting(n))) for n in _DIMENSIONS)
-
-
-def _exact_if(holds: bool, finding: str, evidence: dict[str, Any]) -> Judgement:
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, finding if holds else f"does not hold: {finding}", evidence)
+    return all(vanishes(printed(setting(n)) - exact(setting(n))) for n in _DIMENSIONS)
 
 
 def formula(characters: str, printed: Formula, exact: Formula) -> Judgement:
-    """Judge a printed formula.
+    """Judge a printed formula: its characters, what they mean, and what is exact.
 
-    Parameters
-    ----------
-    characters
-        The formula as it is printed.
-    printed, exact
-        What it means, and what is exact.
-
-    Returns
-    -------
-    ``FALSE`` if the two differ; ``WRONG_TERM`` if they agree and the printed brackets do not match; else ``EXACT``.
+    A closing bracket too many is typography: the line is judged by its terms, and the finding tells of the bracket.
     """
-    agree = _agree(printed, exact)
     surplus = characters.count(")") - characters.count("(")
-    evidence = {"printed": characters, "agree": agree, "surplus_closing_brackets": surplus}
-    if not agree:
-        return Judgement(Kind.FALSE, "differs from the exact one by a change of variables", evidence)
-    if surplus:
-        repaired = characters.replace(_SPLIT, "((u-kμ)-G(z))^T(kΣ)^{-1}((u-kμ)-G(z))")
-        finding = f"{surplus} closing bracket too many, so that it cannot be read as it stands; right is {repaired}"
-        return Judgement(Kind.WRONG_TERM, finding, evidence)
-    return Judgement(Kind.EXACT, "equal to the exact one, for a general Σ (Σ = LLᵀ)", evidence)
+    finding = "equal to the exact one, for a general Σ (Σ = LLᵀ)"
+    if surplus > 0:
+        repaired = characters.replace(_SPLIT, _SPLIT_REPAIRED)
+        finding += f"; printed with {surplus} closing bracket too many, it is to be read as {repaired}"
+    return held(_agree(printed, exact), finding, printed=characters, surplus_closing_brackets=surplus)
 
 
 def centers(printed: frozenset[int]) -> Judgement:
@@ -157,12 +108,11 @@ def centers(printed: frozenset[int]) -> Judgement:
         s = setting(n)
         for name, centre in (("kμ", K * s.mu), ("kμ + g", K * s.mu + s.g)):
             value = log_ratio(s._replace(u=centre))
-            signs[name] += [sign for sign in (-1, 1) if _vanishes(value - sign * form(s.precision, s.g, s.g) / 2)]
+            signs[name] += [sign for sign in (-1, 1) if vanishes(value - sign * form(s.precision, s.g, s.g) / 2)]
     right = all(len(set(found)) == 1 and len(found) == len(_DIMENSIONS) for found in signs.values())
-    return _exact_if(
+    return held(
         right and {found[0] for found in signs.values()} == printed,
         "−½·gᵀQg at kμ and +½·gᵀQg at kμ + g (the printed ± stands for the two, in the other order)",
-        {"signs": signs},
     )
 
 
@@ -184,40 +134,24 @@ def sum_of_updates(hypotheses: bool = False) -> Judgement:
     )
 
 
-def noisy() -> Judgement:
-    """Judge, along an eigenvector of Σ of eigenvalue λ, what DP noise does to gᵀQg."""
-    variance = Symbol("lambda", positive=True)
-    noise = NOISE**2
-    shift = sympy.simplify(1 / (K * (variance + noise / K)) - 1 / (K * variance + noise)) == 0
-    loses = sympy.factor(1 / (K * variance) - 1 / (K * variance + noise)).is_positive
-    capped = sympy.factor(1 / noise - 1 / (K * variance + noise)).is_positive
-    return _exact_if(
-        bool(shift and loses and capped),
-        "kΣ + σ²I = k(Σ + (σ²/k)I): the appendix stands with Σ + (σ²/k)I for Σ; the separation is smaller than without "
-        "noise, at most ‖g‖²/σ², and finite for a singular Σ",
-        {"same_form": bool(shift), "smaller": bool(loses), "bounded": bool(capped)},
-    )
-
-
-def separation(error: Expr | None = None) -> Judgement:
-    """Judge that the best test's error falls as q = gᵀQg grows."""
-    q = Symbol("q", positive=True)
-    # Φ(−√q/2), either error at threshold 0.
-    printed = erfc(sqrt(q) / (2 * sqrt(2))) / 2 if error is None else error
+def separation(printed: Expr = _BEST_ERROR) -> Judgement:
+    """Judge that the best test's error, given as a function of q = gᵀQg, falls as q grows."""
     # The log ratio is linear in u: N(∓q/2, q) if its coefficient Qg has the variance gᵀQ(kΣ)Qg = q.
     variance = all(
-        _vanishes(form(s.precision * K * s.root * s.root.T * s.precision - s.precision, s.g, s.g))
+        vanishes(form(s.precision * K * s.root * s.root.T * s.precision - s.precision, s.g, s.g))
         for s in map(setting, _DIMENSIONS)
     )
-    mean, deviation = -q / 2, sqrt(q)
+    mean, deviation = -_Q / 2, sqrt(_Q)
     tail = erfc((0 - mean) / (deviation * sqrt(2))) / 2
-    equal = sympy.simplify(tail - printed) == 0
-    falls = bool(sympy.diff(tail, q).is_negative)
-    return _exact_if(
-        variance and equal and falls,
+    facts = {
+        "variance_is_q": variance,
+        "error_is_tail": sympy.simplify(tail - printed) == 0,
+        "falls": sympy.diff(tail, _Q).is_negative,
+    }
+    return held(
+        facts,
         "the log ratio is N(−q/2, q) without and N(q/2, q) with the canary, q = gᵀQg: the best test's equal errors are "
         "Φ(−√q/2), which falls in q",
-        {"variance_is_q": variance, "error": str(tail), "falls": falls},
     )
 
 
@@ -252,12 +186,7 @@ def surrogate() -> Judgement:
         f"all attainable the order may turn: for Σ = diag(1, 4, 9), g = (0, 1, 0) has {pure[0]} < {mixed[0]} of "
         f"(3/5, 0, 4/5) in gᵀΣg, but also {pure[1]} < {mixed[1]} in gᵀΣ⁻¹g "
         "(in two dimensions the one falls as the other rises)",
-        {
-            "common_optimum": bool(common),
-            "opposite_in_two_dimensions": bool(opposite),
-            "spread": [str(pure[0]), str(mixed[0])],
-            "inverse": [str(pure[1]), str(mixed[1])],
-        },
+        {"common_optimum": bool(common), "opposite_in_two_dimensions": bool(opposite)},
     )
 
 
@@ -265,23 +194,18 @@ def lower_bound() -> Judgement:
     """Judge gᵀΣ⁻¹g ≥ ‖g‖⁴/(gᵀΣg)."""
     weights, values = sympy.symbols("w_1:4", positive=True), sympy.symbols("lambda_1:4", positive=True)
     spread, inverse = _spectral(weights, values)
-    squares = sum(
-        weights[i] * weights[j] * (values[i] - values[j]) ** 2 / (values[i] * values[j])
-        for i in range(3)
-        for j in range(i)
-    )
-    holds = _vanishes(spread * inverse - sum(weights) ** 2 - squares)
-    return _exact_if(
-        holds,
+    pairs = combinations(zip(weights, values, strict=True), 2)
+    squares = sum(w1 * w2 * (v1 - v2) ** 2 / (v1 * v2) for (w1, v1), (w2, v2) in pairs)
+    return held(
+        vanishes(spread * inverse - sum(weights) ** 2 - squares),
         "(gᵀΣg)(gᵀΣ⁻¹g) − ‖g‖⁴ = Σ over pairs of coordinates of gᵢ²gⱼ²(λᵢ − λⱼ)²/(λᵢλⱼ) ≥ 0, in any number of "
         "coordinates, with equality for eigenvectors only: at a fixed norm, a smaller gᵀΣg raises this bound",
-        {"lagrange_identity": holds},
     )
 
 
 def _expected_form(s: Setting) -> Expr:
     """E⟨u, g⟩² for u = μ + Lz, z ~ N(0, I)."""
-    z = _vector("z", s.u.rows)
+    z = vector("z", s.u.rows)
     polynomial = sympy.Poly(sympy.expand(form(sympy.eye(s.u.rows), s.mu + s.root * z, s.g) ** 2), *z)
     moments = {0: 1, 1: 0, 2: 1}
     terms = (coefficient * sympy.prod(moments[p] for p in powers) for powers, coefficient in polynomial.terms())
@@ -291,13 +215,12 @@ def _expected_form(s: Setting) -> Expr:
 def estimate(centred: bool = False) -> Judgement:
     """Judge gᵀΣg ≈ (1/n)·Σgᵀ(uuᵀ)g = (1/n)·Σ⟨u, g⟩², for updates of mean μ or (``centred``) of mean 0."""
     settings = [setting(n)._replace(mu=sympy.zeros(n, 1)) if centred else setting(n) for n in _DIMENSIONS]
-    equality = all(_vanishes(form(s.u * s.u.T, s.g, s.g) - form(sympy.eye(s.u.rows), s.u, s.g) ** 2) for s in settings)
+    equality = all(vanishes(form(s.u * s.u.T, s.g, s.g) - form(sympy.eye(s.u.rows), s.u, s.g) ** 2) for s in settings)
     biases = [sympy.expand(_expected_form(s) - form(s.root * s.root.T, s.g, s.g)) for s in settings]
     unbiased = not any(biases)
-    by_mean = all(_vanishes(bias - form(s.mu * s.mu.T, s.g, s.g)) for bias, s in zip(biases, settings, strict=True))
-    kind = (Kind.EXACT if unbiased else Kind.HYPOTHESIS) if equality and by_mean else Kind.FALSE
+    by_mean = all(vanishes(bias - form(s.mu * s.mu.T, s.g, s.g)) for bias, s in zip(biases, settings, strict=True))
     return Judgement(
-        kind,
+        (Kind.EXACT if unbiased else Kind.HYPOTHESIS) if equality and by_mean else Kind.FALSE,
         "the second equality is exact; the first side's estimate has the mean gᵀΣg + ⟨μ, g⟩², because (1/n)·Σuuᵀ "
         "estimates Σ + μμᵀ: it estimates gᵀΣg if ⟨μ, g⟩ = 0, and for all g only if μ = 0",
         {"equality": equality, "bias": [str(bias) for bias in biases], "bias_is_of_the_mean": by_mean},
@@ -306,11 +229,11 @@ def estimate(centred: bool = False) -> Judgement:
 
 def loss_term(multiple: Expr = N) -> Judgement:
     """Judge that the loss's first term Σ⟨u, g⟩² is the estimate times a constant, for two general updates."""
-    first, second, g = (_vector(name, 3) for name in ("u", "v", "g"))
+    first, second, g = (vector(name, 3) for name in ("u", "v", "g"))
     estimated = form((first * first.T + second * second.T) / 2, g, g)
     term = first.dot(g) ** 2 + second.dot(g) ** 2
-    holds = _vanishes(term - multiple.subs(N, 2) * estimated)
-    return _exact_if(holds, f"Σ⟨u, g⟩² = {multiple}·(1/n)Σgᵀuuᵀg: the constant is the number of updates", {"n": 2})
+    holds = vanishes(term - multiple.subs(N, 2) * estimated)
+    return held(holds, f"Σ⟨u, g⟩² = {multiple}·(1/n)Σgᵀuuᵀg: the constant is the number of updates")
 
 
 def singular() -> Judgement:
@@ -319,112 +242,28 @@ def singular() -> Judgement:
     for count, dimension in ((1, 2), (1, 3), (2, 3)):
         total = sympy.zeros(dimension, dimension)
         for index in range(count):
-            update = _vector("uvw"[index], dimension)
+            update = vector("uvw"[index], dimension)
             total += update * update.T / count
         ranks[f"n={count}, d={dimension}"] = sympy.expand(total.det()) == 0
-    return _exact_if(
-        all(ranks.values()),
+    return held(
+        ranks,
         "a sum of n matrices of rank 1 has rank at most n: for n < d the determinant is identically 0, and no inverse "
         "exists, at whatever cost",
-        ranks,
     )
 
 
 def mean_alternative() -> Judgement:
     """Judge (1/n)·Σ⟨u, g⟩² = ⟨μ̂, g⟩² + gᵀΣ̂g, Σ̂ the centred sample covariance, for two updates."""
-    first, second, g = (_vector(name, 3) for name in ("u", "v", "g"))
+    first, second, g = (vector(name, 3) for name in ("u", "v", "g"))
     mean = (first + second) / 2
     spread = sum((form((u - mean) * (u - mean).T, g, g) for u in (first, second)), sympy.S.Zero) / 2
-    holds = _vanishes((first.dot(g) ** 2 + second.dot(g) ** 2) / 2 - mean.dot(g) ** 2 - spread)
-    return _exact_if(holds, "what ⟨μ̂, g⟩² leaves out of the loss is gᵀΣ̂g, the part that stands for Σ", {"n": 2})
-
-
-def _score(canary: Any, sum_of_others: Any, noise: Expr, taking_part: Expr | int) -> tuple[Expr, Expr]:
-    """Mean and variance of ⟨Σuᵢ + taking_part·u_c + N(0, noise²·I), u_c⟩, a Gaussian as it is linear in one."""
-    z = _vector("z", canary.rows)
-    linear = sympy.Poly(sympy.expand((sum_of_others + taking_part * canary + noise * z).dot(canary)), *z)
-    coefficients = [linear.coeff_monomial(variable) for variable in z]
-    return linear.coeff_monomial(1), sum((c**2 for c in coefficients), sympy.S.Zero)
-
-
-def _orthogonal_to(g: Any) -> Any:
-    """Any vector of three dimensions that is orthogonal to g."""
-    return g.cross(_vector("a", 3))
-
-
-def score_without(variance: Expr = NOISE**2) -> Judgement:
-    """Judge ⟨ũ, g⟩ = N(0, variance·‖g‖²) without the canary, all updates being orthogonal to g."""
-    g = _vector("g", 3)
-    mean, exact = _score(g, _orthogonal_to(g), NOISE, 0)
-    holds = mean == 0 and _vanishes(exact - variance * g.dot(g))
-    return _exact_if(
-        holds,
-        "with ⟨uᵢ, g⟩ = 0 for the round's updates, as the text requires, the score's mean is 0 and its variance σ²‖g‖²",
-        {"mean": str(mean), "variance": str(sympy.factor(exact))},
-    )
-
-
-def score_with(factor: Expr | None = None) -> Judgement:
-    """Judge N(factor·‖u_c‖², σ_c²) with the canary, σ_c² being the variance without it; printed is factor 1."""
-    factor = sympy.S.One if factor is None else factor
-    g = _vector("g", 3)
-    canary = Symbol("alpha", positive=True) * g
-    means, variances = zip(*(_score(canary, _orthogonal_to(g), NOISE, part) for part in (0, 1)), strict=True)
-    holds = (
-        means[0] == 0 and _vanishes(means[1] - factor * canary.dot(canary)) and _vanishes(variances[0] - variances[1])
-    )
-    return _exact_if(
-        holds,
-        "for u_c = αg the centres are 0 and ‖u_c‖² and both variances σ_c² = α²σ²‖g‖² = σ²‖u_c‖²: N(0, 1) and "
-        "N(‖u_c‖/σ, 1) up to scale",
-        {"mean": str(sympy.factor(means[1])), "variance": str(sympy.factor(variances[1]))},
-    )
-
-
-def by_design() -> Judgement:
-    """Judge that a canary of loss 0 is orthogonal to the round's updates."""
-    g, bound = Matrix([0, 1, 0]), 1
-    held_out, of_the_round = Matrix([1, 0, 0]), Matrix([0, Rational(1, 2), Rational(1, 2)])
-    shortfall = sympy.Max(bound - g.norm(), 0)
-    loss = held_out.dot(g) ** 2 + shortfall**2
-    mean, _ = _score(g, of_the_round, NOISE, 0)
-    mean_in_span, _ = _score(g, Symbol("t", real=True) * held_out, NOISE, 0)
-    kind = (Kind.HYPOTHESIS if mean != 0 else Kind.EXACT) if loss == 0 and mean_in_span == 0 else Kind.FALSE
-    return Judgement(
-        kind,
-        "holds if the round's updates lie in the span of those held out, and the loss is 0; the loss knows only these: "
-        f"with u = (1, 0, 0) held out, g = (0, 1, 0) has loss {loss}, and the round's update (0, 1/2, 1/2) gives the "
-        f"score the mean {mean}. Σ⟨uᵢ, u_c⟩ moves both centres alike, but the attacker does not know it",
-        {"loss": str(loss), "mean": str(mean)},
-    )
-
-
-def weighted(noise_scales: bool = False) -> Judgement:
-    """Judge that weighting the updates only scales the score, the noise being scaled with them or not."""
-    weight, g = Symbol("w", positive=True), _vector("g", 3)
-    plain = _score(g, _orthogonal_to(g), NOISE, 1)
-
-    def scales(noise: Expr) -> bool:
-        mean, variance = _score(g, weight * _orthogonal_to(g), noise, weight)
-        return _vanishes(mean - weight * plain[0]) and _vanishes(variance - weight**2 * plain[1])
-
-    as_printed, with_hypothesis = scales(weight * NOISE if noise_scales else NOISE), scales(weight * NOISE)
-    kind = Kind.EXACT if as_printed else Kind.HYPOTHESIS if with_hypothesis else Kind.FALSE
-    return Judgement(
-        kind,
-        "holds if the noise is multiplied by the canary's weight w too; with the same noise only the centre moves to "
-        "w‖u_c‖², the variance stays, and the separation is w‖u_c‖/σ instead of ‖u_c‖/σ",
-        {"same_noise": as_printed, "noise_scaled": with_hypothesis},
-    )
+    holds = vanishes((first.dot(g) ** 2 + second.dot(g) ** 2) / 2 - mean.dot(g) ** 2 - spread)
+    return held(holds, "what ⟨μ̂, g⟩² leaves out of the loss is gᵀΣ̂g, the part that stands for Σ")
 
 
 def _line(topic: str, statement: str, judge: Callable[[], Judgement], display: str = "", row: int = 0) -> Line:
     name = f"canife.appendix-a.{topic}" + (f".{row}" if row else "")
     return Line(name, "canife, Appendix A", statement, judge, display, row)
-
-
-def _score_line(topic: str, statement: str, judge: Callable[[], Judgement], display: str = "", row: int = 0) -> Line:
-    return Line(f"canife.section-3.2.{topic}", "canife, Section 3.2", statement, judge, display, row)
 
 
 def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
@@ -434,12 +273,9 @@ def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
 LINES: tuple[Line, ...] = (
     _line("sum-of-updates", "The sum of k updates is N(kμ, kΣ), or N(kμ + g, kΣ) with the canary.", sum_of_updates),
     *(
-        _line("densities", printed[0], partial(formula, *printed), "densities", row)
-        for row, printed in enumerate(DENSITIES, 1)
-    ),
-    *(
-        _line("log-ratio", printed[0], partial(formula, *printed), "log ratio", row)
-        for row, printed in enumerate(LOG_RATIO, 1)
+        _line(display.replace(" ", "-"), printed[0], partial(formula, *printed), display, row)
+        for display, rows in (("densities", DENSITIES), ("log ratio", LOG_RATIO))
+        for row, printed in enumerate(rows, 1)
     ),
     _line(
         "centers", "At u ∈ {kμ, kμ + g}, log(p₁/p₀) = ±½·gᵀ(kΣ)⁻¹g.", partial(centers, frozenset({-1, 1})), "centers", 1
@@ -448,17 +284,7 @@ LINES: tuple[Line, ...] = (
     _line("surrogate", "Instead of maximising gᵀ(kΣ)⁻¹g one may minimise gᵀΣg.", surrogate),
     _line("estimate", "gᵀΣg ≈ (1/n)·Σgᵀ(uᵢuᵢᵀ)g = (1/n)·Σ⟨uᵢ, g⟩².", estimate, "estimate", 1),
     _line("loss-term", "Up to a constant this is the first term of the loss (1).", loss_term),
-    _score_line(
-        "score-without.1",
-        "Without the canary ⟨ũ, u_c⟩ ∝ Σ⟨uᵢ, g⟩ + ⟨N(0, σ²I), g⟩ = N(0, σ²‖g‖²).",
-        score_without,
-        "score without the canary",
-        1,
-    ),
-    _score_line("by-design", "⟨uᵢ, g⟩ = 0 for the round's updates by design.", by_design),
-    _score_line("score-with", "With the canary the score is N(‖u_c‖², σ_c²), σ_c² being that without.", score_with),
-    _score_line("weighted", "Weights on the updates change the result by a fixed scaling factor only.", weighted),
-    _ours("noise", "With DP noise the covariance is kΣ + σ²I, and the separation is smaller and bounded.", noisy),
+    *canife_scores.LINES,
     _ours("lower-bound", "gᵀΣ⁻¹g ≥ ‖g‖⁴/(gᵀΣg).", lower_bound),
     _ours("singular", "From n < d updates, (1/n)·Σuᵢuᵢᵀ has no inverse.", singular),
     _ours("mean-alternative", "(1/n)·Σ⟨uᵢ, g⟩² = ⟨μ̂, g⟩² + gᵀΣ̂g.", mean_alternative),

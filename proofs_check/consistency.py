@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import sympy
 from scipy import special
@@ -26,7 +25,7 @@ from sympy import Expr, Symbol, sqrt
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import two_gaussians as certified
 from canaryproof.kernels.certified.two_gaussians import Direction
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check.lines import Judgement, Line, held
 from canaryproof.proofs_check.regime import limit, text
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
@@ -153,10 +152,6 @@ def _implicit_slopes() -> tuple[Expr, Expr, Expr]:
     return tuple(sympy.simplify(-part / by_epsilon) for part in (by_mean, by_ratio, by_ratio_reverse))
 
 
-def _exact(holds: bool, finding: str, **evidence: Any) -> Judgement:
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, finding, evidence)
-
-
 def _claimed_slopes() -> tuple[Expr, Expr, Expr]:
     z = -(_E / _M + _M / 2)
     a = _density(z) / _normal(z)
@@ -166,7 +161,7 @@ def _claimed_slopes() -> tuple[Expr, Expr, Expr]:
 def _slopes() -> Judgement:
     pairs = list(zip(_implicit_slopes(), _claimed_slopes(), strict=True))
     holds = all(sympy.simplify(found - claimed) == 0 for found, claimed in pairs)
-    return _exact(holds, "∂ε/∂m = a, ∂ε/∂r = −(ε/m + m/2)a and (ε/m − m/2)a, from ∂δ/∂ε = −e^ε Φ(z)")
+    return held(holds, "∂ε/∂m = a, ∂ε/∂r = −(ε/m + m/2)a and (ε/m − m/2)a, from ∂δ/∂ε = −e^ε Φ(z)")
 
 
 def _quotients() -> Judgement:
@@ -188,13 +183,13 @@ def _quotients() -> Judgement:
             by_mean = (epsilon(distance + sign * step, Fraction(1), direction) - here) / (sign * step)
             worst = max(worst, abs(float(by_ratio) - ratio_slope), abs(float(by_mean) - closed.mean))
     # A second derivative of at most 2¹⁰ leaves half of 2⁻¹⁰.
-    return _exact(worst < 2.0**-11, f"largest difference {worst:.1e} at step 2⁻²⁰, m = 0.65, δ = 1e-6", worst=worst)
+    return held(worst < 2.0**-11, f"largest difference {worst:.1e} at step 2⁻²⁰, m = 0.65, δ = 1e-6", worst=worst)
 
 
 def _kink() -> Judgement:
     a, forward, reverse = _claimed_slopes()
     gap = sympy.simplify((reverse - forward) / a)
-    return _exact(sympy.simplify(gap - 2 * _E / _M) == 0, f"the slopes in r differ by {gap}·a, not 0 for ε > 0")
+    return held(sympy.simplify(gap - 2 * _E / _M) == 0, f"the slopes in r differ by {gap}·a, not 0 for ε > 0")
 
 
 def _continuity() -> Judgement:
@@ -204,11 +199,10 @@ def _continuity() -> Judgement:
     reverse = 1 - _normal((_M - edge) - _M) - sympy.exp(_E) * (1 - _normal(_M - edge))
     same = sympy.simplify((forward - reverse).rewrite(sympy.erfc)) == 0
     decreasing = sympy.simplify(sympy.diff(forward, _E) + sympy.exp(_E) * _normal(edge - _M)) == 0
-    return _exact(
-        same and decreasing,
+    return held(
+        {"directions_agree_at_equal_variances": same, "decreasing": decreasing},
         "holds for k → ∞, k = o(d); the step left out is that ε(m, r) is continuous at (1/σ, 1): each direction's ε is "
         "continuously differentiable there, ∂δ/∂ε = −e^ε P₂(event) < 0, and the two agree at r = 1",
-        directions_agree_at_equal_variances=same,
     )
 
 
@@ -222,7 +216,7 @@ def _bias() -> Judgement:
     holds = sympy.simplify(expected - (b2 - b1) / (2 * sqrt(sympy.pi))) == 0
     numbers = {f"ε = {e:g}": _bias_at(e) for e in (1.0, 3.0, 10.0)}
     shown = ", ".join(f"{bias:.4f} at {name}" for name, bias in numbers.items())
-    return _exact(holds, f"E max(b₁V, b₂V) = (b₂ − b₁)/(2√π); at δ = 1e-6, k = 1000: {shown}", bias=numbers)
+    return held(holds, f"E max(b₁V, b₂V) = (b₂ − b₁)/(2√π); at δ = 1e-6, k = 1000: {shown}", bias=numbers)
 
 
 def _bias_at(epsilon: float) -> float:
@@ -235,7 +229,7 @@ def _mean_law() -> Judgement:
     rest = sympy.cancel(K * (moments("B")[1] - SIGMA**2 / K))
     length = sympy.cancel(K * moments("A")[1])
     holds = limit(rest) == 0 and limit(length) == 0
-    return _exact(holds, f"k·Var[B] − σ² = {text(rest)} → 0 and k·Var[A] = {text(length)} → 0 for all k = o(d)")
+    return held(holds, f"k·Var[B] − σ² = {text(rest)} → 0 and k·Var[A] = {text(length)} → 0 for all k = o(d)")
 
 
 def _spread_law() -> Judgement:
@@ -244,7 +238,7 @@ def _spread_law() -> Judgement:
     holds = limit(K * rest) == 0 and limit(K * moments("W")[1]) == 2 * SIGMA**4
     centre = sympy.cancel(moments("W")[0] / moments("A")[0])
     holds = holds and limit(K * (centre - 1)) is not None
-    return _exact(
+    return held(
         holds,
         f"k·Var[W] → {text(limit(K * moments('W')[1]))}; k·Var[W − σ²·Var̂(z)] → {text(limit(K * rest))}; "
         f"E W/E A − 1 = O(1/k)",
@@ -257,7 +251,7 @@ def _centring() -> Judgement:
     leading = sympy.series(1 / sqrt(SIGMA**2 + x), x, 0, 2).removeO() - 1 / SIGMA
     holds = sympy.simplify(leading + x / (2 * SIGMA**3)) == 0
     at = math.sqrt(1000) * shift(10**6, 1000, 0.541)
-    return _exact(
+    return held(
         holds,
         f"m_(d,k) − 1/σ = −k/(2dσ³) + O(k²/d²): √k times it vanishes if and only if k³ = o(d²); at Table 2's last row "
         f"it is {at:.3f} standard errors",
@@ -271,7 +265,7 @@ def _growth() -> Judgement:
     stationary = sympy.simplify(sympy.diff(error, k).subs(k, (2 * D**2 * SIGMA**6) ** sympy.Rational(1, 3)))
     counts = {e: best_count(10**6, float(gaussian_mechanism.noise_multiplier(e, 1e-6))) for e in (1.0, 3.0, 10.0)}
     shown = ", ".join(f"{count:,.0f} at ε = {e:g}" for e, count in counts.items())
-    return _exact(
+    return held(
         stationary == 0,
         f"an error e of pinned needs k = (a/e)² canaries and k³ ≪ d²; the error is least at k³ = 2d²σ⁶: at d = 1e6, "
         f"δ = 1e-6, k = {shown}",

@@ -9,7 +9,7 @@ or independent directions (s² ≈ n), and not for aligned ones (s = n).
 import sympy
 from sympy import Expr, Rational, Symbol, sqrt
 
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import limit, settled, text
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, expectation, mean
@@ -50,7 +50,7 @@ def _limit_law() -> Judgement:
     mean_limit, variance_limit, concentrate = limits_with_data(_BETA)
     holds = concentrate and sympy.simplify(mean_limit - 1 / sqrt(SIGMA**2 + _BETA)) == 0 and variance_limit == 1
     finding = f"√d·μ̂ → {text(mean_limit)}, d·σ̂² → {text(variance_limit)}; equal to 1/σ and 1 if and only if β = 0"
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, finding, {"concentrates": concentrate})
+    return held(holds, finding, concentrates=concentrate)
 
 
 def _footnote() -> Judgement:
@@ -74,7 +74,7 @@ def _independent_data() -> Judgement:
     """E‖Σxᵢ‖² over independent uniform directions is n (the same sum as that of the canaries)."""
     square = mean(((1, (("i", "j"),)),)).subs(K, Symbol("n", positive=True))
     holds = square == Symbol("n", positive=True)
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, f"E‖Σxᵢ‖² = {text(square)}", {"square": text(square)})
+    return held(holds, f"E‖Σxᵢ‖² = {text(square)}", square=text(square))
 
 
 def _proportional() -> Judgement:
@@ -84,7 +84,7 @@ def _proportional() -> Judgement:
     concentrate = all(part == 0 for part in (var_a, var_b, var_w))
     holds = concentrate and centre == 1 and alpha == SIGMA**2 + _KAPPA and sympy.cancel(omega / alpha) == 1
     finding = f"k = κd: √d·μ̂ → 1/√({text(alpha)}), not 1/σ; d·σ̂² → 1 all the same"
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, finding, {"concentrates": concentrate})
+    return held(holds, finding, concentrates=concentrate)
 
 
 def _fixed_count() -> Judgement:
@@ -92,7 +92,7 @@ def _fixed_count() -> Judgement:
     spread = sympy.limit(moments("B")[1], D, sympy.oo)
     holds = sympy.cancel(spread - SIGMA**2 / K) == 0
     finding = f"k fixed: Var[(1/k)Σ⟨cᵢ, ρ⟩] → {text(spread)} and not 0"
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, finding, {"limit": text(spread)})
+    return held(holds, finding, limit=text(spread))
 
 
 def _no_matter_how_many() -> Judgement:
@@ -127,7 +127,7 @@ def _at_table_2() -> Judgement:
         f"s²/d = {share}: √d·μ̂ → 1/√(σ² + {share}), {at:.4g} at σ = 0.541 where 1/σ = {1 / 0.541:.4g}: n = o(d) data "
         f"vectors hide what the canaries should show"
     )
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, finding, {"share": float(share)})
+    return held(holds, finding, share=float(share))
 
 
 LINES = (

@@ -6,8 +6,8 @@ and |B − 1| ≤ b < 1,
     (1 − b)/√(α + a) ≤ B/√A ≤ (1 + b)/√(α − a),
 
 and where |W − ω| ≤ w, (ω − w)/(α + a) ≤ W/A ≤ (ω + w)/(α − a). Whenever these ends lie within t of 1/σ, or of 1,
-the probability of being farther off than t is at most Var A/a² + Var B/b², or Var A/a² + Var W/w², by Chebyshev. Any a, b, w
-that pass give a proven bound; a search makes it small. All numbers are rational, and all comparisons exact.
+the probability of being farther off than t is at most Var A/a² + Var B/b², or Var A/a² + Var W/w², by Chebyshev. Any
+a, b, w that pass give a proven bound; a search makes it small. All numbers are rational, and all comparisons exact.
 """
 
 import math

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import sympy
 from sympy import Expr, Rational, Symbol, sqrt
 
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import limit, text, vanishes
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z, dot, expectation, mean, release, times, vector
@@ -22,10 +22,6 @@ _REVIEW = "Reviews of Andrew et al., discussion of Theorem 3.3"
 _V1 = "Andrew et al., arXiv 2302.03098v1, Section 3"
 
 DISPLAYS = {"v1: inner products": 2}
-
-
-def _exact(holds: bool, finding: str, **evidence: object) -> Judgement:
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, finding, evidence)
 
 
 def _remainder() -> Expr:
@@ -81,14 +77,14 @@ def _joint_law() -> Judgement:
 
 def _limit_law() -> Judgement:
     holds, pieces = fixed_number()
-    return _exact(holds, f"for each cosine, after scaling by √d: {pieces}")
+    return held(holds, f"for each cosine, after scaling by √d: {pieces}")
 
 
 def _not_sufficient() -> Judgement:
     """Cosines that are all equal to one normal variable have normal margins and sample variance 0."""
     g = Symbol("g", real=True)
     spread = sympy.expand(sum(x**2 for x in (g, g, g)) / 3 - (sum((g, g, g)) / 3) ** 2)
-    return _exact(spread == 0, f"equal cosines have sample variance {spread} whatever their margin")
+    return held(spread == 0, f"equal cosines have sample variance {spread} whatever their margin")
 
 
 def _coordinates() -> Judgement:
@@ -122,12 +118,12 @@ def _with_sum() -> Judgement:
 def _with_noise() -> Judgement:
     found = [expectation(*([("i", Z)] * (2 * p))) for p in range(1, 5)]
     shown = ", ".join(map(text, found))
-    return _exact(found == [1, 3, 15, 105], f"even moments in units of σ: {shown}: N(0, σ²) for all d")
+    return held(found == [1, 3, 15, 105], f"even moments in units of σ: {shown}: N(0, σ²) for all d")
 
 
 def _dot_product_limit() -> Judgement:
     rest = _remainder()
-    return _exact(vanishes(rest), f"⟨cⱼ, R⟩ − 1 − ⟨cⱼ, Z⟩ has mean square {text(rest)} → 0 and ⟨cⱼ, Z⟩ ~ N(0, σ²)")
+    return held(vanishes(rest), f"⟨cⱼ, R⟩ − 1 − ⟨cⱼ, Z⟩ has mean square {text(rest)} → 0 and ⟨cⱼ, Z⟩ ~ N(0, σ²)")
 
 
 def _lengths() -> Judgement:
@@ -137,7 +133,7 @@ def _lengths() -> Judgement:
     canaries = sympy.cancel(spread / square**2)
     holds = sympy.limit(noise, D, sympy.oo) == 0 and vanishes(canaries) and sympy.cancel(D * square - K) == 0
     shown = f"{text(noise)} and {text(canaries)}"
-    return _exact(holds, f"‖C‖² has mean k; the squared lengths' relative variances are {shown}")
+    return held(holds, f"‖C‖² has mean k; the squared lengths' relative variances are {shown}")
 
 
 def _independence() -> Judgement:
@@ -155,14 +151,14 @@ def _independence() -> Judgement:
 def _reciprocal() -> Judgement:
     square, spread = moments("A")
     holds = limit(square) == SIGMA**2 and vanishes(spread) and vanishes(moments("B")[1])
-    return _exact(holds, f"μ̂√d = B/√A → 1/σ; at finite d and k its centre is 1/√({text(square)})")
+    return held(holds, f"μ̂√d = B/√A → 1/σ; at finite d and k its centre is 1/√({text(square)})")
 
 
 def _length_alone() -> Judgement:
     """‖R‖²/d estimates σ² with bias k/d."""
     square = moments("A")[0]
     if sympy.cancel(square - SIGMA**2) == 0:
-        return _exact(True, "unbiased")
+        return held(True, "unbiased")
     finding = f"E‖R‖²/d = {text(square)}: σ² to leading order where k = o(d)"
     return Judgement(Kind.LEADING_ORDER if limit(square) == SIGMA**2 else Kind.FALSE, finding, {"exact": text(square)})
 
@@ -175,7 +171,7 @@ def _split() -> Judgement:
     point = (r - g1 - g2, -y1 - c * y2, -sqrt(1 - c**2) * y2)
     left = sympy.expand(sum(x**2 for x in point))
     right = sympy.expand((r - (g1 + g2)) ** 2 + (1 - g1**2) + (1 - g2**2) + 2 * y1 * y2 * c)
-    return _exact(sympy.simplify(left - right) == 0, "(r − Σgᵢ)² and the squared length orthogonal to ρ")
+    return held(sympy.simplify(left - right) == 0, "(r − Σgᵢ)² and the squared length orthogonal to ρ")
 
 
 def _log_concave() -> Judgement:
@@ -188,7 +184,7 @@ def _log_concave() -> Judgement:
     # x²(3 − x²) over (1 − x²)², times d − 3.
     shape = sympy.cancel(numerator / denominator / (D - 3)).subs(x, sqrt(y))
     holds = sympy.cancel(shape - y * (3 - y) / (1 - y) ** 2) == 0
-    return _exact(holds, "the excess over d − 3 is (d − 3)x²(3 − x²)/(1 − x²)² ≥ 0")
+    return held(holds, "the excess over d − 3 is (d − 3)x²(3 − x²)/(1 − x²)² ≥ 0")
 
 
 def _fourth_moment() -> Judgement:
@@ -197,7 +193,7 @@ def _fourth_moment() -> Judgement:
     fourth = sympy.factor(mean(times(*factors)).subs(S, 0) / K)
     normal = sympy.expand(1 + 6 * SIGMA**2 + 3 * SIGMA**4)
     holds = limit(fourth) is not None and sympy.expand(limit(fourth) - normal) == 0
-    return _exact(holds, f"E⟨cᵢ, ρ⟩⁴ → {text(limit(fourth))}, as for N(1, σ²)", exact=text(fourth))
+    return held(holds, f"E⟨cᵢ, ρ⟩⁴ → {text(limit(fourth))}, as for N(1, σ²)", exact=text(fourth))
 
 
 def _gaussian_canaries() -> Judgement:
@@ -211,7 +207,7 @@ def _gaussian_canaries() -> Judgement:
     x = Symbol("x", positive=True)
     divergence = sympy.series((-sympy.log(1 - x) - x) / 2, x, 0, 3).removeO()
     holds = holds and sympy.expand(divergence - x**2 / 4) == 0 and vanishes(ratio)
-    return _exact(
+    return held(
         holds,
         f"given ‖ρ‖, √d·g ~ N(√d‖ρ‖/(dσ² + k)·1, I − 11ᵀ/(dσ² + k)), whose divergence from independence is "
         f"(−log(1 − x) − x)/2 with x = {text(ratio)}, that is x²/4 to leading order: it vanishes for all k = o(d)",
@@ -224,7 +220,7 @@ def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
 
 def _necessity() -> Judgement:
     holds, shifts = _all_together()
-    return _exact(holds, f"limits of √k(1/√(σ² + k/d) − 1/σ): {', '.join(f'{s} for {c}' for c, s in shifts.items())}")
+    return held(holds, f"limits of √k(1/√(σ² + k/d) − 1/σ): {', '.join(f'{s} for {c}' for c, s in shifts.items())}")
 
 
 LINES = (
@@ -259,7 +255,7 @@ LINES = (
     _ours(
         "fixed-number",
         "any fixed number of √d·gᵢ tends to independent N(1/σ, 1) if k = o(d)",
-        lambda: _exact(*fixed_number()),
+        lambda: held(*fixed_number()),
     ),
     _ours("necessary", "all k cosines are close to independent N(1/σ, 1) only if k³ = o(d²)", _necessity),
     _ours("split", "‖ρ − Σcᵢ‖² = (‖ρ‖ − Σgᵢ)² + ‖Σ√(1 − gᵢ²)uᵢ‖²", _split),

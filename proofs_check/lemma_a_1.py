@@ -1,4 +1,4 @@
-"""Lemma A.1, the cosine's moments, and version 1's argument from the length of a Gaussian vector.
+"""Lemma A.1, and version 1's argument from the length of a Gaussian vector.
 
 The length R = ‖Y‖ of Y ~ N(0, I_d) has the mean m(d) = √2 Γ((d + 1)/2)/Γ(d/2) and E R² = d. As m(d) m(d + 1) = d, and
 m(d)/√d has an asymptotic series in 1/d (DLMF 5.11.13), that series g is the only one with
@@ -12,9 +12,18 @@ from typing import Any
 import sympy
 from sympy import Expr, Rational, Symbol, gamma, pi, sqrt
 
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check.cosine_law import (
+    TAU,
+    even_moment,
+    exact_density,
+    judge_even_moments,
+    judge_odd_moments,
+    moment_by_pairings,
+    moments_by_parts,
+)
+from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.sphere_measure import area, same
 from canaryproof.proofs_check.sphere_moments import D, expectation
-from canaryproof.proofs_check.theorem_3_1 import TAU, area, exact_density, judged, same
 
 # 1/d.
 _INVERSE = Symbol("h", positive=True)
@@ -27,120 +36,55 @@ _LENGTH = Symbol("r", positive=True)
 DISPLAYS: dict[str, int] = {}
 
 
-def even_moment(pairs: int) -> Expr:
-    """Even moment of the cosine, for symbolic d.
-
-    Parameters
-    ----------
-    pairs
-        Half the power, p ≥ 0.
-
-    Returns
-    -------
-    E[τ²ᵖ] = 1·3⋯(2p − 1) / (d(d + 2)⋯(d + 2p − 2)); proven by the line ``ours.theorem-3.1.even-moments``.
-    """
-    moment: Expr = sympy.prod([(2 * step + 1) / (D + 2 * step) for step in range(pairs)])
-    return moment
-
-
-def _power(power: int) -> Expr:
-    """E[⟨c, v⟩^power] for uniform c and any unit vector v, as a sum over pairings."""
-    return expectation(*([("c", "v")] * power))
-
-
-@cache
-def _by_parts() -> bool:
-    """Whether (2p + 1) E τ²ᵖ = (d + 2p) E τ²ᵖ⁺² follows from the density for all p and d > 1."""
-    p = Symbol("p", positive=True)
-    # τ^(2p+1) (1 − τ²)^((d−1)/2) is 0 at ±1; its derivative over τ^(2p) (1 − τ²)^((d−3)/2):
-    log_product = (2 * p + 1) * sympy.log(TAU) + (D - 1) / 2 * sympy.log(1 - TAU**2)
-    quotient = sympy.simplify(TAU * (1 - TAU**2) * sympy.diff(log_product, TAU))
-    weight = (1 - TAU**2) ** ((D - 3) / 2)
-    return bool(
-        sympy.expand(quotient - (2 * p + 1) + (D + 2 * p) * TAU**2) == 0
-        and sympy.simplify(sympy.diff(exact_density(D) / weight, TAU)) == 0
-    )
-
-
-def _judge_even_moments(moment: Callable[[int], Any] = even_moment) -> Judgement:
-    steps = ((2 * p + 1) * moment(p) - (D + 2 * p) * moment(p + 1) for p in range(12))
-    checks = {
-        "(2p + 1) E τ²ᵖ = (d + 2p) E τ²ᵖ⁺², by parts": _by_parts(),
-        "the product obeys it, from 1": moment(0) == 1 and all(sympy.cancel(step) == 0 for step in steps),
-        "the sums over pairings agree for p ≤ 4": all(sympy.cancel(moment(p) - _power(2 * p)) == 0 for p in range(5)),
-    }
-    return judged(checks, "Exact for all d ≥ 2 and p, by integration by parts.", fourth=str(moment(2)))
-
-
-def _judge_odd_moments(density: Callable[[Any], Any] = exact_density) -> Judgement:
-    checks = {
-        "the density is even": sympy.simplify(density(D) - density(D).subs(TAU, -TAU)) == 0,
-        "the sums over pairings are 0": all(_power(power) == 0 for power in (1, 3, 5)),
-    }
-    return judged(checks, "Exact: the density is even, and τ bounded.")
-
-
 def _judge_variance(printed: Any = 1 / D) -> Judgement:
-    by_density = D**-1 if _by_parts() else sympy.nan
-    checks = {
+    by_density = D**-1 if moments_by_parts() else sympy.nan
+    facts = {
         "∫ τ² f_d(τ) dτ": sympy.cancel(by_density - printed) == 0,
-        "sum over pairings": sympy.cancel(_power(2) - _power(1) ** 2 - printed) == 0,
+        "sum over pairings": sympy.cancel(moment_by_pairings(2) - moment_by_pairings(1) ** 2 - printed) == 0,
         "d = 1, where τ is 1 or −1": printed.subs(D, 1) == 1,
     }
-    return judged(checks, "Exact for all d, even for d = 1, where the law has no density.", variance=str(_power(2)))
+    return held(facts, "Exact for all d, even for d = 1, where the law has no density.")
 
 
 def _judge_first_coordinate() -> Judgement:
-    checks = {
-        "the moments of the law are those of the density": _judge_even_moments().kind is Kind.EXACT
-        and _judge_odd_moments().kind is Kind.EXACT,
+    facts = {
+        "the moments of the law are those of the density": judge_even_moments().kind is Kind.EXACT
+        and judge_odd_moments().kind is Kind.EXACT,
         "e₁ has length 1": expectation(("v", "v")) == 1,
     }
-    return judged(checks, "Exact: it is the cosine with v = e₁; the moments agree too, and fix a law on [−1, 1].")
+    return held(facts, "Exact: it is the cosine with v = e₁; the moments agree too, and fix a law on [−1, 1].")
 
 
 def _judge_mean(printed: Any = 0) -> Judgement:
     reflected = sympy.simplify(exact_density(D) - exact_density(D).subs(TAU, -TAU))
-    checks = {"sum over pairings": _power(1) == printed, "density": reflected == printed == 0}
-    return judged(checks, "Exact: −x has the law of x.")
+    facts = {"sum over pairings": moment_by_pairings(1) == printed, "density": reflected == printed == 0}
+    return held(facts, "Exact: −x has the law of x.")
 
 
 def _judge_second_moment() -> Judgement:
-    checks = {"Var x₁ − E x₁²": sympy.cancel(_power(2) - _power(1) ** 2 - even_moment(1)) == 0}
-    return judged(checks, "Exact, as E x₁ = 0.")
+    facts = {"Var x₁ − E x₁²": sympy.cancel(moment_by_pairings(2) - moment_by_pairings(1) ** 2 - even_moment(1)) == 0}
+    return held(facts, "Exact, as E x₁ = 0.")
 
 
 def _judge_sum(printed: Any = 1) -> Judgement:
-    checks = {
+    facts = {
         "E ‖x‖²": sympy.cancel(expectation(("c", "c")) - printed) == 0,
-        "d times the density's second moment": sympy.cancel(D * even_moment(1) - printed) == 0 and _by_parts(),
+        "d times the density's second moment": sympy.cancel(D * even_moment(1) - printed) == 0 and moments_by_parts(),
     }
-    return judged(
-        checks, "Exact: the terms are bounded, and expectation is linear, whether or not they are independent."
-    )
+    return held(facts, "Exact: the terms are bounded, and expectation is linear, whether or not they are independent.")
 
 
 def _judge_share(printed: Any = 1 / D) -> Judgement:
-    checks = {
+    facts = {
         "d equal terms of sum 1": sympy.solve(D * TAU - 1, TAU) == [printed],
-        "sum over pairings, the same for every unit vector": sympy.cancel(_power(2) - printed) == 0,
-        "the density's second moment": sympy.cancel(even_moment(1) - printed) == 0 and _by_parts(),
+        "sum over pairings, the same for every unit vector": sympy.cancel(moment_by_pairings(2) - printed) == 0,
+        "the density's second moment": sympy.cancel(even_moment(1) - printed) == 0 and moments_by_parts(),
     }
-    return judged(checks, "Exact: a permutation of the coordinates keeps the uniform law.")
+    return held(facts, "Exact: a permutation of the coordinates keeps the uniform law.")
 
 
 def mean_length(dim: Any) -> Any:
-    """Mean length of N(0, I_d).
-
-    Parameters
-    ----------
-    dim
-        Dimension d of the space.
-
-    Returns
-    -------
-    √2 Γ((d + 1)/2)/Γ(d/2), the mean of the chi distribution.
-    """
+    """Mean √2 Γ((d + 1)/2)/Γ(d/2) of the chi distribution with d degrees of freedom, the length of N(0, I_d)."""
     return sqrt(2) * gamma((dim + 1) / 2) / gamma(dim / 2)
 
 
@@ -192,11 +136,11 @@ def _chi_density(dim: Any) -> Any:
 def _judge_chi(printed: Callable[[Any], Any] = _chi_density) -> Judgement:
     exact = area(D) * _LENGTH ** (D - 1) * sympy.exp(-(_LENGTH**2) / 2) / (2 * pi) ** (D / 2)
     mean = sympy.integrate(_LENGTH * printed(D), (_LENGTH, 0, sympy.oo))
-    checks = {
+    facts = {
         "S_d r^(d−1) times the Gaussian density": same(printed(D), exact, _LENGTH, 1),
         "its mean is √2 Γ((d + 1)/2)/Γ(d/2)": sympy.gammasimp(sympy.powsimp(mean / mean_length(D))) == 1,
     }
-    return judged(checks, "Exact: with d degrees of freedom.")
+    return held(facts, "Exact: with d degrees of freedom.")
 
 
 def _judge_unit_sphere(radius: Any = _ONE) -> Judgement:
@@ -217,13 +161,13 @@ def _gaussian_moment(pairs: int) -> Expr:
 def _judge_coordinate(variance: Any = 1 / D) -> Judgement:
     t = Symbol("t", real=True)
     scaled, normal = (sympy.exp(-(t**2) / (2 * v)) / sqrt(2 * pi * v) for v in (1, variance))
-    checks = {
+    facts = {
         "density": same(sqrt(D) * scaled.subs(t, sqrt(D) * t), normal, t),
         "moments up to the eighth": all(
             sympy.cancel(_gaussian_moment(p) - sympy.factorial2(2 * p - 1) * variance**p) == 0 for p in range(1, 5)
         ),
     }
-    return judged(checks, "Exact, as Y₁ ~ N(0, 1).", Kind.WRONG_TERM)
+    return held(facts, "Exact, as Y₁ ~ N(0, 1).", Kind.WRONG_TERM)
 
 
 def _judge_cosine(moment: Callable[[int], Any] = even_moment) -> Judgement:
@@ -260,13 +204,11 @@ def _scaled_variance(printed: Any = 1 / (2 * D)) -> Judgement:
 _SOURCES = {
     "final": "final, Appendix A, Lemma A.1 and its proof",
     "v1": "v1, Section 4 and footnote 3",
-    "ours": "ours, on Theorem 3.1",
 }
 
 
 def _line(identity: str, statement: str, judge: Callable[[], Judgement]) -> Line:
-    document = identity.split(".", 1)[0]
-    return Line(identity, _SOURCES[document], statement, judge, ours=document == "ours")
+    return Line(identity, _SOURCES[identity.split(".", 1)[0]], statement, judge)
 
 
 LINES: tuple[Line, ...] = (
@@ -285,10 +227,4 @@ LINES: tuple[Line, ...] = (
     _line("v1.lemma-a.1.unit-sphere", "For high d, Y/√d is as if uniform on the unit sphere.", _judge_unit_sphere),
     _line("v1.lemma-a.1.coordinate", "Y₁/√d ~ N(0, 1/d).", _judge_coordinate),
     _line("v1.lemma-a.1.cosine", "Y₁/√d, as an inner product with e₁, is the cosine.", _judge_cosine),
-    _line(
-        "ours.theorem-3.1.even-moments",
-        "E τ²ᵖ = 1·3⋯(2p − 1)/(d(d + 2)⋯(d + 2p − 2)).",
-        _judge_even_moments,
-    ),
-    _line("ours.theorem-3.1.odd-moments", "All odd moments of τ are 0.", _judge_odd_moments),
 )

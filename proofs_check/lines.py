@@ -64,3 +64,27 @@ class Line:
     display: str = ""
     row: int = 0
     ours: bool = False
+
+
+def held(holds: bool | Mapping[str, bool], finding: str, otherwise: Kind = Kind.FALSE, /, **evidence: Any) -> Judgement:
+    """Judge a statement that exact arithmetic has proved or disproved.
+
+    Parameters
+    ----------
+    holds
+        Whether it holds; or whether each of the facts does that it rests on, by name.
+    finding
+        What is found if it does.
+    otherwise
+        How the line fares if it does not.
+    **evidence
+        What else is behind it, ready for JSON.
+
+    Returns
+    -------
+    ``EXACT`` or ``otherwise``; the facts, by name, are in the evidence, and in the finding those that fail.
+    """
+    facts = {name: bool(fact) for name, fact in (holds if isinstance(holds, Mapping) else {"holds": holds}).items()}
+    failed = [name for name, fact in facts.items() if not fact]
+    text = f"fails ({'; '.join(failed)}): {finding}" if failed else finding
+    return Judgement(otherwise if failed else Kind.EXACT, text, {**facts, **evidence})

@@ -4,12 +4,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from flint import arb, fmpq
+from flint import arb
 
 from canaryproof.kernels.certified import Enclosure, at_precision
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.normal_distance import kolmogorov, tail_relative_error
-from canaryproof.proofs_check.normal_distance_bound import kolmogorov_bound, verdict
+from canaryproof.proofs_check.normal_distance_bound import ball, kolmogorov_bound
 
 TAIL_DIMS = (100, 1000, 10**4, 10**5, 10**6)
 # (noise multiplier, ε) of Andrew et al. (arXiv 2302.03098), Table 2.
@@ -66,7 +66,7 @@ def tail_table() -> list[dict[str, Any]]:
 
 def _leading_tail_error(t: Fraction) -> arb:
     """Return d times the leading term of the relative error of P(τ√d > t)."""
-    x = arb(fmpq(t.numerator, t.denominator))
+    x = ball(t)
     density, tail = (-x * x / 2).exp() / (2 * arb.pi()).sqrt(), (x / arb(2).sqrt()).erfc() / 2
     # −φP₁/(1 − Φ), P₁ = He₃/4 of ``normal_distance.expansion``.
     return -density * (x**3 - 3 * x) / (4 * tail)
@@ -97,11 +97,11 @@ def judge_tail_errors(sign: int = 1) -> Judgement:
         dim: ", ".join(f"{100 * row['relative_error'][0]:.3g} %" for row in rows if row["dim"] == dim)
         for dim in (1000, 10**6)
     }
-    return verdict(
+    return held(
         holds,
         "at the thresholds of Table 2 for ε = 1, 3, 10 the exact tail differs from the normal one by "
         f"{shown[1000]} at d = 1000 and by {shown[10**6]} at d = 1e6",
-        {"rows": rows},
+        rows=rows,
     )
 
 

@@ -1,65 +1,47 @@
-"""Section 3.2, the privacy curve of two Gaussians, and the reductions that lead to it: every line judged.
+"""Section 3.2, the privacy curve of two Gaussians: every line judged.
 
-With f = log(p₁/p₂), log p₁ − log(e^ε·p₂) = f − ε: p₁ − e^ε·p₂ is positive exactly on S = {f > ε}. So no event E has a
-larger P₁(E) − e^ε·P₂(E) than S, and that of S is not negative. Identities are decided symbolically; what is said of
-numbers is decided in ball arithmetic, on a grid of rational pairs on which ``probabilities`` follows the section's own
-recipe (a, b, c, the roots, the cases), of which ``kernels.certified.two_gaussians`` makes no use.
+Identities are decided symbolically (``two_gaussians_loss``); what is said of numbers is decided in ball arithmetic, by
+the section's own recipe on a grid of rational pairs (``two_gaussians_recipe``).
 """
 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple
 
 import sympy
-from flint import arb, fmpq
-from sympy import Expr, Rational, Symbol, erfc, exp, log, pi, sqrt
+from sympy import Expr, exp, log, pi, sqrt
 
-from canaryproof.kernels.certified import gaussian_mechanism, two_gaussians
-from canaryproof.kernels.certified._ball import at_precision
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.kernels.certified import two_gaussians
+from canaryproof.proofs_check import two_gaussians_loss, two_gaussians_recipe
+from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.two_gaussians_loss import (
+    EPSILON,
+    FIRST,
+    MU1,
+    MU2,
+    SECOND,
+    SHIFT,
+    SIGMA,
+    SIGMA1,
+    SIGMA2,
+    Gaussian,
+    X,
+    derivative,
+    implication,
+    is_best_event,
+    loss,
+    spelled,
+    upper,
+    vanishes,
+)
+from canaryproof.proofs_check.two_gaussians_recipe import balls, difference, grid, probabilities
 
-X, MU1, MU2, SHIFT = sympy.symbols("x mu_1 mu_2 t", real=True)
-SIGMA, SIGMA1, SIGMA2, DIM, SCALE = sympy.symbols("sigma sigma_1 sigma_2 d s", positive=True)
-EPSILON = Symbol("epsilon", nonnegative=True)
 # Pr[Z₁ > ε] and Pr[−Z₂ > ε] where the event is not empty.
 ABOVE1, ABOVE2 = sympy.symbols("q_1 q_2", positive=True)
-
-_PRECISION = 256
-
-
-class Gaussian(NamedTuple):
-    """Mean and standard deviation: expressions or fractions."""
-
-    mean: Any
-    deviation: Any
-
-
-FIRST, SECOND = Gaussian(MU1, SIGMA1), Gaussian(MU2, SIGMA2)
-
-
-def log_density(law: Gaussian, at: Expr = X) -> Expr:
-    """Log density of a Gaussian."""
-    density: Expr = -(((at - law.mean) / law.deviation) ** 2) / 2 - log(law.deviation) - log(2 * pi) / 2
-    return density
-
-
-def loss(first: Gaussian, second: Gaussian, at: Expr = X) -> Expr:
-    """Privacy loss f = log(p₁/p₂) of a point."""
-    return log_density(first, at) - log_density(second, at)
-
-
-def _upper(law: Gaussian, threshold: Expr) -> Expr:
-    """Pr[X > threshold]."""
-    tail: Expr = erfc((threshold - law.mean) / (law.deviation * sqrt(2))) / 2
-    return tail
-
-
-_LOSS = loss(FIRST, SECOND)
-_REVERSE_LOSS = loss(SECOND, FIRST)
+_LOSS, _REVERSE_LOSS = loss(FIRST, SECOND), loss(SECOND, FIRST)
 _SQUARE1, _SQUARE2 = (X - MU1) ** 2 / SIGMA1**2, (X - MU2) ** 2 / SIGMA2**2
 _DENSITY1, _DENSITY2 = (
     exp(-square / 2) / (deviation * sqrt(2 * pi)) for square, deviation in ((_SQUARE1, SIGMA1), (_SQUARE2, SIGMA2))
@@ -82,160 +64,11 @@ LOG_DELTA = log(ABOVE1) + log(1 - exp(EPSILON + log(ABOVE2) - log(ABOVE1)))
 DISPLAYS: dict[str, int] = {"(ε, δ) implies": 2, "log ratio": 4, "a, b, c": 3, "Pr[−Z₂ > ε]": 1, "log δ": 2}
 
 
-def _vanishes(expression: Expr | int) -> bool:
-    return bool(sympy.simplify(sympy.expand(sympy.expand_log(sympy.sympify(expression)))) == 0)
-
-
-def _text(expression: Expr) -> str:
-    """Spell an expression in the paper's symbols."""
-    spelt = str(expression).replace("**", "^").replace("epsilon", "ε").replace("sigma", "σ").replace("mu", "μ")
-    return spelt.replace("_1", "₁").replace("_2", "₂").replace("sqrt", "√")
-
-
-def _judgement(decides: bool, finding: str, evidence: dict[str, Any], otherwise: str) -> Judgement:
-    return Judgement(Kind.EXACT if decides else Kind.FALSE, finding if decides else otherwise, evidence)
-
-
 def identity(printed: Expr, exact: Expr) -> Judgement:
-    """Judge a printed expression: ``EXACT`` if it equals the exact one identically, else ``FALSE``."""
-    printed, exact = sympy.sympify(printed), sympy.sympify(exact)
-    return _judgement(
-        _vanishes(printed - exact),
-        f"identical to {_text(exact)}",
-        {"printed": _text(printed), "exact": _text(exact)},
-        f"printed {_text(printed)}, exact {_text(exact)}",
-    )
-
-
-def probabilities(epsilon: Fraction, first: Gaussian, second: Gaussian) -> tuple[arb, arb, str]:
-    """Pr[Z₁ > ε] and Pr[−Z₂ > ε] as the section computes them, in balls at the precision in force.
-
-    Parameters
-    ----------
-    epsilon
-        ε ≥ 0.
-    first, second
-        P₁ and P₂, with rational means and deviations.
-
-    Returns
-    -------
-    The two probabilities, and the name of the case that holds.
-
-    Raises
-    ------
-    ArithmeticError
-        If the precision does not tell the sign of the discriminant.
-
-    Notes
-    -----
-    Andrew et al. (arXiv 2302.03098), Section 3.2.
-    """
-    m1, s1, m2, s2 = (fmpq(number.numerator, number.denominator) for number in (*first, *second))
-    a, b = (1 / s2**2 - 1 / s1**2) / 2, m1 / s1**2 - m2 / s2**2
-    rest = arb(((m2 / s2) ** 2 - (m1 / s1) ** 2) / 2) + arb(s2 / s1).log()
-    rest -= fmpq(epsilon.numerator, epsilon.denominator)
-    # The event's probability is a constant plus signed lower tails of the roots.
-    constant, case, tails = 0, "never", []
-    if a == 0 and b > 0:
-        constant, case, tails = 1, "above the root", [(-1, -rest / b)]
-    elif a == 0 and b < 0:
-        case, tails = "below the root", [(1, -rest / b)]
-    elif a != 0:
-        discriminant = b * b - 4 * a * rest
-        if discriminant > 0:
-            vertex, half = -b / (2 * a), discriminant.sqrt() / (2 * abs(a))
-            outside = 1 if a > 0 else -1
-            constant, case = (1, "outside the roots") if a > 0 else (0, "between the roots")
-            tails = [(outside, vertex - half), (-outside, vertex + half)]
-        # For a > 0 and ε ≥ 0 it is positive, as ``cases`` shows.
-        elif not discriminant < 0:
-            raise ArithmeticError("the sign of the discriminant is not told")
-
-    def probability(mean: fmpq, deviation: fmpq) -> arb:
-        return sum((sign * ((mean - root) / (deviation * arb(2).sqrt())).erfc() / 2 for sign, root in tails), arb(0))
-
-    return constant + probability(m1, s1), constant + probability(m2, s2), case
-
-
-def _grid() -> Iterator[tuple[Fraction, Gaussian, Gaussian]]:
-    """ε from 0 and pairs with smaller, equal and larger deviations, in both directions."""
-    distances = (Fraction(0), Fraction(1, 3), Fraction(-2), Fraction(5))
-    deviations = (Fraction(1, 2), Fraction(9, 10), Fraction(1), Fraction(11, 10), Fraction(2))
-    epsilons = (Fraction(0), Fraction(1, 10), Fraction(1), Fraction(4))
-    for distance, deviation, epsilon in itertools.product(distances, deviations, epsilons):
-        first, second = Gaussian(distance + 1, deviation), Gaussian(1, 1)
-        yield epsilon, first, second
-        yield epsilon, second, first
-
-
-def _balls(compute: Callable[[], Any]) -> Any:
-    return at_precision(_PRECISION, compute)
-
-
-def _difference(epsilon: Fraction, first: Gaussian, second: Gaussian, multiple: int = 1) -> arb:
-    """Pr[Z₁ > ε] − e^(multiple·ε)·Pr[−Z₂ > ε]."""
-    above1, above2, _ = probabilities(epsilon, first, second)
-    return above1 - (multiple * arb(fmpq(epsilon.numerator, epsilon.denominator))).exp() * above2
-
-
-def _is_best_event(first: Gaussian, second: Gaussian, weight: Expr, z: Expr, minus_other: Expr) -> bool:
-    """Whether both inequalities describe one event, on which exactly p₁ exceeds weight·p₂."""
-    excess = log_density(first) - log(weight) - log_density(second)
-    return _vanishes(z - minus_other) and _vanishes(excess - (z - EPSILON))
-
-
-def implication(first: Gaussian, second: Gaussian, weight: Expr) -> Judgement:
-    """Judge Pr[Z > ε] − weight·Pr[−Z′ > ε] ≤ δ, Z the loss of the first law against the second, Z′ the other."""
-    z, other = loss(first, second), loss(second, first)
-    return _judgement(
-        _is_best_event(first, second, weight, z, -other),
-        "both probabilities are of S = {f > ε}, so that it is the definition of (ε, δ)-DP at the event S; as "
-        "log p − log(e^ε·p′) = f − ε, no other event asks for a larger δ",
-        {"event": f"{_text(z)} > ε", "weight": _text(weight)},
-        f"not the definition of (ε, δ)-DP at the event where p exceeds {_text(weight)}·p′",
-    )
-
-
-def reduction() -> Judgement:
-    """Judge that N(x̄, σ²I) and N(x̄ + x, σ²I), ‖x‖ ≤ 1, come down to N(0, σ²) and N(1, σ²)."""
-    length, projection = Symbol("r", positive=True), Symbol("y", real=True)
-    point, centre, added = sympy.symbols("u xbar x_i", real=True)
-    # A coordinate's share of f, which adds up to (⟨x, u − x̄⟩ − ‖x‖²/2)/σ² in every dimension.
-    share = loss(Gaussian(centre + added, SIGMA), Gaussian(centre, SIGMA), point)
-    splits = _vanishes(share - (added * (point - centre) - added**2 / 2) / SIGMA**2)
-    pair = Gaussian(length, SIGMA), Gaussian(0, SIGMA)
-    # With y = ⟨x, u − x̄⟩/‖x‖, which is N(0, σ²) or N(‖x‖, σ²).
-    on_a_line = _vanishes(loss(*pair, projection) - (length * projection - length**2 / 2) / SIGMA**2)
-    symmetric = _vanishes(loss(*pair[::-1], length - X) - loss(*pair, X))
-    root = EPSILON * SIGMA**2 / length + length / 2
-    curve = _upper(pair[0], root) - exp(EPSILON) * _upper(pair[1], root)
-    slope = exp(log_density(pair[0], root))
-    grows = _vanishes(loss(*pair, root) - EPSILON) and _vanishes(sympy.diff(curve, length) - slope)
-    return _judgement(
-        splits and on_a_line and symmetric and grows,
-        "f = (⟨x, u − x̄⟩ − ‖x‖²/2)/σ² depends on y = ⟨x, u − x̄⟩/‖x‖ alone, N(0, σ²) or N(‖x‖, σ²); ∂δ/∂‖x‖ is the "
-        "second density at the root, positive, so that ‖x‖ = 1 is worst (symmetry alone does not say this); and both "
-        "directions have one curve",
-        {"coordinates": splits, "projection": on_a_line, "both_directions_equal": symmetric, "increasing": grows},
-        "the reduction does not hold",
-    )
-
-
-def scaling(before: tuple[Gaussian, Gaussian], factor: Expr, after: tuple[Gaussian, Gaussian]) -> Judgement:
-    """Judge that the second pair is the first one scaled, and that f and so ε stay the same."""
-    images = [Gaussian(factor * law.mean, factor * law.deviation) for law in before]
-    equal = all(
-        _vanishes(a - b) for law, image in zip(after, images, strict=True) for a, b in zip(law, image, strict=True)
-    )
-    first, second = (Gaussian(SCALE * law.mean + SHIFT, SCALE * law.deviation) for law in (FIRST, SECOND))
-    invariant = _vanishes(loss(first, second, SCALE * X + SHIFT) - _LOSS)
-    return _judgement(
-        equal and invariant,
-        f"x ↦ x·{_text(factor)} takes the one pair to the other, and f(s·x + t) of the images under x ↦ s·x + t is "
-        "f(x): the losses have the same laws, in both directions",
-        {"images_equal": equal, "loss_invariant": invariant},
-        f"the images are {[tuple(map(_text, law)) for law in images]}",
-    )
+    """Judge that a printed expression equals the exact one identically."""
+    exact = sympy.sympify(exact)
+    holds = vanishes(printed - exact)
+    return held(holds, f"identical to {spelled(exact)}", printed=spelled(printed), exact=spelled(exact))
 
 
 def two_tails(printed: frozenset[str]) -> Judgement:
@@ -243,23 +76,27 @@ def two_tails(printed: frozenset[str]) -> Judgement:
     a, gap, step = sympy.symbols("a g h", positive=True)
     b, rest, low = sympy.symbols("b c r_1", real=True)
     root = (-b - sqrt(b**2 - 4 * a * rest)) / (2 * a)
-    factors = _vanishes(a * (X - root) * (X - (-b / a - root)) - (a * X**2 + b * X + rest))
+    factors = vanishes(a * (X - root) * (X - (-b / a - root)) - (a * X**2 + b * X + rest))
     places = {"below": low - step, "between": low + gap * step / (1 + step), "above": low + gap + step}
     signs = {name: sympy.factor(a * (place - low) * (place - low - gap)).is_positive for name, place in places.items()}
     positive = {name for name, sign in signs.items() if sign}
-    return _judgement(
+    return held(
         factors and None not in signs.values() and positive == printed,
         "R = a(x − r₁)(x − r₂) is positive before r₁ and after r₂ and negative between",
-        {"positive": sorted(positive), "factors": factors},
-        f"R is positive {sorted(positive)}, not {sorted(printed)}",
+        positive=sorted(positive),
+        factors=factors,
     )
+
+
+def _sign(number: Fraction | int) -> int:
+    return int(number > 0) - int(number < 0)
 
 
 def _pattern(a: int, b: int, rest: int) -> tuple[int, int, int]:
     """Signs of R far to the left, at its vertex (0 without one) and far to the right."""
     far = 1 + abs(b) + abs(rest)
     values = [a * x * x + b * x + rest for x in (-far, Fraction(-b, 2 * a) if a else Fraction(0), far)]
-    left, middle, right = (int(value > 0) - int(value < 0) for value in values)
+    left, middle, right = map(_sign, values)
     return left, (middle if a else 0), right
 
 
@@ -269,14 +106,13 @@ def cases(by_sign_of_b: bool = False) -> Judgement:
     for a, b, rest in itertools.product(range(-2, 3), repeat=3):
         # R = const occurs only as −ε, that of a law against itself.
         if a or b:
-            square = b * b - 4 * a * rest
-            key = [int(number > 0) - int(number < 0) for number in (a, square, b if by_sign_of_b and not a else 0)]
+            key = map(_sign, (a, b * b - 4 * a * rest, b if by_sign_of_b and not a else 0))
             shapes.setdefault(tuple(key), set()).add(_pattern(a, b, rest))
     unclear = [key for key, found in shapes.items() if len(found) > 1]
     discriminant = _B**2 - 4 * _A * (_C - EPSILON)
     terms = (MU1 - MU2) ** 2 / (SIGMA1 * SIGMA2) ** 2 + 4 * _A * (EPSILON + log(SIGMA1) - log(SIGMA2))
-    split = _vanishes(discriminant - terms)
-    named = Counter(_balls(partial(probabilities, *point))[2] for point in _grid())
+    split = vanishes(discriminant - terms)
+    named = Counter(balls(partial(probabilities, *point))[2] for point in grid())
     evidence = {"undecided_signs": [list(key) for key in unclear], "grid": dict(named), "discriminant_splits": split}
     return Judgement(
         (Kind.HYPOTHESIS if unclear else Kind.EXACT) if split and not any(key[0] for key in unclear) else Kind.FALSE,
@@ -289,23 +125,22 @@ def cases(by_sign_of_b: bool = False) -> Judgement:
 
 def log_bound(weight: Expr) -> Judgement:
     """Judge log δ ≥ log(Pr[Z₁ > ε] − weight·Pr[−Z₂ > ε])."""
-    implied = _is_best_event(FIRST, SECOND, weight, _LOSS, -_REVERSE_LOSS)
     narrow, wide = (Gaussian(Fraction(0), Fraction(s)) for s in (1, 2))
-    values = [float(_balls(partial(_difference, Fraction(1, 2), *pair))) for pair in ((narrow, wide), (wide, narrow))]
-    return _judgement(
-        implied,
+    values = [float(difference(Fraction(1, 2), *pair)) for pair in ((narrow, wide), (wide, narrow))]
+    return held(
+        is_best_event(FIRST, SECOND, weight, _LOSS, -_REVERSE_LOSS),
         "the logarithm of the first inequality, whose left side is never negative (log 0 = −∞). It is one of two: "
         f"N(0, 1) from N(0, 4) at ε = 1/2 needs δ ≥ {values[0]:.6f}, and the other direction δ ≥ {values[1]:.6f}",
-        {"forward": values[0], "reverse": values[1]},
-        "not the logarithm of (ε, δ)-DP at the event where p₁ exceeds weight·p₂",
+        forward=values[0],
+        reverse=values[1],
     )
 
 
 def log_domain(printed: Expr) -> Judgement:
     """Judge the second line of log δ, with and without a positive Pr[Z₁ > ε]."""
-    holds = _vanishes(exp(printed) / (ABOVE1 - exp(EPSILON) * ABOVE2) - 1)
+    holds = vanishes(exp(printed) / (ABOVE1 - exp(EPSILON) * ABOVE2) - 1)
     pair = Gaussian(Fraction(0), Fraction(1)), Gaussian(Fraction(0), Fraction(2))
-    empty = _balls(lambda: all(ball.is_zero() for ball in probabilities(Fraction(1), *pair)[:2]))
+    empty = all(ball.is_zero() for ball in balls(partial(probabilities, Fraction(1), *pair))[:2])
     undefined = printed.subs({ABOVE1: 0, ABOVE2: 0}) is sympy.nan
     kind = (Kind.HYPOTHESIS if empty and undefined else Kind.EXACT) if holds else Kind.FALSE
     return Judgement(
@@ -313,7 +148,7 @@ def log_domain(printed: Expr) -> Judgement:
         "holds if the loss exceeds ε somewhere; where it does not, as for N(0, 1) from N(0, 4) at ε = 1, both "
         "probabilities are 0, log 0 − log 0 is undefined, and δ = 0"
         if holds
-        else f"{_text(printed)} is not log(q₁ − e^ε·q₂)",
+        else f"{spelled(printed)} is not log(q₁ − e^ε·q₂)",
         {"identity": holds, "empty_event": empty, "undefined_there": undefined},
     )
 
@@ -327,36 +162,19 @@ def _naive(epsilon: float, mu1: float, mu2: float) -> float:
 
 def invalid_bound(multiple: int) -> Judgement:
     """Judge that Pr[Z₁ > ε] < e^(multiple·ε)·Pr[−Z₂ > ε] can happen; printed is multiple 1."""
-    never = _is_best_event(FIRST, SECOND, exp(multiple * EPSILON), _LOSS, -_REVERSE_LOSS)
-    balls = [_balls(partial(_difference, *point, multiple)) for point in _grid()]
-    negative = sum(ball < 0 for ball in balls)
-    empty = sum(ball.is_zero() for ball in balls)
+    never = is_best_event(FIRST, SECOND, exp(multiple * EPSILON), _LOSS, -_REVERSE_LOSS)
+    found = [difference(*point, multiple) for point in grid()]
+    negative, empty = sum(ball < 0 for ball in found), sum(ball.is_zero() for ball in found)
     rounded = _naive(3.0, 1e8 + 1, 1e8)
-    exact = float(_balls(partial(_difference, Fraction(3), Gaussian(10**8 + 1, 1), Gaussian(10**8, 1))))
+    exact = float(difference(Fraction(3), Gaussian(10**8 + 1, 1), Gaussian(10**8, 1)))
     return Judgement(
         Kind.FALSE if never and not negative else Kind.EXACT,
         "never: the difference is the integral of p₁ − e^ε·p₂ over the event where that is positive, and 0 only where "
-        f"the event is empty ({empty} of {len(balls)} pairs of a grid). Only rounding makes it negative: in floats "
+        f"the event is empty ({empty} of {len(found)} pairs of a grid). Only rounding makes it negative: in floats "
         f"{rounded:.6f} for N(10⁸ + 1, 1) from N(10⁸, 1) at ε = 3, where it is {exact:.6f}"
         if never
-        else f"it does for {negative} of {len(balls)} pairs of a grid",
-        {"pairs": len(balls), "negative": negative, "zero": empty, "float": rounded, "exact": exact},
-    )
-
-
-def derivative() -> Judgement:
-    """Judge δ′(ε) = −e^ε·Pr[−Z₂ > ε]."""
-    root, slope = sympy.Function("r")(EPSILON), Symbol("r_prime", real=True)
-    # Every event is put together of tails that end at roots, where f = ε.
-    tail = _upper(FIRST, root) - exp(EPSILON) * _upper(SECOND, root)
-    rest = sympy.diff(tail, EPSILON) + exp(EPSILON) * _upper(SECOND, root)
-    rest = rest.subs(sympy.Derivative(root, EPSILON), slope).subs(root, X).subs(EPSILON, _LOSS)
-    return _judgement(
-        bool(sympy.simplify(rest) == 0),
-        "the roots' motion adds nothing, because p₁ = e^ε·p₂ there; so δ falls strictly where it is positive, and "
-        "−1 ≤ −Pr[Z₁ > ε] ≤ δ′ ≤ 0",
-        {"boundary_terms": _text(sympy.simplify(rest))},
-        "the boundary terms do not vanish",
+        else f"it does for {negative} of {len(found)} pairs of a grid",
+        {"pairs": len(found), "negative": negative, "zero": empty, "float": rounded, "exact": exact},
     )
 
 
@@ -378,71 +196,7 @@ def line_search() -> Judgement:
     )
 
 
-def converse() -> Judgement:
-    """Judge that the two inequalities suffice for the pair to be (ε, δ)-DP."""
-    pairs = (FIRST, SECOND), (SECOND, FIRST)
-    best = [_is_best_event(*pair, exp(EPSILON), loss(*pair), -loss(*pair[::-1])) for pair in pairs]
-    return _judgement(
-        all(best),
-        "for every event E, P₁(E) − e^ε·P₂(E) ≤ P₁(S) − e^ε·P₂(S), because the integrand is positive on S and not "
-        "outside; the same holds the other way: the least ε that meets both inequalities is optimal for the pair",
-        {"directions": best},
-        "S is not the worst event",
-    )
-
-
-def recipe() -> Judgement:
-    """Judge the section's recipe in balls against the certified enclosures, which come from another normal form."""
-    count, apart, narrowest = 0, 0, math.inf
-    for epsilon, first, second in _grid():
-        ball = _balls(partial(_difference, epsilon, first, second))
-        enclosure = two_gaussians.delta(epsilon, *first, *second, direction="forward").ball
-        count += 1
-        apart += not ball.overlaps(enclosure)
-        narrowest = min(narrowest, math.inf if ball.is_zero() else ball.rel_accuracy_bits())
-    return _judgement(
-        apart == 0 and narrowest > _PRECISION // 4,
-        f"the recipe's balls of δ(ε), {narrowest} bits or better, overlap the enclosures for all {count} of a grid",
-        {"compared": count, "apart": apart, "least_bits": narrowest},
-        f"{apart} of {count} are apart",
-    )
-
-
-def balle_wang(numerator: int = 1) -> Judgement:
-    """Judge δ = Φ(−εσ + numerator/(2σ)) − e^ε·Φ(−εσ − numerator/(2σ)) for N(1, σ²) from N(0, σ²)."""
-    pair = Gaussian(1, SIGMA), Gaussian(0, SIGMA)
-    values = dict(zip((MU1, SIGMA1, MU2, SIGMA2), (*pair[0], *pair[1]), strict=True))
-    a, b, c = (sympy.expand_log(coefficient.subs(values)) for coefficient in COEFFICIENTS)
-    root = (EPSILON - c) / b
-    curve = _upper(pair[0], root) - exp(EPSILON) * _upper(pair[1], root)
-    halves = [(-EPSILON * SIGMA + sign * Rational(numerator, 2) / SIGMA) / sqrt(2) for sign in (1, -1)]
-    printed = erfc(-halves[0]) / 2 - exp(EPSILON) * erfc(-halves[1]) / 2
-    derived = a == 0 and bool(b.is_positive) and _vanishes(curve - printed)
-    overlaps = []
-    for sigma in (Fraction(1, 5), Fraction(541, 1000), Fraction(1), Fraction(422, 100)):
-        for epsilon in (Fraction(0), Fraction(1, 10), Fraction(1), Fraction(3)):
-            # The two kernels share the case of equal deviations; the recipe's ball shares nothing with them.
-            ball = _balls(partial(_difference, epsilon, Gaussian(1, sigma), Gaussian(0, sigma)))
-            general, special = (
-                two_gaussians.delta(epsilon, 1, sigma, 0, sigma),
-                gaussian_mechanism.delta(epsilon, sigma),
-            )
-            overlaps.append(
-                all(a.overlaps(b) for a, b in itertools.combinations((ball, general.ball, special.ball), 2))
-            )
-    return _judgement(
-        derived and all(overlaps),
-        f"a = 0 and b = 1/σ² > 0 give S = (εσ² + 1/2, ∞) and Balle and Wang's Theorem 8; the recipe's ball and the "
-        f"enclosures of both kernels overlap for {sum(overlaps)} of {len(overlaps)} pairs of σ and ε",
-        {"derived": derived, "overlapping": sum(overlaps), "compared": len(overlaps)},
-        f"the event gives {_text(curve)}, not {_text(printed)}",
-    )
-
-
 _EXACT_COEFFICIENTS = sympy.Poly(sympy.expand(_LOSS), X).all_coeffs()
-_UNIT_PAIR = Gaussian(0, SIGMA), Gaussian(1, SIGMA)
-_COSINES = Gaussian(0, 1 / sqrt(DIM)), Gaussian(1 / (SIGMA * sqrt(DIM)), 1 / sqrt(DIM))
-_SCALED_FIT = Gaussian(0, 1), Gaussian(sqrt(DIM) * MU2, sqrt(DIM) * SIGMA2)
 
 
 def _line(topic: str, statement: str, judge: Callable[[], Judgement], display: str = "", row: int = 0) -> Line:
@@ -450,29 +204,7 @@ def _line(topic: str, statement: str, judge: Callable[[], Judgement], display: s
     return Line(name, "final, Section 3.2", statement, judge, display, row)
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
-    return Line(f"ours.section-3.2.{topic}", "final, Section 3.2", statement, judge, ours=True)
-
-
 LINES: tuple[Line, ...] = (
-    Line(
-        "final.section-3.reduction",
-        "final, Section 3, first paragraph",
-        "The Gaussian vector sum with ‖x‖ ≤ 1 has the privacy of N(0, σ²) against N(1, σ²).",
-        reduction,
-    ),
-    Line(
-        "final.section-3.1.scaling",
-        "final, Section 3.1, before Theorem 3.1",
-        "N(0, 1/d) and N(1/(σ√d), 1/d) are N(0, σ²) and N(1, σ²) scaled by 1/(σ√d), and have the same ε.",
-        partial(scaling, _UNIT_PAIR, 1 / (SIGMA * sqrt(DIM)), _COSINES),
-    ),
-    Line(
-        "review.mann-wald.scaling",
-        "review, the authors' answer on the Mann–Wald theorem (its symbols are lost in the text)",
-        "ε(N(0, 1/d) || N(μ̂, σ̂²); δ) = ε(N(0, 1) || N(√d·μ̂, d·σ̂²); δ).",
-        partial(scaling, (_COSINES[0], SECOND), sqrt(DIM), _SCALED_FIT),
-    ),
     _line(
         "loss",
         "f = log(p₁/p₂) is the privacy loss: p₁ = e^f·p₂.",
@@ -493,11 +225,11 @@ LINES: tuple[Line, ...] = (
         2,
     ),
     *(
-        _line("log-ratio", f"f(x) = {_text(printed)}.", partial(identity, printed, _LOSS), "log ratio", row)
+        _line("log-ratio", f"f(x) = {spelled(printed)}.", partial(identity, printed, _LOSS), "log ratio", row)
         for row, printed in enumerate(LOG_RATIO, 1)
     ),
     *(
-        _line("coefficients", f"{name} = {_text(printed)}.", partial(identity, printed, exact), "a, b, c", row)
+        _line("coefficients", f"{name} = {spelled(printed)}.", partial(identity, printed, exact), "a, b, c", row)
         for row, (name, printed, exact) in enumerate(zip("abc", COEFFICIENTS, _EXACT_COEFFICIENTS, strict=True), 1)
     ),
     _line(
@@ -531,11 +263,9 @@ LINES: tuple[Line, ...] = (
     _line(
         "reflection",
         "Pr(X > t; μ, σ²) = Pr(X < μ; t, σ²).",
-        partial(identity, 1 - _upper(Gaussian(SHIFT, SIGMA), MU1), _upper(Gaussian(MU1, SIGMA), SHIFT)),
+        partial(identity, 1 - upper(Gaussian(SHIFT, SIGMA), MU1), upper(Gaussian(MU1, SIGMA), SHIFT)),
     ),
     _line("line-search", "A line search over ε finds the value that matches the target δ.", line_search),
-    _ours("converse", "The two inequalities suffice: the pair is (ε, δ)-DP if and only if both hold.", converse),
-    _ours("derivative", "δ′(ε) = −e^ε·Pr[−Z₂ > ε] where δ is positive.", derivative),
-    _ours("recipe", "The section's recipe gives the certified δ(ε) in every case.", recipe),
-    _ours("balle-wang", "At equal variances δ = Φ(1/(2σ) − εσ) − e^ε·Φ(−1/(2σ) − εσ), Balle and Wang's.", balle_wang),
+    *two_gaussians_loss.LINES,
+    *two_gaussians_recipe.LINES,
 )

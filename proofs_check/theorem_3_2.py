@@ -10,13 +10,14 @@ proven bound 0.396/(d − 1) on that distance says the same with a rate.
 from collections.abc import Callable, Sequence
 
 import sympy
-from sympy import Expr, Rational, Symbol, exp, gamma, pi, sqrt
+from sympy import Expr, Rational, exp, gamma, pi, sqrt
 
 from canaryproof.proofs_check import normal_distance_bound as proof
 from canaryproof.proofs_check import normal_distance_numbers as numbers
 from canaryproof.proofs_check import normal_distance_tails as tails
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.normal_distance import T
+from canaryproof.proofs_check.sphere_measure import same
 from canaryproof.proofs_check.sphere_moments import D, expectation
 
 _DENSITY, _LIMIT = "Theorem 3.2, density of τ√d", "Theorem 3.2, limit of the density"
@@ -43,13 +44,6 @@ def _limit(expression: Expr) -> Expr:
     return value
 
 
-def _same(first: Expr, second: Expr) -> bool:
-    """Whether two positive expressions are equal."""
-    t = Symbol("t", positive=True)
-    ratio = (first / second).subs(T, t)
-    return bool(sympy.simplify(sympy.expand_log(sympy.log(ratio), force=True)) == 0)
-
-
 def _mass() -> Expr:
     """Mass of the printed density: with z = t²/d, √d·B(1/2, (d − 1)/2) times its constant."""
     constant = _ROW_2.subs(T, 0)
@@ -73,13 +67,13 @@ def judge_density(printed: Expr) -> Judgement:
     """
     # Half the density of |t|, z = t²/d: f_B(z)·t/d with f_B(z) = z^(−1/2)·(1 − z)^((d − 3)/2)/B(1/2, (d − 1)/2).
     exact = (1 - T**2 / D) ** _POWER * _GAMMAS / (sqrt(pi) * sqrt(D))
-    same = _same(printed, exact)
-    converges = same or sympy.simplify(_limit(printed) - _NORMAL) == 0
-    kind = Kind.EXACT if same else Kind.LEADING_ORDER if converges else Kind.FALSE
+    equal = same(printed, exact, T)
+    converges = equal or sympy.simplify(_limit(printed) - _NORMAL) == 0
+    kind = Kind.EXACT if equal else Kind.LEADING_ORDER if converges else Kind.FALSE
     return Judgement(
         kind,
-        f"the density is {exact} on |t| < √d, and 0 elsewhere" + ("" if same else f"; printed is {printed}"),
-        {"printed": str(printed), "exact": str(exact), "same": same, "limit_is_normal": converges},
+        f"the density is {exact} on |t| < √d, and 0 elsewhere" + ("" if equal else f"; printed is {printed}"),
+        {"printed": str(printed), "exact": str(exact), "same": equal, "limit_is_normal": converges},
     )
 
 
@@ -97,10 +91,10 @@ def judge_limit_of_product(factors: Sequence[Expr] = _FACTORS) -> Judgement:
     """
     limits = [_limit(factor) for factor in factors]
     product, finite = sympy.prod(factors), all(limit.is_finite for limit in limits)
-    return proof.verdict(
-        _same(product, _ROW_2) and finite,
+    return held(
+        same(product, _ROW_2, T) and finite,
         "the factors multiply to f̂_d, d/2 − 3/2 being (d − 3)/2, and each has a finite limit, for every real t",
-        {"limits": [str(limit) for limit in limits], "product_is_density": _same(product, _ROW_2)},
+        limits=[str(limit) for limit in limits],
     )
 
 
@@ -118,10 +112,9 @@ def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Judgement:
     """
     limits = [_limit(factor) for factor in _FACTORS]
     right = [sympy.simplify(limit - value) == 0 for limit, value in zip(limits, printed, strict=True)]
-    return proof.verdict(
+    return held(
         all(right) and proof.gamma_bounds().kind is Kind.EXACT,
         f"the factors tend to {', '.join(str(limit) for limit in limits)}",
-        {"limits": [str(limit) for limit in limits], "printed": [str(value) for value in printed]},
     )
 
 
@@ -138,10 +131,10 @@ def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Judgement:
     ``EXACT`` if the ratio of the two tends to 1: its square lies between two bounds that do.
     """
     ends = [sympy.limit(bound * D / 2 / printed**2, D, sympy.oo) for bound in (1 - 3 / (2 * D), 1 - 1 / D)]
-    return proof.verdict(
+    return held(
         ends == [1, 1] and proof.gamma_bounds().kind is Kind.EXACT,
         "(d/2)(1 − 3/(2d)) < (Γ(d/2)/Γ((d − 1)/2))² ≤ (d/2)(1 − 1/d)",
-        {"limits_of_bounds_on_squared_ratio": [str(end) for end in ends]},
+        limits_of_bounds_on_squared_ratio=[str(end) for end in ends],
     )
 
 
@@ -159,10 +152,9 @@ def judge_convergence(variance: int = 1) -> Judgement:
     """
     rate = sympy.limit(Rational(proof.KOLMOGOROV) / (D - 1), D, sympy.oo)
     proven = numbers.judge_kolmogorov_bound().kind is Kind.EXACT
-    return proof.verdict(
+    return held(
         bool(rate == 0 and variance == 1) and proven,
         "|P(τ ≤ λ/√d) − Φ(λ)| ≤ 0.138/(d − 1) for all λ and all d ≥ 2",
-        {"limit_of_bound": str(rate), "bound_proven": proven, "variance": variance},
     )
 
 
@@ -181,19 +173,17 @@ def _distribution_function() -> Judgement:
 
 def _undefined() -> Judgement:
     misnamed = _distribution_function().kind is not Kind.EXACT
-    return proof.verdict(
+    return held(
         misnamed,
         "the only description of f̂_d, distribution function of t, does not fit the formula; t is not said to be τ√d",
-        {"description_fits": not misnamed},
     )
 
 
 def _definition() -> Judgement:
     judgement, mass = judge_density(_ROW_2), _mass()
-    return proof.verdict(
+    return held(
         judgement.kind is Kind.EXACT and mass == 1,
         "f̂_d is the density of τ√d; the final version nevertheless calls it the distribution function of t",
-        {"mass": str(mass), "density_is_exact": judgement.kind is Kind.EXACT},
     )
 
 
@@ -219,31 +209,29 @@ def _scheffe() -> Judgement:
 
 def _theorem_needed() -> Judgement:
     judgement = _scheffe()
-    return proof.verdict(
+    return held(
         judgement.kind is Kind.HYPOTHESIS,
         "pointwise convergence alone does not suffice (N(d, 1) is a counterexample); the theorem is Scheffé's, "
         "which the final version does not name either",
-        dict(judgement.evidence),
+        **judgement.evidence,
     )
 
 
 def _zero_outside() -> Judgement:
     far = sympy.limit(_ROW_2.subs(D, 7), T, sympy.oo)
-    return proof.verdict(
+    return held(
         far != 0,
         f"the formula is no density outside [−√d, √d]: at d = 7 it tends to {far} as t grows",
-        {"formula_at_infinity_d7": str(far)},
     )
 
 
 def _all_real() -> Judgement:
     inside = sympy.limit(D - T**2, D, sympy.oo) == sympy.oo
     limit = _limit(_ROW_2)
-    return proof.verdict(
+    return held(
         bool(inside and sympy.simplify(limit - _NORMAL) == 0),
         f"for every real t, t lies inside as soon as d > t², and f̂_d(t) tends to {limit}; the final version does not "
         "print the extension",
-        {"limit": str(limit), "inside_from": "d > t²"},
     )
 
 
@@ -251,10 +239,9 @@ def _asymptotically_gaussian() -> Judgement:
     pair = ("a", "b")
     mean, variance = expectation(pair), expectation(pair, pair)
     converges = judge_convergence().kind is Kind.EXACT
-    return proof.verdict(
+    return held(
         bool(mean == 0 and sympy.simplify(variance - 1 / D) == 0) and converges,
         "mean 0 and variance 1/d hold for every d; in distribution τ√d tends to N(0, 1)",
-        {"mean": str(mean), "variance": str(variance), "converges": converges},
     )
 
 

@@ -12,7 +12,7 @@ from functools import partial
 import sympy
 from sympy import Expr, Symbol, sqrt
 
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
+from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import bounded, equation, limit, settled, shortened, text, vanishes
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, Edge, K, Z, expectation, mean, scaled, sum_of_variances
@@ -34,19 +34,14 @@ def line(topic: str, statement: str, judge: Callable[[], Judgement], display: st
     return Line(f"{_ID}.{topic}", _PROOF, statement, judge, display, row)
 
 
-def statement(holds: bool, finding: str) -> Judgement:
-    """Judge a statement that exact arithmetic has proved or disproved."""
-    return Judgement(Kind.EXACT if holds else Kind.FALSE, finding, {"holds": holds})
+def chain(topic: str, display: str, *rows: tuple[str, Callable[[], Judgement]]) -> tuple[Line, ...]:
+    """Return the lines of a displayed formula of several rows, each a statement and its judge."""
+    return tuple(line(f"{topic}.{row}", *both, display, row) for row, both in enumerate(rows, 1))
 
 
 def order(expression: Expr, printed: str, holds: bool) -> Judgement:
     """Judge a printed order of magnitude of an expression whose exact form is known."""
-    found = "holds" if holds else "fails"
-    return Judgement(
-        Kind.EXACT if holds else Kind.FALSE,
-        f"{printed} {found} for {shortened(expression)}",
-        {"exact": text(expression), "printed": printed},
-    )
+    return held(holds, f"{printed} holds for {shortened(expression)}", exact=text(expression), printed=printed)
 
 
 def variance(*edges: Edge) -> Expr:
@@ -58,15 +53,14 @@ def _rewriting() -> Judgement:
     """√d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖ = (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩, with the sum as a symbol."""
     total, norm = Symbol("total", real=True), Symbol("norm", positive=True)
     difference = sqrt(D) * (total / norm) / K - (norm / sqrt(D)) ** -1 * (total / K)
-    return statement(sympy.simplify(difference) == 0, "an identity")
+    return held(sympy.simplify(difference) == 0, "an identity")
 
 
 def _definition() -> Judgement:
     """μ̂ is the mean of gᵢ = ⟨cᵢ, ρ⟩/‖ρ‖: the display's first row writes it out."""
-    inner = sympy.symbols("x1:4", real=True)
-    norm = Symbol("norm", positive=True)
+    inner, norm = sympy.symbols("x1:4", real=True), Symbol("norm", positive=True)
     written = sqrt(D) * sum(x / norm for x in inner) / 3
-    return statement(sympy.simplify(written - sqrt(D) * sum(inner) / (3 * norm)) == 0, "the definition of μ̂")
+    return held(sympy.simplify(written - sqrt(D) * sum(inner) / (3 * norm)) == 0, "the definition of μ̂")
 
 
 def _missing_expectation() -> Judgement:
@@ -126,7 +120,7 @@ def converges(name: str, printed: Expr) -> Judgement:
     """Judge convergence in probability of A, B, T or W to a constant, by Chebyshev from the exact moments."""
     centre, spread = moments(name)
     holds = limit(centre) == printed and vanishes(spread)
-    return statement(holds, f"mean {text(centre)} → {text(limit(centre))}; variance → {text(limit(spread))}")
+    return held(holds, f"mean {text(centre)} → {text(limit(centre))}; variance → {text(limit(spread))}")
 
 
 def _norm_converges() -> Judgement:
@@ -140,7 +134,7 @@ def _theorem() -> Judgement:
     limits = [settled(part) for part in (square[0], product[0], spread[0])]
     holds = all(vanishes(part[1]) for part in (square, product, spread))
     holds = holds and limits[1] / sqrt(limits[0]) == 1 / SIGMA and sympy.cancel(limits[2] / limits[0]) == 1
-    return statement(holds, "the variances of A, B and W vanish; B/√A → 1/σ and W/A → 1 (corrected_proof.md, 5)")
+    return held(holds, "the variances of A, B and W vanish; B/√A → 1/σ and W/A → 1 (corrected_proof.md, 5)")
 
 
 def _mean_products_printed() -> Expr:
@@ -169,11 +163,8 @@ def _first_order(expression: Expr) -> bool:
 def _both_equalities() -> Judgement:
     exact = moments("B")[0]
     written = _mean_products_printed()
-    return statement(written == exact == 1, f"the sum is {text(written)}, the mean {text(exact)}")
+    return held(written == exact == 1, f"the sum is {text(written)}, the mean {text(exact)}")
 
-
-_MEAN, _VARIANCE = "mean of ‖ρ‖²/d", "variance of ‖ρ‖²/d"
-_PRODUCT = "variance of (1/k)Σ⟨cᵢ, ρ⟩"
 
 LINES = (
     Line(
@@ -182,14 +173,18 @@ LINES = (
         "√d·μ̂ → 1/σ and d·σ̂² → 1 in probability for k → ∞, k = o(d), n = 0",
         _theorem,
     ),
-    line("mean-cosine.1", "√d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", _definition, "mean of the cosines", 1),
-    line("mean-cosine.2", "= (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", _rewriting, "mean of the cosines", 2),
+    *chain(
+        "mean-cosine",
+        "mean of the cosines",
+        ("√d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", _definition),
+        ("= (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", _rewriting),
+    ),
     line("target-norm", "‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
     line("target-product", "(1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability", partial(converges, "B", sympy.Integer(1))),
     line(
         "chi-squared",
         "‖Z‖² has mean d and variance 2d",
-        lambda: statement(
+        lambda: held(
             expectation((Z, Z)) == D and variance((Z, Z)) == 2 * D,
             f"mean {text(expectation((Z, Z)))}, variance {text(variance((Z, Z)))}",
         ),
@@ -197,54 +192,35 @@ LINES = (
     line(
         "inner-product",
         "⟨cᵢ, cⱼ⟩, i ≠ j, has mean 0 and variance 1/d",
-        lambda: statement(
+        lambda: held(
             expectation(("i", "j")) == 0 and variance(("i", "j")) == 1 / D,
             f"mean {text(expectation(('i', 'j')))}, variance {text(variance(('i', 'j')))}",
         ),
     ),
-    line("norm-mean.1", "E[‖ρ‖²/d] = ⟨Σcᵢ + σZ, Σcᵢ + σZ⟩/d", _missing_expectation, _MEAN, 1),
-    line(
-        "norm-mean.2",
-        "= (Σᵢⱼ E⟨cᵢ, cⱼ⟩ + 2σΣᵢ E⟨Z, cᵢ⟩ + σ²E‖Z‖²)/d",
-        partial(_exact_of, "A", 0, _norm_mean_terms, lambda e: limit(e) == SIGMA**2),
-        _MEAN,
-        2,
-    ),
-    line(
-        "norm-mean.3",
-        "= (k + σ²d)/d",
-        partial(_exact_of, "A", 0, (K + SIGMA**2 * D) / D, lambda e: limit(e) == SIGMA**2),
-        _MEAN,
-        3,
-    ),
-    line(
-        "norm-mean.4",
-        "= σ² + o(1)",
-        lambda: order(moments("A")[0], "σ² + o(1)", vanishes(moments("A")[0] - SIGMA**2)),
-        _MEAN,
-        4,
+    *chain(
+        "norm-mean",
+        "mean of ‖ρ‖²/d",
+        ("E[‖ρ‖²/d] = ⟨Σcᵢ + σZ, Σcᵢ + σZ⟩/d", _missing_expectation),
+        (
+            "= (Σᵢⱼ E⟨cᵢ, cⱼ⟩ + 2σΣᵢ E⟨Z, cᵢ⟩ + σ²E‖Z‖²)/d",
+            partial(_exact_of, "A", 0, _norm_mean_terms, lambda e: limit(e) == SIGMA**2),
+        ),
+        ("= (k + σ²d)/d", partial(_exact_of, "A", 0, (K + SIGMA**2 * D) / D, lambda e: limit(e) == SIGMA**2)),
+        ("= σ² + o(1)", lambda: order(moments("A")[0], "σ² + o(1)", vanishes(moments("A")[0] - SIGMA**2))),
     ),
     line("uncorrelated", "⟨Z, Z⟩, ⟨Z, cᵢ⟩ and ⟨cᵢ, cⱼ⟩, for all i, j, are pairwise uncorrelated", _uncorrelated),
-    line(
-        "norm-variance.1",
-        "Var[‖ρ‖²/d] = (Σᵢⱼ Var⟨cᵢ, cⱼ⟩ + 2σ²Σᵢ Var⟨Z, cᵢ⟩ + σ⁴Var‖Z‖²)/d²",
-        partial(_exact_of, "A", 1, _norm_variance_printed, _first_order),
-        _VARIANCE,
-        1,
-    ),
-    line(
-        "norm-variance.2",
-        "= (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
-        partial(_exact_of, "A", 1, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _first_order),
-        _VARIANCE,
-        2,
-    ),
-    line(
-        "norm-variance.3",
-        "= O(1/d)",
-        lambda: order(moments("A")[1], "O(1/d)", _first_order(moments("A")[1])),
-        _VARIANCE,
-        3,
+    *chain(
+        "norm-variance",
+        "variance of ‖ρ‖²/d",
+        (
+            "Var[‖ρ‖²/d] = (Σᵢⱼ Var⟨cᵢ, cⱼ⟩ + 2σ²Σᵢ Var⟨Z, cᵢ⟩ + σ⁴Var‖Z‖²)/d²",
+            partial(_exact_of, "A", 1, _norm_variance_printed, _first_order),
+        ),
+        (
+            "= (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
+            partial(_exact_of, "A", 1, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _first_order),
+        ),
+        ("= O(1/d)", lambda: order(moments("A")[1], "O(1/d)", _first_order(moments("A")[1]))),
     ),
     line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", _norm_converges),
     line(
@@ -254,26 +230,15 @@ LINES = (
         "mean of (1/k)Σ⟨cᵢ, ρ⟩",
         1,
     ),
-    line(
-        "product-variance.1",
-        "Var[(1/k)Σ⟨cᵢ, ρ⟩] = (Σᵢ≠ⱼ Var⟨cᵢ, cⱼ⟩ + σ²Σᵢ Var⟨Z, cᵢ⟩)/k²",
-        partial(_exact_of, "B", 1, _product_variance_printed, vanishes),
-        _PRODUCT,
-        1,
-    ),
-    line(
-        "product-variance.2",
-        "= (k(k − 1)/d + kσ²)/k²",
-        partial(_exact_of, "B", 1, (K * (K - 1) / D + K * SIGMA**2) / K**2, vanishes),
-        _PRODUCT,
-        2,
-    ),
-    line(
-        "product-variance.3",
-        "= o(1)",
-        lambda: order(moments("B")[1], "o(1)", vanishes(moments("B")[1])),
-        _PRODUCT,
-        3,
+    *chain(
+        "product-variance",
+        "variance of (1/k)Σ⟨cᵢ, ρ⟩",
+        (
+            "Var[(1/k)Σ⟨cᵢ, ρ⟩] = (Σᵢ≠ⱼ Var⟨cᵢ, cⱼ⟩ + σ²Σᵢ Var⟨Z, cᵢ⟩)/k²",
+            partial(_exact_of, "B", 1, _product_variance_printed, vanishes),
+        ),
+        ("= (k(k − 1)/d + kσ²)/k²", partial(_exact_of, "B", 1, (K * (K - 1) / D + K * SIGMA**2) / K**2, vanishes)),
+        ("= o(1)", lambda: order(moments("B")[1], "o(1)", vanishes(moments("B")[1]))),
     ),
     line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),
 )

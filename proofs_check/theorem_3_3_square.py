@@ -1,9 +1,9 @@
 """Theorem 3.3: the variance of the cosines, line by line.
 
-In the notation of ``release_moments``: d·σ̂² = (T − B²)/A. The proof shows T → 1 + σ². The mean of T lacks the squares of
-k − 1 other canaries, (k − 1)/d in all. Its variance is taken as a sum of variances: the cross terms between different
-i, and the four-fold (not two-fold) weight of the terms between ⟨cᵢ, cⱼ⟩ and the noise, are lost, which is an error in
-the leading order. The bounds of the terms that are printed hold, and so does what is concluded.
+In the notation of ``release_moments``: d·σ̂² = (T − B²)/A. The proof shows T → 1 + σ². The mean of T lacks the squares
+of k − 1 other canaries, (k − 1)/d in all. Its variance is taken as a sum of variances: the cross terms between
+different i, and the four-fold (not two-fold) weight of the terms between ⟨cᵢ, cⱼ⟩ and the noise, are lost, which is an
+error in the leading order. The bounds of the terms that are printed hold, and so does what is concluded.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from functools import partial
 import sympy
 from sympy import Expr, Symbol
 
-from canaryproof.proofs_check.lines import Judgement, Kind
+from canaryproof.proofs_check.lines import Judgement, Kind, held
 from canaryproof.proofs_check.regime import bounded, equation, limit, text, vanishes
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import (
@@ -30,7 +30,7 @@ from canaryproof.proofs_check.sphere_moments import (
     times,
     vector,
 )
-from canaryproof.proofs_check.theorem_3_3 import converges, line, order, statement, variance
+from canaryproof.proofs_check.theorem_3_3 import chain, converges, line, order, variance
 
 DISPLAYS = {
     "d·σ̂²": 2,
@@ -43,8 +43,6 @@ DISPLAYS = {
     "sum over canaries and noise": 1,
     "sum over noise": 1,
 }
-_MEAN, _TRIPLE, _FOURTH, _NOISE = (list(DISPLAYS)[place] for place in (1, 3, 4, 6))
-_VARIANCE, _CANARIES, _MIXED, _LAST = (list(DISPLAYS)[place] for place in (2, 5, 7, 8))
 
 # The three products of the variance's sum, as inner products.
 _IJ, _IL, _JI, _IZ = ("i", "j"), ("i", "l"), ("j", "i"), ("i", Z)
@@ -63,7 +61,7 @@ def _definition() -> Judgement:
     g = sympy.symbols("g1:4", real=True)
     centre = sympy.Add(*g) / 3
     difference = sum((x - centre) ** 2 for x in g) / 3 - (sum(x**2 for x in g) / 3 - centre**2)
-    return statement(sympy.expand(difference) == 0, "the mean of squares less the squared mean")
+    return held(sympy.expand(difference) == 0, "the mean of squares less the squared mean")
 
 
 def _rewriting() -> Judgement:
@@ -72,13 +70,13 @@ def _rewriting() -> Judgement:
     g = [item / norm for item in x]
     left = D * (sum(item**2 for item in g) / 3 - (sum(g) / 3) ** 2)
     right = D / norm**2 * (sum(item**2 for item in x) / 3 - (sum(x) / 3) ** 2)
-    return statement(sympy.simplify(left - right) == 0, "‖ρ‖² comes out of both terms")
+    return held(sympy.simplify(left - right) == 0, "‖ρ‖² comes out of both terms")
 
 
 def _sufficient() -> Judgement:
     """With d/‖ρ‖² → 1/σ², B → 1 and T → 1 + σ²: (1/σ²)(1 + σ² − 1²) = 1."""
     value = sympy.simplify((1 + SIGMA**2 - 1) / SIGMA**2)
-    return statement(value == 1, f"(1 + σ² − 1)/σ² = {text(value)}, a continuous function of the three at σ > 0")
+    return held(value == 1, f"(1 + σ² − 1)/σ² = {text(value)}, a continuous function of the three at σ > 0")
 
 
 def _same_mean(written: Expr) -> Judgement:
@@ -133,11 +131,12 @@ _CASES: dict[str, tuple[tuple[Edge, Edge], Expr]] = {
 }
 
 
-def _by_case(value: Callable[[Edge, Edge], Expr]) -> Judgement:
-    """Judge a row of the display for j ≠ ℓ in both cases."""
-    found = {name: (value(*edges), variance(*edges)) for name, (edges, _) in _CASES.items()}
-    finding = "; ".join(f"{name}: {text(row)}, exact {text(exact)}" for name, (row, exact) in found.items())
-    return statement(all(sympy.cancel(row - exact) == 0 for row, exact in found.values()), finding)
+def _by_case(value: Callable[[Edge, Edge], Expr] | None = None) -> Judgement:
+    """Judge a row of the display for j ≠ ℓ in both cases: by default the one that prints their values."""
+    found = {name: (value(*edges) if value else row, variance(*edges)) for name, (edges, row) in _CASES.items()}
+    said = "" if value else "printed "
+    finding = "; ".join(f"{name}: {said}{text(row)}, exact {text(exact)}" for name, (row, exact) in found.items())
+    return held(all(sympy.cancel(row - exact) == 0 for row, exact in found.values()), finding)
 
 
 def _conditioned(first: Edge, second: Edge) -> Expr:
@@ -145,86 +144,60 @@ def _conditioned(first: Edge, second: Edge) -> Expr:
     return expectation(first, first) * expectation(second, second)
 
 
-def _printed_cases() -> Judgement:
-    found = {name: (printed, variance(*edges)) for name, (edges, printed) in _CASES.items()}
-    finding = "; ".join(f"{name}: printed {text(row)}, exact {text(exact)}" for name, (row, exact) in found.items())
-    return statement(all(sympy.cancel(row - exact) == 0 for row, exact in found.values()), finding)
-
-
-def _equals(printed: Expr, exact: Expr) -> Judgement:
-    return equation(printed, exact)
-
-
 def _at_most(left: Expr, right: Expr) -> Judgement:
-    return statement(nonnegative(right - left, 2, 2), f"{text(left)} ≤ {text(right)} for all d ≥ 2, k ≥ 2")
+    return held(nonnegative(right - left, 2, 2), f"{text(left)} ≤ {text(right)} for all d ≥ 2, k ≥ 2")
 
 
 def _together() -> Judgement:
     total = sympy.cancel(sum_of_variances(_IJ, _IL) / K**2)
     bound = (2 * K * (K - 1) / D + K * (K - 1) * (K - 2) / D**2 + K * (K - 1) / D) / K**2
     holds = nonnegative(bound - total, 2, 2) and bounded(D * bound)
-    return statement(
-        holds, f"the sum is {text(total)}, the bound {text(bound)}; d times it tends to {limit(D * bound)}"
-    )
+    return held(holds, f"the sum is {text(total)}, the bound {text(bound)}; d times it tends to {limit(D * bound)}")
 
 
 def _mixed_sum() -> Judgement:
     total = sympy.cancel(2 * SIGMA**2 * sum_of_variances(_IJ, _IZ) / K**2)
     printed = 2 * (K * SIGMA**2 + K * (K - 1) * SIGMA**2 / D) / K**2
     holds = sympy.cancel(total - printed) == 0 and vanishes(printed)
-    return statement(holds, f"the sum is {text(total)}, printed {text(printed)}, limit {text(limit(printed))}")
+    return held(holds, f"the sum is {text(total)}, printed {text(printed)}, limit {text(limit(printed))}")
 
 
 def _noise_sum() -> Judgement:
     total = sympy.cancel(SIGMA**4 * sum_of_variances(_IZ, _IZ) / K**2)
     printed = 2 * SIGMA**4 / K
     holds = sympy.cancel(total - printed) == 0 and vanishes(printed)
-    return statement(holds, f"the sum is {text(total)}, limit {text(limit(printed))}")
+    return held(holds, f"the sum is {text(total)}, limit {text(limit(printed))}")
 
 
 def _chi_squared() -> Judgement:
     """Moments of ⟨cᵢ, Z⟩: those of N(0, 1), which has no others' moments."""
     found = [expectation(*([_IZ] * (2 * p))) for p in range(1, 5)]
     holds = found == [1, 3, 15, 105] and variance(_IZ, _IZ) == 2
-    return statement(holds, f"even moments of ⟨cᵢ, Z⟩ {', '.join(map(text, found))}, as N(0, 1) has; Var⟨cᵢ, Z⟩² = 2")
-
-
-def _tower() -> Expr:
-    return expectation(_IJ, _IJ, _IZ, _IZ) * SIGMA**2
+    return held(holds, f"even moments of ⟨cᵢ, Z⟩ {', '.join(map(text, found))}, as N(0, 1) has; Var⟨cᵢ, Z⟩² = 2")
 
 
 LINES = (
-    line("deviation.1", "d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", _definition, "d·σ̂²", 1),
-    line("deviation.2", "= (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", _rewriting, "d·σ̂²", 2),
+    *chain(
+        "deviation",
+        "d·σ̂²",
+        ("d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", _definition),
+        ("= (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", _rewriting),
+    ),
     line("sufficient", "it suffices to show (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ²", _sufficient),
     line("target-square", "(1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ² in probability", partial(converges, "T", 1 + SIGMA**2)),
-    line(
-        "square-mean.1",
-        "E[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k)Σᵢ E[(Σⱼ⟨cᵢ, cⱼ⟩ + ⟨cᵢ, σZ⟩)²]",
-        lambda: _same_mean(_square()),
-        _MEAN,
-        1,
+    *chain(
+        "square-mean",
+        "mean of (1/k)Σ⟨cᵢ, ρ⟩²",
+        ("E[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k)Σᵢ E[(Σⱼ⟨cᵢ, cⱼ⟩ + ⟨cᵢ, σZ⟩)²]", lambda: _same_mean(_square())),
+        ("= (1/k)Σᵢ(Σⱼₗ E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + E⟨cᵢ, σZ⟩²)", lambda: _same_mean(_expanded())),
+        ("= (1/k)Σᵢ(Σⱼₗ 𝕀{j = i, ℓ = i} + 0 + σ²)", lambda: _same_mean((K + K * SIGMA**2) / K)),
+        ("= 1 + σ²", lambda: _same_mean(1 + SIGMA**2)),
     ),
-    line(
-        "square-mean.2",
-        "= (1/k)Σᵢ(Σⱼₗ E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + E⟨cᵢ, σZ⟩²)",
-        lambda: _same_mean(_expanded()),
-        _MEAN,
-        2,
-    ),
-    line(
-        "square-mean.3",
-        "= (1/k)Σᵢ(Σⱼₗ 𝕀{j = i, ℓ = i} + 0 + σ²)",
-        lambda: _same_mean((K + K * SIGMA**2) / K),
-        _MEAN,
-        3,
-    ),
-    line("square-mean.4", "= 1 + σ²", lambda: _same_mean(1 + SIGMA**2), _MEAN, 4),
     line(
         "square-variance",
         "Var[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k²)Σᵢ(Σⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + Var⟨cᵢ, σZ⟩²)",
         _variance_of_square,
-        _VARIANCE,
+        "variance of (1/k)Σ⟨cᵢ, ρ⟩²",
         1,
     ),
     line(
@@ -235,85 +208,67 @@ LINES = (
     line(
         "triple.equal",
         "Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = 0 for i = j = ℓ",
-        lambda: _equals(sympy.Integer(0), variance(("i", "i"), ("i", "i"))),
+        lambda: equation(sympy.Integer(0), variance(("i", "i"), ("i", "i"))),
     ),
-    line(
-        "triple.1",
-        "Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = E[⟨cᵢ, cⱼ⟩²⟨cᵢ, cₗ⟩²] − E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩]²",
-        lambda: _by_case(lambda a, b: expectation(a, b, a, b) - expectation(a, b) ** 2),
-        _TRIPLE,
-        1,
+    *chain(
+        "triple",
+        "variance of ⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩, j ≠ ℓ",
+        (
+            "Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = E[⟨cᵢ, cⱼ⟩²⟨cᵢ, cₗ⟩²] − E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩]²",
+            lambda: _by_case(lambda a, b: expectation(a, b, a, b) - expectation(a, b) ** 2),
+        ),
+        ("= E[E[⟨cᵢ, cⱼ⟩²⟨cᵢ, cₗ⟩² | cᵢ]]", lambda: _by_case(lambda a, b: expectation(a, b, a, b))),
+        ("= E[E[⟨cᵢ, cⱼ⟩² | cᵢ]·E[⟨cᵢ, cₗ⟩² | cᵢ]]", lambda: _by_case(_conditioned)),
+        ("= 1/d if j = i or ℓ = i, and 1/d² otherwise", _by_case),
     ),
-    line(
-        "triple.2",
-        "= E[E[⟨cᵢ, cⱼ⟩²⟨cᵢ, cₗ⟩² | cᵢ]]",
-        lambda: _by_case(lambda a, b: expectation(a, b, a, b)),
-        _TRIPLE,
-        2,
+    *chain(
+        "fourth",
+        "variance of ⟨cᵢ, cⱼ⟩²",
+        (
+            "for j = ℓ ≠ i: Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = Var⟨cᵢ, cⱼ⟩²",
+            lambda: equation(variance(_IJ, _IJ), variance(_IJ, _JI)),
+        ),
+        (
+            "= E⟨cᵢ, cⱼ⟩⁴ − (E⟨cᵢ, cⱼ⟩²)²",
+            lambda: equation(expectation(_IJ, _IJ, _IJ, _IJ) - expectation(_IJ, _IJ) ** 2, variance(_IJ, _IJ)),
+        ),
+        ("≤ E⟨cᵢ, cⱼ⟩⁴", lambda: _at_most(variance(_IJ, _IJ), expectation(_IJ, _IJ, _IJ, _IJ))),
+        ("≤ E⟨cᵢ, cⱼ⟩²", lambda: _at_most(expectation(_IJ, _IJ, _IJ, _IJ), expectation(_IJ, _IJ))),
+        ("= 1/d", lambda: equation(1 / D, expectation(_IJ, _IJ))),
     ),
-    line("triple.3", "= E[E[⟨cᵢ, cⱼ⟩² | cᵢ]·E[⟨cᵢ, cₗ⟩² | cᵢ]]", lambda: _by_case(_conditioned), _TRIPLE, 3),
-    line("triple.4", "= 1/d if j = i or ℓ = i, and 1/d² otherwise", _printed_cases, _TRIPLE, 4),
-    line(
-        "fourth.1",
-        "for j = ℓ ≠ i: Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = Var⟨cᵢ, cⱼ⟩²",
-        lambda: _equals(variance(_IJ, _IJ), variance(_IJ, _JI)),
-        _FOURTH,
-        1,
-    ),
-    line(
-        "fourth.2",
-        "= E⟨cᵢ, cⱼ⟩⁴ − (E⟨cᵢ, cⱼ⟩²)²",
-        lambda: _equals(expectation(_IJ, _IJ, _IJ, _IJ) - expectation(_IJ, _IJ) ** 2, variance(_IJ, _IJ)),
-        _FOURTH,
-        2,
-    ),
-    line(
-        "fourth.3",
-        "≤ E⟨cᵢ, cⱼ⟩⁴",
-        lambda: _at_most(variance(_IJ, _IJ), expectation(_IJ, _IJ, _IJ, _IJ)),
-        _FOURTH,
-        3,
-    ),
-    line(
-        "fourth.4",
-        "≤ E⟨cᵢ, cⱼ⟩²",
-        lambda: _at_most(expectation(_IJ, _IJ, _IJ, _IJ), expectation(_IJ, _IJ)),
-        _FOURTH,
-        4,
-    ),
-    line("fourth.5", "= 1/d", lambda: _equals(1 / D, expectation(_IJ, _IJ)), _FOURTH, 5),
     line(
         "together",
         "(1/k²)Σᵢⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] ≤ (2k(k − 1)/d + k(k − 1)(k − 2)/d² + k(k − 1)/d)/k² = O(1/d)",
         _together,
-        _CANARIES,
+        "sum over canaries",
         1,
     ),
     line(
         "noise.equal",
         "Var[⟨cᵢ, cᵢ⟩⟨cᵢ, σZ⟩] = σ²",
-        lambda: _equals(SIGMA**2, SIGMA**2 * variance(("i", "i"), _IZ)),
+        lambda: equation(SIGMA**2, SIGMA**2 * variance(("i", "i"), _IZ)),
     ),
-    line(
-        "noise.1",
-        "for i ≠ j: Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = E[⟨cᵢ, cⱼ⟩²⟨cᵢ, σZ⟩²] − E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩]²",
-        lambda: _equals(_tower() - SIGMA**2 * expectation(_IJ, _IZ) ** 2, SIGMA**2 * variance(_IJ, _IZ)),
-        _NOISE,
-        1,
+    *chain(
+        "noise",
+        "variance of ⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩",
+        (
+            "for i ≠ j: Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = E[⟨cᵢ, cⱼ⟩²⟨cᵢ, σZ⟩²] − E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩]²",
+            lambda: equation(
+                SIGMA**2 * expectation(_IJ, _IJ, _IZ, _IZ) - SIGMA**2 * expectation(_IJ, _IZ) ** 2,
+                SIGMA**2 * variance(_IJ, _IZ),
+            ),
+        ),
+        (
+            "= E[E[⟨cᵢ, cⱼ⟩² | cᵢ]·E[⟨cᵢ, σZ⟩² | cᵢ]]",
+            lambda: equation(SIGMA**2 * _conditioned(_IJ, _IZ), SIGMA**2 * variance(_IJ, _IZ)),
+        ),
+        ("= σ²/d", lambda: equation(SIGMA**2 / D, SIGMA**2 * variance(_IJ, _IZ))),
     ),
-    line(
-        "noise.2",
-        "= E[E[⟨cᵢ, cⱼ⟩² | cᵢ]·E[⟨cᵢ, σZ⟩² | cᵢ]]",
-        lambda: _equals(SIGMA**2 * _conditioned(_IJ, _IZ), SIGMA**2 * variance(_IJ, _IZ)),
-        _NOISE,
-        2,
-    ),
-    line("noise.3", "= σ²/d", lambda: _equals(SIGMA**2 / D, SIGMA**2 * variance(_IJ, _IZ)), _NOISE, 3),
     line(
         "noise.sum",
         "(2/k²)Σᵢⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = (2/k²)(kσ² + k(k − 1)σ²/d) = o(1)",
         _mixed_sum,
-        _MIXED,
+        "sum over canaries and noise",
         1,
     ),
     line(
@@ -321,5 +276,5 @@ LINES = (
         "⟨cᵢ, Z⟩² is chi-squared with one degree of freedom, and Var⟨cᵢ, σZ⟩² = 2σ⁴",
         _chi_squared,
     ),
-    line("noise-square.sum", "(1/k²)Σᵢ Var⟨cᵢ, σZ⟩² = 2σ⁴/k = o(1)", _noise_sum, _LAST, 1),
+    line("noise-square.sum", "(1/k²)Σᵢ Var⟨cᵢ, σZ⟩² = 2σ⁴/k = o(1)", _noise_sum, "sum over noise", 1),
 )

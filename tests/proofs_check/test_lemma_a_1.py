@@ -39,8 +39,6 @@ def test_each_printed_row_has_a_line():
         (Kind.FALSE, lambda: lemma._judge_mean(1)),
         (Kind.FALSE, lambda: lemma._judge_sum(D)),
         (Kind.FALSE, lambda: lemma._judge_share(2 / D)),
-        (Kind.FALSE, lambda: lemma._judge_even_moments(lambda p: lemma.even_moment(p) * (D + p) / D)),
-        (Kind.FALSE, lambda: lemma._judge_odd_moments(lambda d: lemma.exact_density(d) * (2 + lemma.TAU))),
         (Kind.FALSE, lambda: lemma._judge_chi(lambda d: lemma._chi_density(d + 1))),
         (Kind.WRONG_TERM, lambda: lemma._length_mean(sqrt(2 * D))),
         (Kind.WRONG_TERM, lambda: lemma._length_variance(sympy.Integer(1))),
@@ -67,14 +65,3 @@ def test_series_of_the_mean_length_agrees_with_mpmath():
             series = mpmath.mpmathify(sympy.N(lemma.mean_length_series().subs(lemma._INVERSE, Rational(1, dim)), 50))
             # The next term is −399/(8192 d⁵).
             assert (exact - series) * number**5 == pytest.approx(-399 / 8192, rel=4 / dim)
-
-
-@pytest.mark.parametrize("dim", [2, 3, 8])
-@pytest.mark.parametrize("pairs", [1, 2, 6])
-def test_even_moment_agrees_with_quadrature(dim, pairs):
-    # In terms of the angle, as the cosine's density is unbounded at d = 2.
-    angle = [
-        mpmath.quad(lambda t, p=p: mpmath.cos(t) ** p * mpmath.sin(t) ** (dim - 2), [0, mpmath.pi])
-        for p in (0, 2 * pairs)
-    ]
-    assert float(angle[1] / angle[0]) == pytest.approx(float(lemma.even_moment(pairs).subs(D, dim)), rel=1e-12)
