@@ -222,7 +222,8 @@ def estimate(centred: bool = False) -> Judgement:
     return Judgement(
         (Kind.EXACT if unbiased else Kind.HYPOTHESIS) if equality and by_mean else Kind.FALSE,
         "the second equality is exact; the first side's estimate has the mean gᵀΣg + ⟨μ, g⟩², because (1/n)·Σuuᵀ "
-        "estimates Σ + μμᵀ: it estimates gᵀΣg if ⟨μ, g⟩ = 0, and for all g only if μ = 0",
+        "estimates Σ + μμᵀ (uncentered, as the text itself says): it estimates gᵀΣg if ⟨μ, g⟩ = 0, and for all g only "
+        "if μ = 0",
         {"equality": equality, "bias": [str(bias) for bias in biases], "bias_is_of_the_mean": by_mean},
     )
 

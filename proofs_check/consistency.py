@@ -264,11 +264,11 @@ def _growth() -> Judgement:
     error = 1 / k + k**2 / (4 * D**2 * SIGMA**6)
     stationary = sympy.simplify(sympy.diff(error, k).subs(k, (2 * D**2 * SIGMA**6) ** sympy.Rational(1, 3)))
     counts = {e: best_count(10**6, float(gaussian_mechanism.noise_multiplier(e, 1e-6))) for e in (1.0, 3.0, 10.0)}
-    shown = ", ".join(f"{count:,.0f} at ε = {e:g}" for e, count in counts.items())
+    shown = ", ".join(f"{count:.1e} at ε = {e:g}" for e, count in counts.items())
     return held(
         stationary == 0,
-        f"an error e of pinned needs k = (a/e)² canaries and k³ ≪ d²; the error is least at k³ = 2d²σ⁶: at d = 1e6, "
-        f"δ = 1e-6, k = {shown}",
+        f"to leading order an error e of pinned needs k = (a/e)² canaries and k³ ≪ d²; the error is least at "
+        f"k³ = 2d²σ⁶: at d = 1e6, δ = 1e-6, k = {shown}",
     )
 
 

@@ -10,12 +10,11 @@ import sympy
 from sympy import Expr, Rational, Symbol, sqrt
 
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
-from canaryproof.proofs_check.regime import limit, settled, text
+from canaryproof.proofs_check.regime import KAPPA, in_proportion, limit, settled, text
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, expectation, mean
 
 _BETA = Symbol("beta", nonnegative=True)
-_KAPPA = Symbol("kappa", positive=True)
 
 
 def limits_with_data(share: Expr | int) -> tuple[Expr, Expr, bool]:
@@ -38,14 +37,6 @@ def limits_with_data(share: Expr | int) -> tuple[Expr, Expr, bool]:
     return at_centre / sqrt(at_alpha), sympy.cancel(at_omega / at_alpha), concentrate
 
 
-def _in_proportion(expression: Expr) -> Expr | None:
-    """Limit as d → ∞ with k = κd."""
-    u = Symbol("u", positive=True)
-    numerator, denominator = sympy.fraction(sympy.cancel(expression.subs(K, _KAPPA * D).subs(D, 1 / u)))
-    below = denominator.subs(u, 0)
-    return None if below == 0 else sympy.factor(numerator.subs(u, 0) / below)
-
-
 def _limit_law() -> Judgement:
     mean_limit, variance_limit, concentrate = limits_with_data(_BETA)
     holds = concentrate and sympy.simplify(mean_limit - 1 / sqrt(SIGMA**2 + _BETA)) == 0 and variance_limit == 1
@@ -54,7 +45,7 @@ def _limit_law() -> Judgement:
 
 
 def _footnote() -> Judgement:
-    """N = o(d) aligned unit vectors, n = √d: s² = n² = d."""
+    """Take n = √d equal unit vectors: n = o(d), and s² = n² = d."""
     aligned, _, concentrate = limits_with_data(1)
     # n orthogonal unit vectors have s² = n: with n = o(d), s²/d → 0.
     spread, _, _ = limits_with_data(0)
@@ -79,10 +70,10 @@ def _independent_data() -> Judgement:
 
 def _proportional() -> Judgement:
     (alpha, var_a), (centre, var_b), (omega, var_w) = (
-        tuple(_in_proportion(part) for part in moments(name)) for name in "ABW"
+        tuple(in_proportion(part) for part in moments(name)) for name in "ABW"
     )
     concentrate = all(part == 0 for part in (var_a, var_b, var_w))
-    holds = concentrate and centre == 1 and alpha == SIGMA**2 + _KAPPA and sympy.cancel(omega / alpha) == 1
+    holds = concentrate and centre == 1 and alpha == SIGMA**2 + KAPPA and sympy.cancel(omega / alpha) == 1
     finding = f"k = κd: √d·μ̂ → 1/√({text(alpha)}), not 1/σ; d·σ̂² → 1 all the same"
     return held(holds, finding, concentrates=concentrate)
 
@@ -111,9 +102,14 @@ def _no_matter_how_many() -> Judgement:
     return Judgement(Kind.FALSE if grows else Kind.EXACT, finding, {"along_one": text(along), "pair": text(each)})
 
 
-def _weak_ratio() -> Judgement:
+def _ratio() -> Judgement:
+    """The ratio of k to n enters none of the moments; k/d and s²/d do, and s² ≤ n² is all that n tells."""
     footnote = _footnote()
-    return Judgement(footnote.kind, f"as the footnote: {footnote.finding}", footnote.evidence)
+    finding = (
+        "the ratio does not enter: only k/d and ‖Σxᵢ‖²/d do; but both must be small, and n = o(d) does not make the "
+        f"second small: {footnote.finding}"
+    )
+    return Judgement(Kind.HYPOTHESIS if footnote.kind is Kind.FALSE else Kind.EXACT, finding, footnote.evidence)
 
 
 def _at_table_2() -> Judgement:
@@ -141,7 +137,7 @@ LINES = (
         "review.ratio-of-clients",
         "Reviews, authors' answer on the ratio of canaries to clients",
         "as long as d dominates n and k, their ratio does not matter",
-        _weak_ratio,
+        _ratio,
     ),
     Line(
         "review.orthogonal-however-many",

@@ -165,7 +165,8 @@ DISTANCE_LINES: tuple[Line, ...] = (
     _ours("gamma-bounds", "1 − 3/(2d) < (2/d)(Γ(d/2)/Γ((d − 1)/2))² ≤ 1 − 1/d", proof.gamma_bounds),
     _ours("crossings", "the densities of τ√d and N(0, 1) cross at one t₁ < √3 and one t₂ > √3 (d ≤ 3: at t₁ only)",
           proof.crossings),
-    _ours("log-ratio-bounds", "−log(f̂_d/φ) ≤ He₄(t)/(4d) + (c − 3t⁴/4 + q·t⁶/6)/d², q = 1 (t² ≤ 3) or 2 (3 ≤ t² ≤ d/2)",
+    _ours("log-ratio-bounds", "−log f̂_d/φ ≤ He₄(t)/(4d) + (c − 3t⁴/4 + q·t⁶/6)/d², q = 1 (t² ≤ 3) or 2 "
+          "(3 ≤ t² ≤ d/2), d ≥ 3",
           proof.log_ratio_bounds),
     _ours("analytic-range", "K ≤ 0.138/(d − 1) and TV ≤ 0.396/(d − 1) for all d ≥ 450", proof.analytic_range),
     _ours("certified-range", "K ≤ 0.138/(d − 1) and TV ≤ 0.396/(d − 1) for 2 ≤ d < 450", proof.certified_range),

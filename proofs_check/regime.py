@@ -17,6 +17,7 @@ from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
 # Where a printed line and the exact one are compared in numbers: the paper's simulations, at σ = 1 and without data.
 AT = {D: 10**6, K: 10**3, SIGMA: 1, S: 0}
 
+KAPPA = Symbol("kappa", positive=True)
 _X, _Y = Symbol("x", positive=True), Symbol("y", positive=True)
 
 
@@ -52,6 +53,19 @@ def settled(expression: Expr) -> Expr:
     if value is None:
         raise ArithmeticError(f"no limit is shown for {expression}")
     return value
+
+
+def in_proportion(expression: Expr) -> Expr | None:
+    """Limit as d → ∞ with k = κd, where the regime k = o(d) ends.
+
+    Returns
+    -------
+    The limit, a function of κ and of what is fixed; None if this argument does not show one.
+    """
+    u = Symbol("u", positive=True)
+    numerator, denominator = sympy.fraction(sympy.cancel(expression.subs(K, KAPPA * D).subs(D, 1 / u)))
+    below = denominator.subs(u, 0)
+    return None if below == 0 else sympy.factor(numerator.subs(u, 0) / below)
 
 
 def vanishes(expression: Expr) -> bool:

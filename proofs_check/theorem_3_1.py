@@ -58,9 +58,10 @@ def _judge_row(
     earlier = rows[row - 2] if row > 1 else before
     if earlier is None:
         mass = sympy.integrate(printed(_ONE), (variable, *ends))
+        unbounded = "" if variable == THETA else " (at d = 2 the density is unbounded at ±1)"
         text = (
-            "Exact for every d ≥ 2 (at d = 2 the cosine's density is unbounded at ±1), which is to be assumed: at d = "
-            f"1 the formula, with 1/Γ(0) = 0, has the mass {mass}, whereas the law has half an atom at either end."
+            f"Exact for every d ≥ 2{unbounded}, which is to be assumed: at d = 1 the formula, with 1/Γ(0) = 0, has the "
+            f"mass {mass}, whereas the law has half an atom at either end."
         )
         kind = Kind.EXACT if mass == 1 else Kind.HYPOTHESIS
         return Judgement(kind, text, {**evidence, "mass at d = 1": str(mass)})

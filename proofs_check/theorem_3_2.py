@@ -207,6 +207,13 @@ def _scheffe() -> Judgement:
     )
 
 
+def _conclusion() -> Judgement:
+    """Scheffé's theorem asks that the limit is a density; the one that the proof finds is."""
+    normal, _ = _limit_masses()
+    finding = f"the limit that the proof finds has mass {normal}: Scheffé's theorem applies, which is not named"
+    return held(normal == 1, finding, mass_of_limit=str(normal))
+
+
 def _theorem_needed() -> Judgement:
     judgement = _scheffe()
     return held(
@@ -264,10 +271,10 @@ LINES: tuple[Line, ...] = (
     _line("final:limit.1", _PROOF, "lim f̂_d(t) is the product of three limits", judge_limit_of_product, _LIMIT),
     _line("final:limit.2", _PROOF, "these are 1/√(2π), exp(−t²/2) and 1", judge_limits, _LIMIT),
     _line("final:gamma-ratio", _PROOF, "Γ(d/2)/Γ((d − 1)/2) ~ √(d/2)", judge_gamma_ratio),
-    _line("final:conclusion", _PROOF, "the pointwise limit of f̂_d proves convergence in distribution", _scheffe),
+    _line("final:conclusion", _PROOF, "the pointwise limit of f̂_d proves convergence in distribution", _conclusion),
     _line("v1:asymptotically-gaussian", "arXiv 2302.03098v1, Section 4 (final version: before Theorem 3.2)",
           "the cosine is asymptotically normal with mean 0 and variance 1/d", _asymptotically_gaussian),
-    _line("review:undefined", _REVIEWER, "f̂_d is not defined", _undefined),
+    _line("review:undefined", _REVIEWER, "f̂_d is not defined (symbol lost in our copy)", _undefined),
     _line("review:theorem-needed", _REVIEWER, "the step from densities to distributions needs a theorem, to be named",
           _theorem_needed),
     _line("review:zero-outside", _REVIEWER, "that the density is 0 outside [−√d, √d] must be taken into account",

@@ -12,6 +12,7 @@ from functools import partial
 import sympy
 from sympy import Expr, Symbol, sqrt
 
+from canaryproof.proofs_check.cosine_law import even_moment
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import bounded, equation, limit, settled, shortened, text, vanishes
 from canaryproof.proofs_check.release_moments import moments
@@ -60,7 +61,7 @@ def _definition() -> Judgement:
     """μ̂ is the mean of gᵢ = ⟨cᵢ, ρ⟩/‖ρ‖: the display's first row writes it out."""
     inner, norm = sympy.symbols("x1:4", real=True), Symbol("norm", positive=True)
     written = sqrt(D) * sum(x / norm for x in inner) / 3
-    return held(sympy.simplify(written - sqrt(D) * sum(inner) / (3 * norm)) == 0, "the definition of μ̂")
+    return held(sympy.simplify(written - sqrt(D) * sum(inner) / (3 * norm)) == 0, "by definition of μ̂")
 
 
 def _missing_expectation() -> Judgement:
@@ -73,6 +74,25 @@ def _missing_expectation() -> Judgement:
         Kind.WRONG_TERM,
         f"the right side lacks its expectation: it is random, with variance {text(spread)}; with it the row is exact",
         evidence,
+    )
+
+
+def _chi_squared() -> Judgement:
+    """Raw moments of the chi-squared law: d(d + 2) ⋯ (d + 2p − 2)."""
+    found = [expectation(*([(Z, Z)] * p)) for p in range(1, 5)]
+    same = all(sympy.expand(m - 2**p * sympy.rf(D / 2, p).expand(func=True)) == 0 for p, m in enumerate(found, 1))
+    holds = same and found[0] == D and variance((Z, Z)) == 2 * D
+    return held(holds, f"the first four moments agree; mean {text(found[0])}, variance {text(variance((Z, Z)))}")
+
+
+def _inner_product() -> Judgement:
+    """Given cᵢ, ⟨cᵢ, cⱼ⟩ is the cosine of Theorem 3.1: its even moments, and odd ones that vanish."""
+    pair = ("i", "j")
+    even = [expectation(*([pair] * (2 * p))) for p in range(1, 5)]
+    same = all(sympy.cancel(m - even_moment(p)) == 0 for p, m in enumerate(even, 1))
+    holds = same and expectation(pair) == 0 and variance(pair) == 1 / D
+    return held(
+        holds, f"the first eight moments agree; mean {text(expectation(pair))}, variance {text(variance(pair))}"
     )
 
 
@@ -181,22 +201,8 @@ LINES = (
     ),
     line("target-norm", "‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
     line("target-product", "(1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability", partial(converges, "B", sympy.Integer(1))),
-    line(
-        "chi-squared",
-        "‖Z‖² has mean d and variance 2d",
-        lambda: held(
-            expectation((Z, Z)) == D and variance((Z, Z)) == 2 * D,
-            f"mean {text(expectation((Z, Z)))}, variance {text(variance((Z, Z)))}",
-        ),
-    ),
-    line(
-        "inner-product",
-        "⟨cᵢ, cⱼ⟩, i ≠ j, has mean 0 and variance 1/d",
-        lambda: held(
-            expectation(("i", "j")) == 0 and variance(("i", "j")) == 1 / D,
-            f"mean {text(expectation(('i', 'j')))}, variance {text(variance(('i', 'j')))}",
-        ),
-    ),
+    line("chi-squared", "‖Z‖² is chi-squared with d degrees of freedom: mean d, variance 2d", _chi_squared),
+    line("inner-product", "⟨cᵢ, cⱼ⟩, i ≠ j, has the cosine's law: mean 0, variance 1/d", _inner_product),
     *chain(
         "norm-mean",
         "mean of ‖ρ‖²/d",

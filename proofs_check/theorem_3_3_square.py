@@ -13,7 +13,7 @@ import sympy
 from sympy import Expr, Symbol
 
 from canaryproof.proofs_check.lines import Judgement, Kind, held
-from canaryproof.proofs_check.regime import bounded, equation, limit, text, vanishes
+from canaryproof.proofs_check.regime import bounded, equation, limit, settled, text, vanishes
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import (
     SIGMA,
@@ -61,7 +61,7 @@ def _definition() -> Judgement:
     g = sympy.symbols("g1:4", real=True)
     centre = sympy.Add(*g) / 3
     difference = sum((x - centre) ** 2 for x in g) / 3 - (sum(x**2 for x in g) / 3 - centre**2)
-    return held(sympy.expand(difference) == 0, "the mean of squares less the squared mean")
+    return held(sympy.expand(difference) == 0, "by definition: the mean of squares less the squared mean")
 
 
 def _rewriting() -> Judgement:
@@ -74,9 +74,10 @@ def _rewriting() -> Judgement:
 
 
 def _sufficient() -> Judgement:
-    """With d/‖ρ‖² → 1/σ², B → 1 and T → 1 + σ²: (1/σ²)(1 + σ² − 1²) = 1."""
-    value = sympy.simplify((1 + SIGMA**2 - 1) / SIGMA**2)
-    return held(value == 1, f"(1 + σ² − 1)/σ² = {text(value)}, a continuous function of the three at σ > 0")
+    """(T − B²)/A, a continuous function of the three at σ > 0, at their limits."""
+    square, product, norm = (settled(moments(name)[0]) for name in "TBA")
+    value = sympy.cancel((square - product**2) / norm)
+    return held(value == 1, f"({text(square)} − {text(product)}²)/({text(norm)}) = {text(value)}")
 
 
 def _same_mean(written: Expr) -> Judgement:

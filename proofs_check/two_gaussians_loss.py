@@ -66,7 +66,8 @@ def implication(first: Gaussian, second: Gaussian, weight: Expr) -> Judgement:
     z, other = loss(first, second), loss(second, first)
     return held(
         is_best_event(first, second, weight, z, -other),
-        "both probabilities are of S = {f > ε}, so that it is the definition of (ε, δ)-DP at the event S; as "
+        "both probabilities are of one event S, the loss above ε (row 1: f > ε; row 2: −f > ε), so that it is the "
+        "definition of (ε, δ)-DP at S; as "
         "log p − log(e^ε·p′) = f − ε, no other event asks for a larger δ",
         event=f"{spelled(z)} > ε",
         weight=spelled(weight),

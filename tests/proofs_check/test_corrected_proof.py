@@ -8,7 +8,9 @@ from canaryproof.verify.suites.theorems import MODULES
 
 TEXT = (files("canaryproof.proofs_check") / "corrected_proof.md").read_text()
 LINES = {line.id: line for module in MODULES for line in module.LINES}
-CITED = sorted({name.strip() for names in re.findall(r"\[([a-z][^\]]*)\]", TEXT) for name in names.split(",")})
+CITED = sorted(
+    {name for names in re.findall(r"\[([a-z][^\]]*)\]", TEXT) for name in names.replace("\n", " ").split(", ")}
+)
 
 
 def test_the_proof_cites_lines():

@@ -11,7 +11,6 @@ from canaryproof.proofs_check.sphere_moments import D
 
 NOT_EXACT = {
     "final.theorem-3.2.distribution-function": Kind.WRONG_TERM,
-    "final.theorem-3.2.conclusion": Kind.HYPOTHESIS,
     "final.theorem-3.2.discrepancy": Kind.HYPOTHESIS,
     "final.theorem-3.2.null-hypothesis": Kind.HYPOTHESIS,
     "review.theorem-3.2.answer-scheffe": Kind.HYPOTHESIS,
