@@ -74,8 +74,8 @@ def _joint_law() -> Judgement:
     return Judgement(
         Kind.HYPOTHESIS,
         f"proven for any fixed number of cosines ({pieces}), so that the sentence that the authors take back in the "
-        f"reviews is right; for all k together it holds if and only if k³ = o(d²) (by hand: corrected_proof.md, 8): the "
-        f"standard deviations by which their mean is off 1/σ tend to {shown}",
+        f"reviews is right; for all k together it holds if and only if k³ = o(d²) (by hand: corrected_proof.md, 8): "
+        f"the standard deviations by which their mean is off 1/σ tend to {shown}",
         {"shift_of_mean": shifts},
     )
 
