@@ -72,15 +72,20 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
     """
     for name, contents in files.items():
         temporary = folder / f".{name}.part"
-        temporary.write_bytes(contents)
-        temporary.replace(folder / name)
+        try:
+            temporary.write_bytes(contents)
+            temporary.replace(folder / name)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _pictures(run: Run) -> dict[str, str]:
     """Draw the pictures that the summary shows."""
     evidence = {result.id: result.evidence for result in run.results}
     pictures = {}
-    sweep = [{"source": r.source, **r.evidence} for r in run.results if "readings" in r.evidence]
+    sweep = [
+        {"source": r.source, **r.evidence} for r in run.results if r.suite == "gaussian" and "readings" in r.evidence
+    ]
     if sweep:
         pictures["dimension-sweep.svg"] = figures.dimension_sweep(sweep)
     if "gaussian.default-estimator" in evidence:

@@ -81,7 +81,7 @@ def _plus_minus(row: Mapping[str, Any]) -> str:
 
 
 def _printed_cells(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    cells = {name: row for name, row in evidence.items() if "readings" in row}
+    cells = {name: row for name, row in evidence.items() if {"readings", "dim", "count"} <= row.keys()}
     if not cells:
         return []
     readings = list(next(iter(cells.values()))["readings"])

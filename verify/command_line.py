@@ -49,9 +49,13 @@ class _Group(click.Group):
     """A group whose commands fail in one line, and are interrupted quietly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "report", "verify"])
+        return sorted([*super().list_commands(ctx), "claims", "report", "verify"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "claims":
+            from canaryproof.verify.claims_command import claims_command
+
+            return claims_command
         if cmd_name == "report":
             from canaryproof.verify.report_command import report_command
 

@@ -128,6 +128,43 @@ class Result:
         """Whether this is about a line of a proof, of which there are too many to list those that hold."""
         return self.suite == "theorems" and "kind" in self.evidence
 
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as JSON's own types: equal results give equal documents."""
+        document: dict[str, Any] = _plain(asdict(self))
+        return document
+
+    @classmethod
+    def from_json(cls, document: object, place: str = "result") -> Self:
+        """Read what ``to_json`` made.
+
+        Parameters
+        ----------
+        document
+            What a JSON parser made of it.
+        place
+            Where it stands, for the message.
+
+        Returns
+        -------
+        The result, whose ``to_json`` is the document again.
+
+        Raises
+        ------
+        ValueError
+            If a field is missing, unknown or of the wrong type; the message names the field and the rule.
+        """
+        values = _fields(document, tuple(field.name for field in fields(cls)), place)
+        text = {
+            name: _typed(values[name], str, f"{place}.{name}", "text")
+            for name in ("id", "suite", "source", "statement", "finding")
+        }
+        return cls(
+            **text,
+            subject=_member(Subject, values["subject"], f"{place}.subject"),
+            verdict=_member(Verdict, values["verdict"], f"{place}.verdict"),
+            evidence=_restored(_typed(values["evidence"], dict, f"{place}.evidence", "an object")),
+        )
+
 
 @dataclass(frozen=True)
 class Run:
@@ -185,7 +222,7 @@ class Run:
             _typed(values["version"], str, "version", "text"),
             _member(Level, values["level"], "level"),
             seed,
-            tuple(_result(row, f"results[{i}]") for i, row in enumerate(rows)),
+            tuple(Result.from_json(row, f"results[{i}]") for i, row in enumerate(rows)),
         )
 
 
@@ -205,20 +242,6 @@ def _restored(value: Any) -> Any:
     if isinstance(value, list):
         return [_restored(item) for item in value]
     return float(value) if value in ("inf", "-inf", "nan") else value
-
-
-def _result(value: object, place: str) -> Result:
-    values = _fields(value, tuple(field.name for field in fields(Result)), place)
-    text = {
-        name: _typed(values[name], str, f"{place}.{name}", "text")
-        for name in ("id", "suite", "source", "statement", "finding")
-    }
-    return Result(
-        **text,
-        subject=_member(Subject, values["subject"], f"{place}.subject"),
-        verdict=_member(Verdict, values["verdict"], f"{place}.verdict"),
-        evidence=_restored(_typed(values["evidence"], dict, f"{place}.evidence", "an object")),
-    )
 
 
 def _fields(value: object, names: tuple[str, ...], place: str) -> dict[str, Any]:

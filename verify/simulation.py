@@ -1,12 +1,17 @@
 """Many runs of Algorithm 1 at once, reduced to what the estimators need."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import numpy as np
 
 from canaryproof.kernels import exact_law
 from canaryproof.verify.oneshot.moments import Moments, from_dimension
+
+
+def threads() -> int:
+    """Return how many threads to use: as many as numba does, which NUMBA_NUM_THREADS bounds."""
+    return int(numba.get_num_threads())
 
 
 def simulate(
@@ -37,6 +42,6 @@ def simulate(
         rng = np.random.Generator(np.random.SFC64(child))
         return from_dimension(exact_law.cosines(count, dim, noise_multiplier, rng, data_norm), dim)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(threads()) as pool:
         each = list(pool.map(one, key.spawn(runs)))
     return Moments(np.array([m.distance for m in each]), np.array([m.ratio for m in each]), count)

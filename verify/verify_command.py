@@ -1,18 +1,26 @@
 """Command ``canaryproof verify``: run suites, print a verdict on every check, leave a run folder."""
 
 import json
+import shlex
 import sys
 from collections import Counter
-from importlib.metadata import version
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from canaryproof.verify.results import Check, Context, Level, Result, Run, Subject, Verdict, perform
-from canaryproof.verify.suites import SUITES
+from canaryproof.verify import expected
+from canaryproof.verify.input_files import InputError
+from canaryproof.verify.origin import origin
+from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.run_file import RunFile
+from canaryproof.verify.runner import Plan, load, run_plan
+from canaryproof.verify.simulation import threads
+
+SUITES = "canaryproof.verify.suites.catalogue:SUITES"
 
 _STYLES = {
     Verdict.CONFIRMED: "green",
@@ -23,68 +31,91 @@ _STYLES = {
 }
 
 
-def run_suites(names: tuple[str, ...], context: Context, *, progress: Progress | None = None) -> Run:
-    """Judge all checks of the named suites, in order.
-
-    Parameters
-    ----------
-    names
-        Names of suites.
-    context
-        Level and seed.
-    progress
-        Where to show how far it is.
-
-    Returns
-    -------
-    The run.
-    """
-    checks: list[tuple[str, Check]] = [(name, check) for name in names for check in SUITES[name]]
-    task = progress.add_task("", total=len(checks)) if progress else None
-    results = []
-    for suite, check in checks:
-        if progress and task is not None:
-            progress.update(task, description=check.id)
-        results.append(perform(suite, check, context))
-        if progress and task is not None:
-            progress.advance(task)
-    return Run(version("canaryproof"), context.level, context.seed, tuple(results))
-
-
 @click.command("verify")
 @click.argument("suites", nargs=-1, metavar="[SUITE]...")
 @click.option("--level", type=click.Choice([level.value for level in Level]), default="quick", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to leave results in.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def verify_command(suites: tuple[str, ...], level: str, seed: int, out: Path | None, as_json: bool) -> None:
+def verify_command(
+    suites: tuple[str, ...], level: str, seed: int, out: Path | None, resume: bool, as_json: bool
+) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
-    SUITE is numerics, gaussian or theorems; all of them by default. The exit status is 1 if a check of this package
-    fails; a document's refuted statement is a finding and not a failure.
+    SUITE is numerics, gaussian, theorems or claims; all of them by default. The exit status is 1 if a check of this
+    package fails, or if a verdict on a document's statement is not the expected one; a refuted statement that is
+    expected to be refuted is a finding and not a failure.
+
+    With --out, each result is kept in the folder's run.sqlite as soon as it is known, and a run that was stopped, by
+    whatever, goes on with --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
+    there are; results do not depend on it.
     """
+    known = load(SUITES)
     for name in suites:
-        if name not in SUITES:
-            raise click.UsageError(f"SUITE: there is no suite {name!r}; there are {', '.join(SUITES)}")
+        if name not in known:
+            raise click.UsageError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
+    if resume and out is None:
+        raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
     if out is not None:
         # Before the work, so that a folder that cannot be made costs no time.
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise click.UsageError(f"--out: {out}: {error.strerror}") from None
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        run = run_suites(suites or tuple(SUITES), Context(Level(level), seed), progress=progress)
-    if out is not None:
-        # The reports need matplotlib, which takes a second to import.
-        from canaryproof.reports.folder import write_folder
-
-        write_folder(run, out)
+    plan = Plan(SUITES, tuple(dict.fromkeys(suites or known)), Context(Level(level), seed))
+    table = expected.read()
+    with RunFile(
+        out / "run.sqlite" if out else None,
+        origin(plan.suites, plan.context),
+        plan.checks,
+        command=shlex.join(sys.argv),
+        resume=resume,
+    ) as file:
+        run = _run(plan, file)
+        if out is not None:
+            _write(run, out)
+        file.finish()
+    changes = expected.changes(run, table)
     if as_json:
         click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
     else:
         _print(run, out)
-    sys.exit(1 if run.failures else 0)
+    _print_failures(run, changes, Console(stderr=as_json))
+    sys.exit(1 if run.failures or changes else 0)
+
+
+def _run(plan: Plan, file: RunFile) -> Run:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    # Checks take from a millisecond to minutes, so that the time left is told by all that are done.
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=1e9
+    ) as progress:
+        task = progress.add_task("", total=None)
+
+        def advance(done: int, total: int, current: str) -> None:
+            progress.update(task, completed=done, total=total, description=current)
+
+        return run_plan(plan, file, threads(), advance)
+
+
+def _write(run: Run, out: Path) -> None:
+    # The reports need matplotlib, which takes a second to import.
+    from canaryproof.reports.folder import write_folder
+
+    try:
+        write_folder(run, out)
+    except OSError as error:
+        reason = f"{error.strerror or error}; all results are kept, and --resume writes them"
+        raise InputError(f"{error.filename or out}: {reason}") from error
 
 
 def _print(run: Run, out: Path | None) -> None:
@@ -105,10 +136,14 @@ def _print(run: Run, out: Path | None) -> None:
     if counts:
         summary += "; documents: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     console.print(summary)
-    for failure in run.failures:
-        console.print(f"[red]failed[/red] {failure.id}: {failure.finding}")
     if out is not None:
-        console.print(f"Results: {out}", highlight=False)
+        console.print(f"Results: {out}", highlight=False, markup=False)
+
+
+def _print_failures(run: Run, changes: list[str], console: Console) -> None:
+    failures = [("failed", f"{failure.id}: {failure.finding}") for failure in run.failures]
+    for kind, text in [*failures, *(("changed", change) for change in changes)]:
+        console.print(f"[red]{kind}[/red] {escape(text)}", highlight=False)
 
 
 def _table(title: str, results: list[Result]) -> Table:
@@ -117,5 +152,5 @@ def _table(title: str, results: list[Result]) -> Table:
     table.add_column("verdict", no_wrap=True)
     table.add_column("finding", overflow="fold", ratio=1)
     for result in results:
-        table.add_row(result.id, f"[{_STYLES[result.verdict]}]{result.verdict}[/]", result.finding)
+        table.add_row(result.id, f"[{_STYLES[result.verdict]}]{result.verdict}[/]", escape(result.finding))
     return table

@@ -10,7 +10,7 @@ def simulate(key=0, runs=40, **changes):
 
 def test_runs_do_not_depend_on_the_number_of_threads(monkeypatch):
     many = simulate()
-    monkeypatch.setattr(simulation.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(simulation, "threads", lambda: 1)
     assert np.array_equal(simulate().distance, many.distance)
 
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from os import cpu_count
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.oneshot import estimators
 from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
-from canaryproof.verify.simulation import simulate
+from canaryproof.verify.simulation import simulate, threads
 
 DELTA = 1e-6
 # Level of each check: all its points, Bonferroni; with a margin for the central limit theorem as in ``witnesses``.
@@ -216,7 +215,7 @@ def _releases(runs: int, count: int, dim: int, sigma: float, key: np.random.Seed
         products, norm = exact_law.inner_products(count, dim, sigma, rng)
         return norm**2 / dim, float(products.mean()), float(products.var())
 
-    with ThreadPoolExecutor(cpu_count()) as pool:
+    with ThreadPoolExecutor(threads()) as pool:
         rows = np.array(list(pool.map(one, key.spawn(runs))))
     return dict(zip("ABW", rows.T, strict=True))
 

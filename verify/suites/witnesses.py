@@ -5,7 +5,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from os import cpu_count
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from canaryproof.kernels import exact_law
 from canaryproof.proofs_check.release_moments import central_moment, raw_moment
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
 from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.simulation import threads
 
 # Level of one setting: all its moments from both samplers, Bonferroni. The tests rest on the central limit theorem,
 # which at these sample sizes may be off by a factor of 2 so far out; the declared 1e-6 leaves a factor of 10.
@@ -79,7 +79,7 @@ _SAMPLERS: dict[str, Callable[[Setting, int, np.random.SeedSequence], dict[str, 
 
 
 def _sample(name: str, setting: Setting, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
-    with ThreadPoolExecutor(cpu_count()) as pool:
+    with ThreadPoolExecutor(threads()) as pool:
         blocks = list(pool.map(lambda child: _SAMPLERS[name](setting, _BLOCK, child), key.spawn(runs // _BLOCK)))
     return {statistic: np.concatenate([block[statistic] for block in blocks]) for statistic in _STATISTICS}
 

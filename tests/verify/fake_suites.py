@@ -1,0 +1,59 @@
+"""Suites for the tests of the runner: a module, because the runner's processes import them by name.
+
+``FAKE_LOG`` names a file that gets a line when a check begins: the process that runs the checks, its own, and the id.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from canaryproof.verify.results import Check, Outcome, Subject, Verdict
+
+OURS, THEIRS = Subject.IMPLEMENTATION, Subject.DOCUMENT
+
+
+def check(name, subject=OURS, verdict=Verdict.CONFIRMED, act=None):
+    def judge(context):
+        if "FAKE_LOG" in os.environ:
+            with Path(os.environ["FAKE_LOG"]).open("a") as log:
+                log.write(f"{os.getppid()} {os.getpid()} {name}\n")
+        seen = act() if act else None
+        draw = int(context.key(name).generate_state(1)[0])
+        return Outcome(
+            verdict, f"[found] {context.level}", {"draw": draw, "third": 1 / 3, "inf": float("inf"), **(seen or {})}
+        )
+
+    return Check(name, subject, "a source", "a statement", judge)
+
+
+def nap(seconds):
+    return lambda: time.sleep(seconds)
+
+
+def threads():
+    import numba
+
+    return {"numba": numba.get_num_threads(), "blas": os.environ["OPENBLAS_NUM_THREADS"], "process": os.getpid()}
+
+
+def fail_once():
+    flag = Path(os.environ["FAKE_FLAG"])
+    if not flag.exists():
+        flag.touch()
+        raise ValueError("no luck\nat first")
+
+
+SUITES = {
+    "good": (check("own"), check("theirs", THEIRS, Verdict.REFUTED)),
+    "bad": (check("broken", OURS, Verdict.REFUTED),),
+    # The first to begin are the last to end.
+    "naps": tuple(check(f"nap{i}", act=nap(0.2 - 0.04 * i)) for i in range(5)),
+    "many": tuple(check(f"many{i}", act=nap(0.02)) for i in range(150)),
+    "slow": tuple(check(f"slow{i}", act=nap(0.0 if i < 2 else 60.0)) for i in range(4)),
+    "threads": tuple(check(f"threads{i}", act=threads) for i in range(2)),
+    "luckless": (check("before"), check("luckless", THEIRS, act=fail_once), check("after")),
+    "killed": (check("alive"), check("killed", act=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGKILL)))),
+    "unspeakable": (check("set", act=lambda: {"a set": {1}}),),
+}
+EXPECTED = {("good", "theirs"): Verdict.REFUTED, ("luckless", "luckless"): Verdict.CONFIRMED}

@@ -1,0 +1,46 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.verify.claims_command import claims_command
+
+
+def run(*arguments):
+    return CliRunner().invoke(claims_command, arguments)
+
+
+def test_list_by_document_and_verdict():
+    rows = json.loads(run("--json").stdout)
+    assert {row["id"].partition(".")[0] for row in rows} == {"final", "v1", "submission", "review", "canife"}
+    chosen = json.loads(run("--json", "--document", "final", "--verdict", "refuted").stdout)
+    assert chosen == [r for r in rows if r["id"].startswith("final.") and r["verdict"] == "refuted"]
+    assert "final.footnote-2" in [row["id"] for row in chosen]
+
+
+def test_the_list_ends_with_counts():
+    assert "statements: " in run("--document", "review").output.splitlines()[-1]
+
+
+def test_one_statement_is_judged_and_shown_with_its_evidence():
+    document = json.loads(run("final.table2.row1.sigma", "--json").stdout)
+    assert document["verdict"] == "confirmed"
+    assert document["evidence"]["printed"] == 4.22
+    text = run("final.table2.row1.sigma").output
+    assert "4.22" in text
+    assert "evidence" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["final.table2.row1.sigmo"], "final.table2.row1.sigma"),
+        (["qqq"], "canaryproof claims lists all"),
+        (["--document", "other"], "--document"),
+        (["final.table2.row1.sigma", "--verdict", "refuted"], "--verdict"),
+    ],
+)
+def test_bad_input(arguments, named):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert named in result.stderr

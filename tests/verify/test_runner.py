@@ -1,0 +1,193 @@
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from canaryproof.verify.results import Context, Level, Subject, Verdict
+from canaryproof.verify.run_file import RunFile
+from canaryproof.verify.runner import Plan, load, run_plan
+
+
+@pytest.fixture
+def judge(fake_suites):
+    """Run suites with some processes."""
+    assert fake_suites
+
+    def run(*suites, workers=2, path=None, resume=False, seen=None):
+        plan = Plan("fake_suites:SUITES", suites, Context(Level.QUICK, 0))
+        with RunFile(path, {}, plan.checks, resume=resume) as file:
+            return run_plan(plan, file, workers, lambda *state: seen is None or seen.append(state))
+
+    return run
+
+
+def kept(path):
+    """Ids in the file as it is, whether anybody writes to it or not."""
+    copy = path.with_name("copy")
+    # A copy by another process, as closing a file releases the locks that this one has on it.
+    subprocess.run(["cp", path, copy], check=True)
+    if path.with_name(path.name + "-journal").exists():
+        subprocess.run(["cp", f"{path}-journal", f"{copy}-journal"], check=False)
+    database = sqlite3.connect(copy)
+    try:
+        return [name for (name,) in database.execute("SELECT id FROM results")]
+    except sqlite3.OperationalError:
+        return []
+    finally:
+        database.close()
+
+
+def test_results_do_not_depend_on_the_number_of_processes(judge):
+    seen = []
+    one, many = judge("naps", "good", workers=1), judge("naps", "good", workers=3, seen=seen)
+    assert one == many
+    assert [result.id for result in many.results] == [*(f"nap{i}" for i in range(5)), "own", "theirs"]
+    assert [state[:2] for state in seen] == [(i, 7) for i in range(8)]
+    assert (seen[0][2], seen[-1][2]) == ("nap0", "")
+
+
+def test_each_process_has_one_thread_and_this_one_what_it_had(judge, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    found = judge("threads").results
+    assert [(result.evidence["numba"], result.evidence["blas"]) for result in found] == [(1, "1")] * 2
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "NUMBA_NUM_THREADS" not in os.environ
+    assert os.getpid() not in {result.evidence["process"] for result in found}
+
+
+def test_a_check_that_raises_fails_alone_and_is_tried_again(judge, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_FLAG", str(tmp_path / "flag"))
+    run = judge("luckless", path=tmp_path / "run")
+    assert [result.failed for result in run.results] == [False, True, False]
+    luckless = run.results[1]
+    assert (luckless.subject, luckless.verdict) == (Subject.IMPLEMENTATION, Verdict.INCONCLUSIVE)
+    assert luckless.finding.startswith("could not be judged: ValueError: no luck at first (fake_suites.py, line ")
+    assert sorted(kept(tmp_path / "run")) == ["after", "before"]
+    again = judge("luckless", path=tmp_path / "run", resume=True)
+    assert not again.failures
+    assert again.results[1].subject is Subject.DOCUMENT
+
+
+def test_evidence_that_json_cannot_say_fails(judge):
+    assert "not JSON serializable" in judge("unspeakable").failures[0].finding
+
+
+def test_a_process_that_is_killed_stops_the_run_and_loses_no_result(judge, tmp_path):
+    with pytest.raises(click.ClickException, match="a process of the run was killed"):
+        judge("killed", path=tmp_path / "run")
+    assert kept(tmp_path / "run") == ["alive"]
+
+
+def test_what_is_kept_is_not_judged_again(judge, tmp_path, monkeypatch):
+    run = judge("good", path=tmp_path / "run")
+    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
+    assert judge("good", path=tmp_path / "run", resume=True) == run
+    assert not (tmp_path / "log").exists()
+
+
+def test_ids_are_unique():
+    ids = [check.id for checks in load("canaryproof.verify.suites.catalogue:SUITES").values() for check in checks]
+    assert len(ids) == len(set(ids))
+
+
+def processes(log):
+    """Processes that have begun a check."""
+    return {int(line.split()[1]) for line in log.read_text().splitlines()} if log.exists() else set()
+
+
+def wait_for(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def has_begun(log, count):
+    return lambda: log.exists() and len(log.read_text().splitlines()) >= count
+
+
+def assert_interrupted(run):
+    # click ends the line on which a terminal shows ^C.
+    assert run.communicate() == ("", "\n")
+    assert run.returncode == 130
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_leaves_no_process(start, tmp_path, signal_number):
+    run, log = start("slow", "--out", tmp_path / "run"), tmp_path / "log"
+    wait_for(has_begun(log, 4))
+    run.send_signal(signal_number)
+    assert run.wait() == -signal_number
+    wait_for(lambda: not any(is_alive(process) for process in processes(log)))
+    assert sorted(kept(tmp_path / "run" / "run.sqlite")) == ["slow0", "slow1"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_an_interrupt_is_quiet_and_quick_and_keeps_results(start, tmp_path):
+    run, log = start("slow", "--out", tmp_path / "run"), tmp_path / "log"
+    wait_for(has_begun(log, 4))
+    begun = time.monotonic()
+    # As a terminal does, which interrupts all of them.
+    os.killpg(run.pid, signal.SIGINT)
+    assert_interrupted(run)
+    assert time.monotonic() - begun < 10.0
+    assert not any(is_alive(process) for process in processes(log))
+    assert sorted(kept(tmp_path / "run" / "run.sqlite")) == ["slow0", "slow1"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.7])
+def test_an_interrupt_while_processes_start_is_quiet(start, tmp_path, share):
+    run = start("slow", "--out", tmp_path / "run")
+    # The file is there as soon as the command has imported what it needs, and processes take about as long to start.
+    wait_for((tmp_path / "run" / "run.sqlite").exists)
+    time.sleep(share)
+    os.killpg(run.pid, signal.SIGINT)
+    assert_interrupted(run)
+
+
+def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, tmp_path):
+    log, out = tmp_path / "log", tmp_path / "run"
+    assert start("many", "good", "--out", tmp_path / "calm").wait() == 0
+    log.write_text("")
+    draw, done, sizes = random.Random(0), [], set()
+    for i in range(15):
+        before = log.read_text().splitlines()
+        run = start("many", "good", "--out", out, "--resume")
+        if i % 5:
+            # While it judges: after a few checks, and a part of the next one.
+            wait_for(has_begun(log, len(before) + draw.randint(1, 4)))
+            time.sleep(draw.uniform(0.0, 0.05))
+        else:
+            time.sleep(draw.uniform(0.2, 1.5))
+        run.kill()
+        run.wait()
+        judged = {line.split()[2] for line in log.read_text().splitlines()[len(before) :]}
+        # Nothing that was kept is judged again or lost.
+        assert not judged & set(done)
+        now = kept(out / "run.sqlite") if (out / "run.sqlite").exists() else []
+        assert set(done) <= set(now)
+        done = now
+        sizes.add(len(done))
+    assert len(sizes) >= 8
+    last = start("many", "good", "--out", out, "--resume")
+    assert last.communicate()[1] == ""
+    assert last.returncode == 0
+    assert len(kept(out / "run.sqlite")) == 152
+    for name in ("results.json", "summary.md"):
+        assert (out / name).read_bytes() == (tmp_path / "calm" / name).read_bytes()

@@ -1,0 +1,198 @@
+"""The final version's lower bounds: how high they can be, whom they cover, how they fit the estimates."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+from scipy import stats
+
+from canaryproof.kernels import binomial, gaussian_mechanism
+from canaryproof.kernels.certified import at_precision
+from canaryproof.kernels.certified import binomial as certified
+from canaryproof.kernels.certified.binomial import Method
+from canaryproof.verify.claims.final_printed import (
+    CANARIES,
+    EMNIST_DELTA,
+    STACKOVERFLOW_DELTA,
+    TABLE_3,
+    TABLE_4,
+    Row,
+    half_unit,
+    rounds_to,
+)
+from canaryproof.verify.claims.final_text import DOCUMENT
+from canaryproof.verify.claims.judging import claim, found
+from canaryproof.verify.results import Context, Outcome, Verdict
+
+_STATED = "Jeffreys for FNR, exact FPR"
+_LEVEL = 1e-6
+
+
+def _separated(count: int, method: Method, confidence: float) -> tuple[float, float]:
+    """Largest bounds of a faultless attack on ``count`` canaries: FPR known exactly, and FPR by the same limit."""
+    limit = certified.upper(0, count, confidence, method)
+    known = -math.log(limit.hi)
+    return known, known + math.log1p(-limit.hi)
+
+
+@cache
+def largest_bounds(count: int) -> dict[str, float]:
+    """Largest 95% lower bound of ε by Equation (1) where all of ``count`` canaries are told apart, by name of reading.
+
+    Parameters
+    ----------
+    count
+        Observed canaries, and as many unobserved ones where FPR is estimated; δ below 1e-5 does not show.
+    """
+    bounds = {}
+    methods: tuple[tuple[str, Method], ...] = (("Jeffreys", "jeffreys"), ("Clopper–Pearson", "clopper-pearson"))
+    for name, method in methods:
+        for sides, confidence in (("", 0.95), (", two-sided", 0.975)):
+            exact, sampled = _separated(count, method, confidence)
+            bounds[f"{name} for FNR, exact FPR{sides}"] = exact
+            bounds[f"{name} for FNR and FPR{sides}"] = sampled
+    return bounds
+
+
+def judge_cap(row: Row) -> Outcome:
+    """Judge whether a bound printed where the attack hardly errs is the largest from 1,000 canaries."""
+    bounds, printed = largest_bounds(CANARIES), row.lower_all
+    fitting = [name for name, bound in bounds.items() if rounds_to(printed, bound, bound)]
+    # The number of canaries whose best bound prints like this, under the readings that fit best.
+    counts = {
+        name: [n for n in range(950, CANARIES + 1) if rounds_to(printed, *(largest_bounds(n)[name],) * 2)]
+        for name in (_STATED, "Jeffreys for FNR and FPR")
+    }
+    possible = Fraction(printed) - half_unit(printed) <= Fraction(bounds[_STATED])
+    verdict = Verdict.REFUTED if not possible else Verdict.CONFIRMED if _STATED in fitting else Verdict.QUALIFIED
+    finding = (
+        f"the largest bound from 1,000 canaries is {bounds[_STATED]:.3f} with the null's exact tail, "
+        f"{bounds['Jeffreys for FNR and FPR']:.3f} with FPR by a Jeffreys limit too and "
+        f"{bounds['Clopper–Pearson for FNR and FPR']:.3f} by Clopper and Pearson"
+    )
+    if verdict is Verdict.QUALIFIED and fitting:
+        finding = f"only as {'; '.join(fitting)}: {finding}"
+    elif verdict is Verdict.QUALIFIED:
+        seen = "; ".join(f"{_span(values)} ({name})" for name, values in counts.items() if values)
+        finding = f"not the largest: {finding}. {printed} is that of {seen} canaries"
+    return found(verdict, finding, bounds=bounds, counts=counts)
+
+
+def _span(values: Sequence[int]) -> str:
+    return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
+def _judge_tighter(_: Context) -> Outcome:
+    misses = np.arange(CANARIES)
+    one, other = (binomial.upper(misses, CANARIES, 0.95, method=method) for method in ("jeffreys", "clopper-pearson"))
+    places = (0, 1, 10, 500, CANARIES - 1)
+    proven = all(
+        certified.upper(s, CANARIES, 0.95, "jeffreys").hi < certified.upper(s, CANARIES, 0.95).lo for s in places
+    )
+    gains = np.log(other / one)
+    finding = (
+        f"its upper limit is below Clopper and Pearson's for all {CANARIES} numbers of misses (proven for "
+        f"{len(places)}), which lifts ε by up to {gains[0]:.3f}, at none; it no longer covers 95% everywhere"
+    )
+    holds = proven and bool(np.all(one < other))
+    return found(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, gains=(float(gains.min()), float(gains[0])))
+
+
+def lower_bounds(cosines: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
+    """Section 5.1's bound at the best threshold, for each run's standardised cosines (last axis)."""
+    ordered = np.sort(cosines, axis=-1)
+    count = ordered.shape[-1]
+    # A threshold just below the i-th smallest misses i of the observed.
+    miss = binomial.upper(np.arange(count), count, 0.95, method="jeffreys")
+    alarm = stats.norm.sf(ordered)
+    gains = np.log(np.maximum(1.0 - delta - alarm, 1e-300) / miss), np.log((1.0 - delta - miss) / alarm)
+    best: NDArray[np.float64] = np.max(np.maximum(*gains), axis=-1)
+    return best
+
+
+def judge_confidence(context: Context, confidence: float = 0.95) -> Outcome:
+    """Judge how often the bound is below ε: at a threshold fixed beforehand, and at the best one."""
+    limit = certified.upper(0, CANARIES, confidence, "jeffreys")
+    # Where FNR is just above the limit for no misses, no misses make the bound wrong.
+    missed = float(at_precision(128, lambda: ((1 - arb(limit.hi)) ** CANARIES).lower()))
+    runs = context.pick(1000, 4000)
+    rng = np.random.default_rng(context.key("final.lower-bound-confidence"))
+    # Canaries that leave no trace: ε = 0, and every bound above it is wrong.
+    wrong = int(np.sum(lower_bounds(rng.standard_normal((runs, CANARIES)), STACKOVERFLOW_DELTA) > 0.0))
+    p_value = float(stats.binom.sf(wrong - 1, runs, 1.0 - confidence))
+    # Power: a bound that is wrong in 15% of runs would be told from one wrong in 5% with this probability.
+    power = float(stats.binom.sf(stats.binom.isf(_LEVEL, runs, 0.05), runs, 0.15))
+    verdict = Verdict.CONFIRMED if missed <= 1.0 - confidence and p_value >= _LEVEL else Verdict.QUALIFIED
+    finding = (
+        f"on average over FNR only, at a threshold chosen beforehand: at the worst FNR a Jeffreys limit fails with "
+        f"probability {missed:.1%}; at the best of all thresholds, {wrong / runs:.0%} of {runs} runs whose canaries "
+        f"leave no trace (ε = 0) have a bound above 0"
+    )
+    return found(verdict, finding, missed=missed, wrong=wrong, runs=runs, p_value=p_value, level=_LEVEL, power=power)
+
+
+def judge_fit(context: Context, rows: Sequence[Row], delta: float, purpose: str) -> Outcome:
+    """Judge whether the lower bounds for the final model can be those of 1,000 cosines with the printed estimates."""
+    runs = context.pick(400, 2000)
+    rng = np.random.default_rng(context.key(purpose))
+    details: list[dict[str, Any]] = []
+    statistic = 0.0
+    for row in rows:
+        distance = 1.0 / float(gaussian_mechanism.noise_multiplier(float(row.estimate_final), delta))
+        logs = np.log(lower_bounds(rng.standard_normal((runs, CANARIES)) + distance, delta))
+        # About normal on the log scale.
+        score = float((math.log(float(row.lower_final)) - logs.mean()) / logs.std(ddof=1))
+        statistic += score**2
+        low, middle, high = map(float, np.exp(np.quantile(logs, (0.05, 0.5, 0.95))))
+        details.append({"noise": row.noise, "printed": row.lower_final, "score": score, "middle": (low, middle, high)})
+    p_value = float(stats.chi2.sf(statistic, len(rows)))
+    ordered = all(float(row.lower_final) <= float(row.estimate_final) for row in rows)
+    listed = ", ".join("{} in [{:.2f}, {:.2f}]".format(d["printed"], d["middle"][0], d["middle"][2]) for d in details)
+    finding = f"each is below its estimate, and among 90% of simulated bounds: {listed} (joint p = {p_value:.2f})"
+    # Power: a bound this many standard deviations off would have been seen in half of all cases.
+    visible = math.sqrt(float(stats.chi2.isf(_LEVEL, len(rows))))
+    verdict = Verdict.CONFIRMED if ordered and p_value >= _LEVEL else Verdict.REFUTED
+    return found(verdict, finding, rows=details, p_value=p_value, level=_LEVEL, visible=visible)
+
+
+CHECKS = (
+    *(
+        claim(
+            f"final.table{table}.row{number}.cap",
+            f"{DOCUMENT}, Section 5.1 and Table {table}",
+            f"from 1k canaries at noise {row.noise}, told apart easily, the 95% lower bound is {row.lower_all}",
+            lambda _, row=row: judge_cap(row),  # type: ignore[misc]
+        )
+        for table, rows in ((3, TABLE_3), (4, TABLE_4))
+        for number, row in enumerate(rows[:2], 1)
+    ),
+    claim(
+        "final.section5.1.jeffreys",
+        f"{DOCUMENT}, Section 5.1",
+        "the Jeffreys upper limit of FNR is tighter than Clopper and Pearson's",
+        _judge_tighter,
+    ),
+    claim(
+        "final.section5.1.confidence",
+        f"{DOCUMENT}, Section 5.1",
+        "with α = 0.05 the bound at some threshold holds with 95% confidence",
+        judge_confidence,
+    ),
+    claim(
+        "final.table3.lower-final",
+        f"{DOCUMENT}, Table 3",
+        "the lower bounds 2.88, 1.11, 0.688 and 0.311 belong to the estimates 4.60, 1.97, 1.18 and 0.569",
+        lambda context: judge_fit(context, TABLE_3, STACKOVERFLOW_DELTA, "final.table3.lower-final"),
+    ),
+    claim(
+        "final.table4.lower-final",
+        f"{DOCUMENT}, Table 4",
+        "the lower bounds 6.86, 2.59, 1.34 and 0.623 belong to the estimates 8.87, 3.71, 2.05 and 0.992",
+        lambda context: judge_fit(context, TABLE_4, EMNIST_DELTA, "final.table4.lower-final"),
+    ),
+)

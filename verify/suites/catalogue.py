@@ -1,0 +1,11 @@
+"""All suites by name."""
+
+from canaryproof.verify import claims
+from canaryproof.verify.suites import gaussian, numerics, theorems
+
+SUITES = {
+    "numerics": numerics.CHECKS,
+    "gaussian": gaussian.CHECKS,
+    "theorems": theorems.CHECKS,
+    "claims": claims.CHECKS,
+}
