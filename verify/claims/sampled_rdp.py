@@ -1,4 +1,4 @@
-"""Rényi accounting of the sampled Gaussian mechanism with the signs of its series, as Opacus, CANIFE's library, does it.
+"""Rényi accounting of the sampled Gaussian mechanism with the signs of its series, as in Opacus, CANIFE's library.
 
 Mironov, Talwar and Zhang (arXiv 1908.10530), Section 3.3. dp-accounting 0.6 sums the same series without the signs that
 its binomials have at orders that are no whole numbers, an upper bound that is 4% too high at order 1.5 and σ = 0.42:

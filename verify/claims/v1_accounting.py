@@ -143,35 +143,6 @@ def cap(bounds: Sequence[str], delta: float) -> Outcome:
     return found(holds("Jeffreys" in reached), finding, caps=caps, both=both, largest=largest)
 
 
-def above_mechanism(rows: Sequence[tuple[str, str]], delta: float, participations: int = 1) -> Outcome:
-    """Judge that estimates stay within the ε of the mechanism that they are made from.
-
-    Who takes part in one round, known to the adversary, is protected by one Gaussian mechanism, and in n rounds by n;
-    all that is released besides is made from their output.
-
-    Parameters
-    ----------
-    rows
-        Printed noise multiplier and estimate.
-    delta
-        Target δ.
-    participations
-        Rounds in which one client takes part.
-    """
-    root = math.sqrt(participations)
-    exact = [certified_mechanism.epsilon(delta, float(sigma) / root) for sigma, _ in rows]
-    # The largest ε that the rounding of the multiplier allows.
-    most = [certified_mechanism.epsilon(delta, float(printed(sigma)[0]) / root).hi for sigma, _ in rows]
-    over = [printed(estimate)[0] > bound for (_, estimate), bound in zip(rows, most, strict=True)]
-    known = "one known round" if participations == 1 else f"{participations} known rounds"
-    compared = ", ".join(
-        f"{estimate} at σ = {sigma} against {bound.hi:.4g}"
-        for (sigma, estimate), bound in zip(rows, exact, strict=True)
-    )
-    finding = f"{sum(over)} of {len(rows)} estimates exceed the exact ε of {known}: {compared}"
-    return found(holds(not any(over)), finding, exact=[(bound.lo, bound.hi) for bound in exact], over=over)
-
-
 def noise_alone(rows: Sequence[tuple[str, str]], context: Context) -> Outcome:
     """Judge estimates from the final model by what noise of equal size in all rounds would give, and nothing else.
 

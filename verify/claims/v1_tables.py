@@ -4,7 +4,7 @@ from fractions import Fraction
 from functools import partial
 
 from canaryproof.verify.claims.judging import claim, found
-from canaryproof.verify.claims.v1_accounting import above_mechanism, accountings, calibrated, cap, noise_alone
+from canaryproof.verify.claims.v1_accounting import accountings, calibrated, cap, noise_alone
 from canaryproof.verify.claims.v1_judging import (
     COHORT,
     ROUNDS,
@@ -192,12 +192,6 @@ CHECKS: tuple[Check, ...] = (
         "Section 5 and Table 3",
         "the lower bounds from all iterates, up to 6.24, are 95% bounds by Jeffreys' interval with 1,000 canaries",
         lambda: cap([row.lower_all for row in TABLE_3], STACKOVERFLOW_DELTA),
-    ),
-    _claim(
-        "table3.mechanism",
-        "Table 3 and Section 5.1",
-        "the estimates 425, 243, 92.0 and 78.9 measure what all iterates tell of a client who takes part in one round",
-        lambda: above_mechanism([(row.noise, row.all_) for row in TABLE_3[1:]], STACKOVERFLOW_DELTA),
     ),
     claim(
         "v1.table3.noise-alone",

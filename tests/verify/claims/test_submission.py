@@ -29,7 +29,6 @@ NOT_CONFIRMED = {
         for table, rows in ((2, 4), (3, 6), (4, 3), (6, 4))
         for n in range(1, rows + 1)
     },
-    "submission.table2.mechanism": Verdict.REFUTED,
     "submission.table2.ballpark": Verdict.QUALIFIED,
     "submission.table2.noise-alone": Verdict.QUALIFIED,
     "submission.table2.v1.all": Verdict.REFUTED,
