@@ -6,7 +6,7 @@ ROOMS := kernels proofs_check verify reports
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
 STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
-.PHONY: verify test test-deep lint format published worst-inputs clean
+.PHONY: verify test test-deep lint format published worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -33,6 +33,10 @@ published: $(STAMP)
 # The inputs at which the kernels were found to err most: from those known on, the worst of a long search.
 worst-inputs: $(STAMP)
 	$(BIN)/python -m canaryproof.verify.worst_case 20000 verify/worst_case
+
+# Faults seeded into one function each, and what notices them.
+faults: $(STAMP)
+	$(BIN)/python -m canaryproof.verify.faults
 
 clean:
 	rm -rf .venv build runs *.egg-info

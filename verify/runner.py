@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -44,11 +44,14 @@ class Plan:
         Names of suites, each once.
     context
         Level and seed.
+    fault
+        Name of a fault that all processes have, none if empty.
     """
 
     source: str
     suites: tuple[str, ...]
     context: Context
+    fault: str = ""
 
     @property
     def checks(self) -> tuple[tuple[str, str], ...]:
@@ -92,7 +95,7 @@ def run_plan(plan: Plan, file: RunFile, workers: int, advance: Callable[[int, in
     results = file.results()
     pending = [i for i in range(len(checks)) if i not in results]
     advance(len(results), len(checks), checks[pending[0]][1] if pending else "")
-    with _pool(min(workers, len(pending)) or 1) as pool:
+    with _pool(min(workers, len(pending)) or 1, plan.fault) as pool:
         with _inherited():
             futures = {pool.submit(_judge, plan.source, *checks[i], plan.context): i for i in pending}
         try:
@@ -113,11 +116,11 @@ def run_plan(plan: Plan, file: RunFile, workers: int, advance: Callable[[int, in
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(workers: int, fault: str) -> Iterator[ProcessPoolExecutor]:
     """Give processes that end when this block does, or this process, whatever ends it."""
     processes = get_context("spawn")
     reader, writer = processes.Pipe(duplex=False)
-    with reader, writer, ProcessPoolExecutor(workers, processes, _live_with, (reader,)) as pool:
+    with reader, writer, ProcessPoolExecutor(workers, processes, _begin, (reader, fault)) as pool:
         try:
             yield pool
         except BaseException:
@@ -144,6 +147,18 @@ def _inherited() -> Iterator[None]:
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
+
+
+# What a process holds until it ends.
+_held = ExitStack()
+
+
+def _begin(lifeline: Connection, fault: str) -> None:
+    _live_with(lifeline)
+    if fault:
+        from canaryproof.verify.faults import FAULTS, seeded
+
+        _held.enter_context(seeded(FAULTS[fault]))
 
 
 def _live_with(lifeline: Connection) -> None:

@@ -37,9 +37,10 @@ _STYLES = {
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to leave results in.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
+@click.option("--with-fault", "fault", help="Seed this fault, to see which checks notice it; nothing is kept.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(
-    suites: tuple[str, ...], level: str, seed: int, out: Path | None, resume: bool, as_json: bool
+    suites: tuple[str, ...], level: str, seed: int, out: Path | None, resume: bool, fault: str | None, as_json: bool
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
@@ -55,6 +56,7 @@ def verify_command(
     for name in suites:
         if name not in known:
             raise click.UsageError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
+    _check_fault(fault, out)
     if resume and out is None:
         raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
     if out is not None:
@@ -63,7 +65,7 @@ def verify_command(
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise click.UsageError(f"--out: {out}: {error.strerror}") from None
-    plan = Plan(SUITES, tuple(dict.fromkeys(suites or known)), Context(Level(level), seed))
+    plan = Plan(SUITES, tuple(dict.fromkeys(suites or known)), Context(Level(level), seed), fault or "")
     table = expected.read()
     with RunFile(
         out / "run.sqlite" if out else None,
@@ -83,6 +85,17 @@ def verify_command(
         _print(run, out)
     _print_failures(run, changes, Console(stderr=as_json))
     sys.exit(1 if run.failures or changes else 0)
+
+
+def _check_fault(fault: str | None, out: Path | None) -> None:
+    if fault is None:
+        return
+    from canaryproof.verify.faults import FAULTS
+
+    if fault not in FAULTS:
+        raise click.UsageError(f"--with-fault: there is no fault {fault!r}; there are {', '.join(FAULTS)}")
+    if out is not None:
+        raise click.UsageError("--with-fault: must not be given with --out, whose results others may take for true")
 
 
 def _run(plan: Plan, file: RunFile) -> Run:
@@ -125,11 +138,11 @@ def _print(run: Run, out: Path | None) -> None:
         (Subject.DOCUMENT, "Statements of the documents"),
     ):
         results = [result for result in run.results if result.subject is subject]
-        shown = [result for result in results if not (result.is_line and result.verdict is Verdict.CONFIRMED)]
+        shown = [result for result in results if not _goes_without_saying(result)]
         if shown:
             console.print(_table(title, shown))
         if len(shown) < len(results):
-            console.print(f"{len(results) - len(shown)} lines of proofs more are confirmed; --out lists them\n")
+            console.print(f"{len(results) - len(shown)} statements more are confirmed or need data; --out lists them\n")
     counts = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
     own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
     summary = f"{own - len(run.failures)} of {own} own checks hold"
@@ -138,6 +151,11 @@ def _print(run: Run, out: Path | None) -> None:
     console.print(summary)
     if out is not None:
         console.print(f"Results: {out}", highlight=False, markup=False)
+
+
+def _goes_without_saying(result: Result) -> bool:
+    """Whether a result is one of hundreds of lines and claims of which nothing is to be said."""
+    return (result.is_line or result.suite == "claims") and result.verdict in (Verdict.CONFIRMED, Verdict.NEEDS_DATA)
 
 
 def _print_failures(run: Run, changes: list[str], console: Console) -> None:

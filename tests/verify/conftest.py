@@ -37,11 +37,9 @@ def start(tmp_path):
         process = subprocess.Popen(
             [sys.executable, "-c", DRIVER, "verify", *map(str, arguments)],
             env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            **options,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
         started.append(process)
         return process

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify import verify_command as verifying
+from canaryproof.reports.folder import write_folder
 from canaryproof.verify.command_line import main
 from canaryproof.verify.report_command import read_run
-from canaryproof.verify.results import Check, Outcome, Subject, Verdict
+from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.suites import estimation
 
 SERIES = {
@@ -38,7 +38,7 @@ def check(name, subject, verdict, evidence):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """What ``canaryproof verify --out`` leaves of a few checks, with all kinds of pages but the accuracy's."""
+    """What ``canaryproof verify --out`` writes of a few checks, with all kinds of pages but the accuracy's."""
     path = tmp_path_factory.mktemp("run")
     suites = {
         "theorems": (
@@ -47,10 +47,9 @@ def folder(tmp_path_factory):
         "convergence": (check("rate", Subject.IMPLEMENTATION, Verdict.CONFIRMED, {"convergence": [SERIES]}),),
         "gaussian": tuple(c for c in estimation.CHECKS if c.id.endswith("default-estimator")),
     }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verifying, "SUITES", suites)
-        result = CliRunner().invoke(verifying.verify_command, ["--out", str(path)])
-    assert result.exit_code == 0, result.output
+    context = Context(Level.QUICK, 0)
+    results = (perform(suite, check, context) for suite, checks in suites.items() for check in checks)
+    write_folder(Run("0", context.level, context.seed, tuple(results)), path)
     return path
 
 
@@ -85,8 +84,7 @@ def test_reports_are_written_into_the_runs_own_folder(folder, tmp_path):
     assert contents(tmp_path) == contents(folder)
 
 
-def test_nothing_is_computed_again(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(verifying, "SUITES", None)
+def test_nothing_is_computed_again(folder, tmp_path):
     text = (folder / "results.json").read_text().replace("a finding", "another finding")
     (tmp_path / "results.json").write_text(text)
     assert call(tmp_path).exit_code == 0

@@ -132,6 +132,7 @@ def assert_interrupted(run):
 def test_a_killed_run_leaves_no_process(start, tmp_path, signal_number):
     run, log = start("slow", "--out", tmp_path / "run"), tmp_path / "log"
     wait_for(has_begun(log, 4))
+    wait_for(lambda: len(kept(tmp_path / "run" / "run.sqlite")) == 2)
     run.send_signal(signal_number)
     assert run.wait() == -signal_number
     wait_for(lambda: not any(is_alive(process) for process in processes(log)))
@@ -142,6 +143,7 @@ def test_a_killed_run_leaves_no_process(start, tmp_path, signal_number):
 def test_an_interrupt_is_quiet_and_quick_and_keeps_results(start, tmp_path):
     run, log = start("slow", "--out", tmp_path / "run"), tmp_path / "log"
     wait_for(has_begun(log, 4))
+    wait_for(lambda: len(kept(tmp_path / "run" / "run.sqlite")) == 2)
     begun = time.monotonic()
     # As a terminal does, which interrupts all of them.
     os.killpg(run.pid, signal.SIGINT)
@@ -184,7 +186,7 @@ def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, tmp_path
         assert set(done) <= set(now)
         done = now
         sizes.add(len(done))
-    assert len(sizes) >= 8
+    assert len(sizes) >= 5
     last = start("many", "good", "--out", out, "--resume")
     assert last.communicate()[1] == ""
     assert last.returncode == 0

@@ -1,88 +1,190 @@
+import contextlib
 import json
+import os
+import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify import verify_command as module
-from canaryproof.verify.results import Check, Outcome, Subject, Verdict
-
-SEEN = []
-
-
-def check(name, subject, verdict):
-    def judge(context):
-        SEEN.append((name, context.level, context.seed))
-        return Outcome(verdict, "a finding", {"draw": int(context.key(name).generate_state(1)[0])})
-
-    return Check(name, subject, "a source", "a statement", judge)
+from canaryproof.verify import expected, origin, verify_command
+from canaryproof.verify.input_files import InputError
+from canaryproof.verify.results import Level, Run, Verdict
+from canaryproof.verify.runner import load
 
 
 @pytest.fixture
-def run(monkeypatch):
-    monkeypatch.setattr(
-        module,
-        "SUITES",
-        {
-            "good": (
-                check("own", Subject.IMPLEMENTATION, Verdict.CONFIRMED),
-                check("theirs", Subject.DOCUMENT, Verdict.REFUTED),
-            ),
-            "bad": (check("broken", Subject.IMPLEMENTATION, Verdict.REFUTED),),
-        },
-    )
-    SEEN.clear()
-    return lambda *arguments: CliRunner().invoke(module.verify_command, arguments)
+def log(tmp_path_factory):
+    """Where the fake checks say that they were judged."""
+    return tmp_path_factory.mktemp("log") / "log"
+
+
+@pytest.fixture
+def run(fake_suites, monkeypatch, log):
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    monkeypatch.setattr(verify_command, "SUITES", "fake_suites:SUITES")
+    monkeypatch.setattr(expected, "read", lambda: fake_suites.EXPECTED)
+    return lambda *arguments: CliRunner().invoke(verify_command.verify_command, [str(a) for a in arguments])
+
+
+def judged(log):
+    return sorted(line.split()[2] for line in log.read_text().splitlines()) if log.exists() else []
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.sqlite"}
 
 
 def test_a_refuted_document_is_a_finding_and_not_a_failure(run):
     result = run("good")
     assert result.exit_code == 0
     assert "refuted" in result.output
+    # What a check found is not markup.
+    assert "[found] quick" in result.output
+    assert "1 of 1 own checks hold; documents: 1 refuted" in result.output
 
 
 def test_a_refuted_statement_of_ours_fails_and_is_named(run):
     result = run("good", "bad")
     assert result.exit_code == 1
-    assert "broken" in result.output
+    assert "failed broken: [found] quick" in result.output
 
 
-def test_all_suites_run_by_default_with_level_and_seed(run):
-    run("--level", "full", "--seed", "9")
-    assert [(name, "full", 9) for name in ("own", "theirs", "broken")] == SEEN
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_verdict_that_changes_fails_and_is_named_with_its_reason(run, monkeypatch, form):
+    monkeypatch.setattr(expected, "read", lambda: {("good", "theirs"): Verdict.CONFIRMED})
+    result = run("good", *form)
+    assert result.exit_code == 1
+    shown = result.stderr if form else result.stdout
+    assert "changed theirs: expected confirmed, found refuted: [found] quick" in shown
+    if form:
+        assert json.loads(result.stdout)["seed"] == 0
 
 
-def test_json_is_one_document_and_equal_runs_print_equal_bytes(run):
-    one, other = run("good", "--json", "--seed", "3"), run("good", "--json", "--seed", "3")
-    assert one.stdout_bytes == other.stdout_bytes
+def test_level_and_seed_reach_the_checks(run):
+    document = json.loads(run("good", "--level", "full", "--seed", "9", "--json").stdout)
+    assert (document["level"], document["seed"]) == ("full", 9)
+    assert document["results"][0]["finding"] == "[found] full"
+
+
+def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, monkeypatch):
+    monkeypatch.setattr(fake_suites, "SUITES", {name: fake_suites.SUITES[name] for name in ("good", "bad")})
+    plans = []
+    nothing = Run("0", Level.QUICK, 0, ())
+    monkeypatch.setattr(verify_command, "_run", lambda plan, _: plans.append(plan) or nothing)
+    for arguments in ((), ("bad", "good", "bad")):
+        assert run(*arguments).exit_code == 0
+    assert [plan.suites for plan in plans] == [("good", "bad"), ("bad", "good")]
+
+
+def test_json_is_one_document_and_equal_runs_print_equal_bytes(run, tmp_path):
+    one, other = run("good", "--json", "--seed", "3"), run("good", "--json", "--seed", "3", "--out", tmp_path)
+    assert one.stdout_bytes == other.stdout_bytes == (tmp_path / "results.json").read_bytes()
     assert [result["id"] for result in json.loads(one.stdout)["results"]] == ["own", "theirs"]
     assert json.loads(run("good", "--json", "--seed", "4").stdout) != json.loads(one.stdout)
 
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [(["nosuch"], "nosuch"), (["--seed", "-1"], "--seed"), (["--level", "medium"], "--level")],
+    [(["nosuch"], "nosuch"), (["--seed", "-1"], "--seed"), (["--level", "medium"], "--level"), (["--resume"], "--out")],
 )
-def test_bad_input_exits_with_2_and_runs_nothing(run, arguments, named):
+def test_bad_input_exits_with_2_and_runs_nothing(run, log, arguments, named):
     result = run(*arguments)
     assert result.exit_code == 2
     assert named in result.stderr
-    assert SEEN == []
+    assert judged(log) == []
 
 
-def test_a_file_in_place_of_the_folder_is_refused_before_the_work(run, tmp_path):
+def test_a_file_in_place_of_the_folder_is_refused_before_the_work(run, log, tmp_path):
     (tmp_path / "file").write_text("precious")
-    assert run("good", "--out", str(tmp_path / "file" / "sub")).exit_code == 2
+    assert run("good", "--out", tmp_path / "file" / "sub").exit_code == 2
     assert (tmp_path / "file").read_text() == "precious"
-    assert SEEN == []
+    assert judged(log) == []
 
 
-def test_the_folder_gets_results_and_summary(run, tmp_path):
-    run("good", "--out", str(tmp_path / "a" / "b"))
-    assert json.loads((tmp_path / "a" / "b" / "results.json").read_text())["seed"] == 0
-    assert "a statement" in (tmp_path / "a" / "b" / "summary.md").read_text()
+def test_the_folder_gets_results_summary_and_the_run_file(run, tmp_path):
+    out = tmp_path / "a" / "b"
+    run("good", "--out", out)
+    assert json.loads((out / "results.json").read_text())["seed"] == 0
+    assert "a statement" in (out / "summary.md").read_text()
+    with sqlite3.connect(out / "run.sqlite") as database:
+        meta = dict(database.execute("SELECT * FROM meta"))
+    assert (meta["state"], meta["level"], meta["seed"], meta["suites"]) == ("finished", "quick", "0", "good")
+    assert {"numpy", "numba", "python", "processor", "source code", "command"} < meta.keys()
+
+
+def test_a_finished_run_is_done_anew_or_only_written_again(run, log, tmp_path):
+    run("good", "--out", tmp_path)
+    first = contents(tmp_path)
+    run("good", "--out", tmp_path)
+    assert judged(log) == ["own", "own", "theirs", "theirs"]
+    (tmp_path / "results.json").unlink()
+    assert run("good", "--out", tmp_path, "--resume").exit_code == 0
+    assert judged(log) == ["own", "own", "theirs", "theirs"]
+    assert contents(tmp_path) == first
+
+
+def test_another_run_is_not_resumed(run, tmp_path):
+    run("good", "--out", tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for change in (("--seed", "1"), ("--level", "full"), ("bad",)):
+        result = run("good", "--out", tmp_path, "--resume", *change)
+        assert result.exit_code == 2
+        assert "was begun with" in result.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_run_of_other_code_is_not_resumed(run, tmp_path, monkeypatch):
+    run("good", "--out", tmp_path)
+    monkeypatch.setattr(origin, "_digest_of_code", lambda: "other")
+    result = run("good", "--out", tmp_path, "--resume")
+    assert result.exit_code == 2
+    assert "was begun with source code" in result.output
+
+
+def test_results_outlast_pages_that_cannot_be_written(run, log, tmp_path):
+    (tmp_path / "summary.md").mkdir()
+    result = run("good", "--out", tmp_path)
+    assert result.exit_code == InputError.exit_code
+    assert "--resume writes them" in result.output
+    assert not [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")]
+    assert "holds an unfinished run with 2 results" in run("good", "--out", tmp_path).output
+    (tmp_path / "summary.md").rmdir()
+    assert run("good", "--out", tmp_path, "--resume").exit_code == 0
+    assert judged(log) == ["own", "theirs"]
+
+
+def test_a_second_run_in_the_same_folder_is_refused(start, tmp_path):
+    first = start("slow", "--out", tmp_path / "run")
+    end = time.monotonic() + 30.0
+    while not (tmp_path / "run" / "run.sqlite").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    second = start("slow", "--out", tmp_path / "run", "--resume")
+    _, error = second.communicate()
+    assert second.returncode == 2
+    assert "another run is writing to it" in error
+    assert error.count("\n") == 1
+    assert first.poll() is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such terminals")
+def test_a_terminal_shows_how_far_it_is_and_what_is_left(start):
+    ours, theirs = os.openpty()
+    run = start("many", stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    # When the other side is closed, Linux reports an error and others an end.
+    with contextlib.suppress(OSError):
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    assert run.wait() == 0
+    assert b"/150" in shown
+    assert b" left " in shown
 
 
 def test_the_quick_run_of_everything_holds():
@@ -90,4 +192,5 @@ def test_the_quick_run_of_everything_holds():
     command = [Path(sys.executable).with_name("canaryproof"), "verify", "--json", "--seed", "1"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert {row["suite"] for row in json.loads(result.stdout)["results"]} == {"numerics", "gaussian", "theorems"}
+    suites = load(verify_command.SUITES)
+    assert {row["suite"] for row in json.loads(result.stdout)["results"]} == {name for name in suites if suites[name]}

@@ -99,7 +99,7 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
         rng = np.random.default_rng(context.key(f"numerics/enclosures/{target.name}"))
         draws = (target.draw(rng) for _ in range(_MOST_DRAWS))
         served = (draw for draw in draws if target.inside(*draw) and _twin_serves(target, draw))
-        for arguments in islice(served, context.pick(1, 25)):
+        for arguments in islice(served, context.pick(3, 25)):
             enclosure = target.certified(*arguments)
             wide += not enclosure.tight
             try:

@@ -20,7 +20,7 @@ from canaryproof.proofs_check import (
 )
 from canaryproof.proofs_check.lines import Kind, Line
 from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
-from canaryproof.verify.suites import convergence, witnesses
+from canaryproof.verify.suites import convergence, exact, witnesses
 
 MODULES: tuple[ModuleType, ...] = (
     theorem_3_1,
@@ -87,6 +87,7 @@ CHECKS = (
         "every displayed line of the proofs has a check",
         _displayed,
     ),
+    *exact.CHECKS,
     *witnesses.CHECKS,
     *convergence.CHECKS,
 )

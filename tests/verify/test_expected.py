@@ -1,0 +1,91 @@
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from canaryproof.reports.folder import write_folder
+from canaryproof.verify.expected import changes, main, read, updated
+from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.runner import load
+
+
+def result(name, verdict=Verdict.CONFIRMED, suite="claims", subject=Subject.DOCUMENT):
+    return Result(name, suite, subject, "a source", "a statement", verdict, "a finding", {})
+
+
+RUN = Run(
+    "0", Level.QUICK, 0, (result("b"), result("a", Verdict.REFUTED), result("own", subject=Subject.IMPLEMENTATION))
+)
+EXPECTED = {("claims", "a"): Verdict.REFUTED, ("claims", "b"): Verdict.CONFIRMED}
+
+
+def test_what_is_expected_is_no_change():
+    assert changes(RUN, EXPECTED) == []
+
+
+def test_a_changed_verdict_is_named_with_its_reason():
+    assert changes(RUN, {**EXPECTED, ("claims", "b"): Verdict.QUALIFIED}) == [
+        "b: expected qualified, found confirmed: a finding"
+    ]
+
+
+def test_a_new_statement_must_be_expected():
+    assert changes(RUN, {("claims", "a"): Verdict.REFUTED}) == [
+        "b: not in expected_verdicts.csv, found confirmed: a finding"
+    ]
+    assert len(changes(RUN, {("other", "a"): Verdict.REFUTED, ("claims", "b"): Verdict.CONFIRMED})) == 1
+
+
+def test_a_statement_that_is_judged_no_more_is_named():
+    lost = {**EXPECTED, ("claims", "c"): Verdict.CONFIRMED}
+    assert changes(RUN, lost) == ["c: in expected_verdicts.csv, but no check judges it"]
+
+
+def test_suites_that_did_not_run_are_not_missed():
+    assert changes(RUN, {**EXPECTED, ("other", "c"): Verdict.CONFIRMED}) == []
+
+
+def test_an_update_replaces_the_suites_that_ran():
+    before = {("other", "x"): Verdict.CONFIRMED, ("claims", "gone"): Verdict.CONFIRMED}
+    text = updated(RUN, before)
+    assert text == "suite,id,verdict\nclaims,a,refuted\nclaims,b,confirmed\nother,x,confirmed\n"
+    assert changes(RUN, read(text)) == []
+
+
+def test_the_command_takes_over_a_run(tmp_path):
+    write_folder(RUN, tmp_path)
+    table = tmp_path / "table.csv"
+    subprocess.run([sys.executable, "-m", "canaryproof.verify.expected", tmp_path, table], check=True)
+    assert read(table.read_text()) == EXPECTED
+
+
+def test_a_run_that_failed_is_not_taken_over(tmp_path):
+    failed = result("own", Verdict.REFUTED, subject=Subject.IMPLEMENTATION)
+    write_folder(replace(RUN, results=(*RUN.results, failed)), tmp_path)
+    with pytest.raises(SystemExit, match="own fails"):
+        main(tmp_path, tmp_path / "table.csv")
+    assert not (tmp_path / "table.csv").exists()
+
+
+HEADER = "suite,id,verdict\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("suite,id\n", "columns must be suite, id, verdict"),
+        (HEADER + "a,b,maybe\n", "maybe"),
+        (HEADER + "a,b\n", "not enough values"),
+        (HEADER + "a,b,refuted\n" * 2, "are there twice"),
+    ],
+)
+def test_a_damaged_table_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        read(text)
+
+
+def test_the_table_has_exactly_the_documents_statements():
+    suites = load("canaryproof.verify.suites.catalogue:SUITES")
+    ids = {(name, c.id) for name, checks in suites.items() for c in checks if c.subject is Subject.DOCUMENT}
+    assert read().keys() == ids

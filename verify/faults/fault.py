@@ -1,0 +1,98 @@
+"""What a seeded fault is, and how it is put in and taken out again."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A plausible mistake in one function, which the suites must catch.
+
+    Attributes
+    ----------
+    name
+        Topic and mistake, unique in the catalogue.
+    description
+        What is wrong.
+    target
+        The function: module, colon, name in the module.
+    make
+        Makes the faulty function of the right one.
+    checks
+        Patterns (of ``fnmatch``) of the ids of checks that touch the function.
+    """
+
+    name: str
+    description: str
+    target: str
+    make: Callable[[Function], Function]
+    checks: tuple[str, ...]
+
+
+def _forward(*arguments: Any, **options: Any) -> Any:
+    function: Any = "the faulty function"
+    return function(*arguments, **options)
+
+
+@contextmanager
+def seeded(fault: Fault) -> Iterator[None]:
+    """Put a fault in for the time of a ``with`` block.
+
+    The function keeps its identity and is given other code. So the fault is everywhere that a reference to it is kept:
+    where it was imported by name, and in tables, partials and dataclasses. What functions of this package remember of
+    earlier calls is forgotten, before and after. Other processes see nothing of it, unless they are forked inside.
+
+    Parameters
+    ----------
+    fault
+        The fault.
+
+    Raises
+    ------
+    TypeError
+        If the target is no Python function: a compiled one is copied into its callers, and must be replaced there.
+    """
+    function = _function(fault.target)
+    kept = function.__code__, function.__defaults__, function.__kwdefaults__
+    original = FunctionType(kept[0], function.__globals__, function.__name__, kept[1])
+    original.__kwdefaults__ = kept[2]
+    faulty = fault.make(original)
+    code = _forward.__code__
+    constants = tuple(faulty if constant == "the faulty function" else constant for constant in code.co_consts)
+    _forget()
+    function.__code__, function.__defaults__, function.__kwdefaults__ = code.replace(co_consts=constants), None, None
+    try:
+        yield
+    finally:
+        function.__code__, function.__defaults__, function.__kwdefaults__ = kept
+        _forget()
+
+
+def _function(target: str) -> FunctionType:
+    module, _, path = target.partition(":")
+    found: Any = import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    if hasattr(found, "cache_clear"):
+        found = inspect.unwrap(found)
+    # A function with free variables does not take other code.
+    if not isinstance(found, FunctionType) or found.__closure__:
+        raise TypeError(f"{target}: must be a function of a module or class, in Python")
+    return found
+
+
+def _forget() -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("canaryproof."):
+            for value in list(vars(module).values()):
+                clear = getattr(value, "cache_clear", None)
+                if callable(clear):
+                    clear()

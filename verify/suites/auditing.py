@@ -1,0 +1,197 @@
+"""The audit from end to end, and the files that it reads: every number of it by another road."""
+
+import dataclasses
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify import audit, input_files
+from canaryproof.verify.oneshot import algorithm_1, estimators
+from canaryproof.verify.oneshot.moments import Moments
+from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+
+DELTA = 1e-6
+# Of each number, relative: far above rounding, far below any fault.
+_TOLERANCE = 1e-9
+Array = NDArray[np.float64]
+
+
+def _differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:
+    return {
+        name: math.inf
+        if (found[name] is None) != (value is None)
+        else 0.0
+        if value is None
+        else abs(found[name] - value) / max(abs(value), 1e-3)
+        for name, value in expected.items()
+    }
+
+
+def _outcome(differences: dict[str, float], tolerance: float = _TOLERANCE) -> Outcome:
+    label, worst = max(differences.items(), key=lambda item: item[1])
+    holds = worst <= tolerance
+    finding = f"largest relative difference of {len(differences)} numbers {worst:.1e} ({label})"
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, {"differences": differences})
+
+
+def _anderson_darling(sample: Array) -> float:
+    """Anderson and Darling's statistic for a normal law with fitted mean and deviation."""
+    n = len(sample)
+    z = np.sort((sample - sample.mean()) / sample.std(ddof=1))
+    weights = 2.0 * np.arange(1, n + 1) - 1.0
+    return float(-n - (weights * (special.log_ndtr(z) + special.log_ndtr(-z[::-1]))).sum() / n)
+
+
+def _kolmogorov(sample: Array, dim: int) -> float:
+    """Kolmogorov and Smirnov's distance from the law of a uniform direction's coordinate in R^d."""
+    n, x = len(sample), np.sort(sample)
+    below = 0.5 + 0.5 * np.sign(x) * special.betainc(0.5, 0.5 * (dim - 1.0), x**2)
+    places = np.arange(n)
+    return float(max((below - places / n).max(), ((places + 1.0) / n - below).max()))
+
+
+def _estimates(found: audit.Audit, moments: Moments, confidence: float) -> dict[str, float]:
+    """Differences of the audit's estimates from the estimators' own, and from their enclosures."""
+    differences: dict[str, float] = {}
+    for estimate in found.estimates:
+        if estimate.name == "norm":
+            continue
+        direct = getattr(estimators, estimate.name)(moments, DELTA, confidence)
+        for field in dataclasses.fields(direct):
+            pair = {estimate.name: getattr(estimate, field.name)}, {estimate.name: float(getattr(direct, field.name))}
+            differences[f"{estimate.name}.{field.name}"] = _differences(*pair)[estimate.name]
+        low, high = estimate.certified
+        differences[f"{estimate.name}.certified"] = max(0.0, low - estimate.epsilon, estimate.epsilon - high) / max(
+            estimate.epsilon, 0.01
+        )
+    return differences
+
+
+def _scores(context: Context) -> Outcome:
+    rng = np.random.default_rng(context.key("auditing/scores"))
+    dim, count, null_count, confidence = 1000, 30, 50, 0.8
+    root = math.sqrt(dim)
+    seen, unseen = (1.5 + rng.standard_normal(count)) / root, 1.1 * rng.standard_normal(null_count) / root
+    differences: dict[str, float] = {}
+    for label, null in (("closed form", None), ("unobserved", unseen)):
+        found = audit.audit_scores(seen, null, dim, DELTA, confidence)
+        place, scale = (0.0, 1.0 / root) if null is None else (null.mean(), null.std())
+        distance, ratio = (seen.mean() - place) / scale, seen.std() / scale
+        many = math.inf if null is None else float(null_count)
+        expected = {
+            "count": count,
+            "standardised_mean": distance,
+            "deviation_ratio": ratio,
+            "mean_error": math.sqrt(ratio**2 / count + 1.0 / many),
+            "ratio_error": ratio * math.sqrt(0.5 / count + 0.5 / many),
+            "normality": _anderson_darling(seen),
+            "null_law": None if null is None else _kolmogorov(null, dim),
+        }
+        numbers = {name: getattr(found, name) for name in expected}
+        numbers |= {name: numbers[name] and numbers[name].statistic for name in ("normality", "null_law")}
+        moments = Moments(np.asarray(distance), np.asarray(ratio), count, many)
+        parts = _differences(numbers, expected) | _estimates(found, moments, confidence)
+        differences |= {f"{name}, {label}": value for name, value in parts.items()}
+    return _outcome(differences)
+
+
+def _release(context: Context) -> Outcome:
+    rng = np.random.default_rng(context.key("auditing/release"))
+    dim, count, sigma, confidence = 5000, 40, 0.7, 0.8
+    seed = int(rng.integers(0, 2**63))
+    release = algorithm_1.release(count, dim, sigma, seed)
+    found = audit.audit_release(release, count, seed, DELTA, confidence)
+    canaries = Canaries(seed, count, dim)
+    vectors = np.array([canaries.vector(j) for j in range(count)], dtype=np.float64)
+    cosines = vectors @ release / np.linalg.norm(release)
+    length = float(np.linalg.norm(release))
+    tail = 0.5 - 0.5 * confidence
+    low, high = (
+        math.sqrt(q / dim) * math.sqrt(dim) / length
+        for q in (float(stats.chi2.ppf(p, dim)) for p in (tail, 1.0 - tail))
+    )
+    norm = found.estimates[-1]
+    numbers = {
+        "count": found.count,
+        "standardised_mean": found.standardised_mean,
+        "deviation_ratio": found.deviation_ratio,
+        "norm": norm.epsilon,
+        "norm.low": norm.low,
+        "norm.high": norm.high,
+    }
+    expected = {
+        "count": count,
+        "standardised_mean": math.sqrt(dim) * cosines.mean(),
+        "deviation_ratio": math.sqrt(dim) * cosines.std(),
+        "norm": float(gaussian_mechanism.epsilon(DELTA, length / math.sqrt(dim))),
+        "norm.low": float(gaussian_mechanism.epsilon(DELTA, 1.0 / low)),
+        "norm.high": float(gaussian_mechanism.epsilon(DELTA, 1.0 / high)),
+    }
+    # The vectors are rounded to float32.
+    return _outcome(_differences(numbers, expected), 1e-5)
+
+
+def _same(found: Array | None, expected: Array | None) -> bool:
+    if found is None or expected is None:
+        return found is expected
+    return np.array_equal(found, expected)
+
+
+def _files(context: Context) -> Outcome:
+    """Write cosines and a release in every form that is read, and read them back."""
+    rng = np.random.default_rng(context.key("auditing/files"))
+    seen, unseen = rng.uniform(-1.0, 1.0, 7), rng.uniform(-1.0, 1.0, 5)
+    lines = [",".join(map(repr, row)) for row in zip(seen.tolist(), unseen.tolist(), strict=False)]
+    rest = [f"{x!r}," for x in seen[len(unseen) :].tolist()]
+    wrong, read = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        np.save(place / "seen.npy", seen)
+        np.savez(place / "both.npz", observed=seen, unobserved=unseen)
+        np.savez_compressed(place / "packed.npz", unobserved=unseen, observed=seen)
+        (place / "seen.csv").write_text("\n".join(map(repr, seen.tolist())))
+        (place / "both.csv").write_text("\n".join(["observed,unobserved", *lines, *rest]) + "\n")
+        for name, null in (
+            ("seen.npy", None), ("both.npz", unseen), ("packed.npz", unseen), ("seen.csv", None), ("both.csv", unseen),
+        ):  # fmt: skip
+            scores, read = input_files.read_scores(place / name), read + 1
+            same = np.array_equal(scores.observed, seen) and _same(scores.unobserved, null)
+            wrong += [] if same else [name]
+        for dtype in (np.float32, np.float64):
+            release = rng.standard_normal(9).astype(dtype)
+            np.save(place / "release.npy", release)
+            again, read = input_files.read_release(place / "release.npy"), read + 1
+            wrong += [] if again.dtype == dtype and np.array_equal(again, release) else [f"release in {again.dtype}"]
+    finding = f"{read - len(wrong)} of {read} files are read as they were written"
+    if wrong:
+        finding += f"; not {', '.join(wrong)}"
+    return Outcome(Verdict.REFUTED if wrong else Verdict.CONFIRMED, finding, {"files": read, "wrong": wrong})
+
+
+def _check(topic: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+    return Check(f"gaussian.audit.{topic}", Subject.IMPLEMENTATION, source, statement, judge)
+
+
+CHECKS = (
+    _check(
+        "scores",
+        "verify.audit",
+        "an audit of cosines has the moments, errors, tests and estimates that plain formulas and the estimators give",
+        _scores,
+    ),
+    _check(
+        "release",
+        "verify.audit",
+        "an audit of a release of Algorithm 1 finds the cosines of the canaries that were added, and its norm",
+        _release,
+    ),
+    _check("files", "verify.input_files", "files of every form are read as they were written", _files),
+)
