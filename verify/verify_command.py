@@ -145,10 +145,11 @@ def _print(run: Run, out: Path | None) -> None:
             console.print(f"{len(results) - len(shown)} statements more are confirmed or need data; --out lists them\n")
     counts = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
     own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
-    summary = f"{own - len(run.failures)} of {own} own checks hold"
+    parts = [f"{own - len(run.failures)} of {own} own checks hold"] if own else []
     if counts:
-        summary += "; documents: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    console.print(summary)
+        found = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        parts.append(f"documents: {found}")
+    console.print("; ".join(parts))
     if out is not None:
         console.print(f"Results: {out}", highlight=False, markup=False)
 

@@ -44,6 +44,14 @@ def fail_once():
         raise ValueError("no luck\nat first")
 
 
+def kernel():
+    from canaryproof.kernels import null_cosine
+
+    # Half the chord at d = 3: the cosine is uniform.
+    if abs(float(null_cosine.pdf(0.25, 3.0)) - 0.5) > 1e-15:
+        raise ValueError("the density is wrong")
+
+
 SUITES = {
     "good": (check("own"), check("theirs", THEIRS, Verdict.REFUTED)),
     "bad": (check("broken", OURS, Verdict.REFUTED),),
@@ -54,6 +62,7 @@ SUITES = {
     "threads": tuple(check(f"threads{i}", act=threads) for i in range(2)),
     "luckless": (check("before"), check("luckless", THEIRS, act=fail_once), check("after")),
     "killed": (check("alive"), check("killed", act=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGKILL)))),
+    "kernel": (check("density", act=kernel),),
     "unspeakable": (check("set", act=lambda: {"a set": {1}}),),
 }
 EXPECTED = {("good", "theirs"): Verdict.REFUTED, ("luckless", "luckless"): Verdict.CONFIRMED}
