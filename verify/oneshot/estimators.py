@@ -195,7 +195,8 @@ def pinned_epsilon(delta: float, distance: Array) -> Array:
 def both_directions(delta: float, distance: Array, ratio: Array) -> Array:
     """ε̂ of ``fitted`` alone, for distances and ratios of any shape."""
     # Minute distances, which no sample tells from 0, lie outside the kernel's domain.
-    seen = np.where(np.abs(distance) < two_gaussians.SMALLEST_DISTANCE, 0.0, distance)
+    least = two_gaussians.SMALLEST_DISTANCE * np.maximum(ratio, 1.0)
+    seen = np.where(np.abs(distance) < least, 0.0, distance)
     return two_gaussians.epsilon(delta, seen, ratio, 0.0, 1.0)
 
 

@@ -56,6 +56,12 @@ def test_adaptive_interval_reaches_from_pinned_to_fitted_when_variances_pass():
     assert interval.high == estimators.fitted(near, DELTA).high
 
 
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 40.0])
+def test_distances_that_no_sample_tells_from_zero_are_zero(ratio):
+    minute = [estimators.both_directions(DELTA, np.asarray(d), np.asarray(ratio)) for d in (0.0, 1e-290, -3e-289)]
+    assert len(set(map(float, minute))) == 1
+
+
 @given(
     distance=st.floats(-5, 30),
     ratio=st.floats(0.5, 2),
