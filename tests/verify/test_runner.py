@@ -103,9 +103,11 @@ def processes(log):
     return {int(line.split()[1]) for line in log.read_text().splitlines()} if log.exists() else set()
 
 
-def wait_for(condition, seconds=30.0):
+def wait_for(condition, run=None, seconds=240.0):
+    """Wait for what a run is to do; one that ends instead says why. Machines may be slow: patience is long."""
     end = time.monotonic() + seconds
     while not condition():
+        assert run is None or run.poll() is None, run.communicate()
         assert time.monotonic() < end
         time.sleep(0.02)
 
@@ -173,7 +175,7 @@ def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, tmp_path
         run = start("many", "good", "--out", out, "--resume")
         if i % 5:
             # While it judges: after a few checks, and a part of the next one.
-            wait_for(has_begun(log, len(before) + draw.randint(1, 4)))
+            wait_for(has_begun(log, len(before) + draw.randint(1, 4)), run)
             time.sleep(draw.uniform(0.0, 0.05))
         else:
             time.sleep(draw.uniform(0.2, 1.5))
