@@ -1,190 +1,32 @@
 """Counter-based random canaries and noise: every coordinate is a pure function, nothing is stored.
 
-Coordinate i of canary j under seed s, before normalising, is the same whatever the count and the dimension. With
-tile = i // 4096, r = i % 4096, run = r // 1024 and c = 1024 tile + r % 1024, it is made of output word ``run`` of
-Philox 4×32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") with
-
-- key (s mod 2³², s div 2³²),
-- counter (c mod 2³², c div 2³², j, purpose); purpose 0 is a canary, purpose 1 is noise with j = 0.
-
-A word u < 2³¹ becomes the normal quantile of p = v 2⁻³², v being u with its lowest bit set; a word above becomes minus
-what its complement becomes. Hence 2³¹ equally likely values, symmetric, the largest 6.23; each within 4.6e-7 of the
-exact quantile, relative (measured over all words against ``scipy.special.ndtri``). The path has only +, −, × and ÷ of
-float32 and integer operations, so it gives the same bits on every machine: no libm, and no fused multiply-add, which
-numba doesn't form without ``fastmath``.
-
-Sums run over tiles in float64: within a tile pairwise in a fixed pattern, then tile after tile, so that neither the
-number of threads nor the way the work is cut changes a bit.
+``kernels._canary_stream`` says which function, ``kernels._canary_passes`` in which order sums are added. Coordinates
+are the same bits on every machine, and neither threads nor the way the work is cut change those of sums and cosines;
+only the products of ``Canaries.block_cosines`` are added in the order of a BLAS.
 """
 
-import math
 import operator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from itertools import pairwise
 
+import numba
 import numpy as np
-from numba import njit, prange
-from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import ThreadpoolController
+
+from canaryproof.kernels import _canary_passes as passes
+from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, NOISE, TILE, fill
 
 __all__ = ["Canaries", "noise"]
 
-_TILE = 4096
-_RUN = 1024  # the four words of one counter go to four runs, so that every store is contiguous
 _MAX_COUNT = 2**32
-_MAX_DIM = 2**40
 _TILES_AT_ONCE = 64  # 2 MB of float64 input held at a time; cuts the work, not the sums
-_CANARY = np.uint64(0)
-_NOISE = np.uint64(1)
-
-_F32, _I32, _U32, _U64 = np.float32, np.int32, np.uint32, np.uint64
-_MULTIPLIERS = _U64(0xD2511F53), _U64(0xCD9E8D57)
-_WEYL = _U64(0x9E3779B9), _U64(0xBB67AE85)
-_LOW, _SHIFT = _U64(0xFFFFFFFF), _U64(32)
-
-# log2(m) - 1/2 = s (L0 + L1 s² + L2 s⁴), s = (m - √2)/(m + √2), 1 ≤ m ≤ 2: the polynomial in s² that interpolates at
-# the 3 Chebyshev points of [0, (3 - 2√2)²], error 6.0e-8. With w = -log2(4p(1 - p)) and t = 2³¹ (1 - 2p), |quantile|/t
-# is smooth in w: the ratio of a sextic and a monic quintic interpolates it at w = 4 expm1(z), z the 12 Chebyshev points
-# of [0, log(1 + 30/4)], relative error 2.3e-8. A test derives both again in mpmath, rounded to float32, and measures
-# the error of the quantile itself.
-_LOG = _F32(2.8853905), _F32(0.9615889), _F32(0.59575963)
-_NUMERATOR = tuple(
-    np.array([1.0246016e-3, 2.5396835e-4, 3.5768782e-5, 3.404905e-6, 2.1362143e-7, 7.50162e-9, 1.6215662e-11], _F32)
-)
-_DENOMINATOR = tuple(np.array([1.7555975e6, 116580.086, 29140.533, 1356.2157, 98.66093], _F32))
-_SQRT2, _HALF, _TWO32 = _F32(math.sqrt(2.0)), _F32(0.5), _F32(2.0**32)
-
-
-def _bitcast(_typing: Any, value: Any, target: Any) -> Any:
-    """Reinterpret the 32 bits of a value as another type (numba has no scalar ``view``)."""
-    result = target.instance_type
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(result))
-
-    return result(value, target), generate
-
-
-_reinterpret: Any = intrinsic(_bitcast)
-
-
-@njit(inline="always")
-def _philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
-    """Philox 4×32-10; the low 32 bits of each returned uint64 are an output word."""
-    # Inlined by numba, because LLVM would unroll the rounds too late for the caller's loop to vectorise. The high
-    # halves hold leftovers that every use masks away, which costs fewer masks than keeping them clean.
-    for _ in range(10):
-        p0 = _MULTIPLIERS[0] * (c0 & _LOW)
-        p1 = _MULTIPLIERS[1] * (c2 & _LOW)
-        c0, c1, c2, c3 = (p1 >> _SHIFT) ^ c1 ^ k0, p1, (p0 >> _SHIFT) ^ c3 ^ k1, p0
-        k0 = (k0 + _WEYL[0]) & _LOW
-        k1 = (k1 + _WEYL[1]) & _LOW
-    return c0, c1, c2, c3
-
-
-@njit(error_model="numpy")
-def _normal(word: Any) -> Any:
-    """Turn a 32-bit word into its normal quantile."""
-    k = _I32(word)
-    # The odd integers a = 2³² p of the nearer tail and t = 2³¹ (1 - 2p), the latter with the sign of the quantile.
-    a = _F32(_I32((k ^ (k >> _I32(31))) | _I32(1)))
-    t = _F32(_I32((k ^ _I32(-(2**31))) | _I32(1)))
-    bits = _reinterpret(a * (_TWO32 - a), _I32)  # 2⁶² · 4p(1 - p); 189 = 62 + the exponent's bias
-    exponent = _F32(_I32(_I32(189) - (bits >> _I32(23))))
-    m = _reinterpret(_I32((bits & _I32(0x7FFFFF)) | _I32(0x3F800000)), _F32)
-    s = (m - _SQRT2) / (m + _SQRT2)
-    z = s * s
-    w = exponent - (_HALF + s * (_LOG[0] + z * (_LOG[1] + z * _LOG[2])))
-    n, d = _NUMERATOR, _DENOMINATOR
-    numerator = n[0] + w * (n[1] + w * (n[2] + w * (n[3] + w * (n[4] + w * (n[5] + w * n[6])))))
-    denominator = d[0] + w * (d[1] + w * (d[2] + w * (d[3] + w * (d[4] + w))))
-    return t * numerator / denominator
-
-
-@njit
-def _make_tile(seed: Any, index: Any, purpose: Any, tile: int, dim: int, words: Any) -> None:
-    """Write the float32 bits of a tile's coordinates, zero from coordinate dim on."""
-    low, high = seed & _LOW, seed >> _SHIFT
-    # A tile's counters share their high half, as 1024 divides 2³².
-    first = _U64(tile) * _U64(_RUN)
-    c0, c1 = first & _LOW, first >> _SHIFT
-    run0, run1, run2, run3 = words[:_RUN], words[_RUN : 2 * _RUN], words[2 * _RUN : 3 * _RUN], words[3 * _RUN :]
-    for r in range(_RUN):
-        w0, w1, w2, w3 = _philox(c0 + _U64(r), c1, index, purpose, low, high)
-        run0[r], run1[r], run2[r], run3[r] = _U32(w0), _U32(w1), _U32(w2), _U32(w3)
-    for r in range(_TILE):
-        words[r] = _reinterpret(_normal(words[r]), _U32)
-    words[max(0, min(_TILE, dim - tile * _TILE)) :] = _U32(0)
-
-
-@njit
-def _dot(a: Any, b: Any) -> float:
-    """Dot product of two tiles in float64: the four runs first, then halves."""
-    # Addition is not associative, so only an order written out as lanes lets the compiler vectorise.
-    lanes = np.empty(_RUN)
-    a0, a1, a2, a3 = a[:_RUN], a[_RUN : 2 * _RUN], a[2 * _RUN : 3 * _RUN], a[3 * _RUN :]
-    b0, b1, b2, b3 = b[:_RUN], b[_RUN : 2 * _RUN], b[2 * _RUN : 3 * _RUN], b[3 * _RUN :]
-    for r in range(_RUN):
-        lanes[r] = (np.float64(a0[r]) * b0[r] + np.float64(a1[r]) * b1[r]) + (
-            np.float64(a2[r]) * b2[r] + np.float64(a3[r]) * b3[r]
-        )
-    half = _RUN // 2
-    while half > 0:
-        for r in range(half):
-            lanes[r] += lanes[r + half]
-        half //= 2
-    return float(lanes[0])
-
-
-@njit
-def _add_scaled(total: Any, scale: float, tile: Any) -> None:
-    for r in range(_TILE):
-        total[r] += scale * np.float64(tile[r])
-
-
-@njit(parallel=True, cache=True)
-def _fill(seed: Any, index: Any, purpose: Any, first_tile: int, out: Any) -> None:
-    """Write consecutive coordinates from the first one of a tile on, as many as fit."""
-    for k in prange((len(out) + _TILE - 1) // _TILE):
-        words = np.empty(_TILE, np.uint32)
-        part = out[k * _TILE : (k + 1) * _TILE]
-        _make_tile(seed, index, purpose, first_tile + k, _MAX_DIM, words)
-        part[:] = words.view(np.float32)[: len(part)]
-
-
-@njit(parallel=True, cache=True)
-def _add_products(seed: Any, indices: Any, first_tile: int, dim: int, block: Any, squares: Any, products: Any) -> None:
-    """Add to every canary's squared norm, and products with a block of vectors, the part over the block's tiles."""
-    for k in prange(len(indices)):
-        words = np.empty(_TILE, np.uint32)
-        coordinates = words.view(np.float32)
-        for i in range(block.shape[1] // _TILE):
-            _make_tile(seed, indices[k], _CANARY, first_tile + i, dim, words)
-            squares[k] += _dot(coordinates, coordinates)
-            for n in range(block.shape[0]):
-                products[n, k] += _dot(coordinates, block[n, i * _TILE : (i + 1) * _TILE])
-
-
-@njit(cache=True)
-def _add_squares(block: Any, squares: Any) -> None:
-    for n in range(block.shape[0]):
-        for i in range(block.shape[1] // _TILE):
-            tile = block[n, i * _TILE : (i + 1) * _TILE]
-            squares[n] += _dot(tile, tile)
-
-
-@njit(parallel=True, cache=True)
-def _weighted_sum(seed: Any, indices: Any, scales: Any, out: Any) -> None:
-    """Write the sum of scaled canaries, added in the order of the indices."""
-    for i in prange((len(out) + _TILE - 1) // _TILE):
-        words = np.empty(_TILE, np.uint32)
-        coordinates = words.view(np.float32)
-        total = np.zeros(_TILE)
-        for k in range(len(indices)):
-            _make_tile(seed, indices[k], _CANARY, i, len(out), words)
-            _add_scaled(total, scales[k], coordinates)
-        part = out[i * _TILE : (i + 1) * _TILE]
-        part[:] = total[: len(part)]
+_HELD = 2**23  # coordinates of whole canaries held at a time, 32 MB
+# A thread's rows of canaries, 2 MB, stay in its cache; float32 products are added up in float64 so many at a time.
+_ROWS, _PRODUCTS = 128, 512
 
 
 def _checked_int(name: str, value: object, low: int, high: int, rule: str) -> int:
@@ -229,6 +71,28 @@ def _checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating]
     return block, np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
 
 
+def _pieces(block: NDArray[np.floating], scales: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Cut scaled vectors into pieces of whole tiles, the last one filled with zeros, and say where each begins."""
+    step = TILE * max(1, _TILES_AT_ONCE // max(1, len(block)))
+    for start in range(0, block.shape[1], step):
+        piece = block[:, start : start + step]
+        padded = np.zeros((len(block), -(-piece.shape[1] // TILE) * TILE))
+        np.multiply(piece, scales[:, np.newaxis], out=padded[:, : piece.shape[1]])
+        yield start, padded
+
+
+def _quotients(
+    products: NDArray[np.float64], norms: NDArray[np.float64], own_squares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    # Rounding may carry the cosine of parallel vectors past 1, where the null law's functions are 0.
+    return np.clip(products / norms / np.sqrt(own_squares)[:, np.newaxis], -1.0, 1.0)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
 @dataclass(frozen=True)
 class Canaries:
     """The canaries c_j = X_j/‖X_j‖, independent uniform directions, made anew at each use.
@@ -265,7 +129,7 @@ class Canaries:
     def __post_init__(self) -> None:
         _checked_int("seed", self.seed, 0, 2**64, "0 ≤ seed < 2^64")
         _checked_int("count", self.count, 1, _MAX_COUNT + 1, "1 ≤ count ≤ 2^32")
-        _checked_int("dim", self.dim, 2, _MAX_DIM + 1, "2 ≤ dim ≤ 2^40")
+        _checked_int("dim", self.dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40")
 
     def vector(self, j: int) -> NDArray[np.float32]:
         """Canary j, normalised in float64 and then rounded.
@@ -286,7 +150,7 @@ class Canaries:
         """
         index = np.uint64(_checked_int("j", j, 0, self.count, f"0 ≤ j < {self.count}"))
         canary = np.empty(self.dim, np.float32)
-        _fill(np.uint64(self.seed), index, _CANARY, 0, canary)
+        fill(np.uint64(self.seed), index, CANARY, 0, canary)
         return np.divide(canary, self._norms(np.array([index])), out=canary, dtype=np.float64, casting="same_kind")
 
     def sum(self, indices: ArrayLike | None = None, weights: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -309,9 +173,21 @@ class Canaries:
             If an index is out of range, or the weights are not n finite numbers.
         """
         chosen = _checked_indices(indices, self.count)
-        scales = _checked_weights(weights, len(chosen)) / self._norms(chosen)
-        total = np.empty(self.dim)
-        _weighted_sum(np.uint64(self.seed), chosen, scales, total)
+        factors = _checked_weights(weights, len(chosen))
+        total = np.zeros(self.dim)
+        width = -(-self.dim // TILE) * TILE
+        if self._knows(chosen) or width > _HELD:
+            passes.weighted_sum(np.uint64(self.seed), chosen, factors / self._norms(chosen), total)
+            return total
+        # Norms are known only when a canary is whole: hold some, so that none is made twice.
+        rows = np.empty((min(_HELD // width, len(chosen)), width), np.float32)
+        for start in range(0, len(chosen), len(rows)):
+            some = chosen[start : start + len(rows)]
+            squares = np.zeros((len(some), width // TILE))
+            passes.hold(np.uint64(self.seed), some, self.dim, rows, squares)
+            # In the order of the tiles, as everywhere.
+            self._learn(some, np.cumsum(squares, axis=1)[:, -1])
+            passes.add_held(rows, factors[start : start + len(rows)] / self._norms(some), total)
         return total
 
     def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -336,19 +212,93 @@ class Canaries:
         """
         block, scales = _checked_vectors(vectors, self.dim)
         chosen = _checked_indices(indices, self.count)
-        own_squares = np.zeros(len(block))
-        squares = np.zeros(len(chosen))
+        own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
         products = np.zeros((len(block), len(chosen)))
-        step = _TILE * max(1, _TILES_AT_ONCE // max(1, len(block)))
-        for start in range(0, self.dim, step):
-            piece = block[:, start : start + step]
-            padded = np.zeros((len(block), -(-piece.shape[1] // _TILE) * _TILE))
-            np.multiply(piece, scales[:, np.newaxis], out=padded[:, : piece.shape[1]])
-            _add_squares(padded, own_squares)
-            _add_products(np.uint64(self.seed), chosen, start // _TILE, self.dim, padded, squares, products)
-        # Rounding may carry the cosine of parallel vectors past 1, where the null law's functions are 0.
-        cosines = np.clip(products / np.sqrt(squares) / np.sqrt(own_squares)[:, np.newaxis], -1.0, 1.0)
+        with_squares = not self._knows(chosen)
+        for start, piece in _pieces(block, scales):
+            passes.add_squares(piece, own_squares)
+            passes.add_products(
+                np.uint64(self.seed), chosen, start // TILE, self.dim, piece, squares, products, with_squares
+            )
+        if with_squares:
+            self._learn(chosen, squares)
+        cosines = _quotients(products, self._norms(chosen), own_squares)
         return cosines if np.ndim(vectors) == 2 else cosines[0]
+
+    def block_cosines(self, vectors: ArrayLike) -> NDArray[np.float64]:
+        """Cosines between all canaries and a block of vectors, with products in float32: for many rounds at once.
+
+        Each canary is made once for the block, in cache, and multiplied by a BLAS. Products of 512 coordinates are
+        added in float32, and these in float64. In units of 1/√dim, a cosine's own scale, rounding errors have the
+        standard deviation 2⁻²⁴·√(512/6) = 5.5e-7 if they are independent and a BLAS adds one by one, and less if, as
+        all do that use vectors, it adds in several lanes; 2e-6 was never exceeded in tests. Errors of a cosine cannot
+        exceed 3.1e-5, whatever the vectors.
+
+        Parameters
+        ----------
+        vectors
+            float32 or float64, any strides, memory-mapped or not, shape (n, dim).
+
+        Returns
+        -------
+        Cosines in [-1, 1], shape (n, count). Equal calls give equal bits on one machine with one number of threads; the
+        bits of a row may depend on how many rows there are.
+
+        Raises
+        ------
+        ValueError
+            If a vector is zero, not finite or of another shape or type.
+        """
+        if np.ndim(vectors) != 2:
+            raise ValueError(f"vectors must have the shape (n, {self.dim}), not {np.shape(vectors)}")
+        block, scales = _checked_vectors(vectors, self.dim)
+        chosen = _checked_indices(None, self.count)
+        own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
+        products = np.zeros((self.count, len(block)))
+        with_squares = not self._knows(chosen)
+        workers = min(numba.get_num_threads(), self.count)
+        shares = [slice(*ends) for ends in pairwise(np.linspace(0, self.count, workers + 1).astype(int).tolist())]
+
+        def multiply(share: slice) -> None:
+            own = own_squares if share.start == 0 else None
+            self._multiply(chosen[share], block, scales, own, squares[share] if with_squares else None, products[share])
+
+        # Threads of a BLAS would wait for each other, busily, while others make canaries.
+        with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+            list(pool.map(multiply, shares))
+        if with_squares:
+            self._learn(chosen, squares)
+        return _quotients(products.T, self._norms(chosen), own_squares)
+
+    def _multiply(
+        self,
+        chosen: NDArray[np.uint64],
+        block: NDArray[np.floating],
+        scales: NDArray[np.float64],
+        own_squares: NDArray[np.float64] | None,
+        squares: NDArray[np.float64] | None,
+        products: NDArray[np.float64],
+    ) -> None:
+        """Add some canaries' products with a block, and squared norms where asked for, in this thread."""
+        rows = np.empty((min(_ROWS, len(chosen)), TILE), np.float32)
+        parts = np.empty((TILE // _PRODUCTS, len(rows), len(block)), np.float32)
+        piece = np.zeros((len(block), TILE), np.float32)
+        for tile in range(-(-self.dim // TILE)):
+            given = block[:, tile * TILE : (tile + 1) * TILE]
+            np.multiply(given, scales[:, np.newaxis], out=piece[:, : given.shape[1]], casting="same_kind")
+            piece[:, given.shape[1] :] = 0.0
+            if own_squares is not None:
+                passes.add_squares(piece, own_squares)
+            for start in range(0, len(chosen), len(rows)):
+                end = min(start + len(rows), len(chosen))
+                made, products_here = rows[: end - start], parts[:, : end - start]
+                passes.make_rows(np.uint64(self.seed), chosen[start:end], tile, self.dim, made)
+                if squares is not None:
+                    passes.add_squares(made, squares[start:end])
+                left = made.reshape(len(made), -1, _PRODUCTS).transpose(1, 0, 2)
+                right = piece.reshape(len(piece), -1, _PRODUCTS).transpose(1, 2, 0)
+                np.matmul(left, right, out=products_here)
+                passes.add_parts(products_here, products[start:end])
 
     def norms(self) -> NDArray[np.float64]:
         """Norms ‖X_j‖ of all canaries before normalising, shape (count,); computed once and kept."""
@@ -356,14 +306,19 @@ class Canaries:
 
     def _norms(self, chosen: NDArray[np.uint64]) -> NDArray[np.float64]:
         # None is zero: no coordinate ever is.
-        asked = chosen.tolist()
-        new = np.array(sorted(set(asked) - self._known_norms.keys()), dtype=np.uint64)
+        new = np.array(sorted(set(chosen.tolist()) - self._known_norms.keys()), dtype=np.uint64)
         if len(new):
             squares = np.zeros(len(new))
-            no_vectors = np.empty((0, -(-self.dim // _TILE) * _TILE))
-            _add_products(np.uint64(self.seed), new, 0, self.dim, no_vectors, squares, np.empty((0, len(new))))
-            self._known_norms.update(zip(new.tolist(), np.sqrt(squares).tolist(), strict=True))
-        return np.array([self._known_norms[j] for j in asked])
+            nothing = np.empty((0, -(-self.dim // TILE) * TILE))
+            passes.add_products(np.uint64(self.seed), new, 0, self.dim, nothing, squares, np.empty((0, len(new))), True)
+            self._learn(new, squares)
+        return np.array([self._known_norms[j] for j in chosen.tolist()])
+
+    def _knows(self, chosen: NDArray[np.uint64]) -> bool:
+        return self._known_norms.keys() >= set(chosen.tolist())
+
+    def _learn(self, chosen: NDArray[np.uint64], squares: NDArray[np.float64]) -> None:
+        self._known_norms.update(zip(chosen.tolist(), np.sqrt(squares).tolist(), strict=True))
 
 
 def noise(seed: int, dim: int) -> NDArray[np.float32]:
@@ -390,6 +345,6 @@ def noise(seed: int, dim: int) -> NDArray[np.float32]:
     The module's stream with purpose 1 and j = 0: the first coordinates are the same for any dim.
     """
     key = np.uint64(_checked_int("seed", seed, 0, 2**64, "0 ≤ seed < 2^64"))
-    out = np.empty(_checked_int("dim", dim, 2, _MAX_DIM + 1, "2 ≤ dim ≤ 2^40"), np.float32)
-    _fill(key, np.uint64(0), _NOISE, 0, out)
+    out = np.empty(_checked_int("dim", dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40"), np.float32)
+    fill(key, np.uint64(0), NOISE, 0, out)
     return out

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from canaryproof.kernels import _canary_stream as stream
 from canaryproof.kernels import canaries
 from canaryproof.kernels.canaries import Canaries, noise
 
@@ -41,7 +42,7 @@ STREAM_SHA256 = "5db187d1dfef133042afb28b589e698c78946c3ec905b21d66beee556115ba8
 
 def coordinates(seed: int, j: int, dim: int, purpose: int = 0, first_tile: int = 0) -> NDArray[np.float32]:
     out = np.empty(dim, np.float32)
-    canaries._fill(np.uint64(seed), np.uint64(j), np.uint64(purpose), first_tile, out)
+    stream.fill(np.uint64(seed), np.uint64(j), np.uint64(purpose), first_tile, out)
     return out
 
 
@@ -56,7 +57,7 @@ def stream_sha256() -> str:
 def normals(words: NDArray[np.uint32]) -> NDArray[np.float32]:
     out = np.empty(len(words), np.float32)
     for i in range(len(words)):
-        out[i] = canaries._normal(words[i])
+        out[i] = stream._normal(words[i])
     return out
 
 
@@ -120,7 +121,7 @@ def plain_polynomial(coefficients: tuple[float, ...], x: NDArray[np.float32]) ->
 def test_philox_known_answers_of_random123(
     counter: tuple[int, ...], key: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
-    assert tuple(int(word) % 2**32 for word in canaries._philox(*map(np.uint64, counter + key))) == expected
+    assert tuple(int(word) % 2**32 for word in stream._philox(*map(np.uint64, counter + key))) == expected
     assert plain_philox(counter, key) == expected
 
 
@@ -184,9 +185,9 @@ def test_coefficients_are_the_described_interpolants() -> None:
         gs = [quantile_factor(w) for w in ws]
         rows = [[w**k for k in range(7)] + [-g * w**k for k in range(5)] for w, g in zip(ws, gs, strict=True)]
         ratio = list(mpmath.lu_solve(rows, [g * w**5 for w, g in zip(ws, gs, strict=True)]))
-    assert rounded(list(log)) == canaries._LOG
-    assert rounded(ratio[:7]) == canaries._NUMERATOR
-    assert rounded(ratio[7:]) == canaries._DENOMINATOR
+    assert rounded(list(log)) == stream._LOG
+    assert rounded(ratio[:7]) == stream._NUMERATOR
+    assert rounded(ratio[7:]) == stream._DENOMINATOR
 
 
 @given(SEEDS, WORDS, st.integers(2, 20_000), st.integers(2, 20_000))
@@ -306,6 +307,60 @@ def test_cosines_do_not_depend_on_how_the_work_is_cut(monkeypatch: pytest.Monkey
     assert np.array_equal(kernel.cosines(released), whole)
 
 
+@pytest.mark.parametrize("held", [1, 3 * 2 * TILE])
+def test_sums_do_not_depend_on_what_is_held(monkeypatch: pytest.MonkeyPatch, held: int) -> None:
+    dim, weights = TILE + 17, [0.5, -2.0, 3.0, 1.0, 1.0, 7.0, -1.0]
+    whole = Canaries(12, 7, dim)
+    expected = whole.sum(weights=weights)
+    monkeypatch.setattr(canaries, "_HELD", held)
+    kernel = Canaries(12, 7, dim)
+    assert np.array_equal(kernel.sum(weights=weights), expected)
+    assert np.array_equal(kernel.norms(), whole.norms())
+    # Known norms spare a pass and change nothing.
+    assert np.array_equal(kernel.sum(weights=weights), expected)
+
+
+def test_known_norms_change_no_cosine() -> None:
+    released = noise(5, TILE + 1)
+    fresh, known = Canaries(3, 4, TILE + 1), Canaries(3, 4, TILE + 1)
+    known.norms()
+    assert np.array_equal(fresh.cosines(released), known.cosines(released))
+    assert np.array_equal(fresh.norms(), known.norms())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("count", "rows", "dim"), [(1, 1, 2), (300, 3, TILE - 1), (130, 40, 30 * TILE + 5)])
+def test_block_cosines_are_the_cosines_to_their_bound(dtype: type, count: int, rows: int, dim: int) -> None:
+    vectors = np.random.default_rng(rows).standard_normal((rows, dim)).astype(dtype)
+    # Scales are taken out, and a sparse vector has all its weight in few products.
+    vectors[0] *= dtype(1e30)
+    vectors[-1, 7:] = 0.0
+    kernel = Canaries(44, count, dim)
+    found = kernel.block_cosines(vectors)
+    assert found.shape == (rows, count)
+    assert np.abs(found - kernel.cosines(vectors)).max() * math.sqrt(dim) <= 2e-6
+    # Norms are known by now, and were not before.
+    assert np.array_equal(found, kernel.block_cosines(vectors))
+
+
+def test_block_cosines_read_files_in_pieces(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(1).standard_normal((3, 2 * TILE)).astype(np.float32)
+    np.save(tmp_path / "deltas.npy", vectors)
+    kernel = Canaries(45, 6, 2 * TILE)
+    assert np.array_equal(
+        kernel.block_cosines(np.load(tmp_path / "deltas.npy", mmap_mode="r")), kernel.block_cosines(vectors)
+    )
+
+
+def test_block_cosines_agree_between_threads(threads: Callable[[int], None]) -> None:
+    vectors = np.random.default_rng(2).standard_normal((5, 3 * TILE))
+    found = []
+    for number in (1, 2):
+        threads(number)
+        found.append(Canaries(46, 9, 3 * TILE).block_cosines(vectors))
+    assert np.abs(found[0] - found[1]).max() * math.sqrt(3 * TILE) <= 2e-6
+
+
 def test_memory_does_not_grow_with_the_count() -> None:
     script = """
         import resource
@@ -391,6 +446,8 @@ def test_cosines_follow_the_null_law() -> None:
         (lambda: Canaries(0, 3, 2).cosines([1.0, math.nan]), "vectors must be finite and not zero"),
         (lambda: Canaries(0, 3, 2).cosines([1.0, -math.inf]), "vectors must be finite and not zero"),
         (lambda: Canaries(0, 3, 2).cosines([1.0, 0.0], [3]), "indices must lie"),
+        (lambda: Canaries(0, 3, 2).block_cosines([1.0, 0.0]), r"vectors must have the shape \(n, 2\), not \(2,\)"),
+        (lambda: Canaries(0, 3, 2).block_cosines([[1.0, math.nan]]), "vectors must be finite and not zero"),
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object], message: str) -> None:

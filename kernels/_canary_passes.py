@@ -1,0 +1,115 @@
+"""Passes over the canary stream: products, norms and sums, each coordinate made where it is used.
+
+Sums run over tiles in float64: within a tile pairwise in a fixed pattern, then tile after tile, so that neither the
+number of threads nor the way the work is cut changes a bit.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from canaryproof.kernels._canary_stream import CANARY, RUN, TILE, make_tile
+
+
+@njit
+def _dot(a: Any, b: Any) -> float:
+    """Dot product of two tiles in float64: the four runs first, then halves."""
+    # Addition is not associative, so only an order written out as lanes lets the compiler vectorise.
+    lanes = np.empty(RUN)
+    a0, a1, a2, a3 = a[:RUN], a[RUN : 2 * RUN], a[2 * RUN : 3 * RUN], a[3 * RUN :]
+    b0, b1, b2, b3 = b[:RUN], b[RUN : 2 * RUN], b[2 * RUN : 3 * RUN], b[3 * RUN :]
+    for r in range(RUN):
+        lanes[r] = (np.float64(a0[r]) * b0[r] + np.float64(a1[r]) * b1[r]) + (
+            np.float64(a2[r]) * b2[r] + np.float64(a3[r]) * b3[r]
+        )
+    half = RUN // 2
+    while half > 0:
+        for r in range(half):
+            lanes[r] += lanes[r + half]
+        half //= 2
+    return float(lanes[0])
+
+
+@njit
+def _add_scaled(total: Any, scale: float, tile: Any) -> None:
+    for r in range(TILE):
+        total[r] += scale * np.float64(tile[r])
+
+
+@njit(parallel=True, cache=True)
+def add_products(
+    seed: Any, indices: Any, first_tile: int, dim: int, block: Any, squares: Any, products: Any, with_squares: bool
+) -> None:
+    """Add to canaries' products with a block of vectors, and to squared norms, the part over the block's tiles."""
+    for k in prange(len(indices)):
+        words = np.empty(TILE, np.uint32)
+        coordinates = words.view(np.float32)
+        for i in range(block.shape[1] // TILE):
+            make_tile(seed, indices[k], CANARY, first_tile + i, dim, words)
+            if with_squares:
+                squares[k] += _dot(coordinates, coordinates)
+            for n in range(block.shape[0]):
+                products[n, k] += _dot(coordinates, block[n, i * TILE : (i + 1) * TILE])
+
+
+@njit(cache=True, nogil=True)
+def add_squares(block: Any, squares: Any) -> None:
+    """Add to the squared norms of a block of vectors the part over its tiles."""
+    for n in range(block.shape[0]):
+        for i in range(block.shape[1] // TILE):
+            tile = block[n, i * TILE : (i + 1) * TILE]
+            squares[n] += _dot(tile, tile)
+
+
+@njit(cache=True, nogil=True)
+def make_rows(seed: Any, indices: Any, tile: int, dim: int, rows: Any) -> None:
+    """Write a tile of several canaries, in this thread alone."""
+    for k in range(len(indices)):
+        make_tile(seed, indices[k], CANARY, tile, dim, rows[k].view(np.uint32))
+
+
+@njit(cache=True, nogil=True)
+def add_parts(parts: Any, total: Any) -> None:
+    """Add float32 arrays in float64, one after the other."""
+    for part in parts:
+        for k in range(total.shape[0]):
+            for n in range(total.shape[1]):
+                total[k, n] += np.float64(part[k, n])
+
+
+@njit(parallel=True, cache=True)
+def hold(seed: Any, indices: Any, dim: int, rows: Any, squares: Any) -> None:
+    """Write whole canaries, and the squared norm of each of their tiles."""
+    tiles = rows.shape[1] // TILE
+    for part in prange(len(indices) * tiles):
+        k, i = part // tiles, part % tiles
+        coordinates = rows[k, i * TILE : (i + 1) * TILE]
+        make_tile(seed, indices[k], CANARY, i, dim, coordinates.view(np.uint32))
+        squares[k, i] = _dot(coordinates, coordinates)
+
+
+@njit(parallel=True, cache=True)
+def add_held(rows: Any, scales: Any, out: Any) -> None:
+    """Add scaled canaries that are held, in their order."""
+    for i in prange((len(out) + TILE - 1) // TILE):
+        total = np.zeros(TILE)
+        part = out[i * TILE : (i + 1) * TILE]
+        total[: len(part)] = part
+        for k in range(len(scales)):
+            _add_scaled(total, scales[k], rows[k, i * TILE : (i + 1) * TILE])
+        part[:] = total[: len(part)]
+
+
+@njit(parallel=True, cache=True)
+def weighted_sum(seed: Any, indices: Any, scales: Any, out: Any) -> None:
+    """Write the sum of scaled canaries, added in the order of the indices."""
+    for i in prange((len(out) + TILE - 1) // TILE):
+        words = np.empty(TILE, np.uint32)
+        coordinates = words.view(np.float32)
+        total = np.zeros(TILE)
+        for k in range(len(indices)):
+            make_tile(seed, indices[k], CANARY, i, len(out), words)
+            _add_scaled(total, scales[k], coordinates)
+        part = out[i * TILE : (i + 1) * TILE]
+        part[:] = total[: len(part)]
