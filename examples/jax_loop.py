@@ -1,0 +1,97 @@
+"""Federated averaging with differential privacy and canaries, in JAX: ``python examples/jax_loop.py FOLDER``.
+
+It trains what ``numpy_loop.py`` trains and writes the same files. Parameters and updates are pytrees throughout: a
+canary client returns its canary in the parameters' shapes.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.oneshot.algorithm_3 import RoundScores
+from canaryproof.verify.oneshot.shapes import flatten, split
+
+ROUNDS, CLIENTS, CANARIES, SEED = 20, 50, 1000, 7
+CLIP_NORM, SERVER_RATE, LOCAL_STEPS = 1.0, 1.0, 3
+FEATURES, HIDDEN, CLASSES, EXAMPLES = 64, 128, 4, 20
+
+
+def made_data(key, clients):
+    """Draw examples of each client from one normal law a class, around centres that all clients share."""
+    label_key, noise_key = jax.random.split(key)
+    centres = jax.random.normal(jax.random.key(1), (CLASSES, FEATURES))
+    labels = jax.random.randint(label_key, (clients, EXAMPLES), 0, CLASSES)
+    return centres[labels] + 2.0 * jax.random.normal(noise_key, (clients, EXAMPLES, FEATURES)), labels
+
+
+def logits(model, x):
+    """Return the classes' scores."""
+    hidden = jax.nn.relu(x @ model["hidden"]["weights"] + model["hidden"]["bias"])
+    return hidden @ model["out"]["weights"] + model["out"]["bias"]
+
+
+def loss(model, x, y):
+    """Return the mean cross-entropy."""
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits(model, x)), y[:, jnp.newaxis], axis=1).mean()
+
+
+def clipped_update(model, rate, x, y):
+    """Train on a client's examples and return the change of the model, clipped."""
+    local = model
+    for _ in range(LOCAL_STEPS):
+        local = jax.tree.map(lambda p, g: p - rate * g, local, jax.grad(loss)(local, x, y))
+    change = jax.tree.map(jnp.subtract, local, model)
+    norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(change)))
+    return jax.tree.map(lambda leaf: leaf * jnp.minimum(1.0, CLIP_NORM / jnp.maximum(norm, 1e-12)), change)
+
+
+@jax.jit
+def clients_sum(model, rate, xs, ys):
+    """Add the clients' updates."""
+    return jax.tree.map(lambda leaf: leaf.sum(axis=0), jax.vmap(partial(clipped_update, model, rate))(xs, ys))
+
+
+def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
+    """Train, write the two files and return the model."""
+    hidden_key, out_key, data_key, noise_key = jax.random.split(jax.random.key(seed), 4)
+    initial = model = {
+        "hidden": {
+            "weights": jax.random.normal(hidden_key, (FEATURES, HIDDEN)) / FEATURES**0.5,
+            "bias": jnp.zeros(HIDDEN),
+        },
+        "out": {"weights": jax.random.normal(out_key, (HIDDEN, CLASSES)) / HIDDEN**0.5, "bias": jnp.zeros(CLASSES)},
+    }
+    dim = len(flatten(model))
+    xs, ys = made_data(data_key, ROUNDS * CLIENTS)
+
+    # Twice as many canaries as take part: the others tell what a canary scores that was never there.
+    canaries = Canaries(SEED, 2 * CANARIES, dim)
+    scores = RoundScores(canaries)
+    for t, key in enumerate(jax.random.split(noise_key, ROUNDS)):
+        now = slice(t * CLIENTS, (t + 1) * CLIENTS)
+        total = clients_sum(model, client_rate, xs[now], ys[now])
+        chosen = range(t, CANARIES, ROUNDS)
+        for j in chosen:
+            total = jax.tree.map(
+                lambda leaf, canary: leaf + CLIP_NORM * canary, total, split(canaries.vector(j), total)
+            )
+        noise = split(noise_multiplier * CLIP_NORM * jax.random.normal(key, dim), total)
+        step = SERVER_RATE / (CLIENTS + len(chosen))
+        delta = jax.tree.map(lambda leaf, other, step=step: step * (leaf + other), total, noise)
+        scores.add(flatten(delta))
+        model = jax.tree.map(jnp.add, model, delta)
+
+    np.savez(Path(folder, "rounds.npz"), observed=scores.maxima[:CANARIES], unobserved=scores.maxima[CANARIES:])
+    # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
+    canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
+    np.save(Path(folder, "final.npy"), flatten(jax.tree.map(jnp.subtract, model, initial)) / np.float32(canary_norm))
+    return model
+
+
+if __name__ == "__main__":
+    train(sys.argv[1])

@@ -1,0 +1,87 @@
+"""Federated averaging with differential privacy and canaries, in plain numpy: ``python examples/numpy_loop.py FOLDER``.
+
+It trains a network with one hidden layer on made data of 1,000 clients, 50 a round, beside 1,000 canary clients who
+take part in one round each. Then ``canaryproof audit`` takes what it wrote:
+
+- ``rounds.npz``: Algorithm 3's scores (Andrew et al., arXiv 2302.03098), for an attacker who sees all model deltas;
+- ``final.npy``: what all rounds added to the model, for Algorithm 2's attacker, who sees the final model alone. It has
+  1,000 canaries of seed 7.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.oneshot.algorithm_3 import RoundScores
+from canaryproof.verify.oneshot.shapes import flatten, split
+
+ROUNDS, CLIENTS, CANARIES, SEED = 20, 50, 1000, 7
+CLIP_NORM, SERVER_RATE, LOCAL_STEPS = 1.0, 1.0, 3
+FEATURES, HIDDEN, CLASSES, EXAMPLES = 64, 128, 4, 20
+
+
+def made_data(rng, clients):
+    """Draw examples of each client from one normal law a class, around centres that all clients share."""
+    centres = np.random.default_rng(1).normal(size=(CLASSES, FEATURES))
+    labels = rng.integers(CLASSES, size=(clients, EXAMPLES))
+    return centres[labels] + 2.0 * rng.normal(size=(clients, EXAMPLES, FEATURES)), labels
+
+
+def forward(model, x):
+    """Return the hidden layer and the classes' probabilities."""
+    hidden = np.maximum(x @ model["in"] + model["in_bias"], 0.0)
+    logits = hidden @ model["out"] + model["out_bias"]
+    odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return hidden, odds / odds.sum(axis=-1, keepdims=True)
+
+
+def client_update(model, x, y, rate):
+    """Train on a client's examples and return the change of the model."""
+    local = dict(model)
+    for _ in range(LOCAL_STEPS):
+        hidden, p = forward(local, x)
+        error = (p - np.eye(CLASSES)[y]) / len(y)
+        back = (error @ local["out"].T) * (hidden > 0.0)
+        gradient = {"in": x.T @ back, "in_bias": back.sum(0), "out": hidden.T @ error, "out_bias": error.sum(0)}
+        local = {name: local[name] - rate * gradient[name] for name in local}
+    return flatten({name: local[name] - model[name] for name in local})
+
+
+def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
+    """Train, write the two files and return the model."""
+    rng = np.random.default_rng(seed)
+    model = {
+        "in": rng.normal(size=(FEATURES, HIDDEN)) / np.sqrt(FEATURES),
+        "in_bias": np.zeros(HIDDEN),
+        "out": rng.normal(size=(HIDDEN, CLASSES)) / np.sqrt(HIDDEN),
+        "out_bias": np.zeros(CLASSES),
+    }
+    initial = flatten(model)
+    xs, ys = made_data(rng, ROUNDS * CLIENTS)
+
+    # Twice as many canaries as take part: the others tell what a canary scores that was never there.
+    canaries = Canaries(SEED, 2 * CANARIES, len(initial))
+    scores = RoundScores(canaries)
+    for t in range(ROUNDS):
+        total = np.zeros(len(initial))
+        for i in range(t * CLIENTS, (t + 1) * CLIENTS):
+            update = client_update(model, xs[i], ys[i], client_rate)
+            total += update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12))
+        chosen = np.arange(t, CANARIES, ROUNDS)
+        total += CLIP_NORM * canaries.sum(chosen)
+        total += CLIP_NORM * noise_multiplier * rng.normal(size=len(total))
+        delta = SERVER_RATE * total / (CLIENTS + len(chosen))
+        scores.add(delta)
+        model = {name: model[name] + change for name, change in split(delta, model).items()}
+
+    np.savez(Path(folder, "rounds.npz"), observed=scores.maxima[:CANARIES], unobserved=scores.maxima[CANARIES:])
+    # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
+    canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
+    np.save(Path(folder, "final.npy"), (flatten(model) - initial) / canary_norm)
+    return model
+
+
+if __name__ == "__main__":
+    train(sys.argv[1])

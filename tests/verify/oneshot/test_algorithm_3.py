@@ -1,0 +1,337 @@
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.oneshot.algorithm_3 import RoundScores
+
+PROPERTY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+COUNT, DIM = 5, 40
+
+
+def deltas(rounds, dim=DIM, seed=0):
+    return np.random.default_rng(seed).standard_normal((rounds, dim)).astype(np.float32)
+
+
+def scored(rows, block=3, count=COUNT, seed=3):
+    scores = RoundScores(Canaries(seed, count, rows.shape[1]), block)
+    for row in rows:
+        scores.add(row)
+    return scores
+
+
+@PROPERTY
+@given(st.integers(0, 2**64 - 1), st.integers(1, 6), st.integers(2, 5000), st.integers(1, 9), st.integers(1, 5))
+def test_maxima_are_the_largest_cosines_over_rounds(seed, count, dim, rounds, block):
+    rows = deltas(rounds, dim, seed)
+    canaries = np.stack([Canaries(seed, count, dim).vector(j) for j in range(count)]).astype(float)
+    cosines = canaries @ rows.T.astype(float) / np.linalg.norm(rows.astype(float), axis=1)
+    maxima = scored(rows, block, count, seed).maxima
+    # ``vector`` rounds to float32.
+    assert maxima == pytest.approx(cosines.max(axis=1), abs=1e-6)
+    assert np.array_equal(maxima, Canaries(seed, count, dim).cosines(rows).max(axis=0))
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 8, 32])
+def test_the_block_changes_no_bit(block):
+    rows = deltas(20, 9000)
+    assert np.array_equal(scored(rows, block).maxima, scored(rows, 20).maxima)
+
+
+def test_looking_changes_nothing():
+    rows = deltas(8)
+    scores = RoundScores(Canaries(3, COUNT, DIM), 3)
+    for t, row in enumerate(rows):
+        scores.add(row, round=t)
+        assert scores.rounds == t + 1
+        assert np.array_equal(scores.maxima, scored(rows[: t + 1]).maxima)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 3e-310, 1e-45, 1.0, 1e300])
+def test_the_unit_of_a_delta_does_not_matter(scale):
+    rows = np.round(deltas(4).astype(float), 3)
+    expected = scored(rows).maxima
+    assert scored(rows * scale).maxima == pytest.approx(expected, abs=1e-7)
+    # A power of two takes nothing from the digits.
+    assert np.array_equal(scored(np.ldexp(rows, 900)).maxima, expected)
+
+
+def test_a_subnormal_delta_of_float32_keeps_its_direction():
+    rows = np.ldexp(np.round(64 * deltas(2)), -149).astype(np.float32)
+    assert scored(rows).maxima == pytest.approx(scored(np.ldexp(rows.astype(float), 149)).maxima, abs=1e-7)
+
+
+def test_memory_is_a_block():
+    tracemalloc.start()
+    scores = RoundScores(Canaries(3, 2, 2**20), 4)
+    row = deltas(1, 2**20)[0]
+    tracemalloc.reset_peak()
+    held = tracemalloc.get_traced_memory()[0]
+    for _ in range(10):
+        scores.add(row)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 2**24 + 2**22 + 2**16
+    # The kernel's own few megabytes.
+    assert peak - held < 2**24
+
+
+BAD_DELTAS = [
+    (np.zeros(DIM), "finite and not zero"),
+    *((np.append(np.ones(DIM - 1), wrong), "finite and not zero") for wrong in (np.nan, np.inf, -np.inf)),
+    (np.ones(DIM + 1), r"float64 of shape \(40,\), not float64 of shape \(41,\)"),
+    (np.ones((1, DIM)), r"of shape \(1, 40\)"),
+    (np.ones(DIM, int), "not int64"),
+    (np.ones(DIM, np.float16), "not float16"),
+]
+
+
+@pytest.mark.parametrize(("delta", "rule"), BAD_DELTAS)
+def test_a_bad_delta_is_refused_and_leaves_the_scores(delta, rule):
+    rows = deltas(5)
+    scores = scored(rows[:2])
+    with pytest.raises(ValueError, match=rf"^delta of round 2 must be .*{rule}"):
+        scores.add(delta)
+    for row in rows[2:]:
+        scores.add(row)
+    assert np.array_equal(scores.maxima, scored(rows).maxima)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 3, -1])
+def test_a_round_out_of_turn_is_refused(wrong):
+    scores = scored(deltas(2))
+    with pytest.raises(ValueError, match=f"turn of round 2, not of {wrong}"):
+        scores.add(deltas(1)[0], round=wrong)
+    assert scores.rounds == 2
+
+
+@pytest.mark.parametrize("block", [0, -1, 2**16 + 1, 1.5, "3", None])
+def test_a_bad_block_is_refused(block):
+    with pytest.raises(ValueError, match="block must be an integer from 1 to 65536, not"):
+        RoundScores(Canaries(0, 2, 5), block)
+
+
+def test_without_a_round_there_is_no_score():
+    with pytest.raises(ValueError, match="no round was added"):
+        _ = RoundScores(Canaries(0, 2, 5)).maxima
+
+
+def test_an_interrupted_round_can_be_added_again(monkeypatch):
+    rows = deltas(6)
+    scores = scored(rows[:2])
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Canaries, "cosines", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            scores.add(rows[2])
+    for t in range(2, 6):
+        scores.add(rows[t], round=t)
+    assert np.array_equal(scores.maxima, scored(rows).maxima)
+
+
+@pytest.mark.parametrize("stop", range(9))
+def test_resuming_gives_the_same_bits(tmp_path, stop):
+    rows = deltas(8, 5000)
+    scored(rows[:stop]).save(tmp_path / "state.npz")
+    scores = RoundScores.load(tmp_path / "state.npz")
+    assert (scores.canaries, scores.block, scores.rounds) == (Canaries(3, COUNT, 5000), 3, stop)
+    for t in range(stop, 8):
+        scores.add(rows[t], round=t)
+    assert np.array_equal(scores.maxima, scored(rows).maxima)
+
+
+def test_the_state_is_no_larger_than_the_buffer(tmp_path):
+    for rounds in (0, 2, 3):
+        scored(deltas(rounds, 5000)).save(tmp_path / "state.npz")
+        assert (tmp_path / "state.npz").stat().st_size < rounds % 3 * 20_000 + 4000
+
+
+@pytest.mark.parametrize("place", ["fsync", "replace"])
+def test_a_failed_save_leaves_the_old_state(tmp_path, monkeypatch, place):
+    path = tmp_path / "state.npz"
+    scored(deltas(2)).save(path)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, place, fail)
+    with pytest.raises(OSError, match="No space"):
+        scored(deltas(4)).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    seen = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: seen.append("fsync") or fsync(handle))
+    monkeypatch.setattr(os, "replace", lambda *names: seen.append("replace") or replace(*names))
+    scored(deltas(2)).save(tmp_path / "state.npz")
+    assert seen == ["fsync", "replace", "fsync"]
+
+
+def test_a_killed_loop_resumes_with_the_same_bits(tmp_path):
+    path = tmp_path / "state.npz"
+    script = """
+        import sys
+        import numpy as np
+        from canaryproof.kernels.canaries import Canaries
+        from canaryproof.verify.oneshot.algorithm_3 import RoundScores
+
+        scores = RoundScores(Canaries(3, 5, 100_000), 3)
+        rng = np.random.default_rng(0)
+        while True:
+            scores.add(rng.standard_normal(100_000, np.float32))
+            scores.save(sys.argv[1])
+            print("saved", flush=True)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as loop:
+        for _ in range(7):
+            assert loop.stdout.readline() == "saved\n"
+        # In the midst of a round or of a save.
+        loop.kill()
+    scores = RoundScores.load(path)
+    assert scores.rounds >= 7
+    rng = np.random.default_rng(0)
+    rows = np.stack([rng.standard_normal(100_000, np.float32) for _ in range(scores.rounds + 2)])
+    for t in range(scores.rounds, len(rows)):
+        scores.add(rows[t], round=t)
+    assert np.array_equal(scores.maxima, scored(rows).maxima)
+
+
+def state(**changes):
+    """Fields of a state after two rounds of a block of three."""
+    fields = {name: np.uint64(x) for name, x in (("format", 1), ("seed", 3), ("count", 5), ("dim", 40), ("block", 3))}
+    fields |= {"rounds": np.uint64(2), "maxima": np.full(5, -1.0), "buffer": deltas(2) / np.float32(8)}
+    return {name: x for name, x in (fields | changes).items() if x is not None}
+
+
+def written(path, content):
+    if isinstance(content, dict):
+        with path.open("wb") as file:
+            np.savez(file, **content)
+    else:
+        path.write_bytes(content)
+    return path
+
+
+def refusal(path):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        RoundScores.load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+BAD_STATES = [
+    (b"", "is not a readable .npz file"),
+    (b"seed", "is not a readable .npz file"),
+    (state(maxima=None), "its fields must be format, seed, count, dim, block, rounds, maxima, buffer"),
+    ({"observed": np.ones(3)}, "its fields must be format, seed"),
+    (state(extra=np.ones(3)), "its fields must be"),
+    (state(format=np.uint64(2)), "format: must be 1, not 2"),
+    (state(seed=np.int64(3)), "seed: must be uint64 of shape (), not int64 of ()"),
+    (state(seed=np.array(["x"], object)), "seed: must be uint64 of shape (), not object of (1,)"),
+    (state(rounds=np.full(1, 2, np.uint64)), "rounds: must be uint64 of shape (), not uint64 of (1,)"),
+    (state(count=np.uint64(6)), "maxima: must be float64 of shape (6,), not float64 of (5,)"),
+    (state(count=np.uint64(2**32)), "maxima: must be float64 of shape (4294967296,)"),
+    (state(count=np.uint64(0), maxima=np.ones(0)), "count must be an integer with 1"),
+    (state(dim=np.uint64(41)), "buffer: must be float32 of shape (2, 41), not float32 of (2, 40)"),
+    (state(dim=np.uint64(1)), "dim must be an integer with 2"),
+    (state(dim=np.uint64(2**64 - 1)), "dim must be an integer with 2"),
+    (state(block=np.uint64(0)), "block must be an integer from 1 to 65536, not 0"),
+    (state(block=np.uint64(2)), "buffer: must be float32 of shape (0, 40)"),
+    (state(rounds=np.uint64(4)), "buffer: must be float32 of shape (1, 40)"),
+    (state(maxima=np.ones(5, np.float32)), "maxima: must be float64 of shape (5,), not float32"),
+    (state(maxima=np.full(5, 1.5)), "maxima: a cosine must lie in [-1, 1]"),
+    (state(maxima=np.append(np.ones(4), np.nan)), "maxima: a cosine must lie in [-1, 1]"),
+    (state(buffer=np.asfortranarray(deltas(2) / 8)), "buffer: must be float32 of shape (2, 40)"),
+    (state(buffer=np.zeros((2, 40), np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
+    (state(buffer=np.full((2, 40), np.nan, np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
+    (state(buffer=np.full((2, 40), 2, np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
+]
+
+
+def test_the_state_that_is_damaged_below_is_a_good_one(tmp_path):
+    assert RoundScores.load(written(tmp_path / "state.npz", state())).rounds == 2
+
+
+@pytest.mark.parametrize(("content", "rule"), BAD_STATES)
+def test_a_bad_state_is_refused_by_rule(tmp_path, content, rule):
+    message = refusal(written(tmp_path / "state.npz", content))
+    assert message.startswith(rule)
+    assert len(message) < 200
+
+
+def test_a_buffer_beyond_all_memory_is_refused(tmp_path):
+    huge = state(block=np.uint64(2**16), dim=np.uint64(2**40))
+    assert refusal(written(tmp_path / "state.npz", huge)) == "does not fit in memory"
+
+
+def test_nothing_is_allocated_before_it_is_there(tmp_path):
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296,)}\n"
+    claimed = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w") as bomb:
+        for name, value in state(count=np.uint64(2**32)).items():
+            file = io.BytesIO()
+            np.save(file, value)
+            bomb.writestr(f"{name}.npy", claimed if name == "maxima" else file.getvalue())
+    tracemalloc.start()
+    assert refusal(tmp_path / "bomb.npz") == "maxima: must have 34359738368 bytes"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+def test_nothing_is_unpickled(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "hit"),)
+
+    assert refusal(written(tmp_path / "state.npz", state(maxima=np.array([Bomb()] * 5, object)))).startswith("maxima")
+    assert not (tmp_path / "hit").exists()
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        RoundScores.load(tmp_path / "state.npz")
+
+
+def test_a_state_cut_at_any_byte_is_refused(tmp_path):
+    path = tmp_path / "state.npz"
+    scored(deltas(2)).save(path)
+    content = path.read_bytes()
+    for length in range(len(content)):
+        refusal(written(path, content[:length]))
+
+
+@PROPERTY
+@given(st.data())
+def test_any_damage_is_refused_or_harmless(tmp_path, data):
+    path, whole = tmp_path / "state.npz", scored(deltas(5))
+    whole.save(path)
+    damaged = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    # Any other exception fails.
+    with contextlib.suppress(ValueError):
+        scores = RoundScores.load(written(path, bytes(damaged)))
+        # A date in the archive's directory, say.
+        assert (scores.canaries, scores.block, scores.rounds) == (whole.canaries, whole.block, whole.rounds)
+        assert np.array_equal(scores.maxima, whole.maxima)
