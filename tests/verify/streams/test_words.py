@@ -1,0 +1,34 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.verify.streams.counts import LENGTH
+from canaryproof.verify.streams.readings import read
+from canaryproof.verify.streams.words import main
+
+COMMAND = [sys.executable, "-m", "canaryproof.verify.streams.words"]
+
+
+@pytest.mark.parametrize(("reading", "second"), [("one canary", 256), ("canaries", 1), ("canary and noise", 128)])
+def test_words_are_the_stream_s_lowest_byte_first(reading, second):
+    result = CliRunner().invoke(main, ["--reading", reading, "--seed", "9", "--stretches", "2"])
+    assert result.exit_code == 0
+    words = np.frombuffer(result.stdout_bytes, "<u4")
+    assert np.array_equal(words[:LENGTH], read(reading, (9, 0, 0, 0))[0])
+    assert np.array_equal(words[LENGTH:], read(reading, (9, 0, 0, second))[0])
+
+
+def test_a_reader_that_has_enough_is_no_error():
+    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert len(process.stdout.read(6_000_000)) == 6_000_000
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+
+
+def test_bad_options():
+    assert CliRunner().invoke(main, ["--reading", "backwards"]).exit_code == 2
+    assert CliRunner().invoke(main, ["--seed", str(2**64)]).exit_code == 2

@@ -1,0 +1,48 @@
+import dataclasses
+
+import pytest
+
+from canaryproof.verify.faults import FAULTS
+from canaryproof.verify.faults.fault import seeded
+from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.streams import law, quality
+from canaryproof.verify.suites import stream_quality
+
+CONTEXT = Context(Level.QUICK, 3)
+(CHECK,) = stream_quality.CHECKS
+
+
+def test_the_stream_passes():
+    outcome = CHECK.judge(CONTEXT)
+    assert outcome.verdict is Verdict.CONFIRMED, outcome.finding
+    assert outcome.evidence["coordinates"] >= 20_000_000
+    assert outcome.evidence["scan"]["largest_error"] <= law.QUANTILE_ERROR
+
+
+@pytest.mark.parametrize("name", ["stream.coefficient", "stream.shared"])
+def test_faults_are_caught(name):
+    with seeded(FAULTS[name]):
+        assert CHECK.judge(CONTEXT).verdict is Verdict.REFUTED
+
+
+def exact_scan(**changes):
+    moments = tuple(law.moment(order) for order in (2, 4, 6, 8))
+    return dataclasses.replace(law.Scan(2**30, 4e-7, 1e-14, moments, True), **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, Verdict.CONFIRMED),
+        ({"largest_error": 4.7e-7}, Verdict.REFUTED),
+        ({"symmetric": False}, Verdict.REFUTED),
+        ({"moments": (1.0 + 1e-6, 3.0, 15.0, 105.0)}, Verdict.REFUTED),
+    ],
+)
+def test_the_full_level_takes_all_words_and_their_moments(monkeypatch, changes, verdict):
+    asked = []
+    monkeypatch.setattr(law, "scan", lambda stride: asked.append(stride) or exact_scan(**changes))
+    judge = quality.judge
+    monkeypatch.setattr(quality, "judge", lambda count, seed: asked.append(count) or judge(1, seed))
+    assert CHECK.judge(Context(Level.FULL, 0)).verdict is verdict
+    assert asked == [1, 10**10]
