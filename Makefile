@@ -6,7 +6,7 @@ ROOMS := kernels proofs_check verify reports
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
 STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
-.PHONY: verify test test-deep lint format published worst-inputs faults clean
+.PHONY: verify test test-deep lint format published benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -29,6 +29,10 @@ format: $(STAMP)
 # The results that the repository shows its readers.
 published: $(STAMP)
 	$(BIN)/canaryproof verify --level full --out reports/published
+
+# What the kernels cost on this machine, beside others.
+benchmark: $(STAMP)
+	$(BIN)/canaryproof benchmark kernels --out reports/published
 
 # The inputs at which the kernels were found to err most: from those known on, the worst of a long search.
 worst-inputs: $(STAMP)

@@ -18,6 +18,7 @@ from sympy import Expr, Rational, Symbol, erfc, log, pi, sqrt
 from canaryproof.proofs_check import canife_scores
 from canaryproof.proofs_check.canife_setting import NOISE, K, N, Setting, form, setting, vanishes, vector
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.spelling import text
 
 _DIMENSIONS = (1, 2, 3)
 _Q = Symbol("q", positive=True)
@@ -130,7 +131,7 @@ def sum_of_updates(hypotheses: bool = False) -> Judgement:
         Kind.EXACT if holds else Kind.HYPOTHESIS if holds_with else Kind.FALSE,
         "holds for independent updates, u_c = g and no DP noise: pairs of updates of covariance ρΣ add k(k − 1)ρΣ "
         "(equal updates have k²Σ), the text's u_c ∝ g is some αg, and the noise of Section 3.2 makes kΣ into kΣ + σ²I",
-        {"excess_covariance": str(excess), "excess_shift": str(shift)},
+        {"excess_covariance": text(excess), "excess_shift": text(shift)},
     )
 
 
@@ -224,7 +225,7 @@ def estimate(centred: bool = False) -> Judgement:
         "the second equality is exact; the first side's estimate has the mean gᵀΣg + ⟨μ, g⟩², because (1/n)·Σuuᵀ "
         "estimates Σ + μμᵀ (uncentered, as the text itself says): it estimates gᵀΣg if ⟨μ, g⟩ = 0, and for all g only "
         "if μ = 0",
-        {"equality": equality, "bias": [str(bias) for bias in biases], "bias_is_of_the_mean": by_mean},
+        {"equality": equality, "bias": [text(bias) for bias in biases], "bias_is_of_the_mean": by_mean},
     )
 
 
@@ -234,7 +235,7 @@ def loss_term(multiple: Expr = N) -> Judgement:
     estimated = form((first * first.T + second * second.T) / 2, g, g)
     term = first.dot(g) ** 2 + second.dot(g) ** 2
     holds = vanishes(term - multiple.subs(N, 2) * estimated)
-    return held(holds, f"Σ⟨u, g⟩² = {multiple}·(1/n)Σgᵀuuᵀg: the constant is the number of updates")
+    return held(holds, f"Σ⟨u, g⟩² = {text(multiple)}·(1/n)Σgᵀuuᵀg: the constant is the number of updates")
 
 
 def singular() -> Judgement:

@@ -11,6 +11,7 @@ from sympy import Expr, Matrix, Rational, Symbol
 
 from canaryproof.proofs_check.canife_setting import NOISE, K, vanishes, vector
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.spelling import text
 
 DISPLAYS: dict[str, int] = {"score without the canary": 1}
 
@@ -64,9 +65,9 @@ def by_design() -> Judgement:
     return Judgement(
         kind,
         "holds if the round's updates lie in the span of those held out, and the loss is 0; the loss knows only these: "
-        f"with u = (1, 0, 0) held out, g = (0, 1, 0) has loss {loss}, and the round's update (0, 1/2, 1/2) gives the "
-        f"score the mean {mean}. Σ⟨uᵢ, u_c⟩ moves both centres alike, but the attacker does not know it",
-        {"loss": str(loss), "mean": str(mean)},
+        f"with u = (1, 0, 0) held out, g = (0, 1, 0) has loss {text(loss)}, and the round's update (0, 1/2, 1/2) gives "
+        f"the score the mean {text(mean)}. Σ⟨uᵢ, u_c⟩ moves both centres alike, but the attacker does not know it",
+        {"loss": text(loss), "mean": text(mean)},
     )
 
 

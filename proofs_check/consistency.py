@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import sympy
 from scipy import special
@@ -25,9 +26,10 @@ from sympy import Expr, Symbol, sqrt
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import two_gaussians as certified
 from canaryproof.kernels.certified.two_gaussians import Direction
+from canaryproof.proofs_check import limit_laws
+from canaryproof.proofs_check.limit_laws import SHIFT_ORDER, shift_over
 from canaryproof.proofs_check.lines import Judgement, Line, held
-from canaryproof.proofs_check.regime import limit, text
-from canaryproof.proofs_check.release_moments import moments
+from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 DISPLAYS: dict[str, int] = {}
@@ -59,12 +61,6 @@ class Slopes:
     def pinned_deviation(self, count: int) -> float:
         """Leading term of the standard deviation of ``pinned``."""
         return self.mean / math.sqrt(count)
-
-    def fitted_deviation(self, count: int) -> float:
-        """Leading term of the standard deviation of ``fitted``: that of aU + max(b₁V, b₂V)."""
-        # E max(b₁V, b₂V)² = (b₁² + b₂²)/2·E V² with E V² = 1/2.
-        square = self.mean**2 + 0.25 * (self.forward**2 + self.reverse**2)
-        return math.sqrt((square - self.fitted_bias(1) ** 2) / count)
 
 
 def slopes(delta: float, distance: float) -> Slopes:
@@ -152,23 +148,23 @@ def _implicit_slopes() -> tuple[Expr, Expr, Expr]:
     return tuple(sympy.simplify(-part / by_epsilon) for part in (by_mean, by_ratio, by_ratio_reverse))
 
 
-def _claimed_slopes() -> tuple[Expr, Expr, Expr]:
-    z = -(_E / _M + _M / 2)
-    a = _density(z) / _normal(z)
-    return a, z * a, (_E / _M - _M / 2) * a
+_Z = -(_E / _M + _M / 2)
+_A = _density(_Z) / _normal(_Z)
+# The slopes of ε at r = 1, in m and, forward and in reverse, in r.
+CLAIMED = (_A, _Z * _A, (_E / _M - _M / 2) * _A)
 
 
-def _slopes() -> Judgement:
-    pairs = list(zip(_implicit_slopes(), _claimed_slopes(), strict=True))
-    holds = all(sympy.simplify(found - claimed) == 0 for found, claimed in pairs)
+def _slopes(claimed: tuple[Expr, ...]) -> Judgement:
+    pairs = list(zip(_implicit_slopes(), claimed, strict=True))
+    holds = all(sympy.simplify(found - each) == 0 for found, each in pairs)
     return held(holds, "∂ε/∂m = a, ∂ε/∂r = −(ε/m + m/2)a and (ε/m − m/2)a, from ∂δ/∂ε = −e^ε Φ(z)")
 
 
-def _quotients() -> Judgement:
+def _quotients(claimed: Callable[[float, float], Slopes]) -> Judgement:
     """One-sided difference quotients of certified ε against the closed forms."""
     step = Fraction(1, 2**20)
     delta, distance = 1e-6, Fraction(65, 100)
-    closed = slopes(delta, float(distance))
+    closed = claimed(delta, float(distance))
 
     def epsilon(mean: Fraction, ratio: Fraction, direction: Direction) -> Fraction:
         found = certified.epsilon(delta, 0, 1, mean, ratio, direction)
@@ -186,37 +182,45 @@ def _quotients() -> Judgement:
     return held(worst < 2.0**-11, f"largest difference {worst:.1e} at step 2⁻²⁰, m = 0.65, δ = 1e-6", worst=worst)
 
 
-def _kink() -> Judgement:
-    a, forward, reverse = _claimed_slopes()
-    gap = sympy.simplify((reverse - forward) / a)
-    return held(sympy.simplify(gap - 2 * _E / _M) == 0, f"the slopes in r differ by {gap}·a, not 0 for ε > 0")
+def _kink(gap: Expr) -> Judgement:
+    a, forward, reverse = CLAIMED
+    found = sympy.simplify((reverse - forward) / a)
+    return held(sympy.simplify(found - gap) == 0, f"the slopes in r differ by ({text(found)})·a, not 0 for ε > 0")
 
 
-def _continuity() -> Judgement:
-    """Both directions' ε at r = 1 solve the same equation, and ∂δ/∂ε < 0: the larger of them is continuous."""
+def _continuity(mean_limit: Expr) -> Judgement:
+    """Both directions' ε at r = 1 solve the mechanism's equation, and ∂δ/∂ε < 0: the larger of them is continuous."""
     edge = _M / 2 - _E / _M
     forward = _normal(edge) - sympy.exp(_E) * _normal(edge - _M)
     reverse = 1 - _normal((_M - edge) - _M) - sympy.exp(_E) * (1 - _normal(_M - edge))
-    same = sympy.simplify((forward - reverse).rewrite(sympy.erfc)) == 0
-    decreasing = sympy.simplify(sympy.diff(forward, _E) + sympy.exp(_E) * _normal(edge - _M)) == 0
+    # Of N(0, σ²) and N(1, σ²), with the event above 1/2 + εσ² (Balle and Wang).
+    mechanism = _normal(1 / (2 * SIGMA) - _E * SIGMA) - sympy.exp(_E) * _normal(-1 / (2 * SIGMA) - _E * SIGMA)
+    facts = {
+        "directions_agree_at_equal_variances": sympy.simplify((forward - reverse).rewrite(sympy.erfc)) == 0,
+        "decreasing": sympy.simplify(sympy.diff(forward, _E) + sympy.exp(_E) * _normal(edge - _M)) == 0,
+        "the mechanism's at the limit": sympy.simplify(forward.subs(_M, mean_limit) - mechanism) == 0,
+    }
     return held(
-        {"directions_agree_at_equal_variances": same, "decreasing": decreasing},
+        facts,
         "holds for k → ∞, k = o(d); the step left out is that ε(m, r) is continuous at (1/σ, 1): each direction's ε is "
         "continuously differentiable there, ∂δ/∂ε = −e^ε P₂(event) < 0, and the two agree at r = 1",
     )
 
 
-def _bias() -> Judgement:
-    """E max(b₁V, b₂V) for V ~ N(0, 1/2)."""
-    v, b1, b2 = Symbol("v", positive=True), Symbol("b1", real=True), Symbol("b2", real=True)
-    law = sympy.exp(-(v**2)) / sqrt(sympy.pi)
-    half = sympy.integrate(v * law, (v, 0, sympy.oo))
-    # For b₂ ≥ b₁ the maximum is b₂V where V > 0, and b₁V where V < 0.
-    expected = sympy.simplify(b2 * half - b1 * half)
-    holds = sympy.simplify(expected - (b2 - b1) / (2 * sqrt(sympy.pi))) == 0
+def _fitted_moment(power: int) -> Expr:
+    """E max(b₁V, b₂V)^power for V ~ N(0, 1/2) and the claimed slopes b₁ < b₂ in r."""
+    _, forward, reverse = CLAIMED
+    v = Symbol("v", positive=True)
+    half = sympy.integrate(v**power * sympy.exp(-(v**2)) / sqrt(sympy.pi), (v, 0, sympy.oo))
+    # The maximum is b₂V where V > 0, and b₁V where V < 0.
+    return half * (reverse**power + (-forward) ** power)
+
+
+def _bias(printed: Expr) -> Judgement:
+    found = sympy.simplify(_fitted_moment(1) / sqrt(K) - printed)
     numbers = {f"ε = {e:g}": _bias_at(e) for e in (1.0, 3.0, 10.0)}
     shown = ", ".join(f"{bias:.4f} at {name}" for name, bias in numbers.items())
-    return held(holds, f"E max(b₁V, b₂V) = (b₂ − b₁)/(2√π); at δ = 1e-6, k = 1000: {shown}", bias=numbers)
+    return held(found == 0, f"E max(b₁V, b₂V) = (b₂ − b₁)/(2√π); at δ = 1e-6, k = 1000: {shown}", bias=numbers)
 
 
 def _bias_at(epsilon: float) -> float:
@@ -224,51 +228,23 @@ def _bias_at(epsilon: float) -> float:
     return slopes(1e-6, 1.0 / sigma).fitted_bias(1000)
 
 
-def _mean_law() -> Judgement:
-    """√k(B − 1) is σ/√k·Σzᵢ but for a part that vanishes, and √k(A − E A) vanishes."""
-    rest = sympy.cancel(K * (moments("B")[1] - SIGMA**2 / K))
-    length = sympy.cancel(K * moments("A")[1])
-    holds = limit(rest) == 0 and limit(length) == 0
-    return held(holds, f"k·Var[B] − σ² = {text(rest)} → 0 and k·Var[A] = {text(length)} → 0 for all k = o(d)")
-
-
-def _spread_law() -> Judgement:
-    """√k(W − E W) is the noise's own sample variance but for a part that vanishes."""
-    rest = moments("Y")[1]
-    holds = limit(K * rest) == 0 and limit(K * moments("W")[1]) == 2 * SIGMA**4
-    centre = sympy.cancel(moments("W")[0] / moments("A")[0])
-    holds = holds and limit(K * (centre - 1)) is not None
-    return held(
-        holds,
-        f"k·Var[W] → {text(limit(K * moments('W')[1]))}; k·Var[W − σ²·Var̂(z)] → {text(limit(K * rest))}; "
-        f"E W/E A − 1 = O(1/k)",
-    )
-
-
-def _centring() -> Judgement:
-    """√k(1/√(σ² + k/d) − 1/σ) against −k^{3/2}/(2dσ³)."""
-    x = Symbol("x", positive=True)
-    leading = sympy.series(1 / sqrt(SIGMA**2 + x), x, 0, 2).removeO() - 1 / SIGMA
-    holds = sympy.simplify(leading + x / (2 * SIGMA**3)) == 0
-    at = math.sqrt(1000) * shift(10**6, 1000, 0.541)
-    return held(
-        holds,
-        f"m_(d,k) − 1/σ = −k/(2dσ³) + O(k²/d²): √k times it vanishes if and only if k³ = o(d²); at Table 2's last row "
-        f"it is {at:.3f} standard errors",
-    )
-
-
-def _growth() -> Judgement:
-    """The minimum of a²/k + a²k²/(4d²σ⁶)."""
-    k = Symbol("k", positive=True)
-    error = 1 / k + k**2 / (4 * D**2 * SIGMA**6)
-    stationary = sympy.simplify(sympy.diff(error, k).subs(k, (2 * D**2 * SIGMA**6) ** sympy.Rational(1, 3)))
+def _growth(times_as_many: Expr, least: Expr) -> Judgement:
+    """Mean square errors: pinned's a²/k and the square of a times its shift; fitted's in the limit law."""
+    a = CLAIMED[0]
+    fitted = sympy.simplify((a**2 + _fitted_moment(2)) / a**2).subs(_M, 1 / SIGMA)
+    displaced = shift_over(SHIFT_ORDER) * SHIFT_ORDER / sqrt(K)
+    error = 1 / K + displaced**2
+    facts = {
+        "fitted over pinned": sympy.simplify(fitted - times_as_many) == 0,
+        "stationary": sympy.simplify(sympy.diff(error, K).subs(K, least)) == 0,
+        "convex": sympy.diff(error, K, 2).is_positive,
+    }
     counts = {e: best_count(10**6, float(gaussian_mechanism.noise_multiplier(e, 1e-6))) for e in (1.0, 3.0, 10.0)}
     shown = ", ".join(f"{count:.1e} at ε = {e:g}" for e, count in counts.items())
     return held(
-        stationary == 0,
-        f"to leading order an error e of pinned needs k = (a/e)² canaries and k³ ≪ d²; the error is least at "
-        f"k³ = 2d²σ⁶: at d = 1e6, δ = 1e-6, k = {shown}",
+        facts,
+        f"the mean squares are a²/k and {text(fitted)} times that in the limit laws; with the shift, pinned's is a² "
+        f"times {text(error)}, convex in k and least at {text(least)}: at d = 1e6, δ = 1e-6, k = {shown}",
     )
 
 
@@ -281,20 +257,35 @@ LINES = (
         "final.section-3.1.consistency",
         "Andrew et al., arXiv 2302.03098, Section 3.1, first paragraph",
         "as √d·μ̂ → 1/σ and d·σ̂² → 1, ε̂ tends to the mechanism's ε",
-        _continuity,
+        partial(_continuity, 1 / SIGMA),
     ),
     Line(
         "review.mann-wald",
         "Reviews, authors' answer on the correctness of Algorithm 1",
         "by the continuous mapping theorem ε̂ converges in probability to ε(N(0, 1) ‖ N(1/σ, 1); δ)",
-        _continuity,
+        partial(_continuity, 1 / SIGMA),
     ),
-    _ours("slopes", "slopes of ε(m, r) at r = 1 in both directions", _slopes),
-    _ours("difference-quotients", "certified ε has these slopes", _quotients),
-    _ours("kink", "ε(m, r), the larger of both directions, has a kink at r = 1", _kink),
-    _ours("fitted-bias", "the bias of fitted is (ε/m)a/√(πk) to leading order", _bias),
-    _ours("mean-law", "√k(√d·μ̂ − m_(d,k)) → N(0, 1) for k → ∞, k = o(d)", _mean_law),
-    _ours("spread-law", "√k(√d·σ̂ − 1) → N(0, 1/2) for k → ∞, k = o(d)", _spread_law),
-    _ours("centring", "centring at 1/σ, and so at ε, needs k³ = o(d²)", _centring),
-    _ours("growth", "how k must grow for a given error, and no farther", _growth),
+    _ours("slopes", "slopes of ε(m, r) at r = 1 in both directions", partial(_slopes, CLAIMED)),
+    _ours("difference-quotients", "certified ε has these slopes", partial(_quotients, slopes)),
+    _ours(
+        "kink",
+        "ε(m, r), the larger of both directions, has a kink at r = 1, where their slopes in r differ by (2ε/m)a",
+        partial(_kink, 2 * _E / _M),
+    ),
+    _ours(
+        "fitted-bias",
+        "the mean of fitted's limit law, its bias to leading order, is (ε/m)a/√(πk)",
+        partial(_bias, _E / _M * _A / sqrt(sympy.pi * K)),
+    ),
+    *limit_laws.LINES,
+    _ours(
+        "growth",
+        "in the limit laws (k³ = o(d²)) the mean square error of pinned is a²/k, and that of fitted "
+        "1 + (ε²σ² + 1/(4σ²))/2 times as large; at fixed d, pinned's with its shift is least at k³ = 2d²σ⁶",
+        partial(
+            _growth,
+            1 + (_E**2 * SIGMA**2 + 1 / (4 * SIGMA**2)) / 2,
+            (2 * D**2 * SIGMA**6) ** sympy.Rational(1, 3),
+        ),
+    ),
 )

@@ -22,6 +22,7 @@ from canaryproof.proofs_check.cosine_law import (
     moments_by_parts,
 )
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_measure import area, same
 from canaryproof.proofs_check.sphere_moments import D, expectation
 
@@ -108,7 +109,7 @@ def mean_length_series() -> Expr:
 def _lowest(series: Expr) -> str:
     """Write the three lowest terms of a series in h in terms of d."""
     terms = sorted(sympy.Add.make_args(series), key=lambda term: term.as_coeff_exponent(_INVERSE)[1])[:3]
-    return " + ".join(str(term.subs(_INVERSE, 1 / D)) for term in terms).replace("+ -", "− ") + " + …"
+    return " + ".join(text(term.subs(_INVERSE, 1 / D)) for term in terms).replace("+ −", "− ") + " + …"
 
 
 def _judge_expansion(name: str, exact: Callable[[Any], Any], series: Callable[[Expr], Expr], printed: Any) -> Judgement:
@@ -121,8 +122,11 @@ def _judge_expansion(name: str, exact: Callable[[Any], Any], series: Callable[[E
         kind = Kind.EXACT
     else:
         kind = Kind.LEADING_ORDER
-    text = f"The {name} is {exact(D)} = {_lowest(expansion)}, and {printed} is {quotient} times that as d → ∞."
-    return Judgement(kind, text, {"at d = 1": str(sympy.simplify(exact(_ONE))), "series": _lowest(expansion)})
+    finding = (
+        f"The {name} is {text(exact(D))} = {_lowest(expansion)}, and {text(printed)} is {text(quotient)} times that as "
+        "d → ∞."
+    )
+    return Judgement(kind, finding, {"at d = 1": text(sympy.simplify(exact(_ONE))), "series": _lowest(expansion)})
 
 
 def _product_is_dim() -> bool:
@@ -148,8 +152,10 @@ def _judge_unit_sphere(radius: Any = _ONE) -> Judgement:
     distance = sympy.expand(expectation(("Z", "Z")) / D - 2 * radius * mean_length_series() + radius**2)
     left = distance.subs(_INVERSE, 0)
     kind = Kind.EXACT if distance == 0 else Kind.LEADING_ORDER if left == 0 and _product_is_dim() else Kind.FALSE
-    text = f"The direction is uniform, the length not 1: E(‖Y/√d‖ − 1)² = {_lowest(distance)}, which goes to {left}."
-    return Judgement(kind, text, {"mean squared distance from the sphere": _lowest(distance)})
+    finding = (
+        f"The direction is uniform, the length not 1: E(‖Y/√d‖ − 1)² = {_lowest(distance)}, which goes to {text(left)}."
+    )
+    return Judgement(kind, finding, {"mean squared distance from the sphere": _lowest(distance)})
 
 
 def _gaussian_moment(pairs: int) -> Expr:
@@ -177,12 +183,12 @@ def _judge_cosine(moment: Callable[[int], Any] = even_moment) -> Judgement:
         kind = Kind.EXACT
     else:
         kind = Kind.LEADING_ORDER if all(limit == 1 for limit in limits) else Kind.FALSE
-    text = (
+    finding = (
         "Y₁/√d is the inner product with e₁, the cosine is Y₁/‖Y‖: both have the variance 1/d, but the fourth moment "
-        f"is {sympy.factor(quotients[1])} times the cosine's, and the relative mean squared difference "
+        f"is ({text(quotients[1])}) times the cosine's, and the relative mean squared difference "
         f"{_lowest(sympy.expand(2 - 2 * mean_length_series()))}."
     )
-    return Judgement(kind, text, {f"moment {2 * p}": str(quotient) for p, quotient in enumerate(quotients, 1)})
+    return Judgement(kind, finding, {f"moment {2 * p}": text(quotient) for p, quotient in enumerate(quotients, 1)})
 
 
 def _length_mean(printed: Any = _ROOT) -> Judgement:

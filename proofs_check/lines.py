@@ -12,7 +12,7 @@ class Kind(StrEnum):
     EXACT = "exact"  # holds as printed, for all d and k that the text admits
     LEADING_ORDER = "right to leading order"  # what is printed is right; terms of lower order are missing
     WRONG_TERM = "wrong term"  # a printed term is wrong, and what the proof concludes from the line stands
-    HYPOTHESIS = "needs a hypothesis"  # holds under a hypothesis that the text does not state; the finding names it
+    HYPOTHESIS = "needs a hypothesis"  # holds under one, or in a reading, that the finding names and the text does not
     FALSE = "false"  # and what is concluded from it falls as well
 
 

@@ -272,22 +272,24 @@ def expansion(order: int) -> tuple[Expr, ...]:
     return tuple(_integral(density) for density in densities[1:])
 
 
-def leading_extremes(dim: int, order: int = 2) -> tuple[float, float]:
-    """First terms of the expansions of −Δ(t₁) and Δ(t₂) in 1/d.
+def leading_extremes(dim: int) -> tuple[float, float]:
+    """First two terms of the expansions of −Δ(t₁) and Δ(t₂) in 1/d.
 
     Parameters
     ----------
     dim
         Dimension d.
-    order
-        How many terms, 1 or 2. Up to 1/d² they may be taken where φ·P₁ has its extremes, t² = 3 ∓ √6: to move an
-        extreme by O(1/d) changes its value by O(1/d²) times 1/d.
 
     Returns
     -------
-    Approximations of Δ's extremes, of relative error O(1/d²), or O(1/d) for one term.
+    Approximations of Δ's extremes, of relative error O(1/d²).
+
+    Notes
+    -----
+    Up to 1/d² the terms may be taken where φ·P₁ has its extremes, t² = 3 ∓ √6: to move an extreme by O(1/d) changes its
+    value by O(1/d²) times 1/d.
     """
-    series = sympy.Add(*(p / sympy.Integer(dim) ** n for n, p in enumerate(expansion(order), 1)))
+    series = sympy.Add(*(p / sympy.Integer(dim) ** n for n, p in enumerate(expansion(2), 1)))
     density = sympy.exp(-(T**2) / 2) / sympy.sqrt(2 * sympy.pi)
     lower, upper = (float((density * series).subs(T, sympy.sqrt(3 + way * sympy.sqrt(6))).evalf(30)) for way in (-1, 1))
     return -lower, upper

@@ -41,6 +41,7 @@ from sympy import Rational, Symbol
 from canaryproof.kernels.certified import at_precision
 from canaryproof.proofs_check.lines import Judgement, Kind, held
 from canaryproof.proofs_check.normal_distance import extremes
+from canaryproof.proofs_check.spelling import text
 
 KOLMOGOROV = Fraction(69, 500)
 TOTAL_VARIATION = Fraction(99, 250)
@@ -113,7 +114,7 @@ def gamma_bounds(shift: Fraction = Fraction(1, 4)) -> Judgement:
     follows = sympy.expand(at_dim[0] - (1 - Rational(3, 2) * _U)) == 0 and sympy.expand(at_dim[1] - (1 - _U)) == 0
     return held(
         bool(steps.is_negative) and squeeze == [1, 1] and follows,
-        f"numerator minus denominator of h(x + 1)/h(x) is {steps}; h tends to 1, so that h > 1, "
+        f"numerator minus denominator of h(x + 1)/h(x) is {text(steps)}; h tends to 1, so that h > 1, "
         "which at x = (d − 1)/2 is the lower bound; the upper one is log-convexity",
     )
 
@@ -135,7 +136,7 @@ def crossings() -> Judgement:
     mass = sympy.simplify(constant * sympy.sqrt(d) * sympy.beta(Rational(1, 2), a).rewrite(sympy.gamma))
     return held(
         bool(right and mass == 1) and gamma_bounds().kind is Kind.EXACT,
-        f"d log r/ds = {derivative}, positive for s < min(3, d) and negative for 3 < s < d; r(0)² ≤ 1 − 1/d < 1; "
+        f"d log r/ds = {text(derivative)}, positive for s < min(3, d) and negative for 3 < s < d; r(0)² ≤ 1 − 1/d < 1; "
         "f̂_d and φ have mass 1",
     )
 
@@ -167,7 +168,8 @@ def log_ratio_bounds() -> Judgement:
     rest = {"polynomial": polynomial, "log": tail_of_log, "s ≤ 3": up_to_3, "s ≤ d/2": up_to_half, "He": hermite}
     return held(
         {name: value == 0 for name, value in rest.items()},
-        f"the cubic term is (s³u²/6)·{share}, and 1 − su − (1 − 3u) = u(3 − s), 2(1 − su) − (1 − 3u) = 1 − 2su + 3u",
+        f"the cubic term is (s³u²/6)·{text(share)}, and 1 − su − (1 − 3u) = u(3 − s), "
+        "2(1 − su) − (1 − 3u) = 1 − 2su + 3u",
     )
 
 

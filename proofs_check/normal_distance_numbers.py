@@ -20,6 +20,7 @@ from canaryproof.proofs_check.normal_distance import (
     total_variation,
 )
 from canaryproof.proofs_check.normal_distance_bound import ball
+from canaryproof.proofs_check.spelling import text
 
 TABLE_DIMS = (2, 3, 10, 100, 1000, 10**4, 10**5, 10**6)
 _POINTS = (Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3))
@@ -88,7 +89,7 @@ def judge_expansion(first: Expr | None = None) -> Judgement:
             largest = max(largest, float(abs(at_precision(_BITS, left)).upper()))
     return held(
         largest < 10 and sympy.expand(stated - (T**3 - 3 * T) / 4) == 0,
-        f"P₁ = {stated}, P₂ = {p2}; d³·(Δ − φ(P₁/d + P₂/d²)) differs from φP₃ by at most {largest:.3g}/d "
+        f"P₁ = {text(stated)}, P₂ = {text(p2)}; d³·(Δ − φ(P₁/d + P₂/d²)) differs from φP₃ by at most {largest:.3g}/d "
         "at t = 1/2, 1, 3/2, 2, 3 and d = 1e2, 1e4, 1e6",
         largest_remainder_times_d4=largest,
     )

@@ -15,8 +15,9 @@ from sympy import Expr, Symbol, factorial2, rf
 from sympy.ntheory.multinomial import multinomial_coefficients
 
 from canaryproof.proofs_check.lines import Judgement, Line, held
-from canaryproof.proofs_check.regime import limit, text
+from canaryproof.proofs_check.regime import limit
 from canaryproof.proofs_check.release_moments import central_moment, moments
+from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
 
 DISPLAYS: dict[str, int] = {}

@@ -12,6 +12,7 @@ import sympy
 from sympy import Expr, Rational, Symbol
 
 from canaryproof.proofs_check.lines import Judgement, Kind
+from canaryproof.proofs_check.spelling import shortened, text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
 
 # Where a printed line and the exact one are compared in numbers: the paper's simulations, at σ = 1 and without data.
@@ -129,28 +130,3 @@ def equation(printed: Expr, exact: Expr, concludes: Callable[[Expr], bool] | Non
     conclusion = "stands" if survives else "falls"
     finding = f"printed {shortened(printed)}, exact {shortened(exact)}{shown}; the conclusion {conclusion}"
     return Judgement(kind, finding, evidence)
-
-
-def text(expression: Expr | None) -> str:
-    """Spell an expression in the papers' symbols."""
-    if expression is None:
-        return "none shown"
-    expanded = sympy.expand(expression)
-    # A sum of monomials reads best; a denominator such as d + 2 has none.
-    shown = expanded if all(_is_monomial(term) for term in sympy.Add.make_args(expanded)) else sympy.factor(expression)
-    if shown.is_infinite:
-        return "∞" if shown.is_positive else "−∞"
-    spelled = str(shown).replace("**", "^").replace("*", "·").replace("sqrt", "√")
-    for name, letter in (("sigma", "σ"), ("beta", "β"), ("kappa", "κ")):
-        spelled = spelled.replace(name, letter)
-    return spelled
-
-
-def shortened(expression: Expr) -> str:
-    """Spell an expression, unless it is so long that only the evidence has it."""
-    spelled = text(expression)
-    return spelled if len(spelled) <= 160 else "the exact expression (in the evidence)"
-
-
-def _is_monomial(term: Expr) -> bool:
-    return all(factor.as_base_exp()[0].is_Atom for factor in sympy.Mul.make_args(term))

@@ -17,6 +17,7 @@ from sympy import Expr, exp, log, pi, sqrt
 from canaryproof.kernels.certified import two_gaussians
 from canaryproof.proofs_check import two_gaussians_loss, two_gaussians_recipe
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.two_gaussians_loss import (
     EPSILON,
     FIRST,
@@ -33,7 +34,6 @@ from canaryproof.proofs_check.two_gaussians_loss import (
     implication,
     is_best_event,
     loss,
-    spelled,
     upper,
     vanishes,
 )
@@ -68,7 +68,7 @@ def identity(printed: Expr, exact: Expr) -> Judgement:
     """Judge that a printed expression equals the exact one identically."""
     exact = sympy.sympify(exact)
     holds = vanishes(printed - exact)
-    return held(holds, f"identical to {spelled(exact)}", printed=spelled(printed), exact=spelled(exact))
+    return held(holds, f"identical to {text(exact)}", printed=text(printed), exact=text(exact))
 
 
 def two_tails(printed: frozenset[str]) -> Judgement:
@@ -148,7 +148,7 @@ def log_domain(printed: Expr) -> Judgement:
         "holds if the loss exceeds ε somewhere; where it does not, as for N(0, 1) from N(0, 4) at ε = 1, both "
         "probabilities are 0, log 0 − log 0 is undefined, and δ = 0"
         if holds
-        else f"{spelled(printed)} is not log(q₁ − e^ε·q₂)",
+        else f"{text(printed)} is not log(q₁ − e^ε·q₂)",
         {"identity": holds, "empty_event": empty, "undefined_there": undefined},
     )
 
@@ -225,11 +225,11 @@ LINES: tuple[Line, ...] = (
         2,
     ),
     *(
-        _line("log-ratio", f"f(x) = {spelled(printed)}.", partial(identity, printed, _LOSS), "log ratio", row)
+        _line("log-ratio", f"f(x) = {text(printed)}.", partial(identity, printed, _LOSS), "log ratio", row)
         for row, printed in enumerate(LOG_RATIO, 1)
     ),
     *(
-        _line("coefficients", f"{name} = {spelled(printed)}.", partial(identity, printed, exact), "a, b, c", row)
+        _line("coefficients", f"{name} = {text(printed)}.", partial(identity, printed, exact), "a, b, c", row)
         for row, (name, printed, exact) in enumerate(zip("abc", COEFFICIENTS, _EXACT_COEFFICIENTS, strict=True), 1)
     ),
     _line(

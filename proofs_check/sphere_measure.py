@@ -18,6 +18,7 @@ import sympy
 from sympy import Rational, Symbol, beta, cos, gamma, pi, sin, sqrt
 
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import D
 
 Formula: TypeAlias = Callable[[Any], Any]
@@ -170,23 +171,25 @@ def _judge_area(printed: Formula = area) -> Judgement:
         "S_d ∫ r^(d−1) exp(−r²) dr = π^(d/2)": sympy.simplify(printed(D) * gaussian / pi ** (D / 2)) == 1,
         **sine_integrals(),
     }
-    values = {str(d): str(printed(sympy.Integer(d))) for d in range(1, 6)}
-    text = (
+    values = {str(d): text(printed(sympy.Integer(d))) for d in range(1, 6)}
+    finding = (
         "Exact for the unit sphere of R^d, d ≥ 1: by the recurrence from two points at d = 1, and by ∫ exp(−‖y‖²) dy."
     )
-    return held(facts, text, Kind.WRONG_TERM, values=values)
+    return held(facts, finding, Kind.WRONG_TERM, values=values)
 
 
 def _judge_boundary(printed: Formula = boundary) -> Judgement:
     facts = {"M_d = S_{d−1} sin^(d−2)θ": same(printed(D), _exact_boundary(D), THETA, pi / 2), **volume_element()}
-    text = "Exact for d ≥ 2 (two points at d = 2); at d = 1 the boundary is empty, and the formula 0 with 1/Γ(0) = 0."
-    return held(facts, text, Kind.WRONG_TERM)
+    finding = (
+        "Exact for d ≥ 2 (two points at d = 2); at d = 1 the boundary is empty, and the formula 0 with 1/Γ(0) = 0."
+    )
+    return held(facts, finding, Kind.WRONG_TERM)
 
 
 def _judge_circle(printed: Any = _CIRCLE) -> Judgement:
     holds = same(printed, _exact_boundary(sympy.Integer(3)), THETA, pi / 2)
-    text = "Exact: S_2 sin θ = 2π sin θ; a d-sphere is the text's name for the unit sphere of R^d."
-    return held(holds, text, Kind.WRONG_TERM)
+    finding = "Exact: S_2 sin θ = 2π sin θ; a d-sphere is the text's name for the unit sphere of R^d."
+    return held(holds, finding, Kind.WRONG_TERM)
 
 
 def _judge_shell(radius: Any = _RADIUS) -> Judgement:
@@ -206,11 +209,11 @@ def _judge_volume_element(printed: Formula = boundary) -> Judgement:
         **volume_element(),
         **sine_integrals(),
     }
-    text = (
+    finding = (
         "Exact for all d ≥ 2: at (cos θ, u sin θ) the sphere's metric is dθ² + sin²θ times the metric of u, so that no "
         "factor but sin^(d−2)θ arises, and S_d = S_{d−1} ∫₀^π sin^(d−2)θ dθ follows."
     )
-    return held(facts, text)
+    return held(facts, finding)
 
 
 def _judge_cap_integral(printed: Formula = boundary) -> Judgement:
@@ -218,8 +221,11 @@ def _judge_cap_integral(printed: Formula = boundary) -> Judgement:
     mass = sympy.integrate(printed(_ONE), (THETA, 0, pi))
     if element.kind is not Kind.EXACT or mass == area(_ONE):
         return element
-    text = f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral over (0, π) is {mass}, and the measure 2."
-    return Judgement(Kind.HYPOTHESIS, text, {**element.evidence, "integral at d = 1": str(mass)})
+    finding = (
+        f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral over (0, π) is {text(mass)}, and the measure "
+        "2."
+    )
+    return Judgement(Kind.HYPOTHESIS, finding, {**element.evidence, "integral at d = 1": text(mass)})
 
 
 def _judge_rate(printed_factor: Any = _ONE) -> Judgement:
@@ -257,7 +263,7 @@ def _judge_cap_measure(second: Any = _HALF) -> Judgement:
             sympy.simplify(cap.subs(THETA, pi / 2) - area(sympy.Integer(d)) / 2) == 0 for d, cap in small.items()
         ),
     }
-    values = {str(d): str(cap) for d, cap in small.items()}
+    values = {str(d): text(cap) for d, cap in small.items()}
     return held(
         facts, "Exact for d ≥ 2 and θ ≤ π/2; beyond, A_d(θ) = S_d − A_d(π − θ).", Kind.FALSE, small_dimensions=values
     )

@@ -14,6 +14,7 @@ from sympy import Rational, Symbol, acos, gamma, pi, sin, sqrt
 from canaryproof.proofs_check import cosine_law, sphere_measure
 from canaryproof.proofs_check.cosine_law import TAU, exact_density
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_measure import (
     THETA,
     Formula,
@@ -49,26 +50,30 @@ def _judge_row(
         return same(formula(D), exact(D), variable, middle)
 
     proven = all({**volume_element(), **sine_integrals()}.values())
-    evidence = {"printed": str(printed(D)), "exact": str(exact(D)), "exact density proven": proven}
+    evidence = {"printed": text(printed(D)), "exact": text(exact(D)), "exact density proven": proven}
     if not (right(printed) and proven):
         quotient = sympy.simplify((printed(sympy.Integer(5)) / exact(sympy.Integer(5))).subs(variable, middle))
         kind = Kind.WRONG_TERM if row < len(rows) and right(rows[-1]) else Kind.FALSE
-        text = f"The density is {exact(D)}; for d = 5 in the middle, the printed one is {quotient} times that."
-        return Judgement(kind, text, evidence)
+        finding = (
+            f"The density is {text(exact(D))}; for d = 5 in the middle, the printed one is {text(quotient)} times that."
+        )
+        return Judgement(kind, finding, evidence)
     earlier = rows[row - 2] if row > 1 else before
     if earlier is None:
         mass = sympy.integrate(printed(_ONE), (variable, *ends))
         unbounded = "" if variable == THETA else " (at d = 2 the density is unbounded at ±1)"
-        text = (
+        finding = (
             f"Exact for every d ≥ 2{unbounded}, which is to be assumed: at d = 1 the formula, with 1/Γ(0) = 0, has the "
-            f"mass {mass}, whereas the law has half an atom at either end."
+            f"mass {text(mass)}, whereas the law has half an atom at either end."
         )
         kind = Kind.EXACT if mass == 1 else Kind.HYPOTHESIS
-        return Judgement(kind, text, {**evidence, "mass at d = 1": str(mass)})
+        return Judgement(kind, finding, {**evidence, "mass at d = 1": text(mass)})
     at_one = same(printed(_ONE), earlier(_ONE), variable, middle)
-    text = "Equal to the exact density for symbolic d (the ends of the range, a null set, aside), and at d = 1, where "
-    text += "1/Γ(0) = 0, to what stands before it."
-    return Judgement(Kind.EXACT if at_one else Kind.HYPOTHESIS, text, {**evidence, "equal at d = 1": at_one})
+    finding = (
+        "Equal to the exact density for symbolic d (the ends of the range, a null set, aside), and at d = 1, where "
+    )
+    finding += "1/Γ(0) = 0, to what stands before it."
+    return Judgement(Kind.EXACT if at_one else Kind.HYPOTHESIS, finding, {**evidence, "equal at d = 1": at_one})
 
 
 _ANGLE_ROWS: tuple[Formula, ...] = (
@@ -124,11 +129,11 @@ def _judge_constant_vector() -> Judgement:
         "a reflection maps v/‖v‖ to e₁": reflection * sympy.Matrix([0, 1]) == sympy.Matrix([1, 0]),
         "it keeps all inner products": sympy.simplify(reflection.T * gram * reflection - gram) == sympy.zeros(2),
     }
-    text = (
+    finding = (
         "Exact: given v ≠ 0, a reflection maps v/‖v‖ to e₁ and keeps the uniform law, so that τ has one law for all v; "
         "with v = S instead of an independent v, τ would be 1."
     )
-    return held(facts, text)
+    return held(facts, finding)
 
 
 def _judge_hypergeometric(parameters: tuple[Any, Any, Any] = _HYPERGEOMETRIC) -> Judgement:
@@ -138,8 +143,8 @@ def _judge_hypergeometric(parameters: tuple[Any, Any, Any] = _HYPERGEOMETRIC) ->
     binomial = ((3 - D) / 2 + n) / (n + 1) * (2 * n + 1) / (2 * n + 3)
     series = (first + n) * (second + n) / ((third + n) * (n + 1))
     facts = {"ratios of successive coefficients agree": sympy.cancel(binomial - series) == 0}
-    text = "Exact: ∫₀ˣ f_d = f_d(0)·x·₂F₁(1/2, (3 − d)/2; 3/2; x²) for |x| < 1, as the series agree term by term."
-    return held(facts, text)
+    finding = "Exact: ∫₀ˣ f_d = f_d(0)·x·₂F₁(1/2, (3 − d)/2; 3/2; x²) for |x| < 1, as the series agree term by term."
+    return held(facts, finding)
 
 
 def _cancellation(x: Fraction, dim: int) -> float:
@@ -162,25 +167,29 @@ def _judge_instability() -> Judgement:
     n = _N
     positive = sympy.cancel((2 * n + 3) * (D / 2 + n) / (Rational(3, 2) + n) - (2 * n + D)) == 0
     kind = (Kind.HYPOTHESIS if kept and positive else Kind.EXACT) if lost else Kind.FALSE
-    text = (
+    finding = (
         "True of the alternating series ₂F₁(1/2, (3 − d)/2; 3/2; τ²) far from 0 only: its terms add up to "
         f"{near[529]:.0f} times their sum at τ√d = 3 and {far[529]:.0e} times at τ√d = 10, d = 529, and much the same "
         f"at d = 289 ({near[289]:.0f}, {far[289]:.0e}); the terms of (1 − τ²)^((d−1)/2)·₂F₁(1, d/2; 3/2; τ²), the same "
         "function, are all positive, so that nothing cancels at any d."
     )
     evidence = {name: {str(d): f"{v:.3g}" for d, v in sizes.items()} for name, sizes in (("3", near), ("10", far))}
-    return Judgement(kind, text, {"cancellation at τ√d": evidence, "the other series is the same function": positive})
+    return Judgement(
+        kind, finding, {"cancellation at τ√d": evidence, "the other series is the same function": positive}
+    )
 
 
 def _judge_proportional(printed: Any = (1 - TAU**2) ** ((D - 3) / 2)) -> Judgement:
     constant = 1 / sine_integral(D - 2)
     if not same(constant * printed, exact_density(D), TAU):
-        return Judgement(Kind.FALSE, f"The density is proportional to {exact_density(D) / constant}.", {})
+        return Judgement(Kind.FALSE, f"The density is proportional to {text(exact_density(D) / constant)}.", {})
     # ∫ (1 − τ²)^e dτ over (−1, 1) is finite for e > −1 only.
     exponent = -sympy.limit(TAU * sympy.diff(sympy.log(printed.subs({D: 1, TAU: 1 - TAU})), TAU), TAU, 0)
     kind = Kind.HYPOTHESIS if exponent >= 1 else Kind.EXACT
-    text = f"Exact for d ≥ 2, which is to be assumed: at d = 1 the function grows as (1 − |α|)^(−{exponent}) at ±1."
-    return Judgement(kind, text, {"normalising constant": str(constant), "exponent at d = 1": str(-exponent)})
+    finding = (
+        f"Exact for d ≥ 2, which is to be assumed: at d = 1 the function grows as (1 − |α|)^(−{text(exponent)}) at ±1."
+    )
+    return Judgement(kind, finding, {"normalising constant": text(constant), "exponent at d = 1": text(-exponent)})
 
 
 LINES: tuple[Line, ...] = (
@@ -194,8 +203,8 @@ LINES: tuple[Line, ...] = (
     ),
     line("final.constant-vector", "v may be taken as constant.", _judge_constant_vector),
     *(
-        line(f"final.angle-density.{n}", f"The angle's density is {text}.", partial(_angle, n), "angle density", n)
-        for n, text in enumerate(
+        line(f"final.angle-density.{n}", f"The angle's density is {printed}.", partial(_angle, n), "angle density", n)
+        for n, printed in enumerate(
             (
                 "A_d′(θ)/S_d",
                 "(2π^(d/2)/Γ(d/2))⁻¹ (2π^((d−1)/2)/Γ((d − 1)/2)) sin^(d−2)θ",
@@ -205,8 +214,10 @@ LINES: tuple[Line, ...] = (
         )
     ),
     *(
-        line(f"final.cosine-density.{n}", f"The cosine's density is {text}.", partial(_cosine, n), "cosine density", n)
-        for n, text in enumerate(
+        line(
+            f"final.cosine-density.{n}", f"The cosine's density is {printed}.", partial(_cosine, n), "cosine density", n
+        )
+        for n, printed in enumerate(
             (
                 "φ_d(arccos τ)·|d arccos τ/dτ|",
                 "Γ(d/2)/(Γ((d − 1)/2)√π)·sin(arccos τ)^(d−2)·|−1/√(1 − τ²)|",

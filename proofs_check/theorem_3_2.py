@@ -17,6 +17,7 @@ from canaryproof.proofs_check import normal_distance_numbers as numbers
 from canaryproof.proofs_check import normal_distance_tails as tails
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.normal_distance import T
+from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_measure import same
 from canaryproof.proofs_check.sphere_moments import D, expectation
 
@@ -72,8 +73,9 @@ def judge_density(printed: Expr) -> Judgement:
     kind = Kind.EXACT if equal else Kind.LEADING_ORDER if converges else Kind.FALSE
     return Judgement(
         kind,
-        f"the density is {exact} on |t| < √d, and 0 elsewhere" + ("" if equal else f"; printed is {printed}"),
-        {"printed": str(printed), "exact": str(exact), "same": equal, "limit_is_normal": converges},
+        f"the density is {text(exact)} on |t| < √d, and 0 elsewhere"
+        + ("" if equal else f"; printed is {text(printed)}"),
+        {"printed": text(printed), "exact": text(exact), "same": equal, "limit_is_normal": converges},
     )
 
 
@@ -94,7 +96,7 @@ def judge_limit_of_product(factors: Sequence[Expr] = _FACTORS) -> Judgement:
     return held(
         same(product, _ROW_2, T) and finite,
         "the factors multiply to f̂_d, d/2 − 3/2 being (d − 3)/2, and each has a finite limit, for every real t",
-        limits=[str(limit) for limit in limits],
+        limits=[text(limit) for limit in limits],
     )
 
 
@@ -114,7 +116,7 @@ def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Judgement:
     right = [sympy.simplify(limit - value) == 0 for limit, value in zip(limits, printed, strict=True)]
     return held(
         all(right) and proof.gamma_bounds().kind is Kind.EXACT,
-        f"the factors tend to {', '.join(str(limit) for limit in limits)}",
+        f"the factors tend to {', '.join(map(text, limits))}",
     )
 
 
@@ -134,7 +136,7 @@ def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Judgement:
     return held(
         ends == [1, 1] and proof.gamma_bounds().kind is Kind.EXACT,
         "(d/2)(1 − 3/(2d)) < (Γ(d/2)/Γ((d − 1)/2))² ≤ (d/2)(1 − 1/d)",
-        limits_of_bounds_on_squared_ratio=[str(end) for end in ends],
+        limits_of_bounds_on_squared_ratio=[text(end) for end in ends],
     )
 
 
@@ -167,7 +169,7 @@ def _distribution_function() -> Judgement:
         kind,
         "f̂_d falls for t > 0 where d > 3 (its logarithm by (d − 3)t/(d − t²)) and has mass 1: it is the density of "
         "t = τ√d, not the distribution function; the proof uses it as the density",
-        {"log_slope_times_d_minus_t2": str(slope), "mass": str(mass)},
+        {"log_slope_times_d_minus_t2": text(slope), "mass": text(mass)},
     )
 
 
@@ -203,15 +205,15 @@ def _scheffe() -> Judgement:
         kind,
         "a pointwise limit of densities gives convergence in distribution if it is itself a density (Scheffé); here it "
         "is, with mass 1. The densities of N(d, 1) tend to 0 at every point, and those laws do not converge",
-        {"mass_of_limit": str(normal), "mass_of_limit_for_N(d,1)": str(escaping)},
+        {"mass_of_limit": text(normal), "mass_of_limit_for_N(d,1)": text(escaping)},
     )
 
 
 def _conclusion() -> Judgement:
     """Scheffé's theorem asks that the limit is a density; the one that the proof finds is."""
     normal, _ = _limit_masses()
-    finding = f"the limit that the proof finds has mass {normal}: Scheffé's theorem applies, which is not named"
-    return held(normal == 1, finding, mass_of_limit=str(normal))
+    finding = f"the limit that the proof finds has mass {text(normal)}: Scheffé's theorem applies, which is not named"
+    return held(normal == 1, finding, mass_of_limit=text(normal))
 
 
 def _theorem_needed() -> Judgement:
@@ -228,7 +230,7 @@ def _zero_outside() -> Judgement:
     far = sympy.limit(_ROW_2.subs(D, 7), T, sympy.oo)
     return held(
         far != 0,
-        f"the formula is no density outside [−√d, √d]: at d = 7 it tends to {far} as t grows",
+        f"the formula is no density outside [−√d, √d]: at d = 7 it tends to {text(far)} as t grows",
     )
 
 
@@ -237,8 +239,8 @@ def _all_real() -> Judgement:
     limit = _limit(_ROW_2)
     return held(
         bool(inside and sympy.simplify(limit - _NORMAL) == 0),
-        f"for every real t, t lies inside as soon as d > t², and f̂_d(t) tends to {limit}; the final version does not "
-        "print the extension",
+        f"for every real t, t lies inside as soon as d > t², and f̂_d(t) tends to {text(limit)}; the final version does "
+        "not print the extension",
     )
 
 
@@ -266,8 +268,8 @@ def _line(topic: str, source: str, statement: str, judge: Callable[[], Judgement
 LINES: tuple[Line, ...] = (
     _line("final:convergence", f"{_TEXT}, Theorem 3.2", "P(τ ≤ λ/√d) → P(Z ≤ λ), Z ~ N(0, 1)", judge_convergence),
     _line("final:distribution-function", _PROOF, "f̂_d is the distribution function of t", _distribution_function),
-    _line("final:density.1", _PROOF, f"f̂_d(t) = {_ROW_1}", lambda: judge_density(_ROW_1), _DENSITY),
-    _line("final:density.2", _PROOF, f"f̂_d(t) = {_ROW_2}", lambda: judge_density(_ROW_2), _DENSITY),
+    _line("final:density.1", _PROOF, f"f̂_d(t) = {text(_ROW_1)}", lambda: judge_density(_ROW_1), _DENSITY),
+    _line("final:density.2", _PROOF, f"f̂_d(t) = {text(_ROW_2)}", lambda: judge_density(_ROW_2), _DENSITY),
     _line("final:limit.1", _PROOF, "lim f̂_d(t) is the product of three limits", judge_limit_of_product, _LIMIT),
     _line("final:limit.2", _PROOF, "these are 1/√(2π), exp(−t²/2) and 1", judge_limits, _LIMIT),
     _line("final:gamma-ratio", _PROOF, "Γ(d/2)/Γ((d − 1)/2) ~ √(d/2)", judge_gamma_ratio),

@@ -14,8 +14,9 @@ from sympy import Expr, Symbol, sqrt
 
 from canaryproof.proofs_check.cosine_law import even_moment
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
-from canaryproof.proofs_check.regime import bounded, equation, limit, settled, shortened, text, vanishes
+from canaryproof.proofs_check.regime import bounded, equation, limit, settled, vanishes
 from canaryproof.proofs_check.release_moments import moments
+from canaryproof.proofs_check.spelling import shortened, text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, Edge, K, Z, expectation, mean, scaled, sum_of_variances
 
 _PROOF = "Andrew et al., arXiv 2302.03098, Appendix A, proof of Theorem 3.3"
@@ -40,9 +41,10 @@ def chain(topic: str, display: str, *rows: tuple[str, Callable[[], Judgement]]) 
     return tuple(line(f"{topic}.{row}", *both, display, row) for row, both in enumerate(rows, 1))
 
 
-def order(expression: Expr, printed: str, holds: bool) -> Judgement:
-    """Judge a printed order of magnitude of an expression whose exact form is known."""
-    return held(holds, f"{printed} holds for {shortened(expression)}", exact=text(expression), printed=printed)
+def order(name: str, place: int, printed: str, claim: Callable[[Expr], bool]) -> Judgement:
+    """Judge a printed order of magnitude of a mean (place 0) or variance (place 1), of A, B, T or W."""
+    exact = moments(name)[place]
+    return held(claim(exact), f"{printed} holds for {shortened(exact)}", exact=text(exact), printed=printed)
 
 
 def variance(*edges: Edge) -> Expr:
@@ -50,47 +52,49 @@ def variance(*edges: Edge) -> Expr:
     return sympy.cancel(expectation(*edges, *edges) - expectation(*edges) ** 2)
 
 
-def _rewriting() -> Judgement:
-    """√d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖ = (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩, with the sum as a symbol."""
-    total, norm = Symbol("total", real=True), Symbol("norm", positive=True)
-    difference = sqrt(D) * (total / norm) / K - (norm / sqrt(D)) ** -1 * (total / K)
-    return held(sympy.simplify(difference) == 0, "an identity")
-
-
-def _definition() -> Judgement:
-    """μ̂ is the mean of gᵢ = ⟨cᵢ, ρ⟩/‖ρ‖: the display's first row writes it out."""
+def _definition(share: Expr) -> Judgement:
+    """μ̂ is the mean of gᵢ = ⟨cᵢ, ρ⟩/‖ρ‖: the display's first row writes it out, here for k = 3."""
     inner, norm = sympy.symbols("x1:4", real=True), Symbol("norm", positive=True)
-    written = sqrt(D) * sum(x / norm for x in inner) / 3
+    written = sqrt(D) * share.subs(K, 3) * sum(x / norm for x in inner)
     return held(sympy.simplify(written - sqrt(D) * sum(inner) / (3 * norm)) == 0, "by definition of μ̂")
 
 
-def _missing_expectation() -> Judgement:
-    """The first row equates the mean of ‖ρ‖²/d with ‖ρ‖²/d itself."""
+def _rewriting(power: int) -> Judgement:
+    """√d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖ = (‖ρ‖/√d)^power·(1/k)Σ⟨cᵢ, ρ⟩, with the sum as a symbol."""
+    total, norm = Symbol("total", real=True), Symbol("norm", positive=True)
+    difference = sqrt(D) * (total / norm) / K - (norm / sqrt(D)) ** power * (total / K)
+    return held(sympy.simplify(difference) == 0, "an identity")
+
+
+def _first_of_mean(in_expectation: bool) -> Judgement:
+    """The first row equates the mean of ‖ρ‖²/d with ‖ρ‖²/d itself, or (``in_expectation``) with its mean."""
     exact, spread = moments("A")
-    evidence = {"exact": text(exact), "variance_of_right_side": text(spread)}
-    if spread == 0:
+    left_over = sympy.Integer(0) if in_expectation else spread
+    evidence = {"exact": text(exact), "variance_of_right_side": text(left_over)}
+    if left_over == 0:
         return Judgement(Kind.EXACT, "both sides are one number", evidence)
     return Judgement(
-        Kind.WRONG_TERM,
-        f"the right side lacks its expectation: it is random, with variance {text(spread)}; with it the row is exact",
+        Kind.HYPOTHESIS,
+        "holds with an expectation sign on the right side, which is dropped here and stands in the next row: a "
+        f"misprint; as printed, that side is random, with variance {text(left_over)}",
         evidence,
     )
 
 
-def _chi_squared() -> Judgement:
+def _chi_squared(centre: Expr, spread: Expr) -> Judgement:
     """Raw moments of the chi-squared law: d(d + 2) ⋯ (d + 2p − 2)."""
     found = [expectation(*([(Z, Z)] * p)) for p in range(1, 5)]
     same = all(sympy.expand(m - 2**p * sympy.rf(D / 2, p).expand(func=True)) == 0 for p, m in enumerate(found, 1))
-    holds = same and found[0] == D and variance((Z, Z)) == 2 * D
+    holds = same and found[0] == centre and variance((Z, Z)) == spread
     return held(holds, f"the first four moments agree; mean {text(found[0])}, variance {text(variance((Z, Z)))}")
 
 
-def _inner_product() -> Judgement:
+def _inner_product(centre: Expr, spread: Expr) -> Judgement:
     """Given cᵢ, ⟨cᵢ, cⱼ⟩ is the cosine of Theorem 3.1: its even moments, and odd ones that vanish."""
     pair = ("i", "j")
     even = [expectation(*([pair] * (2 * p))) for p in range(1, 5)]
     same = all(sympy.cancel(m - even_moment(p)) == 0 for p, m in enumerate(even, 1))
-    holds = same and expectation(pair) == 0 and variance(pair) == 1 / D
+    holds = same and expectation(pair) == centre and variance(pair) == spread
     return held(
         holds, f"the first eight moments agree; mean {text(expectation(pair))}, variance {text(variance(pair))}"
     )
@@ -112,8 +116,8 @@ def _norm_variance_printed() -> Expr:
     return sympy.cancel((between + 2 * SIGMA**2 * noise + SIGMA**4 * variance((Z, Z))) / D**2)
 
 
-def _uncorrelated() -> Judgement:
-    """Covariances of all pairs of different inner products among Z and four canaries."""
+def _uncorrelated(ordered: bool) -> Judgement:
+    """Covariances of inner products of Z and four canaries; where ``ordered``, ⟨cⱼ, cᵢ⟩ counts beside ⟨cᵢ, cⱼ⟩."""
     names = (Z, "a", "b", "c", "d")
     products = [(u, v) for place, u in enumerate(names) for v in names[place:] if u != v or u == Z]
     correlated = [
@@ -126,7 +130,7 @@ def _uncorrelated() -> Judgement:
     evidence = {"unordered_pairs_that_correlate": correlated, "covariance_of_ij_with_ji": text(same)}
     if correlated:
         return Judgement(Kind.FALSE, f"correlated: {correlated[0]}", evidence)
-    if same == 0:
+    if same == 0 or not ordered:
         return Judgement(Kind.EXACT, "all covariances are 0", evidence)
     return Judgement(
         Kind.HYPOTHESIS,
@@ -143,18 +147,21 @@ def converges(name: str, printed: Expr) -> Judgement:
     return held(holds, f"mean {text(centre)} → {text(limit(centre))}; variance → {text(limit(spread))}")
 
 
-def _norm_converges() -> Judgement:
-    square = converges("A", SIGMA**2)
+def _norm_converges(root: Expr) -> Judgement:
+    square = converges("A", root**2)
     return Judgement(square.kind, f"‖ρ‖²/d: {square.finding}; the root is continuous at σ² > 0", square.evidence)
 
 
-def _theorem() -> Judgement:
+def _theorem(mean_limit: Expr, variance_limit: Expr) -> Judgement:
     """The theorem itself, from the exact limits of A, B and W alone."""
     square, product, spread = (moments(name) for name in "ABW")
     limits = [settled(part) for part in (square[0], product[0], spread[0])]
-    holds = all(vanishes(part[1]) for part in (square, product, spread))
-    holds = holds and limits[1] / sqrt(limits[0]) == 1 / SIGMA and sympy.cancel(limits[2] / limits[0]) == 1
-    return held(holds, "the variances of A, B and W vanish; B/√A → 1/σ and W/A → 1 (corrected_proof.md, 5)")
+    facts = {
+        "the variances of A, B and W vanish": all(vanishes(part[1]) for part in (square, product, spread)),
+        "B/√A": sympy.simplify(limits[1] / sqrt(limits[0]) - mean_limit) == 0,
+        "W/A": sympy.cancel(limits[2] / limits[0] - variance_limit) == 0,
+    }
+    return held(facts, "the variances of A, B and W vanish; B/√A → 1/σ and W/A → 1 (corrected_proof.md, 5)")
 
 
 def _mean_products_printed() -> Expr:
@@ -180,10 +187,10 @@ def _first_order(expression: Expr) -> bool:
     return bounded(D * expression)
 
 
-def _both_equalities() -> Judgement:
+def _both_equalities(value: int) -> Judgement:
     exact = moments("B")[0]
     written = _mean_products_printed()
-    return held(written == exact == 1, f"the sum is {text(written)}, the mean {text(exact)}")
+    return held(written == exact == value, f"the sum is {text(written)}, the mean {text(exact)}")
 
 
 LINES = (
@@ -191,30 +198,42 @@ LINES = (
         _ID,
         "Andrew et al., arXiv 2302.03098, Theorem 3.3",
         "√d·μ̂ → 1/σ and d·σ̂² → 1 in probability for k → ∞, k = o(d), n = 0",
-        _theorem,
+        partial(_theorem, 1 / SIGMA, sympy.Integer(1)),
     ),
     *chain(
         "mean-cosine",
         "mean of the cosines",
-        ("√d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", _definition),
-        ("= (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", _rewriting),
+        ("√d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", partial(_definition, 1 / K)),
+        ("= (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", partial(_rewriting, -1)),
     ),
     line("target-norm", "‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
     line("target-product", "(1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability", partial(converges, "B", sympy.Integer(1))),
-    line("chi-squared", "‖Z‖² is chi-squared with d degrees of freedom: mean d, variance 2d", _chi_squared),
-    line("inner-product", "⟨cᵢ, cⱼ⟩, i ≠ j, has the cosine's law: mean 0, variance 1/d", _inner_product),
+    line(
+        "chi-squared",
+        "‖Z‖² is chi-squared with d degrees of freedom: mean d, variance 2d",
+        partial(_chi_squared, D, 2 * D),
+    ),
+    line(
+        "inner-product",
+        "⟨cᵢ, cⱼ⟩, i ≠ j, has the cosine's law: mean 0, variance 1/d",
+        partial(_inner_product, 0, 1 / D),
+    ),
     *chain(
         "norm-mean",
         "mean of ‖ρ‖²/d",
-        ("E[‖ρ‖²/d] = ⟨Σcᵢ + σZ, Σcᵢ + σZ⟩/d", _missing_expectation),
+        ("E[‖ρ‖²/d] = ⟨Σcᵢ + σZ, Σcᵢ + σZ⟩/d", partial(_first_of_mean, False)),
         (
             "= (Σᵢⱼ E⟨cᵢ, cⱼ⟩ + 2σΣᵢ E⟨Z, cᵢ⟩ + σ²E‖Z‖²)/d",
             partial(_exact_of, "A", 0, _norm_mean_terms, lambda e: limit(e) == SIGMA**2),
         ),
         ("= (k + σ²d)/d", partial(_exact_of, "A", 0, (K + SIGMA**2 * D) / D, lambda e: limit(e) == SIGMA**2)),
-        ("= σ² + o(1)", lambda: order(moments("A")[0], "σ² + o(1)", vanishes(moments("A")[0] - SIGMA**2))),
+        ("= σ² + o(1)", partial(order, "A", 0, "σ² + o(1)", lambda e: vanishes(e - SIGMA**2))),
     ),
-    line("uncorrelated", "⟨Z, Z⟩, ⟨Z, cᵢ⟩ and ⟨cᵢ, cⱼ⟩, for all i, j, are pairwise uncorrelated", _uncorrelated),
+    line(
+        "uncorrelated",
+        "⟨Z, Z⟩, ⟨Z, cᵢ⟩ and ⟨cᵢ, cⱼ⟩, for all i, j, are pairwise uncorrelated",
+        partial(_uncorrelated, True),
+    ),
     *chain(
         "norm-variance",
         "variance of ‖ρ‖²/d",
@@ -226,13 +245,13 @@ LINES = (
             "= (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
             partial(_exact_of, "A", 1, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _first_order),
         ),
-        ("= O(1/d)", lambda: order(moments("A")[1], "O(1/d)", _first_order(moments("A")[1]))),
+        ("= O(1/d)", partial(order, "A", 1, "O(1/d)", _first_order)),
     ),
-    line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", _norm_converges),
+    line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", partial(_norm_converges, SIGMA)),
     line(
         "product-mean",
         "E[(1/k)Σ⟨cᵢ, ρ⟩] = (k + Σᵢ≠ⱼ E⟨cᵢ, cⱼ⟩ + σΣᵢ E⟨Z, cᵢ⟩)/k = 1",
-        _both_equalities,
+        partial(_both_equalities, 1),
         "mean of (1/k)Σ⟨cᵢ, ρ⟩",
         1,
     ),
@@ -244,7 +263,7 @@ LINES = (
             partial(_exact_of, "B", 1, _product_variance_printed, vanishes),
         ),
         ("= (k(k − 1)/d + kσ²)/k²", partial(_exact_of, "B", 1, (K * (K - 1) / D + K * SIGMA**2) / K**2, vanishes)),
-        ("= o(1)", lambda: order(moments("B")[1], "o(1)", vanishes(moments("B")[1]))),
+        ("= o(1)", partial(order, "B", 1, "o(1)", vanishes)),
     ),
     line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),
 )

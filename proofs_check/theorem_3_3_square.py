@@ -13,8 +13,9 @@ import sympy
 from sympy import Expr, Symbol
 
 from canaryproof.proofs_check.lines import Judgement, Kind, held
-from canaryproof.proofs_check.regime import bounded, equation, limit, settled, text, vanishes
+from canaryproof.proofs_check.regime import bounded, equation, limit, settled, vanishes
 from canaryproof.proofs_check.release_moments import moments
+from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import (
     SIGMA,
     D,
@@ -44,6 +45,7 @@ DISPLAYS = {
     "sum over noise": 1,
 }
 
+_NORM = Symbol("norm", positive=True)
 # The three products of the variance's sum, as inner products.
 _IJ, _IL, _JI, _IZ = ("i", "j"), ("i", "l"), ("j", "i"), ("i", Z)
 
@@ -56,28 +58,28 @@ def nonnegative(expression: Expr, least_dim: int, least_count: int) -> bool:
     return all(coefficient >= 0 for part in parts for coefficient in part.coeffs())
 
 
-def _definition() -> Judgement:
-    """(1/k)Σgᵢ² − ((1/k)Σgᵢ)² is the mean squared deviation: for three symbols, and so for all k by its form."""
+def _definition(weight: Expr) -> Judgement:
+    """(1/k)Σgᵢ² − weight·(Σgᵢ)² is the mean squared deviation: for three symbols, and so for all k by its form."""
     g = sympy.symbols("g1:4", real=True)
     centre = sympy.Add(*g) / 3
-    difference = sum((x - centre) ** 2 for x in g) / 3 - (sum(x**2 for x in g) / 3 - centre**2)
+    printed = sum(x**2 for x in g) / 3 - weight.subs(K, 3) * sympy.Add(*g) ** 2
+    difference = sum((x - centre) ** 2 for x in g) / 3 - printed
     return held(sympy.expand(difference) == 0, "by definition: the mean of squares less the squared mean")
 
 
-def _rewriting() -> Judgement:
+def _rewriting(factor: Expr) -> Judgement:
     x = sympy.symbols("x1:4", real=True)
-    norm = Symbol("norm", positive=True)
-    g = [item / norm for item in x]
+    g = [item / _NORM for item in x]
     left = D * (sum(item**2 for item in g) / 3 - (sum(g) / 3) ** 2)
-    right = D / norm**2 * (sum(item**2 for item in x) / 3 - (sum(x) / 3) ** 2)
+    right = factor * (sum(item**2 for item in x) / 3 - (sum(x) / 3) ** 2)
     return held(sympy.simplify(left - right) == 0, "‖ρ‖² comes out of both terms")
 
 
-def _sufficient() -> Judgement:
-    """(T − B²)/A, a continuous function of the three at σ > 0, at their limits."""
-    square, product, norm = (settled(moments(name)[0]) for name in "TBA")
-    value = sympy.cancel((square - product**2) / norm)
-    return held(value == 1, f"({text(square)} − {text(product)}²)/({text(norm)}) = {text(value)}")
+def _sufficient(target: Expr) -> Judgement:
+    """(T − B²)/A, a continuous function of the three at σ > 0, is to tend to 1 if T tends to the target."""
+    product, norm = (settled(moments(name)[0]) for name in "BA")
+    value = sympy.cancel((target - product**2) / norm)
+    return held(value == 1, f"({text(target)} − {text(product)}²)/({text(norm)}) = {text(value)}")
 
 
 def _same_mean(written: Expr) -> Judgement:
@@ -104,8 +106,8 @@ def _printed_variance() -> Expr:
     return sympy.cancel((canaries + 2 * cross + noise) / K**2)
 
 
-def _variance_of_square() -> Judgement:
-    printed, exact = _printed_variance(), moments("T")[1]
+def _variance_of_square(written: Callable[[], Expr]) -> Judgement:
+    printed, exact = written(), moments("T")[1]
     judged = equation(printed, exact, vanishes)
     if judged.kind is Kind.EXACT:
         return judged
@@ -149,42 +151,40 @@ def _at_most(left: Expr, right: Expr) -> Judgement:
     return held(nonnegative(right - left, 2, 2), f"{text(left)} ≤ {text(right)} for all d ≥ 2, k ≥ 2")
 
 
-def _together() -> Judgement:
+def _together(bound: Expr) -> Judgement:
     total = sympy.cancel(sum_of_variances(_IJ, _IL) / K**2)
-    bound = (2 * K * (K - 1) / D + K * (K - 1) * (K - 2) / D**2 + K * (K - 1) / D) / K**2
-    holds = nonnegative(bound - total, 2, 2) and bounded(D * bound)
-    return held(holds, f"the sum is {text(total)}, the bound {text(bound)}; d times it tends to {limit(D * bound)}")
+    facts = {"bound": nonnegative(bound - total, 2, 2), "O(1/d)": bounded(D * bound)}
+    shown = text(limit(D * bound))
+    return held(facts, f"the sum is {text(total)}, the bound {text(bound)}; d times it tends to {shown}")
 
 
-def _mixed_sum() -> Judgement:
+def _mixed_sum(printed: Expr) -> Judgement:
     total = sympy.cancel(2 * SIGMA**2 * sum_of_variances(_IJ, _IZ) / K**2)
-    printed = 2 * (K * SIGMA**2 + K * (K - 1) * SIGMA**2 / D) / K**2
-    holds = sympy.cancel(total - printed) == 0 and vanishes(printed)
-    return held(holds, f"the sum is {text(total)}, printed {text(printed)}, limit {text(limit(printed))}")
+    facts = {"equal": sympy.cancel(total - printed) == 0, "o(1)": vanishes(printed)}
+    return held(facts, f"the sum is {text(total)}, printed {text(printed)}, limit {text(limit(printed))}")
 
 
-def _noise_sum() -> Judgement:
+def _noise_sum(printed: Expr) -> Judgement:
     total = sympy.cancel(SIGMA**4 * sum_of_variances(_IZ, _IZ) / K**2)
-    printed = 2 * SIGMA**4 / K
-    holds = sympy.cancel(total - printed) == 0 and vanishes(printed)
-    return held(holds, f"the sum is {text(total)}, limit {text(limit(printed))}")
+    facts = {"equal": sympy.cancel(total - printed) == 0, "o(1)": vanishes(printed)}
+    return held(facts, f"the sum is {text(total)}, limit {text(limit(printed))}")
 
 
-def _chi_squared() -> Judgement:
+def _chi_squared(spread: Expr) -> Judgement:
     """Moments of ⟨cᵢ, Z⟩: those of N(0, 1), which has no others' moments."""
     found = [expectation(*([_IZ] * (2 * p))) for p in range(1, 5)]
-    holds = found == [1, 3, 15, 105] and variance(_IZ, _IZ) == 2
-    return held(holds, f"even moments of ⟨cᵢ, Z⟩ {', '.join(map(text, found))}, as N(0, 1) has; Var⟨cᵢ, Z⟩² = 2")
+    facts = {"moments": found == [1, 3, 15, 105], "variance": SIGMA**4 * variance(_IZ, _IZ) == spread}
+    return held(facts, f"even moments of ⟨cᵢ, Z⟩ {', '.join(map(text, found))}, as N(0, 1) has; Var⟨cᵢ, Z⟩² = 2")
 
 
 LINES = (
     *chain(
         "deviation",
         "d·σ̂²",
-        ("d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", _definition),
-        ("= (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", _rewriting),
+        ("d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", partial(_definition, 1 / K**2)),
+        ("= (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", partial(_rewriting, D / _NORM**2)),
     ),
-    line("sufficient", "it suffices to show (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ²", _sufficient),
+    line("sufficient", "it suffices to show (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ²", partial(_sufficient, 1 + SIGMA**2)),
     line("target-square", "(1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ² in probability", partial(converges, "T", 1 + SIGMA**2)),
     *chain(
         "square-mean",
@@ -197,14 +197,14 @@ LINES = (
     line(
         "square-variance",
         "Var[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k²)Σᵢ(Σⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + Var⟨cᵢ, σZ⟩²)",
-        _variance_of_square,
+        partial(_variance_of_square, _printed_variance),
         "variance of (1/k)Σ⟨cᵢ, ρ⟩²",
         1,
     ),
     line(
         "square-variance.small",
         "that variance is o(1)",
-        lambda: order(moments("T")[1], "o(1)", vanishes(moments("T")[1])),
+        partial(order, "T", 1, "o(1)", vanishes),
     ),
     line(
         "triple.equal",
@@ -240,7 +240,7 @@ LINES = (
     line(
         "together",
         "(1/k²)Σᵢⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] ≤ (2k(k − 1)/d + k(k − 1)(k − 2)/d² + k(k − 1)/d)/k² = O(1/d)",
-        _together,
+        partial(_together, (2 * K * (K - 1) / D + K * (K - 1) * (K - 2) / D**2 + K * (K - 1) / D) / K**2),
         "sum over canaries",
         1,
     ),
@@ -268,14 +268,20 @@ LINES = (
     line(
         "noise.sum",
         "(2/k²)Σᵢⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = (2/k²)(kσ² + k(k − 1)σ²/d) = o(1)",
-        _mixed_sum,
+        partial(_mixed_sum, 2 * (K * SIGMA**2 + K * (K - 1) * SIGMA**2 / D) / K**2),
         "sum over canaries and noise",
         1,
     ),
     line(
         "noise-square",
         "⟨cᵢ, Z⟩² is chi-squared with one degree of freedom, and Var⟨cᵢ, σZ⟩² = 2σ⁴",
-        _chi_squared,
+        partial(_chi_squared, 2 * SIGMA**4),
     ),
-    line("noise-square.sum", "(1/k²)Σᵢ Var⟨cᵢ, σZ⟩² = 2σ⁴/k = o(1)", _noise_sum, "sum over noise", 1),
+    line(
+        "noise-square.sum",
+        "(1/k²)Σᵢ Var⟨cᵢ, σZ⟩² = 2σ⁴/k = o(1)",
+        partial(_noise_sum, 2 * SIGMA**4 / K),
+        "sum over noise",
+        1,
+    ),
 )

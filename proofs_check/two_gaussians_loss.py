@@ -11,6 +11,7 @@ import sympy
 from sympy import Expr, Symbol, erfc, exp, log, pi, sqrt
 
 from canaryproof.proofs_check.lines import Judgement, Line, held
+from canaryproof.proofs_check.spelling import text
 
 X, MU1, MU2, SHIFT = sympy.symbols("x mu_1 mu_2 t", real=True)
 SIGMA, SIGMA1, SIGMA2, DIM, SCALE = sympy.symbols("sigma sigma_1 sigma_2 d s", positive=True)
@@ -49,12 +50,6 @@ def vanishes(expression: Expr | int) -> bool:
     return bool(sympy.simplify(sympy.expand(sympy.expand_log(sympy.sympify(expression)))) == 0)
 
 
-def spelled(expression: Expr) -> str:
-    """Spell an expression in the paper's symbols."""
-    text = str(expression).replace("**", "^").replace("epsilon", "ε").replace("sigma", "σ").replace("mu", "μ")
-    return text.replace("_1", "₁").replace("_2", "₂").replace("sqrt", "√")
-
-
 def is_best_event(first: Gaussian, second: Gaussian, weight: Expr, z: Expr, minus_other: Expr) -> bool:
     """Whether z > ε and minus_other > ε are one event, on which exactly the first density exceeds weight·second."""
     excess = log_density(first) - log(weight) - log_density(second)
@@ -69,8 +64,8 @@ def implication(first: Gaussian, second: Gaussian, weight: Expr) -> Judgement:
         "both probabilities are of one event S, the loss above ε (row 1: f > ε; row 2: −f > ε), so that it is the "
         "definition of (ε, δ)-DP at S; as "
         "log p − log(e^ε·p′) = f − ε, no other event asks for a larger δ",
-        event=f"{spelled(z)} > ε",
-        weight=spelled(weight),
+        event=f"{text(z)} > ε",
+        weight=text(weight),
     )
 
 
@@ -111,7 +106,7 @@ def scaling(before: tuple[Gaussian, Gaussian], factor: Expr, after: tuple[Gaussi
     }
     return held(
         facts,
-        f"x ↦ x·{spelled(factor)} takes the one pair to the other, and f(s·x + t) of the images under x ↦ s·x + t is "
+        f"x ↦ x·{text(factor)} takes the one pair to the other, and f(s·x + t) of the images under x ↦ s·x + t is "
         "f(x): the losses have the same laws, in both directions",
     )
 

@@ -10,8 +10,10 @@ from canaryproof.verify.results import Result, Run
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify --level {level} --seed {seed}`. A slope is that of the logarithm of the
-quantity against the logarithm of d or k: −1/2 says that it falls as the inverse square root. Exact values and bounds
-are rounded to six digits here; `results.json` has all. A ± is one standard error here, two in the pictures."""
+quantity against the logarithm of d or k: −1/2 says that it falls as the inverse square root. What is proven of slopes
+holds in the limit; at finite d and k lower orders bend them, so that verdicts rest on the points and not on slopes.
+Exact values and bounds are rounded to six digits here; `results.json` has all. A ± is one standard error here, two in
+the pictures."""
 
 
 def picture_name(identifier: str) -> str:
@@ -93,7 +95,7 @@ def _slope(row: Series) -> str:
     fitted_to = {"exact": row.exact_label, "bound": row.bound_label or "bound", "simulated": "simulated"}[row.slope_of]
     return (
         f"Fitted slope ({fitted_to}) {slope} [{low_end}, {high_end}] ({100.0 * row.confidence:.10g}%), "
-        f"proven slope {_digits(row.proven_slope)}."
+        f"proven in the limit {_digits(row.proven_slope)}."
     )
 
 

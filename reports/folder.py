@@ -6,28 +6,28 @@ from pathlib import Path
 
 from canaryproof.reports import figures
 from canaryproof.reports.accuracy import accuracy, sweeps_of
+from canaryproof.reports.claims import claims, documents, page_name
 from canaryproof.reports.convergence import convergence, picture_name
 from canaryproof.reports.proofs import proofs
 from canaryproof.reports.series import series_of
 from canaryproof.reports.summary import summary
 from canaryproof.verify.results import Run
 
-
-def write_folder(run: Run, folder: Path) -> None:
-    """Write ``results.json``, ``summary.md``, and the pages and pictures for which the run has numbers.
-
-    Parameters
-    ----------
-    run
-        A finished run.
-    folder
-        An existing folder; files of the same names are replaced, each in one step.
-    """
-    write_files(render(run), folder)
+RESULTS = "results.json"
+# What a folder may hold beside the summary.
+_PAGES = (
+    "accuracy.*",
+    "claims-*.md",
+    "convergence.md",
+    "convergence-*.svg",
+    "proofs.md",
+    "*-sweep.svg",
+    "*-errors.svg",
+)
 
 
 def render(run: Run) -> dict[str, bytes]:
-    """Make all files of a run.
+    """Make all files of a run: ``results.json``, ``summary.md``, and pages and pictures for which it has numbers.
 
     Parameters
     ----------
@@ -47,11 +47,12 @@ def render(run: Run) -> dict[str, bytes]:
         pages["proofs.md"] = proofs(run)
     if sweeps_of(run):
         pages["accuracy.md"] = accuracy(run, "accuracy.svg")
+    pages |= {page_name(document): claims(run, document) for document in documents(run)}
     converging = {result.id: series for result in run.results if (series := series_of(result))}
     if converging:
         pages["convergence.md"] = convergence(run)
     files = {
-        "results.json": results,
+        RESULTS: results,
         "summary.md": summary(run, sorted(pictures), sorted(pages)),
         **pages,
         **pictures,
@@ -68,8 +69,10 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
     files
         Contents by name.
     folder
-        An existing folder; files of the same names are replaced.
+        An existing folder; files of the same names are replaced. If it has a run's results already, pages and pictures
+        of that run which the new one lacks are removed.
     """
+    stale = [path for pattern in _PAGES for path in folder.glob(pattern)] if (folder / RESULTS).exists() else []
     for name, contents in files.items():
         temporary = folder / f".{name}.part"
         try:
@@ -77,6 +80,9 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
             temporary.replace(folder / name)
         finally:
             temporary.unlink(missing_ok=True)
+    for path in stale:
+        if path.name not in files:
+            path.unlink()
 
 
 def _pictures(run: Run) -> dict[str, str]:

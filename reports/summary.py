@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from canaryproof.reports.claims import TITLES, documents, page_name, statements
 from canaryproof.reports.markdown import interval, table
-from canaryproof.verify.results import Result, Run, Subject, Verdict
+from canaryproof.verify.results import Run, Subject, Verdict, false_alarms
 
 _PICTURES = {
     "accuracy.svg": "Errors of the kernels and of what a user would take instead, in ulps, along one line each",
@@ -38,32 +39,66 @@ def summary(run: Run, pictures: Sequence[str], pages: Sequence[str]) -> str:
     """
     command = f"canaryproof verify --level {run.level} --seed {run.seed}"
     parts = [f"# Verification results\n\ncanaryproof {run.version}, `{command}`.", _counts(run)]
-    if pages:
-        parts.append("\n".join(f"- [{name}]({name}): {_PAGES[name]}" for name in pages))
-    for subject, title in (
-        (Subject.DOCUMENT, "## Statements of the documents"),
-        (Subject.IMPLEMENTATION, "## This package's own checks"),
-    ):
-        parts += _verdicts(title, [result for result in run.results if result.subject is subject])
+    if run.designs:
+        parts.append(f"{false_alarms(run)} ([tests](#what-depends-on-chance)).")
+    listed = [f"- [{name}]({name}): {_PAGES[name]}" for name in pages if name in _PAGES]
+    if listed:
+        parts.append("\n".join(listed))
+    parts += _documents(run) + _own(run)
     parts += [f"![{_PICTURES[name]}]({name})" for name in pictures]
     evidence = {result.id: result.evidence for result in run.results}
     for render in (_printed_cells, _equal, _unequal, _default, _bias, _sweeps):
         parts += render(evidence)
+    parts += _designs(run)
     return "\n\n".join(parts) + "\n"
 
 
-def _verdicts(title: str, results: Sequence[Result]) -> list[str]:
-    """Render a table of verdicts, without the lines of proofs that hold: they have a page of their own."""
-    shown = [r for r in results if not (r.is_line and r.verdict is Verdict.CONFIRMED)]
-    held = len(results) - len(shown)
-    rows = [(f"`{r.id}`", r.statement, f"**{r.verdict}**", r.finding) for r in shown]
-    parts = []
-    if rows:
+def _documents(run: Run) -> list[str]:
+    """Count the verdicts on each document's statements, and say where they stand."""
+    found = documents(run)
+    if not found:
+        return []
+    rows = []
+    for document in found:
+        counts = Counter(result.verdict for result in statements(run, document))
+        name = f"[{TITLES.get(document, document)}]({page_name(document)})"
+        rows.append((name, *(f"{counts[verdict]}" for verdict in Verdict), f"{counts.total()}"))
+    header = ("document", *(str(verdict) for verdict in Verdict), "all")
+    return ["## Statements of the documents", table(header, rows)]
+
+
+def _own(run: Run) -> list[str]:
+    """List our own checks, without the lines of proofs that hold: they have a page of their own."""
+    results = [result for result in run.results if result.subject is Subject.IMPLEMENTATION]
+    shown = [result for result in results if not (result.is_line and not result.failed)]
+    if not results:
+        return []
+    parts = ["## This package's own checks"]
+    if shown:
+        rows = [(f"`{r.id}`", r.statement, f"**{r.verdict}**", r.finding) for r in shown]
         parts.append(table(("check", "statement", "verdict", "finding"), rows))
-    if held:
-        lines = sum(result.is_line for result in results)
-        parts.append(f"{held} of {lines} lines of proofs are confirmed and stand in [proofs.md](proofs.md) only.")
-    return [title, *parts] if parts else []
+    if len(shown) < len(results):
+        parts.append(
+            f"{len(results) - len(shown)} more are lines of proofs; they hold and stand in [proofs.md](proofs.md)."
+        )
+    return parts
+
+
+def _designs(run: Run) -> list[str]:
+    """List the tests behind the verdicts that depend on chance."""
+    tested = [(result.id, result.design) for result in run.results if result.design is not None]
+    if not tested:
+        return []
+    rows = [
+        (f"`{name}`", design.null, f"{design.level:.1g}", design.alternative, f"{design.power:.3g}", f"{design.runs:,}")
+        for name, design in tested
+    ]
+    return [
+        "## What depends on chance",
+        "Each test says what holds where there is nothing to find, with what probability at most it says otherwise "
+        "then, and what it notices with what probability.",
+        table(("check", "null hypothesis", "level", "alternative", "power", "runs"), rows),
+    ]
 
 
 def _counts(run: Run) -> str:

@@ -49,9 +49,13 @@ class _Group(click.Group):
     """A group whose commands fail in one line, and are interrupted quietly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "claims", "report", "verify"])
+        return sorted([*super().list_commands(ctx), "benchmark", "claims", "report", "verify"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "benchmark":
+            from canaryproof.verify.benchmark_command import benchmark_command
+
+            return benchmark_command
         if cmd_name == "claims":
             from canaryproof.verify.claims_command import claims_command
 

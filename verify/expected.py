@@ -8,6 +8,7 @@ finished run, for the suites that it ran::
 
 import csv
 import sys
+from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def read(text: str | None = None) -> Expected:
     return expected
 
 
-def changes(run: Run, expected: Expected) -> list[str]:
+def changes(run: Run, expected: Expected, suites: Collection[str]) -> list[str]:
     """Compare a run with what is expected of the suites that it ran.
 
     Parameters
@@ -56,6 +57,8 @@ def changes(run: Run, expected: Expected) -> list[str]:
         A finished run.
     expected
         Verdicts by suite and id.
+    suites
+        Names of the suites that were to be judged, one that is empty included.
 
     Returns
     -------
@@ -72,7 +75,6 @@ def changes(run: Run, expected: Expected) -> list[str]:
             found.append(f"{result.id}: expected {before}, found {result.verdict}: {result.finding}")
     # What could not be judged is a failure already, under the same id.
     judged = {(result.suite, result.id) for result in run.results}
-    suites = {result.suite for result in run.results}
     lost = [name for suite, name in expected if suite in suites and (suite, name) not in judged]
     return found + [f"{name}: in {_TABLE}, but no check judges it" for name in lost]
 

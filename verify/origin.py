@@ -50,9 +50,9 @@ def _digest_of_code() -> str:
 
 
 def _dependencies() -> list[str]:
-    """Names of the packages that this one needs, its extras left out."""
+    """Names of the packages that this one needs, its extras left out, and of numba's compiler."""
     found = (re.match(r"[\w.-]+", line) for line in requires("canaryproof") or () if "extra ==" not in line)
-    return [match[0] for match in found if match]
+    return [*(match[0] for match in found if match), "llvmlite"]
 
 
 def _processor() -> str:

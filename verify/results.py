@@ -9,6 +9,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+# What all stochastic checks of a full run together may be wrong with, by chance, where nothing is to be found.
+FALSE_ALARM_BUDGET = 1e-3
+
 _T = TypeVar("_T")
 _Name = TypeVar("_Name", bound=StrEnum)
 
@@ -20,7 +23,7 @@ class Verdict(StrEnum):
     QUALIFIED = "qualified"  # holds only under a reading that the text does not state; the finding names it
     REFUTED = "refuted"  # false as stated; the finding gives what is true
     INCONCLUSIVE = "inconclusive"  # the evidence cannot decide at the declared power
-    NEEDS_DATA = "needs-data"  # decided by one command once the user supplies a named data set
+    NEEDS_DATA = "needs-data"  # only a data set decides; the finding names it and the command that will
 
 
 class Subject(StrEnum):
@@ -62,6 +65,32 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Design:
+    """What a check whose verdict depends on chance declares of its test; none of it depends on what is drawn.
+
+    Attributes
+    ----------
+    null
+        What holds if there is nothing to find.
+    level
+        Bound on the probability of another verdict than the null's though the null holds: all looks and all parts
+        together.
+    alternative
+        What the test is to notice.
+    power
+        Probability, or a lower bound of it, with which it does.
+    runs
+        Size of each sample: simulations, unless the null says of what.
+    """
+
+    null: str
+    level: float
+    alternative: str
+    power: float
+    runs: int
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a check finds.
 
@@ -73,11 +102,15 @@ class Outcome:
         One sentence with the numbers that decide.
     evidence
         Numbers behind it, ready for JSON.
+    design
+        The test, if the verdict depends on chance. Random inputs that look for an exception to what holds everywhere
+        need none: what they find is no false alarm.
     """
 
     verdict: Verdict
     finding: str
     evidence: Mapping[str, Any]
+    design: Design | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +150,7 @@ class Result:
     verdict: Verdict
     finding: str
     evidence: Mapping[str, Any]
+    design: Design | None = None
 
     @property
     def failed(self) -> bool:
@@ -163,6 +197,7 @@ class Result:
             subject=_member(Subject, values["subject"], f"{place}.subject"),
             verdict=_member(Verdict, values["verdict"], f"{place}.verdict"),
             evidence=_restored(_typed(values["evidence"], dict, f"{place}.evidence", "an object")),
+            design=_design(values["design"], f"{place}.design"),
         )
 
 
@@ -189,6 +224,16 @@ class Run:
     def failures(self) -> tuple[Result, ...]:
         """Results that make the run fail."""
         return tuple(result for result in self.results if result.failed)
+
+    @property
+    def designs(self) -> tuple[Design, ...]:
+        """Tests of the checks whose verdicts depend on chance."""
+        return tuple(result.design for result in self.results if result.design is not None)
+
+    @property
+    def false_alarm_probability(self) -> float:
+        """Bound on the probability that chance alone changes a verdict: the sum of the tests' levels."""
+        return math.fsum(design.level for design in self.designs)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON's own types: equal runs give equal documents."""
@@ -244,6 +289,19 @@ def _restored(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf", "nan") else value
 
 
+def _design(value: object, place: str) -> Design | None:
+    if value is None:
+        return None
+    values = _fields(value, tuple(field.name for field in fields(Design)), place)
+    return Design(
+        _typed(values["null"], str, f"{place}.null", "text"),
+        _typed(values["level"], float, f"{place}.level", "a number"),
+        _typed(values["alternative"], str, f"{place}.alternative", "text"),
+        _typed(values["power"], float, f"{place}.power", "a number"),
+        _typed(values["runs"], int, f"{place}.runs", "a whole number"),
+    )
+
+
 def _fields(value: object, names: tuple[str, ...], place: str) -> dict[str, Any]:
     """Return an object that has the named fields and no other: what is not read would be lost."""
     found = _typed(value, dict, place or "the document", "an object")
@@ -275,6 +333,14 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:60] + "..."
 
 
+def false_alarms(run: Run) -> str:
+    """Say in a line how probable it is that chance alone changed a verdict of a run."""
+    return (
+        f"{len(run.designs)} verdicts depend on chance; the probability that it changes one of them is at most "
+        f"{run.false_alarm_probability:.1g}, of {FALSE_ALARM_BUDGET:g} that a run may have"
+    )
+
+
 def perform(suite: str, check: Check, context: Context) -> Result:
     """Judge one check of a suite."""
     outcome = check.judge(context)
@@ -287,4 +353,5 @@ def perform(suite: str, check: Check, context: Context) -> Result:
         outcome.verdict,
         outcome.finding,
         outcome.evidence,
+        outcome.design,
     )

@@ -2,7 +2,8 @@
 
 Table ``meta`` says what the results depend on and whether the run is finished; ``results`` holds the results as JSON,
 each with a checksum, as SQLite would not notice a digit changed in it. The file is locked as long as it is open, and
-nothing is written to it before all of it was found sound.
+nothing is written to it before all of it was found sound. A process may have one open only: closing another one of the
+same path, even one that was refused, gives up the lock of the first (POSIX).
 """
 
 import sqlite3
@@ -15,7 +16,7 @@ from typing import Any, Self
 
 from canaryproof.verify.input_files import InputError
 
-_APPLICATION, _FORMAT = b"cnry", 1
+_APPLICATION, _FORMAT = b"cnry", 2
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE results (position INTEGER PRIMARY KEY, suite TEXT, id TEXT, result TEXT, checksum INTEGER)",
@@ -93,13 +94,17 @@ class RunFile:
     def add(self, position: int, result: str) -> None:
         """Commit the JSON of a result; once this returns, no crash loses it."""
         row = (position, *self._checks[position], result)
+        # On a file that was removed SQLite goes on writing, for nobody.
+        if self._path is not None and not self._path.exists():
+            raise self._error("was removed during the run")
         with self._named_errors():
             self._database.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?)", (*row, _checksum(*row)))
 
     def finish(self) -> None:
-        """Say that nothing is left to do, so that the next run may replace this one."""
-        with self._named_errors():
-            self._database.execute("REPLACE INTO meta VALUES (?, ?)", (_STATE, _FINISHED))
+        """Say that nothing is left to do, if so, and that the next run may replace this one."""
+        if len(self.results()) == len(self._checks):
+            with self._named_errors():
+                self._database.execute("REPLACE INTO meta VALUES (?, ?)", (_STATE, _FINISHED))
 
     def _begin(self, meta: dict[str, str], *, resume: bool) -> None:
         # In this mode the lock outlives the transaction.
@@ -133,7 +138,7 @@ class RunFile:
         return (
             self._all("PRAGMA integrity_check") != [("ok",)]
             or tables != [(table,) for table in _TABLES]
-            or not self._all(f"SELECT * FROM meta WHERE key = '{_STATE}'")
+            or self._all(f"SELECT value FROM meta WHERE key = '{_STATE}'") not in ([(_RUNNING,)], [(_FINISHED,)])
             or any(_checksum(*row) != checksum for *row, checksum in self._all("SELECT * FROM results"))
         )
 
@@ -177,6 +182,10 @@ def _check_header(path: Path) -> None:
         with path.open("rb") as file:
             header = file.read(100)
     except FileNotFoundError:
+        # SQLite would take what lies beside a file that it makes for a crash's, and remove it.
+        for suffix in ("-journal", "-wal"):
+            if path.with_name(path.name + suffix).exists():
+                raise InputError(f"{path}{suffix}: belongs to a file that is not there; move it away") from None
         return
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error

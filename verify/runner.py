@@ -183,7 +183,7 @@ def _judge(source: str, suite: str, name: str, context: Context) -> tuple[str, b
     check = _checks(source)[suite, name]
     try:
         return _json(perform(suite, check, context)), False
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return _json(_raised(suite, check, error)), True
 
 
@@ -191,7 +191,7 @@ def _json(result: Result) -> str:
     return json.dumps(result.to_json(), ensure_ascii=False, allow_nan=False)
 
 
-def _raised(suite: str, check: Check, error: Exception) -> Result:
+def _raised(suite: str, check: Check, error: BaseException) -> Result:
     """Return the result of a check that raised: a failure of ours, whoever's statement it is about."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     reason = " ".join(f"{type(error).__name__}: {error}".split())

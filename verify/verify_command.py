@@ -15,7 +15,7 @@ from rich.table import Table
 from canaryproof.verify import expected
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.origin import origin
-from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.run_file import RunFile
 from canaryproof.verify.runner import Plan, load, run_plan
 from canaryproof.verify.simulation import threads
@@ -67,18 +67,14 @@ def verify_command(
             raise click.UsageError(f"--out: {out}: {error.strerror}") from None
     plan = Plan(SUITES, tuple(dict.fromkeys(suites or known)), Context(Level(level), seed), fault or "")
     table = expected.read()
-    with RunFile(
-        out / "run.sqlite" if out else None,
-        origin(plan.suites, plan.context),
-        plan.checks,
-        command=shlex.join(sys.argv),
-        resume=resume,
-    ) as file:
+    made_by = origin(plan.suites, plan.context)
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    with RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file:
         run = _run(plan, file)
         if out is not None:
-            _write(run, out)
+            _write(run, out, {"command": command, **made_by})
         file.finish()
-    changes = expected.changes(run, table)
+    changes = expected.changes(run, table, plan.suites)
     if as_json:
         click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
     else:
@@ -120,12 +116,13 @@ def _run(plan: Plan, file: RunFile) -> Run:
         return run_plan(plan, file, threads(), advance)
 
 
-def _write(run: Run, out: Path) -> None:
+def _write(run: Run, out: Path, environment: dict[str, str]) -> None:
     # The reports need matplotlib, which takes a second to import.
-    from canaryproof.reports.folder import write_folder
+    from canaryproof.reports.folder import render, write_files
 
+    made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
     try:
-        write_folder(run, out)
+        write_files({**render(run), "environment.json": made_by.encode()}, out)
     except OSError as error:
         reason = f"{error.strerror or error}; all results are kept, and --resume writes them"
         raise InputError(f"{error.filename or out}: {reason}") from error
@@ -150,6 +147,7 @@ def _print(run: Run, out: Path | None) -> None:
         found = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
         parts.append(f"documents: {found}")
     console.print("; ".join(parts))
+    console.print(false_alarms(run), highlight=False)
     if out is not None:
         console.print(f"Results: {out}", highlight=False, markup=False)
 

@@ -44,7 +44,7 @@ def test_kinds(name, kind):
 
 
 def test_the_conclusion_would_stand_with_enough_samples(monkeypatch):
-    monkeypatch.setattr(anderson_darling, "COUNT", 4 * 10**6)
+    monkeypatch.setattr(anderson_darling, "COUNT", 12 * 10**6)
     assert BY_ID["final.section-3.anderson-darling"].judge().kind is Kind.EXACT
 
 

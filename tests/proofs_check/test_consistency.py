@@ -2,17 +2,46 @@ import math
 
 import numpy as np
 import pytest
+import sympy
 from scipy import integrate, stats
 
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
 from canaryproof.proofs_check import consistency
-from canaryproof.proofs_check.consistency import best_count, shift, slopes
+from canaryproof.proofs_check.consistency import CLAIMED, Slopes, best_count, shift, slopes
 from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 
 @pytest.mark.parametrize("line", consistency.LINES, ids=lambda line: line.id)
 def test_lines_hold(line):
     assert line.judge().kind is Kind.EXACT
+
+
+TIMES = 1 + (consistency._E**2 * SIGMA**2 + 1 / (4 * SIGMA**2)) / 2
+LEAST = (2 * D**2 * SIGMA**6) ** sympy.Rational(1, 3)
+A, FORWARD, REVERSE = CLAIMED
+
+
+def one_percent_off(delta, distance):
+    found = slopes(delta, distance)
+    return Slopes(found.epsilon, found.mean, 1.01 * found.forward, found.reverse)
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda: consistency._continuity(2 / SIGMA),
+        lambda: consistency._slopes((A, REVERSE, FORWARD)),
+        lambda: consistency._slopes((2 * A, FORWARD, REVERSE)),
+        lambda: consistency._quotients(one_percent_off),
+        lambda: consistency._kink(sympy.Integer(0)),
+        lambda: consistency._bias(A * consistency._E / consistency._M / sympy.sqrt(K)),
+        lambda: consistency._growth(sympy.Integer(1), LEAST),
+        lambda: consistency._growth(TIMES, 2 * LEAST),
+    ],
+)
+def test_an_altered_statement_is_found(judge):
+    assert judge().kind is Kind.FALSE
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
@@ -47,7 +76,8 @@ def test_moments_of_the_limit_law_of_fitted():
         )
 
     assert found.fitted_bias(1) == pytest.approx(moment(1), rel=1e-6)
-    assert found.fitted_deviation(1) ** 2 == pytest.approx(moment(2) - moment(1) ** 2, rel=1e-6)
+    # What the line on growth says of the mean square.
+    assert moment(2) / found.mean**2 == pytest.approx(1 + ((found.epsilon / 0.65) ** 2 + 0.65**2 / 4) / 2, rel=1e-6)
     assert found.fitted_bias(100) == pytest.approx(found.fitted_bias(1) / 10.0)
 
 

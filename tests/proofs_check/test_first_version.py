@@ -1,9 +1,12 @@
 import pytest
+import sympy
+from sympy import sqrt
 
 from canaryproof.proofs_check import first_version
 from canaryproof.proofs_check.lines import Kind
 from canaryproof.proofs_check.regime import in_proportion, limit
 from canaryproof.proofs_check.release_moments import moments
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 EXACT = {"v1.section-3.inner-noise", "v1.section-3.lengths", "v1.footnote-2"}
 LEADING_ORDER = {"v1.section-3.inner-sum"}
@@ -13,6 +16,38 @@ LEADING_ORDER = {"v1.section-3.inner-sum"}
 def test_kind(line):
     kinds = dict.fromkeys(EXACT, Kind.EXACT) | dict.fromkeys(LEADING_ORDER, Kind.LEADING_ORDER)
     assert line.judge().kind is kinds.get(line.id, Kind.HYPOTHESIS)
+
+
+ONE = sympy.Integer(1)
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda: first_version._coordinates(2 / D),
+        lambda: first_version._with_sum(ONE, 2 * K / D),
+        lambda: first_version._with_sum(2 * ONE, (K - 1) / D),
+        lambda: first_version._with_noise(SIGMA**2 / D),
+        lambda: first_version._dot_product_limit(ONE, 2 * SIGMA**2),
+        lambda: first_version._dot_product_limit(2 * ONE, SIGMA**2),
+        lambda: first_version._lengths(SIGMA * sqrt(D), K),
+        lambda: first_version._lengths(SIGMA * D, sqrt(K)),
+        lambda: first_version._release_length(SIGMA * sqrt(2 * D)),
+        lambda: first_version._cosine_limit(1 / SIGMA, 1 / D),
+        lambda: first_version._cosine_limit(1 / (SIGMA * sqrt(D)), 2 / D),
+        lambda: first_version._independence(SIGMA / sqrt(D)),
+        lambda: first_version._estimator(2 * SIGMA),
+        lambda: first_version._length_alone(2 * SIGMA),
+    ],
+)
+def test_an_altered_statement_is_found(judge):
+    assert judge().kind is Kind.FALSE
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_limit_beyond_few_canaries_needs_no_hypothesis(fails):
+    kind = first_version._few_canaries(True, fails, "found", "beyond").kind
+    assert kind is (Kind.HYPOTHESIS if fails else Kind.EXACT)
 
 
 def test_the_limits_differ_where_the_hypothesis_is_needed():

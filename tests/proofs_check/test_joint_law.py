@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
+import sympy
 from scipy import stats
+from sympy import sqrt
 
 from canaryproof.kernels import exact_law
 from canaryproof.proofs_check import joint_law
 from canaryproof.proofs_check.consistency import shift
 from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 NOT_EXACT = {"review.joint-law": Kind.HYPOTHESIS, "final.section-3.1.inference": Kind.WRONG_TERM}
 
@@ -13,6 +16,38 @@ NOT_EXACT = {"review.joint-law": Kind.HYPOTHESIS, "final.section-3.1.inference":
 @pytest.mark.parametrize("line", joint_law.LINES, ids=lambda line: line.id)
 def test_kind(line):
     assert line.judge().kind is NOT_EXACT.get(line.id, Kind.EXACT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "judge"),
+    [
+        # Half the mean, the noise's share of the variance left out, and a law without data's dimension.
+        (Kind.FALSE, lambda: joint_law.limit_law(1 / (2 * SIGMA * sqrt(D)), 1 / D)),
+        (Kind.FALSE, lambda: joint_law.limit_law(1 / (SIGMA * sqrt(D)), 2 / D)),
+        (Kind.FALSE, lambda: joint_law.limit_law(1 / SIGMA, sympy.Integer(1))),
+        (Kind.FALSE, lambda: joint_law._fourth_moment(sympy.Integer(2), SIGMA)),
+        (Kind.FALSE, lambda: joint_law._fourth_moment(sympy.Integer(1), SIGMA**2)),
+        (Kind.FALSE, lambda: joint_law._log_concave(D - 2)),
+        (Kind.FALSE, lambda: joint_law._split(lambda length, total: length**2 - total**2)),
+        (Kind.FALSE, lambda: joint_law._not_sufficient(0)),
+        (Kind.EXACT, lambda: joint_law._inference(2)),
+        (Kind.FALSE, lambda: joint_law._necessity(K**2 / D)),
+        (Kind.FALSE, lambda: joint_law._necessity(sqrt(K) / D)),
+        (Kind.EXACT, lambda: joint_law._joint_law(K**3 / D**2)),
+        (Kind.EXACT, lambda: joint_law._joint_law(K**2 / D)),
+        (Kind.HYPOTHESIS, lambda: joint_law._joint_law(K**4 / D**3)),
+    ],
+)
+def test_an_altered_statement_changes_the_kind(kind, judge):
+    assert judge().kind is kind
+
+
+@pytest.mark.parametrize("topic", ["limit-law", "inference", "joint-law"])
+def test_what_rests_on_the_law_falls_with_it(topic, monkeypatch):
+    monkeypatch.setattr(joint_law, "_printed_law", lambda: joint_law.limit_law(2 / (SIGMA * sqrt(D)), 1 / D))
+    judges = {"limit-law": joint_law._printed_law, "inference": lambda: joint_law._inference(4)}
+    judges["joint-law"] = lambda: joint_law._joint_law(K**3 / D**2)
+    assert judges[topic]().kind is Kind.FALSE
 
 
 @pytest.mark.parametrize(("dim", "count", "shows"), [(10**8, 1000, False), (10**4, 1000, True)])

@@ -2,7 +2,7 @@ import pytest
 import sympy
 
 from canaryproof.proofs_check.lines import Kind
-from canaryproof.proofs_check.regime import bounded, equation, limit, shortened, text, vanishes
+from canaryproof.proofs_check.regime import bounded, equation, limit, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 
@@ -55,10 +55,3 @@ def test_conclusions_decide_between_a_wrong_term_and_a_false_line():
     printed, exact = 1 / K, 2 / K
     assert equation(printed, exact, vanishes).kind is Kind.WRONG_TERM
     assert equation(printed, exact, lambda expression: bounded(D * expression)).kind is Kind.FALSE
-
-
-def test_text():
-    assert text(SIGMA**2 + K / D) == "σ^2 + k/d"
-    assert text(None) == "none shown"
-    assert text(-sympy.oo) == "−∞"
-    assert len(shortened((1 + D) ** 40 / (D + 2))) < 200

@@ -1,17 +1,18 @@
 import pytest
+import sympy
 
 from canaryproof.proofs_check import theorem_3_3, theorem_3_3_square
 from canaryproof.proofs_check.lines import Kind
-from canaryproof.proofs_check.regime import equation, vanishes
+from canaryproof.proofs_check.regime import bounded, equation, limit, vanishes
 from canaryproof.proofs_check.release_moments import moments
-from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, expectation
 from canaryproof.proofs_check.theorem_3_3_square import nonnegative
 
 LINES = {line.id.removeprefix("final.theorem-3.3."): line for line in (*theorem_3_3.LINES, *theorem_3_3_square.LINES)}
 
 # What exact moments say of the printed lines; all others hold as printed.
 NOT_EXACT = {
-    "norm-mean.1": Kind.WRONG_TERM,
+    "norm-mean.1": Kind.HYPOTHESIS,
     "uncorrelated": Kind.HYPOTHESIS,
     "norm-variance.1": Kind.WRONG_TERM,
     "norm-variance.2": Kind.WRONG_TERM,
@@ -26,6 +27,67 @@ NOT_EXACT = {
 @pytest.mark.parametrize("topic", LINES)
 def test_kind(topic):
     assert LINES[topic].judge().kind is NOT_EXACT.get(topic, Kind.EXACT)
+
+
+ONE = sympy.Integer(1)
+
+
+def tends_to_noise(mean):
+    return limit(mean) == SIGMA**2
+
+
+@pytest.mark.parametrize(
+    ("kind", "judge"),
+    [
+        (Kind.FALSE, lambda: theorem_3_3._theorem(1 / SIGMA**2, ONE)),
+        (Kind.FALSE, lambda: theorem_3_3._theorem(1 / SIGMA, 2 * ONE)),
+        (Kind.FALSE, lambda: theorem_3_3._definition(1 / (K - 1))),
+        (Kind.FALSE, lambda: theorem_3_3._rewriting(1)),
+        (Kind.FALSE, lambda: theorem_3_3.converges("A", SIGMA)),
+        (Kind.FALSE, lambda: theorem_3_3.converges("B", 1 + SIGMA)),
+        (Kind.FALSE, lambda: theorem_3_3._chi_squared(D, D)),
+        (Kind.FALSE, lambda: theorem_3_3._chi_squared(D - 1, 2 * D)),
+        (Kind.FALSE, lambda: theorem_3_3._inner_product(0, 1 / (D + 2))),
+        (Kind.EXACT, lambda: theorem_3_3._first_of_mean(True)),
+        (Kind.EXACT, lambda: theorem_3_3._uncorrelated(False)),
+        (Kind.FALSE, lambda: theorem_3_3._norm_converges(SIGMA**2)),
+        (Kind.FALSE, lambda: theorem_3_3._both_equalities(2)),
+        (Kind.FALSE, lambda: theorem_3_3.order("A", 0, "o(1)", vanishes)),
+        (Kind.FALSE, lambda: theorem_3_3.order("A", 1, "O(1/d²)", lambda e: bounded(D**2 * e))),
+        (Kind.FALSE, lambda: theorem_3_3.order("B", 1, "O(1/d)", lambda e: bounded(D * e))),
+        (Kind.WRONG_TERM, lambda: theorem_3_3._exact_of("A", 0, (K + 2 * SIGMA**2 * D) / D, tends_to_noise)),
+        (Kind.FALSE, lambda: theorem_3_3_square._definition(1 / K)),
+        (Kind.FALSE, lambda: theorem_3_3_square._rewriting(D / theorem_3_3_square._NORM)),
+        (Kind.FALSE, lambda: theorem_3_3_square._sufficient(SIGMA**2)),
+        (Kind.EXACT, lambda: theorem_3_3_square._variance_of_square(lambda: moments("T")[1])),
+        (Kind.WRONG_TERM, lambda: theorem_3_3_square._same_mean(1 + 2 * SIGMA**2)),
+        (Kind.FALSE, lambda: theorem_3_3_square._by_case(lambda a, b: 2 * expectation(a, b, a, b))),
+        (Kind.FALSE, lambda: theorem_3_3_square._at_most(1 / D, 1 / D**2)),
+        (Kind.FALSE, lambda: theorem_3_3_square._together(2 * (K - 1) / (K * D))),
+        (Kind.FALSE, lambda: theorem_3_3_square._together(3 * K / D)),
+        (Kind.FALSE, lambda: theorem_3_3_square._mixed_sum(2 * SIGMA**2 / K)),
+        (Kind.FALSE, lambda: theorem_3_3_square._noise_sum(SIGMA**4 / K)),
+        (Kind.FALSE, lambda: theorem_3_3_square._chi_squared(SIGMA**4)),
+    ],
+)
+def test_an_altered_statement_changes_the_kind(kind, judge):
+    assert judge().kind is kind
+
+
+@pytest.mark.parametrize("name", "ABTW")
+def test_a_variance_that_stays_is_found(name, monkeypatch):
+    monkeypatch.setattr(
+        theorem_3_3, "moments", lambda which: (moments(which)[0], moments(which)[1] + int(which == name))
+    )
+    assert theorem_3_3.converges(name, limit(moments(name)[0])).kind is Kind.FALSE
+    if name != "T":
+        assert theorem_3_3._theorem(1 / SIGMA, ONE).kind is Kind.FALSE
+
+
+def test_correlated_products_would_be_found(monkeypatch):
+    # As if no covariance vanished.
+    monkeypatch.setattr(theorem_3_3, "expectation", lambda *edges: 1 + expectation(*edges))
+    assert theorem_3_3._uncorrelated(True).kind is Kind.FALSE
 
 
 def test_corrected_variances_are_called_exact():
@@ -46,8 +108,8 @@ def test_faults_seeded_into_a_right_line_are_found(factor):
 def test_the_printed_variance_of_the_square_is_a_third_too_small():
     evidence = LINES["square-variance"].judge().evidence
     assert evidence["ratio_at_d1e6_k1e3_sigma1"] == pytest.approx(0.6649, abs=1e-4)
-    assert evidence["leading_printed"] == "2·σ^4 + 2·σ^2"
-    assert evidence["leading_exact"] == "2·σ^4 + 4·σ^2"
+    assert evidence["leading_printed"] == "2·σ⁴ + 2·σ²"
+    assert evidence["leading_exact"] == "2·σ⁴ + 4·σ²"
 
 
 def test_nonnegative_proves_and_refuses():

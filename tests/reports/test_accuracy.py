@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from canaryproof.reports.folder import write_folder
+from canaryproof.reports.folder import render, write_files
 from canaryproof.verify.results import Check, Context, Level, Run, perform
 from canaryproof.verify.suites import comparison, numerics
 
@@ -20,7 +20,7 @@ def folder(tmp_path_factory):
     checks: list[Check] = [check for check in numerics.CHECKS if check.id in names]
     run = Run("0", Level.QUICK, 0, tuple(perform("numerics", check, CONTEXT) for check in checks))
     path = tmp_path_factory.mktemp("run")
-    write_folder(run, path)
+    write_files(render(run), path)
     return path
 
 
@@ -45,5 +45,5 @@ def test_no_result_at_all_is_said_and_drawn(tmp_path):
     sweep = comparison.SWEEPS[5]
     fails = replace(sweep, methods={**sweep.methods, "plain formula": lambda *_: 1.0 / 0.0})
     check = replace(comparison.CHECKS[5], judge=lambda context: comparison.judge_sweep(fails, context))
-    write_folder(Run("0", Level.QUICK, 0, (perform("numerics", check, CONTEXT),)), tmp_path)
+    write_files(render(Run("0", Level.QUICK, 0, (perform("numerics", check, CONTEXT),))), tmp_path)
     assert "| no result |" in (tmp_path / "accuracy.md").read_text()

@@ -48,7 +48,7 @@ def test_a_chapter_holds_verdict_picture_numbers_and_slope():
     assert "| d | exact | 2/d | simulated |" in page
     assert "| 100 | 0.0123457 | 0.02 | 0.01251 ± 0.00034 |" in page
     assert "| 3,162,277 | 0 | 2e-08 | -3.0e-08 ± 1.0e-08 |" in page
-    assert "Fitted slope (exact) -0.99988 [-1.00012, -0.99962] (95%), proven slope -1.\n" in page
+    assert "Fitted slope (exact) -0.99988 [-1.00012, -0.99962] (95%), proven in the limit -1.\n" in page
     assert "above 0 only: 1 exact, 1 simulated." in page
     assert page.endswith("\n\nBeyond, rounding rules.\n")
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from canaryproof.reports.folder import render, write_folder
+from canaryproof.reports.folder import render, write_files
 from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.suites import estimation, tables
 
@@ -21,12 +21,12 @@ def run():
 @pytest.fixture(scope="module")
 def folder(run, tmp_path_factory):
     path = tmp_path_factory.mktemp("run")
-    write_folder(run, path)
+    write_files(render(run), path)
     return path
 
 
 def test_equal_runs_leave_equal_bytes(run, folder, tmp_path):
-    write_folder(run, tmp_path)
+    write_files(render(run), tmp_path)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {p.name: p.read_bytes() for p in folder.iterdir()}
 
 
@@ -53,7 +53,7 @@ def test_pictures_are_svg_and_shown_in_the_summary(folder, name):
 def test_printed_values_stand_beside_ours(folder):
     page = (folder / "summary.md").read_text()
     assert "| 0.98 ± 0.41 |" in page
-    assert page.count("| `review.sweep.d10k.epsilon1` |") == 3
+    assert page.count("| `review.sweep.d10k.epsilon1` |") == 3  # cells, enclosures, tests
 
 
 def test_every_table_row_has_as_many_cells_as_its_header(folder):
@@ -66,6 +66,27 @@ def test_every_table_row_has_as_many_cells_as_its_header(folder):
 
 def test_a_run_without_numbers_leaves_no_pictures(tmp_path):
     result = Result("a", "s", Subject.DOCUMENT, "place", "a | b", Verdict.REFUTED, "none", {})
-    write_folder(Run("0", Level.QUICK, 0, (result,)), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.json", "summary.md"]
-    assert r"a \| b" in (tmp_path / "summary.md").read_text()
+    write_files(render(Run("0", Level.QUICK, 0, (result,))), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["claims-a.md", "results.json", "summary.md"]
+    assert r"a \| b" in (tmp_path / "claims-a.md").read_text()
+
+
+def test_pages_that_the_next_run_lacks_are_removed(run, tmp_path):
+    write_files(render(run), tmp_path)
+    (tmp_path / "notes.md").write_text("somebody's")
+    write_files(render(replace(run, results=())), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.md", "results.json", "summary.md"]
+
+
+def test_a_folder_without_a_run_is_left_as_it_is(run, tmp_path):
+    (tmp_path / "proofs.md").write_text("somebody's")
+    write_files(render(replace(run, results=())), tmp_path)
+    assert (tmp_path / "proofs.md").read_text() == "somebody's"
+
+
+def test_the_summary_lists_tests_and_sums_their_levels(folder, run):
+    page = (folder / "summary.md").read_text()
+    assert f"{len(run.designs)} verdicts depend on chance" in page
+    for result in run.results:
+        if result.design is not None:
+            assert f"| `{result.id}` | {result.design.null} | {result.design.level:.1g} |" in page

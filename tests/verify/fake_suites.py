@@ -58,7 +58,7 @@ SUITES = {
     # The first to begin are the last to end.
     "naps": tuple(check(f"nap{i}", act=nap(0.2 - 0.04 * i)) for i in range(5)),
     # More than runs that are killed within two seconds get done.
-    "many": tuple(check(f"many{i}", act=nap(0.1)) for i in range(150)),
+    "many": tuple(check(f"many{i}", act=nap(0.05)) for i in range(400)),
     "slow": tuple(check(f"slow{i}", act=nap(0.0 if i < 2 else 60.0)) for i in range(4)),
     "threads": tuple(check(f"threads{i}", act=threads) for i in range(2)),
     "luckless": (check("before"), check("luckless", THEIRS, act=fail_once), check("after")),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from canaryproof.reports.folder import write_folder
+from canaryproof.reports.folder import render, write_files
 from canaryproof.verify.expected import changes, main, read, updated
 from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
 from canaryproof.verify.runner import load
@@ -17,44 +17,50 @@ def result(name, verdict=Verdict.CONFIRMED, suite="claims", subject=Subject.DOCU
 RUN = Run(
     "0", Level.QUICK, 0, (result("b"), result("a", Verdict.REFUTED), result("own", subject=Subject.IMPLEMENTATION))
 )
+SUITES = ("claims",)
 EXPECTED = {("claims", "a"): Verdict.REFUTED, ("claims", "b"): Verdict.CONFIRMED}
 
 
 def test_what_is_expected_is_no_change():
-    assert changes(RUN, EXPECTED) == []
+    assert changes(RUN, EXPECTED, SUITES) == []
 
 
 def test_a_changed_verdict_is_named_with_its_reason():
-    assert changes(RUN, {**EXPECTED, ("claims", "b"): Verdict.QUALIFIED}) == [
+    assert changes(RUN, {**EXPECTED, ("claims", "b"): Verdict.QUALIFIED}, SUITES) == [
         "b: expected qualified, found confirmed: a finding"
     ]
 
 
 def test_a_new_statement_must_be_expected():
-    assert changes(RUN, {("claims", "a"): Verdict.REFUTED}) == [
+    assert changes(RUN, {("claims", "a"): Verdict.REFUTED}, SUITES) == [
         "b: not in expected_verdicts.csv, found confirmed: a finding"
     ]
-    assert len(changes(RUN, {("other", "a"): Verdict.REFUTED, ("claims", "b"): Verdict.CONFIRMED})) == 1
+    assert len(changes(RUN, {("other", "a"): Verdict.REFUTED, ("claims", "b"): Verdict.CONFIRMED}, SUITES)) == 1
 
 
 def test_a_statement_that_is_judged_no_more_is_named():
     lost = {**EXPECTED, ("claims", "c"): Verdict.CONFIRMED}
-    assert changes(RUN, lost) == ["c: in expected_verdicts.csv, but no check judges it"]
+    assert changes(RUN, lost, SUITES) == ["c: in expected_verdicts.csv, but no check judges it"]
 
 
 def test_suites_that_did_not_run_are_not_missed():
-    assert changes(RUN, {**EXPECTED, ("other", "c"): Verdict.CONFIRMED}) == []
+    assert changes(RUN, {**EXPECTED, ("other", "c"): Verdict.CONFIRMED}, SUITES) == []
+
+
+def test_a_suite_that_was_lost_whole_is_missed():
+    expected = {**EXPECTED, ("empty", "c"): Verdict.CONFIRMED}
+    assert changes(RUN, expected, ("claims", "empty")) == ["c: in expected_verdicts.csv, but no check judges it"]
 
 
 def test_an_update_replaces_the_suites_that_ran():
     before = {("other", "x"): Verdict.CONFIRMED, ("claims", "gone"): Verdict.CONFIRMED}
     text = updated(RUN, before)
     assert text == "suite,id,verdict\nclaims,a,refuted\nclaims,b,confirmed\nother,x,confirmed\n"
-    assert changes(RUN, read(text)) == []
+    assert changes(RUN, read(text), SUITES) == []
 
 
 def test_the_command_takes_over_a_run(tmp_path):
-    write_folder(RUN, tmp_path)
+    write_files(render(RUN), tmp_path)
     table = tmp_path / "table.csv"
     subprocess.run([sys.executable, "-m", "canaryproof.verify.expected", tmp_path, table], check=True)
     assert read(table.read_text()) == EXPECTED
@@ -62,7 +68,7 @@ def test_the_command_takes_over_a_run(tmp_path):
 
 def test_a_run_that_failed_is_not_taken_over(tmp_path):
     failed = result("own", Verdict.REFUTED, subject=Subject.IMPLEMENTATION)
-    write_folder(replace(RUN, results=(*RUN.results, failed)), tmp_path)
+    write_files(render(replace(RUN, results=(*RUN.results, failed))), tmp_path)
     with pytest.raises(SystemExit, match="own fails"):
         main(tmp_path, tmp_path / "table.csv")
     assert not (tmp_path / "table.csv").exists()

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.reports.folder import write_folder
+from canaryproof.reports.folder import render, write_files
 from canaryproof.verify.command_line import main
 from canaryproof.verify.report_command import read_run
 from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
     }
     context = Context(Level.QUICK, 0)
     results = (perform(suite, check, context) for suite, checks in suites.items() for check in checks)
-    write_folder(Run("0", context.level, context.seed, tuple(results)), path)
+    write_files(render(Run("0", context.level, context.seed, tuple(results))), path)
     return path
 
 

@@ -62,7 +62,7 @@ def test_results_are_committed_one_by_one(path):
 def test_the_file_says_whose_it_is_and_what_the_run_depends_on(path):
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
         assert database.execute("PRAGMA application_id").fetchone() == (int.from_bytes(b"cnry", "big"),)
-        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+        assert database.execute("PRAGMA user_version").fetchone() == (2,)
         meta = dict(database.execute("SELECT * FROM meta"))
     assert meta == {**ORIGIN, "command": "a command", "state": "running"}
     assert [p.name for p in path.parent.iterdir()] == ["run.sqlite"]
@@ -88,10 +88,13 @@ def test_an_unfinished_run_is_not_replaced(path):
 
 
 def test_a_finished_run_is_replaced_or_resumed(path):
+    whole = {**RESULTS, 1: "one", 3: "three"}
     with opened(path, resume=True) as file:
+        file.add(1, "one")
+        file.add(3, "three")
         file.finish()
     with opened(path, resume=True) as file:
-        assert file.results() == RESULTS
+        assert file.results() == whole
         file.finish()
     with opened(path, origin={**ORIGIN, "seed": "1"}) as file:
         assert file.results() == {}
@@ -111,6 +114,7 @@ def test_an_empty_file_is_a_run_that_was_killed_at_once(tmp_path):
     (tmp_path / "run").touch()
     with opened(tmp_path / "run", resume=True) as file:
         file.add(0, "zero")
+        assert file.results() == {0: "zero"}
 
 
 @pytest.mark.parametrize(
@@ -157,9 +161,37 @@ def test_a_foreign_database_is_refused(tmp_path):
 
 def test_another_format_is_refused(path):
     with sqlite3.connect(path) as database:
-        database.execute("PRAGMA user_version = 2")
+        database.execute("PRAGMA user_version = 3")
     database.close()
     assert "another version of canaryproof" in refusal(path, resume=True)
+
+
+def test_a_run_that_lacks_results_is_not_finished(path):
+    with opened(path, resume=True) as file:
+        file.finish()
+    assert refusal(path).startswith("holds an unfinished run with 2 results")
+
+
+@pytest.mark.parametrize("suffix", ["-journal", "-wal"])
+def test_what_lies_beside_a_file_that_is_not_there_is_left(tmp_path, suffix):
+    (tmp_path / f"run{suffix}").write_text("somebody's")
+    with pytest.raises(InputError, match="belongs to a file that is not there"):
+        opened(tmp_path / "run")
+    assert (tmp_path / f"run{suffix}").read_text() == "somebody's"
+
+
+def test_a_file_that_is_removed_is_missed_at_once(path):
+    with opened(path, resume=True) as file:
+        path.unlink()
+        with pytest.raises(InputError, match="was removed during the run"):
+            file.add(1, "one")
+
+
+def test_a_state_that_is_none_is_damage(path):
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE meta SET value = 'runninh' WHERE key = 'state'")
+    database.close()
+    assert refusal(path, resume=True) == "is damaged"
 
 
 def test_what_is_no_file_is_refused(tmp_path):
@@ -243,7 +275,15 @@ def fill_a_disk(folder):
         opened(folder / "other")
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may mount a small disk")
+def may_mount():
+    """Whether a process of ours may have mounts of its own, as root may outside of most containers."""
+    try:
+        return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not may_mount(), reason="needs the right to mount a small disk")
 def test_a_full_disk_harms_nothing(tmp_path):
     program = (
         f"from pathlib import Path; from {Path(__file__).stem} import fill_a_disk; fill_a_disk(Path({str(tmp_path)!r}))"

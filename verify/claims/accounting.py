@@ -49,15 +49,20 @@ def loss_tail(noise_multiplier: float, delta: float, participations: int = 1) ->
 
     Parameters
     ----------
-    noise_multiplier
-        σ of one round, over the clip norm.
-    delta
-        Target δ.
-    participations
-        Rounds in which one record takes part, each known to the adversary.
+    noise_multiplier, delta, participations
+        As for ``gaussian``.
     """
     sigma = noise_multiplier / participations**0.5
     return float(0.5 / sigma**2 - special.ndtri(delta) / sigma)
+
+
+def _event(noise_multiplier: float, sampling: float) -> Any:
+    """One round, as dp-accounting describes it."""
+    # dp-accounting takes a second to import, and only a ledger's run needs it.
+    import dp_accounting
+
+    event = dp_accounting.GaussianDpEvent(noise_multiplier)
+    return dp_accounting.PoissonSampledDpEvent(sampling, event) if sampling < 1.0 else event
 
 
 @cache
@@ -65,15 +70,12 @@ def _divergences(
     noise_multiplier: float, rounds: int, sampling: float, dense: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Orders and Rényi divergences, which serve every δ."""
-    # dp-accounting takes a second to import, and only a ledger's run needs it.
-    import dp_accounting
     from dp_accounting import rdp as accounting
 
     accountant = accounting.RdpAccountant()
     if dense:
         accountant = accounting.RdpAccountant(_dense(accountant.orders))
-    event = dp_accounting.GaussianDpEvent(noise_multiplier)
-    accountant.compose(dp_accounting.PoissonSampledDpEvent(sampling, event) if sampling < 1.0 else event, rounds)
+    accountant.compose(_event(noise_multiplier, sampling), rounds)
     return accountant.orders, accountant.rdp
 
 
@@ -89,10 +91,8 @@ def rdp(
 
     Parameters
     ----------
-    noise_multiplier
-        σ of one round, over the clip norm.
-    delta
-        Target δ.
+    noise_multiplier, delta
+        As for ``gaussian``.
     rounds
         Rounds composed.
     sampling
@@ -120,16 +120,10 @@ def without_replacement(
 
     Parameters
     ----------
-    noise_multiplier
-        σ of one round, over the clip norm.
-    delta
-        Target δ.
-    rounds
-        Rounds composed.
+    noise_multiplier, delta, rounds, conversion
+        As for ``rdp``.
     cohort, population
         Records drawn for a round, and records to draw from.
-    conversion
-        As for ``rdp``.
     """
     import dp_accounting
     from dp_accounting import rdp as accounting
@@ -152,7 +146,6 @@ def _converted(
 
 @cache
 def _pld_accountant(noise_multiplier: float, rounds: int, sampling: float) -> Any:
-    import dp_accounting
     from dp_accounting import pld as accounting
 
     # A grid of about 1e5 losses a round, however large they are; the library's own 1e-4 where it suffices.
@@ -160,10 +153,9 @@ def _pld_accountant(noise_multiplier: float, rounds: int, sampling: float) -> An
     largest = float(gaussian_mechanism.epsilon(1e-12, scale))
     accountant = accounting.PLDAccountant(value_discretization_interval=max(1e-4, largest * 1e-5))
     if sampling == 1.0:
-        accountant.compose(dp_accounting.GaussianDpEvent(scale))
+        accountant.compose(_event(scale, sampling))
     else:
-        event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise_multiplier))
-        accountant.compose(event, rounds)
+        accountant.compose(_event(noise_multiplier, sampling), rounds)
     return accountant
 
 
@@ -172,16 +164,26 @@ def pld(noise_multiplier: float, delta: float, rounds: int = 1, sampling: float 
 
     Parameters
     ----------
-    noise_multiplier
-        σ of one round, over the clip norm.
-    delta
-        Target δ.
-    rounds
-        Rounds composed.
-    sampling
-        Probability that a record takes part in a round (Poisson sampling), 1 for every round.
+    noise_multiplier, delta, rounds, sampling
+        As for ``rdp``.
     """
     return float(_pld_accountant(noise_multiplier, rounds, sampling).get_epsilon(delta))
+
+
+def sampled_readings(noise_multiplier: float, delta: float, rounds: int, sampling: float) -> dict[str, float]:
+    """Rényi accountings under Poisson sampling that a printed ε could have meant, by name.
+
+    Parameters
+    ----------
+    noise_multiplier, delta, rounds, sampling
+        As for ``rdp``.
+    """
+    arguments = noise_multiplier, delta, rounds, sampling
+    return {
+        "RDP improved, Poisson sampling": rdp(*arguments),
+        "RDP classical, Poisson sampling": rdp(*arguments, conversion="classical"),
+        "RDP improved, signed series, Poisson sampling": sampled_rdp.rdp(*arguments),
+    }
 
 
 def readings(
@@ -191,10 +193,8 @@ def readings(
 
     Parameters
     ----------
-    noise_multiplier
-        σ of one round, over the clip norm.
-    delta
-        Target δ.
+    noise_multiplier, delta
+        As for ``gaussian``.
     rounds
         Rounds of training.
     sampling
@@ -213,19 +213,13 @@ def readings(
         found[f"exact Gaussian, {where}"] = gaussian(noise_multiplier, delta, count)
         found[f"exact Gaussian, {where}, replacing a record"] = gaussian(0.5 * noise_multiplier, delta, count)
         found[f"tail of the privacy loss, {where}"] = loss_tail(noise_multiplier, delta, count)
-        found[f"RDP improved, {where}"] = rdp(noise_multiplier, delta, count)
-        found[f"RDP classical, {where}"] = rdp(noise_multiplier, delta, count, conversion="classical")
-        found[f"RDP improved, {where}, dense orders"] = rdp(noise_multiplier, delta, count, orders="dense")
-        found[f"RDP classical, {where}, dense orders"] = rdp(
-            noise_multiplier, delta, count, conversion="classical", orders="dense"
-        )
+        choices: tuple[tuple[str, Literal["library", "dense"]], ...] = (("", "library"), (", dense orders", "dense"))
+        for suffix, orders in choices:
+            found[f"RDP improved, {where}{suffix}"] = rdp(noise_multiplier, delta, count, orders=orders)
+            found[f"RDP classical, {where}{suffix}"] = rdp(
+                noise_multiplier, delta, count, conversion="classical", orders=orders
+            )
     if sampling < 1.0:
-        found["RDP improved, Poisson sampling"] = rdp(noise_multiplier, delta, rounds, sampling)
-        found["RDP classical, Poisson sampling"] = rdp(
-            noise_multiplier, delta, rounds, sampling, conversion="classical"
-        )
-        found["RDP improved, signed series, Poisson sampling"] = sampled_rdp.rdp(
-            noise_multiplier, delta, rounds, sampling
-        )
+        found |= sampled_readings(noise_multiplier, delta, rounds, sampling)
         found["PLD, Poisson sampling"] = pld(noise_multiplier, delta, rounds, sampling)
     return found

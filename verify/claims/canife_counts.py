@@ -1,55 +1,16 @@
-"""CANIFE's counts, times and percentages, compared with each other (Sections 4.1 to 4.3, Appendices B and C.3)."""
+"""CANIFE's counts, times and percentages, compared with each other (Sections 4.1 to 4.3, Appendix B)."""
 
 import math
 from fractions import Fraction
+from typing import Any
 
-from canaryproof.verify.claims.canife_numbers import CELEBA, SENT140, SHAKESPEARE, TASKS, Task, fixed, prints, rounding
+from canaryproof.verify.claims.canife_numbers import CELEBA, PAPER, SENT140, SHAKESPEARE, fixed, prints, rounding
 from canaryproof.verify.claims.judging import claim, found
 from canaryproof.verify.results import Context, Outcome, Verdict
 
-_PAPER = "Maddock et al., arXiv 2210.02912, "
 
-
-def judge_rounds(task: Task) -> Outcome:
-    """Judge rounds an epoch and in all by the clients and the epochs."""
-    an_epoch = -(-task.users // task.cohort)
-    total = an_epoch * task.epochs
-    expected = float(Fraction(task.cohort, task.users) * total)
-    holds = (an_epoch, total) == (task.epoch_rounds, task.rounds)
-    return found(
-        Verdict.CONFIRMED if holds else Verdict.REFUTED,
-        f"⌈{task.users:,}/{task.cohort}⌉ = {an_epoch} rounds an epoch, {total:,} in {task.epochs} epochs; a client "
-        f"takes part {expected:.2f} times in expectation",
-        epoch_rounds=an_epoch,
-        rounds=total,
-        participations=expected,
-    )
-
-
-def judge_audits(task: Task) -> Outcome:
-    """Judge a number of audits by the rule that makes one every so many rounds."""
-    as_printed = task.rounds // task.every
-    # The authors' code audits at round 1 and then every ``every`` rounds.
-    with_first = 1 + (task.rounds - 1) // task.every
-    finding = (
-        f"Algorithm 2 (r mod s = 0 for r from 1) audits {as_printed} times; with one at the first round it is "
-        f"{with_first}"
-    )
-    evidence = {"algorithm_2": as_printed, "with_first": with_first, "printed": task.audits}
-    if task.audits == as_printed:
-        return found(Verdict.CONFIRMED, finding, **evidence)
-    if task.audits == with_first:
-        return found(Verdict.QUALIFIED, finding, **evidence)
-    others = ", ".join(f"{other.name} {1 + (other.rounds - 1) // other.every}" for other in TASKS if other is not task)
-    return found(
-        Verdict.REFUTED,
-        f"{finding}, the rule that gives the others' numbers ({others}); {task.audits} would take one more at the end",
-        **evidence,
-    )
-
-
-def judge_split(train: int, test: int, share: Fraction, published: int) -> Outcome:
-    """Judge a split of users by a share to train on, and by the number of users that LEAF publishes.
+def judge_split(train: int, test: int, share: Fraction, published: int, source: str) -> Outcome:
+    """Judge a split of users by a share to train on, and by the number of users that the data set has.
 
     Parameters
     ----------
@@ -58,12 +19,16 @@ def judge_split(train: int, test: int, share: Fraction, published: int) -> Outco
     share
         Share of the users to train on.
     published
-        All users of the data set, as LEAF gives them.
+        All users of the data set.
+    source
+        Who says so.
     """
     total = train + test
     split = math.floor(share * total)
-    finding = f"{train:,} + {test:,} = {total:,} users, {train / total:.4f} of them to train on; LEAF has {published:,}"
-    evidence = {"total": total, "published": published, "split": split}
+    finding = (
+        f"{train:,} + {test:,} = {total:,} users, {train / total:.4f} of them to train on; {source} has {published:,}"
+    )
+    evidence: dict[str, Any] = {"total": total, "published": published, "split": split}
     if split != train:
         return found(Verdict.REFUTED, f"{finding}; ⌊{float(share)} × {total:,}⌋ = {split:,}", **evidence)
     if total != published:
@@ -84,7 +49,7 @@ def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
     """
     low, high = (float(end) * iterations for end in rounding(iteration))
     least, most = (float(end) for end in rounding(total))
-    evidence = {"iterations": (low, high), "total": (least, most)}
+    evidence: dict[str, Any] = {"iterations": (low, high), "total": (least, most)}
     finding = f"{iterations:,} iterations of {iteration} s are {low:.1f} to {high:.1f} s; {total} s are printed"
     if most < low:
         return found(Verdict.REFUTED, finding, **evidence)
@@ -123,15 +88,27 @@ def judge_health(all_mean: str, late_mean: str, late_rounds: int) -> Outcome:
     )
 
 
-def _judge_epochs(_: Context) -> Outcome:
-    rounds = {epochs: epochs * SHAKESPEARE.epoch_rounds for epochs in (15, 30)}
-    fits = [epochs for epochs, total in rounds.items() if total == SHAKESPEARE.rounds]
-    return found(
-        Verdict.QUALIFIED if fits == [30] else Verdict.CONFIRMED,
-        f"only for the run without privacy: {SHAKESPEARE.rounds} rounds are 30 epochs, as Appendix C.3 has it; 15 "
-        f"would be {rounds[15]}",
-        rounds={str(epochs): total for epochs, total in rounds.items()},
-    )
+def judge_spread(mean: str, spread: str) -> Outcome:
+    """Judge a printed mean ± standard deviation of healths over five runs; no health is above 1.
+
+    Parameters
+    ----------
+    mean, spread
+        The printed numbers.
+    """
+    shortfall = 1.0 - float(rounding(mean)[0])
+    least = float(rounding(spread)[0])
+    runs = 5
+    audits = runs * (1 + (SENT140.rounds - 1) // SENT140.every)
+    # Numbers of at most 1 are spread most where all that the mean lacks is in one of them.
+    largest, of_audits = (math.sqrt(count) * shortfall for count in (runs, audits))
+    evidence: dict[str, Any] = {"largest_of_runs": largest, "largest_of_audits": of_audits}
+    finding = f"five numbers of at most 1 with a mean of {mean} have a standard deviation of at most {largest:.3f}"
+    if least <= largest:
+        return found(Verdict.CONFIRMED, f"possible: {finding}", **evidence)
+    if least <= of_audits:
+        return found(Verdict.QUALIFIED, f"only over the {audits} audits and not over the runs: {finding}", **evidence)
+    return found(Verdict.REFUTED, finding, **evidence)
 
 
 def judge_utility(private: str, free: str) -> Outcome:
@@ -163,6 +140,29 @@ def _judge_minutes(_: Context) -> Outcome:
     return found(verdict, f"the longest printed time, 591 s, is {slowest:.2f} minutes at most", minutes=slowest)
 
 
+def judge_iterations(iteration: str, counts: tuple[int, ...], minutes: float) -> Outcome:
+    """Judge that designs of several lengths take no more than a time.
+
+    Parameters
+    ----------
+    iteration
+        Printed time of an iteration, in seconds.
+    counts
+        Numbers of iterations.
+    minutes
+        The time.
+    """
+    least = {count: float(rounding(iteration)[0]) * count / 60.0 for count in counts}
+    within = [f"{count:,}" for count, time in least.items() if time <= minutes]
+    verdict = Verdict.CONFIRMED if len(within) == len(least) else Verdict.QUALIFIED if within else Verdict.REFUTED
+    listed = ", ".join(f"{count:,} iterations at least {time:.2f}" for count, time in least.items())
+    return found(
+        verdict,
+        f"within {minutes:g} minutes: {' and '.join(within) or 'none'} of {listed} minutes at {iteration} s each",
+        minutes=least,
+    )
+
+
 def judge_pool(pool: int, users: int) -> Outcome:
     """Judge that a design pool of so many samples can come from so many users with one each."""
     verdict = Verdict.CONFIRMED if pool <= users else Verdict.REFUTED
@@ -176,43 +176,58 @@ def judge_range(least: float, most: float, gaps: dict[str, tuple[float, float]])
     return found(Verdict.CONFIRMED if holds else Verdict.REFUTED, f"Section 4.2 has {listed}", gaps=gaps)
 
 
+# LEAF's README (github.com/TalwalkarLab/leaf), of Shakespeare its present one: an earlier one has 2,288 users. The file
+# names in the README of the authors' code say 15% of Sent140, split 6 to 4, and 9 to 1 for the other two.
+# CIFAR10 after its home page (cs.toronto.edu/~kriz/cifar.html), an image a user.
+_LEAF = "LEAF's README"
 _SPLITS = (
-    ("celeba", CELEBA.users, 935, Fraction(9, 10), 9_343),
-    ("sent140", SENT140.users, 39_477, Fraction(6, 10), 660_120),
-    ("shakespeare", SHAKESPEARE.users, 113, Fraction(9, 10), 1_129),
+    ("cifar10", "An IID split of CIFAR10", 50_000, 10_000, Fraction(5, 6), 60_000, "CIFAR10's home page"),
+    ("celeba", "LEAF's standard split of CelebA", CELEBA.users, 935, Fraction(9, 10), 9_343, _LEAF),
+    ("sent140", "LEAF's standard split of Sent140", SENT140.users, 39_477, Fraction(6, 10), 660_120, _LEAF),
+    ("shakespeare", "LEAF's standard split of Shakespeare", SHAKESPEARE.users, 113, Fraction(9, 10), 1_129, _LEAF),
 )
 _TIMES = (("sent140", "Sent140", "0.06", "165"), ("celeba", "CelebA (ResNet18)", "0.23", "591"))
+_HEALTHS = (("spread", "0.970", "0.098", ""), ("late-spread", "0.990", "0.01", " after the first 1,000 rounds"))
 _ACCURACIES = (("sent140", "Sent140", "63.9", "64.8"), ("shakespeare", "Shakespeare", "44.8", "44.4"))
 
 CHECKS = (
     claim(
         "canife.abstract.range",
-        _PAPER + "abstract",
+        PAPER + "abstract",
         "The per-round ε̂ is 4 to 5 times lower than the theoretical one, as in the text's 4.5 and 4 to 5",
         fixed(judge_range, 4.0, 5.0, {"Sent140": (4.5, 4.5), "CelebA": (4.0, 5.0), "Shakespeare": (4.0, 5.0)}),
     ),
     claim(
         "canife.section4.1.pool",
-        _PAPER + "Section 4.1, Appendix B",
+        PAPER + "Section 4.1, Appendix B",
         "A design pool of 512 comes from CIFAR10's 10,000 test users",
         fixed(judge_pool, 512, 10_000),
     ),
     claim(
         "canife.section4.2.epochs",
-        _PAPER + "Section 4.2",
+        PAPER + "Section 4.2",
         "On Sent140 the first 1,000 rounds are about two epochs",
         _judge_two_epochs,
     ),
     claim(
         "canife.section4.2.health",
-        _PAPER + "Section 4.2",
+        PAPER + "Section 4.2",
         "Mean canary health on Sent140 is 0.970, and 0.990 without the first 1,000 rounds: a loss reduced by 99%",
         fixed(judge_health, "0.970", "0.990", 1000),
     ),
     *(
         claim(
+            f"canife.section4.2.health.{id_}",
+            PAPER + "Section 4.2",
+            f"Canary health over five runs is {mean} ± {spread}{rounds}",
+            fixed(judge_spread, mean, spread),
+        )
+        for id_, mean, spread, rounds in _HEALTHS
+    ),
+    *(
+        claim(
             f"canife.section4.3.times.{id_}",
-            _PAPER + "Section 4.3",
+            PAPER + "Section 4.3",
             f"{name}: {iteration} s a design iteration, {total} s for 2,500",
             fixed(judge_times, iteration, 2500, total),
         )
@@ -220,51 +235,32 @@ CHECKS = (
     ),
     claim(
         "canife.section4.3.minutes",
-        _PAPER + "Section 4.3",
+        PAPER + "Section 4.3",
         "Designing a canary takes at most 10 minutes on a CPU",
         _judge_minutes,
+    ),
+    claim(
+        "canife.section4.3.few-thousand",
+        PAPER + "Section 4.3, Figure 5b",
+        "Near-optimal canaries take a few thousand iterations (2,500; 3,000 for almost 100%) and at most 10 minutes",
+        fixed(judge_iterations, "0.23", (2500, 3000), 10.0),
     ),
     *(
         claim(
             f"canife.appendixB.{id_}.users",
-            _PAPER + "Appendix B",
-            f"LEAF's standard split has {train:,} train users and {test:,} test users",
-            fixed(judge_split, train, test, share, total),
+            PAPER + "Appendix B",
+            f"{name} has {train:,} train users and {test:,} test users",
+            fixed(judge_split, train, test, share, total, source),
         )
-        for id_, train, test, share, total in _SPLITS
+        for id_, name, train, test, share, total, source in _SPLITS
     ),
     *(
         claim(
             f"canife.section4.2.utility.{id_}",
-            _PAPER + "Section 1; Section 4.2; Appendix B",
+            PAPER + "Section 1; Section 4.2; Appendix B",
             f"Privacy costs utility: {name} has {private}% at ε = 50 and {free}% without",
             fixed(judge_utility, private, free),
         )
         for id_, name, private, free in _ACCURACIES
-    ),
-    claim(
-        "canife.appendixB.shakespeare.epochs",
-        _PAPER + "Appendix B",
-        "The Shakespeare model is trained for 15 epochs (30 in Appendix C.3)",
-        _judge_epochs,
-    ),
-    *(
-        claim(
-            f"canife.appendixC3.{task.id}.rounds",
-            _PAPER + "Appendix C.3",
-            f"{task.name}: {task.cohort} clients a round make {task.epoch_rounds} rounds an epoch, {task.rounds:,} in "
-            f"{task.epochs} epochs",
-            fixed(judge_rounds, task),
-        )
-        for task in TASKS
-    ),
-    *(
-        claim(
-            f"canife.appendixC3.{task.id}.audits",
-            _PAPER + "Appendix C.3",
-            f"{task.name}: an audit every {task.every} of {task.rounds:,} rounds makes {task.audits}",
-            fixed(judge_audits, task),
-        )
-        for task in TASKS
     ),
 )

@@ -7,11 +7,11 @@ What Appendix B leaves open is taken from the authors' public code (github.com/f
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from canaryproof.verify.claims.canife_numbers import fixed
+from canaryproof.verify.claims.canife_numbers import PAPER, fixed
 from canaryproof.verify.claims.judging import claim, found
 from canaryproof.verify.results import Outcome, Verdict
 
-_SOURCE = "Maddock et al., arXiv 2210.02912, Appendix B"
+_SOURCE = PAPER + "Appendix B"
 
 
 def _dense(inputs: int, outputs: int) -> int:
@@ -109,6 +109,10 @@ def characters(symbols: int, classes: int, biases: int = 2) -> int:
     return 8 * symbols + _stacked_lstm(8, 256, biases) + _dense(256, classes)
 
 
+# Characters of the three canaries of Table 1 (a line's end not counted, as its print is ambiguous).
+TABLE_1 = " !&',123467;>?ADEFHIMNPQRVXYZabcdefghiklmnoprstuvwxy}"
+
+
 class Model(NamedTuple):
     """A printed number of parameters, the counts as the text specifies the model, and those of unstated readings."""
 
@@ -178,7 +182,15 @@ def _judge_model(model: Model) -> Outcome:
 
 
 def judge_classes(classes: int, parameters: int) -> Outcome:
-    """Judge a number of classes by the parameters of LEAF's Shakespeare LSTM, which reads what it predicts."""
+    """Judge a number of classes by the parameters of LEAF's LSTM, which reads what it predicts, and by the canaries.
+
+    Parameters
+    ----------
+    classes
+        Printed number of classes.
+    parameters
+        Printed number of parameters.
+    """
     rows = []
     for biases in (1, 2):
         fixed = characters(0, 0, biases)
@@ -188,12 +200,14 @@ def judge_classes(classes: int, parameters: int) -> Outcome:
     if not exact:
         return found(Verdict.INCONCLUSIVE, f"{parameters:,} parameters fit no number of classes", solutions=rows)
     solution = exact[0]["classes"]
-    verdict = Verdict.CONFIRMED if solution == classes else Verdict.REFUTED
+    verdict = Verdict.CONFIRMED if solution == classes >= len(TABLE_1) else Verdict.REFUTED
     return found(
         verdict,
         f"{parameters:,} parameters are those of {solution} classes and of no other number; "
-        f"{classes} would make {characters(classes, classes):,}. LEAF's alphabet has 80 characters",
+        f"{classes} would make {characters(classes, classes):,}. LEAF's alphabet has 80 characters, and the three "
+        f"canaries of Table 1 alone have {len(TABLE_1)}",
         solutions=rows,
+        characters_of_table_1=len(TABLE_1),
     )
 
 

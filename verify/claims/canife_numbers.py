@@ -8,10 +8,14 @@ from scipy.optimize import brentq
 
 from canaryproof.verify.results import Context, Outcome
 
+PAPER = "Maddock et al., arXiv 2210.02912, "
 # Attack scores an audit, and δ of the per-round estimate as Section 3.4 sets it: 1/n.
 TRIALS = 100
 SCORES_DELTA = 1.0 / TRIALS
-# δ of training is printed nowhere; the authors' public code has this one, for ε̂_r too.
+# Half the trials have the canary, half do not (Section 4.1).
+HALF = TRIALS // 2
+# δ of training is printed nowhere; the authors' public code (github.com/facebookresearch/canife) has this one as the
+# default, for one round's ε and for ε̂_r too.
 CODE_DELTA = 1e-5
 # What ε̂_r is said not to exceed.
 CAP = "3.89"
@@ -43,6 +47,11 @@ class Task:
     rounds: int
     every: int
     audits: int
+
+    @property
+    def data(self) -> str:
+        """What decides its results."""
+        return f"{self.name} in LEAF's split"
 
     @property
     def sampling(self) -> float:

@@ -1,23 +1,16 @@
-"""CANIFE's per-round ε̂ from counted errors: its maximum, its infinities, its confidence limits (Section 3.4, C.1)."""
+"""CANIFE's per-round ε̂ from counted errors: its maximum, its infinities, the split of the trials (Section 3.4)."""
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import binomial as certified
-from canaryproof.verify.claims.canife_numbers import CAP, TRIALS, fixed, prints
+from canaryproof.verify.claims.canife_numbers import CAP, CODE_DELTA, HALF, PAPER, TRIALS, fixed, prints, rounding
 from canaryproof.verify.claims.judging import claim, found
 from canaryproof.verify.results import Context, Outcome, Verdict
 
-_PAPER = "Maddock et al., arXiv 2210.02912, "
-# Half the trials have the canary, half do not (Section 4.1).
-HALF = TRIALS // 2
 # δ by the name of the reading; the first is the text's.
 _DELTAS = {
     "δ = 1/n": Fraction(1, TRIALS),
@@ -67,7 +60,7 @@ def judge_cap(printed: str) -> Outcome:
     listed = "; ".join(f"{name}: {cap:.4f}" for name, cap in caps.items())
     lowest = lower_limit(0, 0)
     limits = f"; at perfect separation the 95% limits are {lowest:.2f} and infinity"
-    evidence = {"caps": caps, "printed": float(printed), "lower_limit": lowest}
+    evidence: dict[str, Any] = {"caps": caps, "printed": float(printed), "lower_limit": lowest}
     if any(name.startswith(text) for name in holds):
         return found(Verdict.CONFIRMED, listed + limits, **evidence)
     if holds:
@@ -90,126 +83,58 @@ def _judge_infinite(_: Context) -> Outcome:
     return found(verdict, finding, infinite_without_effect=float(1 - finite), cap=cap)
 
 
-def _limits(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return binomial.interval(counts, HALF, 0.95)
-
-
-def _epsilon(fp: NDArray[np.float64], fn: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """ε̂ of rates, infinite where one is zero."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = [np.log(np.maximum(1.0 - delta - one, 0.0) / other) for one, other in ((fp, fn), (fn, fp))]
-    return np.asarray(np.maximum(*(np.nan_to_num(term, nan=-np.inf, posinf=np.inf) for term in terms)))
-
-
-def coverage(delta: float, rates: Sequence[float]) -> dict[str, Any]:
-    """Compute how often the limits of ε̂ hold the ε̂ of the true rates, exactly, at a threshold chosen beforehand.
+def judge_insertion(printed: str) -> Outcome:
+    """Judge that the canary is inserted with probability 1/2, by the printed maximum of ε̂ for half and half.
 
     Parameters
     ----------
-    delta
-        δ of the formula.
-    rates
-        True rates of error to try, each pair of them.
+    printed
+        The maximum.
     """
-    counts = np.arange(HALF + 1)
-    low, high = _limits(counts)
-    lower = _epsilon(high[:, None], high[None, :], delta)
-    upper = _epsilon(low[:, None], low[None, :], delta)
-    worst: dict[str, Any] = {"both": 1.0, "lower": 1.0}
-    for fp in rates:
-        for fn in rates:
-            true = float(_epsilon(np.asarray(fp), np.asarray(fn), delta))
-            weights = np.outer(stats.binom.pmf(counts, HALF, fp), stats.binom.pmf(counts, HALF, fn))
-            above = float(weights[lower <= true].sum())
-            both = float(weights[(lower <= true) & (true <= upper)].sum())
-            if both < worst["both"]:
-                worst |= {"both": both, "rates": (fp, fn)}
-            worst["lower"] = min(worst["lower"], above)
-    return worst
-
-
-def selected_miss(delta: float, runs: int, rng: np.random.Generator) -> int:
-    """Count how often the lower limit lies above 0 for a canary that does nothing, at the threshold of the largest ε̂.
-
-    Parameters
-    ----------
-    delta
-        δ of the formula; where a canary does nothing, ε = 0 whatever δ.
-    runs
-        Audits to simulate.
-    rng
-        Source of the random orders of 50 scores with and 50 without.
-    """
-    with_canary = rng.permuted(np.tile(np.arange(TRIALS) < HALF, (runs, 1)), axis=1)
-    # Above threshold i are the scores from i on: without the canary they are false positives.
-    fn = np.cumsum(with_canary, axis=1)
-    fp = HALF - np.cumsum(~with_canary, axis=1)
-    estimates = _epsilon(fp / HALF, fn / HALF, delta)
-    # The largest finite one: where a count is zero the papers' figures show no limits.
-    estimates[~np.isfinite(estimates)] = -np.inf
-    best = np.argmax(estimates, axis=1), np.arange(runs)
-    _, high = _limits(np.arange(HALF + 1))
-    lower = _epsilon(high[fp[best[1], best[0]]], high[fn[best[1], best[0]]], delta)
-    return int(np.count_nonzero(lower > 0.0))
-
-
-def _judge_limits(context: Context) -> Outcome:
-    delta, runs, level, allowed = 1.0 / TRIALS, context.pick(2000, 20000), 1e-6, 0.05
-    worst = coverage(delta, [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5])
-    missed = selected_miss(delta, runs, np.random.default_rng(context.key("canife/limits")))
-    # One-sided test of "misses at most 5%" at the level, and its power were it 10%.
-    critical = int(stats.binom.isf(level, runs, allowed)) + 1
-    power = float(stats.binom.sf(critical - 1, runs, 2 * allowed))
-    finding = (
-        f"at a threshold chosen beforehand they hold in at least {worst['both']:.4f} of the cases (exactly, over 81 "
-        f"pairs of rates; two 95% intervals guarantee 90%); at the threshold of the largest finite ε̂ the lower limit "
-        f"of a canary without effect is above 0 in {missed} of {runs:,} audits, no sign of more than 5%"
-    )
-    evidence = {"worst": worst, "runs": runs, "missed": missed, "level": level, "critical": critical, "power": power}
-    holds = worst["both"] >= 1.0 - allowed and missed < critical
-    return found(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, **evidence)
-
-
-def _judge_infinite_limit(_: Context) -> Outcome:
-    low, _high = _limits(np.arange(HALF + 1))
-    upper = _epsilon(low[:, None], low[None, :], 1.0 / TRIALS)
-    zero = (np.arange(HALF + 1)[:, None] == 0) | (np.arange(HALF + 1)[None, :] == 0)
-    infinite = np.isinf(upper) & (upper > 0)
-    one = float(upper[1, 1])
-    # A rate at its upper end leaves a numerator of 0 for one term, and the other is infinite all the same.
-    verdict = Verdict.CONFIRMED if np.array_equal(infinite, zero) else Verdict.REFUTED
+    caps = {inserted: split_cap(inserted, TRIALS - inserted) for inserted in range(1, TRIALS)}
+    most = float(rounding(printed)[1])
+    above = float(sum(stats.binom.pmf(inserted, TRIALS, 0.5) for inserted, cap in caps.items() if cap > most))
+    equal = float(stats.binom.pmf(HALF, TRIALS, 0.5))
     return found(
-        verdict,
-        f"the upper limit is infinite exactly where a count is zero ({int(zero.sum())} of {zero.size} pairs of "
-        f"counts); one error of each kind has the limit {one:.2f}",
-        pairs=int(infinite.sum()),
-        one_error_each=one,
+        Verdict.QUALIFIED if above > 0.0 else Verdict.CONFIRMED,
+        f"only as exactly half of the trials (Section 4.1, and the public code, which alternates): independently with "
+        f"probability 1/2 that has probability {equal:.3f}, and ε̂ can be more than {printed} with probability "
+        f"{above:.3f} ({split_cap(HALF + 5, HALF - 5):.2f} for 55 and 45, {max(caps.values()):.2f} at the most)",
+        exactly_half=equal,
+        above=above,
+        caps=caps,
     )
+
+
+def split_cap(inserted: int, others: int) -> float:
+    """Return the largest finite ε̂ at δ = 1e-5, the printed maximum's, with at least one error of each kind.
+
+    Parameters
+    ----------
+    inserted, others
+        Trials with the canary and without.
+    """
+    ratios = [(1.0 - CODE_DELTA - 1.0 / one) * other for one, other in ((inserted, others), (others, inserted))]
+    return math.log(max(ratios))
 
 
 CHECKS = (
     claim(
+        "canife.section3.4.insertion",
+        PAPER + "Section 3.4",
+        f"The canary is inserted into each of 100 rounds with probability 1/2, and ε̂ is at most {CAP}",
+        fixed(judge_insertion, CAP),
+    ),
+    claim(
         "canife.section3.4.cap",
-        _PAPER + "Section 3.4",
+        PAPER + "Section 3.4",
         f"With n = 100 trials the per-round ε̂ is at most {CAP} (δ = 1/n in the sentence after)",
         fixed(judge_cap, CAP),
     ),
     claim(
         "canife.appendixC5.infinite",
-        _PAPER + "Appendix C.5",
+        PAPER + "Appendix C.5",
         "The per-round ε̂ is infinite only where the attack's accuracy reaches 100%",
         _judge_infinite,
-    ),
-    claim(
-        "canife.appendixC1.limits",
-        _PAPER + "Appendix C.1",
-        "The per-round ε̂, maximal over thresholds, has 95% confidence intervals by Clopper and Pearson's method",
-        _judge_limits,
-    ),
-    claim(
-        "canife.figure4.infinite-limits",
-        _PAPER + "Figure 4",
-        "Some rounds have an infinite upper 95% limit",
-        _judge_infinite_limit,
     ),
 )

@@ -1,4 +1,4 @@
-"""Measurements of the final version that only its data sets decide, with the command that will."""
+"""Measurements of the final version that only its data sets decide."""
 
 from canaryproof.verify.claims.final_printed import TABLE_3, TABLE_4, TABLE_5, TABLE_6
 from canaryproof.verify.claims.final_text import DOCUMENT
@@ -9,9 +9,7 @@ _STACKOVERFLOW, _EMNIST, _FASHION = "StackOverflow (TFF)", "federated EMNIST (TF
 
 
 def _measured(id: str, place: str, statement: str, data: str) -> Check:  # noqa: A002
-    # One command for a whole table.
-    name = ".".join(id.split(".")[:2]) if id.endswith(".measured") else id
-    return claim(id, f"{DOCUMENT}, {place}", statement, needs_data(data, f"canaryproof reproduce {name}"))
+    return claim(id, f"{DOCUMENT}, {place}", statement, needs_data(data))
 
 
 CHECKS = (

@@ -3,7 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
+
+# Level of a claim's test, all its parts together: by the chance of what is printed where the null speaks of it, of our
+# draws elsewhere.
+LEVEL = 1e-6
+_COMMAND = "canaryproof verify claims --data DIR"
 
 
 def claim(id: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:  # noqa: A002
@@ -23,11 +28,32 @@ def claim(id: str, source: str, statement: str, judge: Callable[[Context], Outco
     return Check(id, Subject.DOCUMENT, source, statement, judge)
 
 
-def found(verdict: Verdict, finding: str, **evidence: Any) -> Outcome:
-    """Return what a judge found, with the numbers behind it."""
-    return Outcome(verdict, finding, evidence)
+def found(verdict: Verdict, finding: str, design: Design | None = None, **evidence: Any) -> Outcome:
+    """Return what a judge found, with the test if it depends on chance, and the numbers behind it."""
+    return Outcome(verdict, finding, evidence, design)
 
 
-def needs_data(what: str, command: str) -> Callable[[Context], Outcome]:
-    """Return the judge of a claim that only a data set decides, with the command that will."""
-    return lambda _: found(Verdict.NEEDS_DATA, f"needs {what}; then: {command}", data=what, command=command)
+def holds(condition: bool) -> Verdict:
+    """Return confirmed or refuted."""
+    return Verdict.CONFIRMED if condition else Verdict.REFUTED
+
+
+def undecided(what: str, known: str = "", **evidence: Any) -> Outcome:
+    """Return that only a data set decides a claim, with what is known without it.
+
+    Parameters
+    ----------
+    what
+        The data set, in words.
+    known
+        What the finding begins with.
+    evidence
+        Numbers behind that.
+    """
+    finding = f"{known}needs {what}; `{_COMMAND}`, which is to decide it, is not in this version"
+    return found(Verdict.NEEDS_DATA, finding, data=what, command=_COMMAND, **evidence)
+
+
+def needs_data(what: str) -> Callable[[Context], Outcome]:
+    """Return the judge of a claim that only a data set decides."""
+    return lambda _: undecided(what)

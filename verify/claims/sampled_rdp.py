@@ -52,18 +52,12 @@ def rdp(noise_multiplier: float, delta: float, rounds: int = 1, sampling: float 
 
     Parameters
     ----------
-    noise_multiplier
-        σ of one round, over the clip norm.
-    delta
-        Target δ.
-    rounds
-        Rounds composed.
-    sampling
-        Probability that a client takes part in a round, 1 for every round.
+    noise_multiplier, delta, rounds, sampling
+        As for ``accounting.rdp``.
 
     Returns
     -------
-    ε by the conversion of Balle et al. (2020), as in Appendix C.1.
+    ε by the conversion of Balle et al. (2020), as in CANIFE's Appendix C.1.
     """
     orders = _ORDERS
     if sampling == 1.0:

@@ -7,21 +7,22 @@ from itertools import pairwise
 from flint import arb, fmpq
 
 from canaryproof.kernels.certified import Enclosure, at_precision
-from canaryproof.verify.claims.judging import claim, found, needs_data
-from canaryproof.verify.results import Check, Outcome, Verdict
+from canaryproof.verify.claims import final
+from canaryproof.verify.claims.judging import claim, found, holds, needs_data
+from canaryproof.verify.results import Check, Outcome
+from canaryproof.verify.suites import tables
 
 # A judge's answer without the context, which only stochastic claims need.
 Judge = Callable[[], Outcome]
 
 V1 = "Andrew et al., arXiv 2302.03098v1"
-# False alarm of each stochastic claim.
-LEVEL = 1e-6
 CANARIES = 1000
 ROUNDS, COHORT = 2048, 167
 # What decides a row of results, in words.
 STACKOVERFLOW = "federated StackOverflow and a word model trained on it"
 STACKOVERFLOW_USERS = 341_000
 STACKOVERFLOW_DELTA = STACKOVERFLOW_USERS**-1.1
+_FINAL = {check.id: check for check in (*final.CHECKS, *tables.CHECKS)}
 
 
 def fixed(id: str, source: str, statement: str, judge: Judge) -> Check:  # noqa: A002
@@ -53,12 +54,38 @@ def experiment(table: str, document: str, number: int, statement: str, what: str
     what
         The data set.
     """
-    return claim(f"{table}.row{number}", document, statement, needs_data(what, f"canaryproof reproduce {table}"))
+    return claim(f"{table}.row{number}", document, statement, needs_data(what))
 
 
-def holds(condition: bool) -> Verdict:
-    """Return confirmed or refuted."""
-    return Verdict.CONFIRMED if condition else Verdict.REFUTED
+def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:
+    """Return the maker of a document's claims from their place in the id, place in words, statement and judge.
+
+    Parameters
+    ----------
+    document, name
+        Document in ids and in words.
+    """
+
+    def make(place: str, source: str, statement: str, judge: Judge) -> Check:
+        return fixed(f"{document}.{place}", f"{name}, {source}", statement, judge)
+
+    return make
+
+
+def repeated(id: str, source: str, original: str, statement: str = "") -> Check:  # noqa: A002
+    """Return a statement that the final version repeats with the same numbers: it is judged once, there.
+
+    Parameters
+    ----------
+    id, source
+        As for ``judging.claim``.
+    original
+        Id of the final version's claim.
+    statement
+        What it says, if the original speaks of tables that are numbered otherwise here.
+    """
+    check = _FINAL[original]
+    return claim(id, source, statement or check.statement, check.judge)
 
 
 def printed(text: str) -> tuple[Fraction, Fraction]:

@@ -1,4 +1,4 @@
-"""What the first version says in its text: the estimator, the experiments' setting, beliefs and sizes."""
+"""What the first version says in its text: the experiments' setting, beliefs and sizes."""
 
 from fractions import Fraction
 
@@ -6,7 +6,8 @@ from flint import arb, fmpq
 from scipy import stats
 
 from canaryproof.kernels.certified import gaussian_mechanism
-from canaryproof.verify.claims.judging import found
+from canaryproof.verify.claims.final_setup import lstm_parameters
+from canaryproof.verify.claims.judging import found, holds
 from canaryproof.verify.claims.v1_judging import (
     CANARIES,
     COHORT,
@@ -14,11 +15,9 @@ from canaryproof.verify.claims.v1_judging import (
     STACKOVERFLOW_DELTA,
     STACKOVERFLOW_USERS,
     V1,
-    Judge,
     agrees,
     belief,
-    fixed,
-    holds,
+    placed,
     printed,
     proven,
 )
@@ -28,47 +27,6 @@ from canaryproof.verify.results import Check, Outcome, Verdict
 STACKOVERFLOW_TRAINING_USERS = 342_477
 # Census Bureau, June 2021: ε of the files of persons and of housing units in the redistricting release.
 _CENSUS = ("17.14", "2.47")
-
-
-def recurrent_parameters(vocabulary: int = 10_000, embedding: int = 96, units: int = 670) -> int:
-    """Count the parameters of Reddi et al.'s word model: embedding, one LSTM, a dense layer, logits.
-
-    Parameters
-    ----------
-    vocabulary
-        Words, to which padding, beginning, end and one bucket of other words are added.
-    embedding, units
-        Width of the embedding and of the LSTM.
-    """
-    words = vocabulary + 4
-    lstm = 4 * units * (embedding + units + 1)
-    return words * embedding + lstm + (units + 1) * embedding + (embedding + 1) * words
-
-
-def judge_parameters(text: str = "4.1") -> Outcome:
-    """Judge the printed size of the word model, in millions."""
-    count = recurrent_parameters()
-    return found(
-        holds(agrees(Fraction(count, 10**6), text)),
-        f"Reddi et al.'s model (10,000 words and 4 marks, embedding 96, LSTM 670) has {count:,} parameters",
-        parameters=count,
-    )
-
-
-def judge_rounds(rounds: int = ROUNDS, cohort: int = COHORT, users: str = "341k") -> Outcome:
-    """Judge that rounds × clients a round are the users, each in exactly one round."""
-    places = rounds * cohort
-    alone, shared = agrees(Fraction(places), users), agrees(Fraction(places - CANARIES), users)
-    verdict = Verdict.CONFIRMED if alone else Verdict.QUALIFIED if shared else Verdict.REFUTED
-    finding = (
-        f"{rounds} × {cohort} = {places:,}, which is not {users}; less {CANARIES:,} canaries it is "
-        f"{places - CANARIES:,}, so that it holds if the {cohort} clients of a round include its canaries"
-        if not alone
-        else f"{rounds} × {cohort} = {places:,}"
-    )
-    if verdict is Verdict.REFUTED:
-        finding = f"{rounds} × {cohort} = {places:,}, with or without {CANARIES:,} canaries not {users}"
-    return found(verdict, finding, places=places, without_canaries=places - CANARIES)
 
 
 def judge_users(users: str = "341k") -> Outcome:
@@ -88,7 +46,11 @@ def judge_users(users: str = "341k") -> Outcome:
 def judge_delta(text: str = "8.20e-7") -> Outcome:
     """Judge the value of δ = 341000^(−1.1)."""
     agreed, value = proven(lambda: arb(STACKOVERFLOW_USERS) ** arb(fmpq(-11, 10)), text)
-    return found(holds(agreed), f"341000^(−1.1) = {value:.6e}", delta=value)
+    return found(
+        holds(agreed),
+        f"341000^(−1.1) = {value:.6e}, which is {value * STACKOVERFLOW_USERS:.2f} of one over the number of users",
+        delta=value,
+    )
 
 
 def judge_quotient(text: str = "0.081") -> Outcome:
@@ -161,7 +123,7 @@ def judge_census(text: str = "19.6") -> Outcome:
 
 def judge_sizes() -> Outcome:
     """Judge the sizes of problems said to be natural in production."""
-    count, users = recurrent_parameters(), printed("341k")
+    count, users = lstm_parameters(10_004), printed("341k")
     inside = 10**6 <= count < 10**7 and users[0] >= 10**5 and users[1] < 10**6
     return found(
         holds(inside and users[1] <= 10**8),
@@ -171,18 +133,9 @@ def judge_sizes() -> Outcome:
     )
 
 
-def _claim(place: str, source: str, statement: str, judge: Judge) -> Check:
-    return fixed(f"v1.{place}", f"{V1}, {source}", statement, judge)
-
+_claim = placed("v1", V1)
 
 CHECKS: tuple[Check, ...] = (
-    _claim("section5.parameters", "Section 5", "the word-based LSTM has 4.1M parameters", judge_parameters),
-    _claim(
-        "section5.rounds",
-        "Section 5",
-        "2048 rounds of 167 clients let each of 341k clients take part in exactly one",
-        judge_rounds,
-    ),
     _claim("section5.users", "Section 5", "there are 341k real clients", judge_users),
     _claim("section5.delta", "Section 5", "δ = 341000^(−1.1) is about 8.20 × 10⁻⁷", judge_delta),
     _claim("section5.quotient", "Section 5", "167/2048 is about 0.081", judge_quotient),

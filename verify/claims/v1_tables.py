@@ -3,27 +3,40 @@
 from fractions import Fraction
 from functools import partial
 
-from canaryproof.verify.claims.judging import claim, found
-from canaryproof.verify.claims.v1_accounting import accountings, calibrated, cap, noise_alone
+from scipy import stats
+
+from canaryproof.proofs_check import anderson_darling
+from canaryproof.verify.claims import accounting
+from canaryproof.verify.claims.judging import claim, found, holds, needs_data
+from canaryproof.verify.claims.v1_accounting import calibrated, noise_alone, sampled
+from canaryproof.verify.claims.v1_estimates import checks, figure, judge_high, judge_regime, judge_separation
 from canaryproof.verify.claims.v1_judging import (
+    CANARIES,
     COHORT,
     ROUNDS,
     STACKOVERFLOW,
     STACKOVERFLOW_DELTA,
     STACKOVERFLOW_USERS,
     V1,
-    Judge,
     agrees,
     belief,
-    below,
     decreasing,
     experiment,
-    fixed,
-    holds,
+    placed,
     proven,
 )
-from canaryproof.verify.claims.v1_printed import REPETITIONS, TABLE_2, TABLE_3, TABLE_4, WEAK_CRITICAL_VALUE, columns
-from canaryproof.verify.results import Check, Outcome, Verdict
+from canaryproof.verify.claims.v1_printed import REPETITIONS, TABLE_2, TABLE_3, TABLE_4, WEAK_CRITICAL_VALUE
+from canaryproof.verify.results import Check, Outcome
+
+# What the text takes for the sampling rate.
+_QUOTIENT = COHORT / ROUNDS
+
+
+def _readings(noise_multiplier: float) -> dict[str, float]:
+    values = accounting.readings(noise_multiplier, STACKOVERFLOW_DELTA, rounds=ROUNDS)
+    for rate in (COHORT / STACKOVERFLOW_USERS, _QUOTIENT, 1 / ROUNDS):
+        values |= sampled(noise_multiplier, STACKOVERFLOW_DELTA, ROUNDS, rate)
+    return values
 
 
 def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
@@ -34,19 +47,15 @@ def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
     multiplier, epsilon
         As printed.
     """
-    quotient = COHORT / ROUNDS
-    readings = accountings(STACKOVERFLOW_DELTA, ROUNDS, COHORT / STACKOVERFLOW_USERS, losses=False)
-    readings |= accountings(STACKOVERFLOW_DELTA, ROUNDS, quotient, losses=False)
-    readings |= accountings(STACKOVERFLOW_DELTA, ROUNDS, 1 / ROUNDS)
-    stated = frozenset(f"RDP {how}, Poisson sampling at {quotient:.3g}" for how in ("improved", "classical"))
-    outcome = calibrated(multiplier, epsilon, readings, STACKOVERFLOW_DELTA, stated)
-    values = outcome.evidence["readings"]
-    improved, loss = (f"{name}, Poisson sampling at {{:.3g}}" for name in ("RDP improved", "PLD"))
+    stated = frozenset(f"RDP {how}, Poisson sampling at {_QUOTIENT:.3g}" for how in ("improved", "classical"))
+    outcome = calibrated(multiplier, epsilon, _readings, STACKOVERFLOW_DELTA, stated)
+    loss = accounting.pld(float(multiplier), STACKOVERFLOW_DELTA, ROUNDS, 1 / ROUNDS)
+    stated_value = outcome.evidence["readings"][f"RDP improved, Poisson sampling at {_QUOTIENT:.3g}"]
     finding = (
-        f"{outcome.finding}; RDP at the printed rate {quotient:.3f} gives {values[improved.format(quotient)]:.6g}, and "
-        f"at 1/{ROUNDS} PLD accounting gives {values[loss.format(1 / ROUNDS)]:.6g}"
+        f"{outcome.finding}; RDP at the printed rate {_QUOTIENT:.3f} gives {stated_value:.6g}, and at 1/{ROUNDS} PLD "
+        f"accounting gives {loss:.6g}"
     )
-    return found(outcome.verdict, finding, **outcome.evidence)
+    return found(outcome.verdict, finding, loss_distribution=loss, **outcome.evidence)
 
 
 def judge_accuracy() -> Outcome:
@@ -56,7 +65,7 @@ def judge_accuracy() -> Outcome:
     return found(
         holds(max(losses) <= Fraction(1, 10)),
         f"the largest printed loss is {float(max(losses)):g} percentage points, {100 * max(relative):.2f}% of the "
-        "accuracy",
+        f"accuracy; {CANARIES:,} canaries are {CANARIES / STACKOVERFLOW_USERS:.2%} of the clients",
         losses=[float(loss) for loss in losses],
         relative=relative,
     )
@@ -69,26 +78,7 @@ def judge_same_noise() -> Outcome:
     return found(holds(all(agree)), f"{sum(agree)} of {len(agree)} rows agree; 0.1023 is printed 0.102", rows=pairs)
 
 
-def judge_threat_models() -> Outcome:
-    """Judge that the privacy loss is smaller when the final model alone is seen, by estimates and by lower bounds."""
-    table = columns(TABLE_3)
-    estimates = [a > b for a, b in zip(table["all"], table["final"], strict=True)]
-    bounds = [a > b for a, b in zip(table["lower-all"], table["lower-final"], strict=True)]
-    ratio = min(a / b for a, b in zip(table["all"], table["final"], strict=True))
-    verdict = Verdict.REFUTED
-    if all(estimates):
-        verdict = Verdict.CONFIRMED if all(bounds) else Verdict.QUALIFIED
-    return found(
-        verdict,
-        f"by the estimates in all rows, by a factor of {ratio:.0f} at least; by the 95% lower bounds in {sum(bounds)} "
-        f"of {len(bounds)} rows: at noise 0.2344 it is {TABLE_3[-1].lower_all} for all iterates and "
-        f"{TABLE_3[-1].lower_final} for the final model, which is one of them",
-        estimates=estimates,
-        bounds=bounds,
-    )
-
-
-def judge_clipping(estimate: str = TABLE_3[0].final) -> Outcome:
+def judge_clipping(estimate: str = TABLE_3[0].estimate_final) -> Outcome:
     """Judge that the estimate with clipping only still allows near certainty."""
     _, even = proven(lambda: belief(estimate, Fraction(1, 2)), "1")
     _, tenth = proven(lambda: belief(estimate, Fraction(1, 10)), "1")
@@ -124,16 +114,36 @@ def judge_excess() -> Outcome:
     )
 
 
+def judge_three(count: int = 3) -> Outcome:
+    """Judge that as many statistics as printed exceed the 15% point, and that so many are no surprise."""
+    values = [float(value) for row in TABLE_4.values() for value in row]
+    law = anderson_darling.limit_law(True)
+    above = sum(value > WEAK_CRITICAL_VALUE for value in values)
+    chance = float(stats.binom.sf(count - 1, len(values), 0.15))
+    p_values = sorted(law.sf(value) for value in values)
+    # The smallest of 15 independent p-values, and the second.
+    first, second = (float(stats.binom.sf(i, len(values), p)) for i, p in enumerate(p_values[:2]))
+    return found(
+        holds(above == count and chance > 0.05),
+        f"{above} of {len(values)} are above {WEAK_CRITICAL_VALUE}, and so many or more have probability {chance:.3f}; "
+        f"the largest two have p = {p_values[0]:.3f} and {p_values[1]:.3f}, as small as among {len(values)} with "
+        f"probability {first:.2f} and {second:.3f}",
+        above=above,
+        chance=chance,
+        p_values=p_values,
+    )
+
+
 def _row(table: int, number: int, statement: str) -> Check:
     return experiment(f"v1.table{table}", f"{V1}, Table {table}", number, statement, STACKOVERFLOW)
 
 
-def _claim(place: str, source: str, statement: str, judge: Judge) -> Check:
-    return fixed(f"v1.{place}", f"{V1}, {source}", statement, judge)
+def _figure(number: int, statement: str) -> Check:
+    source = f"{V1}, Section 5.3 and Figure {number}"
+    return claim(f"v1.figure{number}.measured", source, statement, needs_data(STACKOVERFLOW))
 
 
-_ALL = columns(TABLE_3)
-_FINAL_NOISE = tuple((row.noise, row.final) for row in TABLE_3[1:])
+_claim = placed("v1", V1)
 
 CHECKS: tuple[Check, ...] = (
     *(
@@ -163,47 +173,36 @@ CHECKS: tuple[Check, ...] = (
         lambda: decreasing({name: [float(row[i]) for row in TABLE_2] for name, i in (("without", 2), ("with", 3))}),
     ),
     _claim("table3.noise", "Tables 2 and 3", "both tables are of the same noise multipliers and ε", judge_same_noise),
-    *(_row(3, number, row.statement()) for number, row in enumerate(TABLE_3, 1)),
+    *checks(_claim, "v1.table3", f"{V1}, Table 3", TABLE_3, STACKOVERFLOW_DELTA, ROUNDS, STACKOVERFLOW),
     _claim(
-        "table3.bounds",
+        "table3.high",
+        "Table 3's caption",
+        "the estimates from all iterates are so high that membership inference is easy",
+        partial(judge_high, TABLE_3),
+    ),
+    _claim(
+        "section5.1.separation",
+        "Section 5.1",
+        "the estimates from all iterates are much higher than the lower bounds",
+        partial(judge_separation, TABLE_3),
+    ),
+    _claim(
+        "table3.noise-alone",
         "Table 3",
-        "the 95% lower bounds lie below the estimates",
-        lambda: below(
-            [
-                *zip(_ALL["lower-all"], _ALL["all"], strict=True),
-                *zip(_ALL["lower-final"], _ALL["final"], strict=True),
-            ]
-        ),
-    ),
-    _claim(
-        "table3.decreasing",
-        "Table 3",
-        "lower bounds and estimates fall as the noise grows",
-        lambda: decreasing(_ALL),
-    ),
-    _claim(
-        "table3.final",
-        "Table 3's caption and Section 6",
-        "the privacy loss is much lower if the final model alone is seen",
-        judge_threat_models,
-    ),
-    _claim(
-        "table3.cap",
-        "Section 5 and Table 3",
-        "the lower bounds from all iterates, up to 6.24, are 95% bounds by Jeffreys' interval with 1,000 canaries",
-        lambda: cap([row.lower_all for row in TABLE_3], STACKOVERFLOW_DELTA),
-    ),
-    claim(
-        "v1.table3.noise-alone",
-        f"{V1}, Table 3",
         "the final model's estimates with noise are 1.74, 1.22, 0.865 and 0.675",
-        lambda context: noise_alone(_FINAL_NOISE, context),
+        partial(noise_alone, TABLE_3[1:], STACKOVERFLOW_DELTA, ROUNDS),
     ),
     _claim(
         "section5.2.clipping",
         "Section 5.2",
         "with clipping only the final model's estimate is 5.49, which protects hardly at all",
         judge_clipping,
+    ),
+    _claim(
+        "section5.2.regime",
+        "Section 5.2",
+        "with a little noise the final model's estimate comes near the regime of high privacy, about 1",
+        partial(judge_regime, TABLE_3[1:]),
     ),
     *(
         _row(
@@ -219,6 +218,15 @@ CHECKS: tuple[Check, ...] = (
         "for most sets of cosines the test cannot reject normality at even 15%",
         judge_gaussian_sets,
     ),
+    _claim(
+        "table4.three",
+        "Table 4's caption",
+        "three of the 15 statistics are above 0.574, the 15% point, which is no surprise for normal samples",
+        judge_three,
+    ),
+    *figure(_claim, 1, [TABLE_3[0], TABLE_3[2], TABLE_3[4]], STACKOVERFLOW_DELTA),
+    _figure(1, "the cosines' densities separate more with 1, 2, 3, 5 and 10 repetitions, and less with noise"),
+    _figure(2, "the estimate rises sharply from 1 to 10 repetitions; one of the 15 lower bounds is above its estimate"),
     _claim(
         "figure2.excess",
         "Figure 2's caption",

@@ -34,8 +34,8 @@ class RoundScores:
     """Running maxima over rounds of the cosines between canaries and model deltas.
 
     Deltas wait in a buffer until a block of rounds is full, since making the canaries costs more than the products.
-    The block decides speed and memory, not the result: each cosine is that of ``Canaries.cosines``. Memory is
-    4·block·dim + 8·block·count bytes beside the canaries'.
+    The block decides speed and memory; results differ by what ``Canaries.block_cosines`` rounds, 2e-6 of 1/√dim. Memory
+    is 4·block·dim + 8·block·count bytes.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class RoundScores:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read the state that ``save`` wrote; going on from it gives the same bits as never having stopped.
+        """Read the state that ``save`` wrote; going on from it, with as many threads, gives the same bits as before.
 
         Parameters
         ----------
@@ -210,8 +210,9 @@ class RoundScores:
         return scores
 
     def _maxima_with(self, deltas: NDArray[np.float32]) -> NDArray[np.float64]:
-        cosines = self.canaries.cosines(deltas)
-        maxima: NDArray[np.float64] = np.maximum(self._maxima, cosines.max(axis=0, initial=-1.0))
+        if len(deltas) == 0:
+            return self._maxima.copy()
+        maxima: NDArray[np.float64] = np.maximum(self._maxima, self.canaries.block_cosines(deltas).max(axis=0))
         return maxima
 
 

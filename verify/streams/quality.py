@@ -21,7 +21,7 @@ from canaryproof.verify.streams.counts import BINS, LAGS, LENGTH, ORDERS, THRESH
 
 # Of all tests together.
 LEVEL = 1e-6
-_POWER = 0.99
+POWER = 0.99
 _ERROR = law.QUANTILE_ERROR
 
 
@@ -119,7 +119,7 @@ def visible_moment(order: int, count: int, tests: int) -> float:
     deviation = math.sqrt(count * variance)
     share = math.log(LEVEL / tests)
     found = optimize.brentq(lambda z: _log_bennett(z * deviation, count, variance, largest) - share, 0.0, 1e6)
-    return ((found + float(stats.norm.ppf(_POWER))) * deviation / count + slack) / mean
+    return ((found + float(stats.norm.ppf(POWER))) * deviation / count + slack) / mean
 
 
 @dataclass(frozen=True)

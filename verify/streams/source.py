@@ -6,10 +6,9 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from canaryproof.kernels import canaries
+from canaryproof.kernels import _canary_stream as stream
 
-# Coordinates of a tile, and of the run of them that one of a counter's four words makes.
-TILE, RUN = 4096, 1024
+TILE, RUN = stream.TILE, stream.RUN
 # Tiles of the largest dimension.
 TILES = 2**28
 
@@ -28,19 +27,19 @@ def _fill(chosen: Any, words: Any, coordinates: Any) -> None:
         # Counters of a tile share their high half.
         first, part = tile * _U64(RUN), words[row, place : place + TILE]
         for r in range(RUN):
-            w0, w1, w2, w3 = canaries._philox(
+            w0, w1, w2, w3 = stream._philox(
                 (first & _LOW) + _U64(r), first >> _SHIFT, index, purpose, seed & _LOW, seed >> _SHIFT
             )
             part[r], part[RUN + r], part[2 * RUN + r], part[3 * RUN + r] = _U32(w0), _U32(w1), _U32(w2), _U32(w3)
         bits = coordinates[row, place : place + TILE].view(np.uint32)
-        canaries._make_tile(seed, index, purpose, np.int64(tile), canaries._MAX_DIM, bits)
+        stream.make_tile(seed, index, purpose, np.int64(tile), stream.MAX_DIM, bits)
 
 
 @njit(parallel=True)
 def _quantiles(words: Any, out: Any) -> None:
     for k in prange((len(words) + TILE - 1) // TILE):
         for i in range(k * TILE, min((k + 1) * TILE, len(words))):
-            out[i] = canaries._normal(words[i])
+            out[i] = stream._normal(words[i])
 
 
 def streams(chosen: NDArray[np.uint64], length: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify import audit, input_files
 from canaryproof.verify.oneshot import algorithm_1, estimators
 from canaryproof.verify.oneshot.moments import Moments
@@ -109,7 +109,7 @@ def _release(context: Context) -> Outcome:
     seed = int(rng.integers(0, 2**63))
     release = algorithm_1.release(count, dim, sigma, seed)
     found = audit.audit_release(release, count, seed, DELTA, confidence)
-    canaries = Canaries(seed, count, dim)
+    canaries = stream.Canaries(seed, count, dim)
     vectors = np.array([canaries.vector(j) for j in range(count)], dtype=np.float64)
     cosines = vectors @ release / np.linalg.norm(release)
     length = float(np.linalg.norm(release))

@@ -14,6 +14,7 @@ from canaryproof.kernels.certified import binomial as certified_binomial
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.kernels.certified import null_cosine as certified_cosine
 from canaryproof.kernels.certified import two_gaussians as certified_pair
+from canaryproof.verify.late import late
 from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.worst_case.errors import error_bound, in_ulps
 from canaryproof.verify.worst_case.search import BUDGETS, Domain
@@ -114,41 +115,41 @@ def _their_noise_multiplier(epsilon: float, delta: float) -> Any:
 SWEEPS = (
     Sweep(
         "null-cosine.sf", "P(cosine > 3/√d)", "d", (1e2, 1e12),
-        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), certified_cosine.sf,
+        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), late(certified_cosine, "sf"),
         {
-            OURS: null_cosine.sf,
+            OURS: late(null_cosine, "sf"),
             "scipy": lambda x, d: 0.5 * stats.beta.sf(x * x, 0.5, 0.5 * (d - 1.0)),
             "N(0, 1/d)": lambda x, d: stats.norm.sf(x * math.sqrt(d)),
         },
     ),
     Sweep(
         "null-cosine.logpdf", "log density at 3/√d", "d", (1e2, 1e12),
-        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), certified_cosine.logpdf,
-        {OURS: null_cosine.logpdf, "plain formula": _plain_log_density},
+        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), late(certified_cosine, "logpdf"),
+        {OURS: late(null_cosine, "logpdf"), "plain formula": _plain_log_density},
     ),
     Sweep(
         "gaussian-mechanism.delta", "δ at ε = 1", "noise multiplier", (0.2, 7.0),
-        lambda sigma: (1.0, sigma), certified_mechanism.delta,
+        lambda sigma: (1.0, sigma), late(certified_mechanism, "delta"),
         {
-            OURS: gaussian_mechanism.delta,
+            OURS: late(gaussian_mechanism, "delta"),
             "dp-accounting": _their_delta,
             "plain formula": lambda epsilon, sigma: _plain_delta(epsilon, 1.0 / sigma, 1.0),
         },
     ),
     Sweep(
         "gaussian-mechanism.epsilon", "ε at δ = 1e-6", "noise multiplier", (0.2, 40.0),
-        lambda sigma: (_DELTA, sigma), certified_mechanism.epsilon,
+        lambda sigma: (_DELTA, sigma), late(certified_mechanism, "epsilon"),
         {
-            OURS: gaussian_mechanism.epsilon,
+            OURS: late(gaussian_mechanism, "epsilon"),
             "dp-accounting": _their_epsilon,
             "plain formula": lambda delta, sigma: _plain_epsilon(delta, 1.0 / sigma, 1.0),
         },
     ),
     Sweep(
         "gaussian-mechanism.noise-multiplier", "noise multiplier at δ = 1e-6", "ε", (0.1, 50.0),
-        lambda epsilon: (epsilon, _DELTA), certified_mechanism.noise_multiplier,
+        lambda epsilon: (epsilon, _DELTA), late(certified_mechanism, "noise_multiplier"),
         {
-            OURS: gaussian_mechanism.noise_multiplier,
+            OURS: late(gaussian_mechanism, "noise_multiplier"),
             "dp-accounting": _their_noise_multiplier,
             "plain formula": lambda epsilon, delta: 1.0
             / _root(lambda m: delta - _plain_delta(epsilon, m, 1.0), 100.0),
@@ -166,7 +167,7 @@ SWEEPS = (
         "binomial.upper", "Clopper–Pearson 95% upper limit, 1 success", "trials", (10.0, 1e6),
         lambda n: (1.0, float(round(n))), lambda s, n: certified_binomial.upper(int(s), int(n)),
         {
-            OURS: binomial.upper,
+            OURS: late(binomial, "upper"),
             "scipy": lambda s, n: special.betaincinv(s + 1.0, n - s, 0.95),
         },
     ),

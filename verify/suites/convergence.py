@@ -12,17 +12,22 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import exact_law, gaussian_mechanism
-from canaryproof.proofs_check import consistency, finite_bounds, normal_distance
-from canaryproof.proofs_check.normal_distance_numbers import distance_table
-from canaryproof.proofs_check.release_moments import moments
+from canaryproof.proofs_check import (
+    consistency,
+    finite_bounds,
+    normal_distance,
+    normal_distance_numbers,
+    release_moments,
+)
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
+from canaryproof.verify import simulation
+from canaryproof.verify.error_control import POWER, mean_p_value, visible_mean
 from canaryproof.verify.oneshot import estimators
-from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
-from canaryproof.verify.simulation import simulate, threads
+from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
 
 DELTA = 1e-6
-# Level of each check: all its points, Bonferroni; with a margin for the central limit theorem as in ``witnesses``.
-LEVEL = 1e-7
+# Declared level of a check, and that of all its points, Bonferroni, as in ``witnesses``.
+LEVEL, _NOMINAL = 1e-6, 1e-7
 _CONFIDENCE = 0.95
 
 Array = NDArray[np.float64]
@@ -60,11 +65,11 @@ def _series(
     """Return what a report draws of one quantity.
 
     The slope is fitted to the points in the range ``fitted_to``, where the proven one is meant to hold, and of
-    simulated ones to those that are told from 0 by 3 errors.
+    simulated ones to those whose exact value is told from 0 by 3 errors.
     """
     inside = [place for place, u in enumerate(x) if fitted_to[0] <= u <= fitted_to[1]]
-    if slope_of == "simulated" and simulated is not None and standard_error is not None:
-        seen = [place for place in inside if simulated[place] > 3.0 * standard_error[place] > 0.0]
+    if slope_of == "simulated" and exact is not None and simulated is not None and standard_error is not None:
+        seen = [place for place in inside if exact[place] > 3.0 * standard_error[place]]
         values, errors = (list(map(part.__getitem__, seen)) for part in (simulated, standard_error))
         slope, interval = _slope([x[place] for place in seen], values, errors)
     else:
@@ -94,16 +99,27 @@ def _series(
     }
 
 
-def _outcome(series: list[dict[str, Any]], deviations: Sequence[float], **evidence: Any) -> Outcome:
-    """Confirm if no simulated point is farther from the exact value than chance allows, in standard errors."""
-    allowed = float(stats.norm.isf(0.5 * LEVEL / len(deviations)))
-    worst = max(abs(value) for value in deviations)
-    slopes = "; ".join(f"{s['title']}: slope {s['fitted_slope']:.3f}, proven {s['proven_slope']:g}" for s in series)
+def _outcome(series: list[dict[str, Any]], p_values: Sequence[float], null: str, runs: int, **evidence: Any) -> Outcome:
+    """Confirm if no simulated point is farther from the exact value than chance allows."""
+    smallest = min(p_values)
+    visible = visible_mean(runs, _NOMINAL / len(p_values))
+    design = Design(null, LEVEL, f"a point is off by {visible:.2g} deviations of its summands", POWER, runs)
     return Outcome(
-        Verdict.CONFIRMED if worst <= allowed else Verdict.REFUTED,
-        f"largest of {len(deviations)} deviations {worst:.2f} standard errors; {slopes}",
-        {"level": LEVEL, "largest_allowed": allowed, "convergence": series, **evidence},
+        Verdict.CONFIRMED if smallest >= _NOMINAL / len(p_values) else Verdict.REFUTED,
+        f"smallest of {len(p_values)} p-values {smallest:.2g}, {len(series)} quantities",
+        {"level": _NOMINAL, "p_values": list(p_values), "runs": runs, "convergence": series, **evidence},
+        design,
     )
+
+
+def _beyond(value: float, expected: float, margin: float, error: float) -> float:
+    """p-value of an estimate that is normal about what differs from the expected one by the margin at most."""
+    return 2.0 * float(stats.norm.sf(max(0.0, abs(value - expected) - margin) / error))
+
+
+def _runs(context: Context, quick: int, full: int, count: int) -> int:
+    """Return how many runs of so many canaries to draw: more where they are few, cheap, and farther from normal."""
+    return context.pick(quick, full) * min(20, max(1, 1000 // count))
 
 
 def _unseen(rng: np.random.Generator, dim: int, size: int) -> Array:
@@ -120,10 +136,12 @@ def _null_moments(context: Context) -> Outcome:
     size = context.pick(400_000, 10_000_000)
     dims = (2, 3, 5, 10, 20, 50, 100)
     squares, fourths = [], []
+    p_values = []
     for dim in dims:
         values = _unseen(np.random.default_rng(context.key(f"convergence/null/{dim}")), dim, size)
         squares.append(_mean_and_error(values**2 / dim))
         fourths.append(_mean_and_error(3.0 - values**4))
+        p_values += [mean_p_value(values**2 / dim, 1.0 / dim), mean_p_value(values**4, 3.0 - 6.0 / (dim + 2.0))]
     exact_square, exact_fourth = [1.0 / dim for dim in dims], [6.0 / (dim + 2.0) for dim in dims]
     series = [
         _series(
@@ -150,8 +168,7 @@ def _null_moments(context: Context) -> Outcome:
             standard_error=[error for _, error in fourths],
         ),
     ]
-    pairs = [*zip(squares, exact_square, strict=True), *zip(fourths, exact_fourth, strict=True)]
-    return _outcome(series, [(value - exact) / error for (value, error), exact in pairs], runs=size)
+    return _outcome(series, p_values, "the cosine has its exact moments", size)
 
 
 # Where F − Φ is largest in size as d grows: √(3 − √6).
@@ -160,16 +177,18 @@ _PLACE = 0.7419637843027259
 
 def _normal_law(context: Context) -> Outcome:
     size = context.pick(400_000, 20_000_000)
-    table = distance_table()
+    table = normal_distance_numbers.distance_table()
     dims = [row["dim"] for row in table]
-    simulated, errors, deviations = [], [], []
+    simulated, errors, p_values = [], [], []
     for dim in dims:
         values = _unseen(np.random.default_rng(context.key(f"convergence/normal/{dim}")), dim, size)
-        inside = float((np.abs(values) < _PLACE).mean())
+        within = int((np.abs(values) < _PLACE).sum())
+        inside = within / size
+        normal = 1.0 - 2.0 * stats.norm.sf(_PLACE)
         exact = normal_distance.difference(_PLACE, dim).lo
-        simulated.append(0.5 * (1.0 - 2.0 * stats.norm.sf(_PLACE)) - 0.5 * inside)
+        simulated.append(0.5 * (normal - inside))
         errors.append(0.5 * math.sqrt(inside * (1.0 - inside) / size))
-        deviations.append((simulated[-1] + exact) / errors[-1])
+        p_values.append(float(stats.binomtest(within, size, normal + 2.0 * exact).pvalue))
     series = [
         _series(
             f"Theorem 3.2: {name} distance to N(0, 1)",
@@ -204,7 +223,7 @@ def _normal_law(context: Context) -> Outcome:
             ),
         )
     ]
-    return _outcome(series, deviations, runs=size)
+    return _outcome(series, p_values, "P(√d·|τ| < √(3 − √6)) is as certified", size)
 
 
 def _releases(runs: int, count: int, dim: int, sigma: float, key: np.random.SeedSequence) -> dict[str, Array]:
@@ -215,28 +234,28 @@ def _releases(runs: int, count: int, dim: int, sigma: float, key: np.random.Seed
         products, norm = exact_law.inner_products(count, dim, sigma, rng)
         return norm**2 / dim, float(products.mean()), float(products.var())
 
-    with ThreadPoolExecutor(threads()) as pool:
+    with ThreadPoolExecutor(simulation.threads()) as pool:
         rows = np.array(list(pool.map(one, key.spawn(runs))))
     return dict(zip("ABW", rows.T, strict=True))
 
 
 def _finite_theorem(context: Context) -> Outcome:
-    runs = context.pick(400, 10_000)
     counts, sigma, distance = (10, 30, 100, 300, 1000), Fraction(1), Fraction(1, 4)
+    sizes = {count: _runs(context, 400, 10_000, count) for count in counts}
     spreads: dict[str, list[tuple[float, float, float]]] = {"A": [], "B": [], "W": []}
-    frequencies: dict[str, list[float]] = {"mean": [], "variance": []}
-    deviations = []
+    outside: dict[str, list[int]] = {"mean": [], "variance": []}
+    p_values = []
     for count in counts:
         dim = count**2
-        drawn = _releases(runs, count, dim, float(sigma), context.key(f"convergence/release/{count}"))
+        drawn = _releases(sizes[count], count, dim, float(sigma), context.key(f"convergence/release/{count}"))
         for name, values in drawn.items():
-            centre, exact = (float(part.subs({D: dim, K: count, SIGMA: 1})) for part in moments(name))
+            centre, exact = (float(part.subs({D: dim, K: count, SIGMA: 1})) for part in release_moments.moments(name))
             found, error = _mean_and_error((values - centre) ** 2)
             spreads[name].append((exact, found, error))
-            deviations.append((found - exact) / error)
+            p_values.append(mean_p_value((values - centre) ** 2, exact))
         mean, variance = drawn["B"] / np.sqrt(drawn["A"]), drawn["W"] / drawn["A"]
-        frequencies["mean"].append(float((np.abs(mean - 1.0 / float(sigma)) > distance).mean()))
-        frequencies["variance"].append(float((np.abs(variance - 1.0) > distance).mean()))
+        outside["mean"].append(int((np.abs(mean - 1.0 / float(sigma)) > distance).sum()))
+        outside["variance"].append(int((np.abs(variance - 1.0) > distance).sum()))
     names = {"A": "‖ρ‖²/d", "B": "(1/k)Σ⟨cᵢ, ρ⟩", "W": "sample variance of ⟨cᵢ, ρ⟩"}
     series = [
         _series(
@@ -258,10 +277,13 @@ def _finite_theorem(context: Context) -> Outcome:
     }
     labels = {"mean": "P(|√d·μ̂ − 1/σ| > 1/4)", "variance": "P(|d·σ̂² − 1| > 1/4)"}
     for name, bound in bounds.items():
-        seen = frequencies[name]
-        # How many more than the bound allows, in the bound's own standard errors.
-        deviations += [
-            max(0.0, (f - b) / math.sqrt(b * (1.0 - b) / runs)) for f, b in zip(seen, bound, strict=True) if b < 1.0
+        drawn_runs = list(sizes.values())
+        seen = [found / runs for found, runs in zip(outside[name], drawn_runs, strict=True)]
+        # More than the bound allows, by the binomial law.
+        p_values += [
+            float(stats.binom.sf(found - 1, runs, b))
+            for found, runs, b in zip(outside[name], drawn_runs, bound, strict=True)
+            if b < 1.0
         ]
         series.append(
             _series(
@@ -273,29 +295,31 @@ def _finite_theorem(context: Context) -> Outcome:
                 bound=bound,
                 bound_label="Chebyshev, from exact moments",
                 simulated=seen,
-                standard_error=[math.sqrt(f * (1.0 - f) / runs) for f in seen],
+                standard_error=[math.sqrt(f * (1.0 - f) / runs) for f, runs in zip(seen, drawn_runs, strict=True)],
                 slope_of="bound",
                 fitted_to=(100, math.inf),
-                note=f"Frequencies in {runs:,} runs: 0 of them means less than {1.0 - 0.05 ** (1.0 / runs):.1g}, with "
-                f"95% confidence, and has no place on the picture.",
+                note=f"Frequencies in {drawn_runs[-1]:,} to {drawn_runs[0]:,} runs: 0 of {drawn_runs[-1]:,} means less "
+                f"than {1.0 - 0.05 ** (1.0 / drawn_runs[-1]):.1g}, with 95% confidence; none are in the picture.",
             )
         )
-    return _outcome(series, deviations, runs=runs)
+    null = "the release has its exact moments, and Chebyshev's bounds hold"
+    return _outcome(series, p_values, null, min(sizes.values()))
 
 
 def _estimators(context: Context) -> Outcome:
-    runs, dim, epsilon = context.pick(400, 20_000), 10**9, 3.0
+    dim, epsilon = 10**9, 3.0
     sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
     slopes = consistency.slopes(DELTA, 1.0 / sigma)
     counts = (10, 30, 100, 300, 1000)
+    sizes = [_runs(context, 400, 20_000, count) for count in counts]
     biases, spreads = [], []
-    for count in counts:
-        drawn = simulate(runs, count, dim, sigma, context.key(f"convergence/estimators/{count}"))
+    for count, runs in zip(counts, sizes, strict=True):
+        drawn = simulation.simulate(runs, count, dim, sigma, context.key(f"convergence/estimators/{count}"))
         fitted = estimators.both_directions(DELTA, drawn.distance, drawn.ratio)
         biases.append(_mean_and_error(fitted - epsilon))
         pinned = estimators.pinned_epsilon(DELTA, drawn.distance)
         spread = float(pinned.std(ddof=1))
-        spreads.append((spread, spread / math.sqrt(2.0 * (runs - 1))))
+        spreads.append((spread, 0.5 * spread * math.sqrt((float(stats.kurtosis(pinned, fisher=False)) - 1.0) / runs)))
     leading_bias = [slopes.fitted_bias(count) for count in counts]
     leading_spread = [slopes.pinned_deviation(count) for count in counts]
     series = [
@@ -325,24 +349,29 @@ def _estimators(context: Context) -> Outcome:
             note="The leading term is a/√k.",
         ),
     ]
-    pairs = [*zip(biases, leading_bias, counts, strict=True), *zip(spreads, leading_spread, counts, strict=True)]
     # The next term is of relative order 1/√k; five times that is allowed.
-    deviations = [
-        max(0.0, abs(value - leading) - 5.0 * leading / math.sqrt(count)) / error
-        for (value, error), leading, count in pairs
+    p_values = [
+        _beyond(value, leading, 5.0 * leading / math.sqrt(count), error)
+        for (value, error), leading, count in zip(biases, leading_bias, counts, strict=True)
     ]
-    return _outcome(series, deviations, runs=runs, dim=dim, epsilon=epsilon, delta=DELTA)
+    p_values += [
+        _beyond(math.log(value), math.log(leading), 5.0 / math.sqrt(count), error / value)
+        for (value, error), leading, count in zip(spreads, leading_spread, counts, strict=True)
+    ]
+    null = "biases and deviations have their leading terms, to 5/√k"
+    return _outcome(series, p_values, null, min(sizes), dim=dim, epsilon=epsilon, delta=DELTA)
 
 
 def _too_many(context: Context) -> Outcome:
     """Compare pinned's error against k at fixed d: it falls, and rises where k is not small against d^(2/3)."""
-    runs, dim, epsilon = context.pick(300, 4000), 10**4, 10.0
+    dim, epsilon = 10**4, 10.0
     sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
     slopes = consistency.slopes(DELTA, 1.0 / sigma)
     counts = (10, 20, 40, 80, 160, 320, 640, 1280)
+    sizes = [_runs(context, 300, 4000, count) for count in counts]
     means, errors = [], []
-    for count in counts:
-        drawn = simulate(runs, count, dim, sigma, context.key(f"convergence/too-many/{count}"))
+    for count, runs in zip(counts, sizes, strict=True):
+        drawn = simulation.simulate(runs, count, dim, sigma, context.key(f"convergence/too-many/{count}"))
         means.append(_mean_and_error(drawn.distance))
         squares = (estimators.pinned_epsilon(DELTA, drawn.distance) - epsilon) ** 2
         square, error = _mean_and_error(squares)
@@ -360,7 +389,7 @@ def _too_many(context: Context) -> Outcome:
             counts,
             -0.5,
             exact=leading,
-            exact_label="leading terms",
+            exact_label="leading term",
             simulated=[value for value, _ in errors],
             standard_error=[error for _, error in errors],
             slope_of="exact",
@@ -382,11 +411,12 @@ def _too_many(context: Context) -> Outcome:
         ),
     ]
     # The centre 1/√(σ² + k/d) is exact but for terms of relative order 1/d.
-    deviations = [
-        max(0.0, abs(value - 1.0 / sigma - move) - 5.0 / (sigma * dim)) / error
+    p_values = [
+        _beyond(value, 1.0 / sigma + move, 5.0 / (sigma * dim), error)
         for (value, error), move in zip(means, shifts, strict=True)
     ]
-    return _outcome(series, deviations, runs=runs, dim=dim, epsilon=epsilon, delta=DELTA, best_count=best)
+    null = "the mean is 1/√(σ² + k/d), to 5/(σd)"
+    return _outcome(series, p_values, null, min(sizes), dim=dim, epsilon=epsilon, delta=DELTA, best_count=best)
 
 
 def _check(topic: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:

@@ -8,9 +8,8 @@ import numpy as np
 import sympy
 from sympy import Expr
 
-from canaryproof.proofs_check import consistency, finite_bounds, regime
-from canaryproof.proofs_check.release_moments import moments
-from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, Z, expectation
+from canaryproof.proofs_check import consistency, finite_bounds, regime, release_moments, sphere_moments
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, Z
 from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
 
 _POINTS = 400_001
@@ -28,7 +27,7 @@ SETTINGS = (
 
 def _number(name: str, dim: int, count: int, sigma: float) -> tuple[float, float]:
     at = {D: dim, K: count, SIGMA: Fraction(sigma)}
-    centre, spread = (float(part.subs(at)) for part in moments(name))
+    centre, spread = (float(part.subs(at)) for part in release_moments.moments(name))
     return centre, spread
 
 
@@ -79,12 +78,16 @@ def _moments(_: Context) -> Outcome:
         rising = sympy.prod(D + 2 * step for step in range(half))
         odd = [("c", Z)] * (2 * half - 1)
         for name, found, exact in (
-            ("⟨c, Z⟩", expectation(*[("c", Z)] * (2 * half)), double_factorial),
-            ("⟨c₁, c₂⟩", expectation(*[("c", "e")] * (2 * half)), double_factorial / rising),
-            ("‖Z‖", expectation(*[(Z, Z)] * half), rising),
+            ("⟨c, Z⟩", sphere_moments.expectation(*[("c", Z)] * (2 * half)), double_factorial),
+            ("⟨c₁, c₂⟩", sphere_moments.expectation(*[("c", "e")] * (2 * half)), double_factorial / rising),
+            ("‖Z‖", sphere_moments.expectation(*[(Z, Z)] * half), rising),
             # Given Z, the two are independent.
-            ("⟨c, Z⟩⟨e, Z⟩", expectation(*[("c", Z), ("e", Z)] * (2 * half)), _product(double_factorial, half)),
-            ("odd ⟨c, Z⟩", expectation(*odd), 0),
+            (
+                "⟨c, Z⟩⟨e, Z⟩",
+                sphere_moments.expectation(*[("c", Z), ("e", Z)] * (2 * half)),
+                _product(double_factorial, half),
+            ),
+            ("odd ⟨c, Z⟩", sphere_moments.expectation(*odd), 0),
         ):
             if sympy.cancel(found - exact) != 0:
                 wrong.append(f"{name}, order {2 * half}")

@@ -1,7 +1,6 @@
 """Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and all beside others."""
 
 from collections.abc import Iterable
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -129,7 +128,7 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
 
 
 def _error_check(target: Target) -> Check:
-    kernel: Any = target.kernel.func if isinstance(target.kernel, partial) else target.kernel
+    kernel: Any = target.kernel
     floor = ", or by 1e-15 where it is below 0.1" if target.absolute else ""
     return Check(
         f"numerics.{target.name}",

@@ -9,6 +9,7 @@ from canaryproof.kernels import binomial, two_gaussians
 from canaryproof.kernels.certified import Enclosure
 from canaryproof.kernels.certified import binomial as certified_binomial
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
+from canaryproof.verify.late import late
 from canaryproof.verify.results import Check, Context, Outcome, Subject
 from canaryproof.verify.suites.numerics import judge_errors
 from canaryproof.verify.worst_case.search import BUDGETS, Domain
@@ -26,8 +27,8 @@ def _direction(function: str, direction: str) -> Target:
     return _like(
         f"{topic}.{direction}",
         f"{topic}.forward",
-        partial(getattr(two_gaussians, function), direction=direction),
-        partial(getattr(certified_two_gaussians, function), direction=direction),
+        late(two_gaussians, function, direction=direction),
+        late(certified_two_gaussians, function, direction=direction),
     )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from canaryproof.verify.results import Check, Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.streams import law, quality
 
 
@@ -35,7 +35,14 @@ def _quality(context: Context) -> Outcome:
         "linked": found.linked,
         "visible": {str(order): deviation for order, deviation in visible.items()},
     }
-    return Outcome(Verdict.CONFIRMED if lawful and found.passed else Verdict.REFUTED, finding, evidence)
+    design = Design(
+        "words are independent and uniform, and coordinates their quantiles",
+        quality.LEVEL,
+        f"the eighth moment is off by {visible[8]:.1g}, relative",
+        quality.POWER,
+        found.coordinates,
+    )
+    return Outcome(Verdict.CONFIRMED if lawful and found.passed else Verdict.REFUTED, finding, evidence, design)
 
 
 CHECKS = (

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import null_cosine
-from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.verify.error_control import POWER, visible_mean
 from canaryproof.verify.oneshot import algorithm_1
-from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
 
 # Level of the one statistical check.
 LEVEL = 1e-6
@@ -53,7 +54,7 @@ def _coordinates(context: Context) -> Outcome:
     worst, norm_error, compared = 0.0, 0.0, 0
     for dim in (2, 40, 4097, 20_000):
         seed, count = int(rng.integers(0, 2**63)), int(rng.integers(3, 50))
-        canaries = Canaries(seed, count, dim)
+        canaries = stream.Canaries(seed, count, dim)
         norms = canaries.norms()
         for index in (0, 1, count - 1):
             vector = canaries.vector(index).astype(np.float64)
@@ -62,7 +63,7 @@ def _coordinates(context: Context) -> Outcome:
                 exact = coordinate(seed, index, _CANARY, place)
                 worst = max(worst, abs(vector[place] * norms[index] / exact - 1.0))
                 compared += 1
-        made = noise(seed, dim)
+        made = stream.noise(seed, dim)
         for place in _places(rng, made):
             worst = max(worst, abs(float(made[place]) / coordinate(seed, 0, _NOISE, place) - 1.0))
             compared += 1
@@ -72,7 +73,7 @@ def _coordinates(context: Context) -> Outcome:
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
 
 
-def _unnormalised(canaries: Canaries) -> NDArray[np.longdouble]:
+def _unnormalised(canaries: stream.Canaries) -> NDArray[np.longdouble]:
     """Return the vectors X_j: each is a weighted sum with one term, and float32."""
     norms = canaries.norms()
     rows = [canaries.sum([j], [norms[j]]).astype(np.float32) for j in range(canaries.count)]
@@ -83,7 +84,7 @@ def _sums(context: Context) -> Outcome:
     rng = np.random.default_rng(context.key("streams/sums"))
     shares: dict[str, float] = {}
     for dim in (3, 1000, 10_000):
-        canaries = Canaries(int(rng.integers(0, 2**63)), 30, dim)
+        canaries = stream.Canaries(int(rng.integers(0, 2**63)), 30, dim)
         vectors = _unnormalised(canaries)
         vectors /= np.sqrt((vectors**2).sum(axis=1, keepdims=True))
         indices, weights = rng.integers(0, 30, 40), rng.normal(size=40)
@@ -121,7 +122,7 @@ def _release(context: Context) -> Outcome:
         seed = int(rng.integers(0, 2**63))
         data = rng.standard_normal((4, dim))
         data /= 2.0 * np.linalg.norm(data, axis=1, keepdims=True)
-        canaries, drawn = Canaries(seed, count, dim), noise(seed, dim).astype(np.longdouble)
+        canaries, drawn = stream.Canaries(seed, count, dim), stream.noise(seed, dim).astype(np.longdouble)
         vectors = _unnormalised(canaries)
         vectors /= np.sqrt((vectors**2).sum(axis=1, keepdims=True))
         for given in (None, data):
@@ -138,10 +139,12 @@ def _release(context: Context) -> Outcome:
 def _independence(context: Context) -> Outcome:
     rng = np.random.default_rng(context.key("streams/independence"))
     dim, count = 1000, context.pick(150, 400)
-    canaries = Canaries(int(rng.integers(0, 2**63)), count, dim)
-    made = noise(canaries.seed, 100_000)
+    canaries = stream.Canaries(int(rng.integers(0, 2**63)), count, dim)
+    made = stream.noise(canaries.seed, 100_000)
     vectors = np.array([canaries.vector(j) for j in range(count)])
-    pairs = canaries.cosines(np.vstack([vectors, noise(canaries.seed, dim)]))[np.tril_indices(count + 1, -1, count)]
+    pairs = canaries.cosines(np.vstack([vectors, stream.noise(canaries.seed, dim)]))[
+        np.tril_indices(count + 1, -1, count)
+    ]
     p_values = {
         # Every pair's cosine has the null law; Bonferroni over pairs.
         "largest cosine of two": min(1.0, 2.0 * len(pairs) * float(null_cosine.sf(np.abs(pairs).max(), dim))),
@@ -156,7 +159,16 @@ def _independence(context: Context) -> Outcome:
     holds = smallest >= LEVEL / len(p_values)
     finding = f"smallest of {len(p_values)} p-values {smallest:.2g} ({label}); {len(pairs):,} pairs"
     evidence = {"dim": dim, "count": count, "level": LEVEL, "p_values": p_values}
-    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
+    # Squared cosines are off by this much on average, relative, where pairs are dependent enough to be noticed.
+    visible = visible_mean(len(pairs), LEVEL / len(p_values)) * np.sqrt(2.0 * (dim - 1.0) / (dim + 2.0))
+    design = Design(
+        "canaries are independent uniform directions and the noise is independent standard normal numbers",
+        LEVEL,
+        f"cosines of two canaries have a variance {visible:.1%} too large",
+        POWER,
+        len(pairs),
+    )
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
 
 
 def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:

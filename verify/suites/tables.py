@@ -1,9 +1,8 @@
 """Printed tables of simulated estimates, and the test that compares a printed cell with our own simulations."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
 from canaryproof.kernels.certified import Enclosure
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
+from canaryproof.verify import simulation
+from canaryproof.verify.late import late
 from canaryproof.verify.oneshot import enclosures, estimators
 from canaryproof.verify.oneshot.moments import Moments
-from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
-from canaryproof.verify.simulation import simulate
+from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
 
 Estimator = Callable[[Moments, float], NDArray[np.float64]]
 # Enclosure of an estimate for δ, distance and ratio.
@@ -25,7 +25,7 @@ Enclose = Callable[[float, float, float], Enclosure]
 # All printed simulations of the Gaussian mechanism are at this δ and this many runs a cell.
 DELTA = 1e-6
 PRINTED_RUNS = 50
-# Level of the two tests of a cell under one reading. 15 cells, four readings: 6e-5 for all.
+# Level of the two tests of a cell under one reading: with this probability the true one is excluded.
 LEVEL = 1e-6
 
 
@@ -97,9 +97,9 @@ def _fit_against_null(moments: Moments, delta: float) -> NDArray[np.float64]:
 # The readings of "the estimate", fast and certified: three of the final version's last line, and the first version's
 # estimator.
 READINGS: dict[str, tuple[Estimator, Enclose]] = {
-    "fitted, both directions": (_both, enclosures.fitted),
-    "fitted, null against fit": (_null_against_fit, partial(enclosures.fitted, direction="forward")),
-    "fitted, fit against null": (_fit_against_null, partial(enclosures.fitted, direction="reverse")),
+    "fitted, both directions": (_both, late(enclosures, "fitted")),
+    "fitted, null against fit": (_null_against_fit, late(enclosures, "fitted", direction="forward")),
+    "fitted, fit against null": (_fit_against_null, late(enclosures, "fitted", direction="reverse")),
     "pinned": (_pinned, lambda delta, distance, _: enclosures.pinned(delta, distance)),
 }
 
@@ -116,18 +116,29 @@ def _consistency(cell: Cell, sample: NDArray[np.float64]) -> float:
     return min(1.0, 2.0 * min(float(means), float(deviations)))
 
 
+def _power(cell_runs: int, true: Mapping[str, float], tested: Mapping[str, float]) -> float:
+    """Probability that a reading is excluded at a cell that comes from the true one: at least that of each test."""
+    error = math.hypot(true["deviation"] / math.sqrt(PRINTED_RUNS), tested["deviation"] / math.sqrt(cell_runs))
+    far = stats.t.isf(0.25 * LEVEL, PRINTED_RUNS - 1)
+    shift = abs(true["mean"] - tested["mean"]) / error
+    ratio, degrees = (tested["deviation"] / true["deviation"]) ** 2, (PRINTED_RUNS - 1, cell_runs - 1)
+    # The statistic over this is F's: the printed deviation is that of the true reading.
+    low, high = ratio * stats.f.ppf(0.25 * LEVEL, *degrees), ratio * stats.f.isf(0.25 * LEVEL, *degrees)
+    deviations = stats.f.cdf(low, *degrees) + stats.f.sf(high, *degrees)
+    return max(float(stats.nct.sf(far, PRINTED_RUNS - 1, shift)), float(deviations))
+
+
 def _agrees(row: dict[str, Any]) -> str:
     return "agrees" if row["p_value"] >= LEVEL else f"does not (p = {row['p_value']:.0e})"
 
 
 def _judge(cell: Cell, context: Context) -> Outcome:
-    # As many as were printed, and where a run is cheap as many as tell the readings apart: at d = 10⁴, ε = 1, 50 runs
-    # of ours would leave a reading whose deviation is 3 times the printed one unnoticed at 7 of 200 seeds.
-    runs = context.pick(50 if cell.count > 500 else 400, 1000)
+    # At 50, as many as were printed, fitted would be taken for pinned in a third of all runs of the last sweep's cells.
+    runs = context.pick(200, 1000)
     sigma = float(gaussian_mechanism.noise_multiplier(cell.epsilon, DELTA))
     # The cell's numbers and not its name key the draws: the same experiment printed twice is simulated once.
     key = context.key(f"cell/{cell.dim}/{cell.count}/{cell.epsilon}")
-    moments = simulate(runs, cell.count, cell.dim, sigma, key)
+    moments = simulation.simulate(runs, cell.count, cell.dim, sigma, key)
     readings: dict[str, Any] = {}
     pairs = list(zip(moments.distance.tolist(), moments.ratio.tolist(), strict=True))
     for name, (estimator, enclose) in READINGS.items():
@@ -155,8 +166,7 @@ def _judge(cell: Cell, context: Context) -> Outcome:
     )
     if not any(name.startswith("fitted") for name in consistent):
         finding += ", nor does it in one direction alone"
-    spread = readings["pinned"]["deviation"] * math.sqrt(1.0 / PRINTED_RUNS + 1.0 / runs)
-    visible = float(stats.t.isf(0.25 * LEVEL, PRINTED_RUNS - 1) * spread)
+    others = {name: _power(runs, own, row) for name, row in readings.items() if name != "pinned"}
     evidence = {
         "dim": cell.dim,
         "count": cell.count,
@@ -166,11 +176,17 @@ def _judge(cell: Cell, context: Context) -> Outcome:
         "runs": runs,
         "printed": {"mean": cell.mean, "deviation": cell.deviation, "runs": PRINTED_RUNS},
         "level": LEVEL,
-        # Power: under the pinned reading, means farther apart than this would have been told apart in half the cases.
-        "visible_difference": visible,
+        "power_against": others,
         "readings": readings,
     }
-    return Outcome(verdict, finding + certified, evidence)
+    design = Design(
+        f"the printed numbers are those of {PRINTED_RUNS} runs of pinned",
+        LEVEL,
+        "they are those of fitted, both directions",
+        others["fitted, both directions"],
+        runs,
+    )
+    return Outcome(verdict, finding + certified, evidence, design)
 
 
 def _judge_noise(epsilon: float, printed: str) -> Outcome:

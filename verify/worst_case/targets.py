@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from canaryproof.kernels.certified import binomial as certified_binomial
 from canaryproof.kernels.certified import gaussian_mechanism as certified_gaussian_mechanism
 from canaryproof.kernels.certified import null_cosine as certified_null_cosine
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
+from canaryproof.verify.late import late
 
 Arguments = tuple[float, ...]
 
@@ -209,7 +209,7 @@ _PROBABILITIES = tuple(
 
 def _null_cosine(name: str) -> Target:
     return Target(
-        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("x", "dim"),
+        f"null-cosine.{name}", late(null_cosine, name), late(certified_null_cosine, name), ("x", "dim"),
         _cosine_and_dim, _cosine_inside,
         lambda arguments, _: arguments[1] >= 100.0,
         _COSINES, name.startswith("log"),
@@ -218,7 +218,7 @@ def _null_cosine(name: str) -> Target:
 
 def _quantile(name: str) -> Target:
     return Target(
-        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("q", "dim"),
+        f"null-cosine.{name}", late(null_cosine, name), late(certified_null_cosine, name), ("q", "dim"),
         _probability_and_dim, _probability_inside,
         lambda arguments, _: arguments[1] >= 100.0 and 1e-12 <= arguments[0] <= 1.0 - 1e-12,
         _PROBABILITIES,
@@ -231,8 +231,8 @@ _PAIR = ("mu1", "sigma1", "mu2", "sigma2")
 def _two_gaussians_epsilon(direction: str) -> Target:
     return Target(
         f"two-gaussians.epsilon.{direction}",
-        partial(two_gaussians.epsilon, direction=direction),  # type: ignore[arg-type]
-        partial(certified_two_gaussians.epsilon, direction=direction),  # type: ignore[arg-type]
+        late(two_gaussians, "epsilon", direction=direction),
+        late(certified_two_gaussians, "epsilon", direction=direction),
         ("delta", *_PAIR),
         _delta_and_pair,
         lambda delta, *pair: _delta_inside(delta) and _pair_inside(*pair),
@@ -274,10 +274,10 @@ def _trials_inside(successes: float, trials: float, confidence: float) -> bool:
 
 
 def _binomial(name: str, method: str) -> Target:
-    limit = getattr(certified_binomial, name)
+    limit = late(certified_binomial, name)
     return Target(
         f"binomial.{name}.{method}",
-        partial(getattr(binomial, name), method=method),
+        late(binomial, name, method=method),
         lambda successes, trials, confidence: limit(int(successes), int(trials), confidence, method),
         ("successes", "trials", "confidence"),
         _trials,
@@ -292,8 +292,8 @@ TARGETS = (
     *(_quantile(name) for name in ("ppf", "isf")),
     Target(
         "two-gaussians.log-delta.forward",
-        partial(two_gaussians.log_delta, direction="forward"),
-        partial(certified_two_gaussians.log_delta, direction="forward"),
+        late(two_gaussians, "log_delta", direction="forward"),
+        late(certified_two_gaussians, "log_delta", direction="forward"),
         ("epsilon", *_PAIR),
         lambda rng: (_epsilon(rng), *_pair(rng)),
         lambda epsilon, *pair: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _pair_inside(*pair),
@@ -305,8 +305,8 @@ TARGETS = (
     _two_gaussians_epsilon("both"),
     Target(
         "gaussian-mechanism.delta",
-        gaussian_mechanism.delta,
-        certified_gaussian_mechanism.delta,
+        late(gaussian_mechanism, "delta"),
+        late(certified_gaussian_mechanism, "delta"),
         ("epsilon", "noise_multiplier"),
         lambda rng: (_epsilon(rng), _noise(rng)),
         lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
@@ -315,8 +315,8 @@ TARGETS = (
     ),
     Target(
         "gaussian-mechanism.log-delta",
-        gaussian_mechanism.log_delta,
-        certified_gaussian_mechanism.log_delta,
+        late(gaussian_mechanism, "log_delta"),
+        late(certified_gaussian_mechanism, "log_delta"),
         ("epsilon", "noise_multiplier"),
         lambda rng: (_epsilon(rng), _noise(rng)),
         lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
@@ -326,8 +326,8 @@ TARGETS = (
     ),
     Target(
         "gaussian-mechanism.epsilon",
-        gaussian_mechanism.epsilon,
-        certified_gaussian_mechanism.epsilon,
+        late(gaussian_mechanism, "epsilon"),
+        late(certified_gaussian_mechanism, "epsilon"),
         ("delta", "noise_multiplier"),
         lambda rng: (_delta(rng), _noise(rng)),
         lambda delta, sigma: _delta_inside(delta) and _noise_inside(sigma),
@@ -337,8 +337,8 @@ TARGETS = (
     ),
     Target(
         "gaussian-mechanism.noise-multiplier",
-        gaussian_mechanism.noise_multiplier,
-        certified_gaussian_mechanism.noise_multiplier,
+        late(gaussian_mechanism, "noise_multiplier"),
+        late(certified_gaussian_mechanism, "noise_multiplier"),
         ("epsilon", "delta"),
         lambda rng: (_epsilon(rng), _delta(rng)),
         lambda epsilon, delta: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _delta_inside(delta),

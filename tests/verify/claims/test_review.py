@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.claims import review, review_bounds
-from canaryproof.verify.claims.final_printed import TABLE_3
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.claims import review, review_bounds, review_estimates
+from canaryproof.verify.claims.final_printed import STACKOVERFLOW_DELTA, TABLE_3
 from canaryproof.verify.claims.review import CHECKS
 from canaryproof.verify.results import Context, Level, Subject, Verdict
 from canaryproof.verify.suites.tables import CELLS
 
 CONTEXT = Context(Level.QUICK, 20230206)
+SWEEP = [cell for cell in CELLS if cell.id.startswith("review.sweep.")]
 
 # All others are confirmed.
 NOT_CONFIRMED = {
@@ -23,6 +25,10 @@ NOT_CONFIRMED = {
     "review.accuracy.decrease": Verdict.QUALIFIED,
     "review.accuracy.measured": Verdict.NEEDS_DATA,
     "review.epsilon-final.smallest": Verdict.QUALIFIED,
+    "review.epsilon-final.overstated": Verdict.INCONCLUSIVE,
+    "review.figure1.indistinguishable": Verdict.QUALIFIED,
+    "review.users.languages": Verdict.INCONCLUSIVE,
+    "review.sweep.canaries": Verdict.QUALIFIED,
 }
 
 
@@ -55,8 +61,8 @@ def test_an_estimate_below_its_lower_bound_falsifies():
 
 
 def test_the_smallest_analytical_epsilon():
-    assert review_bounds.judge_smallest(1.0, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.CONFIRMED
-    assert review_bounds.judge_smallest(0.5, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.REFUTED
+    assert review_estimates.judge_smallest(1.0, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.CONFIRMED
+    assert review_estimates.judge_smallest(0.5, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.REFUTED
 
 
 def test_altered_numbers_change_the_verdict():
@@ -65,14 +71,61 @@ def test_altered_numbers_change_the_verdict():
     assert review.judge_times(341_000, 1_000_000, 10).verdict is Verdict.REFUTED
     assert review.judge_decrease("0.5", review.ACCURACIES).verdict is Verdict.CONFIRMED
     assert review.judge_decrease("0.01", review.ACCURACIES).verdict is Verdict.REFUTED
+    # As few percentage points, but of so little that no rounding explains the relative decrease.
+    assert review.judge_decrease("0.1", [("1.00", "0.95")]).verdict is Verdict.REFUTED
     assert review.judge_sizes(10**6, {"small": 10**5}).verdict is Verdict.REFUTED
 
 
+def test_estimates_that_rise_with_the_noise_are_refuted():
+    rows = (TABLE_3[2], replace(TABLE_3[3], estimate_final="1.20"))
+    assert review_estimates.judge_smaller({"altered": rows}).verdict is Verdict.REFUTED
+    assert review_estimates.judge_smaller({"as printed": TABLE_3}).verdict is Verdict.CONFIRMED
+
+
+def test_an_analytical_epsilon_near_the_lower_bound_is_not_vast():
+    rows = (replace(TABLE_3[3], analytical="2"),)
+    assert review_estimates.judge_overstated({"altered": rows}).verdict is Verdict.REFUTED
+
+
+def test_total_variation_by_integration():
+    outcome = review_estimates.judge_indistinguishable(TABLE_3[3])
+    x = np.linspace(-12.0, 12.0, 200_001)
+    densities = stats.norm.pdf(x), stats.norm.pdf(x, outcome.evidence["distance"])
+    half = 0.5 * np.trapezoid(np.abs(densities[0] - densities[1]), x)
+    assert outcome.evidence["variation"] == pytest.approx(half, rel=1e-6)
+    epsilon = gaussian_mechanism.epsilon(STACKOVERFLOW_DELTA, 1.0 / outcome.evidence["distance"])
+    assert float(epsilon) == pytest.approx(0.569)
+    assert review_estimates.judge_indistinguishable(TABLE_3[0]).verdict is Verdict.REFUTED
+
+
+def test_intervals_that_are_not_wider_are_refuted():
+    assert review_estimates.judge_wide((replace(TABLE_3[3], estimate_all="0.5"),)).verdict is Verdict.REFUTED
+    assert review_estimates.judge_quantiles(4).verdict is Verdict.REFUTED
+
+
+def test_a_rerun_of_other_laws_is_refuted():
+    assert review.judge_rerun(SWEEP[6:9], SWEEP[6:9]).verdict is Verdict.CONFIRMED
+    for fault in ({"mean": 1.2}, {"deviation": 0.35}):
+        assert review.judge_rerun([replace(SWEEP[6], **fault)], SWEEP[6:7]).verdict is Verdict.REFUTED
+
+
+def test_means_that_depend_on_the_dimension_are_refuted():
+    moved = [cell if cell.dim > 10**4 else replace(cell, mean=cell.mean * 1.5) for cell in SWEEP]
+    assert review.judge_dimension(moved).verdict is Verdict.REFUTED
+
+
+def test_other_numbers_of_canaries_are_refuted():
+    # 1,000 at every d, and d/1,000.
+    assert review.judge_growth(SWEEP, 0.0).verdict is Verdict.REFUTED
+    assert review.judge_growth(SWEEP, 1.0).verdict is Verdict.REFUTED
+    exact = [replace(cell, deviation=cell.epsilon * cell.dim**-0.3) for cell in SWEEP]
+    assert review.judge_growth(exact, 0.6).evidence["exponent"] == pytest.approx(0.6)
+
+
 def test_a_biased_or_rising_sweep_is_refuted():
-    cells = [cell for cell in CELLS if cell.id.startswith("review.sweep.")]
-    assert review.judge_sweep(cells).verdict is Verdict.CONFIRMED
-    assert review.judge_sweep([replace(cells[0], mean=1.98), *cells[1:]]).verdict is Verdict.REFUTED
-    assert review.judge_sweep([replace(cells[0], deviation=0.041), *cells[1:]]).verdict is Verdict.REFUTED
+    assert review.judge_sweep(SWEEP).verdict is Verdict.CONFIRMED
+    assert review.judge_sweep([replace(SWEEP[0], mean=1.98), *SWEEP[1:]]).verdict is Verdict.REFUTED
+    assert review.judge_sweep([replace(SWEEP[0], deviation=0.041), *SWEEP[1:]]).verdict is Verdict.REFUTED
 
 
 def test_an_estimate_within_canifes_reach_leaves_its_maximum_open():

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -7,11 +8,28 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.claims import v1, v1_accounting, v1_estimators, v1_judging, v1_printed, v1_setting, v1_tables
+from canaryproof.verify.claims import (
+    accounting,
+    final,
+    v1,
+    v1_accounting,
+    v1_estimates,
+    v1_gaussian,
+    v1_judging,
+    v1_printed,
+    v1_setting,
+    v1_tables,
+)
+from canaryproof.verify.claims.final_printed import Row
 from canaryproof.verify.results import Context, Level, Outcome, Subject, Verdict
 
 QUICK = Context(Level.QUICK, 0)
+DELTA = v1_judging.STACKOVERFLOW_DELTA
+LIKE_ROW_4 = Row("0.1836", "100", "2.44", "92.0", "0.802", "0.865")
 NOT_CONFIRMED = {
+    "v1.abstract.retrainings": Verdict.QUALIFIED,
+    "v1.section4.advantage": Verdict.QUALIFIED,
+    "v1.section5.lower-bound": Verdict.QUALIFIED,
     "v1.section5.rounds": Verdict.QUALIFIED,
     "v1.section5.users": Verdict.QUALIFIED,
     "v1.section5.quotient": Verdict.REFUTED,
@@ -20,7 +38,13 @@ NOT_CONFIRMED = {
     "v1.section6.confidence": Verdict.QUALIFIED,
     **{f"v1.table2.row{n}.epsilon": Verdict.QUALIFIED for n in (2, 3, 4, 5)},
     **{f"v1.table{t}.row{n}": Verdict.NEEDS_DATA for t, rows in ((2, 5), (3, 5), (4, 3)) for n in range(1, rows + 1)},
+    "v1.figure1.measured": Verdict.NEEDS_DATA,
+    "v1.figure1.separable": Verdict.QUALIFIED,
+    "v1.figure2.measured": Verdict.NEEDS_DATA,
+    "v1.table3.below-analytical": Verdict.REFUTED,
     "v1.table3.final": Verdict.QUALIFIED,
+    "v1.table3.lower-all": Verdict.REFUTED,
+    "v1.table3.row1.cap": Verdict.QUALIFIED,
     "v1.table3.noise-alone": Verdict.QUALIFIED,
 }
 
@@ -42,7 +66,8 @@ def test_expected_verdicts(outcomes: dict[str, Outcome]) -> None:
 
 
 def test_another_seed_changes_no_verdict(outcomes: dict[str, Outcome]) -> None:
-    for name in ("v1.section4.advantage", "v1.footnote5", "v1.table3.noise-alone"):
+    names = ("v1.table1.row1", "v1.section4.advantage", "v1.footnote5", "v1.table3.lower-all")
+    for name in names:
         check = next(check for check in v1.CHECKS if check.id == name)
         assert check.judge(Context(Level.QUICK, 7)).verdict is outcomes[name].verdict
 
@@ -50,9 +75,6 @@ def test_another_seed_changes_no_verdict(outcomes: dict[str, Outcome]) -> None:
 @pytest.mark.parametrize(
     ("judge", "verdict"),
     [
-        (partial(v1_setting.judge_parameters, "4.2"), Verdict.REFUTED),
-        (partial(v1_setting.judge_rounds, cohort=168), Verdict.REFUTED),
-        (partial(v1_setting.judge_rounds, users="342k"), Verdict.CONFIRMED),
         (partial(v1_setting.judge_users, "342k"), Verdict.CONFIRMED),
         (partial(v1_setting.judge_users, "340k"), Verdict.REFUTED),
         (partial(v1_setting.judge_delta, "8.21e-7"), Verdict.REFUTED),
@@ -65,8 +87,25 @@ def test_another_seed_changes_no_verdict(outcomes: dict[str, Outcome]) -> None:
         (partial(v1_tables.judge_clipping, "5.50"), Verdict.REFUTED),
         (partial(v1_judging.decreasing, {"a": [3.0, 2.0, 2.0]}), Verdict.REFUTED),
         (partial(v1_judging.below, [(1.0, 2.0), (3.0, 2.9)]), Verdict.REFUTED),
-        (partial(v1_accounting.cap, ["6.27"], 1e-6), Verdict.REFUTED),
-        (partial(v1_accounting.noise_alone, [("0.1836", "4.0")], QUICK), Verdict.INCONCLUSIVE),
+        (partial(v1_tables.judge_three, 4), Verdict.REFUTED),
+        (partial(v1_gaussian.judge_cell, QUICK, ("4.22", "1.0", "0.80", "0.148"), "pinned"), Verdict.REFUTED),
+        (partial(v1_gaussian.judge_cell, QUICK, ("4.22", "1.0", "1.00", "0.310"), "pinned"), Verdict.REFUTED),
+        (partial(v1_gaussian.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "pinned"), Verdict.QUALIFIED),
+        (partial(v1_gaussian.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "fitted"), Verdict.CONFIRMED),
+        (partial(v1_estimates.judge_analytical, (LIKE_ROW_4,), DELTA, 2048), Verdict.CONFIRMED),
+        (partial(v1_estimates.judge_analytical, (replace(LIKE_ROW_4, analytical="91"),), DELTA, 2048), Verdict.REFUTED),
+        (partial(v1_estimates.judge_threat_models, (LIKE_ROW_4,)), Verdict.CONFIRMED),
+        (partial(v1_estimates.judge_threat_models, (replace(LIKE_ROW_4, lower_all="0.8"),)), Verdict.QUALIFIED),
+        (partial(v1_estimates.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="93"),)), Verdict.REFUTED),
+        (partial(v1_estimates.judge_separation, (LIKE_ROW_4,)), Verdict.CONFIRMED),
+        (partial(v1_estimates.judge_separation, (replace(LIKE_ROW_4, lower_all="9.3"),)), Verdict.REFUTED),
+        (partial(v1_estimates.judge_high, (LIKE_ROW_4, replace(LIKE_ROW_4, estimate_all="4.9"))), Verdict.QUALIFIED),
+        (partial(v1_estimates.judge_high, (replace(LIKE_ROW_4, estimate_all="4.9"),)), Verdict.REFUTED),
+        (partial(v1_estimates.judge_regime, (replace(LIKE_ROW_4, estimate_final="2.1"),)), Verdict.REFUTED),
+        (
+            partial(v1_accounting.noise_alone, (replace(LIKE_ROW_4, estimate_final="4.0"),), DELTA, 2048),
+            Verdict.INCONCLUSIVE,
+        ),
     ],
 )
 def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Verdict) -> None:
@@ -87,23 +126,12 @@ def test_a_printed_number_is_an_interval(text: str, low: Fraction, high: Fractio
     assert v1_judging.middle(text) == (low + high) / 2
 
 
-def test_the_word_model_by_layers() -> None:
-    # Counted by hand, layer by layer: embedding, LSTM, dense, logits.
-    assert v1_setting.recurrent_parameters() == 960_384 + 2_055_560 + 64_416 + 970_388
-
-
-def test_the_caps_by_scipy() -> None:
-    outcome = v1_accounting.cap(["6.24"], 1e-6)
-    assert outcome.evidence["caps"]["Jeffreys"] == pytest.approx(-math.log(stats.beta.ppf(0.95, 0.5, 1000.5)), abs=1e-5)
-    assert outcome.evidence["caps"]["Clopper-Pearson"] == pytest.approx(-math.log(1 - 0.05**1e-3), abs=1e-5)
-
-
 def test_poisson_sampling_lies_between_its_own_counts() -> None:
     # The participations are Poisson with mean 1, nearly: nine or more have probability 1.1e-6, eight or more 1.0e-5.
     # Hence PLD's ε at δ = 8.2e-7 is about that of nine known rounds, and RDP's 100,000 is slack.
     delta, sigma = v1_judging.STACKOVERFLOW_DELTA, 0.0644
     assert stats.poisson.sf(8, 1.0) == pytest.approx(1.1e-6, rel=0.05)
-    loss = v1_accounting.accountings(delta, 2048, 1 / 2048)["PLD, Poisson sampling at 0.000488"](sigma)
+    loss = accounting.pld(sigma, delta, 2048, 1 / 2048)
     assert gaussian_mechanism.epsilon(1e-4, sigma / 7**0.5) < loss < gaussian_mechanism.epsilon(delta, sigma / 10**0.5)
 
 
@@ -121,6 +149,24 @@ def test_printed_tables_have_their_shape() -> None:
     assert len(v1_printed.TABLE_2) == len(v1_printed.TABLE_3) == 5
 
 
-def test_the_estimator_is_judged_with_the_exact_mechanism() -> None:
-    rows = v1_estimators.judge_estimator().evidence["rows"]
-    assert [round(row[1], 9) for row in rows] == [1.0, 3.0, 10.0]
+def test_presented_twice_at_twice_the_noise_a_canary_tells_as_much() -> None:
+    assert v1_accounting.noise_mean(0.2, 2048, 2) == pytest.approx(v1_accounting.noise_mean(0.1, 2048))
+
+
+def test_a_repeated_claim_is_the_final_versions() -> None:
+    here = {check.id: check for check in v1.CHECKS}["v1.section5.rounds"]
+    there = {check.id: check for check in final.CHECKS}["final.section5.1.epoch"]
+    assert here.judge(QUICK) == there.judge(QUICK)
+    assert (here.statement, here.subject) == (there.statement, there.subject)
+
+
+def test_a_calibration_is_judged_within_the_rounding_of_the_noise() -> None:
+    def readings(sigma: float) -> dict[str, float]:
+        return {"inverse": 1.0 / sigma, "far": 100.0 / sigma}
+
+    def judge(epsilon: str, stated: str = "inverse") -> Verdict:
+        return v1_accounting.calibrated("0.50", epsilon, readings, 1e-6, frozenset({stated})).verdict
+
+    # σ is between 0.495 and 0.505, so that 1/σ is between 1.980 and 2.020.
+    assert (judge("2.0"), judge("2.03"), judge("1.97")) == (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.REFUTED)
+    assert judge("2.02", stated="far") is Verdict.QUALIFIED

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from canaryproof.proofs_check import consistency
+from canaryproof.verify import simulation
 from canaryproof.verify.oneshot import estimators
 from canaryproof.verify.results import Context, Level, Verdict
 from canaryproof.verify.suites import estimation
@@ -40,6 +41,6 @@ def test_a_bias_of_another_size_is_found(monkeypatch, owner, road):
 
 
 def test_a_wrong_dilution_is_found(monkeypatch):
-    right = estimation.simulate
-    monkeypatch.setattr(estimation, "simulate", lambda *a: right(*a[:-1], data_norm=2 * a[-1]))
+    right = simulation.simulate
+    monkeypatch.setattr(simulation, "simulate", lambda *a: right(*a[:-1], data_norm=2 * a[-1]))
     assert estimation._data_sweep(CONTEXT).verdict is Verdict.REFUTED

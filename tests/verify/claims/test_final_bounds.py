@@ -1,0 +1,93 @@
+"""The final version's lower bounds and Algorithm 3 by other roads, and faults that must change the verdicts."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from canaryproof.kernels import two_gaussians
+from canaryproof.verify.claims import final_all_rounds, final_bounds
+from canaryproof.verify.claims.final_printed import EMNIST_DELTA, STACKOVERFLOW_DELTA, TABLE_3, TABLE_4
+from canaryproof.verify.results import Context, Level, Verdict
+
+CONTEXT = Context(Level.QUICK, 0)
+
+
+def test_largest_bounds_are_quantiles_of_beta_distributions():
+    bounds = final_bounds.largest_bounds(1000)
+    jeffreys = stats.beta.ppf(0.95, 0.5, 1000.5)
+    assert bounds["Jeffreys for FNR, exact FPR"] == pytest.approx(-math.log(jeffreys), rel=1e-9)
+    assert bounds["Jeffreys for FNR and FPR"] == pytest.approx(math.log((1.0 - jeffreys) / jeffreys), rel=1e-9)
+    exact = 1.0 - 0.05**0.001
+    assert bounds["Clopper–Pearson for FNR, exact FPR"] == pytest.approx(-math.log(exact), rel=1e-12)
+
+
+@pytest.mark.parametrize(("printed", "verdict"), [("6.26", Verdict.CONFIRMED), ("6.27", Verdict.REFUTED)])
+def test_another_cap_has_another_verdict(printed, verdict):
+    assert final_bounds.judge_cap(replace(TABLE_4[0], lower_all=printed)).verdict is verdict
+
+
+def test_lower_bounds_by_a_loop_over_thresholds():
+    sample = np.random.default_rng(0).standard_normal(1000) + 1.0
+    best = -math.inf
+    for threshold in sample:
+        misses = int(np.sum(sample < threshold))
+        miss = stats.beta.ppf(0.95, misses + 0.5, 1000 - misses + 0.5)
+        alarm = stats.norm.sf(threshold)
+        if 1.0 - 1e-6 - miss > 0.0:
+            best = max(best, math.log((1.0 - 1e-6 - miss) / alarm), math.log((1.0 - 1e-6 - alarm) / miss))
+    assert final_bounds.lower_bounds(sample[np.newaxis], 1e-6)[0] == pytest.approx(best, rel=1e-8)
+
+
+def test_bounds_that_do_not_fit_are_refuted():
+    rows = (replace(TABLE_3[0], lower_final="0.50"), *TABLE_3[1:])
+    fault = final_bounds.judge_fit(CONTEXT, rows, STACKOVERFLOW_DELTA, "fault")
+    assert fault.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("distance", [0.0, 4.0])
+def test_moments_of_the_largest_cosine_by_simulation(distance):
+    rng = np.random.default_rng(1)
+    rounds, count = 2048, 400_000
+    # The largest of n normals by its quantile function.
+    largest = special.ndtri(rng.random(count) ** (1.0 / (rounds - 1)))
+    sample = np.maximum(largest, distance + rng.standard_normal(count))
+    mean, deviation, skewness = final_all_rounds.largest_cosine(rounds, distance)
+    assert mean == pytest.approx(sample.mean(), abs=6.0 * deviation / math.sqrt(count))
+    assert deviation == pytest.approx(sample.std(), rel=0.01)
+    assert skewness == pytest.approx(stats.skew(sample), abs=0.05)
+
+
+def test_algorithm_3_without_data_by_simulation():
+    rng = np.random.default_rng(2)
+    rounds, sigma, count = 500, 0.2207, 400_000
+    null, other = (special.ndtri(rng.random(count) ** (1.0 / n)) for n in (rounds, rounds - 1))
+    seen = np.maximum(other, 1.0 / sigma + rng.standard_normal(count))
+    simulated = two_gaussians.epsilon(EMNIST_DELTA, null.mean(), null.std(), seen.mean(), seen.std(), "both")
+    assert final_all_rounds.algorithm_3(rounds, 1.0 / sigma, EMNIST_DELTA) == pytest.approx(float(simulated), rel=0.02)
+
+
+def test_sampled_bounds_by_a_loop_over_thresholds():
+    rng = np.random.default_rng(3)
+    null, seen, delta = rng.standard_normal(200), rng.standard_normal(200) + 1.5, 1e-6
+
+    def upper(errors):
+        return stats.beta.ppf(0.95, errors + 0.5, 200 - errors + 0.5) if errors < 200 else 1.0
+
+    best = -math.inf
+    for threshold in (*null, *seen):
+        miss, alarm = upper(np.sum(seen < threshold)), upper(np.sum(null >= threshold))
+        for one, other in ((miss, alarm), (alarm, miss)):
+            if 1.0 - delta - one > 0.0:
+                best = max(best, math.log((1.0 - delta - one) / other))
+    found = final_all_rounds.sampled_bounds(null[np.newaxis], seen[np.newaxis], delta)
+    assert found[0] == pytest.approx(best, rel=1e-8)
+
+
+def test_bounds_of_all_rounds_that_do_not_fit_are_refuted():
+    for lower in ("2.50", "6.25"):
+        row = replace(TABLE_3[2], lower_all=lower)
+        fault = final_all_rounds.judge_lower_all(CONTEXT, (row,), 2048, STACKOVERFLOW_DELTA, "fault")
+        assert fault.verdict is Verdict.REFUTED

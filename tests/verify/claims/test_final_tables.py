@@ -1,0 +1,142 @@
+"""Faults in the final version's tables that must change the verdicts."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.claims import final_figures, final_quantiles, final_tables
+from canaryproof.verify.claims.final_printed import (
+    EMNIST_DELTA,
+    STACKOVERFLOW_DELTA,
+    TABLE_3,
+    TABLE_4,
+    TABLE_5,
+    TABLE_6,
+    half_unit,
+    read_quantiles,
+    read_rows,
+    rounds_to,
+)
+from canaryproof.verify.results import Verdict
+from canaryproof.verify.suites.tables import CELLS
+
+TABLE_2 = [cell for cell in CELLS if cell.id.startswith("final.table2.")]
+
+
+def test_printed_precision():
+    assert half_unit("0.0496") == Fraction(1, 20000)
+    assert half_unit("300") == Fraction(1, 2)
+    assert rounds_to("6.24", 6.2351, 6.2449)
+    assert not rounds_to("6.24", 6.2351, 6.2451)
+
+
+def test_tables_are_read_row_by_row():
+    (row,) = read_rows("\n 0.1 30 1.0 2.0 0.5 0.6 \n")
+    assert (row.noise, row.analytical, row.lower_all, row.estimate_all) == ("0.1", "30", "1.0", "2.0")
+    assert (row.lower_final, row.estimate_final) == ("0.5", "0.6")
+    assert read_quantiles("0.1 10 100 1.0 2.0") == (("0.1", 10, 100, ("1.0", "2.0")),)
+
+
+def test_estimates_of_table_2_that_are_not_close_are_refuted():
+    assert final_tables.judge_very_close([*TABLE_2[:2], replace(TABLE_2[2], mean=9.4)]).verdict is Verdict.REFUTED
+    # Close, but 7 standard errors off.
+    assert final_tables.judge_very_close([*TABLE_2[:2], replace(TABLE_2[2], mean=9.81)]).verdict is Verdict.REFUTED
+    assert final_tables.judge_very_close([replace(TABLE_2[0], deviation=0.25)]).verdict is Verdict.REFUTED
+
+
+def test_bias_by_another_road():
+    _, p_value, _ = final_tables.unbiased(TABLE_2[1:2])
+    error = 0.137 / math.sqrt(50)
+    assert p_value == pytest.approx(2.0 * stats.t.cdf(-0.04 / error, 49), rel=1e-9)
+
+
+def test_orders_find_faults():
+    assert final_tables.judge_order((TABLE_3[1], TABLE_3[0])).verdict is Verdict.REFUTED
+    assert final_tables.judge_order((replace(TABLE_3[1], lower_final="1.98"),)).verdict is Verdict.REFUTED
+
+
+def test_an_estimate_far_off_is_not_close():
+    assert final_tables.judge_close(TABLE_3[3:]).verdict is Verdict.REFUTED
+
+
+def test_the_ballpark_holds_for_the_rows_where_it_does():
+    assert final_tables.judge_ballpark(TABLE_3[1:3]).verdict is Verdict.CONFIRMED
+    assert final_tables.judge_ballpark(TABLE_3[1:]).verdict is Verdict.QUALIFIED
+    assert final_tables.judge_ballpark(TABLE_3[3:]).verdict is Verdict.REFUTED
+
+
+def test_gaussianity():
+    assert final_tables.judge_gaussianity((("0", (0.3, 0.4)),)).verdict is Verdict.CONFIRMED
+    assert final_tables.judge_gaussianity((*TABLE_6[:3], ("0.2317", (3.0, 0.6, 0.5, 0.3)))).verdict is Verdict.REFUTED
+
+
+def test_the_other_estimate_is_not_closer():
+    assert final_tables.judge_much_closer("0.879", "6.76").verdict is Verdict.REFUTED
+    assert final_tables.judge_much_closer("1.20", "0.879").verdict is Verdict.REFUTED
+    assert final_tables.judge_much_closer("20.0", "0.879").verdict is Verdict.CONFIRMED
+
+
+def test_an_estimate_above_its_analytical_epsilon_is_found():
+    assert final_tables.judge_below_analytical(TABLE_3).evidence["above"] == [("382", "300")]
+    assert final_tables.judge_below_analytical((replace(TABLE_3[1], estimate_all="299"),)).verdict is Verdict.CONFIRMED
+    assert final_tables.judge_below_analytical((replace(TABLE_4[1], estimate_all="301"),)).verdict is Verdict.REFUTED
+
+
+def test_tables_of_another_order_are_not_similar():
+    assert final_tables.judge_similar(TABLE_3, TABLE_4[::-1]).verdict is Verdict.REFUTED
+
+
+# Figures.
+
+
+def test_separation():
+    far, near = (replace(TABLE_3[0], estimate_final=value) for value in ("60", "0.01"))
+    assert final_figures.judge_separable(far, STACKOVERFLOW_DELTA).verdict is Verdict.CONFIRMED
+    assert final_figures.judge_separable(near, STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
+    assert final_figures.accuracy(2.0) == pytest.approx(stats.norm.cdf(1.0))
+
+
+def test_distance_has_the_estimate_as_its_epsilon():
+    # δ(ε) of two unit Gaussians at the distance found.
+    shift = final_figures.distance(TABLE_4[0], EMNIST_DELTA)
+    a, b = stats.norm.cdf(shift / 2 - 8.87 / shift), stats.norm.cdf(-shift / 2 - 8.87 / shift)
+    assert a - math.exp(8.87) * b == pytest.approx(EMNIST_DELTA, rel=1e-6)
+
+
+def test_figures_in_another_order_are_refuted():
+    assert final_figures.judge_less_separable(TABLE_3[::-1], STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
+
+
+# Quantiles.
+
+
+def test_a_pinned_variance_would_not_spread_so():
+    # The quantiles of the pinned estimate with this median.
+    pinned = final_quantiles.judge_spread(TABLE_5[0]).evidence["estimators"]["pinned"]["quantiles"]
+    assert (pinned[4] - pinned[0]) / (2.46 - 1.59) == pytest.approx(0.456, abs=0.04)
+    narrow = final_quantiles.judge_spread((*TABLE_5[0][:3], ("1.92", "1.95", "1.97", "1.99", "2.02")))
+    assert narrow.verdict is Verdict.REFUTED
+
+
+def test_rows_far_apart_are_not_close():
+    noise, runs, canaries, _ = TABLE_5[1]
+    moved = (TABLE_5[0], (noise, runs, canaries, ("2.65", "2.80", "2.92", "3.16", "3.32")))
+    assert final_quantiles.judge_close(moved).verdict is Verdict.REFUTED
+
+
+def test_p_values_of_quantiles_by_simulation():
+    # Of fifty uniform draws, for which any law can be exchanged: no p-value is too small, and none much too large.
+    draws = np.random.default_rng(4).random((40_000, 50))
+    quantiles = np.quantile(draws, (0.1, 0.3, 0.5, 0.7, 0.9), axis=1).T
+    shares = (final_quantiles.p_values(quantiles) < 0.01).mean(axis=0)
+    assert np.all(shares < 0.01 + 5.0 * math.sqrt(0.01 / 40_000))
+    assert np.all(shares > 0.002)
+
+
+def test_other_medians_are_refuted():
+    rows = (*TABLE_3[:1], replace(TABLE_3[1], estimate_final="1.98"), *TABLE_3[2:])
+    assert final_quantiles.judge_medians(rows).verdict is Verdict.REFUTED
