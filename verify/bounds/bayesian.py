@@ -19,7 +19,7 @@ from canaryproof.verify.bounds.scores import Scores
 Array = NDArray[np.float64]
 
 # Nodes of the quadrature over one rate; the other's integral is its distribution function.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
 _LARGEST = 1e3
 
 

@@ -9,8 +9,10 @@ METHODS: dict[str, Method] = {
     for module in (fixed_sequence, band, declared, gaussian, one_run, bayesian, printed)
     for method in module.METHODS
 }
-# Where it serves; the sharpest that needs nothing but independent scores.
+# The sharpest that needs nothing but independent scores.
 DEFAULT = "fixed-sequence"
+# Shown unless others are asked for: the default, and what more can be had for one more assumption.
+_SHOWN = (DEFAULT, "normal-scores", "one-run", "one-run-gaussian")
 
 _ORDER = (Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC)
 
@@ -29,7 +31,7 @@ def lower_bounds(
     confidence
         1 − α, in (0, 1).
     names
-        Names in the catalogue; by default all that serve these scores.
+        Names in the catalogue; by default a few that serve these scores.
 
     Returns
     -------
@@ -37,12 +39,11 @@ def lower_bounds(
 
     Raises
     ------
+    KeyError
+        If there is no bound of a name.
     ValueError
-        If there is no such name, a named method does not serve these scores, or δ or α is outside its domain.
+        If a named method does not serve these scores, or δ or α is outside its domain.
     """
-    for name in names:
-        if name not in METHODS:
-            raise ValueError(f"there is no bound {name!r}; there are {', '.join(METHODS)}")
-    chosen = [METHODS[name] for name in names] or [m for m in METHODS.values() if m.serves(scores)]
+    chosen = [METHODS[name] for name in names] or [METHODS[name] for name in _SHOWN if METHODS[name].serves(scores)]
     found = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]
     return tuple(sorted(found, key=lambda bound: _ORDER.index(bound.coverage)))

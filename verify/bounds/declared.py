@@ -1,7 +1,7 @@
 """Valid bounds at thresholds that the scores they are counted from have no part in: one, several, or from a split.
 
-With unobserved scores a threshold is one of them, by its rank: just above the r-th largest of k₀ the false alarm rate is
-at most the r-th of k₀ uniform order statistics in law, whose quantile limits it.
+With unobserved scores a threshold is one of them, by its rank: just above the r-th largest of k₀ the false alarm rate
+is at most the r-th of k₀ uniform order statistics in law, whose quantile limits it.
 """
 
 import math
@@ -87,9 +87,7 @@ def at_places(scores: Scores, tails: Array, delta: float, alpha: float) -> tuple
     each = shared(alpha / len(tails), scores.null is not None)
     at = places(scores, tails, each)
     miss = misses(scores.count, delta, each)
-    values = np.maximum(
-        miss.log_rest[at.hits] - at.log_alarm, _log_rest(at.log_alarm, delta) - miss.log_rate[at.hits]
-    )
+    values = np.maximum(miss.log_rest[at.hits] - at.log_alarm, _log_rest(at.log_alarm, delta) - miss.log_rate[at.hits])
     best = np.argmax(values, axis=1)[:, np.newaxis]
     value = np.take_along_axis(values, best, axis=1)[:, 0]
     found = np.take_along_axis(at.thresholds, best, axis=1)[:, 0]
@@ -98,12 +96,12 @@ def at_places(scores: Scores, tails: Array, delta: float, alpha: float) -> tuple
 
 def fixed(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the bound at the one threshold where the null's tail is 1/√(k + 1)."""
-    return at_places(scores, np.array([1.0 / math.sqrt(scores.count + 1.0)]), delta, alpha)
+    return at_places(scores, np.full(1, 1.0 / math.sqrt(scores.count + 1.0)), delta, alpha)
 
 
 def bonferroni(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the best bound over thresholds where the null's tail is 1/2, 1/4, …, each at its share of α."""
-    tails = 0.5 ** np.arange(1, _GRID + 1)
+    tails: Array = 0.5 ** np.arange(1.0, _GRID + 1.0)
     if scores.unobserved is not None:
         tails = tails[tails * scores.null_count >= 1.0] if scores.null_count > 1 else tails[:1]
     return at_places(scores, tails, delta, alpha)
@@ -155,7 +153,8 @@ def split_counts(scores: Scores, delta: float, alpha: float) -> SplitCounts:
 
 def _above(ordered: Array, thresholds: Array) -> NDArray[np.int64]:
     below = [np.searchsorted(row, at) for row, at in zip(ordered, thresholds, strict=True)]
-    return ordered.shape[1] - np.array(below, dtype=np.int64)
+    above: NDArray[np.int64] = ordered.shape[1] - np.array(below, dtype=np.int64)
+    return above
 
 
 def split(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:

@@ -23,8 +23,8 @@ from canaryproof.verify.bounds.scores import ExactNull, Scores
 
 Array = NDArray[np.float64]
 
-# As many thresholds at once, this far apart in deviations of a normal null; beyond so many scores there is one, as their
-# joint law would take seconds.
+# As many thresholds at once, this far apart in deviations of a normal null; beyond so many scores there is one, as
+# their joint law would take seconds.
 _THRESHOLDS, _APART = 8, 0.2
 _MOST_FOR_SEVERAL = 20_000
 # Tested values of ε: this far apart, absolutely and, where that is more, relatively. They are made in blocks.
@@ -80,7 +80,7 @@ def worst_tail(epsilon: Array, log_tail: Array, delta: float) -> Array:
 
 
 def _best_places(count: int, delta: float, alpha: float, z: Array, spread: Array) -> tuple[Array, Array]:
-    """Find for Gaussian mechanisms how large an ε is just found out, and where; ``spread`` is the null's own, as a log."""
+    """Find for Gaussian mechanisms how large an ε is just found out, and where; ``spread`` is that of the null."""
     m = np.geomspace(5e-3, 150.0, 300)[:, np.newaxis]
     places = m + z if z.size > 1 and spread.size == 1 else np.broadcast_to(z, (len(m), z.size))
     hit = special.ndtr(m - places)
@@ -178,7 +178,7 @@ def _sampled_critical(
 
 @njit(cache=True, nogil=True)
 def _reached(observed: Array, thresholds: Array, strictly: bool) -> NDArray[np.int64]:
-    """Number of thresholds, of a shape (audits, tests, thresholds), that an audit's scores reach in all."""
+    """Count the thresholds, of a shape (audits, tests, thresholds), that an audit's scores reach in all."""
     audits, tests, places = thresholds.shape
     count = observed.shape[1]
     result = np.zeros((audits, tests), dtype=np.int64)

@@ -1,7 +1,7 @@
 """Bounds that take the mechanism's trade-off curve for a Gaussian one: of μ, and by it of ε.
 
-A mechanism is μ-GDP if no attack does better than telling N(0, 1) from N(μ, 1) (Dong, Roth and Su, JRSS B 2022). That is
-a bound of μ for any mechanism; it becomes one of ε at δ only if the curve is Gaussian.
+A mechanism is μ-GDP if no attack does better than telling N(0, 1) from N(μ, 1) (Dong, Roth and Su, JRSS B 2022). Of μ
+they are bounds for any mechanism; of ε at δ only if the curve is Gaussian.
 """
 
 import math
@@ -92,7 +92,10 @@ def normal_scores(scores: Scores, delta: float, alpha: float) -> tuple[Array, Ar
     """
     assert scores.null is not None
     z = -special.ndtri_exp(np.minimum(scores.null.log_tail(scores.observed), 0.0))
-    mu = z.mean(axis=1) - special.ndtri_exp(math.log1p(-alpha)) / math.sqrt(scores.count)
+    # A score without null probability above it beside one without any below: no mean, and no bound.
+    with np.errstate(invalid="ignore"):
+        mean = z.mean(axis=1)
+    mu = mean - special.ndtri_exp(math.log1p(-alpha)) / math.sqrt(scores.count)
     return epsilon_of_mu(mu, delta), np.full(len(mu), math.nan)
 
 

@@ -165,7 +165,7 @@ def _best(scores: Scores, alpha: float, bound: Callable[[int, int, int, float], 
         [bound(total, number, int(right), alpha / len(numbers)) for right in correct(scores, number)]
         for number in numbers
     ]
-    return np.max(np.array(values), axis=0)
+    return np.asarray(np.max(np.array(values), axis=0))
 
 
 def steinke(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Bounds as they are in print and in their authors' public code, for reproduction: their confidence is not what is said.
+"""Bounds as they are in print and in their authors' public code, to reproduce them: they don't keep their confidence.
 
 All take the limits of both rates at full α and the threshold that is best for the very scores that they are from.
 """
@@ -76,7 +76,7 @@ def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=32)
 def _counted(count: int, delta: float, right: bool = True) -> Rates:
-    """Counted rates of error, by number of scores that are on the right side of the threshold or on the wrong one."""
+    """Tabulate counted rates of error, by the number of scores on the threshold's right side or on the wrong one."""
     wrong = np.arange(count + 1) / count
     found = rates(wrong[::-1] if right else wrong, 1.0 - (wrong[::-1] if right else wrong), delta)
     # An ε̂ with a count of zero below is infinite, and left out.
@@ -84,9 +84,7 @@ def _counted(count: int, delta: float, right: bool = True) -> Rates:
 
 
 @lru_cache(maxsize=100_000)
-def at_counts(
-    false_alarms: int, missed: int, null_count: int, count: int, delta: float, alpha: float = 0.05
-) -> float:
+def at_counts(false_alarms: int, missed: int, null_count: int, count: int, delta: float, alpha: float = 0.05) -> float:
     """Return CANIFE's lower limit of ε̂ for counted errors.
 
     Parameters
@@ -108,14 +106,15 @@ def at_counts(
     return max(math.log(ratio) if ratio > 0.0 else -math.inf for ratio in ratios)
 
 
-_SAME = "as stated, a threshold that is fixed in advance"
+_FIXED = "a threshold that is fixed in advance"
+_BOTH = "half of α for each rate"
 
 METHODS = (
     Bound(
         "jagielski",
         "Jagielski, Ullman, Oprea 2020, with Clopper–Pearson limits of both rates at full α",
         lambda scores, delta, alpha: best_threshold(scores, delta, alpha, "clopper-pearson"),
-        (_SAME, "one rate estimated, not two"),
+        (_FIXED, _BOTH),
         never,
         printed=True,
     ),
@@ -123,7 +122,7 @@ METHODS = (
         "andrew",
         "Andrew et al., arXiv 2302.03098, Section 5.1: Jeffreys limits",
         lambda scores, delta, alpha: best_threshold(scores, delta, alpha, "jeffreys"),
-        (_SAME, "one rate estimated, not two", "a rate drawn from Jeffreys' prior"),
+        (_FIXED, _BOTH, "rates drawn from Jeffreys' prior"),
         never,
         printed=True,
     ),
@@ -131,7 +130,7 @@ METHODS = (
         "canife",
         "Maddock et al., arXiv 2210.02912, Appendix C.1: two-sided Clopper–Pearson limits at the best ε̂",
         canife,
-        (_SAME,),
+        (_FIXED,),
         never,
         printed=True,
         needs="unobserved",

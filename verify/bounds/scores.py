@@ -105,12 +105,12 @@ class Scores:
     @property
     def count(self) -> int:
         """Number k of observed scores of an audit."""
-        return self.observed.shape[1]
+        return int(self.observed.shape[1])
 
     @property
     def null_count(self) -> int:
         """Number k₀ of unobserved scores of an audit; 0 beside an exact null."""
-        return 0 if self.unobserved is None else self.unobserved.shape[1]
+        return 0 if self.unobserved is None else int(self.unobserved.shape[1])
 
     @property
     def separated(self) -> "Scores":

@@ -94,7 +94,9 @@ def _sampled(
                 continue
             place = observed[a, i]
             if not by_value or place > last:
-                value = max(log_hit[count - i] - log_alarm[null_count - j], log_quiet[null_count - j] - log_miss[count - i])
+                value = max(
+                    log_hit[count - i] - log_alarm[null_count - j], log_quiet[null_count - j] - log_miss[count - i]
+                )
                 if value > values[a]:
                     values[a], thresholds[a] = value, place
             last = place

@@ -96,9 +96,7 @@ def coin_cells(context: Context, families: Families) -> Iterator[Cell]:
                 rng = np.random.default_rng(context.key(f"bounds/coin/{mechanism.name}/{epsilon}/{count}"))
                 heads = rng.binomial(2 * count, 0.5, runs)
                 audits = tuple(
-                    prepare(
-                        mechanism.draw(rng, (1, k)), mechanism.draw_null(rng, (1, 2 * count - k)), inclusion="coin"
-                    )
+                    prepare(mechanism.draw(rng, (1, k)), mechanism.draw_null(rng, (1, 2 * count - k)), inclusion="coin")
                     for k in heads
                 )
                 yield _cell(mechanism, count, "coin", audits)
