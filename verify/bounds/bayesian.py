@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 # Nodes of the quadrature over one rate; the other's integral is its distribution function.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
 _LARGEST = 1e3
+# The threshold is that of the best bound at this α, so that both ends are of the same one.
+_CHOICE = 0.05
 
 
 def allowed(rate: Array, epsilon: float, delta: float) -> tuple[Array, Array]:
@@ -63,9 +65,9 @@ def _sampled_quantile(misses: int, count: int, alarms: int, null_count: int, del
     return _least(lambda epsilon: probability(rate, alarms, null_count, epsilon, delta) - level)
 
 
-def _quantile(scores: Scores, delta: float, alpha: float, level: float) -> tuple[Array, Array]:
+def _quantile(scores: Scores, delta: float, level: float) -> tuple[Array, Array]:
     """ε at a posterior probability, for the counts of one half at the threshold of the other."""
-    counts = split_counts(scores, delta, alpha)
+    counts = split_counts(scores, delta, _CHOICE)
     count, null_count = counts.half.count, counts.half.null_count
     values = np.zeros(len(counts.hits))
     for a, hits in enumerate(counts.hits):
@@ -96,10 +98,10 @@ METHODS = (
     Method(
         "bayesian",
         "Zanella-Béguelin et al., arXiv 2206.05199: equal-tailed posterior interval",
-        lambda scores, delta, alpha: _quantile(scores, delta, alpha, 0.5 * alpha),
+        lambda scores, delta, alpha: _quantile(scores, delta, 0.5 * alpha),
         ("Jeffreys' prior on the rates of error", "independent scores", "threshold from the other half of the scores"),
         never,
         Kind.POSTERIOR,
-        upper=lambda scores, delta, alpha: _quantile(scores, delta, alpha, 1.0 - 0.5 * alpha),
+        upper=lambda scores, delta, alpha: _quantile(scores, delta, 1.0 - 0.5 * alpha),
     ),
 )

@@ -14,7 +14,7 @@ from canaryproof.kernels import binomial
 from canaryproof.verify.bounds.limits import alarms, misses, shared
 from canaryproof.verify.bounds.lower_bound import Method, if_independent
 from canaryproof.verify.bounds.scores import Scores
-from canaryproof.verify.bounds.sweep import sweep
+from canaryproof.verify.bounds.sweep import Rates, sweep
 
 Array = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ def at_places(scores: Scores, tails: Array, delta: float, alpha: float) -> tuple
     each = shared(alpha / len(tails), scores.null is not None)
     at = places(scores, tails, each)
     miss = misses(scores.count, delta, each)
-    values = np.maximum(miss.log_rest[at.hits] - at.log_alarm, _log_rest(at.log_alarm, delta) - miss.log_rate[at.hits])
+    values = _equation_1(miss, at.hits, at.log_alarm, _log_rest(at.log_alarm, delta))
     best = np.argmax(values, axis=1)[:, np.newaxis]
     value = np.take_along_axis(values, best, axis=1)[:, 0]
     found = np.take_along_axis(at.thresholds, best, axis=1)[:, 0]
@@ -180,9 +180,17 @@ def split(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     else:
         alarm = alarms(counts.half.null_count, delta, each)
         log_alarm, log_quiet = alarm.log_rate[counts.alarms], alarm.log_rest[counts.alarms]
-    values = np.maximum(miss.log_rest[counts.hits] - log_alarm, log_quiet - miss.log_rate[counts.hits])
+    values = _equation_1(miss, counts.hits, log_alarm, log_quiet)
     good = (values > 0.0) & ~np.isnan(counts.thresholds)
     return np.where(good, values, 0.0), np.where(good, counts.thresholds, math.nan)
+
+
+def _equation_1(miss: Rates, hits: NDArray[np.int64], log_alarm: Array, log_quiet: Array) -> Array:
+    """Return the larger of both values, −∞ where neither has a positive numerator."""
+    # A null that never raises an alarm beside a numerator of 0 gives no value.
+    with np.errstate(invalid="ignore"):
+        values = np.fmax(miss.log_rest[hits] - log_alarm, log_quiet - miss.log_rate[hits])
+    return np.asarray(np.where(np.isnan(values), -math.inf, values))
 
 
 def _log_rest(log_rate: Array, delta: float) -> Array:

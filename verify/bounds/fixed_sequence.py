@@ -55,7 +55,7 @@ class Tests:
     critical: NDArray[np.int64]
 
 
-def tested_epsilons() -> Array:
+def epsilon_sequence() -> Array:
     """Return the values of ε that are tested."""
     low = np.arange(0.0, _STEP / (_RATIO - 1.0), _STEP)
     steps = math.ceil(math.log(_LARGEST_EPSILON / low[-1]) / math.log(_RATIO))
@@ -114,7 +114,7 @@ def _sampled_design(count: int, null_count: int, delta: float, alpha: float) -> 
 @lru_cache(maxsize=2048)
 def _tests(count: int, null: ExactNull | int, delta: float, alpha: float, block: int) -> Tests:
     """Make a block of tests against an exact null, or against as many unobserved scores."""
-    epsilons = tested_epsilons()[block * _BLOCK : (block + 1) * _BLOCK]
+    epsilons = epsilon_sequence()[block * _BLOCK : (block + 1) * _BLOCK]
     if isinstance(null, int):
         found, ranks = _sampled_design(count, null, delta, alpha)
         chosen = np.rint(np.interp(epsilons, found, ranks)) if len(found) else np.ones(len(epsilons))
@@ -215,7 +215,7 @@ def fixed_sequence(scores: Scores, delta: float, alpha: float) -> tuple[Array, A
     audits = len(scores.observed)
     values, thresholds = np.zeros(audits), np.full(audits, math.nan)
     left = np.arange(audits)
-    for block in range(math.ceil(len(tested_epsilons()) / _BLOCK)):
+    for block in range(math.ceil(len(epsilon_sequence()) / _BLOCK)):
         if not len(left):
             break
         if scores.null is not None:

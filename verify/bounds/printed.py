@@ -46,7 +46,7 @@ def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -
 
 
 def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the lower limit of CANIFE's per-round ε̂ at the threshold of the largest finite ε̂.
+    """Return the lower limit of CANIFE's per-round ε̂ at the threshold of the largest ε̂ that is finite or without error.
 
     Parameters
     ----------
@@ -66,6 +66,9 @@ def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     """
     assert scores.unobserved is not None
     _, thresholds = sweep(scores, _counted(scores.count, delta), _counted(scores.null_count, delta, False), delta)
+    # Without any error ε̂ is infinite, and nothing is larger.
+    lowest = scores.observed[:, 0]
+    thresholds = np.where(lowest > scores.unobserved[:, -1], lowest, thresholds)
     values = np.zeros(len(thresholds))
     for a in np.flatnonzero(~np.isnan(thresholds)):
         missed = int(np.searchsorted(scores.observed[a], thresholds[a]))

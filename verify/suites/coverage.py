@@ -28,7 +28,7 @@ DELTAS = (1e-6, 1e-5, 1e-2)
 _RUNS = {Level.QUICK: {100: 400, 1000: 100}, Level.FULL: {100: 10_000, 1000: 2000, 10_000: 200}}
 # A coin decides on each of twice as many canaries, and sizes differ from audit to audit.
 _COIN_RUNS = {Level.QUICK: {100: 100, 1000: 25}, Level.FULL: {100: 2000, 1000: 400, 10_000: 40}}
-_COSINE_RUNS = {Level.QUICK: {100: 60, 1000: 10}, Level.FULL: {100: 2000, 1000: 500, 10_000: 20}}
+_COSINE_RUNS = {Level.QUICK: {100: 60, 1000: 10}, Level.FULL: {100: 2000, 1000: 500, 10_000: 10}}
 DIM = 10**6
 # Of the truth, for its own rounding.
 _ROUNDING = 1e-9
