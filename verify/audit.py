@@ -256,8 +256,8 @@ def audit_release(
     seed: int,
     delta: float,
     confidence: float = 0.95,
-    bounds: tuple[str, ...] = (),
     advance: Callable[[int], None] = lambda _: None,
+    bounds: tuple[str, ...] = (),
 ) -> Audit:
     """Audit a released vector, with the canaries made again from their seed.
 
@@ -267,10 +267,12 @@ def audit_release(
         Released vector, finite and not zero, shape (d,); in units of the canary norm, which matters to ``norm`` only.
     count, seed
         Number and seed of the canaries that were added.
-    delta, confidence, bounds
+    delta, confidence
         As for ``audit_scores``.
     advance
         Called now and then with the number of canaries scored since the last call.
+    bounds
+        As for ``audit_scores``.
 
     Returns
     -------

@@ -23,7 +23,8 @@ _COVERAGE = {
 
 
 def coverage_remarks(bounds: Iterable["LowerBound"]) -> Iterator[str]:
-    """Say what the coverage of each kind that there is means."""
+    """Say what the table's words mean, for the kinds of coverage that there are."""
+    yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
     for coverage in dict.fromkeys(bound.coverage for bound in bounds):
         yield _COVERAGE[coverage]
 
@@ -43,7 +44,7 @@ def bounds_table(bounds: Iterable["LowerBound"], confidence: float, say: Callabl
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("bound", overflow="fold")
     table.add_column(say(f"ε, {100.0 * confidence:.10g}%"), justify="right", overflow="fold")
-    for heading in ("what it is", "its coverage", "at perfect separation"):
+    for heading in ("kind", "coverage", "cap"):
         table.add_column(heading, overflow="fold")
     for bound in bounds:
         # Down, as a bound rounded up would be none.

@@ -306,7 +306,7 @@ def _audit_release(
     _check_bounds(bounds)
     try:
         with _progress("scoring canaries", count) as advance:
-            return audit_release(release, count, seed, delta, confidence, bounds, advance)
+            return audit_release(release, count, seed, delta, confidence, advance, bounds)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 
@@ -390,7 +390,9 @@ _PLAIN = (
     ("σ̂", "sigma"),
     ("μ₀", "mu0"),
     ("σ₀", "sigma0"),
+    ("ε", "epsilon"),
     ("δ", "delta"),
+    ("α", "alpha"),
     ("·", "*"),
     ("–", "-"),
     ("±", "+/-"),

@@ -41,7 +41,7 @@ _CLAIMS = {
 
 
 def _families(method: Method) -> tuple[Callable[[float], mechanisms.Mechanism], ...]:
-    # A posterior interval takes half a millisecond an audit, and makes no claim of its own.
+    # A posterior interval takes a millisecond an audit, and makes no claim of its own.
     gaussian_only = ASSUMPTION in method.assumptions or method.upper is not None
     return (mechanisms.gaussian,) if gaussian_only else mechanisms.FAMILIES
 
@@ -50,7 +50,7 @@ def _cells(context: Context, method: Method) -> Iterable[Cell]:
     if method.name in _ONE_RUN:
         return coin_cells(context, _families(method))
     kinds = {"null": ("exact",), "unobserved": ("unobserved",)}.get(method.needs, ("exact", "unobserved"))
-    return independent_cells(context, _families(method), kinds)
+    return independent_cells(context, _families(method), kinds, fewer=method.upper is not None)
 
 
 def _outcome(rows: Sequence[Mapping[str, Any]], alpha: float, refuted: Verdict = Verdict.REFUTED) -> Outcome:

@@ -26,8 +26,8 @@ EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0)
 DELTAS = (1e-6, 1e-5, 1e-2)
 # Audits a cell, by number of scores.
 _RUNS = {Level.QUICK: {100: 400, 1000: 100}, Level.FULL: {100: 10_000, 1000: 2000, 10_000: 200}}
-# A coin decides on each of twice as many canaries, and sizes differ from audit to audit.
-_COIN_RUNS = {Level.QUICK: {100: 100, 1000: 25}, Level.FULL: {100: 2000, 1000: 400, 10_000: 40}}
+# The same where an audit takes longer: with coins, as their sizes differ, and for posterior intervals.
+_FEWER = {Level.QUICK: {100: 100, 1000: 25}, Level.FULL: {100: 2000, 1000: 400, 10_000: 40}}
 _COSINE_RUNS = {Level.QUICK: {100: 60, 1000: 10}, Level.FULL: {100: 2000, 1000: 500, 10_000: 10}}
 DIM = 10**6
 # Of the truth, for its own rounding.
@@ -61,7 +61,9 @@ def _mechanism(family: Callable[[float], Mechanism], epsilon: float) -> Mechanis
     return family(epsilon)
 
 
-def independent_cells(context: Context, families: Families, kinds: Sequence[str]) -> Iterator[Cell]:
+def independent_cells(
+    context: Context, families: Families, kinds: Sequence[str], *, fewer: bool = False
+) -> Iterator[Cell]:
     """Draw audits whose scores are each from a run of its own.
 
     Parameters
@@ -72,11 +74,13 @@ def independent_cells(context: Context, families: Families, kinds: Sequence[str]
         Families of mechanisms.
     kinds
         What the null is: ``exact``, ``unobserved``, or both.
+    fewer
+        Whether to draw a fifth of the audits.
     """
     for family in families:
         for epsilon in EPSILONS:
             mechanism = _mechanism(family, epsilon)
-            for count, runs in _RUNS[context.level].items():
+            for count, runs in (_FEWER if fewer else _RUNS)[context.level].items():
                 rng = np.random.default_rng(context.key(f"bounds/{mechanism.name}/{epsilon}/{count}"))
                 observed = mechanism.draw(rng, (runs, count))
                 for kind in kinds:
@@ -92,7 +96,7 @@ def coin_cells(context: Context, families: Families) -> Iterator[Cell]:
     for family in families:
         for epsilon in EPSILONS:
             mechanism = _mechanism(family, epsilon)
-            for count, runs in _COIN_RUNS[context.level].items():
+            for count, runs in _FEWER[context.level].items():
                 rng = np.random.default_rng(context.key(f"bounds/coin/{mechanism.name}/{epsilon}/{count}"))
                 heads = rng.binomial(2 * count, 0.5, runs)
                 audits = tuple(
