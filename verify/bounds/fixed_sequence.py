@@ -30,6 +30,8 @@ _MOST_FOR_SEVERAL = 20_000
 # Tested values of ε: this far apart, absolutely and, where that is more, relatively. They are made in blocks.
 _STEP, _RATIO, _LARGEST_EPSILON = 0.01, 1.015, 1e4
 _BLOCK = 32
+# Means of the Gaussian mechanisms that places are chosen for.
+_SHIFTS = np.geomspace(5e-3, 150.0, 300)[:, np.newaxis]
 # Cells of the law of an order statistic, each taken at its worse end; the last has this share of α.
 _CELLS, _LAST = 250, 1e-4
 # Rounding may put a probability this far off, relatively and absolutely.
@@ -79,10 +81,12 @@ def worst_tail(epsilon: Array, log_tail: Array, delta: float) -> Array:
     return np.clip(np.minimum(high, low) * (1.0 + 1e-14), 0.0, 1.0)
 
 
-def _best_places(count: int, delta: float, alpha: float, z: Array, spread: Array) -> tuple[Array, Array]:
-    """Find for Gaussian mechanisms how large an ε is just found out, and where; ``spread`` is that of the null."""
-    m = np.geomspace(5e-3, 150.0, 300)[:, np.newaxis]
-    places = m + z if z.size > 1 and spread.size == 1 else np.broadcast_to(z, (len(m), z.size))
+def _best_places(count: int, delta: float, alpha: float, places: Array, spread: Array) -> tuple[Array, Array]:
+    """Find for Gaussian mechanisms how large an ε is just found out, and where.
+
+    Thresholds are tried at ``places``, shape (mechanisms, places); ``spread`` is what the null's own error costs there.
+    """
+    m = _SHIFTS
     hit = special.ndtr(m - places)
     low = special.betaincinv(count * hit, count - count * hit + 1.0, alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -99,7 +103,7 @@ def _best_places(count: int, delta: float, alpha: float, z: Array, spread: Array
 
 @lru_cache(maxsize=32)
 def _exact_design(count: int, delta: float, alpha: float) -> tuple[Array, Array]:
-    return _best_places(count, delta, alpha, np.linspace(-3.5, 4.5, 120), np.zeros(1))
+    return _best_places(count, delta, alpha, _SHIFTS + np.linspace(-3.5, 4.5, 120), np.zeros(1))
 
 
 @lru_cache(maxsize=32)
@@ -107,7 +111,8 @@ def _sampled_design(count: int, null_count: int, delta: float, alpha: float) -> 
     ranks = np.unique(np.rint(np.geomspace(1.0, null_count, 80)))
     tails = ranks / (null_count + 1.0)
     spread = np.log(special.betaincinv(ranks, null_count - ranks + 1.0, 1.0 - alpha) / tails)
-    found, z = _best_places(count, delta, alpha, -special.ndtri(tails), spread)
+    places = np.broadcast_to(-special.ndtri(tails), (len(_SHIFTS), len(tails)))
+    found, z = _best_places(count, delta, alpha, places, spread)
     return found, np.rint(special.ndtr(-z) * (null_count + 1.0))
 
 
