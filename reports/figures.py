@@ -16,9 +16,9 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 from canaryproof.reports.series import Series
 
 # Okabe and Ito's palette: safe for colour-blind readers.
-_BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 _BLACK = "#000000"
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "canaryproof",
     "svg.fonttype": "path",
     "font.size": 9.0,
@@ -32,9 +32,9 @@ _STYLE: dict[Any, Any] = {
 # Label, colour, marker, displacement, whose cells, and what is drawn of a cell.
 _SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
     ("printed, Table 2", _BLACK, "s", 0.56, "Table 2", lambda cell: cell["printed"]),
-    ("printed, reviews", _GREY, "^", 0.76, "Reviews", lambda cell: cell["printed"]),
-    ("pinned, ours", _BLUE, "o", 1.0, "Reviews", lambda cell: cell["readings"]["pinned"]),
-    ("fitted, ours", _ORANGE, "D", 1.36, "Reviews", lambda cell: cell["readings"]["fitted, both directions"]),
+    ("printed, reviews", GREY, "^", 0.76, "Reviews", lambda cell: cell["printed"]),
+    ("pinned, ours", BLUE, "o", 1.0, "Reviews", lambda cell: cell["readings"]["pinned"]),
+    ("fitted, ours", ORANGE, "D", 1.36, "Reviews", lambda cell: cell["readings"]["fitted, both directions"]),
 )
 
 
@@ -42,7 +42,8 @@ _SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
 _LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
+    """Render a figure, the same way every time."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "canaryproof"}, facecolor="white")
     # matplotlib ends some lines in blanks, which editors and version control complain of.
@@ -62,12 +63,12 @@ def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> str:
     SVG text.
     """
     levels = sorted({cell["epsilon"] for cell in cells})
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
         axes = figure.subplots(1, len(levels), squeeze=False)[0]
         for axis, epsilon in zip(axes, levels, strict=True):
             chosen = sorted((cell for cell in cells if cell["epsilon"] == epsilon), key=lambda cell: cell["dim"])
-            axis.axhline(epsilon, color=_GREY, linewidth=0.8, zorder=0)
+            axis.axhline(epsilon, color=GREY, linewidth=0.8, zorder=0)
             for label, colour, marker, shift, place, pick in _SERIES:
                 shown = [cell for cell in chosen if place in cell["source"]]
                 axis.errorbar(
@@ -87,7 +88,7 @@ def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> str:
         axes[0].set_ylabel("ε̂, mean ± standard deviation of a run")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
-        return _svg(figure)
+        return svg(figure)
 
 
 def estimator_errors(evidence: Mapping[str, Any]) -> str:
@@ -103,13 +104,13 @@ def estimator_errors(evidence: Mapping[str, Any]) -> str:
     SVG text.
     """
     distances = sorted({cell["distance"] for cell in evidence["cells"]})
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 3.2), layout="constrained")
         axes = figure.subplots(1, len(distances), squeeze=False)[0]
         for axis, distance in zip(axes, distances, strict=True):
             cells = sorted((c for c in evidence["cells"] if c["distance"] == distance), key=lambda c: c["ratio"])
             equal = next(cell["epsilon"] for cell in cells if cell["ratio"] == 1.0)
-            for name, colour, marker in (("pinned", _BLUE, "o"), ("fitted", _ORANGE, "D"), ("adaptive", _GREEN, "s")):
+            for name, colour, marker in (("pinned", BLUE, "o"), ("fitted", ORANGE, "D"), ("adaptive", GREEN, "s")):
                 axis.plot(
                     [cell["ratio"] for cell in cells],
                     [cell[name] for cell in cells],
@@ -128,16 +129,16 @@ def estimator_errors(evidence: Mapping[str, Any]) -> str:
         axes[0].set_ylabel("root mean square error of ε̂")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-        return _svg(figure)
+        return svg(figure)
 
 
 # A method's colour and marker. What is ours comes last, on top of the others.
 _METHODS = {
-    "N(0, 1/d)": (_GREY, "x"),
-    "scipy": (_GREEN, "^"),
+    "N(0, 1/d)": (GREY, "x"),
+    "scipy": (GREEN, "^"),
     "dp-accounting": (_BLACK, "s"),
-    "plain formula": (_ORANGE, "D"),
-    "canaryproof": (_BLUE, "o"),
+    "plain formula": (ORANGE, "D"),
+    "canaryproof": (BLUE, "o"),
 }
 
 
@@ -154,7 +155,7 @@ def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> str:
     SVG text.
     """
     rows = math.ceil(len(sweeps) / 2)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 0.6 + 2.4 * rows), layout="constrained")
         axes = figure.subplots(rows, 2, squeeze=False).ravel()
         for axis in axes[len(sweeps) :]:
@@ -175,14 +176,14 @@ def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> str:
             axis.xaxis.set_minor_formatter(NullFormatter())
             axis.set_xlabel(sweep["axis"])
             axis.set_ylabel("error, ulps")
-            axis.axhline(8.0, color=_GREY, linewidth=0.8, zorder=0)
+            axis.axhline(8.0, color=GREY, linewidth=0.8, zorder=0)
         handles = [
             Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=name)
             for name, (colour, marker) in _METHODS.items()
             if name in used
         ]
         figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
-        return _svg(figure)
+        return svg(figure)
 
 
 _BOUND, _SIMULATED, _BARE = _LABELS = "proven bound", "simulated ± 2 standard errors", "simulated"
@@ -201,7 +202,7 @@ def convergence(series: Sequence[Series]) -> str:
     SVG text.
     """
     columns, rows = min(len(series), 2), math.ceil(len(series) / 2)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.8 + 4.2 * columns, 0.5 + 2.8 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for axis in axes[len(series) :]:
@@ -215,14 +216,14 @@ def convergence(series: Sequence[Series]) -> str:
             order = [label for label in (*lines, *_LABELS) if label in handles]
             shown = [handles[label] for label in order]
             figure.legend(shown, order, loc="outside upper center", ncols=4, frameon=False)
-        return _svg(figure)
+        return svg(figure)
 
 
 def _draw_series(axis: Axes, row: Series) -> None:
     heights = []
     for values, style in (
-        (row.exact, {"color": _BLUE, "marker": ".", "markersize": 4, "label": row.exact_label}),
-        (row.bound, {"color": _GREY, "linestyle": "--", "label": _BOUND}),
+        (row.exact, {"color": BLUE, "marker": ".", "markersize": 4, "label": row.exact_label}),
+        (row.bound, {"color": GREY, "linestyle": "--", "label": _BOUND}),
     ):
         shown = [(x, y) for x, y in zip(row.x, values or (), strict=False) if 0.0 < y < math.inf]
         if shown:
@@ -248,7 +249,7 @@ def _draw_series(axis: Axes, row: Series) -> None:
             # A bar that reaches zero ends below the picture.
             [[y - max(y - e, 1e-3 * min(heights)) for _, y, e in points], [e for _, _, e in points]],
             fmt="o",
-            color=_ORANGE,
+            color=ORANGE,
             markersize=3.5,
             linewidth=1.1,
             capsize=2,

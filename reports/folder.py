@@ -8,6 +8,8 @@ from canaryproof.reports import figures
 from canaryproof.reports.accuracy import accuracy, sweeps_of
 from canaryproof.reports.claims import claims, documents, page_name
 from canaryproof.reports.convergence import convergence, picture_name
+from canaryproof.reports.coverage import coverage
+from canaryproof.reports.pitfalls import pitfalls
 from canaryproof.reports.proofs import proofs
 from canaryproof.reports.series import series_of
 from canaryproof.reports.summary import summary
@@ -51,6 +53,8 @@ def render(run: Run) -> dict[str, bytes]:
     converging = {result.id: series for result in run.results if (series := series_of(result))}
     if converging:
         pages["convergence.md"] = convergence(run)
+    if any(result.suite == "bounds" for result in run.results):
+        pages["pitfalls.md"] = pitfalls(run, "coverage.svg" if "coverage.svg" in pictures else None)
     files = {
         RESULTS: results,
         "summary.md": summary(run, sorted(pictures), sorted(pages)),
@@ -99,4 +103,6 @@ def _pictures(run: Run) -> dict[str, str]:
     sweeps = sweeps_of(run)
     if sweeps:
         pictures["accuracy.svg"] = figures.comparison_errors(sweeps)
+    if "bounds.nominal" in evidence:
+        pictures["coverage.svg"] = coverage(evidence["bounds.nominal"]["levels"])
     return pictures

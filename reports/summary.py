@@ -10,6 +10,7 @@ from canaryproof.verify.results import Run, Subject, Verdict, false_alarms
 
 _PICTURES = {
     "accuracy.svg": "Errors of the kernels and of what a user would take instead, in ulps, along one line each",
+    "coverage.svg": "Share of lower bounds above the true ε against what is promised, a panel a method",
     "dimension-sweep.svg": "ε̂ against the dimension: printed values beside our simulations of two estimators",
     "estimator-errors.svg": "Root mean square error of three estimators against the true ratio of deviations",
 }
@@ -17,6 +18,7 @@ _PICTURES = {
 _PAGES = {
     "accuracy.md": "errors of the kernels, worst inputs, and the same of other libraries",
     "convergence.md": "how fast what the theorems bound goes to zero, beside what is proven",
+    "pitfalls.md": "what goes wrong in empirical auditing, how bad, and how the package handles it",
     "proofs.md": "every line of the proofs that was checked, and how it fares",
 }
 

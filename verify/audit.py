@@ -1,4 +1,4 @@
-"""The audit of one run: every estimate of ε, and the checks of what the estimates assume."""
+"""The audit of one run: every estimate of ε, lower bounds beside them, and the checks of what the estimates assume."""
 
 import dataclasses
 import math
@@ -13,6 +13,9 @@ from statsmodels.stats.diagnostic import normal_ad
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.certified import Enclosure
+from canaryproof.verify.bounds.catalogue import lower_bounds
+from canaryproof.verify.bounds.lower_bound import LowerBound
+from canaryproof.verify.bounds.scores import cosine_null, prepare
 from canaryproof.verify.oneshot import enclosures, estimators
 from canaryproof.verify.oneshot.moments import Moments, from_dimension, from_unobserved
 
@@ -141,6 +144,10 @@ class Audit:
         unobserved cosines or without a dimension.
     estimates
         The estimates, the default first.
+    inclusion
+        How it was decided which canaries take part: ``fixed`` or ``coin``.
+    bounds
+        Lower bounds on ε and posterior intervals, those first whose coverage is proven.
     """
 
     count: int
@@ -154,6 +161,8 @@ class Audit:
     normality: Check | None
     null_law: Check | None
     estimates: tuple[NamedEstimate, ...]
+    inclusion: str
+    bounds: tuple[LowerBound, ...]
 
     @property
     def equal_variances(self) -> bool:
@@ -179,6 +188,8 @@ def audit_scores(
     dim: int | None,
     delta: float,
     confidence: float = 0.95,
+    inclusion: str = "fixed",
+    bounds: tuple[str, ...] = (),
 ) -> Audit:
     """Audit the cosines of one run.
 
@@ -194,7 +205,11 @@ def audit_scores(
     delta
         Target δ in (0, 1).
     confidence
-        Confidence of the intervals, in [1e-9, 1 − 1e-9].
+        Confidence of the intervals and bounds, in [1e-9, 1 − 1e-9].
+    inclusion
+        How it was decided which canaries take part: ``fixed``, or ``coin`` if by a fair coin for each.
+    bounds
+        Names of the bounds in ``bounds.catalogue``; by default a few that serve these cosines.
 
     Returns
     -------
@@ -203,10 +218,13 @@ def audit_scores(
     Raises
     ------
     ValueError
-        If both unobserved cosines and dimension are missing, or the cosines' mean or deviation is beyond any that a
-        run produces.
+        If a named bound does not serve these cosines, both unobserved cosines and dimension are missing, or the
+        cosines' mean or deviation is beyond any that a run produces.
     """
     moments = _moments(observed, unobserved, dim)
+    null = cosine_null(dim) if unobserved is None and dim is not None else None
+    # Of one run, so that they are not independent.
+    scores = prepare(observed, unobserved, null, inclusion=inclusion)
     try:
         found = [
             _named(name, assumes, estimator(moments, delta, confidence), enclose(moments, delta))
@@ -227,6 +245,8 @@ def audit_scores(
         normality=_normality(observed),
         null_law=None if unobserved is None or dim is None else _null_law(unobserved, dim),
         estimates=tuple(found),
+        inclusion=inclusion,
+        bounds=lower_bounds(scores, delta, confidence, bounds),
     )
 
 
@@ -237,6 +257,7 @@ def audit_release(
     delta: float,
     confidence: float = 0.95,
     advance: Callable[[int], None] = lambda _: None,
+    bounds: tuple[str, ...] = (),
 ) -> Audit:
     """Audit a released vector, with the canaries made again from their seed.
 
@@ -250,6 +271,8 @@ def audit_release(
         As for ``audit_scores``.
     advance
         Called now and then with the number of canaries scored since the last call.
+    bounds
+        As for ``audit_scores``.
 
     Returns
     -------
@@ -274,7 +297,7 @@ def audit_release(
         indices = np.arange(start, min(start + step, count))
         pieces.append(canaries.cosines(release, indices))
         advance(len(indices))
-    found = audit_scores(np.concatenate(pieces), None, canaries.dim, delta, confidence)
+    found = audit_scores(np.concatenate(pieces), None, canaries.dim, delta, confidence, bounds=bounds)
     enclosure = enclosures.pinned(delta, float(estimators.norm_distance(release)))
     norm = _named("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclosure)
     return dataclasses.replace(found, estimates=(*found.estimates, norm))

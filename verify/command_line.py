@@ -30,6 +30,7 @@ from rich.filesize import decimal
 from rich.progress import Progress
 from rich.table import Table
 
+from canaryproof.verify.bounds_table import bounds_table, coverage_remarks
 from canaryproof.verify.input_files import LARGEST_COUNT, InputError, read_release, read_scores
 
 if TYPE_CHECKING:
@@ -202,7 +203,19 @@ def main(context: click.Context) -> None:
 )
 @click.option("--canary-seed", "seed", type=_SEED, help="Seed that the canaries were made from.")
 @click.option(
-    "--confidence", type=_fraction(1e-9), default=0.95, show_default=True, help="Confidence of the intervals."
+    "--confidence",
+    type=_fraction(1e-9),
+    default=0.95,
+    show_default=True,
+    help="Confidence of the intervals and bounds.",
+)
+@click.option("--bound", "bounds", multiple=True, metavar="NAME", help="Lower bound to show; may be repeated.")
+@click.option(
+    "--inclusion",
+    type=click.Choice(["fixed", "coin"]),
+    default="fixed",
+    show_default=True,
+    help="Whether the observed canaries were chosen in advance, or each by a fair coin.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, equal for equal input.")
 def audit_command(
@@ -212,27 +225,30 @@ def audit_command(
     count: int | None,
     seed: int | None,
     confidence: float,
+    bounds: tuple[str, ...],
+    inclusion: str,
     as_json: bool,
 ) -> None:
-    """Estimate epsilon from one run.
+    """Estimate epsilon from one run, and bound it from below.
 
     FILE holds cosines between canaries and the release: a one-dimensional .npy; an .npz with the arrays "observed" and,
     optionally, "unobserved"; or a .csv with one number a line, or with a header naming these columns. With --canaries
     and --canary-seed it is the release itself, a one-dimensional .npy in units of the canary norm, and its canaries are
     made again as "canaryproof canaries" makes them. All values are floating-point.
 
-    The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved cosines if there are any.
+    The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved cosines if there are any. The lower bounds
+    need no Gaussian: their null is the cosine's exact law, or the unobserved cosines themselves.
     """
     if count is None and seed is None:
         if dim is None and file.suffix.lower() == ".npy":
             raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
-        found = _audit_scores(file, dim, delta, confidence)
+        found = _audit_scores(file, dim, delta, confidence, inclusion, bounds)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
         raise InputError("--dim: must not be given with --canaries, as a released vector has its own length")
     else:
-        found = _audit_release(file, count, seed, delta, confidence)
+        found = _audit_release(file, count, seed, delta, confidence, bounds)
     if as_json:
         click.echo(json.dumps(_finite(asdict(found)), indent=2, allow_nan=False))
     else:
@@ -262,25 +278,39 @@ def canaries_command(seed: int, count: int, dim: int, out: Path) -> None:
     )
 
 
-def _audit_scores(file: Path, dim: int | None, delta: float, confidence: float) -> "Audit":
+def _audit_scores(
+    file: Path, dim: int | None, delta: float, confidence: float, inclusion: str, bounds: tuple[str, ...]
+) -> "Audit":
     scores = read_scores(file)
     if scores.unobserved is None and dim is None:
         raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
     from canaryproof.verify.audit import audit_scores
 
+    _check_bounds(bounds)
     try:
-        return audit_scores(scores.observed, scores.unobserved, dim, delta, confidence)
+        return audit_scores(scores.observed, scores.unobserved, dim, delta, confidence, inclusion, bounds)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 
 
-def _audit_release(file: Path, count: int, seed: int, delta: float, confidence: float) -> "Audit":
+def _check_bounds(bounds: tuple[str, ...]) -> None:
+    from canaryproof.verify.bounds.catalogue import METHODS
+
+    for name in bounds:
+        if name not in METHODS:
+            raise InputError(f"--bound: there is no bound {_quoted(name)}; there are {', '.join(METHODS)}")
+
+
+def _audit_release(
+    file: Path, count: int, seed: int, delta: float, confidence: float, bounds: tuple[str, ...]
+) -> "Audit":
     release = read_release(file)
     from canaryproof.verify.audit import audit_release
 
+    _check_bounds(bounds)
     try:
         with _progress("scoring canaries", count) as advance:
-            return audit_release(release, count, seed, delta, confidence, advance)
+            return audit_release(release, count, seed, delta, confidence, advance, bounds)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 
@@ -364,11 +394,14 @@ _PLAIN = (
     ("σ̂", "sigma"),
     ("μ₀", "mu0"),
     ("σ₀", "sigma0"),
+    ("ε", "epsilon"),
     ("δ", "delta"),
+    ("α", "alpha"),
     ("·", "*"),
     ("–", "-"),
     ("±", "+/-"),
     ("−", "-"),
+    ("≥", ">="),
     ("²", "^2"),
 )
 
@@ -382,6 +415,9 @@ def _print_audit(found: "Audit") -> None:
     console.print()
     console.print(say("ε̂ of the fitted parameters, certified; the interval above says what the fit is worth:"))
     console.print(_listing([(estimate.name, _certified(*estimate.certified)) for estimate in found.estimates], say))
+    console.print()
+    console.print(bounds_table(found.bounds, found.confidence, say))
+    console.print(_listing([(bound.method, f"needs {', '.join(bound.assumptions)}") for bound in found.bounds], say))
     console.print()
     console.print(_listing(_checks(found), say))
     for sentence in (*_remarks(found), _meaning(found)):
@@ -471,6 +507,7 @@ def _remarks(found: "Audit") -> Iterator[str]:
     if found.standardised_mean <= 0.0:
         mean = "positive" if found.null_count is None else "above the null's"
         yield f"The observed mean is not {mean}, so that pinned is 0: it sees no trace of the canaries."
+    yield from coverage_remarks(found.bounds)
     if found.null_law is not None:
         yield (
             "A small p-value for the null law is expected where scores are maxima over rounds; for cosines with a "
@@ -482,7 +519,7 @@ def _meaning(found: "Audit") -> str:
     release = found.estimates[-1].name == "norm"
     seen = "this release" if release else "these cosines alone"
     meaning = (
-        f"ε̂ is an estimate, neither an upper nor a lower bound on the mechanism's privacy loss, and the interval is "
+        f"ε̂ is an estimate, neither an upper nor a lower bound on the mechanism's privacy loss, and its interval is "
         f"only as good as what its estimator assumes. It concerns an attacker who knows a random canary and looks at "
         f"{seen}: it averages over canaries, and a low value does not exclude other attacks. It needs canaries that "
         f"took part just as clients do."

@@ -44,7 +44,7 @@ def verify_command(
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
-    SUITE is numerics, gaussian, theorems or claims; all of them by default. The exit status is 1 if a check of this
+    SUITE is numerics, gaussian, theorems, bounds or claims; all by default. The exit status is 1 if a check of this
     package fails, or if a verdict on a document's statement is not the expected one; a refuted statement that is
     expected to be refuted is a finding and not a failure.
 

@@ -92,7 +92,7 @@ def test_every_picture_is_svg(series):
 
 def test_the_picture_shows_the_numbers_and_leaves_out_the_rest(monkeypatch):
     drawn = []
-    monkeypatch.setattr(figures, "_svg", lambda figure: drawn.append(figure) or "")
+    monkeypatch.setattr(figures, "svg", lambda figure: drawn.append(figure) or "")
     figures.convergence(series_of(result(SERIES, SERIES, SERIES)))
     axes = drawn[0].axes
     assert [axis.get_visible() for axis in axes] == [True, True, True, False]
@@ -116,7 +116,7 @@ def test_the_picture_shows_the_numbers_and_leaves_out_the_rest(monkeypatch):
 
 def test_numbered_ticks_are_few_and_at_least_two(monkeypatch):
     drawn = []
-    monkeypatch.setattr(figures, "_svg", lambda figure: drawn.append(figure) or "")
+    monkeypatch.setattr(figures, "svg", lambda figure: drawn.append(figure) or "")
     for low, high in ((1.05, 1.06), (3.0, 8.0), (0.02, 1.9), (1e-12, 1.0), (1e-100, 1e100)):
         figures.convergence(series_of(result(SERIES | {"x": [low, high, low, high], "exact": [high, low, high, low],
                                                        "bound": None, "simulated": None})))  # fmt: skip

@@ -12,6 +12,8 @@ from canaryproof.kernels import exact_law, null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify import audit
 from canaryproof.verify.audit import Audit, audit_release, audit_scores
+from canaryproof.verify.bounds.catalogue import lower_bounds
+from canaryproof.verify.bounds.scores import cosine_null, normal_null, prepare
 from canaryproof.verify.oneshot import algorithm_1, estimators
 from canaryproof.verify.oneshot.moments import from_dimension, from_unobserved
 
@@ -173,3 +175,37 @@ def test_any_cosines_are_audited_or_refused(
         assert np.isfinite(numbers(found)).all()
     else:
         assert refusal.startswith("observed: ")
+
+
+@pytest.mark.parametrize("inclusion", ["fixed", "coin"])
+def test_bounds_stand_beside_the_estimates_proven_ones_first(inclusion: str) -> None:
+    found = audit_scores(run(), nulls(), DIM, DELTA, 0.9, inclusion)
+    direct = lower_bounds(prepare(run(), nulls(), inclusion=inclusion), DELTA, 0.9)
+    assert found.bounds == direct
+    assert found.inclusion == inclusion
+    assert found.bounds[0].coverage == ("proven" if inclusion == "coin" else "asymptotic")
+    assert {bound.confidence for bound in found.bounds} == {0.9}
+
+
+def test_the_bounds_null_is_the_exact_law_of_cosines() -> None:
+    dim = 50
+    observed = 0.2 + 0.1 * np.random.default_rng(1).normal(size=60)
+    names = ("fixed-sequence", "band", "andrew")
+    found = audit_scores(observed, None, dim, DELTA, bounds=names)
+    assert [bound.method for bound in found.bounds] == list(names)
+    exact = lower_bounds(prepare(observed, null=cosine_null(dim)), DELTA, 0.95, names)
+    normal = lower_bounds(prepare(observed, null=normal_null(dim**-0.5)), DELTA, 0.95, names)
+    assert found.bounds == exact
+    assert exact[2].value != normal[2].value
+
+
+def test_a_release_has_the_bounds_of_its_cosines() -> None:
+    release = algorithm_1.release(40, 1000, 1.0, 5)
+    found = audit_release(release, 40, 5, DELTA, bounds=("bonferroni",))
+    cosines = Canaries(5, 40, 1000).cosines(release)
+    assert found.bounds == lower_bounds(prepare(cosines, null=cosine_null(1000)), DELTA, 0.95, ("bonferroni",))
+
+
+def test_a_bound_that_does_not_serve_is_refused() -> None:
+    with pytest.raises(ValueError, match="one-run needs unobserved scores"):
+        audit_scores(run(), None, DIM, DELTA, bounds=("one-run",))

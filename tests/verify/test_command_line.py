@@ -20,6 +20,7 @@ from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify import command_line
 from canaryproof.verify.audit import audit_scores
+from canaryproof.verify.bounds_table import _rounded_down
 from canaryproof.verify.command_line import main, one_line, rounded
 
 PROGRAM = [sys.executable, "-c", "from canaryproof.verify.command_line import main; main(prog_name='canaryproof')"]
@@ -479,3 +480,65 @@ def test_other_swallowed_exceptions_are_reported_as_ever(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: reported.append(unraisable.exc_type))
     assert call_own(lambda: Failing() and None, monkeypatch).exit_code == 0
     assert reported == [RuntimeError]
+
+
+def test_audit_prints_bounds_for_what_they_are(folder: Path) -> None:  # noqa: ARG001
+    asked = ("--bound", "andrew", "--bound", "bayesian", "--bound", "one-run", "--bound", "fixed-sequence")
+    fixed, coin = (
+        words(output("audit", "both.npz", "--delta", 1e-6, *asked, "--inclusion", kind)) for kind in ("fixed", "coin")
+    )
+    for text in (fixed, coin):
+        assert "bound ε, 95% kind coverage cap" in text
+        assert text.index("fixed-sequence ≥") < text.index("andrew ≥")
+        assert " lower bound asymptotic " in text
+        assert "bayesian 0 – " in text
+        assert " posterior interval heuristic " in text
+        assert "A cap is a bound's value at perfect separation" in text
+        assert "andrew needs a threshold that is fixed in advance, half of α for each rate, rates drawn" in text
+        assert "Those of one run depend on each other" in text
+        assert "No proof covers a heuristic bound" in text
+    assert fixed.index("fixed-sequence ≥") < fixed.index("one-run ≥")
+    assert coin.index("one-run ≥") < coin.index("fixed-sequence ≥")
+    assert "A bound of proven coverage" in coin
+    assert "A bound of proven coverage" not in fixed
+
+
+def test_confidence_is_that_of_the_bounds_too(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--json", "--bound", "normal-scores")
+    values = [
+        json.loads(output(*arguments, "--confidence", level))["bounds"][0]["value"] for level in (0.5, 0.95, 0.999)
+    ]
+    assert values == sorted(values, reverse=True)
+    assert values[0] > 0.0
+
+
+def test_bounds_in_json_name_their_kind_and_an_infinite_cap_is_null(folder: Path) -> None:  # noqa: ARG001
+    found = json.loads(output("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--json", "--bound", "band"))
+    (bound,) = found["bounds"]
+    assert (bound["method"], bound["kind"], bound["coverage"], bound["cap"]) == (
+        "band", "lower bound", "asymptotic", None,
+    )  # fmt: skip
+    assert found["inclusion"] == "fixed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--bound", "nope"), "--bound: there is no bound 'nope'; there are fixed-sequence, band"),
+        (("--bound", "one-run"), "c.npy: one-run needs unobserved scores"),
+        (("--inclusion", "dice"), "'dice' is not one of 'fixed', 'coin'"),
+    ],
+)
+def test_bounds_that_cannot_be_had_are_refused(folder: Path, arguments: tuple[str, ...], message: str) -> None:  # noqa: ARG001
+    assert message in refusal("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (1.2399999, "1.23"), (0.00123456, "0.00123"), (12345.6, "12300"), (2.0, "2.00")]
+)
+def test_bounds_are_rounded_down(value: float, text: str) -> None:
+    assert _rounded_down(value) == text
+
+
+def test_what_is_infinite_is_said_so() -> None:
+    assert _rounded_down(float("inf")) == "inf"

@@ -1,0 +1,181 @@
+"""The page of pitfalls: what goes wrong in empirical auditing, how bad, and how the package handles it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from canaryproof.reports.markdown import table
+from canaryproof.verify.results import Run
+
+Evidence = Mapping[str, Mapping[str, Any]]
+
+_ABOUT = """\
+canaryproof {version}, `canaryproof verify bounds --level {level} --seed {seed}`. All numbers are of this run. A "95%
+lower bound" is wrong in an audit if it is above the true ε; it promises to be so in at most 5% of audits."""
+
+
+def pitfalls(run: Run, picture: str | None) -> str:
+    """Render the page.
+
+    Parameters
+    ----------
+    run
+        A finished run of the suite ``bounds``, or of some of its checks: what they did not measure is left out.
+    picture
+        Name of the picture of the coverage that stands beside the page, if there is one.
+
+    Returns
+    -------
+    Markdown text.
+    """
+    evidence = {r.id.removeprefix("bounds."): r.evidence for r in run.results if r.suite == "bounds"}
+    parts = [
+        "# Pitfalls of empirical privacy auditing",
+        _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
+    ]
+    if picture:
+        parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({picture})")
+    for section in (_selection, _ties, _words, _structure, _dependence, _cost, _caps):
+        parts += section(evidence)
+    return "\n\n".join(parts) + "\n"
+
+
+def _rate(row: Mapping[str, Any]) -> str:
+    low, high = row["interval"]
+    return f"{row['rate']:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def _by_method(
+    evidence: Evidence, checks: Mapping[str, str], keep: Callable[[Mapping[str, Any]], bool]
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Collect the rates of several checks, a row for each cell that is kept and a column for each check."""
+    found: dict[tuple[Any, ...], dict[str, str]] = {}
+    names = [name for name, check in checks.items() if check in evidence]
+    for name in names:
+        for row in evidence[checks[name]]["cells"]:
+            if keep(row):
+                key = row["mechanism"], row["null"], f"{row['count']:,}", f"{row['epsilon']:g}"
+                found.setdefault(key, {})[name] = _rate(row)
+    return [(*key, *(cells.get(name, "–") for name in names)) for key, cells in found.items()], names
+
+
+_HEAD = ("mechanism", "null", "k", "ε")
+_BOTH = {
+    "`andrew`, as printed": "printed.andrew",
+    "`jagielski`, as printed": "printed.jagielski",
+    "`fixed-sequence`": "coverage.fixed-sequence",
+}
+
+
+def _section(title: str, text: Sequence[str], rows: Sequence[Sequence[str]], head: Sequence[str]) -> list[str]:
+    return [f"## {title}", text[0], table(head, rows), *text[1:]] if rows else []
+
+
+def _selection(evidence: Evidence) -> list[str]:
+    rows, names = _by_method(
+        evidence,
+        _BOTH,
+        lambda row: row["mechanism"] == "Gaussian" and row["count"] == 1000 and row["delta"] == 1e-6,
+    )
+    text = (
+        "The largest of many limits is not a limit: each threshold's holds in 95% of audits, their maximum does not. "
+        "Limits of both rates at full α, instead of half of it for each, and Jeffreys' limits, which hold on average "
+        "over rates only, add to it. Share of bounds above the truth, with its 95% interval, at δ = 1e-6:",
+        "*Here:* the default bound tests one ε after another, each at thresholds that are declared for it, so that "
+        "nothing is chosen from the scores. `band`, `bonferroni` and `split` are other ways. Bounds as printed are "
+        "there for comparison, only by `--bound`, and are labelled heuristic. The proofs are in "
+        "`proofs_check/lower_bounds.md`.",
+    )
+    return _section("The threshold is chosen on the scores it is judged by", text, rows, (*_HEAD, *names))
+
+
+def _ties(evidence: Evidence) -> list[str]:
+    tied = ("randomised response", "rounded Gaussian")
+    rows, names = _by_method(
+        evidence,
+        _BOTH,
+        lambda row: (
+            row["mechanism"] in tied and row["count"] == 1000 and row["delta"] == 1e-6 and row["epsilon"] in (0.0, 1.0)
+        ),
+    )
+    text = (
+        "Where equal scores are counted in the order in which they were sorted, a threshold lies between equals, and "
+        "the attack sees a difference that no one can see. Identical samples then have a large bound:",
+        "*Here:* equal scores are always counted together, and at a choice among equals guesses count as wrong.",
+    )
+    return _section("Tied scores", text, rows, (*_HEAD, *names))
+
+
+def _words(evidence: Evidence) -> list[str]:
+    rows, names = _by_method(
+        evidence,
+        {"posterior interval, lower end": "printed.bayesian"},
+        lambda row: row["delta"] == 1e-6 and row["count"] == 1000,
+    )
+    text = (
+        "An estimate is above the truth about half of the time. A posterior interval has a probability given a prior, "
+        "and its lower end none of being below the truth: where ε = 0 a continuous prior excludes the truth itself. "
+        "Share above the truth of the lower end of a 95% interval, nominally 2.5%:",
+        "*Here:* `audit` says of every number whether it is an estimate, a lower bound or a posterior interval, and "
+        "of every bound whether its coverage is proven, asymptotic or heuristic.",
+    )
+    return _section("An estimate, a bound and a posterior interval", text, rows, (*_HEAD, *names))
+
+
+def _structure(evidence: Evidence) -> list[str]:
+    rows, names = _by_method(
+        evidence, {"`normal-scores`": "gaussian-elsewhere"}, lambda row: row["delta"] == 1e-6 and row["count"] == 1000
+    )
+    text = (
+        "A bound of μ, as of Gaussian differential privacy, is valid for every mechanism; the ε that it is turned into "
+        "is not. With Laplace noise, share above the truth at δ = 1e-6:",
+        "*Here:* the assumption is printed beside every bound that needs it, and the default needs none.",
+    )
+    return _section("A Gaussian trade-off curve that is not", text, rows, (*_HEAD, *names))
+
+
+def _dependence(evidence: Evidence) -> list[str]:
+    cells = evidence.get("dependent-cosines", {}).get("cells", [])
+    shown = ("fixed-sequence", "band", "normal-scores")
+    rows = [
+        (f"`{row['method']}`", f"{row['count']:,}", f"{row['epsilon']:g}", f"{row['runs']:,}", _rate(row))
+        for row in cells
+        if row["method"] in shown and row["delta"] == 1e-6
+    ]
+    text = (
+        "Cosines with one release depend on each other through its norm, and no proof for independent scores covers "
+        "them. One-run bounds need no independence, but a fair coin for every canary: 1,000 observed and 1,000 "
+        "unobserved, chosen in advance, are none. At d = 10⁶ the dependence is too small to be seen:",
+        "*Here:* bounds for independent scores are labelled asymptotic for one run; the one-run bounds are proven with "
+        "`--inclusion coin` and heuristic without.",
+    )
+    return _section("Scores of one run", text, rows, ("bound", "k", "ε", "runs", "share above the truth"))
+
+
+def _cost(evidence: Evidence) -> list[str]:
+    found = evidence.get("default", {}).get("means", [])
+    chosen = [row for row in found if row["count"] == 1000 and row["delta"] == 1e-6]
+    names = list(chosen[0]["by_method"]) if chosen else []
+    rows = [
+        (row["null"], f"{row['epsilon']:g}", *(f"{row['by_method'][name]:.3g}" for name in names)) for row in chosen
+    ]
+    text = (
+        "A valid bound from 1,000 scores is far below ε, even of the best attack: the large privacy losses of a "
+        "Gaussian mechanism lie in a tail that few of them reach. A low bound does not say that ε is low. Mean bounds, "
+        "Gaussian scores, δ = 1e-6:",
+        "*Here:* the sharpest is the default; with a Gaussian trade-off curve taken for granted, `normal-scores` comes "
+        "close to ε.",
+    )
+    return _section("What being right costs", text, rows, ("null", "ε", *(f"`{n}`" for n in names)))
+
+
+def _caps(evidence: Evidence) -> list[str]:
+    rows = [
+        (f"`{row['method']}`", *(f"{row[count]:.2f}" for count in ("100", "1000", "10000")))
+        for row in evidence.get("default", {}).get("caps", [])
+    ]
+    text = (
+        "With unobserved scores no bound can be above its value at perfect separation, however much leaks. At "
+        "δ = 1e-6, 95%, from k observed and k unobserved scores:",
+        "*Here:* this value is printed with every bound. With an exact null it is infinite, for the default 10,000.",
+    )
+    return _section("A bound has a cap", text, rows, ("bound", "k = 100", "k = 1,000", "k = 10,000"))

@@ -1,0 +1,83 @@
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from canaryproof.reports import coverage as picture
+from canaryproof.reports.folder import render, write_folder
+from canaryproof.reports.pitfalls import pitfalls
+from canaryproof.verify.results import Context, Level, Run, perform
+from canaryproof.verify.suites import bounds
+
+
+@pytest.fixture(scope="module")
+def run():
+    context = Context(Level.QUICK, 3)
+    return Run("0", Level.QUICK, 3, tuple(perform("bounds", check, context) for check in bounds.CHECKS))
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    return pitfalls(run, "coverage.svg")
+
+
+def test_the_folder_has_the_page_and_the_picture(run, tmp_path):
+    write_folder(run, tmp_path)
+    assert ElementTree.parse(tmp_path / "coverage.svg").getroot().tag.endswith("svg")
+    page = (tmp_path / "pitfalls.md").read_text()
+    assert "(coverage.svg)" in page
+    summary = (tmp_path / "summary.md").read_text()
+    assert "[pitfalls.md](pitfalls.md)" in summary
+    assert "](coverage.svg)" in summary
+    again = Run.from_json(json.loads((tmp_path / "results.json").read_text()))
+    assert render(again)["pitfalls.md"].decode() == page
+
+
+def test_all_sections_are_there_with_their_remedies(page):
+    titles = [line for line in page.splitlines() if line.startswith("## ")]
+    assert len(titles) == 7
+    assert page.count("*Here:*") == 7
+
+
+def test_numbers_are_those_of_the_run(run, page):
+    cells = {r.id: r.evidence for r in run.results}["bounds.printed.andrew"]["cells"]
+    (row,) = (
+        r for r in cells
+        if (r["mechanism"], r["null"], r["count"], r["epsilon"], r["delta"]) == ("Gaussian", "exact", 1000, 0.0, 1e-6)
+    )  # fmt: skip
+    low, high = row["interval"]
+    assert f"| Gaussian | exact | 1,000 | 0 | {row['rate']:.1%} [{low:.1%}, {high:.1%}] |" in page
+    assert row["rate"] > 0.5
+
+
+def test_every_row_has_as_many_cells_as_its_header(page):
+    header = 0
+    for line in page.splitlines():
+        cells = line.count("|") if line.startswith("|") else 0
+        assert cells == header or not cells or not header
+        header = cells
+
+
+def test_what_was_not_measured_is_left_out(run):
+    one = replace(run, results=tuple(r for r in run.results if r.id == "bounds.gaussian-elsewhere"))
+    page = pitfalls(one, None)
+    assert page.count("## ") == 1
+    assert "svg" not in page
+    assert "pitfalls.md" in render(one)
+    assert "coverage.svg" not in render(one)
+
+
+def test_the_picture_has_a_panel_a_method_and_every_rate(run, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(picture, "svg", lambda figure: drawn.append(figure) or "")
+    rows = next(r for r in run.results if r.id == "bounds.nominal").evidence["levels"]
+    picture.coverage(rows)
+    panels = [axis for axis in drawn[0].axes if axis.get_visible()]
+    assert [axis.get_title(loc="left") for axis in panels] == list(dict.fromkeys(row["method"] for row in rows))
+    for axis in panels:
+        method = axis.get_title(loc="left")
+        shown = sorted(y for line in axis.lines[1:] for y in line.get_ydata())
+        assert shown == sorted(max(row["rate"], picture._LEAST) for row in rows if row["method"] == method)
+        # The first line is what is promised.
+        assert list(axis.lines[0].get_xdata()) == list(axis.lines[0].get_ydata())

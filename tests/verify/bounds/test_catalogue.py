@@ -1,0 +1,133 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS, lower_bounds
+from canaryproof.verify.bounds.lower_bound import Coverage, Kind
+from canaryproof.verify.bounds.scores import normal_null, prepare
+
+SEEN, UNSEEN = np.random.default_rng(0).normal([[1.5], [0.0]], 1.0, (2, 300))
+NULL = normal_null()
+VALID = [name for name, method in METHODS.items() if not method.printed and method.kind is Kind.LOWER_BOUND]
+
+
+def either(name):
+    """Scores that a method serves, of each kind."""
+    method = METHODS[name]
+    both = (prepare(SEEN, UNSEEN), prepare(SEEN, null=NULL))
+    return [scores for scores in both if method.serves(scores)]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_bound_says_what_it_is(name):
+    for scores in either(name):
+        bound = METHODS[name].bound(scores, 1e-5, 0.1)
+        assert (bound.method, bound.confidence) == (name, 0.9)
+        assert 0.0 <= bound.value <= bound.cap
+        assert bound.assumptions
+        assert bound.coverage in Coverage
+        assert (bound.upper is not None) is (bound.kind is Kind.POSTERIOR)
+        assert bound.threshold is None or math.isfinite(bound.threshold)
+        if scores.null is not None:
+            assert bound.cap >= 1e4
+            assert math.isinf(bound.cap) or name == DEFAULT
+        else:
+            assert math.isfinite(bound.cap)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_cap_is_reached_at_perfect_separation(name):
+    if METHODS[name].needs == "null":
+        return
+    bound = METHODS[name].bound(prepare(SEEN + 1e3, UNSEEN), 1e-5, 0.05)
+    assert bound.value == bound.cap > 1.0
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("delta", [0.0, 0.3, 0.999999])
+def test_any_delta_and_any_sizes(name, delta):
+    for count, null_count in ((1, 1), (1, 5), (5, 1), (2, 3), (40, 7)):
+        seen, unseen = np.linspace(2.0, 4.0, count), np.linspace(-1.0, 2.5, null_count)
+        for scores in (prepare(seen, unseen), prepare(seen, null=NULL)):
+            if METHODS[name].serves(scores):
+                bound = METHODS[name].bound(scores, delta, 0.05)
+                assert 0.0 <= bound.value <= bound.cap
+                assert not math.isnan(bound.value)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("alpha", [1e-9, 0.999999999])
+def test_any_confidence_that_audit_takes(name, alpha):
+    for scores in either(name):
+        assert METHODS[name].bound(scores, 1e-5, alpha).value >= 0.0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_levels_outside_their_domain_are_refused(name):
+    for delta, alpha in ((1.0, 0.05), (-0.1, 0.05), (0.1, 0.0), (0.1, 1.0)):
+        with pytest.raises(ValueError, match="must lie"):
+            METHODS[name].values(either(name)[0], delta, alpha)
+
+
+def test_several_audits_are_not_one():
+    with pytest.raises(ValueError, match="one audit, not 2"):
+        METHODS[DEFAULT].bound(prepare(np.zeros((2, 3)), null=NULL), 0.1, 0.1)
+
+
+@pytest.mark.parametrize("name", [name for name in VALID if METHODS[name].needs != "null"])
+def test_equal_scores_of_both_kinds_have_no_bound(name):
+    for tied in (np.ones(300), np.repeat([0.0, 1.0], 150)):
+        assert METHODS[name].bound(prepare(tied, tied, inclusion="coin"), 0.0, 0.05).value == 0.0
+
+
+@pytest.mark.parametrize("name", VALID)
+@given(st.integers(0, 2**32 - 1))
+def test_higher_observed_scores_never_lower_the_bound(name, seed):
+    if name == "split":
+        # Its threshold moves with one half, and may hit fewer of the other.
+        return
+    rng = np.random.default_rng(seed)
+    seen, unseen = 0.5 + rng.normal(size=60), rng.normal(size=50)
+    raised = seen + rng.exponential(1.0, 60) * (rng.random(60) < 0.3)
+    for kind in ({"null": NULL}, {"unobserved": unseen}):
+        low, high = prepare(seen, **kind), prepare(raised, **kind)
+        if METHODS[name].serves(low):
+            before, after = (METHODS[name].values(scores, 1e-4, 0.1)[0][0] for scores in (low, high))
+            assert before <= after
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_known_of_coverage_depends_on_the_scores(name):
+    needs_null = METHODS[name].needs == "null"
+
+    def coverage(**options):
+        scores = prepare(SEEN, null=NULL, **options) if needs_null else prepare(SEEN, UNSEEN, **options)
+        return METHODS[name].coverage(scores)
+
+    found = coverage(), coverage(independent=True), coverage(inclusion="coin")
+    proven, asymptotic, heuristic = Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC
+    if name.startswith("one-run"):
+        assert found == (heuristic, heuristic, proven)
+    elif name in VALID:
+        assert found == (asymptotic, proven, asymptotic)
+    else:
+        assert found == (heuristic, heuristic, heuristic)
+
+
+def test_proven_bounds_come_first():
+    names = ("andrew", "fixed-sequence", "one-run", "bayesian")
+    fixed = lower_bounds(prepare(SEEN, UNSEEN), 1e-5, 0.95, names)
+    coin = lower_bounds(prepare(SEEN, UNSEEN, inclusion="coin"), 1e-5, 0.95, (*names, "andrew"))
+    assert [bound.method for bound in fixed] == ["fixed-sequence", "andrew", "one-run", "bayesian"]
+    assert [bound.method for bound in coin] == ["one-run", "fixed-sequence", "andrew", "bayesian"]
+
+
+def test_a_few_are_shown_by_default_and_none_as_printed():
+    sampled = lower_bounds(prepare(SEEN, UNSEEN), 1e-5)
+    exact = lower_bounds(prepare(SEEN, null=NULL), 1e-5)
+    assert [bound.method for bound in sampled] == [DEFAULT, "one-run", "one-run-gaussian"]
+    assert [bound.method for bound in exact] == [DEFAULT, "normal-scores"]
+    assert not any(METHODS[bound.method].printed for bound in (*sampled, *exact))

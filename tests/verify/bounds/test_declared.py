@@ -1,0 +1,133 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from canaryproof.verify.bounds.band import simultaneous
+from canaryproof.verify.bounds.crossing import band
+from canaryproof.verify.bounds.declared import at_places, bonferroni, fixed, split, split_counts
+from canaryproof.verify.bounds.scores import discrete_null, normal_null, prepare
+
+
+def miss_limit(missed, count, alpha):
+    return 1.0 if missed == count else stats.beta.ppf(1.0 - alpha, missed + 1, count - missed)
+
+
+def equation_1(fnr, fpr, delta):
+    terms = [(1.0 - delta - fnr) / fpr, (1.0 - delta - fpr) / fnr]
+    return max(0.0, *(math.log(term) if term > 0.0 else -math.inf for term in terms))
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-5, 0.2]), st.sampled_from([0.01, 0.3]))
+def test_one_threshold_is_clopper_and_pearson(seed, delta, alpha):
+    seen = 1.0 + np.random.default_rng(seed).normal(size=60)
+    value, threshold = fixed(prepare(seen, null=normal_null()), delta, alpha)
+    t = stats.norm.isf(1.0 / math.sqrt(61.0))
+    expected = equation_1(miss_limit(np.sum(seen < t), 60, alpha), 1.0 / math.sqrt(61.0), delta)
+    assert value[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert math.isnan(threshold[0]) if value[0] == 0.0 else threshold[0] == pytest.approx(t)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_rank_among_unobserved_scores_has_half_of_alpha(seed):
+    rng = np.random.default_rng(seed)
+    seen, unseen = 2.0 + rng.normal(size=50), rng.normal(size=80)
+    value, _ = at_places(prepare(seen, unseen), np.array([0.1]), 1e-3, 0.1)
+    eighth = np.sort(unseen)[-8]
+    fpr = stats.beta.ppf(0.95, 8, 73)
+    expected = equation_1(miss_limit(np.sum(seen <= eighth), 50, 0.05), fpr, 1e-3)
+    assert value[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_scores_equal_to_a_rank_are_no_hits():
+    # All unobserved at 0: above them the false alarm rate is limited, at them it may be 1.
+    value, _ = at_places(prepare(np.zeros(100), np.zeros(100)), np.array([0.1]), 0.0, 0.05)
+    assert value[0] == 0.0
+
+
+def test_bonferroni_is_the_best_of_its_thresholds_at_their_share():
+    seen = 2.0 + np.random.default_rng(1).normal(size=200)
+    scores = prepare(seen, null=normal_null())
+    single = [at_places(scores, np.array([0.5**j]), 1e-5, 0.05 / 20)[0][0] for j in range(1, 21)]
+    assert bonferroni(scores, 1e-5, 0.05)[0][0] == pytest.approx(max(single), rel=1e-12)
+
+
+@pytest.mark.parametrize("unobserved", [None, 400])
+def test_split_counts_on_the_other_half(unobserved):
+    rng = np.random.default_rng(2)
+    seen = 2.5 + rng.normal(size=300)
+    unseen = None if unobserved is None else rng.normal(size=unobserved)
+    scores = prepare(seen, unseen, None if unobserved else normal_null())
+    value, threshold = split(scores, 1e-5, 0.05)
+    second = scores.shuffled[0][0, 150:]
+    alpha = 0.05 if unobserved is None else 0.025
+    fnr = miss_limit(np.sum(second < threshold[0]), 150, alpha)
+    if unobserved is None:
+        fpr = stats.norm.sf(threshold[0])
+    else:
+        fpr = miss_limit(np.sum(scores.shuffled[1][0, 200:] >= threshold[0]), 200, alpha)
+    assert value[0] == pytest.approx(equation_1(fnr, fpr, 1e-5), rel=1e-9)
+    # The threshold is one of the first half's.
+    assert threshold[0] in scores.shuffled[0][0, :150]
+    assert split_counts(scores, 1e-5, 0.05).hits[0] == np.sum(second >= threshold[0])
+
+
+@pytest.mark.parametrize("method", [fixed, bonferroni, split, simultaneous])
+def test_few_scores_have_no_bound_and_raise_nothing(method):
+    assert method(prepare([1.0], [0.0]), 1e-5, 0.05)[0].tolist() == [0.0]
+    assert method(prepare([0.1], null=normal_null()), 1e-5, 0.05)[0].tolist() == [0.0]
+    assert method(prepare([1.0, 2.0], [0.0, 0.1, 0.2]), 1e-5, 0.05)[0].tolist() == [0.0]
+
+
+def test_band_is_the_best_of_all_thresholds_on_the_band():
+    rng = np.random.default_rng(3)
+    seen, unseen = 1.5 + rng.normal(size=90), rng.normal(size=70)
+    for null in (None, normal_null()):
+        scores = prepare(seen, unseen if null is None else None, null)
+        alpha = 0.05 if null else 0.025
+        levels, quiet = band(90, alpha), band(70, alpha)
+        best = 0.0
+        for t in seen:
+            hit = levels[np.sum(seen >= t)]
+            fpr = stats.norm.sf(t) if null else 1.0 - quiet[70 - np.sum(unseen >= t)]
+            best = max(best, equation_1(1.0 - hit, fpr, 1e-4))
+        assert simultaneous(scores, 1e-4, 0.05)[0][0] == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", [fixed, bonferroni, simultaneous])
+@given(st.integers(0, 2**32 - 1))
+def test_more_privacy_parameters_allow_less(method, seed):
+    scores = prepare(2.0 + np.random.default_rng(seed).normal(size=100), null=normal_null())
+    at = [method(scores, delta, 0.05)[0][0] for delta in (0.0, 1e-6, 1e-2, 0.5, 0.999)]
+    assert at == sorted(at, reverse=True)
+    confident = [method(scores, 1e-5, alpha)[0][0] for alpha in (1e-6, 0.01, 0.05, 0.3)]
+    assert confident == sorted(confident)
+
+
+@pytest.mark.parametrize("method", [fixed, bonferroni, split, simultaneous])
+def test_identical_tied_samples_have_no_bound(method):
+    tied = np.repeat([0.0, 1.0, 2.0], 100)
+    assert method(prepare(tied, tied), 0.0, 0.05)[0][0] == 0.0
+    null = discrete_null([0.0, 1.0, 2.0], [1 / 3] * 3)
+    assert method(prepare(tied, null=null), 0.0, 0.05)[0][0] == 0.0
+
+
+@pytest.mark.parametrize("method", [fixed, bonferroni, split, simultaneous])
+def test_audits_at_once_are_audits_one_by_one(method):
+    rng = np.random.default_rng(4)
+    seen, unseen = 1.0 + rng.normal(size=(5, 80)), rng.normal(size=(5, 60))
+    together = method(prepare(seen, unseen), 1e-4, 0.1)
+    for a in range(5):
+        alone = method(prepare(seen[a], unseen[a]), 1e-4, 0.1)
+        assert np.array_equal([together[0][a], together[1][a]], np.ravel(alone), equal_nan=True)
+
+
+@pytest.mark.parametrize("method", [fixed, bonferroni, split, simultaneous])
+def test_place_and_scale_of_the_scores_do_not_matter(method):
+    rng = np.random.default_rng(5)
+    seen, unseen = 2.0 + rng.normal(size=200), rng.normal(size=150)
+    one, other = (method(prepare(a + b * seen, a + b * unseen), 1e-5, 0.05)[0][0] for a, b in ((0, 1), (8, 0.25)))
+    assert one == other > 0.0

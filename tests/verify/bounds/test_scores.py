@@ -1,0 +1,89 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.bounds.scores import check_levels, cosine_null, discrete_null, normal_null, prepare
+
+
+@pytest.mark.parametrize("bad", [[], [math.nan], [1.0, math.inf], [[[1.0]]]])
+@pytest.mark.parametrize("name", ["observed", "unobserved"])
+def test_bad_scores_are_refused_by_name(name, bad):
+    arguments = {"observed": [1.0, 2.0], "unobserved": [0.0], name: bad}
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        prepare(**arguments)
+
+
+def test_one_null_must_be_given():
+    for arguments in ({}, {"unobserved": [1.0], "null": normal_null()}):
+        with pytest.raises(ValueError, match="either unobserved scores or an exact null"):
+            prepare([1.0], **arguments)
+
+
+def test_as_many_audits_of_both_kinds():
+    with pytest.raises(ValueError, match=r"^unobserved: there must be as many audits as for observed, 2, not 3"):
+        prepare(np.zeros((2, 4)), np.zeros((3, 4)))
+
+
+def test_inclusion_is_fixed_or_coin():
+    assert prepare([1.0], [0.0]).inclusion == "fixed"
+    assert prepare([1.0], [0.0], inclusion="coin").inclusion == "coin"
+    with pytest.raises(ValueError, match="Inclusion"):
+        prepare([1.0], [0.0], inclusion="dice")
+
+
+@pytest.mark.parametrize(("delta", "alpha"), [(-1e-9, 0.1), (1.0, 0.1), (math.nan, 0.1), (0.1, 0.0), (0.1, 1.0)])
+def test_levels_outside_their_domain_are_refused(delta, alpha):
+    with pytest.raises(ValueError, match="must lie"):
+        check_levels(delta, alpha)
+
+
+def test_each_audit_is_sorted_and_the_shuffled_order_does_not_depend_on_the_scores():
+    first, second = np.random.default_rng(1).normal(size=(2, 3, 50))
+    scores = prepare(first, second)
+    assert np.array_equal(scores.observed, np.sort(first, axis=1))
+    assert np.array_equal(scores.unobserved, np.sort(second, axis=1))
+    order = prepare(np.arange(50.0)[np.newaxis], null=normal_null()).shuffled[0][0].astype(int)
+    assert sorted(order) == list(range(50))
+    # A first half that is not the file's own.
+    assert 5 <= np.sum(order[:25] < 25) <= 20
+    assert np.array_equal(scores.shuffled[0], first[:, order])
+
+
+@pytest.mark.parametrize(
+    ("null", "law"),
+    [
+        (normal_null(0.3), stats.norm(scale=0.3)),
+        (cosine_null(200), stats.beta(99.5, 99.5, loc=-1.0, scale=2.0)),
+    ],
+)
+def test_tails_are_those_of_the_law_and_places_lie_where_they_are_asked(null, law):
+    x = np.linspace(-0.4, 0.4, 31)
+    assert null.log_tail(x) == pytest.approx(law.logsf(x), rel=1e-9)
+    logs = np.log([0.9, 0.5, 1e-3])
+    assert null.log_tail(null.place(logs)) == pytest.approx(logs, rel=0.05)
+
+
+def test_cosine_places_stay_inside():
+    null = cosine_null(1e6)
+    places = null.place(np.array([-1.0, -1e3, -1e6, -1e9]))
+    assert np.all(np.diff(places) > 0.0)
+    assert places[-1] < 1.0
+
+
+def test_discrete_tails_include_their_place():
+    null = discrete_null([0.0, 1.0, 4.0], [0.5, 0.25, 0.25])
+    tails = np.exp(null.log_tail(np.array([-1.0, 0.0, 0.5, 1.0, 4.0, 4.1])))
+    assert tails == pytest.approx([1.0, 1.0, 0.5, 0.5, 0.25, 0.0])
+    # Nearest in the logarithm; never the lowest atom, which says nothing.
+    assert null.place(np.log([0.99, 0.4, 1e-9])).tolist() == [1.0, 1.0, 4.0]
+
+
+def test_separated_scores_are_told_apart():
+    scores = prepare(np.zeros((3, 7)), np.zeros((3, 4))).separated
+    assert scores.observed.min() > scores.unobserved.max()
+    assert (scores.count, scores.null_count) == (7, 4)
+    assert np.all(np.diff(scores.unobserved) > 0.0)
+    null = prepare([0.0, 0.0], null=normal_null()).separated.null
+    assert np.all(np.isneginf(null.log_tail(np.array([-5.0, 1.0]))))

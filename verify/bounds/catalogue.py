@@ -1,0 +1,49 @@
+"""All bounds by name, the best first."""
+
+from canaryproof.verify.bounds import band, bayesian, declared, fixed_sequence, gaussian, one_run, printed
+from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, Method
+from canaryproof.verify.bounds.scores import Scores
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for module in (fixed_sequence, band, declared, gaussian, one_run, bayesian, printed)
+    for method in module.METHODS
+}
+# The sharpest that needs nothing but independent scores.
+DEFAULT = "fixed-sequence"
+# Shown unless others are asked for: the default, and what more can be had for one more assumption.
+_SHOWN = (DEFAULT, "normal-scores", "one-run", "one-run-gaussian")
+
+_ORDER = (Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC)
+
+
+def lower_bounds(
+    scores: Scores, delta: float, confidence: float = 0.95, names: tuple[str, ...] = ()
+) -> tuple[LowerBound, ...]:
+    """Compute bounds of one audit, those first whose coverage is proven.
+
+    Parameters
+    ----------
+    scores
+        The scores of one audit.
+    delta
+        δ in [0, 1).
+    confidence
+        1 − α, in (0, 1).
+    names
+        Names in the catalogue; by default a few that serve these scores.
+
+    Returns
+    -------
+    The bounds.
+
+    Raises
+    ------
+    KeyError
+        If there is no bound of a name.
+    ValueError
+        If a named method does not serve these scores, or δ or α is outside its domain.
+    """
+    chosen = [METHODS[name] for name in names] or [METHODS[name] for name in _SHOWN if METHODS[name].serves(scores)]
+    found = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]
+    return tuple(sorted(found, key=lambda bound: _ORDER.index(bound.coverage)))

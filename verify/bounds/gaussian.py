@@ -1,0 +1,118 @@
+"""Bounds that take the mechanism's trade-off curve for a Gaussian one: of μ, and by it of ε.
+
+A mechanism is μ-GDP if no attack does better than telling N(0, 1) from N(μ, 1) (Dong, Roth and Su, JRSS B 2022). Of μ
+they are bounds for any mechanism; of ε at δ only if the curve is Gaussian.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.bounds.declared import places
+from canaryproof.verify.bounds.limits import misses, shared
+from canaryproof.verify.bounds.lower_bound import Method, if_independent
+from canaryproof.verify.bounds.scores import Scores
+
+Array = NDArray[np.float64]
+
+# Thresholds by the null's tail: the best is where about half of the observed are hit.
+_TAILS = np.array([0.5, 0.2, 0.05, 0.005])
+ASSUMPTION = "a Gaussian trade-off curve"
+# Below, ε is 0 for any δ that is a float.
+_SMALLEST_MU = 1e-40
+
+
+def epsilon_of_mu(mu: Array, delta: float) -> Array:
+    """Return ε at δ of a μ-GDP mechanism with a Gaussian trade-off curve, rounded down; infinite at δ = 0.
+
+    Parameters
+    ----------
+    mu
+        μ; what is not positive counts as 0.
+    delta
+        δ in [0, 1).
+    """
+    positive = mu > _SMALLEST_MU
+    result = np.zeros(np.shape(mu))
+    if delta == 0.0:
+        return np.where(positive, math.inf, result)
+    finite = positive & np.isfinite(mu)
+    result[finite] = gaussian_mechanism.epsilon(delta, 1.0 / mu[finite]) * (1.0 - 1e-12)
+    return np.where(positive & ~finite, math.inf, result)
+
+
+def gaussian_dp(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return ε of μ ≥ Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) at upper limits of both rates, over declared thresholds.
+
+    Parameters
+    ----------
+    scores
+        The scores.
+    delta, alpha
+        δ and α, of which each threshold gets the same share.
+
+    Returns
+    -------
+    Bounds and thresholds.
+
+    Notes
+    -----
+    Nasr et al. (arXiv 2302.07956), Section 4; there the threshold is the best of all for the same scores.
+    """
+    each = shared(alpha / len(_TAILS), scores.null is not None)
+    at = places(scores, _TAILS, each)
+    log_miss = misses(scores.count, delta, each).log_rate[at.hits]
+    mu = -special.ndtri_exp(at.log_alarm) - special.ndtri_exp(log_miss)
+    best = np.argmax(mu, axis=1)
+    rows = np.arange(len(mu))
+    values = epsilon_of_mu(mu[rows, best], delta)
+    return values, np.where(values > 0.0, at.thresholds[rows, best], math.nan)
+
+
+def normal_scores(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return ε of the lower limit of μ from the mean of the observed scores' normal scores under the exact null.
+
+    Parameters
+    ----------
+    scores
+        The scores, with an exact null.
+    delta, alpha
+        δ and α.
+
+    Returns
+    -------
+    Bounds, and NaN, as there is no threshold.
+
+    Notes
+    -----
+    If the mechanism is μ-GDP, each normal score is at most N(μ, 1) in law (``proofs_check/lower_bounds.md``).
+    """
+    assert scores.null is not None
+    z = -special.ndtri_exp(np.minimum(scores.null.log_tail(scores.observed), 0.0))
+    # A score without null probability above it beside one without any below: no mean, and no bound.
+    with np.errstate(invalid="ignore"):
+        mean = z.mean(axis=1)
+    mu = mean - special.ndtri_exp(math.log1p(-alpha)) / math.sqrt(scores.count)
+    return epsilon_of_mu(mu, delta), np.full(len(mu), math.nan)
+
+
+METHODS = (
+    Method(
+        "normal-scores",
+        "mean of the normal scores under the exact null (canaryproof)",
+        normal_scores,
+        ("independent scores", ASSUMPTION),
+        if_independent,
+        needs="null",
+    ),
+    Method(
+        "gaussian-dp",
+        f"Nasr et al., arXiv 2302.07956, at {len(_TAILS)} declared thresholds",
+        gaussian_dp,
+        ("independent scores", ASSUMPTION),
+        if_independent,
+    ),
+)

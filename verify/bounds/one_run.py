@@ -1,0 +1,214 @@
+"""Bounds from a single run in which every canary's inclusion is a fair coin of its own.
+
+Guesses are declared in advance: of the m canaries, so many with the highest scores took part, as many with the lowest
+did not, and the rest is left open. Where equal scores leave a choice, the guesses count as if it went wrong.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+from canaryproof.kernels import binomial
+from canaryproof.verify.bounds.gaussian import ASSUMPTION, epsilon_of_mu
+from canaryproof.verify.bounds.lower_bound import Method, if_coins
+from canaryproof.verify.bounds.scores import Scores
+
+Array = NDArray[np.float64]
+
+# Shares of the canaries that are guessed; each gets the same share of α.
+_SHARES = (1.0, 0.25, 1.0 / 16.0, 1.0 / 64.0)
+# How close a bound is to the largest.
+_CLOSE = 1e-9
+_ROUNDING = 1e-9
+
+
+def guesses(total: int) -> list[int]:
+    """Return the numbers of guesses that are made of m canaries: even, and at least 2."""
+    return sorted({2 * max(1, int(0.5 * share * total)) for share in _SHARES}, reverse=True)
+
+
+def correct(scores: Scores, number: int) -> NDArray[np.int64]:
+    """Count the correct ones of a number of guesses, half of them "took part".
+
+    Parameters
+    ----------
+    scores
+        The scores, with unobserved ones.
+    number
+        Number of guesses, even.
+
+    Returns
+    -------
+    The least number that any choice among equal scores leaves, shape (audits,).
+    """
+    assert scores.unobserved is not None
+    half = number // 2
+    pooled = np.sort(np.concatenate([scores.observed, scores.unobserved], axis=1), axis=1)
+    total = 0
+    for seen, other, sign in ((scores.observed, scores.unobserved, 1.0), (scores.unobserved, scores.observed, -1.0)):
+        # Low scores, negated, are high ones.
+        edge = sign * pooled[:, -half if sign > 0.0 else half - 1]
+        right, wrong = sign * seen, sign * other
+        surely = (right > edge[:, np.newaxis]).sum(axis=1)
+        taken = half - surely - (wrong > edge[:, np.newaxis]).sum(axis=1)
+        total = total + surely + np.maximum(0, taken - (wrong == edge[:, np.newaxis]).sum(axis=1))
+    return np.asarray(total, dtype=np.int64)
+
+
+def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -> float:
+    """Bound the probability of so many correct guesses under (ε, δ)-privacy.
+
+    Parameters
+    ----------
+    total, number, right
+        m canaries, r guesses, v of them correct.
+    epsilon, delta
+        ε and δ.
+
+    Returns
+    -------
+    β + 2mδα, at most 1, with β = P(B ≥ v) and α = max over i of P(v > B ≥ v − i)/i for B binomial with r trials of
+    probability e^ε/(1 + e^ε).
+
+    Notes
+    -----
+    Steinke, Nasr and Jagielski (arXiv 2305.08846), Theorem 5.2 and Corollary 5.4.
+    """
+    rate = float(special.expit(epsilon))
+    beta = float(stats.binom.sf(right - 1, number, rate))
+    if delta == 0.0 or right == 0:
+        return min(beta, 1.0)
+    sums = np.cumsum(_binomial(np.arange(right - 1, -1, -1), number, rate))
+    return min(1.0, beta + 2.0 * total * delta * float(np.max(sums / np.arange(1, right + 1))))
+
+
+def _binomial(counts: NDArray[np.int64], number: int, rate: float) -> Array:
+    logs = special.gammaln(number + 1.0) - special.gammaln(counts + 1.0) - special.gammaln(number - counts + 1.0)
+    return np.asarray(np.exp(logs + special.xlogy(counts, rate) + special.xlog1py(number - counts, -rate)))
+
+
+@lru_cache(maxsize=100_000)
+def steinke_bound(total: int, number: int, right: int, delta: float, alpha: float) -> float:
+    """Return the largest ε that so many correct guesses reject, rounded down; arguments as for ``p_value``."""
+    # At δ = 0 the p-value is Clopper and Pearson's; at others it is larger.
+    rate = float(binomial.lower(right, number, 1.0 - alpha))
+    if rate <= 0.5:
+        return 0.0
+    allowed = alpha * (1.0 - _ROUNDING)
+    return _largest(
+        lambda epsilon: p_value(total, number, right, epsilon, delta) - allowed, math.log(rate) - math.log1p(-rate)
+    )
+
+
+def excess_gaussian(total: int, number: int, right: int, mu: float, alpha: float) -> float:
+    """Return by how much probabilities would have to sum to more than 1, were α that of so many correct guesses.
+
+    Where it is positive, every μ-GDP mechanism has so many with a probability below α.
+
+    Parameters
+    ----------
+    total, number, right
+        m canaries, c′ guesses, c of them correct.
+    mu
+        μ ≥ 0.
+    alpha
+        α.
+
+    Returns
+    -------
+    The excess, falling in μ.
+
+    Notes
+    -----
+    Mahloujifar, Melis and Chaudhuri (arXiv 2410.22235), Algorithm 3 for two alternatives. With pᵢ = P(i are correct),
+    r = Σ_{j≥i} j·pⱼ/m and h = Σ_{j≥i}(c′ − j)pⱼ/m, the law of a μ-GDP mechanism has h at i at least Φ(Φ⁻¹(r at i + 1) −
+    μ). From p at c and above of α in all, it may take more than 1 to satisfy that down to i = 0.
+    """
+    r, h = alpha * right / total, alpha * (number - right) / total
+    for i in range(right - 1, -1, -1):
+        least = float(special.ndtr(special.ndtri(min(r, 1.0)) - mu))
+        if least <= h:
+            break
+        r, h = r + i / (number - i) * (least - h), least
+    return (r + h) * total / number - 1.0
+
+
+@lru_cache(maxsize=100_000)
+def gaussian_bound(total: int, number: int, right: int, alpha: float) -> float:
+    """Return the largest μ that so many correct guesses reject, rounded down."""
+    high = 1.0
+    while excess_gaussian(total, number, right, high, alpha) > _ROUNDING:
+        high *= 2.0
+    return _largest(lambda mu: _ROUNDING - excess_gaussian(total, number, right, mu, alpha), high)
+
+
+def _largest(objection: Callable[[float], float], high: float) -> float:
+    """Return the largest argument below ``high`` at which a rising objection is not positive, rounded down."""
+    if objection(0.0) > 0.0:
+        return 0.0
+    if objection(high) <= 0.0:
+        return high
+    found = float(optimize.brentq(objection, 0.0, high, xtol=_CLOSE))
+    while found > 0.0 and objection(found) > 0.0:
+        found -= _CLOSE
+    return max(found, 0.0)
+
+
+def _best(scores: Scores, alpha: float, bound: Callable[[int, int, int, float], float]) -> Array:
+    total = scores.count + scores.null_count
+    numbers = [number for number in guesses(total) if number <= total]
+    values = [
+        [bound(total, number, int(right), alpha / len(numbers)) for right in correct(scores, number)]
+        for number in numbers
+    ]
+    return np.asarray(np.max(np.array(values), axis=0))
+
+
+def steinke(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the best bound over the declared numbers of guesses, each at its share of α.
+
+    Parameters
+    ----------
+    scores
+        The scores, with unobserved ones.
+    delta, alpha
+        δ and α.
+
+    Returns
+    -------
+    Bounds, and NaN, as two thresholds belong to each.
+    """
+
+    def bound(total: int, number: int, right: int, share: float) -> float:
+        return steinke_bound(total, number, right, delta, share)
+
+    return _best(scores, alpha, bound), np.full(len(scores.observed), math.nan)
+
+
+def mahloujifar(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return ε of the best bound of μ; arguments and result as for ``steinke``."""
+    return epsilon_of_mu(_best(scores, alpha, gaussian_bound), delta), np.full(len(scores.observed), math.nan)
+
+
+METHODS = (
+    Method(
+        "one-run",
+        "Steinke, Nasr, Jagielski, arXiv 2305.08846, at up to 4 declared numbers of guesses",
+        steinke,
+        ("every canary's inclusion a fair coin of its own",),
+        if_coins,
+        needs="unobserved",
+    ),
+    Method(
+        "one-run-gaussian",
+        "Mahloujifar, Melis, Chaudhuri, arXiv 2410.22235, at up to 4 declared numbers of guesses",
+        mahloujifar,
+        ("every canary's inclusion a fair coin of its own", ASSUMPTION),
+        if_coins,
+        needs="unobserved",
+    ),
+)

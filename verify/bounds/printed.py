@@ -1,0 +1,141 @@
+"""Bounds as they are in print and in their authors' public code, to reproduce them: they don't keep their confidence.
+
+All take the limits of both rates at full α and the threshold that is best for the very scores that they are from.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.kernels import binomial
+from canaryproof.kernels.binomial import Method
+from canaryproof.verify.bounds.limits import alarms, misses
+from canaryproof.verify.bounds.lower_bound import Method as Bound
+from canaryproof.verify.bounds.lower_bound import never
+from canaryproof.verify.bounds.scores import Scores
+from canaryproof.verify.bounds.sweep import Rates, rates, sweep
+
+Array = NDArray[np.float64]
+
+
+def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -> tuple[Array, Array]:
+    """Return the largest value of Equation (1) for one-sided limits of both rates, each at 1 − α.
+
+    Parameters
+    ----------
+    scores
+        The scores.
+    delta, alpha
+        δ and α.
+    method
+        ``clopper-pearson`` as Jagielski et al. (2020) have it, or ``jeffreys``.
+
+    Returns
+    -------
+    Bounds and thresholds.
+
+    Notes
+    -----
+    Andrew et al. (arXiv 2302.03098), Section 5.1, and the public code of the paper (google-research/federated,
+    ``one_shot_epe``), which also counts equal scores as if they could be told apart.
+    """
+    alarm = None if scores.unobserved is None else alarms(scores.null_count, delta, alpha, method)
+    return sweep(scores, misses(scores.count, delta, alpha, method), alarm, delta, by_value=False)
+
+
+def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the lower limit of CANIFE's per-round ε̂ at the threshold of the largest ε̂ that is finite or without error.
+
+    Parameters
+    ----------
+    scores
+        The scores, with unobserved ones.
+    delta, alpha
+        δ and α: the limits are Clopper and Pearson's two-sided ones at 1 − α.
+
+    Returns
+    -------
+    Bounds and thresholds. The bound is not cut at 0 by CANIFE, and is here.
+
+    Notes
+    -----
+    Maddock et al. (arXiv 2210.02912), Section 2.2 and Appendix C.1. The public code (facebookresearch/canife) takes the
+    threshold of the largest accuracy instead, which ``at_counts`` serves too.
+    """
+    assert scores.unobserved is not None
+    _, thresholds = sweep(scores, _counted(scores.count, delta), _counted(scores.null_count, delta, False), delta)
+    # Without any error ε̂ is infinite, and nothing is larger.
+    lowest = scores.observed[:, 0]
+    thresholds = np.where(lowest > scores.unobserved[:, -1], lowest, thresholds)
+    values = np.zeros(len(thresholds))
+    for a in np.flatnonzero(~np.isnan(thresholds)):
+        missed = int(np.searchsorted(scores.observed[a], thresholds[a]))
+        false = scores.null_count - int(np.searchsorted(scores.unobserved[a], thresholds[a]))
+        values[a] = max(0.0, at_counts(false, missed, scores.null_count, scores.count, delta, alpha))
+    return values, np.where(values > 0.0, thresholds, math.nan)
+
+
+@lru_cache(maxsize=32)
+def _counted(count: int, delta: float, right: bool = True) -> Rates:
+    """Tabulate counted rates of error, by the number of scores on the threshold's right side or on the wrong one."""
+    wrong = np.arange(count + 1) / count
+    found = rates(wrong[::-1] if right else wrong, 1.0 - (wrong[::-1] if right else wrong), delta)
+    # An ε̂ with a count of zero below is infinite, and left out.
+    return Rates(np.where(np.isneginf(found.log_rate), math.inf, found.log_rate), found.log_rest)
+
+
+@lru_cache(maxsize=100_000)
+def at_counts(false_alarms: int, missed: int, null_count: int, count: int, delta: float, alpha: float = 0.05) -> float:
+    """Return CANIFE's lower limit of ε̂ for counted errors.
+
+    Parameters
+    ----------
+    false_alarms, missed
+        Unobserved scores above the threshold and observed ones below.
+    null_count, count
+        Unobserved and observed scores.
+    delta, alpha
+        δ and α.
+
+    Returns
+    -------
+    The larger of both values of Equation (1) at the upper ends of two-sided 1 − α limits; −∞ if neither is defined.
+    """
+    fpr = float(binomial.upper(false_alarms, null_count, 1.0 - 0.5 * alpha))
+    fnr = float(binomial.upper(missed, count, 1.0 - 0.5 * alpha))
+    ratios = ((1.0 - delta - fpr) / fnr, (1.0 - delta - fnr) / fpr)
+    return max(math.log(ratio) if ratio > 0.0 else -math.inf for ratio in ratios)
+
+
+_FIXED = "a threshold that is fixed in advance"
+_BOTH = "half of α for each rate"
+
+METHODS = (
+    Bound(
+        "jagielski",
+        "Jagielski, Ullman, Oprea 2020, with Clopper–Pearson limits of both rates at full α",
+        lambda scores, delta, alpha: best_threshold(scores, delta, alpha, "clopper-pearson"),
+        (_FIXED, _BOTH),
+        never,
+        printed=True,
+    ),
+    Bound(
+        "andrew",
+        "Andrew et al., arXiv 2302.03098, Section 5.1: Jeffreys limits",
+        lambda scores, delta, alpha: best_threshold(scores, delta, alpha, "jeffreys"),
+        (_FIXED, _BOTH, "rates drawn from Jeffreys' prior"),
+        never,
+        printed=True,
+    ),
+    Bound(
+        "canife",
+        "Maddock et al., arXiv 2210.02912, Appendix C.1: two-sided Clopper–Pearson limits at the best ε̂",
+        canife,
+        (_FIXED,),
+        never,
+        printed=True,
+        needs="unobserved",
+    ),
+)

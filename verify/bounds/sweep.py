@@ -1,0 +1,143 @@
+"""The largest value of Equation (1) over thresholds, for limits of both rates of error that depend on counts alone.
+
+Andrew et al. (arXiv 2302.03098), Equation (1): ε ≥ log((1 − δ − FNR)/FPR) and ε ≥ log((1 − δ − FPR)/FNR). Both rise
+when a rate falls, so that upper limits of the rates give lower bounds of ε.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.bounds.scores import Scores
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Limits of a rate and of its complement, as logarithms by count of scores at or above the threshold.
+
+    Attributes
+    ----------
+    log_rate
+        Log of the upper limit of the rate of error.
+    log_rest
+        Log of 1 − δ − that limit, −∞ where it is not positive.
+    """
+
+    log_rate: Array
+    log_rest: Array
+
+
+def rates(upper: ArrayLike, complement: ArrayLike, delta: float) -> Rates:
+    """Make the tables of upper limits of a rate.
+
+    Parameters
+    ----------
+    upper
+        Upper limits of the rate.
+    complement
+        Lower limits of its complement: what 1 − ``upper`` is, with all its digits.
+    delta
+        δ in [0, 1).
+    """
+    with np.errstate(divide="ignore"):
+        return Rates(np.log(upper), np.log(np.maximum(np.asarray(complement) - delta, 0.0)))
+
+
+@njit(cache=True, nogil=True)
+def _exact(
+    observed: Array, log_tails: Array, log_miss: Array, log_hit: Array, delta: float, by_value: bool
+) -> tuple[Array, Array]:
+    audits, count = observed.shape
+    values, thresholds = np.zeros(audits), np.full(audits, math.nan)
+    for a in range(audits):
+        hits = count
+        for i in range(count):
+            # Of equal scores all are at or above the threshold.
+            if not by_value or i == 0 or observed[a, i] > observed[a, i - 1]:
+                hits = count - i
+            log_tail = log_tails[a, i]
+            rest = 1.0 - delta - math.exp(log_tail)
+            value = log_hit[hits] - log_tail
+            if rest > 0.0:
+                value = max(value, math.log(rest) - log_miss[hits])
+            if value > values[a]:
+                values[a], thresholds[a] = value, observed[a, i]
+    return values, thresholds
+
+
+@njit(cache=True, nogil=True)
+def _sampled(
+    observed: Array,
+    unobserved: Array,
+    log_miss: Array,
+    log_hit: Array,
+    log_alarm: Array,
+    log_quiet: Array,
+    by_value: bool,
+) -> tuple[Array, Array]:
+    audits, count = observed.shape
+    null_count = unobserved.shape[1]
+    values, thresholds = np.zeros(audits), np.full(audits, math.nan)
+    for a in range(audits):
+        i = j = 0
+        last = -math.inf
+        # Unobserved scores come first among equals, as in the authors' code.
+        while i < count:
+            if j < null_count and unobserved[a, j] <= observed[a, i]:
+                last = unobserved[a, j]
+                j += 1
+                continue
+            place = observed[a, i]
+            if not by_value or place > last:
+                value = max(
+                    log_hit[count - i] - log_alarm[null_count - j], log_quiet[null_count - j] - log_miss[count - i]
+                )
+                if value > values[a]:
+                    values[a], thresholds[a] = value, place
+            last = place
+            i += 1
+    return values, thresholds
+
+
+def sweep(
+    scores: Scores, miss: Rates, alarm: Rates | None, delta: float, *, by_value: bool = True
+) -> tuple[Array, Array]:
+    """Return the largest value over all thresholds that are observed scores, and where it is.
+
+    Parameters
+    ----------
+    scores
+        The scores.
+    miss
+        Limits of FNR by number of observed scores at or above the threshold.
+    alarm
+        Limits of FPR by number of unobserved scores at or above it; None for an exact null.
+    delta
+        δ in [0, 1).
+    by_value
+        Whether equal scores are counted together. Otherwise the threshold lies between them, as if they could be told
+        apart, at the attacker's advantage: so the authors' code counts.
+
+    Returns
+    -------
+    Values and thresholds, shape (audits,); 0 and NaN where no value is positive.
+    """
+    if scores.null is not None:
+        log_tails = scores.null.log_tail(scores.observed)
+        return _exact(scores.observed, log_tails, miss.log_rate, miss.log_rest, delta, by_value)
+    assert scores.unobserved is not None
+    assert alarm is not None
+    return _sampled(
+        scores.observed,
+        scores.unobserved,
+        miss.log_rate,
+        miss.log_rest,
+        alarm.log_rate,
+        alarm.log_rest,
+        by_value,
+    )
