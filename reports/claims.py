@@ -12,6 +12,7 @@ TITLES = {
     "submission": "Andrew et al., anonymous submission",
     "review": "Reviews of Andrew et al. and the authors' answers",
     "canife": "Maddock et al., CANIFE",
+    "bounds": "Lower bounds of the literature",
 }
 _MEANINGS = {
     Verdict.CONFIRMED: "holds as printed",

@@ -23,6 +23,8 @@ _PAGES = (
     "convergence.md",
     "convergence-*.svg",
     "proofs.md",
+    "coverage.svg",
+    "pitfalls.md",
     "*-sweep.svg",
     "*-errors.svg",
 )

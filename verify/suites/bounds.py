@@ -13,7 +13,7 @@ from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.gaussian import ASSUMPTION
 from canaryproof.verify.bounds.lower_bound import Method
 from canaryproof.verify.bounds.scores import prepare
-from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.suites.coverage import (
     ALPHA,
     DIM,
@@ -30,6 +30,7 @@ from canaryproof.verify.suites.coverage import (
 # Of the picture: nominal rates of bounds above the truth, and scores of an audit.
 _NOMINAL = (0.01, 0.02, 0.05, 0.1, 0.2)
 _SMALL = 100
+_POWER = 0.99
 _ONE_RUN = ("one-run", "one-run-gaussian")
 # Printed bounds, whose documents claim a confidence, and the place of the claim.
 _CLAIMS = {
@@ -64,12 +65,19 @@ def _outcome(rows: Sequence[Mapping[str, Any]], alpha: float, refuted: Verdict =
         f"{wrong} of {len(rows)} cells are significantly above {alpha:.3g}; most so {row['rate']:.1%} "
         f"[{low:.1%}, {high:.1%}] of {row['runs']:,} audits ({label(row)})"
     )
-    # Power: in the smallest cell, rates from this one on are found out with probability 0.99.
+    # In the smallest cell, rates from this one on are found out.
     runs = min(row["runs"] for row in rows)
     critical = int(stats.binom.isf(LEVEL / len(rows), runs, alpha)) + 1
-    visible = float(stats.beta.ppf(0.99, critical, runs - critical + 1))
+    visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1))
     evidence = {"alpha": alpha, "level": LEVEL, "visible": visible, "cells": list(rows)}
-    return Outcome(refuted if wrong else Verdict.CONFIRMED, finding, evidence)
+    design = _design(alpha, visible, runs)
+    return Outcome(refuted if wrong else Verdict.CONFIRMED, finding, evidence, design)
+
+
+def _design(alpha: float, visible: float, runs: int) -> Design:
+    return Design(
+        f"bounds are above ε in {alpha:.3g} of audits", LEVEL, f"in the smallest cell in {visible:.2g}", _POWER, runs
+    )
 
 
 def _coverage(context: Context, name: str) -> Outcome:
@@ -129,7 +137,9 @@ def _nominal(context: Context) -> Outcome:
         f"{len(wrong)} of {len(ours)} cells are significantly above; largest rates {listed} ({runs:,} audits each)"
     )
     verdict = Verdict.REFUTED if wrong else Verdict.CONFIRMED
-    return Outcome(verdict, finding, {"level": LEVEL, "levels": rows})
+    critical = int(stats.binom.isf(LEVEL / len(ours), runs, max(_NOMINAL))) + 1
+    visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1))
+    return Outcome(verdict, finding, {"level": LEVEL, "levels": rows}, _design(max(_NOMINAL), visible, runs))
 
 
 def _caps() -> list[dict[str, Any]]:

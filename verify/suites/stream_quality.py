@@ -19,7 +19,7 @@ def _quality(context: Context) -> Outcome:
     exhaustive = context.level is Level.FULL
     scan = law.scan(1 if exhaustive else 1009)
     lawful = scan.symmetric and scan.largest_error <= law.QUANTILE_ERROR and (not exhaustive or _moments_agree(scan))
-    found = quality.judge(context.pick(20_000_000, 10**10), context.key("streams/quality"))
+    found = quality.judge(context.pick(20_000_000, 10**9), context.key("streams/quality"))
     label, smallest = found.smallest
     visible = {order: quality.visible_moment(order, found.coordinates, len(found.p_values)) for order in (2, 4, 6, 8)}
     finding = (
