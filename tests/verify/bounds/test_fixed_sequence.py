@@ -148,3 +148,32 @@ def test_two_thousand_bounds_of_a_thousand_scores_take_a_second():
     fixed_sequence(scores, 1e-6, 0.05)
     # Measured: some 50 microseconds each; the promise is 500.
     assert time.process_time() - begun < 0.5
+
+
+def test_a_statistic_at_its_critical_value_rejects():
+    tests = module._tests(100, 100, 1e-5, 0.05, 1)
+    j = 10
+    hits = int(tests.critical[j])
+    seen = np.where(np.arange(100) < hits, 1e3, -1e3)
+    expected = 0.0
+    for block in range(8):
+        for epsilon, critical in zip(
+            (some := module._tests(100, 100, 1e-5, 0.05, block)).epsilons, some.critical, strict=True
+        ):
+            if hits < critical:
+                break
+            expected = epsilon
+        else:
+            continue
+        break
+    assert expected >= tests.epsilons[j]
+    assert fixed_sequence(prepare(seen, np.arange(100.0)), 1e-5, 0.05)[0][0] == expected
+
+
+def test_nothing_counts_after_the_first_test_that_does_not_reject():
+    # Five far scores would reject large values of ε, but the smallest is not rejected by scores that are low otherwise.
+    seen = np.where(np.arange(100) < 5, 8.0, -3.0)
+    scores = prepare(seen, null=NULL)
+    far = module._tests(100, NULL, 1e-5, 0.05, 4)
+    assert np.any(np.sum(seen[:, np.newaxis, np.newaxis] >= far.places, axis=(0, 2)) >= far.critical)
+    assert fixed_sequence(scores, 1e-5, 0.05)[0][0] == 0.0
