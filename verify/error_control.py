@@ -46,7 +46,7 @@ def visible_distance(runs: int, level: float, samples: int = 1) -> float:
 def runs_for_share(claimed: float, alternative: float, level: float) -> int:
     """Return after how many runs a one-sided test notices with probability ``POWER`` that a share is another."""
     size = normal_sample_size_one_tail(claimed - alternative, POWER, level, _spread(claimed), _spread(alternative))
-    return math.ceil(size)
+    return math.ceil(float(size))
 
 
 def _spread(share: float) -> float:

@@ -95,8 +95,8 @@ def run_plan(plan: Plan, file: RunFile, workers: int, advance: Callable[[int, in
     results = file.results()
     pending = [i for i in range(len(checks)) if i not in results]
     advance(len(results), len(checks), checks[pending[0]][1] if pending else "")
-    with _pool(min(workers, len(pending)) or 1, plan.fault) as pool:
-        with _inherited():
+    with processes_of_a_run(min(workers, len(pending)) or 1, plan.fault) as pool:
+        with inherited():
             futures = {pool.submit(_judge, plan.source, *checks[i], plan.context): i for i in pending}
         try:
             for future in as_completed(futures):
@@ -116,7 +116,7 @@ def run_plan(plan: Plan, file: RunFile, workers: int, advance: Callable[[int, in
 
 
 @contextmanager
-def _pool(workers: int, fault: str) -> Iterator[ProcessPoolExecutor]:
+def processes_of_a_run(workers: int, fault: str) -> Iterator[ProcessPoolExecutor]:
     """Give processes that end when this block does, or this process, whatever ends it."""
     processes = get_context("spawn")
     reader, writer = processes.Pipe(duplex=False)
@@ -131,7 +131,7 @@ def _pool(workers: int, fault: str) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _inherited() -> Iterator[None]:
+def inherited() -> Iterator[None]:
     """Start processes with one thread, deaf to the terminal's interrupts: theirs come from the process that has them.
 
     Both must hold before a process imports anything, so that it is too late when it gets its first call.

@@ -1,6 +1,11 @@
 """Seed every fault, or those named, and print what catches it: ``python -m canaryproof.verify.faults``."""
 
+import math
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
+from contextlib import contextmanager
+from typing import Any
 
 import click
 from rich.console import Console
@@ -8,9 +13,10 @@ from rich.progress import track
 from rich.table import Table
 
 from canaryproof.verify.faults import FAULTS
-from canaryproof.verify.faults.trial import Trial, Trials, alarms, stochastic
-from canaryproof.verify.results import Check, Context, Level
-from canaryproof.verify.suites.catalogue import SUITES
+from canaryproof.verify.faults.trial import Answer, Each, Trial, alarms, trials
+from canaryproof.verify.results import Level
+from canaryproof.verify.runner import inherited, processes_of_a_run
+from canaryproof.verify.simulation import threads
 
 
 @click.command("faults")
@@ -20,28 +26,37 @@ from canaryproof.verify.suites.catalogue import SUITES
 @click.option(
     "--alarms", "seeds", type=click.IntRange(min=1), help="Seed no fault; count the alarms at so many seeds instead."
 )
-@click.option(
-    "--longest", type=float, default=3.0, show_default=True, help="With --alarms: seconds that a check may take."
-)
-def main(names: tuple[str, ...], level: str, seed: int, seeds: int | None, longest: float) -> None:
-    """Run the checks that touch a faulty function, for each fault NAME; for all by default.
+def main(names: tuple[str, ...], level: str, seed: int, seeds: int | None) -> None:
+    """Run the checks that call a faulty function, for each fault NAME; for all by default.
 
-    The exit status is 1 if a fault is missed.
+    The exit status is 1 if a fault is missed. NUMBA_NUM_THREADS sets how many processes there are.
     """
-    checks = {check.id: check for suite in SUITES.values() for check in suite}
     if seeds is not None:
-        _count_alarms(checks, Level(level), seeds, longest)
+        _print_alarms(Level(level), seeds)
         return
     for name in names:
         if name not in FAULTS:
             raise click.UsageError(f"NAME: there is no fault {name!r}")
-    trials = Trials(checks, Context(Level(level), seed))
-    chosen = [FAULTS[name] for name in names or FAULTS]
-    done = [
-        trials.run(fault) for fault in track(chosen, "seeding faults", console=Console(stderr=True), transient=True)
-    ]
+    with processes() as each:
+        done = trials(names or FAULTS, Level(level), seed, each)
     _print(done)
     sys.exit(0 if all(trial.caught_by for trial in done) else 1)
+
+
+@contextmanager
+def processes() -> Iterator[Each]:
+    """Give a way to judge many checks in processes of one thread each, and show how many are done."""
+    with processes_of_a_run(threads(), "") as pool:
+
+        def each(function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
+            with inherited():
+                futures = [pool.submit(function, *some) for some in arguments]
+            done = as_completed(futures)
+            for _ in track(done, "judging", total=len(futures), console=Console(stderr=True), transient=True):
+                pass
+            return [future.result() for future in futures]
+
+        yield each
 
 
 def _print(done: list[Trial]) -> None:
@@ -52,26 +67,30 @@ def _print(done: list[Trial]) -> None:
     for trial in done:
         # An error is shown; that a verdict changed goes without saying.
         caught = [f"{name} ({said})" if said.endswith("Error") else name for name, said in trial.caught_by.items()]
-        table.add_row(trial.fault.name, ", ".join(caught) or "[red]missed[/red]", ", ".join(trial.silent))
+        silent = [*trial.silent, *(f"{name} (not touched)" for name in trial.untouched)]
+        table.add_row(trial.fault.name, ", ".join(caught) or "[red]missed[/red]", ", ".join(silent))
     console = Console()
     console.print(table)
     missed = [trial.fault for trial in done if not trial.caught_by]
-    seconds = sum(trial.seconds for trial in done)
-    console.print(f"{len(done) - len(missed)} of {len(done)} faults caught in {seconds:.0f} s")
+    seconds = math.fsum(trial.seconds for trial in done)
+    console.print(f"{len(done) - len(missed)} of {len(done)} faults caught by checks that took {seconds:.0f} s in all")
     for fault in missed:
         console.print(f"[red]missed[/red] {fault.name}: {fault.description}")
 
 
-def _count_alarms(checks: dict[str, Check], level: Level, seeds: int, longest: float) -> None:
+def _print_alarms(level: Level, seeds: int) -> None:
+    with processes() as each:
+        tried, found = alarms(level, seeds, each)
     console = Console()
-    tried = stochastic(checks.values(), level, longest)
-    total = 0
-    for check in track(tried, "counting alarms", console=Console(stderr=True), transient=True):
-        found = alarms(check, level, range(seeds))
-        total += len(found)
-        for alarm in found:
-            console.print(f"{alarm.id}: {alarm.said} at seed {alarm.seed}")
-    console.print(f"{total} alarms of {len(tried)} stochastic checks at {seeds} seeds")
+    for alarm in found:
+        kind = "exception" if alarm.design is None else "alarm"
+        console.print(f"[red]{kind}[/red] {alarm.id}: {alarm.said} at seed {alarm.seed}", highlight=False)
+    levels = [design.level for design in tried.values() if design is not None]
+    false = sum(alarm.design is not None for alarm in found)
+    console.print(
+        f"{seeds} seeds: {false} alarms of {len(levels)} tests, of whose levels the sum is {math.fsum(levels):.2g}; "
+        f"{len(found) - false} exceptions found by {len(tried) - len(levels)} checks with random inputs"
+    )
 
 
 if __name__ == "__main__":

@@ -15,12 +15,14 @@ _VERIFY = "canaryproof.verify"
 
 
 def _enclosure(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    checks = ("gaussian.inference.enclosures", "gaussian.audit.*")
+    checks = ("gaussian.inference.enclosures", "gaussian.audit.scores", "gaussian.audit.release")
     return Fault(f"enclosures.{name}", description, f"{_VERIFY}.oneshot.enclosures:{function}", make, checks)
 
 
 def _audit(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit:{function}", make, ("gaussian.audit.*",))
+    inputs = {"audit_release": ("release",), "_null_law": ("scores",)}.get(function, ("scores", "release"))
+    checks = tuple(f"gaussian.audit.{given}" for given in inputs)
+    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit:{function}", make, checks)
 
 
 def _reads(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
@@ -61,7 +63,7 @@ FAULTS = (
     _audit("null-law", "the null law in R^(2d)", "_null_law", lambda f: lambda unobserved, dim: f(unobserved, 2 * dim)),
     _audit(
         "normality",
-        "normality of the unobserved law for that of squares",
+        "normality of the cosines' squares for that of the cosines",
         "_normality",
         lambda f: lambda observed: f(np.square(observed)),
     ),
@@ -93,7 +95,7 @@ FAULTS = (
     ),
     _reads(
         "first-line",
-        "the first line taken for a header",
+        "the first cosine left out, as if it were a header",
         "read_scores",
         lambda f: lambda path: (lambda s: dataclasses.replace(s, observed=s.observed[1:]))(f(path)),
     ),

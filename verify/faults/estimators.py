@@ -17,13 +17,14 @@ from canaryproof.verify.oneshot import estimators
 from canaryproof.verify.oneshot.moments import Moments
 
 _ONESHOT = "canaryproof.verify.oneshot"
-# The checks that each function of the estimators matters to most.
-_TOUCHED = {
+# Of the checks that call each function of the estimators, those that it matters to most.
+_CALLED = {
     "both_directions": ("enclosures", "standard-errors"),
     "pinned_epsilon": ("closed-form", "enclosures"),
     "pinned": ("closed-form", "unobserved"),
     "pinned_distance": ("unobserved", "standard-errors"),
     "variance_p_value": ("closed-form", "unobserved", "choices"),
+    "adaptive": ("choices",),
     "_from_pair": ("ranges", "choices"),
     "_distance_error": ("ranges", "standard-errors"),
     "log_ratio_error": ("standard-errors",),
@@ -33,12 +34,13 @@ _TOUCHED = {
 
 
 def _moments(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    checks = ("gaussian.inference.closed-form", "gaussian.inference.unobserved", "gaussian.audit.scores")
+    topic = {"from_dimension": "closed-form", "from_unobserved": "unobserved"}[function]
+    checks = (f"gaussian.inference.{topic}", "gaussian.audit.scores")
     return Fault(f"moments.{name}", description, f"{_ONESHOT}.moments:{function}", make, checks)
 
 
 def _estimator(name: str, description: str, function: str, make: Callable[[Function], Function], *more: str) -> Fault:
-    checks = (*(f"gaussian.inference.{topic}" for topic in _TOUCHED[function]), *more)
+    checks = (*(f"gaussian.inference.{topic}" for topic in _CALLED[function]), *more)
     return Fault(f"estimators.{name}", description, f"{_ONESHOT}.estimators:{function}", make, checks)
 
 
@@ -65,11 +67,36 @@ def _student_by_normal(pinned: Function) -> Function:
 
 def _swapped_rates(delta: float, distance: Any, ratio: Any) -> Any:
     """log((FPR − δ)/TPR), the best over a grid of thresholds."""
-    m, s = np.abs(np.asarray(distance))[..., np.newaxis], np.asarray(ratio)[..., np.newaxis]
-    a = np.linspace(-9.0, 9.0, 400)
-    hit, false = stats.norm.sf((a - m) / s), stats.norm.sf(a)
+    hit, false = _rates(distance, ratio)
     with np.errstate(all="ignore"):
         return np.maximum(np.nanmax(np.log(np.maximum(false - delta, 1e-300) / hit), axis=-1), 0.0)
+
+
+def _no_delta(delta: float, distance: Any, ratio: Any) -> Any:
+    """log(TPR/FPR), the best over a grid of thresholds at which TPR > δ."""
+    hit, false = _rates(distance, ratio)
+    with np.errstate(all="ignore"):
+        return np.max(np.log(hit / false), axis=-1, where=hit > delta, initial=0.0)
+
+
+def _rates(distance: Any, ratio: Any) -> tuple[Any, Any]:
+    m, s = np.abs(np.asarray(distance))[..., np.newaxis], np.asarray(ratio)[..., np.newaxis]
+    a = np.linspace(-9.0, 9.0, 400)
+    return stats.norm.sf((a - m) / s), stats.norm.sf(a)
+
+
+def _swapped_choice(_: Function) -> Function:
+    def faulty(moments: Moments, delta: float, confidence: float = 0.95) -> estimators.Estimate:
+        equal = estimators.variance_p_value(moments) >= estimators.TEST_LEVEL
+        fitted, pinned = (f(moments, delta, confidence) for f in (estimators.fitted, estimators.pinned))
+        return estimators.Estimate(
+            np.where(equal, fitted.epsilon, pinned.epsilon),
+            np.where(equal, fitted.standard_error, pinned.standard_error),
+            np.where(equal, fitted.low, pinned.low),
+            fitted.high,
+        )
+
+    return faulty
 
 
 FAULTS = (
@@ -130,8 +157,8 @@ FAULTS = (
     ),
     _estimator("normal-quantile", "the normal quantile for Student's", "pinned", _student_by_normal),
     _estimator(
-        "too-wide",
-        "an interval of twice the deviation",
+        "joint-level",
+        "√confidence for the confidence, as if two intervals had to hold",
         "pinned",
         lambda f: lambda m, delta, c=0.95: f(m, delta, math.sqrt(c)),
     ),
@@ -141,16 +168,23 @@ FAULTS = (
     _estimator("one-tail", "a one-sided p-value for the two-sided", "variance_p_value", lambda f: lambda m: 0.5 * f(m)),
     _estimator(
         "degrees",
-        "divisor k for k − 1 in the test of variances",
+        "a variance with the divisor k − 1 where the test takes one with k",
         "variance_p_value",
         lambda f: lambda m: f(_unbiased(m)),
     ),
     _estimator(
-        "swapped-choice",
-        "pinned and fitted swapped in adaptive",
+        "complement",
+        "1 − p for the p-value p",
         "variance_p_value",
         lambda f: lambda m: 1.0 - f(m),
         "gaussian.default-estimator",
+    ),
+    _estimator(
+        "swapped-choice",
+        "pinned and fitted swapped, but for the upper end",
+        "adaptive",
+        _swapped_choice,
+        "gaussian.audit.scores",
     ),
     _estimator(
         "each-not-joint",
@@ -160,7 +194,7 @@ FAULTS = (
     ),
     _estimator(
         "no-rectangle",
-        "the interval of the mean alone",
+        "the upper end by the normal quantile of the mean alone",
         "_from_pair",
         lambda f: (
             lambda e, m, delta, c: dataclasses.replace(
@@ -200,13 +234,11 @@ FAULTS = (
         lambda f: lambda release: f(release) / math.sqrt(np.shape(release)[-1]),
     ),
     _threshold("rates-swapped", "FPR and TPR swapped", lambda _: _swapped_rates),
+    _threshold("delta", "δ not taken from the hits", lambda _: _no_delta),
     _threshold(
-        "delta", "δ not taken from the hits", lambda f: lambda delta, distance, ratio: f(delta * 1e-3, distance, ratio)
-    ),
-    _threshold(
-        "log-delta",
-        "−log δ in place of δ",
-        lambda f: lambda delta, distance, ratio: f(np.minimum(-0.01 * np.log(delta), 0.9), distance, ratio),
+        "half-delta",
+        "δ/2 for δ, as if two thresholds shared it",
+        lambda f: lambda delta, distance, ratio: f(0.5 * delta, distance, ratio),
     ),
     _threshold(
         "variance",

@@ -27,7 +27,7 @@ class Fault:
     make
         Makes the faulty function of the right one.
     checks
-        Patterns (of ``fnmatch``) of the ids of checks that touch the function.
+        Patterns (of ``fnmatch``) of the ids of checks that call the function.
     """
 
     name: str
@@ -37,13 +37,26 @@ class Fault:
     checks: tuple[str, ...]
 
 
+@dataclass
+class Calls:
+    """Calls of a faulty function.
+
+    Attributes
+    ----------
+    count
+        How many there were, or fewer where threads counted at once; 0 only if there was none.
+    """
+
+    count: int = 0
+
+
 def _forward(*arguments: Any, **options: Any) -> Any:
     function: Any = "the faulty function"
     return function(*arguments, **options)
 
 
 @contextmanager
-def seeded(fault: Fault) -> Iterator[None]:
+def seeded(fault: Fault) -> Iterator[Calls]:
     """Put a fault in for the time of a ``with`` block.
 
     The function keeps its identity and is given other code. So the fault is everywhere that a reference to it is kept:
@@ -55,6 +68,10 @@ def seeded(fault: Fault) -> Iterator[None]:
     fault
         The fault.
 
+    Yields
+    ------
+    The calls of the faulty function so far.
+
     Raises
     ------
     TypeError
@@ -64,16 +81,21 @@ def seeded(fault: Fault) -> Iterator[None]:
     kept = function.__code__, function.__defaults__, function.__kwdefaults__
     original = FunctionType(kept[0], function.__globals__, function.__name__, kept[1])
     original.__kwdefaults__ = kept[2]
-    faulty = fault.make(original)
+    calls, faulty = Calls(), fault.make(original)
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        calls.count += 1
+        return faulty(*arguments, **options)
+
     code = _forward.__code__
-    constants = tuple(faulty if constant == "the faulty function" else constant for constant in code.co_consts)
-    _forget()
+    constants = tuple(counted if constant == "the faulty function" else constant for constant in code.co_consts)
+    forget()
     function.__code__, function.__defaults__, function.__kwdefaults__ = code.replace(co_consts=constants), None, None
     try:
-        yield
+        yield calls
     finally:
         function.__code__, function.__defaults__, function.__kwdefaults__ = kept
-        _forget()
+        forget()
 
 
 def _function(target: str) -> FunctionType:
@@ -89,7 +111,8 @@ def _function(target: str) -> FunctionType:
     return found
 
 
-def _forget() -> None:
+def forget() -> None:
+    """Make the functions of this package forget earlier calls."""
     for name, module in list(sys.modules.items()):
         if name.startswith("canaryproof."):
             for value in list(vars(module).values()):

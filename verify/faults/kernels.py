@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.two_gaussians import SMALLEST_DELTA
 from canaryproof.verify.faults.fault import Fault, Function
 
 _KERNELS = "canaryproof.kernels"
@@ -54,6 +55,18 @@ def _normal_difference(epsilon: Any, sigma: Any, sign: float) -> Any:
     half, away = 0.5 / np.asarray(sigma), np.multiply(epsilon, sigma)
     with np.errstate(all="ignore"):
         return special.ndtr(half - away) + sign * np.exp(epsilon + special.log_ndtr(-half - away))
+
+
+def _without_log_ratio(log_delta: Function) -> Function:
+    def faulty(e: Any, m1: Any, s1: Any, m2: Any, s2: Any, direction: str = "both") -> Any:
+        # δ = E(1 − e^(ε − Z))⁺ depends on ε − Z alone. In the reverse direction the loss Z has log(σ₂/σ₁).
+        signs = {"forward": [-1.0], "reverse": [1.0], "both": [-1.0, 1.0]}[direction]
+        thresholds = (np.maximum(e + sign * np.log(np.divide(s1, s2)), 0.0) for sign in signs)
+        ways = ("forward" if sign < 0.0 else "reverse" for sign in signs)
+        found = [log_delta(t, m1, s1, m2, s2, way) for t, way in zip(thresholds, ways, strict=True)]
+        return np.maximum(found[0], found[-1])
+
+    return faulty
 
 
 FAULTS = (
@@ -105,7 +118,7 @@ FAULTS = (
     _cosine("quantile-sign", "the upper quantile for the lower", "ppf", lambda f: lambda q, dim: -f(q, dim)),
     _cosine(
         "quantile-truncated",
-        "quantiles of the normal law cut at 8 deviations",
+        "quantiles cut at 8 deviations",
         "isf",
         lambda f: lambda q, dim: np.clip(f(q, dim), -8.0 / np.sqrt(dim), 8.0 / np.sqrt(dim)),
     ),
@@ -118,7 +131,7 @@ FAULTS = (
     ),
     _mechanism(
         "truncated",
-        "δ cut to 0 where the difference of two normal tails is rounding",
+        "the plain difference of two normal tails, cut at 0 where it is rounding",
         "delta",
         lambda _: lambda e, s: np.maximum(_normal_difference(e, s, -1.0), 0.0),
     ),
@@ -134,10 +147,10 @@ FAULTS = (
     _mechanism("base-2", "bits for nats", "epsilon", lambda f: lambda d, s: f(d, s) / math.log(2.0)),
     _mechanism("variance", "σ² for σ", "epsilon", lambda f: lambda d, s: f(d, np.clip(np.square(s), 1e-14, 1e50))),
     _mechanism(
-        "log-delta-for-delta",
-        "δ taken to be its own logarithm's size",
+        "half-delta",
+        "δ/2 for δ, as if two directions shared it",
         "epsilon",
-        lambda f: lambda d, s: f(np.clip(-np.log(d) / 100.0, 1e-300, 0.99), s),
+        lambda f: lambda d, s: f(np.maximum(0.5 * np.asarray(d), SMALLEST_DELTA), s),
     ),
     _mechanism(
         "tail-inverse",
@@ -187,12 +200,12 @@ FAULTS = (
         "variances for deviations",
         "epsilon",
         lambda f: (
-            lambda d, m1, s1, m2, s2, *rest, **options: f(d, m1, np.sqrt(s1) * np.sqrt(s2), m2, s2, *rest, **options)
+            lambda d, m1, s1, m2, s2, *rest, **options: f(d, m1, np.square(s1), m2, np.square(s2), *rest, **options)
         ),
     ),
     _pair(
         "equal-variances",
-        "the second deviation for both",
+        "the first deviation for both",
         "epsilon",
         lambda f: lambda d, m1, s1, m2, s2, *rest, **options: f(d, m1, s1, m2, s1, *rest, **options),
     ),
@@ -200,11 +213,7 @@ FAULTS = (
         "no-log-ratio",
         "log(σ₁/σ₂) left out of the privacy loss",
         "log_delta",
-        lambda f: (
-            lambda e, m1, s1, m2, s2, *rest, **options: f(
-                np.maximum(e - np.log(np.divide(s1, s2)), 0.0), m1, s1, m2, s2, *rest, **options
-            )
-        ),
+        _without_log_ratio,
     ),
     _pair(
         "one-direction",

@@ -5,10 +5,12 @@
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
+from itertools import islice
+
+from scipy import special
 
 from canaryproof.proofs_check import release_moments
+from canaryproof.proofs_check.consistency import Slopes
 from canaryproof.proofs_check.sphere_moments import D, K, scaled
 from canaryproof.verify.faults.fault import Fault, Function
 
@@ -16,7 +18,8 @@ _PROOFS = "canaryproof.proofs_check"
 
 
 def _sphere(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    checks = ("theorems.moments.known", "theorems.witness.d12")
+    over_indices = function in ("_falling", "_partitions")
+    checks = ("ours.moments.*" if over_indices else "theorems.moments.known", "theorems.witness.d12")
     return Fault(f"sphere-moments.{name}", description, f"{_PROOFS}.sphere_moments:{function}", make, checks)
 
 
@@ -26,7 +29,7 @@ def _release(name: str, description: str, function: str, make: Callable[[Functio
 
 
 def _regime(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    checks = ("theorems.limits.known", "final.theorem-3.3.norm-*")
+    checks = ("theorems.limits.known", "final.theorem-3.3.target-*", "final.theorem-3.3.*-converges")
     return Fault(f"regime.{name}", description, f"{_PROOFS}.regime:{function}", make, checks)
 
 
@@ -35,17 +38,33 @@ def _bound(name: str, description: str, function: str, make: Callable[[Function]
     return Fault(f"finite-bounds.{name}", description, f"{_PROOFS}.finite_bounds:{function}", make, checks)
 
 
-def _consistency(name: str, description: str, function: str, make: Callable[[Function], Function], *more: str) -> Fault:
-    checks = ("ours.consistency.*", *more)
+# Of the checks that call each function, those whose verdicts depend on it.
+_DECIDING = {
+    "slopes": ("ours.consistency.difference-quotients", "theorems.convergence.estimators", "gaussian.fitted-bias"),
+    "Slopes.fitted_bias": ("theorems.convergence.estimators", "gaussian.fitted-bias"),
+    "shift": ("theorems.convergence.too-many-canaries",),
+    "best_count": ("theorems.best-count.plain",),
+}
+
+
+def _consistency(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
+    checks = _DECIDING[function]
     return Fault(f"consistency.{name}", description, f"{_PROOFS}.consistency:{function}", make, checks)
 
 
-def _last_left_out(pairings: Function) -> Function:
-    def faulty(items: tuple[str, ...]) -> Any:
-        found = list(pairings(items))
-        return iter(found[:-1] if len(found) > 1 else found)
+# The pairings of fewer vectors, of which those of more are made, are faulty too.
+def _ends_never_paired(pairings: Function) -> Function:
+    # The last (n − 1)-th of all pairings of n vectors has the first with the last: (n − 2)(n − 4)⋯2 remain.
+    return lambda items: islice(pairings(items), math.prod(range(2, len(items) - 1, 2)))
 
-    return faulty
+
+def _one_of_six_left_out(pairings: Function) -> Function:
+    return lambda items: islice(pairings(items), 14 if len(items) == 6 else None)
+
+
+def _without_tail(slopes: Slopes) -> Slopes:
+    tail = float(special.ndtr(slopes.forward / slopes.mean))
+    return Slopes(slopes.epsilon, tail * slopes.mean, tail * slopes.forward, tail * slopes.reverse)
 
 
 FAULTS = (
@@ -53,21 +72,16 @@ FAULTS = (
         "rising",
         "d(d + 1)⋯ for d(d + 2)⋯",
         "_rising",
-        lambda f: lambda pairs: f(pairs) if pairs < 2 else f(pairs) / (f(2) / f(1)) * (f(2) / f(1) - 1),
+        lambda f: lambda pairs: math.prod((f(1) + step for step in range(pairs)), start=f(0)),
     ),
-    _sphere("pairings", "one pairing left out", "_pairings", _last_left_out),
-    _sphere(
-        "sixth",
-        "one pairing of six vectors left out",
-        "_pairings",
-        lambda f: lambda items: (p for p, _ in zip(f(items), range(14), strict=False)),
-    ),
+    _sphere("pairings", "the first vector never paired with the last of several", "_pairings", _ends_never_paired),
+    _sphere("sixth", "one pairing of six vectors left out", "_pairings", _one_of_six_left_out),
     _sphere(
         "with-repetition", "k^b choices of b different canaries", "_falling", lambda f: lambda blocks: f(1) ** blocks
     ),
     _sphere(
         "no-coincidences",
-        "equal indices left out",
+        "all coincidences of indices left out but that of two",
         "_partitions",
         lambda f: lambda items: (blocks for blocks in f(items) if len(blocks) >= len(items) - 1),
     ),
@@ -86,58 +100,48 @@ FAULTS = (
         lambda f: lambda expression: f(expression.subs({D: K, K: D}, simultaneous=True)),
     ),
     _regime("always", "a limit of 0 wherever none is shown", "limit", lambda f: lambda expression: f(expression) or 0),
-    _bound("one-tail", "a tenth of the bound", "mean_deviates", lambda f: lambda *a: f(*a) / 10),
+    _bound("one-tail", "half of the bound, as for one tail", "mean_deviates", lambda f: lambda *a: f(*a) / 2),
     _bound(
-        "no-fourth-moment",
-        "the bound at twice the distance",
+        "deviation",
+        "twice the distance, as if it were the deviation's",
         "variance_deviates",
         lambda f: lambda dim, count, sigma, distance: f(dim, count, sigma, 2 * distance),
     ),
-    _bound(
-        "dimension",
-        "the bound at d² for d",
-        "mean_deviates",
-        lambda f: lambda dim, count, sigma, distance: f(dim, count, sigma, Fraction(3) * distance),
-    ),
+    _bound("dimension", "the bound at d² for d", "mean_deviates", lambda f: lambda dim, *rest: f(dim**2, *rest)),
     _consistency(
         "sign",
         "the slopes of both directions swapped",
         "slopes",
         lambda f: lambda *a: (lambda s: type(s)(s.epsilon, s.mean, s.reverse, s.forward))(f(*a)),
-        "theorems.convergence.estimators",
     ),
     _consistency(
         "bias",
         "1/√k for 1/√(πk)",
         "Slopes.fitted_bias",
         lambda f: lambda s, count: math.sqrt(math.pi) * f(s, count),
-        "gaussian.fitted-bias",
     ),
     _consistency(
-        "mean",
-        "the slope without its normal tail",
+        "tail",
+        "φ(z) for φ(z)/Φ(z) in the slopes",
         "slopes",
-        lambda f: lambda *a: (lambda s: type(s)(s.epsilon, 0.9 * s.mean, s.forward, s.reverse))(f(*a)),
+        lambda f: lambda *a: _without_tail(f(*a)),
     ),
     _consistency(
         "shift",
         "k/d for k/(2d)",
         "shift",
         lambda f: lambda dim, count, sigma: 2.0 * f(dim, count, sigma),
-        "theorems.convergence.too-many-canaries",
     ),
     _consistency(
         "shift-sign",
         "the mean displaced the wrong way",
         "shift",
         lambda f: lambda *a: -f(*a),
-        "theorems.convergence.too-many-canaries",
     ),
     _consistency(
         "growth",
         "4d²σ⁶ for 2d²σ⁶ in the best number of canaries",
         "best_count",
         lambda f: lambda dim, sigma: f(math.sqrt(2.0) * dim, sigma),
-        "theorems.best-count.plain",
     ),
 )

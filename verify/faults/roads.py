@@ -12,14 +12,17 @@ from flint import arb, fmpq
 from mpmath import mp
 
 from canaryproof.kernels.certified import Enclosure
+from canaryproof.kernels.certified.two_gaussians import Divergence, Pair
 from canaryproof.verify.faults.fault import Fault, Function
 
 _SWAPPED = {"forward": "reverse", "reverse": "forward", "both": "both"}
 
 
-def _certified(topic: str, name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
+def _certified(
+    topic: str, name: str, description: str, function: str, make: Callable[[Function], Function], *compared: str
+) -> Fault:
     """Return a fault that both the fast kernels and the twins contradict."""
-    checks = (f"numerics.enclosures.{topic}", f"numerics.comparison.{topic}.*")
+    checks = (f"numerics.enclosures.{topic}", *(f"numerics.{name}" for name in compared))
     target = f"canaryproof.kernels.certified.{topic.replace('-', '_')}:{function}"
     return Fault(f"certified.{topic}.{name}", description, target, make, checks)
 
@@ -41,11 +44,32 @@ def _inwards(enclosure: Enclosure) -> Enclosure:
 def _second_added(divergence: Callable[[fmpq, fmpq], Any]) -> Function:
     def faulty(epsilon: fmpq, distance: fmpq) -> Any:
         found = divergence(epsilon, distance)
-        u = (epsilon / distance + distance / 2) if distance != 0 else fmpq(0)
-        second = arb(epsilon).exp() * (arb(u) / arb(2).sqrt()).erfc() / 2
+        if distance == 0:
+            return found
+        second = arb(epsilon).exp() * _above(arb(epsilon / distance + distance / 2))
         return found._replace(delta=found.delta + 2 * second)
 
     return faulty
+
+
+def _near_root_alone(forward: Function) -> Function:
+    def faulty(epsilon: fmpq, pair: Pair) -> Divergence:
+        m, s = pair
+        excess = arb(epsilon) + arb(s).log()
+        square = arb(m * m) + 2 * (s * s - 1) * excess
+        if s == 1 or not square > 0:
+            found: Divergence = forward(epsilon, pair)
+            return found
+        near = 2 * (excess - m * m / 2) / (m * s + square.sqrt())
+        second = arb(epsilon).exp() * _above(m + s * near)
+        return Divergence(_above(near) - second, _above(-near) + second)
+
+    return faulty
+
+
+def _above(u: arb) -> arb:
+    """P(X > u) of a standard normal X."""
+    return (u / arb(2).sqrt()).erfc() / 2
 
 
 FAULTS = (
@@ -55,20 +79,24 @@ FAULTS = (
         "Γ(d/2) for Γ((d − 1)/2)",
         "_log_peak",
         lambda _: lambda dim: -arb.pi().log() / 2 + 0 * arb(dim),
+        "comparison.null-cosine.*",
     ),
     _certified(
         "null-cosine",
         "exponent",
         "(d − 2)/2 for (d − 3)/2 in the density",
         "_log_density",
-        lambda f: lambda x, dim: f(x, dim) + arb(1 - x * x).log() / 2,
+        lambda f: lambda x, dim: f(x, dim) + arb(1 - x * x).log() / 2 if abs(x) < 1 else f(x, dim),
+        "comparison.null-cosine.logpdf",
     ),
     _certified(
         "null-cosine",
-        "half-tail",
-        "the continued fraction without its last factor",
+        "tail-power",
+        "a power of 1 − x² too many in the tail",
         "_tail_fraction",
         lambda f: lambda x, dim: f(x, dim) * arb(1 - x * x),
+        "null-cosine.sf",
+        "null-cosine.logsf",
     ),
     _certified(
         "null-cosine",
@@ -76,9 +104,16 @@ FAULTS = (
         "the quantile's ends not swapped when mirrored",
         "_mirrored",
         lambda _: lambda e: Enclosure(-e.lo, -e.hi, -e.ball),
+        "null-cosine.ppf",
+        "null-cosine.isf",
     ),
     _certified(
-        "gaussian-mechanism", "sign", "+ e^ε for − e^ε where the deviations are equal", "shifted", _second_added
+        "gaussian-mechanism",
+        "sign",
+        "+ e^ε for − e^ε where the deviations are equal",
+        "shifted",
+        _second_added,
+        "comparison.gaussian-mechanism.*",
     ),
     _certified(
         "gaussian-mechanism",
@@ -86,6 +121,8 @@ FAULTS = (
         "2/σ for 1/σ",
         "_arguments",
         lambda f: lambda epsilon, sigma: (f(epsilon, sigma)[0], 2 * f(epsilon, sigma)[1]),
+        "comparison.gaussian-mechanism.delta",
+        "comparison.gaussian-mechanism.epsilon",
     ),
     _certified(
         "two-gaussians",
@@ -93,13 +130,15 @@ FAULTS = (
         "forward and reverse swapped",
         "_pairs",
         lambda f: lambda m1, s1, m2, s2, direction: f(m1, s1, m2, s2, _SWAPPED[direction]),
+        "comparison.two-gaussians.*",
     ),
     _certified(
         "two-gaussians",
         "one-root",
         "the far root of the privacy loss forgotten",
         "_forward",
-        lambda f: lambda epsilon, pair: f(epsilon, pair._replace(ratio=fmpq(1))),
+        _near_root_alone,
+        "comparison.two-gaussians.*",
     ),
     _certified(
         "binomial",
@@ -107,20 +146,26 @@ FAULTS = (
         "(1 − confidence)/2 for 1 − confidence",
         "_checked",
         lambda f: lambda *a: (*f(*a)[:2], f(*a)[2] / 2),
+        "comparison.binomial.*",
     ),
     _certified(
         "binomial",
         "off-by-one",
         "one success more than was counted",
         "_upper",
-        lambda f: lambda s, n, *rest: f(s + 1, n - 1, *rest) if n > 1 else f(s, n, *rest),
+        lambda upper: lambda s, f, *rest: upper(s + 1, f - 1, *rest) if f > 0 else upper(s, f, *rest),
+        "comparison.binomial.*",
     ),
     Fault(
         "certified.ends-inwards",
         "ends at the middle of the ball",
         "canaryproof.kernels.certified._ball:enclose",
         lambda f: lambda *a, **o: _inwards(f(*a, **o)),
-        ("numerics.enclosures.*",),
+        (
+            "numerics.enclosures.null-cosine",
+            "numerics.enclosures.gaussian-mechanism",
+            "numerics.enclosures.two-gaussians",
+        ),
     ),
     Fault(
         "certified.wide",
@@ -131,7 +176,7 @@ FAULTS = (
     ),
     Fault(
         "certified.bisection",
-        "a bisection that ends one float too early",
+        "a bisection that ends one float too high",
         "canaryproof.kernels.certified._ball:hull",
         lambda f: lambda low, high: f(high, math.nextafter(high, math.inf)),
         ("numerics.enclosures.null-cosine", "numerics.enclosures.gaussian-mechanism"),
@@ -161,12 +206,18 @@ FAULTS = (
         "_directions",
         lambda f: lambda direction, *pair: f(_SWAPPED[direction], *pair),
     ),
-    _twin("binomial", "sides", "two-sided for one-sided limits", "_tail", lambda f: lambda c, sides: f(c, 3 - sides)),
+    _twin(
+        "binomial",
+        "sides",
+        "one-sided and two-sided limits swapped",
+        "_tail",
+        lambda f: lambda c, sides: f(c, 3 - sides),
+    ),
     _twin(
         "binomial",
         "beta",
-        "log B(a, b + 1) for log B(a, b)",
-        "_log_lower_tail",
-        lambda f: lambda a, b, p, q: f(a, b, p, q) + mp.log((a + b) / b),
+        "Beta(a, b + 1) for Beta(a, b)",
+        "_log_beta_cdf",
+        lambda f: lambda a, b, p, q: f(a, b + 1, p, q),
     ),
 )

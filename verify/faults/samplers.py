@@ -12,13 +12,28 @@ import numpy as np
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.faults.fault import Fault, Function
 
-_LITERAL = ("gaussian.streams.*", "gaussian.samplers.d100")
-_WITNESSES = ("gaussian.samplers.d100", "theorems.witness.d50", "theorems.witness.d12")
+_STREAMS = ("streams.coordinates", "streams.sums", "streams.release", "streams.independence", "samplers.d100")
+# Checks of the suite ``gaussian`` that call each function of the canaries.
+_LITERAL = {
+    "Canaries.sum": ("streams.sums", "streams.release", "samplers.d100"),
+    "Canaries._norms": _STREAMS,
+    "_checked_indices": _STREAMS,
+    "Canaries.cosines": ("streams.sums", "streams.independence", "streams.release", "samplers.d100"),
+    "Canaries.vector": ("streams.coordinates", "streams.independence", "audit.release"),
+    "noise": ("streams.coordinates", "streams.independence", "streams.release", "samplers.d100"),
+}
+_WITNESSES = ("theorems.witness.d50", "theorems.witness.d12")
+_LAW = {
+    "_draw": ("gaussian.samplers.d100", *_WITNESSES),
+    "cosines": ("gaussian.samplers.d100", "gaussian.count-sweep"),
+    "inner_products": _WITNESSES,
+}
 _RUNS = ("gaussian.count-sweep", "gaussian.data-sweep", "final.table2.row?")
 
 
 def _canaries(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    return Fault(f"canaries.{name}", description, f"canaryproof.kernels.canaries:{function}", make, _LITERAL)
+    checks = tuple(f"gaussian.{topic}" for topic in _LITERAL[function])
+    return Fault(f"canaries.{name}", description, f"canaryproof.kernels.canaries:{function}", make, checks)
 
 
 def _release(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
@@ -29,7 +44,7 @@ def _release(name: str, description: str, make: Callable[[Function], Function]) 
 
 
 def _law(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    return Fault(f"exact-law.{name}", description, f"canaryproof.kernels.exact_law:{function}", make, _WITNESSES)
+    return Fault(f"exact-law.{name}", description, f"canaryproof.kernels.exact_law:{function}", make, _LAW[function])
 
 
 def _simulation(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
@@ -41,6 +56,16 @@ def _with_first_twice(total: Function) -> Function:
         chosen = np.arange(canaries.count) if indices is None else np.asarray(indices)
         factors = np.ones(len(chosen)) if weights is None else np.asarray(weights)
         return total(canaries, np.append(chosen, chosen[:1]), np.append(factors, factors[:1]))
+
+    return faulty
+
+
+def _with_an_unobserved_one(draw: Function) -> Function:
+    def faulty(count: int, dim: int, sigma: float, rng: Any, data: float, *, in_norms: bool) -> Any:
+        products, norm = draw(count - 1, dim, sigma, rng, data, in_norms=in_norms)
+        first = rng.standard_normal()
+        cosine = first / math.sqrt(first**2 + rng.chisquare(dim - 1))
+        return np.append(products, cosine if in_norms else cosine * norm), norm
 
     return faulty
 
@@ -77,7 +102,7 @@ FAULTS = (
     ),
     _canaries(
         "streams",
-        "canaries 2j and 2j + 1 have one stream",
+        "canaries 2j and 2j + 1 have one stream in sums and cosines",
         "_checked_indices",
         lambda f: lambda indices, count: f(indices, count) // np.uint64(2),
     ),
@@ -92,7 +117,7 @@ FAULTS = (
     ),
     _canaries(
         "float32",
-        "the sum accumulated in float32",
+        "the sum rounded to float32",
         "Canaries.sum",
         lambda f: lambda c, *rest: f(c, *rest).astype(np.float32).astype(np.float64),
     ),
@@ -103,7 +128,7 @@ FAULTS = (
         "inner-products",
         "inner products for cosines",
         "Canaries.cosines",
-        lambda f: lambda c, vectors, *rest: f(c, vectors, *rest) * np.linalg.norm(vectors),
+        lambda f: lambda c, vectors, *rest: f(c, vectors, *rest) * np.linalg.norm(vectors, axis=-1)[..., np.newaxis],
     ),
     _canaries(
         "vector",
@@ -149,7 +174,7 @@ FAULTS = (
     ),
     _release(
         "mean",
-        "the mean of the canaries for their sum",
+        "the mean of canaries and data over k for their sum",
         lambda f: lambda count, dim, sigma, *rest: f(count, dim, sigma * count, *rest) / count,
     ),
     _release(
@@ -178,7 +203,7 @@ FAULTS = (
         "one-canary-less",
         "a canary less in the release than is scored",
         "_draw",
-        lambda f: lambda count, *rest, **o: (lambda g: (np.append(g[0], 0.0), g[1]))(f(count - 1, *rest, **o)),
+        _with_an_unobserved_one,
     ),
     _law("sign", "cosines of the opposite sign", "cosines", lambda f: lambda *a, **o: -f(*a, **o)),
     _simulation("one-stream", "all runs draw from one stream", _same_child),
@@ -192,7 +217,7 @@ FAULTS = (
     ),
     _simulation(
         "dimension",
-        "cosines drawn in R^(d/2)",
+        "runs in R^(d/2) for R^d",
         lambda f: lambda runs, count, dim, *rest: f(runs, count, dim // 2, *rest),
     ),
 )

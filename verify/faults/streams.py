@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from canaryproof.kernels import canaries
+from canaryproof.kernels import _canary_stream as stream
 from canaryproof.verify.faults.fault import Fault, Function
 from canaryproof.verify.streams import source
 
@@ -73,9 +73,9 @@ def _rounds(count: int) -> Callable[[Function], Function]:
 
 def _coefficient(_: Function) -> Function:
     """Make quantiles with the numerator's constant term off by 1e-5."""
-    first, *others = canaries._NUMERATOR
-    names = canaries.__dict__ | {"_NUMERATOR": (first * np.float32(1.0 + 1e-5), *others)}
-    normal = njit(error_model="numpy")(FunctionType(canaries._normal.py_func.__code__, names))
+    first, *others = stream._NUMERATOR
+    names = stream.__dict__ | {"_NUMERATOR": (first * np.float32(1.0 + 1e-5), *others)}
+    normal = njit(error_model="numpy")(FunctionType(stream._normal.py_func.__code__, names))
 
     @njit
     def compiled(words: Any) -> Any:
