@@ -1,0 +1,244 @@
+"""The performance page: what the kernels cost beside others, made from what ``canaryproof benchmark kernels`` found."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from canaryproof.reports import performance_pictures as pictures
+from canaryproof.reports.markdown import table
+
+_ABOUT = """\
+`canaryproof benchmark kernels`, {size} size, {threads} threads, in one run: {repetitions} repetitions in which all take
+turns, and the best of each. Numbers have three digits where the second best time is within 1% of the best, else two:
+they are facts of this run on this machine, and others differ. {environment}."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a table with words above and below it, and perhaps a picture."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+    picture: str = ""
+    alternative: str = ""
+
+
+def render(document: Mapping[str, Any]) -> dict[str, str]:
+    """Make the page and its pictures.
+
+    Parameters
+    ----------
+    document
+        What was measured, as JSON has it.
+
+    Returns
+    -------
+    Texts by file name.
+    """
+    parts = ["# Performance", about(document)]
+    for section in sections(document):
+        parts.append(f"## {section.title}")
+        if section.picture:
+            parts.append(f"![{section.alternative}]({section.picture})")
+        parts += [table(section.header, section.rows), section.note]
+    return {
+        "performance.md": "\n\n".join(parts) + "\n",
+        "performance-coordinates.svg": pictures.coordinates(document),
+        "performance-rounds.svg": pictures.rounds(document),
+        "performance-scaling.svg": pictures.scaling(document),
+    }
+
+
+def about(document: Mapping[str, Any]) -> str:
+    """Say how and on what was measured."""
+    environment = ", ".join(f"{name}: {value}" for name, value in document["environment"].items())
+    size = document["size"]
+    return _ABOUT.format(
+        size=size["name"], threads=document["threads"], repetitions=size["repetitions"], environment=environment
+    )
+
+
+def sections(document: Mapping[str, Any]) -> list[Section]:
+    """Put all that was measured into tables."""
+    return [
+        _targets(document),
+        _algorithm_1(document),
+        _algorithm_3(document),
+        _scaling(document),
+        _memory(document),
+        _bits(document),
+        _instructions(document),
+    ]
+
+
+def digits(value: float, error: float) -> str:
+    """Render a positive number with as many digits as its repetitions earn."""
+    precision = 3 if error < 0.01 * value else 2
+    if not 1e-3 <= value < 1e6:
+        return f"{value:.{precision - 1}e}"
+    return np.format_float_positional(float(f"{value:.{precision}g}"), trim="-")
+
+
+def _seconds(row: Mapping[str, Any]) -> str:
+    return digits(row["seconds"], row["error"])
+
+
+def _nanoseconds(row: Mapping[str, Any]) -> str:
+    return digits(*(row[name] / row["coordinates"] * 1e9 for name in ("seconds", "error")))
+
+
+def _ratio(above: Mapping[str, Any], below: Mapping[str, Any]) -> str:
+    ratio = above["seconds"] / below["seconds"]
+    return digits(ratio, ratio * (above["error"] / above["seconds"] + below["error"] / below["seconds"]))
+
+
+def _percent(part: float) -> str:
+    return f"{100.0 * part:.0f}%"
+
+
+def _shared(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Say which times are those of a share of the work."""
+    shares = sorted({row["share"] for row in rows if row.get("share", 1.0) < 1.0})
+    named = " or ".join(f"{100.0 * share:.3g}%" for share in shares)
+    return f" Times of numpy and JAX are those of {named} of the work, scaled to all of it." if named else ""
+
+
+def _targets(document: Mapping[str, Any]) -> Section:
+    rows = []
+    for target in document["targets"]:
+        measured = "—" if target["measured"] is None else digits(target["measured"], target["error"])
+        met = {True: "met", False: "not met", None: "not measured"}[target["met"]]
+        rows.append((target["statement"], f"{target['sense']} {target['bound']:g}", measured, met))
+    note = "Against numpy the faster of its generators counts, and against a BLAS the faster order of the product."
+    return Section("What was aimed at", ("measured", "aim", "here", ""), tuple(rows), note)
+
+
+def _algorithm_1(document: Mapping[str, Any]) -> Section:
+    found, size, stored = document["algorithm_1"], document["size"], document["stored"]
+    timed = [row for row in found if "skipped" not in row]
+    ours = max((row for row in timed if row["label"] == "canaryproof"), key=lambda row: row["threads"])
+    rows = []
+    for row in found:
+        if "skipped" in row:
+            rows.append((row["label"], "", f"skipped: {row['skipped']}", "", ""))
+        else:
+            made_by = str(row["threads"]) if row["label"] == "canaryproof" else ""
+            rows.append((row["label"], made_by, _seconds(row), _nanoseconds(row), _ratio(row, ours)))
+    rows.append(("memory: stored canaries, read once", str(stored["threads"]), "", _nanoseconds(stored), ""))
+    limit = stored["seconds"] / stored["coordinates"] / (ours["seconds"] / ours["coordinates"])
+    gigabytes = 4e-9 * stored["coordinates"]
+    rate = digits(gigabytes / stored["seconds"], gigabytes / stored["seconds"] * stored["error"] / stored["seconds"])
+    note = (
+        f"All of Algorithm 1: {size['count']:,} canaries of dimension {size['dim']:,} are made and summed, noise is "
+        "added, and they are made again and scored, two passes. numpy draws in one thread, whatever the number of "
+        f"threads; JAX takes as many as it likes.{_shared(timed)} The last row is the limit that storage would meet: "
+        f"products of one vector with canaries of {digits(gigabytes, 0.0)} GB in memory, at {rate} GB/s; a coordinate "
+        f"that is made comes at {_percent(limit)} of the speed of one that is read."
+    )
+    alternative = (
+        "Bars on a logarithmic axis, nanoseconds a coordinate and pass: "
+        + ", ".join(f"{row['label']}{pictures.threads_of(row)} {_nanoseconds(row)}" for row in timed)
+        + f", reading from memory {_nanoseconds(stored)}"
+    )
+    header = ("", "threads", "seconds", "ns a coordinate and pass", f"times ours on {ours['threads']}")
+    return Section("Algorithm 1", header, tuple(rows), note, "performance-coordinates.svg", alternative)
+
+
+def _algorithm_3(document: Mapping[str, Any]) -> Section:
+    size, blocks = document["size"], document["rounds"]
+    columns: list[Sequence[str]] = [[row["label"] for row in blocks[0]["timings"]]]
+    header, shares, spoken = [""], [], []
+    square = document["square"]["coordinates"] / document["square"]["seconds"]
+    gigaflops = digits(2e-9 * square, 2e-9 * square * document["square"]["error"] / document["square"]["seconds"])
+    for block in blocks:
+        rows, number = block["timings"], block["rounds"]
+        ours = rows[0]
+        stored = min((row for row in rows if row["label"].startswith("stored")), key=lambda row: row["seconds"])
+        header += [f"seconds, {number} rounds", "times ours"]
+        columns += [[_seconds(row) for row in rows], [_ratio(row, ours) for row in rows]]
+        of_stored, of_square = stored["seconds"] / ours["seconds"], ours["coordinates"] / ours["seconds"] / square
+        shares.append(
+            f"with {number} rounds block_cosines reaches {_percent(of_stored)} of the flops that the BLAS reaches with "
+            f"stored canaries, and {_percent(of_square)} of those of its product of square matrices"
+        )
+        spoken.append(f"{number} rounds: " + ", ".join(f"{row['label']} {_seconds(row)}" for row in rows))
+    largest = max(block["largest_difference"] for block in blocks)
+    every = [row for block in blocks for row in block["timings"]]
+    note = (
+        f"Cosines of {size['rounds_count']:,} canaries of dimension {size['rounds_dim']:,} with a block of rounds, on "
+        "all threads. The first block also finds the canaries' norms, which later ones know; numpy is given them too. "
+        f"In this run {', and '.join(shares)} ({gigaflops} Gflop/s)."
+        f"{_shared(every)} block_cosines differs from cosines by at most {largest:.1e}/√d."
+    )
+    alternative = "Bars on a logarithmic axis, seconds: " + "; ".join(spoken)
+    rows_ = tuple(zip(*columns, strict=True))
+    return Section("Algorithm 3", tuple(header), rows_, note, "performance-rounds.svg", alternative)
+
+
+def _scaling(document: Mapping[str, Any]) -> Section:
+    scaling = document["scaling"]
+    rows = tuple(
+        (f"{dim:,}", f"{count:,}", _seconds(row), _nanoseconds(row))
+        for (dim, count), row in zip(scaling["cells"], scaling["timings"], strict=True)
+    )
+    note = (
+        f"Algorithm 1 on all threads. Fitted slope of log time against log k·d: {scaling['slope']:.2f} ± "
+        f"{scaling['slope_error']:.2f} (1 is linear). The last column holds both passes, the noise, and all else that takes "
+        "time in proportion to d. Beyond 2²³ coordinates canaries are not held, and their norms take a third pass."
+    )
+    dims = [dim for dim, _ in scaling["cells"]]
+    alternative = (
+        f"On logarithmic axes, seconds against k·d for d from {min(dims):,} to {max(dims):,}, with a line of slope 1: "
+        f"the fitted slope is {scaling['slope']:.2f}"
+    )
+    header = ("d", "k", "seconds", "ns per k·d")
+    return Section("Cost against k·d", header, rows, note, "performance-scaling.svg", alternative)
+
+
+def _memory(document: Mapping[str, Any]) -> Section:
+    rows = tuple(
+        (row["label"], "", "", f"skipped: {row['skipped']}")
+        if "skipped" in row
+        else (
+            row["label"],
+            f"{row['dim']:,}",
+            f"{row['count']:,}",
+            f"{row['vectors'] / 1e6:.1f}",
+            f"{row['extra'] / 1e6:.1f}",
+        )
+        for row in document["memory"]
+    )
+    rows = tuple((*row, *[""] * (5 - len(row))) for row in rows)
+    note = (
+        "Peak of a fresh process beyond what it held before, less the vectors: the released vector or the sum in "
+        f"float64, a buffer of {document['size']['blocks'][0]} rounds in float32, or nothing where the vector is given."
+    )
+    return Section("Peak memory", ("", "d", "k", "vectors, MB", "beside them, MB"), rows, note)
+
+
+def _bits(document: Mapping[str, Any]) -> Section:
+    words = {True: "the same bits", False: "differ"}
+    rows = tuple((row["label"], words[row["threads_agree"]], words[row["runs_agree"]]) for row in document["bits"])
+    note = (
+        "Fresh processes on one thread, on two, and on two again. block_cosines promises equal bits for equal numbers "
+        "of threads only, as a BLAS adds."
+    )
+    return Section("Bits", ("", "one and two threads", "two runs"), rows, note)
+
+
+def _instructions(document: Mapping[str, Any]) -> Section:
+    rows = tuple(
+        (row["label"], "", f"skipped: {row['skipped']}")
+        if "skipped" in row
+        else (row["label"], row["tool"], f"{row['instructions']:.1f}")
+        for row in document["instructions"]
+    )
+    note = (
+        "Algorithm 1 in one thread, less the same process without it. callgrind knows no vectors of 512 bits: it "
+        "counts code that was compiled for the processor it names."
+    )
+    return Section("Instructions", ("", "counted by", "a coordinate and pass"), rows, note)

@@ -1,0 +1,71 @@
+import json
+from dataclasses import asdict, replace
+
+import numba
+import pytest
+
+from canaryproof.verify.benchmark import kernels, processes
+from canaryproof.verify.benchmark.kernels import SIZES, Size, measure
+from canaryproof.verify.benchmark.processes import Bits
+from canaryproof.verify.benchmark.timing import Skipped
+
+TINY = Size("tiny", 1, 5000, 4, 3, 2, 4096, 4, (32, 64), 16, ((1000, 2), (1000, 8), (4000, 2), (4000, 8)), 0)
+
+
+@pytest.fixture(scope="module")
+def found():
+    parts = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "memory", lambda *_: (Skipped("memory", "no reason"),))
+        patch.setattr(processes, "bits", lambda *_: (Bits("coordinates", True, True),))
+        result = measure(TINY, parts.append)
+    assert len(parts) == len(set(parts)) == 6
+    return result
+
+
+def test_all_that_is_compared_is_there(found):
+    labels = [row.label for row in found.algorithm_1]
+    assert labels.count("canaryproof") == len({1, min(2, found.threads), found.threads})
+    assert {"numpy, PCG64", "numpy, SFC64", "JAX, threefry"} < set(labels)
+    assert found.stored.coordinates == 3 * 5000
+    assert [block.rounds for block in found.rounds] == [32, 64]
+    assert len(found.targets) == 7
+
+
+def test_work_is_that_of_the_whole(found):
+    for row in found.algorithm_1:
+        if row.label == "canaryproof":
+            assert (row.coordinates, row.share) == (2 * 4 * 5000, 1.0)
+        elif not isinstance(row, Skipped):
+            assert (row.coordinates, row.share) == (2 * 4 * 5000, 0.5)
+    for block in found.rounds:
+        numpy = next(row for row in block.timings if row.label == "numpy, PCG64")
+        # Two canaries in one round, of four in all.
+        assert (numpy.coordinates, numpy.share) == (4096 * 4 * block.rounds, 2 / (4 * block.rounds))
+
+
+def test_both_ways_to_score_rounds_are_compared(found):
+    for block in found.rounds:
+        # No error is what a comparison with itself would give; 2e-6 is what block_cosines promises.
+        assert 0.0 < block.largest_difference < 2e-6
+
+
+def test_the_document_is_json(found):
+    assert json.loads(json.dumps(asdict(found), allow_nan=False))["size"]["name"] == "tiny"
+
+
+def test_jax_is_skipped_where_it_is_not_installed(monkeypatch):
+    monkeypatch.setattr(kernels, "find_spec", lambda _: None)
+    first, _ = kernels._algorithm_1(replace(TINY, dim=300), 1)
+    assert first[-1] == Skipped("JAX, threefry", "jax is not installed")
+
+
+def test_versions_that_are_not_there_are_called_so():
+    assert kernels._version("no-such-distribution") == "not installed"
+    assert kernels._environment()["numba"] == numba.__version__
+
+
+def test_sizes_are_what_the_aims_are_about():
+    full = SIZES["full"]
+    assert (full.dim, full.count, full.blocks) == (2**20, 1000, (32, 64))
+    assert max(dim for dim, _ in full.scaling) == 10**8

@@ -1,0 +1,51 @@
+import pytest
+
+from canaryproof.verify.benchmark.processes import Memory
+from canaryproof.verify.benchmark.targets import targets
+from canaryproof.verify.benchmark.timing import Skipped, Timing
+
+
+def timing(label, seconds, threads=2, error=0.0):
+    return Timing(label, 10**9, threads, 1.0, seconds, error, 3)
+
+
+FIRST = [
+    timing("canaryproof", 2.0, 1),
+    timing("canaryproof", 1.0, 2, error=0.01),
+    timing("numpy, PCG64", 16.0),
+    timing("numpy, SFC64", 13.0, error=0.26),
+    Skipped("JAX, threefry", "jax is not installed"),
+]
+BLOCK = [
+    timing("block_cosines", 0.18),
+    timing("block_cosines, first block", 0.1),
+    timing("stored, V Cᵀ", 0.2),
+    timing("stored, C Vᵀ", 0.1),
+    timing("numpy, PCG64", 40.0),
+    timing("numpy, SFC64", 17.0),
+]
+MEMORY = [Memory("a", 1, 1, 0, 3 * 10**6), Memory("b", 1, 1, 0, 65 * 10**6), Skipped("c", "no reason")]
+
+
+def found(first=FIRST, memory=MEMORY, threads=2):
+    return targets(first, {32: BLOCK, 64: BLOCK}, memory, threads)
+
+
+def test_each_aim_is_compared_with_what_was_measured():
+    numpy, each, again, at_32, at_64, memory, threads = found()
+    # The faster of numpy's generators, on two threads of ours.
+    assert (numpy.measured, numpy.met) == (13.0, True)
+    assert numpy.error == pytest.approx(13.0 * (0.02 + 0.01))
+    assert (each.measured, each.met) == (pytest.approx(1.0), False)
+    # The later blocks' time counts, and the faster product.
+    assert (again.measured, again.met) == (pytest.approx(17.0 / 0.18), False)
+    assert (at_32.measured, at_32.met) == (pytest.approx(1.8), True)
+    assert (at_64.measured, at_64.met) == (pytest.approx(1.8), False)
+    assert (memory.measured, memory.met) == (65.0, False)
+    assert (threads.measured, threads.met) == (2.0, True)
+
+
+def test_what_cannot_be_measured_is_neither_met_nor_missed():
+    *_, memory, threads = found([FIRST[0], *FIRST[2:]], MEMORY[2:], threads=1)
+    for target in (memory, threads):
+        assert (target.measured, target.error, target.met) == (None, None, None)

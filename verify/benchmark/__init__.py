@@ -1,0 +1,1 @@
+"""What the kernels cost, measured beside others in one run: ``canaryproof benchmark kernels``."""
