@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from canaryproof.reports import performance_pictures as pictures
 from canaryproof.reports.markdown import table
 
@@ -80,7 +78,9 @@ def digits(value: float, error: float) -> str:
     precision = 3 if error < 0.01 * value else 2
     if not 1e-3 <= value < 1e6:
         return f"{value:.{precision - 1}e}"
-    return np.format_float_positional(float(f"{value:.{precision}g}"), trim="-")
+    text = f"{value:#.{precision}g}"
+    # What has more digits before its point than it earns.
+    return f"{float(text):.0f}" if "e" in text else text.rstrip(".")
 
 
 def _seconds(row: Mapping[str, Any]) -> str:
@@ -100,11 +100,11 @@ def _percent(part: float) -> str:
     return f"{100.0 * part:.0f}%"
 
 
-def _shared(rows: Iterable[Mapping[str, Any]]) -> str:
+def _shared(others: str, rows: Iterable[Mapping[str, Any]]) -> str:
     """Say which times are those of a share of the work."""
     shares = sorted({row["share"] for row in rows if row.get("share", 1.0) < 1.0})
     named = " or ".join(f"{100.0 * share:.3g}%" for share in shares)
-    return f" Times of numpy and JAX are those of {named} of the work, scaled to all of it." if named else ""
+    return f" Times of {others} are those of {named} of the work, scaled to all of it." if named else ""
 
 
 def _targets(document: Mapping[str, Any]) -> Section:
@@ -135,14 +135,14 @@ def _algorithm_1(document: Mapping[str, Any]) -> Section:
     note = (
         f"All of Algorithm 1: {size['count']:,} canaries of dimension {size['dim']:,} are made and summed, noise is "
         "added, and they are made again and scored, two passes. numpy draws in one thread, whatever the number of "
-        f"threads; JAX takes as many as it likes.{_shared(timed)} The last row is the limit that storage would meet: "
-        f"products of one vector with canaries of {digits(gigabytes, 0.0)} GB in memory, at {rate} GB/s; a coordinate "
-        f"that is made comes at {_percent(limit)} of the speed of one that is read."
+        f"threads; JAX takes as many as it likes.{_shared('numpy and JAX', timed)} The last row is the limit that "
+        f"storage would meet: products of one vector with canaries of {digits(gigabytes, 0.0)} GB in memory, at {rate} "
+        f"GB/s; a coordinate that is made comes at {_percent(limit)} of the speed of one that is read."
     )
     alternative = (
         "Bars on a logarithmic axis, nanoseconds a coordinate and pass: "
-        + ", ".join(f"{row['label']}{pictures.threads_of(row)} {_nanoseconds(row)}" for row in timed)
-        + f", reading from memory {_nanoseconds(stored)}"
+        + "; ".join(f"{row['label']}{pictures.threads_of(row)} {_nanoseconds(row)}" for row in timed)
+        + f"; reading from memory {_nanoseconds(stored)}"
     )
     header = ("", "threads", "seconds", "ns a coordinate and pass", f"times ours on {ours['threads']}")
     return Section("Algorithm 1", header, tuple(rows), note, "performance-coordinates.svg", alternative)
@@ -172,7 +172,7 @@ def _algorithm_3(document: Mapping[str, Any]) -> Section:
         f"Cosines of {size['rounds_count']:,} canaries of dimension {size['rounds_dim']:,} with a block of rounds, on "
         "all threads. The first block also finds the canaries' norms, which later ones know; numpy is given them too. "
         f"In this run {', and '.join(shares)} ({gigaflops} Gflop/s)."
-        f"{_shared(every)} block_cosines differs from cosines by at most {largest:.1e}/√d."
+        f"{_shared('numpy', every)} block_cosines differs from cosines by at most {largest:.1e}/√d."
     )
     alternative = "Bars on a logarithmic axis, seconds: " + "; ".join(spoken)
     rows_ = tuple(zip(*columns, strict=True))
@@ -186,9 +186,10 @@ def _scaling(document: Mapping[str, Any]) -> Section:
         for (dim, count), row in zip(scaling["cells"], scaling["timings"], strict=True)
     )
     note = (
-        f"Algorithm 1 on all threads. Fitted slope of log time against log k·d: {scaling['slope']:.2f} ± "
-        f"{scaling['slope_error']:.2f} (1 is linear). The last column holds both passes, the noise, and all else that takes "
-        "time in proportion to d. Beyond 2²³ coordinates canaries are not held, and their norms take a third pass."
+        f"Algorithm 1 on all threads, {scaling['timings'][0]['repetitions']} repetitions. Fitted slope of log time "
+        f"against log k·d: {scaling['slope']:.2f} ± {scaling['slope_error']:.2f} (1 is linear). The last column holds "
+        "both passes, and the noise and all else that takes time in proportion to d alone. Beyond 2²³ coordinates "
+        "canaries are not held, and their norms take a third pass."
     )
     dims = [dim for dim, _ in scaling["cells"]]
     alternative = (
@@ -201,7 +202,7 @@ def _scaling(document: Mapping[str, Any]) -> Section:
 
 def _memory(document: Mapping[str, Any]) -> Section:
     rows = tuple(
-        (row["label"], "", "", f"skipped: {row['skipped']}")
+        (row["label"], "", "", "", f"skipped: {row['skipped']}")
         if "skipped" in row
         else (
             row["label"],
@@ -212,7 +213,6 @@ def _memory(document: Mapping[str, Any]) -> Section:
         )
         for row in document["memory"]
     )
-    rows = tuple((*row, *[""] * (5 - len(row))) for row in rows)
     note = (
         "Peak of a fresh process beyond what it held before, less the vectors: the released vector or the sum in "
         f"float64, a buffer of {document['size']['blocks'][0]} rounds in float32, or nothing where the vector is given."

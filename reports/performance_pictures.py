@@ -31,7 +31,7 @@ def _bars(axis: Axes, values: Mapping[str, float], unit: str) -> None:
     names = list(values)
     axis.barh(range(len(names)), list(values.values()), color=[_colour(name) for name in names], height=0.65)
     for place, value in enumerate(values.values()):
-        axis.text(value * 1.06, place, f"{value:.2g}", va="center")
+        axis.text(value * 1.06, place, f"{float(f'{value:.2g}'):g}", va="center")
     axis.set_yticks(range(len(names)), names)
     axis.invert_yaxis()
     axis.set_xscale("log")
@@ -118,5 +118,8 @@ def scaling(document: Mapping[str, Any]) -> str:
             own = [(work, seconds) for d, work, seconds in points if d == dim]
             axis.plot(*zip(*own, strict=True), marker, color=colour, markersize=4.5, label=f"d = {dim:,}")
         axis.set(xscale="log", yscale="log", xlabel="k·d", ylabel="seconds")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter(NullFormatter())
         axis.legend(frameon=False)
         return svg(figure)

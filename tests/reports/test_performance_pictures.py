@@ -9,7 +9,7 @@ ROW = {"label": "canaryproof", "threads": 1, "seconds": 1.0, "coordinates": 10**
 @pytest.fixture(autouse=True)
 def text(monkeypatch):
     """Write letters, not their outlines."""
-    monkeypatch.setitem(pictures._STYLE, "svg.fonttype", "none")
+    monkeypatch.setitem(pictures.STYLE, "svg.fonttype", "none")
 
 
 def test_bars_are_named_and_have_their_values():

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from canaryproof.reports import coverage as picture
-from canaryproof.reports.folder import render, write_folder
+from canaryproof.reports.folder import render, write_files
 from canaryproof.reports.pitfalls import pitfalls
 from canaryproof.verify.results import Context, Level, Run, perform
 from canaryproof.verify.suites import bounds
@@ -23,7 +23,7 @@ def page(run):
 
 
 def test_the_folder_has_the_page_and_the_picture(run, tmp_path):
-    write_folder(run, tmp_path)
+    write_files(render(run), tmp_path)
     assert ElementTree.parse(tmp_path / "coverage.svg").getroot().tag.endswith("svg")
     page = (tmp_path / "pitfalls.md").read_text()
     assert "(coverage.svg)" in page

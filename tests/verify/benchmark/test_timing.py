@@ -28,7 +28,7 @@ def test_contestants_take_turns_and_the_best_counts(clock):
     found = race(
         [
             Contestant("a", work("a", [9.0, 3.0, 2.0, 2.5]), 10, 1),
-            Contestant("b", work("b", [0.1, 4.0, 6.0, 8.0]), 20, 1, share=0.25),
+            Contestant("b", work("b", [0.5, 4.0, 6.0, 8.0]), 20, 1, share=0.25),
         ],
         3,
     )
