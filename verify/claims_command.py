@@ -82,4 +82,6 @@ def _print_list(rows: list[dict[str, str]]) -> None:
     console.print(table)
     counts = Counter(row["verdict"] for row in rows)
     shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    console.print(f"{len(rows)} statements: {shown}" if rows else "no statement is like that", highlight=False)
+    console.print(
+        f"{len(rows)} statements: {shown}" if rows else "no statement is like that", highlight=False, soft_wrap=True
+    )

@@ -12,7 +12,7 @@ def run(*arguments):
 
 def test_list_by_document_and_verdict():
     rows = json.loads(run("--json").stdout)
-    assert {row["id"].partition(".")[0] for row in rows} == {"final", "v1", "submission", "review", "canife"}
+    assert {row["id"].partition(".")[0] for row in rows} == {"final", "v1", "submission", "review", "canife", "bounds"}
     chosen = json.loads(run("--json", "--document", "final", "--verdict", "refuted").stdout)
     assert chosen == [r for r in rows if r["id"].startswith("final.") and r["verdict"] == "refuted"]
     assert "final.footnote-2" in [row["id"] for row in chosen]

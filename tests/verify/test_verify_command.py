@@ -203,7 +203,7 @@ def test_a_terminal_shows_how_far_it_is_and_what_is_left(start):
             shown += part
     os.close(ours)
     assert run.wait() == 0
-    assert b"/150" in shown
+    assert b"/400" in shown
     assert b" left " in shown
 
 

@@ -45,4 +45,4 @@ def test_the_full_level_takes_all_words_and_their_moments(monkeypatch, changes, 
     judge = quality.judge
     monkeypatch.setattr(quality, "judge", lambda count, seed: asked.append(count) or judge(1, seed))
     assert CHECK.judge(Context(Level.FULL, 0)).verdict is verdict
-    assert asked == [1, 10**10]
+    assert asked == [1, 10**9]
