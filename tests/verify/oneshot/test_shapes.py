@@ -1,6 +1,8 @@
 import subprocess
 import sys
 from collections import OrderedDict, namedtuple
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
