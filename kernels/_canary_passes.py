@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from canaryproof.kernels._canary_stream import CANARY, RUN, TILE, make_tile
+from canaryproof.kernels._canary_stream import CANARY, RUN, TILE, _wide_vectors, make_tile
 
 
 @njit
@@ -33,7 +33,9 @@ def _dot(a: Any, b: Any) -> float:
 
 @njit
 def _add_scaled(total: Any, scale: float, tile: Any) -> None:
-    for r in range(TILE):
+    """Add the beginning of a scaled tile, as much as there is room for."""
+    _wide_vectors()
+    for r in range(len(total)):
         total[r] += scale * np.float64(tile[r])
 
 
@@ -80,11 +82,10 @@ def add_parts(parts: Any, total: Any) -> None:
 
 @njit(parallel=True, cache=True)
 def hold(seed: Any, indices: Any, dim: int, rows: Any, squares: Any) -> None:
-    """Write whole canaries, and the squared norm of each of their tiles."""
-    tiles = rows.shape[1] // TILE
-    for part in prange(len(indices) * tiles):
-        k, i = part // tiles, part % tiles
-        coordinates = rows[k, i * TILE : (i + 1) * TILE]
+    """Write whole canaries, tile after tile, and the squared norm of each of their tiles."""
+    for part in prange(rows.shape[0] * len(indices)):
+        i, k = part // len(indices), part % len(indices)
+        coordinates = rows[i, k]
         make_tile(seed, indices[k], CANARY, i, dim, coordinates.view(np.uint32))
         squares[k, i] = _dot(coordinates, coordinates)
 
@@ -92,24 +93,17 @@ def hold(seed: Any, indices: Any, dim: int, rows: Any, squares: Any) -> None:
 @njit(parallel=True, cache=True)
 def add_held(rows: Any, scales: Any, out: Any) -> None:
     """Add scaled canaries that are held, in their order."""
-    for i in prange((len(out) + TILE - 1) // TILE):
-        total = np.zeros(TILE)
-        part = out[i * TILE : (i + 1) * TILE]
-        total[: len(part)] = part
+    for i in prange(rows.shape[0]):
         for k in range(len(scales)):
-            _add_scaled(total, scales[k], rows[k, i * TILE : (i + 1) * TILE])
-        part[:] = total[: len(part)]
+            _add_scaled(out[i * TILE : (i + 1) * TILE], scales[k], rows[i, k])
 
 
 @njit(parallel=True, cache=True)
 def weighted_sum(seed: Any, indices: Any, scales: Any, out: Any) -> None:
-    """Write the sum of scaled canaries, added in the order of the indices."""
+    """Add scaled canaries, made here, in the order of the indices."""
     for i in prange((len(out) + TILE - 1) // TILE):
         words = np.empty(TILE, np.uint32)
         coordinates = words.view(np.float32)
-        total = np.zeros(TILE)
         for k in range(len(indices)):
             make_tile(seed, indices[k], CANARY, i, len(out), words)
-            _add_scaled(total, scales[k], coordinates)
-        part = out[i * TILE : (i + 1) * TILE]
-        part[:] = total[: len(part)]
+            _add_scaled(out[i * TILE : (i + 1) * TILE], scales[k], coordinates)

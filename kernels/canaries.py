@@ -23,10 +23,12 @@ from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, NOISE, TILE, fil
 __all__ = ["Canaries", "noise"]
 
 _MAX_COUNT = 2**32
-_TILES_AT_ONCE = 64  # 2 MB of float64 input held at a time; cuts the work, not the sums
-_HELD = 2**23  # coordinates of whole canaries held at a time, 32 MB
-# A thread's rows of canaries, 2 MB, stay in its cache; float32 products are added up in float64 so many at a time.
-_ROWS, _PRODUCTS = 128, 512
+_TILES_AT_ONCE = 32  # 1 MB of float64 input stays in cache; cuts the work, not the sums
+# A whole canary is held, 32 MB, up to so many coordinates; several are only as long as the cache may hold them, 8 MB.
+_HELD, _HELD_TOGETHER = 2**23, 2**21
+# A thread's rows of canaries, 1 MB, stay in its cache; float32 products are added up in float64 so many at a time. With
+# 32 rounds these make a matrix product of less than 10⁶ terms, which OpenBLAS does without copying its factors first.
+_ROWS, _PRODUCTS = 60, 512
 
 
 def _checked_int(name: str, value: object, low: int, high: int, rule: str) -> int:
@@ -57,8 +59,8 @@ def _checked_weights(weights: ArrayLike | None, length: int) -> NDArray[np.float
     return given
 
 
-def _checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
-    """Return the vectors as a block, and powers of two that keep their squares in range."""
+def _checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return the vectors as a block, and powers of two of its type that keep their squares in range."""
     block = np.atleast_2d(np.asarray(vectors))
     if block.dtype not in (np.float32, np.float64) or block.ndim != 2 or block.shape[1] != dim:
         raise ValueError(
@@ -68,16 +70,17 @@ def _checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating]
     largest = np.maximum(block.max(axis=1), -block.min(axis=1)).astype(np.float64)
     if not (np.isfinite(largest) & (largest > 0.0)).all():
         raise ValueError("vectors must be finite and not zero")
-    return block, np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
+    limit = 126 if block.dtype == np.float32 else 1000
+    return block, np.ldexp(block.dtype.type(1.0), -np.clip(np.frexp(largest)[1], -limit, limit))
 
 
-def _pieces(block: NDArray[np.floating], scales: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+def _pieces(block: NDArray[np.floating], scales: NDArray[np.floating]) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Cut scaled vectors into pieces of whole tiles, the last one filled with zeros, and say where each begins."""
     step = TILE * max(1, _TILES_AT_ONCE // max(1, len(block)))
     for start in range(0, block.shape[1], step):
         piece = block[:, start : start + step]
         padded = np.zeros((len(block), -(-piece.shape[1] // TILE) * TILE))
-        np.multiply(piece, scales[:, np.newaxis], out=padded[:, : piece.shape[1]])
+        np.multiply(piece, scales[:, np.newaxis], out=padded[:, : piece.shape[1]], dtype=np.float64)
         yield start, padded
 
 
@@ -175,19 +178,20 @@ class Canaries:
         chosen = _checked_indices(indices, self.count)
         factors = _checked_weights(weights, len(chosen))
         total = np.zeros(self.dim)
-        width = -(-self.dim // TILE) * TILE
-        if self._knows(chosen) or width > _HELD:
+        tiles = -(-self.dim // TILE)
+        if self._knows(chosen) or tiles * TILE > _HELD:
             passes.weighted_sum(np.uint64(self.seed), chosen, factors / self._norms(chosen), total)
             return total
         # Norms are known only when a canary is whole: hold some, so that none is made twice.
-        rows = np.empty((min(_HELD // width, len(chosen)), width), np.float32)
-        for start in range(0, len(chosen), len(rows)):
-            some = chosen[start : start + len(rows)]
-            squares = np.zeros((len(some), width // TILE))
+        step = max(1, min(_HELD_TOGETHER // (tiles * TILE), len(chosen)))
+        rows = np.empty((tiles, step, TILE), np.float32)
+        for start in range(0, len(chosen), step):
+            some = chosen[start : start + step]
+            squares = np.zeros((len(some), tiles))
             passes.hold(np.uint64(self.seed), some, self.dim, rows, squares)
             # In the order of the tiles, as everywhere.
             self._learn(some, np.cumsum(squares, axis=1)[:, -1])
-            passes.add_held(rows, factors[start : start + len(rows)] / self._norms(some), total)
+            passes.add_held(rows, factors[start : start + step] / self._norms(some), total)
         return total
 
     def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -274,7 +278,7 @@ class Canaries:
         self,
         chosen: NDArray[np.uint64],
         block: NDArray[np.floating],
-        scales: NDArray[np.float64],
+        scales: NDArray[np.floating],
         own_squares: NDArray[np.float64] | None,
         squares: NDArray[np.float64] | None,
         products: NDArray[np.float64],
@@ -283,12 +287,15 @@ class Canaries:
         rows = np.empty((min(_ROWS, len(chosen)), TILE), np.float32)
         parts = np.empty((TILE // _PRODUCTS, len(rows), len(block)), np.float32)
         piece = np.zeros((len(block), TILE), np.float32)
+        # The BLAS is faster with the vectors laid out as the columns that it multiplies by.
+        columns = np.empty((TILE // _PRODUCTS, _PRODUCTS, len(block)), np.float32)
         for tile in range(-(-self.dim // TILE)):
             given = block[:, tile * TILE : (tile + 1) * TILE]
             np.multiply(given, scales[:, np.newaxis], out=piece[:, : given.shape[1]], casting="same_kind")
             piece[:, given.shape[1] :] = 0.0
             if own_squares is not None:
                 passes.add_squares(piece, own_squares)
+            columns[:] = piece.reshape(len(piece), -1, _PRODUCTS).transpose(1, 2, 0)
             for start in range(0, len(chosen), len(rows)):
                 end = min(start + len(rows), len(chosen))
                 made, products_here = rows[: end - start], parts[:, : end - start]
@@ -296,8 +303,7 @@ class Canaries:
                 if squares is not None:
                     passes.add_squares(made, squares[start:end])
                 left = made.reshape(len(made), -1, _PRODUCTS).transpose(1, 0, 2)
-                right = piece.reshape(len(piece), -1, _PRODUCTS).transpose(1, 2, 0)
-                np.matmul(left, right, out=products_here)
+                np.matmul(left, columns, out=products_here)
                 passes.add_parts(products_here, products[start:end])
 
     def norms(self) -> NDArray[np.float64]:

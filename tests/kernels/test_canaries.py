@@ -57,7 +57,7 @@ def stream_sha256() -> str:
 def normals(words: NDArray[np.uint32]) -> NDArray[np.float32]:
     out = np.empty(len(words), np.float32)
     for i in range(len(words)):
-        out[i] = stream._normal(words[i])
+        out[i] = stream._normal(words[i], stream._depth(words[i]))
     return out
 
 
@@ -313,6 +313,7 @@ def test_sums_do_not_depend_on_what_is_held(monkeypatch: pytest.MonkeyPatch, hel
     whole = Canaries(12, 7, dim)
     expected = whole.sum(weights=weights)
     monkeypatch.setattr(canaries, "_HELD", held)
+    monkeypatch.setattr(canaries, "_HELD_TOGETHER", held)
     kernel = Canaries(12, 7, dim)
     assert np.array_equal(kernel.sum(weights=weights), expected)
     assert np.array_equal(kernel.norms(), whole.norms())

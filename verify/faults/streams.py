@@ -81,7 +81,7 @@ def _coefficient(_: Function) -> Function:
     def compiled(words: Any) -> Any:
         out = np.empty(len(words), np.float32)
         for i in range(len(words)):
-            out[i] = normal(words[i])
+            out[i] = normal(words[i], stream._depth(words[i]))
         return out
 
     return lambda words: compiled(words)

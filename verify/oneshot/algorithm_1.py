@@ -47,7 +47,10 @@ def release(
             if not np.linalg.norm(row.astype(np.float64)) <= 1.0 + 1e-6:
                 raise ValueError("data vectors must have norm at most 1")
             total += row
-    total += noise_multiplier * noise(seed, dim)
+    drawn = noise(seed, dim)
+    # In place, for lack of memory where the vectors just fit.
+    drawn *= noise_multiplier
+    total += drawn
     return total
 
 

@@ -39,7 +39,7 @@ def _fill(chosen: Any, words: Any, coordinates: Any) -> None:
 def _quantiles(words: Any, out: Any) -> None:
     for k in prange((len(words) + TILE - 1) // TILE):
         for i in range(k * TILE, min((k + 1) * TILE, len(words))):
-            out[i] = stream._normal(words[i])
+            out[i] = stream._normal(words[i], stream._depth(words[i]))
 
 
 def streams(chosen: NDArray[np.uint64], length: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
