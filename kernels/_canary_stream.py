@@ -127,8 +127,8 @@ def make_tile(seed: Any, index: Any, purpose: Any, tile: int, dim: int, words: A
     for r in range(RUN):
         w0, w1, w2, w3 = _philox(c0 + _U64(r), c1, index, purpose, low, high)
         run0[r], run1[r], run2[r], run3[r] = _U32(w0), _U32(w1), _U32(w2), _U32(w3)
-    # A coordinate is one long chain of operations, and a processor looks no further ahead than about two of them. Halves
-    # of the chain let it work at more coordinates at a time.
+    # A coordinate is one long chain of operations, and a processor looks no further ahead than about two of them.
+    # Halves of the chain let it work at more coordinates at a time.
     depths = np.empty(RUN, _F32)
     for run in range(TILE // RUN):
         part = words[run * RUN : (run + 1) * RUN]
