@@ -117,6 +117,27 @@ def _targets(document: Mapping[str, Any]) -> Section:
     return Section("What was aimed at", ("measured", "aim", "here", ""), tuple(rows), note)
 
 
+def _compute_bound(document: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    """Say what the instructions alone would take at the rate of the densest work of this run."""
+    code, square = document["arithmetic"], document["square"]
+    if "skipped" in code:
+        return ""
+    rate, error = (
+        1e-9 * square["coordinates"] / code["lanes"] / square["seconds"],
+        square["error"] / square["seconds"],
+    )
+    alone = code["instructions"] / rate
+    share = 1e-9 * alone * ours["coordinates"] / ours["seconds"]
+    return (
+        f" A coordinate takes {code['instructions']:.2f} vector instructions of {code['lanes']} lanes in the code "
+        "compiled here, without moves and without what a pass then does with it. The BLAS's product of square "
+        f"matrices, work of the same units, comes to {digits(rate, rate * error)} multiply-adds of as many lanes a "
+        f"nanosecond on all threads. At this rate the instructions alone take {digits(alone, alone * error)} ns, "
+        f"{_percent(share)} of a pass. Only other bits would take much fewer: those of the stream rule out fused "
+        "multiply-adds."
+    )
+
+
 def _algorithm_1(document: Mapping[str, Any]) -> Section:
     found, size, stored = document["algorithm_1"], document["size"], document["stored"]
     timed = [row for row in found if "skipped" not in row]
@@ -138,6 +159,7 @@ def _algorithm_1(document: Mapping[str, Any]) -> Section:
         f"threads; JAX takes as many as it likes.{_shared('numpy and JAX', timed)} The last row is the limit that "
         f"storage would meet: products of one vector with canaries of {digits(gigabytes, 0.0)} GB in memory, at {rate} "
         f"GB/s; a coordinate that is made comes at {_percent(limit)} of the speed of one that is read."
+        f"{_compute_bound(document, ours)}"
     )
     alternative = (
         "Bars on a logarithmic axis, nanoseconds a coordinate and pass: "
@@ -179,6 +201,21 @@ def _algorithm_3(document: Mapping[str, Any]) -> Section:
     return Section("Algorithm 3", tuple(header), rows_, note, "performance-rounds.svg", alternative)
 
 
+def _further(scaling: Mapping[str, Any]) -> str:
+    """Say what more canaries cost, for each dimension that was measured with several numbers of them."""
+    rows: dict[int, list[Mapping[str, Any]]] = {}
+    for (dim, _), row in zip(scaling["cells"], scaling["timings"], strict=True):
+        rows.setdefault(dim, []).append(row)
+    costs = []
+    for dim, several in rows.items():
+        few, many = (pick(several, key=lambda row: row["coordinates"]) for pick in (min, max))
+        more, longer = (many[name] - few[name] for name in ("coordinates", "seconds"))
+        if more > 0 and longer > 0.0:
+            cost = digits(1e9 * longer / more, 1e9 * (many["error"] + few["error"]) / more)
+            costs.append(f"{cost} ns at d = {dim:,}")
+    return f" From few canaries of a dimension to many, each k·d more takes {', '.join(costs)}." if costs else ""
+
+
 def _scaling(document: Mapping[str, Any]) -> Section:
     scaling = document["scaling"]
     rows = tuple(
@@ -188,8 +225,10 @@ def _scaling(document: Mapping[str, Any]) -> Section:
     note = (
         f"Algorithm 1 on all threads, {scaling['timings'][0]['repetitions']} repetitions. Fitted slope of log time "
         f"against log k·d: {scaling['slope']:.2f} ± {scaling['slope_error']:.2f} (1 is linear). The last column holds "
-        "both passes, and the noise and all else that takes time in proportion to d alone. Beyond 2²³ coordinates "
-        "canaries are not held, and their norms take a third pass."
+        "both passes, and the noise and all else that takes time in proportion to d alone, such as memory that the "
+        f"system hands out for the first time.{_further(scaling)} Beyond 2²³ coordinates canaries are not held, as one "
+        "alone would take more memory than is aimed at, and their norms take a third pass: none can be added before "
+        "its norm is known."
     )
     dims = [dim for dim, _ in scaling["cells"]]
     alternative = (

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_info
 
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.benchmark import processes
+from canaryproof.verify.benchmark.arithmetic import Arithmetic, arithmetic
 from canaryproof.verify.benchmark.rivals import jax_algorithm_1, numpy_algorithm_1, numpy_round_cosines
 from canaryproof.verify.benchmark.targets import Target, targets
 from canaryproof.verify.benchmark.timing import Contestant, Skipped, Timing, limited, race
@@ -136,6 +137,7 @@ class Benchmark:
     memory: tuple[processes.Memory | Skipped, ...]
     bits: tuple[processes.Bits, ...]
     instructions: tuple[processes.Instructions | Skipped, ...]
+    arithmetic: Arithmetic | Skipped
     targets: tuple[Target, ...]
 
 
@@ -172,7 +174,6 @@ def measure(size: Size, part: Callable[[str], object] = lambda _: None) -> Bench
     part("bits")
     bits = processes.bits(size.dim + 1, min(size.count, 50))
     part("instructions")
-    instructions = processes.instructions(2**16, size.counted)
     return Benchmark(
         environment=_environment(),
         size=size,
@@ -184,7 +185,8 @@ def measure(size: Size, part: Callable[[str], object] = lambda _: None) -> Bench
         scaling=scaling,
         memory=memory,
         bits=bits,
-        instructions=instructions,
+        instructions=processes.instructions(2**16, size.counted),
+        arithmetic=arithmetic(),
         targets=targets(first, {block.rounds: block.timings for block in rounds}, memory, threads),
     )
 
@@ -281,12 +283,11 @@ def _environment() -> dict[str, str]:
         for library in threadpool_info()
         if library["user_api"] == "blas" and "numpy" in library["filepath"]
     )
-    versions = {name: _version(name) for name in ("canaryproof", "numpy", "numba", "llvmlite", "jax")}
     return {
         "processor": _processor(),
         "platform": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **versions,
+        **{name: _version(name) for name in ("canaryproof", "numpy", "numba", "llvmlite", "jax")},
         "BLAS of numpy": blas or "unknown",
     }
 
