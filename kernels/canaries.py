@@ -24,8 +24,9 @@ __all__ = ["Canaries", "noise"]
 
 _MAX_COUNT = 2**32
 _TILES_AT_ONCE = 32  # 1 MB of float64 input stays in cache; cuts the work, not the sums
-# A whole canary is held, 32 MB, up to so many coordinates; several are only as long as the cache may hold them, 8 MB.
-_HELD, _HELD_TOGETHER = 2**23, 2**21
+# A canary of up to so many coordinates is held whole, 32 MB; several are held together in 16 MB, so that the sum is
+# read and written once for all. More took longer, as memory that is new to a process costs time.
+_HELD, _HELD_TOGETHER = 2**23, 2**22
 # A thread's rows of canaries, 1 MB, stay in its cache; float32 products are added up in float64 so many at a time. With
 # 32 rounds these make a matrix product of less than 10⁶ terms, which OpenBLAS does without copying its factors first.
 _ROWS, _PRODUCTS = 60, 512
