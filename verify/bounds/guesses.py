@@ -34,7 +34,7 @@ def tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilon
     """Prepare the tests; the function returned says of some audits which of some ε are rejected, and at which score."""
     assert scores.unobserved is not None
     count, null_count = scores.count, scores.null_count
-    pooled, wrong = _pooled(scores.observed, scores.unobserved)
+    pooled, wrong = pooled_order(scores.observed, scores.unobserved)
 
     def reject(audits: Ints, epsilons: Epsilons) -> tuple[Bools, Array]:
         top, bottom, most = _critical_values(count, null_count, delta, alpha, epsilons)
@@ -47,8 +47,18 @@ def tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilon
 
 
 @njit(cache=True, nogil=True)
-def _pooled(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
-    """Return all scores of each audit, falling, and the number of unobserved ones among so many of the first."""
+def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
+    """Put all scores of each audit into falling order, unobserved ones first among equals.
+
+    Parameters
+    ----------
+    observed, unobserved
+        Scores of each audit, rising.
+
+    Returns
+    -------
+    The scores, and the number of unobserved ones among the first n, n = 0, …
+    """
     audits, count = observed.shape
     null_count = unobserved.shape[1]
     scores = np.empty((audits, count + null_count))
@@ -56,7 +66,6 @@ def _pooled(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
     for a in range(audits):
         i, j = count - 1, null_count - 1
         for place in range(count + null_count):
-            # Unobserved scores come first among equals.
             take = i < 0 or (j >= 0 and unobserved[a, j] >= observed[a, i])
             wrong[a, place + 1] = wrong[a, place] + take
             if take:

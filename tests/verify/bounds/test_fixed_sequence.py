@@ -113,7 +113,7 @@ def test_two_thousand_bounds_of_a_thousand_scores_take_a_second(kind):
 
 
 def test_nothing_counts_after_the_first_test_that_does_not_reject(monkeypatch):
-    # Three audits: the third value is not rejected, the first is not, and all of the first block are but one of the next.
+    # Of three audits the first does not reject the third value, the second not the first, the third one of block two.
     def tests(_scores, _delta, _alpha):
         def reject(audits, epsilons):
             found = np.ones((3, len(epsilons)), dtype=bool)
