@@ -19,7 +19,7 @@ def test_statements_of_ours_are_confirmed_and_those_of_documents_judged(check):
         assert outcome.verdict is Verdict.CONFIRMED
     else:
         name = check.id.removeprefix("bounds.printed.")
-        assert outcome.verdict is (Verdict.CONFIRMED if name == "canife" else Verdict.REFUTED)
+        assert outcome.verdict is (Verdict.CONFIRMED if name.startswith("canife") else Verdict.REFUTED)
 
 
 def test_every_method_is_measured_and_every_mechanism_and_delta():
