@@ -48,8 +48,8 @@ class Mechanism:
     epsilon: Callable[[float], float]
 
 
-def _shift(nominal: float) -> float:
-    return 1.0 / float(gaussian_mechanism.noise_multiplier(nominal, DELTA)) if nominal > 0.0 else 0.0
+def _shift(nominal: float, delta: float = DELTA) -> float:
+    return 1.0 / float(gaussian_mechanism.noise_multiplier(nominal, delta)) if nominal > 0.0 else 0.0
 
 
 @cache
@@ -57,9 +57,9 @@ def _normal() -> ExactNull:
     return normal_null()
 
 
-def gaussian(nominal: float) -> Mechanism:
-    """Return N(μ, 1) against N(0, 1), with ε nominal at δ = 1e-5."""
-    mu = _shift(nominal)
+def gaussian(nominal: float, at: float = DELTA) -> Mechanism:
+    """Return N(μ, 1) against N(0, 1), with ε nominal at the given δ."""
+    mu = _shift(nominal, at)
     return Mechanism(
         "Gaussian",
         nominal,

@@ -82,11 +82,12 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
     beta = float(stats.binom.sf(right - 1, number, rate))
     if delta == 0.0 or right == 0:
         return min(beta, 1.0)
-    sums = np.cumsum(_binomial(np.arange(right - 1, -1, -1), number, rate))
+    sums = np.cumsum(binomial_law(np.arange(right - 1, -1, -1), number, rate))
     return min(1.0, beta + 2.0 * total * delta * float(np.max(sums / np.arange(1, right + 1))))
 
 
-def _binomial(counts: NDArray[np.int64], number: int, rate: float) -> Array:
+def binomial_law(counts: NDArray[np.int64], number: int, rate: float) -> Array:
+    """Return binomial probabilities of counts from 0 to ``number``, many times as fast as scipy's."""
     logs = special.gammaln(number + 1.0) - special.gammaln(counts + 1.0) - special.gammaln(number - counts + 1.0)
     return np.asarray(np.exp(logs + special.xlogy(counts, rate) + special.xlog1py(number - counts, -rate)))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.binomial import Method
+from canaryproof.verify.bounds.guesses import pooled_order
 from canaryproof.verify.bounds.limits import alarms, misses
 from canaryproof.verify.bounds.lower_bound import Method as Bound
 from canaryproof.verify.bounds.lower_bound import never
@@ -61,19 +62,60 @@ def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
 
     Notes
     -----
-    Maddock et al. (arXiv 2210.02912), Section 2.2 and Appendix C.1. The public code (facebookresearch/canife) takes the
-    threshold of the largest accuracy instead, which ``at_counts`` serves too.
+    Maddock et al. (arXiv 2210.02912), Section 2.2 and Appendix C.1.
     """
     assert scores.unobserved is not None
     _, thresholds = sweep(scores, _counted(scores.count, delta), _counted(scores.null_count, delta, False), delta)
     # Without any error ε̂ is infinite, and nothing is larger.
     lowest = scores.observed[:, 0]
     thresholds = np.where(lowest > scores.unobserved[:, -1], lowest, thresholds)
-    values = np.zeros(len(thresholds))
-    for a in np.flatnonzero(~np.isnan(thresholds)):
-        missed = int(np.searchsorted(scores.observed[a], thresholds[a]))
-        false = scores.null_count - int(np.searchsorted(scores.unobserved[a], thresholds[a]))
-        values[a] = max(0.0, at_counts(false, missed, scores.null_count, scores.count, delta, alpha))
+    missed = [int(np.searchsorted(row, t)) for row, t in zip(scores.observed, thresholds, strict=True)]
+    false = [
+        scores.null_count - int(np.searchsorted(row, t)) for row, t in zip(scores.unobserved, thresholds, strict=True)
+    ]
+    return _limits(scores, delta, alpha, false, missed, thresholds)
+
+
+def canife_code(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the same limit at the threshold of the largest accuracy, as CANIFE's public code has it.
+
+    Parameters
+    ----------
+    scores
+        The scores, with unobserved ones.
+    delta, alpha
+        As for ``canife``.
+
+    Returns
+    -------
+    Bounds and thresholds, which are the lowest of the scores that are guessed to have taken part; NaN if there is none.
+
+    Notes
+    -----
+    Guesses "took part" are the scores above one of all scores; of equal accuracies the highest threshold counts (the
+    packages ``facebookresearch/canife``, ``canary_analyser.py``, and ``facebookresearch/privacy_lint``). The highest
+    scores fall in the one order in which unobserved scores come first among equals, as elsewhere here.
+    """
+    assert scores.unobserved is not None
+    pooled, wrong = pooled_order(scores.observed, scores.unobserved)
+    # So many guesses: at least one score is not above the threshold, as that is one of them.
+    guesses = np.arange(pooled.shape[1])
+    best = np.argmax(guesses - 2 * wrong[:, :-1], axis=1)
+    rows = np.arange(len(pooled))
+    thresholds = np.where(best > 0, pooled[rows, np.maximum(best - 1, 0)], math.nan)
+    false = wrong[rows, best]
+    return _limits(scores, delta, alpha, false.tolist(), (scores.count - best + false).tolist(), thresholds)
+
+
+def _limits(
+    scores: Scores, delta: float, alpha: float, false: list[int], missed: list[int], thresholds: Array
+) -> tuple[Array, Array]:
+    values = np.array(
+        [
+            0.0 if math.isnan(t) else max(0.0, at_counts(f, m, scores.null_count, scores.count, delta, alpha))
+            for f, m, t in zip(false, missed, thresholds, strict=True)
+        ]
+    )
     return values, np.where(values > 0.0, thresholds, math.nan)
 
 
@@ -133,6 +175,15 @@ METHODS = (
         "canife",
         "Maddock et al., arXiv 2210.02912, Appendix C.1: two-sided Clopper–Pearson limits at the best ε̂",
         canife,
+        (_FIXED,),
+        never,
+        printed=True,
+        needs="unobserved",
+    ),
+    Bound(
+        "canife-code",
+        "the public code of Maddock et al.: two-sided Clopper–Pearson limits at the best accuracy",
+        canife_code,
         (_FIXED,),
         never,
         printed=True,

@@ -31,12 +31,15 @@ from canaryproof.verify.suites.coverage import (
 _NOMINAL = (0.01, 0.02, 0.05, 0.1, 0.2)
 _SMALL = 100
 _POWER = 0.99
+# δ at which a mechanism of ε = 1 is made and asked about.
+_OWN_DELTAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 _ONE_RUN = ("one-run", "one-run-gaussian")
 # Printed bounds, whose documents claim a confidence, and the place of the claim.
 _CLAIMS = {
     "jagielski": "Jagielski et al. 2020, as described by Andrew et al., arXiv 2302.03098, Section 5.1",
     "andrew": "Andrew et al., arXiv 2302.03098, Section 5.1",
     "canife": "Maddock et al., arXiv 2210.02912, Appendix C.1",
+    "canife-code": "Maddock et al., arXiv 2210.02912, public code (facebookresearch/canife)",
     "bayesian": "Zanella-Béguelin et al., arXiv 2206.05199, read as a confidence limit",
 }
 
@@ -85,6 +88,24 @@ def _coverage(context: Context, name: str) -> Outcome:
     # A posterior interval is one of two sides.
     alpha = ALPHA if method.upper is None else 0.5 * ALPHA
     return _outcome(measure(method, _cells(context, method)), alpha)
+
+
+def _at_one(context: Context) -> Outcome:
+    """Measure the printed bound where ε = 1 at the very δ that is asked, of 1,000 Gaussian scores."""
+    runs, count = context.pick(400, 4000), 1000
+    rows = []
+    for delta in _OWN_DELTAS:
+        mechanism = mechanisms.gaussian(1.0, delta)
+        rng = np.random.default_rng(context.key(f"bounds/at-one/{delta}"))
+        observed, unobserved = mechanism.draw(rng, (runs, count)), mechanism.draw_null(rng, (runs, count))
+        audits = {
+            "exact": prepare(observed, null=mechanism.null, independent=True),
+            "unobserved": prepare(observed, unobserved, independent=True),
+        }
+        for kind, scores in audits.items():
+            where = {"mechanism": mechanism.name, "epsilon": 1.0, "count": count, "null": kind}
+            rows += measure(METHODS["andrew"], [Cell(where, {delta: mechanism.epsilon(delta)}, (scores,))])
+    return _outcome(rows, ALPHA)
 
 
 def _dependent(context: Context) -> Outcome:
@@ -236,5 +257,12 @@ CHECKS = (
             partial(_coverage, name=name),
         )
         for name, source in _CLAIMS.items()
+    ),
+    Check(
+        "bounds.printed.andrew-at-one",
+        Subject.DOCUMENT,
+        _CLAIMS["andrew"],
+        "its 95% limit is below ε with that confidence where a Gaussian mechanism has ε = 1 at the δ asked",
+        _at_one,
     ),
 )

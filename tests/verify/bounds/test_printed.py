@@ -123,6 +123,29 @@ def test_canife_takes_the_threshold_of_the_largest_finite_estimate():
     assert value[0] == at_counts(false, missed, 54, 54, 0.01)
 
 
+def by_best_accuracy(seen, unseen, delta, alpha):
+    """Public code of CANIFE: the first of the falling scores above which guesses are right most often."""
+    accuracies = {
+        t: sum(x > t for x in seen) + sum(x <= t for x in unseen) for t in sorted([*seen, *unseen], reverse=True)
+    }
+    best = max(accuracies, key=accuracies.get)
+    false, missed = sum(x > best for x in unseen), sum(x <= best for x in seen)
+    fpr = stats.binomtest(false, len(unseen)).proportion_ci(1.0 - alpha).high
+    fnr = stats.binomtest(missed, len(seen)).proportion_ci(1.0 - alpha).high
+    return equation_1(fnr, fpr, delta)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.7, 2.0, 9.0])
+@pytest.mark.parametrize(("count", "null_count"), [(50, 50), (60, 25), (7, 90)])
+def test_canife_code_takes_the_threshold_of_the_best_accuracy(shift, count, null_count):
+    rng = np.random.default_rng(count)
+    for delta, alpha in ((1e-5, 0.05), (1e-2, 0.05), (0.0, 0.2)):
+        seen, unseen = shift + rng.normal(size=count), rng.normal(size=null_count)
+        found = METHODS["canife-code"].values(prepare(seen, unseen), delta, alpha)[0][0]
+        expected = max(0.0, by_best_accuracy(seen, unseen, delta, alpha))
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
 def test_public_one_sided_bound_of_jax_privacy_is_no_larger_than_half_alpha_everywhere():
     # google-deepmind/jax_privacy, CanaryScoreAuditor: limits at α/2 and, per threshold, only the first direction.
     rng = np.random.default_rng(5)

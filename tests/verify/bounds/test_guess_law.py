@@ -1,0 +1,85 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.bounds.guess_law import wrong_at_most, wrong_guesses
+
+
+def drawn(number, total, of_a_kind, draws):
+    # Not a number where something before it is impossible.
+    return np.nan_to_num(stats.hypergeom.pmf(number, total, of_a_kind, draws)) if total else float(number == 0)
+
+
+def by_enumeration(count, null_count, top, bottom, epsilon):
+    """Over the numbers of canaries on the high side: within a side all orders are equally likely."""
+    right = 1.0 / (1.0 + math.exp(-epsilon))
+    law = np.zeros(top + bottom + 1)
+    for seen, unseen in itertools.product(range(count + 1), range(null_count + 1)):
+        weight = stats.binom.pmf(seen, count, right) * stats.binom.pmf(unseen, null_count, 1.0 - right)
+        high, low = seen + unseen, count + null_count - seen - unseen
+        # So many of the top guesses are on the high side, and of the bottom ones on the low side; the rest are beyond.
+        on_high, on_low = min(top, high), min(bottom, low)
+        above, below = top - on_high, bottom - on_low
+        kinds = itertools.product(range(on_high + 1), range(below + 1), range(on_low + 1), range(above + 1))
+        for a, b, c, d in kinds:
+            law[a + b + c + d] += (
+                weight
+                * drawn(a, high, unseen, on_high)
+                * drawn(b, high - on_high, seen - (on_high - a), below)
+                * drawn(c, low, count - seen, on_low)
+                * drawn(d, low - on_low, null_count - unseen - (on_low - c), above)
+            )
+    return law
+
+
+@pytest.mark.parametrize(
+    ("count", "null_count", "top", "bottom"), [(4, 4, 2, 2), (4, 4, 4, 4), (5, 3, 6, 1), (2, 6, 1, 5), (3, 3, 2, 0)]
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.8, 3.0])
+def test_law_of_wrong_guesses_by_enumeration(count, null_count, top, bottom, epsilon):
+    found = wrong_guesses(count, null_count, top, bottom, epsilon)
+    assert found == pytest.approx(by_enumeration(count, null_count, top, bottom, epsilon), abs=1e-12)
+    assert found.sum() == pytest.approx(1.0, abs=1e-11)
+
+
+def worst_mechanism(count, null_count, top, bottom, epsilon, delta, runs):
+    """Simulate wrong guesses where S*(u) is the tail of canaries that took part and u of those that did not."""
+    rng = np.random.default_rng(1)
+    w = rng.random((runs, count))
+    middle = (1.0 - delta) / (1.0 + math.exp(epsilon))
+    low = 1.0 - delta - (1.0 - w) * math.exp(epsilon)
+    seen = np.where(
+        w < delta, 0.0, np.where(w < delta + math.exp(epsilon) * middle, (w - delta) / math.exp(epsilon), low)
+    )
+    order = np.argsort(np.concatenate([seen, rng.random((runs, null_count))], axis=1), axis=1, kind="stable")
+    took_part = order < count
+    return (~took_part[:, :top]).sum(axis=1) + took_part[:, count + null_count - bottom :].sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("count", "null_count", "top", "bottom", "epsilon", "delta"),
+    [
+        (300, 300, 90, 90, 0.7, 0.0),
+        (300, 300, 90, 90, 0.7, 0.02),
+        (400, 90, 50, 20, 1.0, 1e-3),
+        (200, 200, 199, 199, 4.0, 0.0),
+    ],
+)
+def test_law_is_that_of_the_worst_mechanism_or_above(count, null_count, top, bottom, epsilon, delta):
+    runs = 20_000
+    wrong = worst_mechanism(count, null_count, top, bottom, epsilon, delta, runs)
+    bounds = wrong_at_most(count, null_count, top, bottom, epsilon, delta, 0.05)
+    assert np.all(np.diff(bounds) >= -1e-12)
+    for most in np.unique(np.quantile(wrong, [0.01, 0.05, 0.3, 0.7]).astype(int)):
+        seen = int(np.sum(wrong <= most))
+        # Never significantly above the bound; at δ = 0 not below either.
+        assert stats.binom.sf(seen - 1, runs, min(bounds[most], 1.0)) > 1e-7
+        if delta == 0.0:
+            assert stats.binom.cdf(seen, runs, bounds[most]) > 1e-7
+
+
+def test_all_guesses_may_be_right_where_all_canaries_are_shown():
+    assert wrong_at_most(3, 3, 3, 3, 0.0, 1.0 - 1e-12, 0.05)[0] == pytest.approx(1.0)
