@@ -98,6 +98,25 @@ def test_a_poor_default_is_found(monkeypatch):
     assert bounds._best(CONTEXT).verdict is Verdict.REFUTED
 
 
+def test_a_lead_varies_as_it_is_said_to(monkeypatch):
+    monkeypatch.setattr(coverage, "_RUNS", {Level.QUICK: {100: 60}})
+    monkeypatch.setattr(coverage, "EPSILONS", (1.0, 3.0))
+    monkeypatch.setattr(coverage, "DELTAS", (1e-5, 1e-2))
+    found = [bounds._best(Context(Level.QUICK, seed)).evidence for seed in range(40)]
+    for name in ("band", "bonferroni", "fixed-threshold", "split"):
+        spread = np.std([evidence["leads"][name] for evidence in found])
+        # A deviation of 40 draws errs by 11%.
+        assert np.mean([evidence["errors"][name] for evidence in found]) == pytest.approx(spread, rel=0.5)
+
+
+def test_the_default_s_design_is_that_of_a_t_test():
+    design = bounds._best(CONTEXT).design
+    sides, shift = 1e-6 / 4, float(design.alternative.split()[2])
+    power = stats.nct.sf(stats.t.isf(sides, design.runs - 1), design.runs - 1, shift)
+    assert design.runs == 100
+    assert power == pytest.approx(design.power, abs=0.01)
+
+
 def test_significance_is_of_all_cells_together():
     row = {"mechanism": "m", "epsilon": 1.0, "count": 10, "delta": 0.1, "null": "exact", "runs": 1000,
            "interval": (0.0, 1.0), "mean": 0.0, "truth": 1.0, "deficit": 1.0}  # fmt: skip
