@@ -10,10 +10,10 @@ JUDGES = {check.id.rpartition(".")[2]: check.judge for check in convergence.CHEC
 
 
 @pytest.mark.parametrize("topic", JUDGES)
-def test_simulated_points_are_where_they_should_be(topic):
-    outcome = JUDGES[topic](CONTEXT)
-    assert outcome.verdict is Verdict.CONFIRMED
-    for series in outcome.evidence["convergence"]:
+def test_simulated_points_are_where_they_should_be(topic, quick_run):
+    result = quick_run.results[f"theorems.convergence.{topic}"]
+    assert result.verdict is Verdict.CONFIRMED
+    for series in result.evidence["convergence"]:
         low, high = series["slope_interval"]
         assert low <= series["fitted_slope"] <= high
         assert series["x"] == sorted(series["x"])

@@ -9,8 +9,8 @@ CONTEXT = Context(Level.QUICK, 11)
 
 
 @pytest.mark.parametrize("check", witnesses.CHECKS, ids=lambda check: check.id)
-def test_simulations_have_the_exact_moments(check):
-    assert check.judge(CONTEXT).verdict is Verdict.CONFIRMED
+def test_simulations_have_the_exact_moments(check, quick_run):
+    assert quick_run.results[check.id].verdict is Verdict.CONFIRMED
 
 
 @pytest.mark.parametrize("name", "ABTW")
@@ -29,8 +29,8 @@ def test_a_moment_off_by_a_sixth_is_found(monkeypatch, name, order):
     assert witnesses.CHECKS[1].judge(CONTEXT).verdict is Verdict.REFUTED
 
 
-def test_the_printed_variances_are_excluded():
-    evidence = witnesses.CHECKS[0].judge(CONTEXT).evidence
+def test_the_printed_variances_are_excluded(quick_run):
+    evidence = quick_run.results[witnesses.CHECKS[0].id].evidence
     printed = [row["p_value_of_printed"] for row in evidence["rows"] if "p_value_of_printed" in row]
     assert len(printed) == 4
     assert max(printed) < evidence["level"]
