@@ -34,12 +34,21 @@ def test_slopes_and_their_intervals():
     assert scattered == pytest.approx(-0.5, abs=1e-6)
 
 
+@pytest.fixture
+def a_quarter_of_the_runs(monkeypatch):
+    """What so few runs tell, all tell the more."""
+    right = convergence._runs
+    monkeypatch.setattr(convergence, "_runs", lambda *arguments: right(*arguments) // 4)
+
+
+@pytest.mark.usefixtures("a_quarter_of_the_runs")
 def test_a_wrong_shift_is_found(monkeypatch):
     right = consistency.shift
     monkeypatch.setattr(consistency, "shift", lambda *arguments: 1.2 * right(*arguments))
     assert JUDGES["too-many-canaries"](CONTEXT).verdict is Verdict.REFUTED
 
 
+@pytest.mark.usefixtures("a_quarter_of_the_runs")
 def test_a_bound_that_is_too_small_is_found(monkeypatch):
     right = finite_bounds.variance_deviates
     monkeypatch.setattr(finite_bounds, "variance_deviates", lambda *arguments: right(*arguments) / 100)
