@@ -11,9 +11,9 @@ from functools import partial
 import sympy
 from sympy import Expr, Rational, Symbol, sqrt
 
+from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import KAPPA, in_proportion, limit, settled
-from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, expectation, mean
 
@@ -33,7 +33,7 @@ def limits_with_data(share: Expr | int) -> tuple[Expr, Expr, bool]:
     Both limits, functions of σ and of what ``share`` depends on, and whether A, B and W concentrate.
     """
     (alpha, var_a), (centre, var_b), (omega, var_w) = (
-        tuple(part.subs(S, sqrt(share * D)) for part in moments(name, data=True)) for name in "ABW"
+        tuple(part.subs(S, sqrt(share * D)) for part in release_moments.moments(name, data=True)) for name in "ABW"
     )
     concentrate = all(limit(part) == 0 for part in (var_a, var_b, var_w))
     at_alpha, at_centre, at_omega = (settled(part) for part in (alpha, centre, omega))
@@ -79,7 +79,7 @@ def _independent_data(printed: Expr) -> Judgement:
 
 def _proportional(mean_printed: Expr, variance_printed: Expr) -> Judgement:
     (alpha, var_a), (centre, var_b), (omega, var_w) = (
-        tuple(in_proportion(part) for part in moments(name)) for name in "ABW"
+        tuple(in_proportion(part) for part in release_moments.moments(name)) for name in "ABW"
     )
     mean_limit, variance_limit = sympy.sympify(centre) / sqrt(alpha), sympy.cancel(sympy.sympify(omega) / alpha)
     facts = {
@@ -93,7 +93,7 @@ def _proportional(mean_printed: Expr, variance_printed: Expr) -> Judgement:
 
 def _fixed_count(variance: Expr) -> Judgement:
     """With k fixed, Var B → variance as d → ∞, while A → σ²: the mean does not settle."""
-    spread = sympy.limit(moments("B")[1], D, sympy.oo)
+    spread = sympy.limit(release_moments.moments("B")[1], D, sympy.oo)
     facts = {"variance": sympy.cancel(spread - variance) == 0, "not 0": spread != 0}
     return held(facts, f"k fixed: Var[(1/k)Σ⟨cᵢ, ρ⟩] → {text(spread)} and not 0", limit=text(spread))
 

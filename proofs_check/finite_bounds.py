@@ -19,17 +19,14 @@ from typing import Any
 import sympy
 from scipy import optimize
 
-from canaryproof.proofs_check.release_moments import moments
+from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 
 @cache
-def _functions() -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
-    arguments = (D, K, SIGMA)
-    return {
-        name: (sympy.lambdify(arguments, moments(name)[0], "math"), sympy.lambdify(arguments, moments(name)[1], "math"))
-        for name in "ABW"
-    }
+def _functions() -> dict[str, tuple[Callable[..., Any], ...]]:
+    found = {name: release_moments.moments(name) for name in "ABW"}
+    return {name: tuple(sympy.lambdify((D, K, SIGMA), part, "math") for part in parts) for name, parts in found.items()}
 
 
 def _at(name: str, dim: int, count: int, noise_multiplier: Fraction) -> tuple[Fraction, Fraction]:

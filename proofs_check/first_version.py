@@ -10,11 +10,11 @@ from functools import partial
 import sympy
 from sympy import Expr, sqrt
 
+from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.gaussian_canaries import X, gaussian_divergence
 from canaryproof.proofs_check.joint_law import limit_law, remainder
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import in_proportion, limit, vanishes
-from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, Z, expectation
 
@@ -84,7 +84,7 @@ def _dot_product_limit(centre: Expr, variance: Expr) -> Judgement:
 def _lengths(noise_length: Expr, canaries_length: Expr) -> Judgement:
     """Means and relative variances of ‖Z‖² and ‖C‖²."""
     noise = sympy.cancel(expectation((Z, Z), (Z, Z)) / expectation((Z, Z)) ** 2 - 1)
-    square, spread = (part.subs(SIGMA, 0) for part in moments("A"))
+    square, spread = (part.subs(SIGMA, 0) for part in release_moments.moments("A"))
     canaries = sympy.cancel(spread / square**2)
     facts = {
         "mean of ‖Z‖²": sympy.cancel(SIGMA**2 * expectation((Z, Z)) - noise_length**2) == 0,
@@ -96,7 +96,7 @@ def _lengths(noise_length: Expr, canaries_length: Expr) -> Judgement:
 
 
 def _release_length(length: Expr) -> Judgement:
-    square, spread = moments("A")
+    square, spread = release_moments.moments("A")
     return _few_canaries(
         limit(square) == sympy.cancel(length**2 / D) and vanishes(spread),
         in_proportion(square) != limit(square),
@@ -106,7 +106,7 @@ def _release_length(length: Expr) -> Judgement:
 
 
 def _cosine_limit(centre: Expr, variance: Expr) -> Judgement:
-    law, square = limit_law(centre, variance), moments("A")[0]
+    law, square = limit_law(centre, variance), release_moments.moments("A")[0]
     beyond = in_proportion(square)
     return _few_canaries(
         law.kind is Kind.EXACT,
@@ -131,8 +131,8 @@ def _independence(noise: Expr) -> Judgement:
 
 def _estimator(noise: Expr) -> Judgement:
     """1/(μ̂√d) = √A/B, with E B = 1."""
-    square, spread = moments("A")
-    centre, product_spread = moments("B")
+    square, spread = release_moments.moments("A")
+    centre, product_spread = release_moments.moments("B")
     beyond = in_proportion(square)
     return _few_canaries(
         limit(square) == noise**2 and centre == 1 and vanishes(spread) and vanishes(product_spread),
@@ -144,7 +144,7 @@ def _estimator(noise: Expr) -> Judgement:
 
 def _length_alone(noise: Expr) -> Judgement:
     """Without canaries the release is noise alone."""
-    square, spread = (part.subs(K, 0) for part in moments("A"))
+    square, spread = (part.subs(K, 0) for part in release_moments.moments("A"))
     facts = {"mean": sympy.cancel(square - noise**2) == 0, "variance": sympy.limit(spread, D, sympy.oo) == 0}
     return held(
         facts, f"without canaries ‖R‖²/d has mean {text(square)} and variance {text(spread)}; with them, σ² + k/d"

@@ -14,11 +14,10 @@ from functools import partial
 import sympy
 from sympy import Expr, Rational, Symbol, log, sqrt
 
-from canaryproof.proofs_check import gaussian_canaries
+from canaryproof.proofs_check import gaussian_canaries, release_moments
 from canaryproof.proofs_check.limit_laws import SHIFT_ORDER, is_order_of_shift, shift_over
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import limit, settled, vanishes
-from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z, dot, expectation, mean, release, times, vector
 
@@ -60,7 +59,7 @@ def limit_law(centre: Expr, variance: Expr) -> Judgement:
     -------
     The verdict on the exact pieces; Slutsky's lemma puts them together (``corrected_proof.md``, 7).
     """
-    square, spread = moments("A")
+    square, spread = release_moments.moments("A")
     length = sqrt(D * settled(square))
     # gᵢ = xᵢ/‖ρ‖, and ‖ρ‖ is about that length.
     at, weight = sympy.simplify(centre * length), sympy.simplify(sqrt(variance) * length)

@@ -10,9 +10,9 @@ from functools import partial
 import sympy
 from sympy import Expr, Rational, Symbol, sqrt
 
+from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.lines import Judgement, Line, held
 from canaryproof.proofs_check.regime import bounded, limit, settled, vanishes
-from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
@@ -21,7 +21,7 @@ SHIFT_ORDER = K ** Rational(3, 2) / D
 
 
 def _shift() -> Expr:
-    return sqrt(K) * (1 / sqrt(moments("A")[0]) - 1 / SIGMA)
+    return sqrt(K) * (1 / sqrt(release_moments.moments("A")[0]) - 1 / SIGMA)
 
 
 def shift_over(order: Expr) -> Expr:
@@ -49,8 +49,8 @@ def is_order_of_shift(order: Expr) -> bool:
 
 def _mean_law(variance: Expr) -> Judgement:
     """√k(B − 1) is σ/√k·Σzᵢ but for a part that vanishes, and √k(A − E A) vanishes."""
-    square, (centre, spread) = settled(moments("A")[0]), moments("B")
-    rest, length = sympy.cancel(K * (spread - SIGMA**2 / K)), sympy.cancel(K * moments("A")[1])
+    square, (centre, spread) = settled(release_moments.moments("A")[0]), release_moments.moments("B")
+    rest, length = sympy.cancel(K * (spread - SIGMA**2 / K)), sympy.cancel(K * release_moments.moments("A")[1])
     facts = {
         "mean": centre == 1,
         "rest": vanishes(rest),
@@ -66,11 +66,11 @@ def _mean_law(variance: Expr) -> Judgement:
 
 def _spread_law(variance: Expr) -> Judgement:
     """√k(W − E W) is the noise's own sample variance but for a part that vanishes; the root halves the deviation."""
-    rest, spread = limit(K * moments("Y")[1]), settled(K * moments("W")[1])
-    centre = sympy.cancel(moments("W")[0] / moments("A")[0])
+    rest, spread = limit(K * release_moments.moments("Y")[1]), settled(K * release_moments.moments("W")[1])
+    centre = sympy.cancel(release_moments.moments("W")[0] / release_moments.moments("A")[0])
     facts = {
         "rest": rest == 0,
-        "variance": sympy.cancel(spread / (4 * settled(moments("A")[0]) ** 2) - variance) == 0,
+        "variance": sympy.cancel(spread / (4 * settled(release_moments.moments("A")[0]) ** 2) - variance) == 0,
         "centre": bounded(K * (centre - 1)),
     }
     return held(

@@ -14,9 +14,9 @@ import sympy
 from sympy import Expr, Symbol, factorial2, rf
 from sympy.ntheory.multinomial import multinomial_coefficients
 
+from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.lines import Judgement, Line, held
 from canaryproof.proofs_check.regime import limit
-from canaryproof.proofs_check.release_moments import central_moment, moments
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
 
@@ -84,9 +84,9 @@ def _central(moment: Callable[[int], Expr], order: int) -> Expr:
 def _both_roads() -> Judgement:
     compared = {}
     for name, moment in (("A", _square_moment), ("B", _product_moment)):
-        compared[f"E {name}"] = sympy.cancel(moment(1) - moments(name)[0]) == 0
+        compared[f"E {name}"] = sympy.cancel(moment(1) - release_moments.moments(name)[0]) == 0
         for order in (2, 4):
-            other = central_moment(name, order).subs(S, 0)
+            other = release_moments.central_moment(name, order).subs(S, 0)
             compared[f"central moment {order} of {name}"] = sympy.cancel(_central(moment, order) - other) == 0
     return held(compared, f"{len(compared)} moments agree for all d and k")
 
@@ -101,10 +101,13 @@ def _table() -> Judgement:
         "W": (s2 * (1 - 1 / K) + (K - 1) * (K - 2) / (K * D), None),
     }
     facts = {
-        name: all(c is None or sympy.cancel(exact - c) == 0 for exact, c in zip(moments(name), pair, strict=True))
+        name: all(
+            c is None or sympy.cancel(exact - c) == 0
+            for exact, c in zip(release_moments.moments(name), pair, strict=True)
+        )
         for name, pair in written.items()
     }
-    limits = {name: limit(K * moments(name)[1]) for name in "TW"}
+    limits = {name: limit(K * release_moments.moments(name)[1]) for name in "TW"}
     claimed = {"T": 4 * s2 + 2 * s2**2, "W": 2 * s2**2}
     facts |= {f"k·Var {name}": sympy.expand(limits[name] - claimed[name]) == 0 for name in limits}
     return held(facts, "; ".join(f"k·Var {name} → {text(value)}" for name, value in limits.items()))

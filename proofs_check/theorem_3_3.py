@@ -12,10 +12,10 @@ from functools import partial
 import sympy
 from sympy import Expr, Symbol, sqrt
 
+from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.cosine_law import even_moment
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import bounded, equation, limit, settled, vanishes
-from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.spelling import shortened, text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, Edge, K, Z, expectation, mean, scaled, sum_of_variances
 
@@ -43,7 +43,7 @@ def chain(topic: str, display: str, *rows: tuple[str, Callable[[], Judgement]]) 
 
 def order(name: str, place: int, printed: str, claim: Callable[[Expr], bool]) -> Judgement:
     """Judge a printed order of magnitude of a mean (place 0) or variance (place 1), of A, B, T or W."""
-    exact = moments(name)[place]
+    exact = release_moments.moments(name)[place]
     return held(claim(exact), f"{printed} holds for {shortened(exact)}", exact=text(exact), printed=printed)
 
 
@@ -68,7 +68,7 @@ def _rewriting(power: int) -> Judgement:
 
 def _first_of_mean(in_expectation: bool) -> Judgement:
     """The first row equates the mean of ‖ρ‖²/d with ‖ρ‖²/d itself, or (``in_expectation``) with its mean."""
-    exact, spread = moments("A")
+    exact, spread = release_moments.moments("A")
     left_over = sympy.Integer(0) if in_expectation else spread
     evidence = {"exact": text(exact), "variance_of_right_side": text(left_over)}
     if left_over == 0:
@@ -142,7 +142,7 @@ def _uncorrelated(ordered: bool) -> Judgement:
 
 def converges(name: str, printed: Expr) -> Judgement:
     """Judge convergence in probability of A, B, T or W to a constant, by Chebyshev from the exact moments."""
-    centre, spread = moments(name)
+    centre, spread = release_moments.moments(name)
     holds = limit(centre) == printed and vanishes(spread)
     return held(holds, f"mean {text(centre)} → {text(limit(centre))}; variance → {text(limit(spread))}")
 
@@ -154,7 +154,7 @@ def _norm_converges(root: Expr) -> Judgement:
 
 def _theorem(mean_limit: Expr, variance_limit: Expr) -> Judgement:
     """The theorem itself, from the exact limits of A, B and W alone."""
-    square, product, spread = (moments(name) for name in "ABW")
+    square, product, spread = (release_moments.moments(name) for name in "ABW")
     limits = [settled(part) for part in (square[0], product[0], spread[0])]
     facts = {
         "the variances of A, B and W vanish": all(vanishes(part[1]) for part in (square, product, spread)),
@@ -180,7 +180,7 @@ def _product_variance_printed() -> Expr:
 def _exact_of(
     name: str, place: int, printed: Callable[[], Expr] | Expr, concludes: Callable[[Expr], bool]
 ) -> Judgement:
-    return equation(printed() if callable(printed) else printed, moments(name)[place], concludes)
+    return equation(printed() if callable(printed) else printed, release_moments.moments(name)[place], concludes)
 
 
 def _first_order(expression: Expr) -> bool:
@@ -188,7 +188,7 @@ def _first_order(expression: Expr) -> bool:
 
 
 def _both_equalities(value: int) -> Judgement:
-    exact = moments("B")[0]
+    exact = release_moments.moments("B")[0]
     written = _mean_products_printed()
     return held(written == exact == value, f"the sum is {text(written)}, the mean {text(exact)}")
 

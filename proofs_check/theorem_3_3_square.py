@@ -12,9 +12,9 @@ from functools import partial
 import sympy
 from sympy import Expr, Symbol
 
+from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.lines import Judgement, Kind, held
 from canaryproof.proofs_check.regime import bounded, equation, limit, settled, vanishes
-from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import (
     SIGMA,
@@ -77,13 +77,13 @@ def _rewriting(factor: Expr) -> Judgement:
 
 def _sufficient(target: Expr) -> Judgement:
     """(T − B²)/A, a continuous function of the three at σ > 0, is to tend to 1 if T tends to the target."""
-    product, norm = (settled(moments(name)[0]) for name in "BA")
+    product, norm = (settled(release_moments.moments(name)[0]) for name in "BA")
     value = sympy.cancel((target - product**2) / norm)
     return held(value == 1, f"({text(target)} − {text(product)}²)/({text(norm)}) = {text(value)}")
 
 
 def _same_mean(written: Expr) -> Judgement:
-    return equation(written.subs(S, 0), moments("T")[0], lambda e: limit(e) == 1 + SIGMA**2)
+    return equation(written.subs(S, 0), release_moments.moments("T")[0], lambda e: limit(e) == 1 + SIGMA**2)
 
 
 def _square() -> Expr:
@@ -107,7 +107,7 @@ def _printed_variance() -> Expr:
 
 
 def _variance_of_square(written: Callable[[], Expr]) -> Judgement:
-    printed, exact = written(), moments("T")[1]
+    printed, exact = written(), release_moments.moments("T")[1]
     judged = equation(printed, exact, vanishes)
     if judged.kind is Kind.EXACT:
         return judged

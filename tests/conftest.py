@@ -1,8 +1,58 @@
+import json
 import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
+from canaryproof.verify.results import Result, Run
+
 # "ci" draws the same examples every time; "deep" draws new ones, and many.
-settings.register_profile("ci", derandomize=True, max_examples=60, deadline=None)
+settings.register_profile("ci", derandomize=True, max_examples=40, deadline=None)
 settings.register_profile("deep", max_examples=1500, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@dataclass(frozen=True)
+class QuickRun:
+    """What ``make verify`` does, from the outside: its exit status, what it prints, and what it leaves."""
+
+    status: int
+    printed: str
+    folder: Path
+
+    @cached_property
+    def run(self) -> Run:
+        return Run.from_json(json.loads((self.folder / "results.json").read_text(encoding="utf-8")))
+
+    @cached_property
+    def results(self) -> dict[str, Result]:
+        return {result.id: result for result in self.run.results}
+
+
+@pytest.fixture(scope="session")
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> QuickRun:
+    """Judge everything once for all tests and all of their processes, as it takes minutes."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "quick-run"
+    said = folder / "said.json"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        # Another process is at it.
+        end = time.monotonic() + 3600.0
+        while not said.exists():
+            assert time.monotonic() < end
+            time.sleep(0.2)
+    else:
+        command = [Path(sys.executable).with_name("canaryproof"), "verify", "--seed", "1", "--out", folder / "run"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        part = said.with_suffix(".part")
+        part.write_text(json.dumps([done.returncode, done.stdout + done.stderr]))
+        part.rename(said)
+    return QuickRun(*json.loads(said.read_text()), folder / "run")

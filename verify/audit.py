@@ -16,8 +16,10 @@ from canaryproof.kernels.certified import Enclosure
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound
 from canaryproof.verify.bounds.scores import cosine_null, prepare
+from canaryproof.verify.late import late
 from canaryproof.verify.oneshot import enclosures, estimators
-from canaryproof.verify.oneshot.moments import Moments, from_dimension, from_unobserved
+from canaryproof.verify.oneshot import moments as sample_moments
+from canaryproof.verify.oneshot.moments import Moments
 
 
 def _enclose_pinned(moments: Moments, delta: float) -> Enclosure:
@@ -41,25 +43,25 @@ def _enclose_threshold(moments: Moments, delta: float) -> Enclosure:
 _ESTIMATORS = (
     (
         "adaptive",
-        estimators.adaptive,
+        late(estimators, "adaptive"),
         _enclose_adaptive,
         f"as pinned, unless the variances differ at level {estimators.TEST_LEVEL:g}; then as fitted (canaryproof)",
     ),
     (
         "pinned",
-        estimators.pinned,
+        late(estimators, "pinned"),
         _enclose_pinned,
         "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
     ),
     (
         "fitted",
-        estimators.fitted,
+        late(estimators, "fitted"),
         _enclose_fitted,
         "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
     ),
     (
         "threshold",
-        estimators.threshold,
+        late(estimators, "threshold"),
         _enclose_threshold,
         "as fitted, for an attacker with one threshold (v1, Section 4)",
     ),
@@ -308,9 +310,9 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
     # A variance may underflow to 0; the bounds refuse what comes of it, NaN too.
     with np.errstate(all="ignore"):
         if unobserved is not None:
-            moments = from_unobserved(observed, unobserved)
+            moments = sample_moments.from_unobserved(observed, unobserved)
         elif dim is not None:
-            moments = from_dimension(observed, dim)
+            moments = sample_moments.from_dimension(observed, dim)
         else:
             raise ValueError("without unobserved cosines the dimension is needed")
     distance, ratio = float(moments.distance), float(moments.ratio)

@@ -6,7 +6,8 @@ import numba
 import numpy as np
 
 from canaryproof.kernels import exact_law
-from canaryproof.verify.oneshot.moments import Moments, from_dimension
+from canaryproof.verify.oneshot import moments
+from canaryproof.verify.oneshot.moments import Moments
 
 
 def threads() -> int:
@@ -40,7 +41,7 @@ def simulate(
 
     def one(child: np.random.SeedSequence) -> Moments:
         rng = np.random.Generator(np.random.SFC64(child))
-        return from_dimension(exact_law.cosines(count, dim, noise_multiplier, rng, data_norm), dim)
+        return moments.from_dimension(exact_law.cosines(count, dim, noise_multiplier, rng, data_norm), dim)
 
     with ThreadPoolExecutor(threads()) as pool:
         each = list(pool.map(one, key.spawn(runs)))

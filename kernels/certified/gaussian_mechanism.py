@@ -13,6 +13,7 @@ from functools import partial
 from flint import arb, fmpq
 
 from canaryproof.kernels import gaussian_mechanism as fast
+from canaryproof.kernels.certified import two_gaussians
 from canaryproof.kernels.certified._ball import (
     Enclosure,
     Number,
@@ -23,7 +24,6 @@ from canaryproof.kernels.certified._ball import (
     strictly_within_unit,
     within,
 )
-from canaryproof.kernels.certified.two_gaussians import log_of, shifted
 
 _LARGEST = 1e50
 
@@ -58,13 +58,13 @@ def delta(epsilon: Number, noise_multiplier: Number) -> Enclosure:
     Balle and Wang (2018), Theorem 8.
     """
     eps, distance = _arguments(epsilon, noise_multiplier)
-    return enclose(lambda: shifted(eps, distance).delta, least=0.0, greatest=1.0)
+    return enclose(lambda: two_gaussians.shifted(eps, distance).delta, least=0.0, greatest=1.0)
 
 
 def log_delta(epsilon: Number, noise_multiplier: Number) -> Enclosure:
     """Enclose the natural log of ``delta``, which doesn't underflow; arguments and errors as there."""
     eps, distance = _arguments(epsilon, noise_multiplier)
-    return enclose(lambda: log_of(shifted(eps, distance)), greatest=0.0)
+    return enclose(lambda: two_gaussians.log_of(two_gaussians.shifted(eps, distance)), greatest=0.0)
 
 
 def epsilon(delta: Number, noise_multiplier: Number) -> Enclosure:
@@ -95,7 +95,7 @@ def epsilon(delta: Number, noise_multiplier: Number) -> Enclosure:
     _, distance = _arguments(0, noise_multiplier)
 
     def excess(eps: fmpq) -> arb:
-        return shifted(eps, distance).delta - arb(target)
+        return two_gaussians.shifted(eps, distance).delta - arb(target)
 
     if sign(partial(excess, fmpq(0)))[0] < 0:
         return Enclosure(0.0, 0.0, arb(0))
@@ -129,5 +129,6 @@ def noise_multiplier(epsilon: Number, delta: Number) -> Enclosure:
     eps = within("epsilon", epsilon, 0.0, _LARGEST)
     target = strictly_within_unit("delta", delta)
     return bracket(
-        lambda sigma: shifted(eps, 1 / sigma).delta - arb(target), guess(fast.noise_multiplier, epsilon, delta)
+        lambda sigma: two_gaussians.shifted(eps, 1 / sigma).delta - arb(target),
+        guess(fast.noise_multiplier, epsilon, delta),
     )

@@ -16,10 +16,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.verify.audit import audit_release, audit_scores
+from canaryproof.verify.command_line import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LEVEL = 1e-7
@@ -121,9 +123,9 @@ def test_the_loop_runs_as_it_says_and_its_files_are_audited(runs, trained, tmp_p
     assert np.array_equal(again.unobserved, trained.unobserved)
 
     def audit(name, *options):
-        command = [sys.executable, "-c", "from canaryproof.verify.command_line import main; main()", "audit", "--json"]
-        arguments = [*command, str(tmp_path / name), "--delta", str(DELTA), *options]
-        return json.loads(subprocess.run(arguments, capture_output=True, check=True).stdout)
+        result = CliRunner().invoke(main, ["audit", "--json", str(tmp_path / name), "--delta", str(DELTA), *options])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
 
     rounds, final = audit("rounds.npz"), audit("final.npy", "--canaries", str(CANARIES), "--canary-seed", str(SEED))
     assert (rounds["count"], rounds["null_count"]) == (CANARIES, CANARIES)

@@ -1,4 +1,5 @@
 import copy
+import math
 from xml.etree import ElementTree
 
 import pytest
@@ -80,6 +81,25 @@ def test_aims_stand_beside_what_was_measured(page):
     assert "| times faster | ≥ 12 | 15 | met |" in page
     assert "| ns | ≤ 0.4 | 0.406 | not met |" in page
     assert "| MB | ≤ 64 | — | not measured |" in page
+
+
+@pytest.mark.parametrize(
+    ("sense", "measured", "error", "text"),
+    [
+        ("≥", 11.7, 1.0, "11.7 | not met"),
+        ("≥", 11.9996, 1.0, "11.9996 | not met"),
+        ("≥", 12.3, 1.0, "12 | met"),
+        ("≥", 12.0, 1.0, "12 | met"),
+        ("≤", 12.3, 1.0, "12.3 | not met"),
+        ("≤", 11.7, 1.0, "12 | met"),
+        ("≤", math.nextafter(12.0, 13.0), 1.0, "12.000000000000002 | not met"),
+    ],
+)
+def test_what_was_measured_is_on_the_side_of_the_aim_that_it_is_said_to_be(sense, measured, error, text):
+    met = measured >= 12.0 if sense == "≥" else measured <= 12.0
+    target = {"statement": "x", "sense": sense, "bound": 12.0, "measured": measured, "error": error, "met": met}
+    (row,) = performance.sections({**DOCUMENT, "targets": [target]})[0].rows
+    assert row == ("x", f"{sense} 12", *text.split(" | "))
 
 
 def test_algorithm_1_is_compared(page):

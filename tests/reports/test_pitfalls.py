@@ -1,20 +1,16 @@
-import json
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from canaryproof.reports import coverage as picture
-from canaryproof.reports.folder import render, write_files
+from canaryproof.reports.folder import render
 from canaryproof.reports.pitfalls import pitfalls
-from canaryproof.verify.results import Context, Level, Run, perform
-from canaryproof.verify.suites import bounds
 
 
 @pytest.fixture(scope="module")
-def run():
-    context = Context(Level.QUICK, 3)
-    return Run("0", Level.QUICK, 3, tuple(perform("bounds", check, context) for check in bounds.CHECKS))
+def run(quick_run):
+    return replace(quick_run.run, results=tuple(r for r in quick_run.run.results if r.suite == "bounds"))
 
 
 @pytest.fixture(scope="module")
@@ -22,16 +18,14 @@ def page(run):
     return pitfalls(run, "coverage.svg")
 
 
-def test_the_folder_has_the_page_and_the_picture(run, tmp_path):
-    write_files(render(run), tmp_path)
-    assert ElementTree.parse(tmp_path / "coverage.svg").getroot().tag.endswith("svg")
-    page = (tmp_path / "pitfalls.md").read_text()
+def test_the_folder_has_the_page_and_the_picture(quick_run, page):
+    folder = quick_run.folder
+    assert ElementTree.parse(folder / "coverage.svg").getroot().tag.endswith("svg")
+    assert (folder / "pitfalls.md").read_text() == page
     assert "(coverage.svg)" in page
-    summary = (tmp_path / "summary.md").read_text()
+    summary = (folder / "summary.md").read_text()
     assert "[pitfalls.md](pitfalls.md)" in summary
     assert "](coverage.svg)" in summary
-    again = Run.from_json(json.loads((tmp_path / "results.json").read_text()))
-    assert render(again)["pitfalls.md"].decode() == page
 
 
 def test_all_sections_are_there_with_their_remedies(page):

@@ -314,6 +314,12 @@ def _first_left_out(function: Any) -> Any:
     return lambda path: (lambda scores: dataclasses.replace(scores, observed=scores.observed[1:]))(function(path))
 
 
+def _mean_too_large(function: Any) -> Any:
+    return lambda cosines, dim: (lambda found: dataclasses.replace(found, distance=1.01 * found.distance))(
+        function(cosines, dim)
+    )
+
+
 def _second_moment(function: Any) -> Any:
     return lambda name, order: release_moments.raw_moment(name, order) if order == 2 else function(name, order)
 
@@ -331,23 +337,24 @@ REPLACED = (
     ("kernels.canaries:Canaries.sum", _times(1.01), "gaussian.streams.sums"),
     ("kernels.canaries:Canaries.cosines", _times(0.99), "gaussian.streams.sums"),
     ("kernels.canaries:noise", _times(np.float32(1.01)), "gaussian.streams.coordinates"),
-    ("kernels.canaries:noise", _times(np.float32(1.01)), "gaussian.streams.release"),
     ("kernels.exact_law:cosines", _times(1.2), "gaussian.samplers.d100"),
     ("kernels.certified.null_cosine:sf", _shifted, "numerics.comparison.null-cosine.sf"),
+    ("kernels.certified.two_gaussians:log_of", _times(1.01), "numerics.enclosures.gaussian-mechanism"),
     ("kernels.certified.two_gaussians:epsilon", _shifted, "numerics.comparison.two-gaussians.epsilon"),
     ("kernels.reference.gaussian_mechanism:log_delta", _times(1.01), "numerics.enclosures.gaussian-mechanism"),
     ("verify.oneshot.estimators:norm", _less_confident, "gaussian.inference.norm"),
     ("verify.oneshot.estimators:pinned", _less_confident, "gaussian.inference.unobserved"),
-    ("verify.oneshot.estimators:fitted", _less_confident, "gaussian.audit.scores"),
+    ("verify.oneshot.estimators:fitted", _less_confident, "gaussian.inference.ranges"),
+    ("verify.oneshot.moments:from_dimension", _mean_too_large, "gaussian.audit.release"),
     ("verify.oneshot.moments:from_unobserved", _swapped, "gaussian.inference.unobserved"),
-    ("verify.audit:from_unobserved", _swapped, "gaussian.audit.scores"),
+    ("verify.oneshot.moments:from_unobserved", _swapped, "gaussian.audit.scores"),
     ("verify.oneshot.threshold_attack:threshold_epsilon", _times(1.01), "gaussian.threshold-is-exact"),
     ("verify.oneshot.algorithm_1:release", _times(1.01), "gaussian.streams.release"),
     ("verify.oneshot.algorithm_1:cosines", _times(0.99), "gaussian.streams.release"),
     ("verify.audit:audit_release", _next_seed, "gaussian.audit.release"),
     ("verify.input_files:read_scores", _first_left_out, "gaussian.audit.files"),
     ("proofs_check.release_moments:central_moment", _second_moment, "final.theorem-3.3.norm-converges"),
-    ("proofs_check.release_moments:moments", lambda f: lambda name: f(name)[::-1], "theorems.bounds.plain"),
+    ("proofs_check.release_moments:moments", lambda f: lambda name: f(name)[::-1], "ours.moments.table"),
     ("proofs_check.finite_bounds:mean_deviates", _times(0.5), "theorems.bounds.plain"),
     ("proofs_check.consistency:best_count", _times(1.01), "theorems.best-count.plain"),
     ("proofs_check.regime:limit", lambda f: lambda expression: f(expression) or 0, "theorems.limits.known"),
@@ -358,13 +365,12 @@ REPLACED = (
     ("place", "make", "check"), REPLACED, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_replaced_function_is_noticed(
-    place: str, make: Callable[[Any], Any], check: str, monkeypatch: pytest.MonkeyPatch
+    place: str, make: Callable[[Any], Any], check: str, monkeypatch: pytest.MonkeyPatch, quick_run: Any
 ) -> None:
     module, _, path = place.partition(":")
     *parents, name = path.split(".")
     owner: Any = import_module(f"canaryproof.{module}")
     for parent in parents:
         owner = getattr(owner, parent)
-    usual = answer(check, Level.QUICK, 0).said
     monkeypatch.setattr(owner, name, make(getattr(owner, name)))
-    assert answer(check, Level.QUICK, 0).said != usual
+    assert answer(check, Level.QUICK, quick_run.run.seed).said != quick_run.results[check].verdict

@@ -107,13 +107,12 @@ FAULTS = (
         "null-cosine.ppf",
         "null-cosine.isf",
     ),
-    _certified(
-        "gaussian-mechanism",
-        "sign",
+    Fault(
+        "certified.gaussian-mechanism.sign",
         "+ e^ε for − e^ε where the deviations are equal",
-        "shifted",
+        "canaryproof.kernels.certified.two_gaussians:shifted",
         _second_added,
-        "comparison.gaussian-mechanism.*",
+        ("numerics.enclosures.gaussian-mechanism", "numerics.comparison.gaussian-mechanism.*"),
     ),
     _certified(
         "gaussian-mechanism",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.kernels import canaries
 
 
 def release(
@@ -37,7 +37,7 @@ def release(
     """
     if not (noise_multiplier >= 0.0 and math.isfinite(noise_multiplier)):
         raise ValueError("noise_multiplier must be finite and not negative")
-    total = Canaries(seed, count, dim).sum()
+    total = canaries.Canaries(seed, count, dim).sum()
     if data is not None:
         vectors = np.atleast_2d(np.asarray(data))
         if vectors.ndim != 2 or vectors.shape[1] != dim:
@@ -47,7 +47,7 @@ def release(
             if not np.linalg.norm(row.astype(np.float64)) <= 1.0 + 1e-6:
                 raise ValueError("data vectors must have norm at most 1")
             total += row
-    drawn = noise(seed, dim)
+    drawn = canaries.noise(seed, dim)
     # In place, for lack of memory where the vectors just fit.
     drawn *= noise_multiplier
     total += drawn
@@ -63,4 +63,4 @@ def cosines(
     -------
     g_1, …, g_k, shape (k,).
     """
-    return Canaries(seed, count, dim).cosines(release(count, dim, noise_multiplier, seed, data))
+    return canaries.Canaries(seed, count, dim).cosines(release(count, dim, noise_multiplier, seed, data))

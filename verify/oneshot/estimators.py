@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from canaryproof.kernels import two_gaussians
+from canaryproof.verify.oneshot import threshold_attack
 from canaryproof.verify.oneshot.moments import Moments
-from canaryproof.verify.oneshot.threshold_attack import threshold_epsilon
 
 Array = NDArray[np.float64]
 # ε of a fitted pair: δ, distance and ratio in the null's units.
@@ -77,7 +77,7 @@ def threshold(moments: Moments, delta: float, confidence: float = 0.95) -> Estim
     -----
     First version of Andrew et al. (arXiv 2302.03098v1), Section 4: ε(N(0, 1/d) ‖ N(μ, σ²); δ, a), maximised over a.
     """
-    return _from_pair(threshold_epsilon, moments, delta, confidence)
+    return _from_pair(threshold_attack.threshold_epsilon, moments, delta, confidence)
 
 
 def pinned(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:

@@ -1,5 +1,7 @@
 """The tails of lower bounds by simulation."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import special
@@ -10,15 +12,17 @@ DELTA, ROUNDS = 8.2e-7, 500
 PROBABILITIES = (0.001, 0.01, 0.1, 0.9, 0.99, 0.999)
 
 
-def known(distance: float) -> np.ndarray:
+@cache
+def known(distance: float, runs: int = 4000) -> np.ndarray:
     rng = np.random.default_rng(8)
-    return final_bounds.lower_bounds(distance + rng.standard_normal((4000, 1000)), DELTA)
+    return final_bounds.lower_bounds(distance + rng.standard_normal((runs, 1000)), DELTA)
 
 
-def sampled(distance: float) -> np.ndarray:
+@cache
+def sampled(distance: float, runs: int = 3000) -> np.ndarray:
     rng = np.random.default_rng(9)
-    null, others = (special.ndtri(rng.random((3000, 1000)) ** (1.0 / n)) for n in (ROUNDS, ROUNDS - 1))
-    seen = np.maximum(others, distance + rng.standard_normal((3000, 1000)))
+    null, others = (special.ndtri(rng.random((runs, 1000)) ** (1.0 / n)) for n in (ROUNDS, ROUNDS - 1))
+    seen = np.maximum(others, distance + rng.standard_normal((runs, 1000)))
     return final_all_rounds.sampled_bounds(null, seen, DELTA)
 
 
@@ -55,7 +59,7 @@ def test_both_tails_fall_to_nothing(law, draw, distance):
 def test_another_distance_is_noticed_as_often_as_said(law, draw, distance):
     factor = bound_law.noticed(law, distance, 0.01)
     found = max(
-        np.mean([bound_law.p_value(law, bound, distance) < 0.01 for bound in draw(other)[:300]])
+        np.mean([bound_law.p_value(law, bound, distance) < 0.01 for bound in draw(other, 300)])
         for other in (distance * factor, distance / factor)
     )
     assert found >= 0.9 - 5.0 * np.sqrt(0.09 / 300)

@@ -16,7 +16,6 @@ from canaryproof.verify.claims import (
 from canaryproof.verify.claims.submission_printed import TABLE_2, TABLE_3, TABLE_4
 from canaryproof.verify.results import Context, Level, Outcome, Subject, Verdict
 
-QUICK = Context(Level.QUICK, 0)
 NOT_CONFIRMED = {
     "submission.abstract.retrainings": Verdict.QUALIFIED,
     **{f"submission.table1.row{n}": Verdict.QUALIFIED for n in (1, 2, 3)},
@@ -71,11 +70,6 @@ PRINTED = tuple((row.noise, row.analytical) for row in TABLE_3[1:])
 RAISED = (("0.16", "34.8"), *PRINTED[1:])
 
 
-@pytest.fixture(scope="module")
-def outcomes() -> dict[str, Outcome]:
-    return {check.id: check.judge(QUICK) for check in submission.CHECKS}
-
-
 def test_ids_are_unique_and_all_are_statements_of_the_document() -> None:
     ids = [check.id for check in submission.CHECKS]
     assert len(set(ids)) == len(ids)
@@ -83,14 +77,15 @@ def test_ids_are_unique_and_all_are_statements_of_the_document() -> None:
     assert {check.subject for check in submission.CHECKS} == {Subject.DOCUMENT}
 
 
-def test_expected_verdicts(outcomes: dict[str, Outcome]) -> None:
-    assert {name: o.verdict for name, o in outcomes.items() if o.verdict is not Verdict.CONFIRMED} == NOT_CONFIRMED
+def test_expected_verdicts(quick_run):
+    found = {check.id: quick_run.results[check.id].verdict for check in submission.CHECKS}
+    assert {name: verdict for name, verdict in found.items() if verdict is not Verdict.CONFIRMED} == NOT_CONFIRMED
 
 
-def test_another_seed_changes_no_verdict(outcomes: dict[str, Outcome]) -> None:
+def test_another_seed_changes_no_verdict(quick_run):
     for name in NAMES_OF_CHANCE:
         check = next(check for check in submission.CHECKS if check.id == name)
-        assert check.judge(Context(Level.QUICK, 7)).verdict is outcomes[name].verdict
+        assert check.judge(Context(Level.QUICK, 7)).verdict is quick_run.results[name].verdict
 
 
 @pytest.mark.parametrize(

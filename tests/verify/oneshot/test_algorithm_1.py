@@ -43,16 +43,18 @@ def test_arguments_outside_the_domain_are_refused(noise_multiplier, data, messag
 def test_printed_size_fits_in_memory_and_gives_the_theorems_moments():
     # d = 1e6, k = 1000: the canaries themselves would take 4 GB.
     script = (
+        "import sys\n"
         "from pathlib import Path\n"
         "from canaryproof.verify.oneshot import algorithm_1\n"
         "from canaryproof.verify.oneshot.moments import from_dimension\n"
-        "m = from_dimension(algorithm_1.cosines(1000, 10**6, 1.54, 1), 10**6)\n"
+        "m = from_dimension(algorithm_1.cosines(int(sys.argv[1]), 10**6, 1.54, 1), 10**6)\n"
         "status = Path('/proc/self/status').read_text()\n"
         "print(float(m.distance), float(m.ratio), status.split('VmHWM:')[1].split()[0])\n"
     )
     # The first run may compile the kernels, which takes memory of its own, and leaves them in numba's cache.
-    for _ in range(2):
-        output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    for count in ("20", "1000"):
+        command = [sys.executable, "-c", script, count]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     distance, ratio, peak = map(float, output.split())
     # Standard errors 1/√k and 1/√(2k): six of them.
     assert abs(distance - 1 / 1.54) < 6 / np.sqrt(1000)

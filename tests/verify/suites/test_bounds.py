@@ -13,19 +13,19 @@ CONTEXT = Context(Level.QUICK, 42)
 
 
 @pytest.mark.parametrize("check", bounds.CHECKS, ids=lambda check: check.id)
-def test_statements_of_ours_are_confirmed_and_those_of_documents_judged(check):
-    outcome = check.judge(CONTEXT)
+def test_statements_of_ours_are_confirmed_and_those_of_documents_judged(check, quick_run):
+    verdict = quick_run.results[check.id].verdict
     if check.subject is Subject.IMPLEMENTATION:
-        assert outcome.verdict is Verdict.CONFIRMED
+        assert verdict is Verdict.CONFIRMED
     else:
         name = check.id.removeprefix("bounds.printed.")
-        assert outcome.verdict is (Verdict.CONFIRMED if name.startswith("canife") else Verdict.REFUTED)
+        assert verdict is (Verdict.CONFIRMED if name.startswith("canife") else Verdict.REFUTED)
 
 
-def test_every_method_is_measured_and_every_mechanism_and_delta():
+def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
     judged = {check.id.rpartition(".")[2] for check in bounds.CHECKS}
     assert set(METHODS) <= judged
-    cells = bounds._coverage(CONTEXT, "fixed-threshold").evidence["cells"]
+    cells = quick_run.results["bounds.coverage.fixed-threshold"].evidence["cells"]
     assert {row["mechanism"] for row in cells} == {family(1.0).name for family in mechanisms.FAMILIES}
     assert {row["epsilon"] for row in cells} == {0.0, 0.5, 1.0, 3.0, 10.0}
     assert {row["delta"] for row in cells} == {1e-6, 1e-5, 1e-2}
@@ -111,6 +111,25 @@ def test_too_many_wrong_guesses_are_found(monkeypatch):
 def test_a_poor_default_is_found(monkeypatch):
     monkeypatch.setattr(bounds, "DEFAULT", "split")
     assert bounds._best(CONTEXT).verdict is Verdict.REFUTED
+
+
+def test_a_lead_varies_as_it_is_said_to(monkeypatch):
+    monkeypatch.setattr(coverage, "_RUNS", {Level.QUICK: {100: 60}})
+    monkeypatch.setattr(coverage, "EPSILONS", (1.0, 3.0))
+    monkeypatch.setattr(coverage, "DELTAS", (1e-5, 1e-2))
+    found = [bounds._best(Context(Level.QUICK, seed)).evidence for seed in range(40)]
+    for name in ("band", "bonferroni", "fixed-threshold", "split"):
+        spread = np.std([evidence["leads"][name] for evidence in found])
+        # A deviation of 40 draws errs by 11%.
+        assert np.mean([evidence["errors"][name] for evidence in found]) == pytest.approx(spread, rel=0.5)
+
+
+def test_the_default_s_design_is_that_of_a_t_test(quick_run):
+    design = quick_run.results["bounds.default"].design
+    sides, shift = 1e-6 / 4, float(design.alternative.split()[2])
+    power = stats.nct.sf(stats.t.isf(sides, design.runs - 1), design.runs - 1, shift)
+    assert design.runs == 100
+    assert power == pytest.approx(design.power, abs=0.01)
 
 
 def test_significance_is_of_all_cells_together():

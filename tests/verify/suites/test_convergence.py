@@ -10,10 +10,10 @@ JUDGES = {check.id.rpartition(".")[2]: check.judge for check in convergence.CHEC
 
 
 @pytest.mark.parametrize("topic", JUDGES)
-def test_simulated_points_are_where_they_should_be(topic):
-    outcome = JUDGES[topic](CONTEXT)
-    assert outcome.verdict is Verdict.CONFIRMED
-    for series in outcome.evidence["convergence"]:
+def test_simulated_points_are_where_they_should_be(topic, quick_run):
+    result = quick_run.results[f"theorems.convergence.{topic}"]
+    assert result.verdict is Verdict.CONFIRMED
+    for series in result.evidence["convergence"]:
         low, high = series["slope_interval"]
         assert low <= series["fitted_slope"] <= high
         assert series["x"] == sorted(series["x"])
@@ -34,12 +34,21 @@ def test_slopes_and_their_intervals():
     assert scattered == pytest.approx(-0.5, abs=1e-6)
 
 
+@pytest.fixture
+def a_quarter_of_the_runs(monkeypatch):
+    """What so few runs tell, all tell the more."""
+    right = convergence._runs
+    monkeypatch.setattr(convergence, "_runs", lambda *arguments: right(*arguments) // 4)
+
+
+@pytest.mark.usefixtures("a_quarter_of_the_runs")
 def test_a_wrong_shift_is_found(monkeypatch):
     right = consistency.shift
     monkeypatch.setattr(consistency, "shift", lambda *arguments: 1.2 * right(*arguments))
     assert JUDGES["too-many-canaries"](CONTEXT).verdict is Verdict.REFUTED
 
 
+@pytest.mark.usefixtures("a_quarter_of_the_runs")
 def test_a_bound_that_is_too_small_is_found(monkeypatch):
     right = finite_bounds.variance_deviates
     monkeypatch.setattr(finite_bounds, "variance_deviates", lambda *arguments: right(*arguments) / 100)

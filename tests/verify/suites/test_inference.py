@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from canaryproof.verify.results import Check, Context, Level, Verdict
+from canaryproof.verify.results import Verdict
 from canaryproof.verify.suites import inference
 
 
 @pytest.mark.parametrize("check", inference.CHECKS, ids=lambda check: check.id)
-def test_the_estimators_pass(check: Check) -> None:
-    outcome = check.judge(Context(Level.QUICK, 3))
-    assert outcome.verdict is Verdict.CONFIRMED, outcome.finding
+def test_the_estimators_pass(check, quick_run):
+    result = quick_run.results[check.id]
+    assert result.verdict is Verdict.CONFIRMED, result.finding
 
 
 def test_a_frequency_is_told_from_another_probability() -> None:

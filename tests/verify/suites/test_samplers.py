@@ -8,9 +8,9 @@ from canaryproof.verify.suites.samplers import SETTINGS
 CONTEXT = Context(Level.QUICK, 7)
 
 
-@pytest.mark.parametrize("setting", SETTINGS[1:], ids=lambda setting: f"d{setting.dim}")
-def test_the_three_samplers_agree(setting):
-    assert samplers._judge(setting, CONTEXT).verdict is Verdict.CONFIRMED
+@pytest.mark.parametrize("check", samplers.CHECKS, ids=lambda check: check.id)
+def test_the_three_samplers_agree(check, quick_run):
+    assert quick_run.results[check.id].verdict is Verdict.CONFIRMED
 
 
 def test_a_sampler_with_the_wrong_noise_is_found(monkeypatch):

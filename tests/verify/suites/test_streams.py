@@ -1,15 +1,13 @@
 import pytest
 
-from canaryproof.verify.results import Check, Context, Level, Verdict
+from canaryproof.verify.results import Verdict
 from canaryproof.verify.suites import streams
-
-CONTEXT = Context(Level.QUICK, 3)
 
 
 @pytest.mark.parametrize("check", streams.CHECKS, ids=lambda check: check.id)
-def test_the_kernels_pass(check: Check) -> None:
-    outcome = check.judge(CONTEXT)
-    assert outcome.verdict is Verdict.CONFIRMED, outcome.finding
+def test_the_kernels_pass(check, quick_run):
+    result = quick_run.results[check.id]
+    assert result.verdict is Verdict.CONFIRMED, result.finding
 
 
 # Random123's known answers for Philox 4×32-10.
