@@ -193,9 +193,10 @@ def _best(context: Context) -> Outcome:
     # of one ε and size are made of the same audits.
     added: dict[tuple[float, int], Any] = {}
     for cell in independent_cells(context, (mechanisms.gaussian,), ("exact", "unobserved")):
+        (scores,) = cell.audits
         for delta, truth in cell.truth.items():
             if cell.where["epsilon"] > 0.0 and truth > 0.0:
-                values = np.array([method.values(*cell.audits, delta, ALPHA)[0] for method in rivals])
+                values = np.array([method.values(scores, delta, ALPHA)[0] for method in rivals])
                 means, errors = values.mean(axis=1), stats.sem(values, axis=1)
                 largest = max(float(means.max()), 1e-9)
                 shares.append(means / largest)
