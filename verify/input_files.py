@@ -83,7 +83,7 @@ def read_scores(path: Path) -> Scores:
         If the file cannot be read or breaks a rule.
     """
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
-    with _opened(path, tuple(readers)) as file:
+    with opened(path, tuple(readers)) as file:
         columns = readers[path.suffix.lower()](file)
         return Scores(**{name: _checked_cosines(name, column) for name, column in columns.items()})
 
@@ -106,7 +106,7 @@ def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:
     InputError
         If the file cannot be read or breaks a rule.
     """
-    with _opened(path, (".npy",)) as file:
+    with opened(path, (".npy",)) as file:
         given = _read_array(file, _size(file), _LARGEST_DIM)
         single = given.dtype.itemsize <= np.dtype(np.float32).itemsize
         release: NDArray[Any] = _converted(given, np.float32 if single else np.float64)
@@ -119,10 +119,27 @@ def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:
 
 
 @contextmanager
-def _opened(path: Path, suffixes: tuple[str, ...]) -> Iterator[IO[bytes]]:
-    """Open a file and name it in whatever goes wrong."""
+def opened(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[bytes]]:
+    """Open a regular file that is not empty, and name it in whatever goes wrong.
+
+    Parameters
+    ----------
+    path
+        The file.
+    suffixes
+        In what its name must end; None for any.
+
+    Yields
+    ------
+    The file. A ``ValueError`` of the caller's becomes an ``InputError`` that names it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or what is done with it fails.
+    """
     try:
-        if path.suffix.lower() not in suffixes:
+        if suffixes is not None and path.suffix.lower() not in suffixes:
             raise ValueError(f"the file's name must end in {' or '.join(suffixes)}")
         # Opening a pipe would wait for its writer, and a device may have no end.
         if not stat.S_ISREG(path.stat().st_mode):

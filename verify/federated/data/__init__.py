@@ -1,0 +1,1 @@
+"""Federated data sets from the files that hold them."""

@@ -1,0 +1,163 @@
+"""Clients and their examples."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Inputs and labels of one client.
+Examples = tuple[NDArray[Any], NDArray[np.int32]]
+# Of 10 examples of a client, 1 is held out.
+_HELD_OUT = 10
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Examples of many clients, and others held out for testing.
+
+    Attributes
+    ----------
+    name
+        What the data set is called.
+    inputs
+        The clients' examples, one client's after another's: images in float32 with values in [0, 1], shape
+        (examples, height, width, 1), or characters as tokens in int32, shape (examples, length).
+    labels
+        Classes in int32, shape (examples,), or for text whose every next character is to be predicted, tokens of shape
+        (examples, length).
+    starts
+        Client i has the examples ``starts[i]`` to ``starts[i + 1] − 1``, at least one; shape (clients + 1,).
+    test_inputs, test_labels
+        Held-out examples, shaped alike.
+    classes
+        Number of classes; labels are below it.
+    vocabulary
+        Number of tokens, which inputs are below; None for images.
+    """
+
+    name: str
+    inputs: NDArray[np.float32] | NDArray[np.int32]
+    labels: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    test_inputs: NDArray[np.float32] | NDArray[np.int32]
+    test_labels: NDArray[np.int32]
+    classes: int
+    vocabulary: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        clients: Iterable[Examples],
+        test: Iterable[Examples],
+        classes: int,
+        vocabulary: int | None = None,
+    ) -> Self:
+        """Make a federation of the examples of each client and those held out.
+
+        Parameters
+        ----------
+        name, classes, vocabulary
+            As in the class.
+        clients
+            Inputs and labels of each client.
+        test
+            Held-out inputs and labels, in parts.
+
+        Returns
+        -------
+        The federation.
+        """
+        inputs, labels = zip(*clients, strict=True)
+        test_inputs, test_labels = zip(*test, strict=True)
+        starts = np.cumsum([0, *map(len, labels)])
+        return cls(
+            name,
+            np.concatenate(inputs),
+            np.concatenate(labels),
+            starts,
+            np.concatenate(test_inputs),
+            np.concatenate(test_labels),
+            classes,
+            vocabulary,
+        )
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+        return len(self.starts) - 1
+
+    def examples_of(self, client: int) -> slice:
+        """Return where a client's examples stand."""
+        return slice(int(self.starts[client]), int(self.starts[client + 1]))
+
+    def cohort(
+        self, clients: ArrayLike, examples: int
+    ) -> tuple[NDArray[np.float32] | NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+        """Return the same number of examples of each of some clients.
+
+        Parameters
+        ----------
+        clients
+            Indices of m clients.
+        examples
+            Number of examples of each: of a client that has more, its first.
+
+        Returns
+        -------
+        Inputs and labels, shape (m, examples, ...), and a mask of shape (m, examples): 1 for an example of the
+        client's, 0 where its last one is repeated because it has no more.
+        """
+        indices = np.asarray(clients, dtype=np.int64)
+        first, end = self.starts[indices][:, np.newaxis], self.starts[indices + 1][:, np.newaxis]
+        chosen = first + np.arange(examples)
+        there = chosen < end
+        chosen = np.minimum(chosen, end - 1)
+        return self.inputs[chosen], self.labels[chosen], there.astype(np.float32)
+
+
+def equal_lots(count: int, examples_per_client: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Deal examples out to clients, independently of what they are.
+
+    Parameters
+    ----------
+    count
+        Number of examples.
+    examples_per_client
+        How many every client gets, 1 to ``count``. What remains of ``count`` belongs to nobody.
+    seed
+        Decides who gets what.
+
+    Returns
+    -------
+    The examples' order, shape (clients · examples_per_client,), and ``Federation.starts``.
+    """
+    if not 1 <= examples_per_client <= count:
+        raise ValueError(f"examples_per_client must be between 1 and {count}, not {examples_per_client}")
+    dealt = count - count % examples_per_client
+    order = np.random.default_rng(seed).permutation(count)[:dealt]
+    return order, np.arange(0, dealt + 1, examples_per_client)
+
+
+def held_out(clients: Iterable[tuple[Sequence[Any], ...]]) -> tuple[list[Any], list[Any]]:
+    """Hold out the last tenth of each client's examples, rounded down.
+
+    Parameters
+    ----------
+    clients
+        Sequences of each client's, all of the length of its examples: inputs and labels, for instance.
+
+    Returns
+    -------
+    The same sequences without the last tenth; and those of the last tenth, of clients that have one.
+    """
+    kept, held = [], []
+    for sequences in clients:
+        count = len(sequences[0])
+        first = count - count // _HELD_OUT
+        kept.append(tuple(sequence[:first] for sequence in sequences))
+        if first < count:
+            held.append(tuple(sequence[first:] for sequence in sequences))
+    return kept, held
