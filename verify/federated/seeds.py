@@ -1,0 +1,25 @@
+"""Generators for the parts of a training, each a pure function of a seed, a purpose and a place."""
+
+from enum import IntEnum
+
+import numpy as np
+
+Seed = int | np.random.SeedSequence
+
+
+class Purpose(IntEnum):
+    """What random numbers are for, so that one seed may serve all."""
+
+    CLIENTS = 0  # which clients take part
+    CANARIES = 1  # which canaries take part
+    COINS = 2  # which canaries are included at all
+    NOISE = 3  # a row of the noise on the sums of updates
+    COUNTS = 4  # a round's noise on the number of unclipped updates
+
+
+def generator(seed: Seed, purpose: Purpose, place: int = 0) -> np.random.Generator:
+    """Return a generator of its own for a purpose and a place, such as a round; equal calls return equal ones."""
+    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    # Not ``spawn``, which would change the sequence and so make the next call's children others.
+    key = (*sequence.spawn_key, int(purpose), place)
+    return np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
