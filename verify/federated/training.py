@@ -1,0 +1,293 @@
+"""DP-FedAvg with canaries: Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) in one run.
+
+Both algorithms train alike; they differ in what their attackers see. ``Trainer`` hands each round's delta to the canary
+clients, for Algorithm 3, and has the final and the initial parameters, for Algorithm 2::
+
+    trainer = Trainer(federation, model, participation, training, canary_clients)
+    trainer.run()
+    canary_clients.all_rounds()
+    canary_clients.final(trainer.theta), canary_clients.final(trainer.theta - trainer.initial)
+
+The same arguments give the same bits, on one machine with one number of threads, also if the run was stopped and goes
+on from a checkpoint.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
+
+from canaryproof.verify.federated import checkpoint
+from canaryproof.verify.federated.canary_clients import CanaryClients
+from canaryproof.verify.federated.clients import Clients
+from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.models import Model
+from canaryproof.verify.federated.options import Training
+from canaryproof.verify.federated.participation import Participation, check
+from canaryproof.verify.federated.server import Server
+
+_PARTS = ("training", "scoring", "noise")
+_FILE = "training.npz"
+
+
+class DivergenceError(ValueError):
+    """A number of the training is not finite: a client's update, a round's delta or the parameters."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in a round.
+
+    Attributes
+    ----------
+    number
+        Number t of the round, from 0 on.
+    delta
+        ρ̄, what Algorithm 3's attacker sees, shape (dim,).
+    clip_norm
+        S(t).
+    clients, canaries
+        How many took part.
+    unclipped
+        How many of these had an update of norm S(t) or less; canaries always have.
+    """
+
+    number: int
+    delta: NDArray[np.float32]
+    clip_norm: float
+    clients: int
+    canaries: int
+    unclipped: int
+
+
+class Trainer:
+    """A training, round by round.
+
+    Parameters
+    ----------
+    federation
+        The clients' examples.
+    model
+        What is trained.
+    participation
+        Who takes part in which round.
+    training
+        Options.
+    canary_clients
+        The canaries; None for a training without.
+
+    Attributes
+    ----------
+    initial
+        θ₀, shape (dim,).
+    rounds
+        Number of rounds done.
+    seconds
+        Seconds that training, scoring (with the canaries' updates) and noise have taken so far.
+
+    Raises
+    ------
+    ValueError
+        If the arguments do not fit each other.
+    """
+
+    def __init__(
+        self,
+        federation: Federation,
+        model: Model,
+        participation: Participation,
+        training: Training,
+        canary_clients: CanaryClients | None = None,
+    ) -> None:
+        count = len(participation.included) if canary_clients is None else canary_clients.canaries.count
+        check(participation, federation.clients, count)
+        if canary_clients is not None and canary_clients.canaries.dim != model.dim:
+            raise ValueError(f"canary_clients: dim must be the model's, {model.dim}, not {canary_clients.canaries.dim}")
+        if canary_clients is not None and canary_clients.participation is not participation:
+            raise ValueError("canary_clients: participation must be the training's")
+        self._model, self._participation, self._training = model, participation, training
+        self._federation, self._canary_clients = federation, canary_clients
+        flat, self._unravel = ravel_pytree(model.init(training.seed))
+        self.initial: NDArray[np.float32] = np.asarray(flat)
+        self.rounds = 0
+        self.seconds = dict.fromkeys(_PARTS, 0.0)
+        self._clip_norm = training.clip.initial
+        self._server = Server(training.server, training.server_rate, training.momentum, self.initial)
+        self._clients = Clients(
+            federation,
+            model,
+            rate=training.client_rate,
+            epochs=training.local_epochs,
+            batch_size=training.batch_size,
+            examples=training.examples_per_client,
+            cohort=max(len(participation.clients(t)) for t in range(participation.rounds)),
+        )
+
+    @property
+    def theta(self) -> NDArray[np.float32]:
+        """Parameters θ now, flat, shape (dim,)."""
+        return np.asarray(self._server.theta)
+
+    @property
+    def params(self) -> Any:
+        """Parameters now, in the model's shapes."""
+        return self._unravel(self._server.theta)
+
+    def round(self) -> Round:
+        """Do the next round: lines 3 to 9 of Algorithm 2, 3 to 13 of Algorithm 3.
+
+        Line 9 divides by the number m of those who took part; where that is random, it tells of a client too, which no
+        accounting here counts. Where nobody takes part, the delta is Z(t) and not the quotient by m = 0.
+
+        Returns
+        -------
+        What happened.
+
+        Raises
+        ------
+        DivergenceError
+            If an update, the delta or the new parameters are not finite. The training cannot go on then.
+        """
+        t, clip_norm = self.rounds, self._clip_norm
+        clients = self._participation.clients(t)
+        with self._timed("training"):
+            cohort = self._clients.sum(self._server.theta, clients, clip_norm)
+        wrong = np.flatnonzero(~np.isfinite(cohort.norms))
+        if len(wrong):
+            self._refuse(f"the update of client {clients[wrong[0]]} is not finite")
+        total, canaries = cohort.total, 0
+        if self._canary_clients is not None:
+            with self._timed("scoring"):
+                canaries = len(self._canary_clients.participants(t))
+                total += self._canary_clients.total(t, clip_norm)
+        with self._timed("noise"):
+            total += self._training.noise.sample(t, self._model.dim, clip_norm)
+        with self._timed("training"), np.errstate(over="ignore"):
+            delta = (total / max(1, len(clients) + canaries)).astype(np.float32)
+        if not np.isfinite(delta).all():
+            self._refuse("its delta is not finite")
+        if self._canary_clients is not None:
+            with self._timed("scoring"):
+                self._canary_clients.add(delta, round=t)
+        with self._timed("training"):
+            self._server.step(delta)
+            finite = bool(np.isfinite(self.theta).all())
+        if not finite:
+            self._refuse("the parameters are not finite")
+        unclipped = int(np.count_nonzero(cohort.norms <= clip_norm)) + canaries
+        self._clip_norm = self._training.clip.following(clip_norm, unclipped, len(clients) + canaries, t)
+        self.rounds += 1
+        return Round(t, delta, clip_norm, len(clients), canaries, unclipped)
+
+    def run(self, until: int | None = None, on_round: Callable[[Round], object] | None = None) -> None:
+        """Do the rounds that remain.
+
+        Parameters
+        ----------
+        until
+            Number of rounds that shall be done then; all if None.
+        on_round
+            Called after each round, for instance to save.
+
+        Raises
+        ------
+        DivergenceError
+            As for ``round``.
+        """
+        last = self._participation.rounds if until is None else min(until, self._participation.rounds)
+        while self.rounds < last:
+            done = self.round()
+            if on_round is not None:
+                on_round(done)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a checkpoint.
+
+        A crash, even of the machine, leaves the old checkpoint or the new one, whole.
+
+        Parameters
+        ----------
+        folder
+            Folder for this training's checkpoint alone; made if it is not there.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        if self._canary_clients is not None:
+            self._canary_clients.save(place / _canaries_file(self.rounds))
+        checkpoint.write(place / _FILE, self._description, self._state())
+        # Only from here on are the scores of an earlier round of no use.
+        for old in place.glob("canaries-*"):
+            if not old.name.startswith(_canaries_file(self.rounds)):
+                old.unlink()
+
+    def load(self, folder: str | os.PathLike[str]) -> None:
+        """Take over what ``save`` wrote; going on from it gives the same bits as without a stop.
+
+        Parameters
+        ----------
+        folder
+            Folder that was saved to.
+
+        Raises
+        ------
+        OSError
+            If a file cannot be opened.
+        ValueError
+            If one is damaged, or of a training with other arguments: the file, the field and the rule are named.
+        """
+        place = Path(folder)
+        state = checkpoint.read(place / _FILE, self._description, self._state())
+        rounds = int(state["rounds"])
+        if self._canary_clients is not None:
+            scores = place / _canaries_file(rounds)
+            self._canary_clients.load(scores)
+            if self._canary_clients.rounds != rounds:
+                raise ValueError(f"{scores}: rounds: must be {rounds}, not {self._canary_clients.rounds}")
+        self.rounds, self._clip_norm = rounds, float(state["clip_norm"])
+        self.seconds = dict(zip(_PARTS, state["seconds"].tolist(), strict=True))
+        self._server.restore(state)
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        numbers = {"rounds": self.rounds, "clip_norm": self._clip_norm, "seconds": list(self.seconds.values())}
+        return {name: np.asarray(value) for name, value in numbers.items()} | self._server.arrays()
+
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        """All that decides the bits, where it is not a number by what it makes."""
+        training, federation = self._training, self._federation
+        rounds = range(self._participation.rounds)
+        options = {entry.name: getattr(training, entry.name) for entry in fields(training)}
+        return options | {
+            "initial": checkpoint.digest(self.initial),
+            "examples": checkpoint.digest(federation.inputs, federation.labels, federation.starts),
+            "participation": checkpoint.digest(*(np.asarray(self._participation.clients(t)) for t in rounds)),
+            "noise": checkpoint.digest(np.asarray(training.noise.sample(0, self._model.dim, 1.0))),
+            "clip": [training.clip.initial, training.clip.following(training.clip.initial, 0, 1, 0)],
+            "canaries": self._canary_clients is not None,
+        }
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[part] += time.perf_counter() - start
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise DivergenceError(f"the model diverged in round {self.rounds}: {what}")
+
+
+def _canaries_file(rounds: int) -> str:
+    return f"canaries-{rounds}.npz"
