@@ -1,0 +1,1 @@
+"""CANIFE (Maddock et al., arXiv 2210.02912), complete: canary design, attack, measurement and composition."""

@@ -1,0 +1,222 @@
+"""The attack: scores of canaries in rounds with the model frozen (Sections 3.2 and 3.4).
+
+A trial's aggregate is the sum of a cohort's clipped updates, the canaries' that take part, and Gaussian noise of
+deviation σC in each coordinate. A canary's score ⟨u_c, aggregate⟩ depends on all of them only by inner products, so
+that nothing of the model's dimension is needed: the noise's part is N(0, σ²C²‖u_c‖²) exactly.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.kernels import gaussian_mechanism
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Response:
+    """What canaries' clipped updates have in common with the clients' and with each other.
+
+    Attributes
+    ----------
+    products
+        ⟨u_c, uᵢ⟩, shape (canaries, clients).
+    gram
+        ⟨u_c, u_c'⟩, shape (canaries, canaries).
+    """
+
+    products: Array
+    gram: Array
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A round of training.
+
+    Attributes
+    ----------
+    cohort
+        Clients in a trial beside the canaries, drawn from the mock clients without replacement.
+    noise_multiplier
+        σ: the noise has deviation σC in each coordinate.
+    clip_norm
+        C.
+    """
+
+    cohort: int
+    noise_multiplier: float
+    clip_norm: float = 1.0
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of an attack.
+
+    Attributes
+    ----------
+    values
+        Scores, shape (trials, canaries).
+    inserted
+        Whether the canary took part, the same shape.
+    """
+
+    values: Array
+    inserted: NDArray[np.bool_]
+
+    def of(self, canary: int = 0) -> tuple[Array, Array]:
+        """Return one canary's scores with it and without it."""
+        values, inserted = self.values[:, canary], self.inserted[:, canary]
+        return values[inserted], values[~inserted]
+
+
+def coins(trials: int, canaries: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Insert each canary into each trial with probability one half (Section 3.4)."""
+    return rng.random((trials, canaries)) < 0.5
+
+
+def halves(trials: int, canaries: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Insert each canary into exactly half of the trials (Section 4.1), rounded down, at random."""
+    return rng.permuted(np.arange(trials)[:, None] % 2 == np.ones(canaries), axis=0)
+
+
+def attack(response: Response, inserted: NDArray[np.bool_], mechanism: Mechanism, rng: np.random.Generator) -> Scores:
+    """Draw the scores of trials.
+
+    Parameters
+    ----------
+    response
+        Of the canaries to the mock clients.
+    inserted
+        Whether a canary takes part in a trial, shape (trials, canaries).
+    mechanism
+        The round.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    Scores, with the very law of those that ``attack_literally`` computes.
+    """
+    cohorts, noise = rng.spawn(2)
+    clients = np.array(
+        [
+            response.products[:, chosen].sum(axis=1)
+            for chosen in _cohorts(response.products.shape[1], mechanism.cohort, len(inserted), cohorts)
+        ]
+    )
+    # Projections of white noise on the canaries have the Gram matrix as covariance.
+    values, vectors = np.linalg.eigh(response.gram)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    deviation = mechanism.noise_multiplier * mechanism.clip_norm
+    return Scores(clients + inserted @ response.gram + deviation * noise.normal(size=inserted.shape) @ root.T, inserted)
+
+
+def attack_literally(
+    updates: NDArray[np.floating],
+    canaries: NDArray[np.floating],
+    inserted: NDArray[np.bool_],
+    mechanism: Mechanism,
+    rng: np.random.Generator,
+) -> Scores:
+    """Compute the scores of trials line by line as Algorithm 1 has them, from aggregates of all coordinates.
+
+    Parameters
+    ----------
+    updates
+        Mock clients' clipped updates, shape (clients, dim).
+    canaries
+        Canaries' clipped updates, shape (canaries, dim).
+    inserted, mechanism, rng
+        As for ``attack``.
+    """
+    cohorts, noise = rng.spawn(2)
+    deviation = mechanism.noise_multiplier * mechanism.clip_norm
+    chosen = _cohorts(len(updates), mechanism.cohort, len(inserted), cohorts)
+    values = np.empty(inserted.shape)
+    for trial, (clients, present) in enumerate(zip(chosen, inserted, strict=True)):
+        aggregate = updates[clients].sum(axis=0, dtype=np.float64) + present @ canaries
+        aggregate += deviation * noise.normal(size=updates.shape[1])
+        values[trial] = canaries @ aggregate
+    return Scores(values, inserted)
+
+
+def accuracy(observed: Array, unobserved: Array) -> float:
+    """Return the largest share of scores that a threshold gets right, the paper's calibrated attack accuracy.
+
+    Parameters
+    ----------
+    observed, unobserved
+        Scores with the canary, and without.
+    """
+    thresholds = np.append(np.concatenate([observed, unobserved]), math.inf)
+    hits = len(observed) - np.searchsorted(np.sort(observed), thresholds)
+    right = hits + np.searchsorted(np.sort(unobserved), thresholds)
+    return float(right.max() / (len(observed) + len(unobserved)))
+
+
+def _cohorts(clients: int, cohort: int, trials: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    if not 0 <= cohort <= clients:
+        raise ValueError(f"cohort must be from 0 to the number of mock clients, {clients}, not {cohort}")
+    return (rng.choice(clients, cohort, replace=False) for _ in range(trials))
+
+
+@dataclass(frozen=True)
+class ScoreLaw:
+    """Law of a canary's scores.
+
+    Given the cohort, both kinds of scores are exactly Gaussian with deviation ``noise``, and ``shift`` apart. Over
+    random cohorts the clients' part adds its variance; it is Gaussian only nearly.
+
+    Attributes
+    ----------
+    shift
+        ‖u_c‖², by which the canary moves its score.
+    noise
+        Deviation σC‖u_c‖ of the noise's part.
+    mean, clients
+        Mean and deviation of the clients' part over cohorts; 0 for a canary that is orthogonal to all.
+    """
+
+    shift: float
+    noise: float
+    mean: float
+    clients: float
+
+    @property
+    def deviation(self) -> float:
+        """Deviation of the scores of either kind over cohorts and noise."""
+        return math.hypot(self.noise, self.clients)
+
+    def epsilon(self, delta: float) -> float:
+        """ε that unlimited scores would show: of Gaussians of this deviation at this distance.
+
+        Parameters
+        ----------
+        delta
+            δ.
+        """
+        return float(gaussian_mechanism.epsilon(delta, self.deviation / self.shift)) if self.deviation else math.inf
+
+
+def score_law(response: Response, mechanism: Mechanism, canary: int = 0) -> ScoreLaw:
+    """Compute the law of a canary's scores where no other canary is inserted.
+
+    Parameters
+    ----------
+    response
+        Of the canaries to the mock clients.
+    mechanism
+        The round.
+    canary
+        Which of them.
+    """
+    products, squared = response.products[canary], float(response.gram[canary, canary])
+    count, cohort = len(products), mechanism.cohort
+    # The sum of a sample without replacement.
+    spread = products.std(ddof=1) * math.sqrt(cohort * (1.0 - cohort / count)) if cohort < count else 0.0
+    noise = mechanism.noise_multiplier * mechanism.clip_norm * math.sqrt(squared)
+    return ScoreLaw(squared, noise, cohort * float(products.mean()), float(spread))

@@ -1,0 +1,287 @@
+"""Canary design: gradient descent on a sample until its update is orthogonal to all mock clients' (Section 3.3).
+
+The descent works on the pixels and, unless the label is fixed, on the logits of a soft label. Pixels are not kept to a
+range: the canary is meant to be far from all data.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.canife.attack import Response
+from canaryproof.verify.canife.sample import Canary, Sample
+
+State = Any
+
+
+class Updates(Protocol):
+    """A road to inner products of updates: ``FactoredUpdates``, ``GeneralUpdates`` or ``TextUpdates``.
+
+    Its states hold a frozen model and the clipped updates uᵢ of its mock clients.
+    """
+
+    @property
+    def clip_norm(self) -> float:
+        """C."""
+
+    def prepare(self, params: Any, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
+        """Return the state of a frozen model with the mock clients that have these examples."""
+
+    def products(self, state: State, sample: Any) -> tuple[jax.Array, jax.Array]:
+        """⟨uᵢ, u⟩ for all mock clients, and ‖u‖², for the update u of a sample before clipping."""
+
+    def response(self, state: State, canaries: list[Canary]) -> Response:
+        """Inner products of canaries' clipped updates with the mock clients' and with each other."""
+
+    def padded(self, state: State, places: int) -> State:
+        """Return the state with so many more clients, whose updates are 0."""
+
+    def placed(self, state: State, canary: Canary, place: int) -> State:
+        """Return the state with a canary's clipped update for that of one client."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a canary is designed.
+
+    Attributes
+    ----------
+    steps
+        Iterations T.
+    rate
+        Adam's learning rate β.
+    loss
+        ``covariance``: the sum of squared products with all clients (equation 1; "loss 2" of Appendix D), or ``mean``:
+        the squared product with the clients' mean (Appendix A; "loss 1").
+    norm_constant
+        Length that the hinge asks of the update before clipping, in units of the clip norm. The hinge lets it end
+        a few per cent short, and 1 leaves ‖u_c‖² so much below C².
+    label
+        ``soft``: designed with the pixels; ``class``: the one that the start gives most weight.
+    restarts
+        How often to begin anew while the canary is poor.
+    largest_loss
+        Loss above which it is poor, as a share of what a sample without any gradient has.
+    """
+
+    steps: int = 2500
+    rate: float = 0.1
+    loss: Literal["covariance", "mean"] = "covariance"
+    norm_constant: float = 1.25
+    label: Literal["soft", "class"] = "soft"
+    restarts: int = 4
+    largest_loss: float = 0.02
+
+
+# Section 4: Adam with rate 1, the constant C, and a class for the canary. Random pixels are ``noise``'s uniform ones.
+AS_PRINTED = Settings(rate=1.0, norm_constant=1.0, label="class", restarts=0)
+
+
+class Start(NamedTuple):
+    """Where a design begins.
+
+    Attributes
+    ----------
+    input
+        The sample.
+    logits
+        Logits of its label; for text also tokens to predict, as integers.
+    client
+        The mock client whose sample it is, which the design then leaves out; −1 if it is nobody's.
+    """
+
+    input: NDArray[np.float32]
+    logits: NDArray[np.float32] | NDArray[np.integer]
+    client: int = -1
+
+
+Starts = Callable[[np.random.Generator], Start]
+
+
+def noise(shape: tuple[int, ...], classes: int, law: Literal["normal", "uniform"] = "normal") -> Starts:
+    """Begin with random pixels and a random label.
+
+    Parameters
+    ----------
+    shape
+        Shape of the model's inputs.
+    classes
+        Number of classes.
+    law
+        Of the pixels: standard normal, or uniform on [0, 1].
+    """
+
+    def draw(rng: np.random.Generator) -> Start:
+        pixels = rng.normal(size=shape) if law == "normal" else rng.random(shape)
+        return Start(pixels.astype(np.float32), rng.normal(size=classes).astype(np.float32))
+
+    return draw
+
+
+def pool_samples(inputs: ArrayLike, labels: ArrayLike, classes: int) -> Starts:
+    """Begin with the first sample of a random mock client.
+
+    Parameters
+    ----------
+    inputs, labels
+        The mock clients' examples, shape (clients, examples, …) and (clients, examples).
+    classes
+        Number of classes.
+    """
+    first_inputs, first_labels = np.asarray(inputs)[:, 0], np.asarray(labels)[:, 0]
+
+    def draw(rng: np.random.Generator) -> Start:
+        client = int(rng.integers(len(first_labels)))
+        # A soft label could not move from a class that has all the weight.
+        probabilities = 0.9 * np.eye(classes)[first_labels[client]] + 0.1 / classes
+        return Start(first_inputs[client].astype(np.float32), np.log(probabilities).astype(np.float32), client)
+
+    return draw
+
+
+class Variables(NamedTuple):
+    """What descends; no logits where the label is fixed."""
+
+    input: jax.Array
+    logits: jax.Array | None
+
+
+class Designer:
+    """Designs canaries for one kind of model: compiled at the first design, for any parameters.
+
+    Parameters
+    ----------
+    updates
+        Road to the inner products.
+    settings
+        How canaries are designed.
+    """
+
+    def __init__(self, updates: Updates, settings: Settings | None = None) -> None:
+        self.updates, self.settings = updates, settings or Settings()
+        self._descend = jax.jit(self._descended)
+
+    def design(self, state: State, starts: Starts, rng: np.random.Generator) -> Canary:
+        """Design a canary, from another start while it is poor.
+
+        Parameters
+        ----------
+        state
+            The frozen model and its mock clients.
+        starts
+            Where to begin.
+        rng
+            Source of randomness.
+
+        Returns
+        -------
+        The canary of the smallest loss.
+
+        Notes
+        -----
+        Maddock et al. (arXiv 2210.02912), Algorithm 1, lines 4 to 9. The paper's health compares with the initial
+        loss, which is in the hundreds on MNIST: a sample without any gradient, and so of no use, has loss C² and health
+        0.998. What is poor is therefore decided by the loss itself.
+        """
+        largest = self.settings.largest_loss * self._least_norm**2
+        best: Canary | None = None
+        attempts = 0
+        while attempts <= self.settings.restarts and (best is None or best.loss > largest):
+            attempts += 1
+            start = starts(rng)
+            variables, label = self._begun(start)
+            seed = rng.integers(2**32, dtype=np.uint32)
+            sample, initial, loss, norm = self._descend(state, variables, label, start.client, seed)
+            # A descent that overflowed is the poorest of all.
+            found = float(loss) if jnp.isfinite(loss) else math.inf
+            if best is None or found < best.loss:
+                best = Canary(np.asarray(sample.input), np.asarray(sample.label), found, float(initial), float(norm))
+        assert best is not None
+        return replace(best, attempts=attempts, healthy=best.loss <= largest)
+
+    def several(self, state: State, starts: Starts, count: int, rng: np.random.Generator) -> list[Canary]:
+        """Design canaries for the same round, each orthogonal to those before it too (Appendix F).
+
+        Parameters
+        ----------
+        state, starts, rng
+            As for ``design``.
+        count
+            Number of canaries.
+        """
+        state = self.updates.padded(state, count - 1)
+        canaries = [self.design(state, starts, rng)]
+        while len(canaries) < count:
+            state = self.updates.placed(state, canaries[-1], -len(canaries))
+            canaries.append(self.design(state, starts, rng))
+        return canaries
+
+    @property
+    def _least_norm(self) -> float:
+        return self.settings.norm_constant * self.updates.clip_norm
+
+    def loss(self, state: State, sample: Any, excluded: ArrayLike = -1) -> tuple[jax.Array, jax.Array]:
+        """Canary loss of a sample, and the length of its update before clipping.
+
+        Parameters
+        ----------
+        state
+            The frozen model and its mock clients.
+        sample
+            The sample.
+        excluded
+            A mock client that does not count; −1 if all do.
+
+        Notes
+        -----
+        Maddock et al. (arXiv 2210.02912), equation (1), for updates instead of gradients: the same at rate 1, and what
+        Appendix F asks for where clients make several steps.
+        """
+        products, squared = self.updates.products(state, sample)
+        products = jnp.where(jnp.arange(len(products)) == excluded, 0.0, products)
+        inner = jnp.sum(products**2) if self.settings.loss == "covariance" else jnp.mean(products) ** 2
+        # The root has no derivative at 0, where a sample without any gradient is.
+        norm = jnp.where(squared > 0.0, jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0)), 0.0)
+        return inner + jnp.maximum(self._least_norm - norm, 0.0) ** 2, norm
+
+    def _begun(self, start: Start) -> tuple[Variables, ArrayLike]:
+        """Return what descends, and the label if it does not."""
+        logits = jnp.asarray(start.logits) if self.settings.label == "soft" else None
+        label = np.eye(len(start.logits), dtype=np.float32)[np.argmax(start.logits)]
+        return Variables(jnp.asarray(start.input), logits), label
+
+    def _sample(self, variables: Variables, label: jax.Array, _: jax.Array) -> Sample:
+        """Return the sample of a step; a relaxation draws it by the last argument, a seed and the step's number."""
+        return Sample(variables.input, label if variables.logits is None else jax.nn.softmax(variables.logits))
+
+    def _ended(self, state: State, variables: Variables, label: jax.Array, excluded: jax.Array, draw: jax.Array) -> Any:
+        """Return the sample at the end, its loss and its norm."""
+        sample = self._sample(variables, label, draw)
+        return sample, *self.loss(state, sample, excluded)
+
+    def _descended(
+        self, state: State, start: Variables, label: jax.Array, excluded: jax.Array, seed: jax.Array
+    ) -> tuple[Sample, jax.Array, jax.Array, jax.Array]:
+        """Return the sample at the end, the initial loss, the loss and the norm."""
+        optimiser = optax.adam(self.settings.rate)
+
+        def loss(variables: Variables, number: jax.Array | int) -> jax.Array:
+            draw = jnp.stack([seed, jnp.uint32(number)])
+            return self.loss(state, self._sample(variables, label, draw), excluded)[0]
+
+        def step(carry: tuple[Variables, Any], number: jax.Array) -> tuple[tuple[Variables, Any], None]:
+            variables, memory = carry
+            change, memory = optimiser.update(jax.grad(loss)(variables, number), memory)
+            return (optax.apply_updates(variables, change), memory), None
+
+        steps = self.settings.steps
+        (end, _), _ = jax.lax.scan(step, (start, optimiser.init(start)), jnp.arange(steps))
+        sample, final, norm = self._ended(state, end, label, excluded, jnp.stack([seed, jnp.uint32(steps)]))
+        return sample, loss(start, steps + 1), final, norm

@@ -1,0 +1,170 @@
+"""Clients' updates for any model, as vectors of all coordinates: the general road, and the factored one's check."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.canife.attack import Response
+from canaryproof.verify.canife.sample import Canary, Sample, clip_factor
+
+Params = Any
+# (parameters, inputs, labels, mask) to the mean loss over examples where the mask is not 0, weighted by it.
+Loss = Callable[[Params, Any, Any, Any], Any]
+
+# Updates computed at a time.
+_CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Local:
+    """A client's local training: steps of gradient descent on all of its examples.
+
+    Attributes
+    ----------
+    rate
+        Learning rate.
+    steps
+        Local epochs, one step each.
+    """
+
+    rate: float = 1.0
+    steps: int = 1
+
+
+class State(NamedTuple):
+    """The frozen model, and its mock clients' clipped updates, shape (clients, dim)."""
+
+    params: Params
+    updates: jax.Array | NDArray[np.floating]
+
+
+class GeneralUpdates:
+    """Updates of clients of any model.
+
+    Parameters
+    ----------
+    loss
+        The model's loss, such as ``Model.loss``.
+    clip_norm
+        C.
+    local
+        What clients do, the canary among them.
+    design
+        What the canary's update is designed for: ``local`` if None, through all of whose steps the design then goes
+        back (Appendix F, second way), or one step however many the clients make (first way).
+    """
+
+    def __init__(
+        self, loss: Loss, clip_norm: float = 1.0, local: Local | None = None, design: Local | None = None
+    ) -> None:
+        self.loss, self.clip_norm = loss, clip_norm
+        self.local = local or Local()
+        self.design = design or self.local
+        self._prepare = jax.jit(self._clipped)
+        self._canary = jax.jit(lambda params, sample: self._clip(self._of_sample(params, sample, self.local)))
+
+    def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
+        """Compute mock clients' clipped updates.
+
+        Parameters
+        ----------
+        params
+            Parameters of the frozen model.
+        inputs, labels, mask
+            Clients' examples as ``Federation.cohort`` has them.
+        """
+        return State(params, self._prepare(params, *map(np.asarray, (inputs, labels, mask))))
+
+    def products(self, state: State, sample: Sample) -> tuple[jax.Array, jax.Array]:
+        """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²; twice differentiable.
+
+        Parameters
+        ----------
+        state
+            What ``prepare`` returned.
+        sample
+            The sample.
+        """
+        update = self._of_sample(state.params, sample, self.design)
+        return jnp.asarray(state.updates) @ update, update @ update
+
+    def canary_updates(self, params: Params, canaries: Sequence[Canary]) -> NDArray[np.floating]:
+        """Compute the clipped updates of canary clients, shape (canaries, dim).
+
+        Parameters
+        ----------
+        params
+            Parameters of the model.
+        canaries
+            The canaries, designed for it by whichever road.
+        """
+        return np.stack([self._canary(params, canary.sample) for canary in canaries])
+
+    def response(self, state: State, canaries: Sequence[Canary]) -> Response:
+        """Inner products of canaries' clipped updates with the clients' and with each other.
+
+        Parameters
+        ----------
+        state
+            What ``prepare`` returned; of other clients than the canaries were designed for, if they are to be judged
+            on those.
+        canaries
+            The canaries.
+        """
+        own = self.canary_updates(state.params, canaries)
+        products, gram = (own @ np.asarray(other).T for other in (state.updates, own))
+        return Response(products.astype(np.float64), gram.astype(np.float64))
+
+    def padded(self, state: State, places: int) -> State:
+        """Return the state with so many more clients, whose updates are 0."""
+        return state._replace(updates=np.pad(state.updates, ((0, places), (0, 0))))
+
+    def placed(self, state: State, canary: Canary, place: int) -> State:
+        """Return the state with a canary's clipped update for that of the client at a place."""
+        updates = np.array(state.updates)
+        updates[place] = self.canary_updates(state.params, [canary])[0]
+        return state._replace(updates=updates)
+
+    def _clip(self, update: jax.Array) -> jax.Array:
+        return update * clip_factor(jnp.linalg.norm(update), self.clip_norm)
+
+    def _clipped(self, params: Params, inputs: jax.Array, labels: jax.Array, mask: jax.Array) -> jax.Array:
+        def one(client: tuple[jax.Array, ...]) -> jax.Array:
+            return self._clip(local_update(lambda p: self.loss(p, *client), params, self.local))
+
+        updates: jax.Array = jax.lax.map(one, (inputs, labels, mask), batch_size=_CHUNK)
+        return updates
+
+    def _of_sample(self, params: Params, sample: Sample, local: Local) -> jax.Array:
+        # Cross-entropy is linear in the label: a soft one is the sample once with each class, weighted.
+        classes = sample.label.shape[0]
+        inputs = jnp.broadcast_to(sample.input, (classes, *sample.input.shape))
+        return local_update(lambda p: self.loss(p, inputs, jnp.arange(classes), sample.label), params, local)
+
+
+def local_update(loss: Callable[[Params], Any], params: Params, local: Local) -> jax.Array:
+    """Return the change of the parameters that local training makes, flat and before clipping.
+
+    Parameters
+    ----------
+    loss
+        The client's loss of parameters.
+    params
+        Parameters to begin with.
+    local
+        The training.
+    """
+    flat, unravel = ravel_pytree(params)
+
+    def step(change: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return change - local.rate * jax.grad(lambda vector: loss(unravel(vector)))(flat + change), None
+
+    if local.steps == 1:
+        return step(jnp.zeros_like(flat), None)[0]
+    return jax.lax.scan(step, jnp.zeros_like(flat), None, length=local.steps)[0]

@@ -1,0 +1,170 @@
+"""Canaries of text: descent on the logits of tokens through the Gumbel-softmax distribution (Section 3.3).
+
+Each step draws relaxed tokens, softmax((Θ + Gumbel noise)/temperature), and descends on Θ. At the end tokens are drawn
+from softmax(Θ), and those of the smallest loss are the canary. A relaxed token enters the network as the mixture of
+embeddings that it is: the network is given an embedding table with one more row for each place of the text, so that
+any model with a table will do. Sources of the paper: Guo et al. (arXiv 2104.13733), Jang et al. (arXiv 1611.01144).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.canife.design import Designer, Settings, Start, Starts, State, Variables
+from canaryproof.verify.canife.general import GeneralUpdates, Local, Loss, Params, local_update
+from canaryproof.verify.canife.sample import Sample
+
+_EMBEDDING = "embedding"
+
+
+class TextUpdates(GeneralUpdates):
+    """Updates of clients of a model of text.
+
+    A sample's input holds weights of tokens, shape (length, vocabulary). Its label is soft where a text has one class,
+    and fixed where each token has a next one to predict: integers, shape (length,).
+
+    Parameters
+    ----------
+    loss
+        The model's loss.
+    extended_loss
+        The loss of the same model for a vocabulary that is larger by the texts' length.
+    clip_norm, local, design
+        As for ``GeneralUpdates``.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        extended_loss: Loss,
+        clip_norm: float = 1.0,
+        local: Local | None = None,
+        design: Local | None = None,
+    ) -> None:
+        super().__init__(loss, clip_norm, local, design)
+        self.extended_loss = extended_loss
+
+    def _of_sample(self, params: Params, sample: Sample, local: Local) -> jax.Array:
+        length, vocabulary = sample.input.shape
+        texts = vocabulary + jnp.arange(length)[None]
+        labels, mask = sample.label[None], jnp.ones(1)
+        if not jnp.issubdtype(sample.label.dtype, jnp.integer):
+            # A soft label is the text once with each class, weighted.
+            labels, mask = jnp.arange(len(sample.label)), sample.label
+            texts = jnp.broadcast_to(texts, (len(sample.label), length))
+
+        def loss(p: Params) -> jax.Array:
+            value: jax.Array = self.extended_loss(_with_rows(p, sample.input), texts, labels, mask)
+            return value
+
+        return local_update(loss, params, local)
+
+
+def _with_rows(params: Params, weights: jax.Array) -> Params:
+    """Append mixtures of embeddings to the embedding table."""
+    if not isinstance(params, Mapping):
+        return params
+    return {
+        name: jnp.concatenate([part, weights @ part]) if name == _EMBEDDING else _with_rows(part, weights)
+        for name, part in params.items()
+    }
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The Gumbel-softmax distribution.
+
+    Attributes
+    ----------
+    temperature
+        Above 0; the smaller, the nearer to tokens.
+    draws
+        Texts drawn at the end.
+    """
+
+    temperature: float = 1.0
+    draws: int = 32
+
+
+class TextDesigner(Designer):
+    """Designs canaries of text.
+
+    Parameters
+    ----------
+    updates
+        Updates of the model.
+    settings
+        How canaries are designed.
+    relaxation
+        Of tokens.
+    """
+
+    def __init__(
+        self, updates: TextUpdates, settings: Settings | None = None, relaxation: Relaxation | None = None
+    ) -> None:
+        super().__init__(updates, settings)
+        self.relaxation = relaxation or Relaxation()
+
+    def _begun(self, start: Start) -> tuple[Variables, ArrayLike]:
+        if np.issubdtype(start.logits.dtype, np.integer):
+            return Variables(jnp.asarray(start.input), None), start.logits
+        return super()._begun(start)
+
+    def _sample(self, variables: Variables, label: jax.Array, draw: jax.Array) -> Sample:
+        noise = jax.random.gumbel(_key(draw), variables.input.shape)
+        weights = jax.nn.softmax((variables.input + noise) / self.relaxation.temperature)
+        return Sample(weights, super()._sample(variables, label, draw).label)
+
+    def _ended(self, state: State, variables: Variables, label: jax.Array, excluded: jax.Array, draw: jax.Array) -> Any:
+        noise = jax.random.gumbel(_key(draw), (self.relaxation.draws, *variables.input.shape))
+        # The largest of logits and Gumbel noise is a draw from their softmax.
+        tokens = jnp.argmax(variables.input + noise, axis=-1)
+        hot = jax.nn.one_hot(tokens, variables.input.shape[-1])
+        own = super()._sample(variables, label, draw).label
+        losses, norms = jax.lax.map(lambda text: self.loss(state, Sample(text, own), excluded), hot)
+        best = jnp.argmin(losses)
+        return Sample(hot[best], own), losses[best], norms[best]
+
+
+def _key(draw: jax.Array) -> jax.Array:
+    return jax.random.fold_in(jax.random.key(draw[0]), draw[1])
+
+
+def random_tokens(length: int, vocabulary: int, label: int | NDArray[np.integer]) -> Starts:
+    """Begin with logits of tokens from the standard normal law.
+
+    Parameters
+    ----------
+    length
+        Number of tokens.
+    vocabulary
+        Number of different tokens.
+    label
+        Number of classes, for a label that begins at random; or the tokens to predict, which stay.
+    """
+
+    def draw(rng: np.random.Generator) -> Start:
+        tokens = rng.normal(size=(length, vocabulary)).astype(np.float32)
+        return Start(tokens, rng.normal(size=label).astype(np.float32) if isinstance(label, int) else label)
+
+    return draw
+
+
+def text_of(tokens: NDArray[np.integer], vocabulary: int, label: int | NDArray[np.integer]) -> Starts:
+    """Begin with a text, each of whose tokens has probability 0.9.
+
+    Parameters
+    ----------
+    tokens
+        The text.
+    vocabulary, label
+        As for ``random_tokens``.
+    """
+    weights = 0.9 * np.eye(vocabulary)[tokens] + 0.1 / vocabulary
+    random = random_tokens(len(tokens), vocabulary, label)
+    return lambda rng: random(rng)._replace(input=np.log(weights).astype(np.float32))
