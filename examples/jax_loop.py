@@ -1,7 +1,8 @@
 """Federated averaging with differential privacy and canaries, in JAX: ``python examples/jax_loop.py FOLDER``.
 
-It trains what ``numpy_loop.py`` trains and writes the same files. Parameters and updates are pytrees throughout: a
-canary client returns its canary in the parameters' shapes.
+It trains what ``numpy_loop.py`` trains and writes the same files, with ``CanaryClients``: which canaries now, their
+updates, the round's delta. Parameters and updates are pytrees throughout: a canary client returns its canary in the
+parameters' shapes.
 """
 
 import sys
@@ -13,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.oneshot.algorithm_3 import RoundScores
+from canaryproof.verify.federated.canary_clients import CanaryClients
+from canaryproof.verify.federated.schedules import Insertion, shuffled_epochs
 from canaryproof.verify.oneshot.shapes import flatten, split
 
 ROUNDS, CLIENTS, CANARIES, SEED = 20, 50, 1000, 7
@@ -70,26 +72,27 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
     xs, ys = made_data(data_key, ROUNDS * CLIENTS)
 
     # Twice as many canaries as take part: the others tell what a canary scores that was never there.
-    canaries = Canaries(SEED, 2 * CANARIES, dim)
-    scores = RoundScores(canaries)
+    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * CANARIES, CANARIES))
+    canary_clients = CanaryClients(Canaries(SEED, 2 * CANARIES, dim), participation)
     for t, key in enumerate(jax.random.split(noise_key, ROUNDS)):
-        now = slice(t * CLIENTS, (t + 1) * CLIENTS)
+        now = participation.clients(t)
         total = clients_sum(model, client_rate, xs[now], ys[now])
-        chosen = range(t, CANARIES, ROUNDS)
-        for j in chosen:
-            total = jax.tree.map(
-                lambda leaf, canary: leaf + CLIP_NORM * canary, total, split(canaries.vector(j), total)
-            )
+        canaries = canary_clients.updates(t, CLIP_NORM)
+        for update in canaries:
+            total = jax.tree.map(jnp.add, total, split(update, total))
         noise = split(noise_multiplier * CLIP_NORM * jax.random.normal(key, dim), total)
-        step = SERVER_RATE / (CLIENTS + len(chosen))
+        step = SERVER_RATE / (len(now) + len(canaries))
         delta = jax.tree.map(lambda leaf, other, step=step: step * (leaf + other), total, noise)
-        scores.add(flatten(delta))
+        canary_clients.add(flatten(delta), t)
         model = jax.tree.map(jnp.add, model, delta)
 
-    np.savez(Path(folder, "rounds.npz"), observed=scores.maxima[:CANARIES], unobserved=scores.maxima[CANARIES:])
+    observed, unobserved = canary_clients.all_rounds()
+    np.savez(Path(folder, "rounds.npz"), observed=observed, unobserved=unobserved)
     # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
     canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
     np.save(Path(folder, "final.npy"), flatten(jax.tree.map(jnp.subtract, model, initial)) / np.float32(canary_norm))
+    for warning in canary_clients.warnings():
+        print(warning, file=sys.stderr)
     return model
 
 

@@ -29,6 +29,16 @@ def made_data(rng, clients):
     return centres[labels] + 2.0 * rng.normal(size=(clients, EXAMPLES, FEATURES)), labels
 
 
+def first_model(rng):
+    """Draw the model that training begins with."""
+    return {
+        "in": rng.normal(size=(FEATURES, HIDDEN)) / np.sqrt(FEATURES),
+        "in_bias": np.zeros(HIDDEN),
+        "out": rng.normal(size=(HIDDEN, CLASSES)) / np.sqrt(HIDDEN),
+        "out_bias": np.zeros(CLASSES),
+    }
+
+
 def forward(model, x):
     """Return the hidden layer and the classes' probabilities."""
     hidden = np.maximum(x @ model["in"] + model["in_bias"], 0.0)
@@ -52,12 +62,7 @@ def client_update(model, x, y, rate):
 def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
     """Train, write the two files and return the model."""
     rng = np.random.default_rng(seed)
-    model = {
-        "in": rng.normal(size=(FEATURES, HIDDEN)) / np.sqrt(FEATURES),
-        "in_bias": np.zeros(HIDDEN),
-        "out": rng.normal(size=(HIDDEN, CLASSES)) / np.sqrt(HIDDEN),
-        "out_bias": np.zeros(CLASSES),
-    }
+    model = first_model(rng)
     initial = flatten(model)
     xs, ys = made_data(rng, ROUNDS * CLIENTS)
 

@@ -31,17 +31,23 @@ ROUNDS, CLIENTS, CANARIES, SEED, DIM = 20, 50, 1000, 7, 8836
 CLAIMED = 0.5
 A_ROUND = CANARIES // ROUNDS
 # Where the loop's own functions give the classes' scores or probabilities.
-MODEL_OUTPUT = {"numpy_loop": "forward(model, x)[1]", "jax_loop": "logits(model, x)"}
+MODEL_OUTPUT = {
+    "numpy_loop": "forward(model, x)[1]",
+    "jax_loop": "logits(model, x)",
+    "flower_app": "__import__('numpy_loop').forward(model, x)[1]",
+}
+NEEDS = {"numpy_loop": "numpy", "jax_loop": "jax", "flower_app": "flwr"}
 # Results do not depend on threads; where others want the processor too, many short calls wait for each other's threads.
-ENVIRONMENT = os.environ | {"NUMBA_NUM_THREADS": "1"}
+ENVIRONMENT = os.environ | {"NUMBA_NUM_THREADS": "1", "FLWR_TELEMETRY_ENABLED": "0"}
 # Noise multiplier and client learning rate.
 RUNS = {"trained": (CLAIMED, 0.1), "still": (CLAIMED, 0.0), "faulty": (CLAIMED / 4, 0.0)}
 DRIVER = """
-import runpy, sys
+import os, runpy, sys
 import numpy as np
 loop, output, *runs = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(loop))
 names = runpy.run_path(loop)
-source = np.random.default_rng(99) if "numpy" in loop else names["jax"].random.key(99)
+source = names["jax"].random.key(99) if "jax_loop" in loop else np.random.default_rng(99)
 x, y = names["made_data"](source, 200)
 for folder, noise_multiplier, client_rate in zip(runs[::3], runs[1::3], runs[2::3]):
     model = names["train"](folder, float(noise_multiplier), float(client_rate))
@@ -57,12 +63,14 @@ def read(folder):
 @pytest.fixture(scope="module", params=MODEL_OUTPUT)
 def runs(request, tmp_path_factory):
     """The runs of a loop, in a process of their own where any warning is an error."""
-    if request.param == "jax_loop" and importlib.util.find_spec("jax") is None:
-        pytest.skip("the JAX loop needs the extra 'federated'")
+    if importlib.util.find_spec(NEEDS[request.param]) is None:
+        pytest.skip(f"needs {NEEDS[request.param]}")
     loop = EXAMPLES / f"{request.param}.py"
     folders = {name: tmp_path_factory.mktemp(name) for name in RUNS}
     arguments = [str(x) for name, folder in folders.items() for x in (folder, *RUNS[name])]
-    command = [sys.executable, "-W", "error", "-c", DRIVER, str(loop), MODEL_OUTPUT[request.param], *arguments]
+    # Flower's own imports warn.
+    strict = [] if request.param == "flower_app" else ["-W", "error"]
+    command = [sys.executable, *strict, "-c", DRIVER, str(loop), MODEL_OUTPUT[request.param], *arguments]
     output = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
     found = SimpleNamespace(loop=loop, **{name: read(folder) for name, folder in folders.items()})
     for name, accuracy in zip(RUNS, output.split(), strict=True):
