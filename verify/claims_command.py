@@ -12,7 +12,7 @@ from rich.table import Table
 
 from canaryproof.verify import expected
 from canaryproof.verify.results import Check, Context, Level, Result, Subject, Verdict, perform
-from canaryproof.verify.suites.catalogue import SUITES
+from canaryproof.verify.suites.catalogue import SUITES, lacking
 
 _DOCUMENTS = ("final", "v1", "submission", "review", "canife")
 
@@ -58,6 +58,8 @@ def _judged(identifier: str) -> Result:
         hint = f"; near it: {', '.join(near)}" if near else "; canaryproof claims lists all"
         raise click.UsageError(f"ID: there is no statement {identifier!r}{hint}")
     suite, check = known[identifier]
+    if reason := lacking(suite):
+        raise click.UsageError(f"ID: {identifier} {reason}")
     return perform(suite, check, Context(Level.QUICK, 0))
 
 

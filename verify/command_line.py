@@ -50,7 +50,7 @@ class _Group(click.Group):
     """A group whose commands fail in one line, and are interrupted quietly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "benchmark", "claims", "report", "verify"])
+        return sorted([*super().list_commands(ctx), "benchmark", "claims", "report", "train", "verify"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "benchmark":
@@ -65,6 +65,10 @@ class _Group(click.Group):
             from canaryproof.verify.report_command import report_command
 
             return report_command
+        if cmd_name == "train":
+            from canaryproof.verify.train_command import train_command
+
+            return train_command
         if cmd_name == "verify":
             # With it come all suites and their kernels, a second's import during which an interrupt would be loud.
             from canaryproof.verify.verify_command import verify_command

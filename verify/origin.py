@@ -28,6 +28,13 @@ def origin(suites: tuple[str, ...], context: Context) -> dict[str, str]:
         "level": str(context.level),
         "seed": str(context.seed),
         "suites": " ".join(suites),
+        **code_and_machine(),
+    }
+
+
+def code_and_machine() -> dict[str, str]:
+    """Return what computes results, by name: our code, the versions of what it uses, and the machine."""
+    return {
         "source code": _digest_of_code(),
         "python": platform.python_version(),
         "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),

@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from canaryproof.verify.results import Context, Level, Result, Run, Subject, Ver
 from canaryproof.verify.run_file import RunFile
 from canaryproof.verify.runner import Plan, load, run_plan
 from canaryproof.verify.simulation import threads
+from canaryproof.verify.suites.catalogue import lacking
 
 SUITES = "canaryproof.verify.suites.catalogue:SUITES"
 
@@ -44,9 +46,10 @@ def verify_command(
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
-    SUITE is numerics, gaussian, theorems, bounds or claims; all by default. The exit status is 1 if a check of this
-    package fails, or if a verdict on a document's statement is not the expected one; a refuted statement that is
-    expected to be refuted is a finding and not a failure.
+    SUITE is numerics, gaussian, theorems, bounds, claims or training; all by default, but training only where the
+    extra canaryproof[federated] is installed. The exit status is 1 if a check of this package fails, or if a verdict on
+    a document's statement is not the expected one; a refuted statement that is expected to be refuted is a finding and
+    not a failure.
 
     With --out, each result is kept in the folder's run.sqlite as soon as it is known, and a run that was stopped, by
     whatever, goes on with --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
@@ -65,7 +68,7 @@ def verify_command(
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise click.UsageError(f"--out: {out}: {error.strerror}") from None
-    plan = Plan(SUITES, tuple(dict.fromkeys(suites or known)), Context(Level(level), seed), fault or "")
+    plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed), fault or "")
     table = expected.read()
     made_by = origin(plan.suites, plan.context)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
@@ -81,6 +84,17 @@ def verify_command(
         _print(run, out)
     _print_failures(run, changes, Console(stderr=as_json))
     sys.exit(1 if run.failures or changes else 0)
+
+
+def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the suites that are asked for, or else all that can be judged here."""
+    chosen = tuple(dict.fromkeys(suites or known))
+    reasons = {name: reason for name in chosen if (reason := lacking(name))}
+    for name, reason in reasons.items():
+        if suites:
+            raise click.UsageError(f"SUITE: {name} {reason}")
+        click.echo(f"skipped: suite {name} {reason}", err=True)
+    return tuple(name for name in chosen if name not in reasons)
 
 
 def _check_fault(fault: str | None, out: Path | None) -> None:

@@ -1,7 +1,9 @@
 """All suites by name."""
 
+from importlib.util import find_spec
+
 from canaryproof.verify import claims
-from canaryproof.verify.suites import bounds, gaussian, numerics, paths, theorems
+from canaryproof.verify.suites import bounds, gaussian, numerics, paths, theorems, training
 
 SUITES = {
     "numerics": (*numerics.CHECKS, *paths.CHECKS),
@@ -9,4 +11,14 @@ SUITES = {
     "theorems": theorems.CHECKS,
     "bounds": bounds.CHECKS,
     "claims": claims.CHECKS,
+    "training": training.CHECKS,
 }
+
+# What a suite imports beyond the package's own dependencies.
+_NEEDS = {"training": ("jax", "flax", "optax", "sklearn")}
+
+
+def lacking(suite: str) -> str:
+    """Say what a suite needs and is not installed; nothing if nothing is."""
+    missing = [module for module in _NEEDS.get(suite, ()) if find_spec(module) is None]
+    return f"needs {', '.join(missing)}: pip install canaryproof[federated]" if missing else ""

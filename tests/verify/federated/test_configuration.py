@@ -1,0 +1,212 @@
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from canaryproof.verify.federated.configuration import SIZES, names, read
+from canaryproof.verify.input_files import InputError
+
+VALID = """
+title = "Noise"
+seed = 3
+
+[data]
+format = "digits"
+examples_per_client = 5
+
+[model]
+name = "two_layer"
+
+[training]
+cohort = 20
+epochs = 2
+client_rate = 0.1
+batch_size = 5
+server_rate = 1
+clip_norm = 0.5
+noise_multiplier = 0.1
+
+[canaries]
+count = 20
+
+[audit]
+delta = 1e-3
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(text):
+        (tmp_path / "one.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(tmp_path / "one.toml")
+
+    return to_file
+
+
+def refusal(path, size="quick"):
+    with pytest.raises(InputError) as error:
+        read(path, size)
+    message = error.value.message
+    assert "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+def test_values_and_defaults_are_those_of_the_file(write):
+    found = read(write(VALID), "quick")
+    assert (found.name, found.size, found.heading.title, found.heading.seed) == ("one", "quick", "Noise", 3)
+    assert found.heading.repetitions == 1
+    (cell,) = found.cells
+    assert cell.swept == {}
+    training = cell.settings.training
+    assert (training.cohort, training.epochs, training.rounds) == (20, 2, None)
+    # A whole number serves where any number does.
+    assert (training.server_rate, type(training.server_rate)) == (1.0, float)
+    assert cell.settings.canaries.inclusion == "fixed"
+
+
+def test_a_size_replaces_parts_of_tables(write):
+    path = write(VALID + "[full]\nrepetitions = 7\ntraining.epochs = 9\n")
+    quick, full = (read(path, size) for size in SIZES)
+    assert [found.heading.repetitions for found in (quick, full)] == [1, 7]
+    assert [found.cells[0].settings.training.epochs for found in (quick, full)] == [2, 9]
+    assert full.cells[0].settings.training.cohort == 20
+
+
+def test_axes_are_combined_and_lists_of_one_axis_go_together(write):
+    sweep = """
+    [[sweep]]
+    training.noise_multiplier = [0.1, 0.2]
+    [[sweep]]
+    canaries.count = [100, 20, 30]
+    canaries.runs = [1, 5, 3]
+    """
+    found = read(write(VALID + sweep), "full")
+    assert found.axes == (("training.noise_multiplier",), ("canaries.count", "canaries.runs"))
+    values = [
+        (c.settings.training.noise_multiplier, c.settings.canaries.count, c.settings.canaries.runs) for c in found.cells
+    ]
+    assert values == [(noise, *pair) for noise in (0.1, 0.2) for pair in ((100, 1), (20, 5), (30, 3))]
+    assert found.cells[-1].swept == {"training.noise_multiplier": 0.2, "canaries.count": 30, "canaries.runs": 3}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("seed = 3", "sead = 3", "sead: there is no such field; there are title, source, seed"),
+        ("seed = 3", "seed = -1", "seed: must be a whole number from 0 to 9223372036854775807, not -1"),
+        ('title = "Noise"', 'title = "a\\nb"', "title: must be a line of at most 1000 characters"),
+        ("cohort = 20", "cohort = true", "training.cohort: must be a whole number from 1 to 1000000, not True"),
+        ("cohort = 20", "cohort = 2.0", "training.cohort: must be a whole number from 1 to 1000000, not 2.0"),
+        ("cohort = 20", "", "training.cohort: is missing"),
+        ("clip_norm = 0.5", "clip_norm = nan", "training.clip_norm: must be a number from 1e-06 to 1e+06, not nan"),
+        ("clip_norm = 0.5", "clip_norm = inf", "training.clip_norm: must be a number from 1e-06 to 1e+06, not inf"),
+        (
+            "noise_multiplier = 0.1",
+            'noise_multiplier = "0"',
+            "training.noise_multiplier: must be a number from 0 to 1e",
+        ),
+        ("noise_multiplier = 0.1", "", "training.noise_multiplier: this or one_round_epsilon must be given, and not"),
+        (
+            "noise_multiplier = 0.1",
+            "noise_multiplier = 0\none_round_epsilon = inf",
+            "training.noise_multiplier: this or",
+        ),
+        ("epochs = 2", "rounds = 2", "training.epochs: must be given with shuffled, and rounds must not"),
+        ("epochs = 2", 'epochs = 2\nparticipation = "uniform"', "training.rounds: must be given with uniform, and epo"),
+        ("epochs = 2", 'epochs = 2\nserver = "adam"\nmomentum = 0.9', "training.momentum: must not be given with adam"),
+        ('"digits"', '"pixels"', "data.format: must be one of digits, idx, leaf, plays, not 'pixels'"),
+        ("delta = 1e-3", "delta = 1e-3\nwithout_canaries = 1", "audit.without_canaries: must be true or false, not 1"),
+        ("[audit]", "[audits]", "audits: there is no such field; there are title, source, seed, repetitions, data"),
+        ("[audit]", "[[audit]]", "audit: must be a table, not [{'delta': 0.001}]"),
+        ("seed = 3", "seed = 3\nquick = 3", "quick: must be a table, not 3"),
+        ("seed = 3", "full.training.cohort = 0", "training.cohort: must be a whole number from 1 to 1000000, not 0"),
+        ("[audit]", "[sweep]\n[audit]", "sweep: must be written as [[sweep]], as there may be several"),
+        ("[audit]", "[[sweep]]\n[audit]", "sweep[0]: must have lists of one length"),
+        (
+            "[audit]",
+            "[[sweep]]\ncanaries.count = 5\n[audit]",
+            "sweep[0].canaries.count: must be a list of values, not 5",
+        ),
+        (
+            "[audit]",
+            "[[sweep]]\ncanaries.count = []\n[audit]",
+            "sweep[0].canaries.count: must be a list of values, not",
+        ),
+        (
+            "[audit]",
+            "[[sweep]]\ncanaries.cound = [9]\n[audit]",
+            "canaries.cound: there is no such field; there are cou",
+        ),
+        (
+            "[audit]",
+            "[[sweep]]\ncanaries.count = [20, 5]\n[audit]",
+            "canaries.count: must be a whole number from 20 to",
+        ),
+        (
+            "[audit]",
+            "[[sweep]]\nseed.x = [1]\n[audit]",
+            "sweep[0].seed.x: there is no such field; tables are data, mod",
+        ),
+        ("[audit]", "[[sweep]]\nseed = [1]\n[audit]", "sweep[0].seed: must be a table, not [1]"),
+        (
+            "[audit]",
+            "[[sweep]]\ncanaries.count = [20, 30]\ncanaries.runs = [1]\n[audit]",
+            "sweep[0]: must have lists of one length",
+        ),
+    ],
+)
+def test_what_breaks_a_rule_is_named_in_one_line(write, before, after, message):
+    assert before in VALID
+    assert refusal(write(VALID.replace(before, after))).startswith(message)
+
+
+def test_a_wrong_size_is_refused_whichever_is_asked_for(write):
+    path = write(VALID + "[full]\ncanaries.count = 3\n")
+    assert refusal(path, "quick") == refusal(path, "full")
+
+
+def test_the_number_of_cells_is_bounded(write):
+    axis = f"[[sweep]]\ntraining.noise_multiplier = {[0.5] * 40}\n"
+    assert refusal(write(VALID + 2 * axis)) == "sweep: must have at most 1000 combinations"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\xff = 1", "must be text in UTF-8"),
+        (b"seed = ", "is not TOML: Invalid value (at end of document)"),
+        (b"a = " + 10**5 * b"[", "is nested too deeply"),
+        (b"#" * (10**6 + 1), "must have at most 1000000 bytes"),
+        (b"seed = " + 5000 * b"9", "Exceeds the limit"),
+    ],
+)
+def test_damaged_files_are_refused_in_one_line(write, content, message):
+    assert refusal(write(content)).startswith(message)
+
+
+def test_a_file_that_is_not_there_and_an_unknown_name_are_refused(tmp_path):
+    assert refusal(str(tmp_path / "none.toml")) == "No such file or directory"
+    assert refusal("none").endswith(f"an experiment that comes with the package: {', '.join(names())}")
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("size", SIZES)
+def test_experiments_that_come_with_the_package_are_valid(name, size):
+    found = read(name, size)
+    assert found.name == name
+    assert found.heading.title
+    assert found.heading.source
+
+
+@given(st.text(max_size=300) | st.text("[].=\"'{}\n1e-#tfrainqusw", max_size=300))
+@example("[[sweep]]\n[quick]\n[[quick.sweep]]")
+def test_any_text_is_read_or_refused_in_one_line(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("any") / "any.toml"
+    for content in (text, VALID + text):
+        path.write_text(content, encoding="utf-8", newline="")
+        message = ""
+        try:
+            read(str(path), "quick")
+        except InputError as error:
+            message = error.message
+        assert "\n" not in message

@@ -1,0 +1,208 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.verify.command_line import main
+from canaryproof.verify.federated import configuration, experiment
+from canaryproof.verify.federated.experiment import Experiment
+from canaryproof.verify.federated.noise import Independent
+from canaryproof.verify.input_files import InputError
+from canaryproof.verify.results import _plain
+
+TEXT = """
+seed = 5
+
+[data]
+format = "digits"
+examples_per_client = 10
+
+[model]
+name = "two_layer"
+hidden = 4
+
+[training]
+cohort = 50
+epochs = 2
+client_rate = 0.3
+batch_size = 5
+server_rate = 1.0
+clip_norm = 0.5
+one_round_epsilon = 30
+
+[canaries]
+count = 20
+participation = "periods"
+
+[audit]
+delta = 1e-3
+without_canaries = true
+
+[[sweep]]
+canaries.runs = [1, 2]
+"""
+
+
+@pytest.fixture
+def configured(tmp_path):
+    def make(text=TEXT):
+        path = tmp_path / "tiny.toml"
+        path.write_text(text)
+        return configuration.read(str(path), "quick")
+
+    return make
+
+
+def run(configured, folder, advance=lambda *_: None):
+    folder.mkdir(exist_ok=True)
+    document, timings = Experiment(configured, None).run(folder, advance)
+    return json.dumps(_plain(document)), document, timings
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.toml").write_text(TEXT)
+    return folder, *run(configuration.read(str(folder / "tiny.toml"), "quick"), folder)
+
+
+def test_each_cell_has_its_audits_and_facts(finished):
+    _, _, document, timings = finished
+    one, two = document["cells"]
+    assert [cell["swept"] for cell in (one, two)] == [{"canaries.runs": 1}, {"canaries.runs": 2}]
+    assert (one["clients"], one["rounds"], one["dim"], one["test_examples"]) == (150, 6, 310, 297)
+    assert one["analytical"]["epsilon"] == pytest.approx(30.0)
+    for cell, runs in ((one, 1), (two, 2)):
+        (result,) = cell["results"]
+        assert {attack: set(audits) for attack, audits in result["audits"].items()} == {
+            "all": {"unobserved"},
+            "final": {"exact", "unobserved"},
+            "change": {"exact", "unobserved"},
+        }
+        audit = result["audits"]["final"]["unobserved"]
+        assert (audit["observed"], audit["unobserved"]) == (20 * runs, 20 * runs)
+        assert len(result["runs"]) == runs
+        assert len({facts["canary_seed"] for facts in result["runs"]}) == runs
+        for facts in result["runs"]:
+            assert 0.0 < facts["accuracy"] < 1.0
+            assert 0.0 < facts["accuracy_without"] < 1.0
+    # With canaries and without.
+    assert [row["cell"] for row in timings] == [0, 0, 1, 1, 1, 1]
+    assert all(row["training"] > 0.0 for row in timings)
+    assert "seconds" not in json.dumps(document)
+
+
+def test_files_of_a_training_give_the_same_audits(finished):
+    folder, _, document, _ = finished
+    result = document["cells"][0]["results"][0]
+    place = folder / "000-000-000"
+
+    def audit(file, *options):
+        call = CliRunner().invoke(main, ["audit", str(place / file), "--delta", "1e-3", "--json", *options])
+        assert call.exit_code == 0, call.output
+        return json.loads(call.stdout)["standardised_mean"]
+
+    assert audit("rounds.npz") == pytest.approx(result["audits"]["all"]["unobserved"]["distance"])
+    seed = str(result["runs"][0]["canary_seed"])
+    change = audit("final.npy", "--canaries", "20", "--canary-seed", seed)
+    # A file has float32.
+    assert change == pytest.approx(result["audits"]["change"]["exact"]["distance"], rel=1e-4)
+    for attack in ("final", "change"):
+        found = audit(f"{attack}.npz")
+        assert found == pytest.approx(result["audits"][attack]["unobserved"]["distance"])
+
+
+def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finished, tmp_path, monkeypatch):
+    folder, expected, _, _ = finished
+    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
+    stops = iter((2, 8, 31))
+    stop = next(stops)
+
+    def advance(_, done, total):
+        nonlocal stop
+        assert total == 36
+        if done == stop:
+            stop = next(stops, None)
+            raise KeyboardInterrupt
+
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            run(configured(), tmp_path / "run", advance)
+    assert run(configured(), tmp_path / "run", advance)[0] == expected
+    for name in ("rounds.npz", "final.npz", "change.npz", "final.npy"):
+        for training in ("000-000-000", "001-000-001"):
+            assert (tmp_path / "run" / training / name).read_bytes() == (folder / training / name).read_bytes()
+    assert not list(tmp_path.rglob("checkpoint"))
+
+
+def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, monkeypatch):
+    folder, expected, _, _ = finished
+    shutil.copytree(folder, tmp_path / "run")
+    monkeypatch.setattr(experiment.assembly, "trainer", None)
+    assert run(configured(), tmp_path / "run")[0] == expected
+
+
+def test_a_damaged_checkpoint_is_refused(configured, tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
+
+    def stop(_, done, __):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(configured(), tmp_path / "run", stop)
+    (file,) = tmp_path.rglob("training.npz")
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"training\.npz: is not a checkpoint") as error:
+        run(configured(), tmp_path / "run")
+    assert "\n" not in error.value.message
+
+
+def test_cells_do_not_depend_on_each_other(configured, finished, tmp_path):
+    alone = configured(TEXT.replace("[1, 2]", "[1]"))
+    document = json.loads(run(alone, tmp_path / "run")[0])
+    assert document["cells"] == [json.loads(finished[1])["cells"][0]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "count = 20",
+            "count = 20\npresentations = 7",
+            "tiny (canaries.runs = 1): number must be an integer from 1",
+        ),
+        ("cohort = 50", "cohort = 151", "tiny (canaries.runs = 1): cohort must be an integer from 1 to 150, not 151"),
+        ("two_layer", "char_lstm", "tiny (canaries.runs = 1): model char_lstm takes text, and digits is of images"),
+        ("examples_per_client = 10", "examples_per_client = 2000", "digits: examples_per_client must be between 1 and"),
+        ('"digits"', '"idx"', "--data: must be given, the folder with the files of data.format idx"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_before_anything_is_trained(configured, before, after, message):
+    with pytest.raises(InputError) as error:
+        Experiment(configured(TEXT.replace(before, after)), None)
+    assert error.value.message.startswith(message)
+
+
+def test_a_training_that_diverges_says_where(configured, tmp_path, monkeypatch):
+    monkeypatch.setattr(Independent, "sample", lambda _, t, dim, __: np.full(dim, np.nan if t == 2 else 0.1))
+    with pytest.raises(InputError) as error:
+        run(configured(), tmp_path / "run")
+    assert error.value.message.startswith("tiny (canaries.runs = 1): the model diverged in round 2: ")
+    assert "\n" not in error.value.message
+
+
+def test_correlated_noise_adaptive_clipping_and_coins_come_together(configured, tmp_path):
+    text = TEXT.replace("without_canaries = true", "").replace("[1, 2]", "[1]")
+    text = text.replace("cohort = 50", 'cohort = 50\nnoise = "square_root"\nclip_quantile = 0.5\nmomentum = 0.5')
+    text = text.replace("count = 20", 'count = 20\ninclusion = "coin"')
+    _, document, _ = run(configured(text), tmp_path / "run")
+    (cell,) = document["cells"]
+    (result,) = cell["results"]
+    bounds = result["audits"]["all"]["unobserved"]["bounds"]
+    assert bounds["one-run"]["coverage"] == "proven"
+    assert "correlated noise" in cell["analytical"]["rule"]
+    with np.load(tmp_path / "run" / "000-000-000" / "rounds.npz") as archive:
+        assert len(archive["observed"]) + len(archive["unobserved"]) == 40

@@ -1,0 +1,123 @@
+import math
+
+import numpy as np
+import pytest
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.federated.outcome import ATTACKS, CanaryScores
+from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.suites import catalogue, training, training_bounds, training_runs
+from canaryproof.verify.suites.training_runs import Sample
+
+QUICK = Context(Level.QUICK, 0)
+
+
+def samples(monkeypatch, law):
+    """Draw samples from normal laws, whose means by attack depend on the settings, in place of trainings."""
+
+    def sample(context, purpose, chosen, repetitions):
+        rng = np.random.default_rng(context.key(purpose))
+        distance = {attack: law(chosen, attack) + 0.05 * rng.standard_normal(repetitions) for attack in ATTACKS}
+        return Sample(distance, dict.fromkeys(ATTACKS, np.ones(repetitions)), distance)
+
+    monkeypatch.setattr(training_runs, "sample", sample)
+
+
+@pytest.mark.parametrize(
+    ("law", "verdict"),
+    [
+        (lambda _, attack: 5.0 if attack == "all" else 1.0, Verdict.CONFIRMED),
+        (lambda _, attack: 0.5 if attack == "all" else 1.0, Verdict.REFUTED),
+        (lambda _, attack: 5.0 if attack == "all" else {"final": 1.0, "change": 5.0}[attack], Verdict.INCONCLUSIVE),
+        (lambda *_: 1.0, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_final_below_all(monkeypatch, law, verdict):
+    samples(monkeypatch, law)
+    found = training.final_below_all(QUICK)
+    assert found.verdict is verdict
+    assert found.design.level == 1e-6
+
+
+@pytest.mark.parametrize(
+    ("law", "verdict"),
+    [
+        (lambda chosen, _: float(chosen.canaries.presentations), Verdict.CONFIRMED),
+        (lambda chosen, _: min(4.0, chosen.canaries.presentations), Verdict.INCONCLUSIVE),
+        (lambda chosen, attack: chosen.canaries.presentations * (-1.0 if attack == "change" else 1.0), Verdict.REFUTED),
+    ],
+)
+def test_presentations(monkeypatch, law, verdict):
+    samples(monkeypatch, law)
+    assert training.presentations(QUICK).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"),
+    [(1.0, Verdict.CONFIRMED), (1.05, Verdict.CONFIRMED), (0.5, Verdict.REFUTED), (1.5, Verdict.REFUTED)],
+)
+def test_one_or_several(monkeypatch, factor, verdict):
+    samples(monkeypatch, lambda chosen, _: 2.0 * (factor if chosen.canaries.runs > 1 else 1.0))
+    found = training.one_or_several(QUICK)
+    assert found.verdict is verdict
+    # The largest difference in a pair of rows of Table 5: 1.54 and 1.78.
+    assert "15.6%" in found.finding
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.CONFIRMED), (0.4, Verdict.REFUTED)])
+def test_bounds_notice_noise_that_is_too_little(monkeypatch, factor, verdict):
+    def made(shift, count, root):
+        rng, scale = np.random.default_rng(root), training_runs.dimension() ** -0.5
+        return CanaryScores(
+            dict.fromkeys(ATTACKS, scale * (shift + rng.standard_normal(count))),
+            dict.fromkeys(ATTACKS, scale * rng.standard_normal(count)),
+        )
+
+    monkeypatch.setattr(
+        training_runs,
+        "noise_alone",
+        lambda count, rounds, sigma, _, root: made(math.sqrt(rounds) / (factor * sigma), count // 2, root),
+    )
+    monkeypatch.setattr(training_runs, "trained", lambda _, root: made(0.0, 50, root))
+    found = training_bounds.bounds(QUICK)
+    assert found.verdict is verdict
+    assert all(row["truth"] == pytest.approx(3.0) for row in found.evidence["rows"])
+    kinds = {row["method"] for row in found.evidence["rows"]}
+    assert {"fixed-sequence", "one-run", "normal-scores"} <= kinds
+    assert not kinds & {"andrew", "jagielski", "canife", "bayesian"}
+
+
+def test_noise_alone_is_the_gaussian_mechanism():
+    sigma = 2.0
+    truth = float(gaussian_mechanism.epsilon(1e-5, sigma / math.sqrt(3)))
+    assert training_runs.noise_alone_epsilon(3, sigma, 1e-5) == pytest.approx(truth)
+    scores = training_runs.noise_alone(400, 3, sigma, 200, np.random.SeedSequence(1))
+    found = math.sqrt(training_runs.dimension()) * scores.observed["change"].mean()
+    # Twelve standard errors, and what the canaries themselves add to the release's norm.
+    assert found == pytest.approx(math.sqrt(3) / sigma, abs=12 / math.sqrt(200))
+    assert abs(found) > 0.1
+
+
+@pytest.mark.parametrize(("same", "verdict", "count"), [(True, Verdict.CONFIRMED, 6), (False, Verdict.REFUTED, 3)])
+def test_bits_that_differ_are_noticed(monkeypatch, same, verdict, count):
+    scores = CanaryScores(dict.fromkeys(ATTACKS, np.zeros(3)), dict.fromkeys(ATTACKS, np.zeros(3)))
+    other = CanaryScores(scores.observed, {**scores.unobserved, "change": np.array([0.0, 0.0, -0.0])})
+    monkeypatch.setattr(training_runs, "trained", lambda *_: scores)
+    monkeypatch.setattr(training_runs, "stopped", lambda *_: scores if same else other)
+    found = training.bits(QUICK)
+    assert found.verdict is verdict
+    assert found.finding.startswith(f"{count} of 6 trainings")
+
+
+def test_samples_depend_on_their_purpose_alone():
+    chosen = training_runs.settings(training={"epochs": 1}, canaries={"count": 20, "runs": 2})
+    one, again, other = (training_runs.sample(QUICK, purpose, chosen, 1) for purpose in ("a", "a", "b"))
+    for attack in ATTACKS:
+        assert one.distance[attack].tolist() == again.distance[attack].tolist() != other.distance[attack].tolist()
+
+
+def test_without_the_extra_the_suite_says_what_it_needs(monkeypatch):
+    assert catalogue.lacking("claims") == ""
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name == "jax" else object())
+    assert catalogue.lacking("training") == "needs jax: pip install canaryproof[federated]"
+    assert catalogue.lacking("claims") == ""

@@ -1,0 +1,191 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.verify import train_command
+from canaryproof.verify.command_line import main
+from canaryproof.verify.federated import configuration, experiment
+
+# One small training, so that most of the time is that of JAX and of the audit.
+TEXT = """
+title = "Tiny"
+
+[data]
+format = "digits"
+examples_per_client = 10
+
+[model]
+name = "two_layer"
+hidden = 4
+
+[training]
+cohort = 50
+epochs = 4
+client_rate = 0.3
+batch_size = 10
+server_rate = 1.0
+clip_norm = 0.5
+one_round_epsilon = 30
+
+[canaries]
+count = 20
+participation = "periods"
+
+[audit]
+delta = 1e-3
+"""
+# Saves after every round, and is slow enough to be killed between two.
+DRIVER = """
+import sys, time
+from canaryproof.verify.federated import experiment
+experiment._SAVE_EVERY = 0.0
+run = experiment.Trainer.round
+def slow(self):
+    time.sleep(0.3)
+    return run(self)
+experiment.Trainer.round = slow
+from canaryproof.verify.command_line import main
+main(prog_name="canaryproof")
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TEXT)
+    return tmp_path / "tiny.toml"
+
+
+def train(*arguments):
+    return CliRunner().invoke(main, ["train", *map(str, arguments)], prog_name="canaryproof")
+
+
+def refused(result, message):
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"Error: {message}\n"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("done")
+    (folder / "tiny.toml").write_text(TEXT)
+    return train(folder / "tiny.toml", "--out", folder / "out"), folder / "out"
+
+
+def test_a_folder_gets_results_pages_and_pictures(done):
+    result, out = done
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Estimates and bounds" in result.stdout
+    assert result.stdout.endswith(f"Results: {out}\n")
+    assert sorted(path.name for path in out.iterdir()) == [
+        "000-000-000",
+        "densities.svg",
+        "estimates.svg",
+        "experiment.json",
+        "results.json",
+        "results.md",
+        "timings.json",
+    ]
+    assert (out / "results.md").read_text().startswith("# Tiny\n")
+    document = json.loads((out / "results.json").read_text())
+    assert (document["name"], document["size"], document["seed"]) == ("tiny", "quick", 0)
+    made_by = json.loads((out / "experiment.json").read_text())
+    assert made_by["configuration"]["name"] == "tiny"
+    assert {"source code", "jax", "threads"} <= made_by["made by"].keys()
+
+
+def test_a_killed_experiment_resumes_to_the_same_bits(config, done, tmp_path):
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER, "train", config, "--out", out], start_new_session=True
+    ) as process:
+        checkpoint = out / "000-000-000" / "checkpoint" / "training.npz"
+        while not checkpoint.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert not (out / "results.json").exists()
+    assert train(config, "--out", out, "--resume").exit_code == 0
+    for name in ("results.json", "densities.svg", "000-000-000/rounds.npz", "000-000-000/final.npy"):
+        assert (out / name).read_bytes() == (done[1] / name).read_bytes()
+
+
+def test_an_interrupt_says_how_to_go_on(config, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment.Experiment, "run", interrupted)
+    result = train(config, "--out", tmp_path / "out")
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted; the same command with --resume goes on.\n"
+
+
+def test_a_folder_that_is_there_is_refused(config, tmp_path):
+    out = tmp_path / "precious"
+    out.mkdir()
+    message = f"{out}: must not exist already; --resume goes on with the experiment in it"
+    refused(train(config, "--out", out), message)
+    (out / "file").write_text("precious")
+    refused(
+        train(config, "--out", out, "--resume"),
+        f"{out}: must be the folder of an experiment, with experiment.json in it",
+    )
+    refused(train(config, "--out", out / "file", "--resume"), f"{out / 'file'}: Not a directory")
+    assert [path.name for path in out.iterdir()] == ["file"]
+
+
+def test_another_experiment_does_not_go_on(config, done):
+    before = (done[1] / "results.json").read_bytes()
+    config.write_text(TEXT.replace("[data]", "seed = 1\n[data]").replace("epochs = 4", "epochs = 3"))
+    refused(train(config, "--out", done[1], "--resume"), f"{done[1]}: --resume: was begun with another heading, cells")
+    assert (done[1] / "results.json").read_bytes() == before
+
+
+def test_bad_input_gets_a_line(config, tmp_path):
+    config.write_text(TEXT.replace("cohort", "cohorts"))
+    result = train(config, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        f"Error: {config}: training.cohorts: there is no such field; there are participation"
+    )
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+    names = ", ".join(configuration.names())
+    message = f"none: must be a file whose name ends in .toml, or an experiment that comes with the package: {names}"
+    refused(train("none", "--out", tmp_path / "out"), message)
+
+
+def test_data_that_is_needed_must_be_given(tmp_path):
+    message = "--data: must be given, the folder with the files of data.format idx"
+    refused(train("mnist_canife", "--out", tmp_path / "out"), message)
+    refused(
+        train("mnist_canife", "--out", tmp_path / "out", "--data", tmp_path / "none"),
+        f"{tmp_path}/none: must be a folder",
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_not_installed_is_named_with_the_extra(config, tmp_path, monkeypatch):
+    monkeypatch.setattr(train_command, "find_spec", lambda name: None if name in ("jax", "optax") else object())
+    refused(train(config, "--out", tmp_path / "out"), "train: needs jax, optax: pip install canaryproof[federated]")
+
+
+def test_help_names_the_experiments():
+    result = train("--help")
+    assert result.exit_code == 0
+    for name in configuration.names():
+        assert name in result.stdout
+
+
+def test_help_does_not_wait_for_what_computes():
+    code = (
+        "import sys; from canaryproof.verify.command_line import main; "
+        "main(['train', '--help'], standalone_mode=False); "
+        "assert not {'jax', 'numba', 'scipy', 'matplotlib'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)

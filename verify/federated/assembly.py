@@ -1,0 +1,216 @@
+"""A cell's settings made into what is trained: seeds, data, schedule, clip norm, noise, canaries and the trainer."""
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.federated import schedules
+from canaryproof.verify.federated.canary_clients import CanaryClients
+from canaryproof.verify.federated.clipping import AdaptiveClip, Clip, FixedClip, split
+from canaryproof.verify.federated.data import digits, idx, leaf, plays
+from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.models import Model
+from canaryproof.verify.federated.noise import Correlated, Independent, Noise, SquareRoot, Tree
+from canaryproof.verify.federated.options import Training
+from canaryproof.verify.federated.schedules import Insertion, LastRounds, Presentations, Schedule
+from canaryproof.verify.federated.settings import Data, Settings
+from canaryproof.verify.federated.training import Trainer
+from canaryproof.verify.input_files import InputError
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of one training.
+
+    Attributes
+    ----------
+    canaries, model
+        Of the canaries and of the initial parameters.
+    training
+        Of who takes part when, and of the noise.
+    """
+
+    canaries: int
+    model: int
+    training: np.random.SeedSequence
+
+    @classmethod
+    def of(cls, root: np.random.SeedSequence) -> Self:
+        """Draw them from a root of their own."""
+        canaries, model = root.generate_state(2, np.uint64).tolist()
+        return cls(canaries, model, root)
+
+
+def seeds(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> Seeds:
+    """Return the seeds of a training: those of other cells, repetitions and runs are independent of them.
+
+    Parameters
+    ----------
+    seed
+        The experiment's.
+    swept
+        Swept values of the cell; its seeds do not depend on which other cells there are.
+    repetition, run
+        Numbers of the repetition, and of the run in it.
+    """
+    cell = zlib.crc32(json.dumps(dict(swept), sort_keys=True).encode())
+    return Seeds.of(np.random.SeedSequence(seed, spawn_key=(cell, repetition, run)))
+
+
+def federation(data: Data, folder: Path | None, seed: int) -> Federation:
+    """Read the data.
+
+    Parameters
+    ----------
+    data
+        Its settings.
+    folder
+        Where it is; None if nobody said.
+    seed
+        Decides which client gets which examples, where the data doesn't.
+
+    Raises
+    ------
+    InputError
+        If a folder is needed and not given, or what is in it breaks a rule.
+    """
+    if data.format == "digits":
+        return digits.load(data.examples_per_client, seed)
+    if folder is None:
+        raise InputError(f"--data: must be given, the folder with the files of data.format {data.format}")
+    if data.format == "idx":
+        return idx.load(folder, data.examples_per_client, seed)
+    if data.format == "leaf":
+        return leaf.load(folder, data.length)
+    return plays.load(folder, data.length)
+
+
+def noise_multiplier(settings: Settings) -> float:
+    """Return the noise multiplier z; where the clip norm adapts, updates and counts together are worth it."""
+    training = settings.training
+    if training.one_round_epsilon is None:
+        return training.noise_multiplier or 0.0
+    if math.isinf(training.one_round_epsilon):
+        return 0.0
+    return float(gaussian_mechanism.noise_multiplier(training.one_round_epsilon, settings.audit.delta))
+
+
+def clip_and_noise(settings: Settings, rounds: int, seed: np.random.SeedSequence) -> tuple[Clip, Noise]:
+    """Make the clip norm function S and the noise generator Z.
+
+    Parameters
+    ----------
+    settings
+        Settings.
+    rounds
+        Number of rounds.
+    seed
+        Seed of both.
+
+    Raises
+    ------
+    ValueError
+        If the noise on the counts is too little for the noise multiplier.
+    """
+    training, multiplier = settings.training, noise_multiplier(settings)
+    clip: Clip = FixedClip(training.clip_norm)
+    if training.clip_quantile is not None:
+        count_noise = training.cohort / 20.0
+        clip = AdaptiveClip(training.clip_norm, training.clip_quantile, training.clip_rate, count_noise, seed)
+        multiplier = split(multiplier, count_noise)
+    if training.noise == "independent":
+        return clip, Independent(multiplier, seed)
+    factor = Tree(rounds) if training.noise == "tree" else SquareRoot(rounds)
+    return clip, Correlated(factor, multiplier, seed)
+
+
+def schedule(settings: Settings, clients: int, seed: np.random.SeedSequence, *, with_canaries: bool) -> Schedule:
+    """Draw who takes part when.
+
+    Parameters
+    ----------
+    settings
+        Settings.
+    clients
+        Number of clients that there are.
+    seed
+        Seed; clients take part in the same rounds with canaries and without.
+    with_canaries
+        Whether there are canaries.
+
+    Raises
+    ------
+    ValueError
+        If the numbers do not fit each other.
+    """
+    training, plan = settings.training, settings.canaries
+    pattern = {
+        "clients": None,
+        "periods": Presentations(plan.presentations),
+        "last_rounds": LastRounds(plan.last_rounds, plan.mean),
+    }[plan.participation]
+    observed = plan.count if plan.inclusion == "fixed" else None
+    inserted = Insertion(2 * plan.count, observed, pattern) if with_canaries else schedules.NO_CANARIES
+    if training.participation == "shuffled":
+        assert training.epochs is not None
+        return schedules.shuffled_epochs(clients, training.cohort, training.epochs, seed, inserted)
+    assert training.rounds is not None
+    if training.participation == "uniform":
+        return schedules.uniform(clients, training.cohort, training.rounds, seed, inserted)
+    return schedules.bernoulli(clients, training.cohort / clients, training.rounds, seed, inserted)
+
+
+def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: bool) -> tuple[Schedule, Training]:
+    """Decide who takes part when, and make the options of a training.
+
+    Parameters
+    ----------
+    settings
+        Settings.
+    clients
+        Number of clients that there are.
+    seeds
+        Seeds.
+    with_canaries
+        Whether there are canaries.
+
+    Raises
+    ------
+    ValueError
+        If settings do not fit each other.
+    """
+    participation = schedule(settings, clients, seeds.training, with_canaries=with_canaries)
+    clip, noise = clip_and_noise(settings, participation.rounds, seeds.training)
+    options = settings.training
+    training = Training(
+        clip=clip,
+        noise=noise,
+        client_rate=options.client_rate,
+        batch_size=options.batch_size,
+        examples_per_client=settings.data.examples_per_client,
+        local_epochs=options.local_epochs,
+        server=options.server,
+        server_rate=options.server_rate,
+        momentum=options.momentum,
+        seed=seeds.model,
+    )
+    return participation, training
+
+
+def trainer(
+    settings: Settings, data: Federation, model: Model, seeds: Seeds, *, with_canaries: bool = True
+) -> tuple[Trainer, CanaryClients | None]:
+    """Make a training and its canaries; arguments and errors as for ``prepared``."""
+    participation, training = prepared(settings, data.clients, seeds, with_canaries=with_canaries)
+    canary_clients = None
+    if with_canaries:
+        canary_clients = CanaryClients(Canaries(seeds.canaries, 2 * settings.canaries.count, model.dim), participation)
+    return Trainer(data, model, participation, training, canary_clients), canary_clients

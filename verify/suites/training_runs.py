@@ -1,0 +1,188 @@
+"""Trainings for the suite ``training``: those of the experiment ``presentations``, repeated with seeds of its own."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.federated import assembly, models, schedules
+from canaryproof.verify.federated.accounting import analytical_epsilon
+from canaryproof.verify.federated.assembly import Seeds
+from canaryproof.verify.federated.canary_clients import CanaryClients
+from canaryproof.verify.federated.clipping import FixedClip
+from canaryproof.verify.federated.configuration import read
+from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.models import Model
+from canaryproof.verify.federated.noise import Independent
+from canaryproof.verify.federated.options import Training
+from canaryproof.verify.federated.outcome import ALL, ATTACKS, CanaryScores
+from canaryproof.verify.federated.schedules import Insertion, Presentations, Schedule
+from canaryproof.verify.federated.settings import Data, Network, Settings
+from canaryproof.verify.federated.training import Trainer
+from canaryproof.verify.oneshot import estimators
+from canaryproof.verify.oneshot.moments import from_dimension, from_unobserved
+from canaryproof.verify.results import Context
+
+Array = NDArray[np.float64]
+
+_CLIP = FixedClip(1.0)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Repetitions of a training, and what each attack sees of them.
+
+    Attributes
+    ----------
+    distance, ratio
+        Standardised mean and deviation of the canaries' scores by attack, shape (repetitions,).
+    epsilon
+        The paper's estimate, ``fitted``, alike.
+    """
+
+    distance: Mapping[str, Array]
+    ratio: Mapping[str, Array]
+    epsilon: Mapping[str, Array]
+
+
+def settings(**changes: Mapping[str, Any]) -> Settings:
+    """Return settings of the experiment ``presentations`` with other values in some fields of its tables."""
+    base = read("presentations", "quick").cells[0].settings
+    return replace(base, **{name: replace(getattr(base, name), **values) for name, values in changes.items()})
+
+
+def sample(context: Context, purpose: str, chosen: Settings, repetitions: int) -> Sample:
+    """Repeat a training with independent seeds.
+
+    Parameters
+    ----------
+    context
+        Level and seed.
+    purpose
+        Name of the randomness.
+    chosen
+        Settings; scores of several ``canaries.runs`` are pooled.
+    repetitions
+        How often.
+    """
+    dim, runs = _model(chosen.model, chosen.data).dim, chosen.canaries.runs
+    roots = context.key(purpose).spawn(repetitions * runs)
+    distances, ratios = [], []
+    for i in range(repetitions):
+        pooled = CanaryScores.pooled([trained(chosen, root) for root in roots[i * runs : (i + 1) * runs]])
+        found = [
+            from_unobserved(pooled.observed[attack], pooled.unobserved[attack])
+            if attack == ALL
+            else from_dimension(pooled.observed[attack], dim)
+            for attack in ATTACKS
+        ]
+        distances.append([float(moments.distance) for moments in found])
+        ratios.append([float(moments.ratio) for moments in found])
+    distance, ratio = (dict(zip(ATTACKS, np.array(rows).T, strict=True)) for rows in (distances, ratios))
+    delta = chosen.audit.delta
+    epsilon = {attack: estimators.both_directions(delta, distance[attack], ratio[attack]) for attack in ATTACKS}
+    return Sample(distance, ratio, epsilon)
+
+
+def trained(chosen: Settings, root: np.random.SeedSequence) -> CanaryScores:
+    """Train once and score the canaries."""
+    trainer, canary_clients = _made(chosen, root)
+    trainer.run()
+    return CanaryScores.of(trainer, canary_clients)
+
+
+def stopped(chosen: Settings, root: np.random.SeedSequence, rounds: int) -> CanaryScores:
+    """Train as ``trained`` does, but stop after some rounds and go on in another trainer, from a checkpoint."""
+    with tempfile.TemporaryDirectory() as folder:
+        trainer, _ = _made(chosen, root)
+        trainer.run(until=rounds)
+        trainer.save(folder)
+        trainer, canary_clients = _made(chosen, root)
+        trainer.load(folder)
+    trainer.run()
+    return CanaryScores.of(trainer, canary_clients)
+
+
+def noise_alone(
+    count: int, rounds: int, noise_multiplier: float, observed: int | None, root: np.random.SeedSequence
+) -> CanaryScores:
+    """Score canaries that take part in every round of a training without clients: the Gaussian mechanism, composed.
+
+    Parameters
+    ----------
+    count
+        Canaries, observed and unobserved.
+    rounds
+        Number of rounds.
+    noise_multiplier
+        Noise multiplier of each round.
+    observed
+        The first so many are observed; None if a fair coin decides on each.
+    root
+        Seed.
+    """
+    chosen, seeds = settings(), Seeds.of(root)
+    federation, model = _federation(chosen.data), _model(chosen.model, chosen.data)
+    schedule = _every_round(count, rounds, observed, root)
+    canary_clients = CanaryClients(Canaries(seeds.canaries, count, model.dim), schedule)
+    training = Training(
+        clip=_CLIP,
+        noise=Independent(noise_multiplier, root),
+        client_rate=0.0,
+        batch_size=1,
+        examples_per_client=1,
+        seed=seeds.model,
+    )
+    trainer = Trainer(federation, model, schedule, training, canary_clients)
+    trainer.run()
+    return CanaryScores.of(trainer, canary_clients)
+
+
+def noise_alone_epsilon(rounds: int, noise_multiplier: float, delta: float) -> float:
+    """Return the analytical ε of ``noise_alone`` at δ."""
+    noise = Independent(noise_multiplier, 0)
+    found = analytical_epsilon(noise, delta, _every_round(2, rounds, 1, np.random.SeedSequence(0)), _CLIP)
+    assert found.epsilon is not None
+    return found.epsilon
+
+
+def _every_round(count: int, rounds: int, observed: int | None, root: np.random.SeedSequence) -> Schedule:
+    return schedules.uniform(0, 0, rounds, root, Insertion(count, observed, Presentations(rounds)))
+
+
+def dimension() -> int:
+    """Return the dimension d of the models."""
+    chosen = settings()
+    return _model(chosen.model, chosen.data).dim
+
+
+def same(one: CanaryScores, other: CanaryScores) -> bool:
+    """Whether two trainings' scores have the same bits."""
+    pairs: Sequence[tuple[Mapping[str, Array], Mapping[str, Array]]] = (
+        (one.observed, other.observed),
+        (one.unobserved, other.unobserved),
+    )
+    return all(left[attack].tobytes() == right[attack].tobytes() for left, right in pairs for attack in ATTACKS)
+
+
+def _made(chosen: Settings, root: np.random.SeedSequence) -> tuple[Trainer, CanaryClients]:
+    federation, model = _federation(chosen.data), _model(chosen.model, chosen.data)
+    trainer, canary_clients = assembly.trainer(chosen, federation, model, Seeds.of(root))
+    assert canary_clients is not None
+    return trainer, canary_clients
+
+
+@cache
+def _federation(data: Data) -> Federation:
+    return assembly.federation(data, None, 0)
+
+
+@cache
+def _model(network: Network, data: Data) -> Model:
+    # Equal settings have one model, so that nothing is compiled twice.
+    return models.model(network.name, _federation(data), network.hidden)

@@ -1,0 +1,155 @@
+"""Command ``canaryproof train``: an experiment in federated training, and what its canaries tell."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from canaryproof.verify.command_line import _INTERRUPTED
+from canaryproof.verify.federated.configuration import SIZES, Configuration, names, read
+from canaryproof.verify.input_files import InputError
+from canaryproof.verify.origin import code_and_machine
+from canaryproof.verify.results import _plain
+
+if TYPE_CHECKING:
+    from canaryproof.verify.federated.experiment import Advance
+
+_EXTRA = ("jax", "flax", "optax")
+_BEGUN = "experiment.json"
+
+
+@click.command("train", epilog=f"Experiments that come with the package: {', '.join(names())}.")
+@click.argument("config")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for all results; must not exist.")
+@click.option("--resume", is_flag=True, help="Go on with the experiment in --out that was stopped.")
+@click.option(
+    "--size",
+    type=click.Choice(SIZES),
+    default="quick",
+    show_default=True,
+    help="Those that come with the package end in two minutes or in an hour, on two cores.",
+)
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the data, for experiments that need one.")
+def train_command(config: str, out: Path, resume: bool, size: str, data: Path | None) -> None:
+    """Train with canaries and differential privacy, and audit what is released.
+
+    CONFIG is the name of an experiment that comes with the package, or a TOML file. Algorithms 2 and 3 of
+    arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
+    training its canaries' scores, which "canaryproof audit" takes.
+
+    A stopped experiment loses at most half a minute, and goes on to the same results.json with --resume.
+    """
+    configuration = read(config, size)
+    missing = [name for name in _EXTRA if find_spec(name) is None]
+    if missing:
+        raise InputError(f"train: needs {', '.join(missing)}: pip install canaryproof[federated]")
+    # Before the data is read and JAX is loaded, which take seconds.
+    _check_folder(out, resume)
+    from canaryproof.reports import training
+    from canaryproof.reports.folder import write_files
+    from canaryproof.verify.federated.experiment import Experiment
+
+    experiment = Experiment(configuration, data)
+    try:
+        _begin(out, configuration)
+        with _progress() as advance:
+            found, timings = experiment.run(out, advance)
+        results, times = (_json(_plain(part)) for part in (found, {"trainings": timings}))
+        document = json.loads(results)
+        pages = training.render(document, timings)
+        files = {"results.json": results, "timings.json": times, **pages}
+        write_files({name: text.encode() for name, text in files.items()}, out)
+    except OSError as error:
+        reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
+        raise InputError(f"{error.filename or out}: {reason}") from error
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the same command with --resume goes on.", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED) from None
+    _print(document, timings, out)
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    try:
+        if out.exists() and not resume:
+            raise InputError(f"{out}: must not exist already; --resume goes on with the experiment in it")
+        if out.exists() and not (out / _BEGUN).exists() and any(out.iterdir()):
+            raise InputError(f"{out}: must be the folder of an experiment, with {_BEGUN} in it")
+    except OSError as error:
+        raise InputError(f"{out}: {error.strerror or error}") from error
+
+
+def _begin(out: Path, configuration: Configuration) -> None:
+    """Write down what is run by what, or make sure that it is the same as before."""
+    from canaryproof.verify.simulation import threads
+
+    origin = {**code_and_machine(), "threads": str(threads()), **{name: version(name) for name in _EXTRA}}
+    made_by = json.loads(_json({"configuration": _plain(asdict(configuration)), "made by": origin}))
+    file = out / _BEGUN
+    if not file.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        partial = file.with_name(f"{_BEGUN}.part")
+        partial.write_text(_json(made_by), encoding="utf-8")
+        partial.replace(file)
+        return
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{file}: is damaged ({error})") from error
+    if before == made_by:
+        return
+    names = [name for part in made_by for name in made_by[part] if _part(before, part, name) != made_by[part][name]]
+    raise InputError(f"{out}: --resume: was begun with another {', '.join(names)}")
+
+
+def _part(document: Any, part: str, name: str) -> Any:
+    try:
+        return document[part][name]
+    except (KeyError, TypeError):
+        return None
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+@contextmanager
+def _progress() -> Iterator["Advance"]:
+    """Show a bar on stderr, if that is a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda words, done, total: progress.update(task, description=words, completed=done, total=total)
+
+
+def _print(document: dict[str, Any], timings: list[dict[str, Any]], out: Path) -> None:
+    from canaryproof.reports import training
+
+    section = training.sections(document, timings)[0]
+    console = Console()
+    table = Table(title=section.title, title_justify="left")
+    for name in section.header:
+        table.add_column(name)
+    for row in section.rows:
+        table.add_row(*map(escape, row))
+    console.print(table, section.note, highlight=False)
+    for warning in training.warnings(document):
+        console.print(f"warning: {escape(warning)}", highlight=False)
+    console.print(f"Results: {out}", highlight=False, markup=False)
