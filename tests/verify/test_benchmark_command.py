@@ -3,8 +3,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from canaryproof.reports import canife as canife_page
 from canaryproof.reports import performance
-from canaryproof.verify.benchmark import kernels, processes
+from canaryproof.reports.performance import Section
+from canaryproof.verify import benchmark_command
+from canaryproof.verify.benchmark import canife, kernels, processes
 from canaryproof.verify.benchmark.kernels import Size
 from canaryproof.verify.benchmark.processes import Bits
 from canaryproof.verify.benchmark.timing import Skipped
@@ -65,3 +68,45 @@ def test_an_unknown_size_is_refused():
 def test_the_group_is_listed_and_help_is_plain():
     assert "benchmark" in CliRunner().invoke(main, ["--help"]).stdout
     assert call("--help").stdout.isascii()
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What the benchmark of CANIFE was told, in place of its running."""
+    arguments = []
+    monkeypatch.setattr(canife, "measure", lambda *told: arguments.append(told[:4]) or {"repeat": 2})
+    monkeypatch.setattr(canife_page, "about", lambda found: f"repeat {found['repeat']}")
+    monkeypatch.setattr(canife_page, "sections", lambda _: [Section("A title", ("one",), (("[cell]",),), "a note")])
+    monkeypatch.setattr(canife_page, "render", lambda found: {"canife.md": str(found)})
+    return arguments
+
+
+def call_canife(*arguments):
+    return CliRunner().invoke(main, ["benchmark", "canife", *map(str, arguments)])
+
+
+def test_canife_prints_its_tables(told):
+    result = call_canife()
+    assert (result.exit_code, result.stderr) == (0, "")
+    for words in ("repeat 2", "A title", "[cell]", "a note"):
+        assert words in result.stdout
+    ((federation, setting, level, repeat),) = told
+    assert (federation.name, setting, level, repeat) == ("digits", canife.DIGITS, "quick", None)
+
+
+def test_canife_writes_the_document_and_its_page(told, tmp_path):
+    result = call_canife("--level", "full", "--repeat", 2, "--out", tmp_path / "out", "--json")
+    assert (result.exit_code, result.stderr, json.loads(result.stdout)) == (0, "", {"repeat": 2})
+    files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
+    assert files == {"canife.json": result.stdout, "canife.md": "{'repeat': 2}"}
+    assert told[0][2:] == ("full", 2)
+
+
+def test_canife_refuses_in_one_line(told, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("precious")
+    for arguments in (("--out", tmp_path / "file"), ("--data", tmp_path), ("--repeat", 0), ("--level", "huge")):
+        result = call_canife(*arguments)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1), arguments
+    monkeypatch.setattr(benchmark_command, "find_spec", lambda _: None)
+    assert "pip install canaryproof[federated]" in call_canife().stderr
+    assert told == []

@@ -1,0 +1,246 @@
+"""The page of ``canaryproof benchmark canife``: every method's number on the same trainings, and what it is worth."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from canaryproof.reports import canife_pictures as pictures
+from canaryproof.reports.markdown import rounded, table
+from canaryproof.reports.performance import Section
+
+_ABOUT = """\
+`canaryproof benchmark canife`, {level} level, seed {seed}: {repeat} trainings of each scenario, of the two-layer \
+network (d = {dim:,}) on {data} ({clients:,} clients of one image each), as in Section 5.4 of Andrew et al. \
+(arXiv 2302.03098, final version): one epoch of DP-SGD, {rounds} rounds of {batch} images on average, clip norm \
+{clip_norm:g}, noise multiplier {noise_multiplier:g}, δ = {delta:g} and learning rate {rate:g}, which the paper does \
+not print. CANIFE audits {audits} rounds, one in {every}, with {pool} held-out images as mock clients, {steps:,} steps \
+of design and {trials} scores a round; Algorithms 2 and 3 have {canaries:,} observed and {canaries:,} unobserved \
+canaries in the same trainings. {environment}."""
+
+_NEEDS = ("must know of participation", "of noise", "of models")
+
+
+def render(document: Mapping[str, Any]) -> dict[str, str]:
+    """Make the page and its picture.
+
+    Parameters
+    ----------
+    document
+        What was found, as JSON has it.
+
+    Returns
+    -------
+    Texts by file name.
+    """
+    parts = ["# CANIFE beside Algorithms 2 and 3", about(document)]
+    for section in sections(document):
+        parts.append(f"## {section.title}")
+        if section.picture:
+            parts.append(f"![{section.alternative}]({section.picture})")
+        parts += [table(section.header, section.rows), section.note]
+    return {"canife.md": "\n\n".join(parts) + "\n", "canife.svg": pictures.values(document)}
+
+
+def about(document: Mapping[str, Any]) -> str:
+    """Say what was run, on what."""
+    setting, data = document["setting"], document["data"]
+    environment = ", ".join(f"{name}: {value}" for name, value in document["environment"].items())
+    return _ABOUT.format(
+        **{name: document[name] for name in ("level", "seed", "repeat")},
+        **{name: value for name, value in setting.items() if name not in ("trials", "audited")},
+        data=data["name"],
+        clients=data["clients"],
+        audits=len(setting["audited"]),
+        trials=setting["trials"][0],
+        environment=environment,
+    )
+
+
+def sections(document: Mapping[str, Any]) -> list[Section]:
+    """Put all that was found into tables."""
+    found = [_methods(document), _counts(document), _canaries(document), _audits(document)]
+    if len(document["scenarios"]) > 1:
+        found.insert(2, _scenarios(document))
+    if document["sweep"]:
+        found.append(_sweep(document))
+    return found
+
+
+def number(value: Any) -> str:
+    """Render ε with three digits; infinities are text in JSON."""
+    value = float(value)
+    if math.isinf(value):
+        return "∞" if value > 0.0 else "−∞"
+    return "—" if math.isnan(value) else f"{value:#.3g}".rstrip(".")
+
+
+def spread(summary: Mapping[str, Any]) -> str:
+    """Render a mean and a deviation."""
+    mean, deviation = float(summary["mean"]), float(summary["deviation"])
+    if math.isinf(mean):
+        return f"∞ in {summary['infinite']}"
+    # Equal numbers differ by rounding at most.
+    if not deviation > 1e-6 * abs(mean):
+        return number(mean)
+    return f"{rounded(mean, deviation)} ± {rounded(deviation, deviation)}"
+
+
+def _main(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    scenario: Mapping[str, Any] = document["scenarios"][0]
+    return scenario
+
+
+def _mean(values: Sequence[Any]) -> float:
+    return sum(map(float, values)) / len(values)
+
+
+def _costs(document: Mapping[str, Any], family: str, scenario: Mapping[str, Any]) -> str:
+    seconds, held = float(scenario["seconds"][family]), document["memory"][family] / 1e6
+    trials = document["setting"]["trials"][0] * len(document["setting"]["audited"])
+    rounds = f"{trials} trial rounds" if family == "canife" else "no round"
+    return f"{seconds:.2g} s, {held:.0f} MB, {rounds}"
+
+
+def _methods(document: Mapping[str, Any]) -> Section:
+    scenario, seconds = _main(document), _main(document)["seconds"]
+    rows = []
+    for method in scenario["methods"]:
+        low, high = (_mean([value[end] for value in method["values"]]) for end in ("low", "high"))
+        between = f"{number(low)} – {number(high)}" if low < high else "—"
+        rows.append(
+            (
+                method["name"],
+                spread(method["epsilon"]),
+                between,
+                method["kind"],
+                "none" if math.isinf(float(method["cap"])) else number(method["cap"]),
+                *method["needs"].values(),
+                _costs(document, method["family"], scenario),
+            )
+        )
+    analytical = scenario["analytical"]
+    alternative = "ε̂ of each method in each training on a logarithmic axis, by scenario"
+    note = (
+        f"{scenario['name']}. ε̂ is mean ± deviation over {document['repeat']} trainings; intervals are the mean ends "
+        "of 95% intervals of single trainings. CANIFE's are those of a threshold fixed in advance, in each audited "
+        "round, composed. An estimate or a composed estimate may be above or below ε; a lower bound is above it in at "
+        "most 5% of trainings where its coverage is proven, and a posterior interval is no confidence interval. The "
+        "analytical "
+        f"ε is {number(analytical['epsilon'])} ({analytical['rule']}); CANIFE's own accountant gives "
+        f"{number(document['rdp'])} for the true noise. CANIFE's cap is what no error in any audited round composes "
+        "to. That of Algorithm 2 is the ε̂ of a release that is the sum of its canaries and nothing else. Algorithm 3's "
+        "estimate takes largest cosines for Gaussian, which they are not, and where canaries take part by chance some "
+        "never do. Algorithms 2 and 3 take for granted that canaries take part as clients do, and CANIFE that its mock "
+        "clients are like clients. Costs: median seconds beside those of the training, "
+        f"{float(seconds['training']):.2g} s ({float(document['compilation']):.2g} s of compilation once), bytes of "
+        "the arrays that are held, and extra rounds with clients."
+    )
+    header = ("method", "ε̂", "95% interval", "kind of number", "cap", *_NEEDS, "costs")
+    return Section("Every method on the same trainings", header, tuple(rows), note, "canife.svg", alternative)
+
+
+def _counts(document: Mapping[str, Any]) -> Section:
+    rows: list[tuple[str, ...]] = []
+    for row in document["counts"]:
+        if row["trials"] is None:
+            rows.append(("unlimited", spread(row["round"]), "none", "", spread(row["exact"]), "none", "", ""))
+            continue
+        rows.append(
+            (
+                f"{row['trials']:,}",
+                spread(row["round"]),
+                number(row["round cap"]),
+                f"{row['no error']} of {row['audits']}",
+                *(
+                    cell
+                    for name in ("printed", "at 1/n")
+                    for cell in (spread(row[name]["epsilon"]), number(row[name]["cap"]))
+                ),
+            )
+        )
+    first, last = document["counts"][0], document["counts"][-1]
+    mean, cap = float(first["printed"]["epsilon"]["mean"]), float(first["printed"]["cap"])
+    limit = float(last["exact"]["mean"])
+    note = (
+        f"At {first['trials']} scores CANIFE's ε̂ is {100.0 * mean / cap:.1f}% of its cap, so that it tells how many "
+        f"scores there were, and nothing of the training. Unlimited scores of the same canaries, whose law is known "
+        f"exactly, compose to {number(limit)}: {100.0 * (limit - cap) / (limit - mean):.4g}% of the gap is the cap's. "
+        "ε̂ of a round is at δ = 1/n, and its law's at the training's δ."
+    )
+    header = ("scores a round", "ε̂ of a round", "cap", "no error", "ε̂ as printed", "cap", "ε̂, conversion at 1/n", "cap")
+    return Section("How much of CANIFE's gap is its cap", header, tuple(rows), note)
+
+
+def _scenarios(document: Mapping[str, Any]) -> Section:
+    scenarios = document["scenarios"]
+    header = ["", *(scenario["name"] for scenario in scenarios)]
+    rows: list[tuple[str, ...]] = [
+        ("analytical ε without the fault", *(number(one["analytical"]["epsilon"]) for one in scenarios)),
+        ("accuracy", *(f"{100.0 * _mean(one['accuracies']):.1f}%" for one in scenarios)),
+    ]
+    for place, method in enumerate(scenarios[0]["methods"]):
+        cells = []
+        for scenario in scenarios:
+            found = scenario["methods"][place]
+            cell = spread(found["epsilon"])
+            if scenario is not scenarios[0]:
+                cell += _difference(method["values"], found["values"])
+            cells.append(cell)
+        rows.append((method["name"], *cells))
+    note = (
+        "In brackets the mean difference to the first column with its standard error, training by training, as all "
+        "scenarios share their seeds. A method that does not know of the change can notice it by that difference only."
+    )
+    return Section("Where an assumption fails", tuple(header), tuple(rows), note)
+
+
+def _difference(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> str:
+    differences = [float(b["epsilon"]) - float(a["epsilon"]) for a, b in zip(before, after, strict=True)]
+    if len(differences) < 2 or not all(map(math.isfinite, differences)):
+        return ""
+    mean = _mean(differences)
+    error = math.sqrt(sum((one - mean) ** 2 for one in differences) / (len(differences) - 1) / len(differences))
+    return f" ({rounded(mean, error)} ± {rounded(error, error)})"
+
+
+def _canaries(document: Mapping[str, Any]) -> Section:
+    rows = tuple(
+        (
+            scenario["name"],
+            *(spread(scenario["canife"][name]) for name in ("separation", "deviation", "noise", "clients")),
+            f"{scenario['canife']['unhealthy']} of {scenario['canife']['audits']}",
+        )
+        for scenario in document["scenarios"]
+    )
+    note = (
+        "Mean ± deviation over all audited rounds. Scores with and without the canary are C² = 1 apart where its "
+        "update has the clip norm, with the noise's deviation σC where it is orthogonal to all mock clients; what "
+        "these add is the deviation that a cohort's clients give the score."
+    )
+    header = ("", "separation", "deviation", "of it, noise", "of it, clients", "poor canaries")
+    return Section("CANIFE's canaries", header, rows, note)
+
+
+def _audits(document: Mapping[str, Any]) -> Section:
+    rows = tuple(
+        (row["scores"], row["name"], spread(row["epsilon"]), number(row["cap"]), row["kind"], row["coverage"])
+        for row in _main(document)["audits"]
+    )
+    note = (
+        "Bounds are at 95%, of each training; of CANIFE, of each audited round, for an attacker in that round alone "
+        "whose canary surely takes part: its scores are independent, and it says nothing of the training. Coverage is "
+        "what is known of the probability to be above ε."
+    )
+    header = ("scores", "method", "value", "cap", "kind", "coverage")
+    return Section("All estimates and bounds", header, rows, note)
+
+
+def _sweep(document: Mapping[str, Any]) -> Section:
+    sweep = document["sweep"]
+    names = [method["name"] for method in sweep[0]["methods"]]
+    rows: list[tuple[str, ...]] = [("accuracy", *(f"{100.0 * one['accuracy']:.1f}%" for one in sweep))]
+    rows += [
+        (name, *(number(one["methods"][place]["epsilon"]["mean"]) for one in sweep)) for place, name in enumerate(names)
+    ]
+    note = "One training each, with Poisson samples: how much the rate, which is not printed, matters to each method."
+    return Section("Learning rates", ("", *(f"{one['rate']:g}" for one in sweep)), tuple(rows), note)

@@ -1,0 +1,161 @@
+import copy
+import math
+from xml.etree import ElementTree
+
+import pytest
+
+from canaryproof.reports import canife
+from canaryproof.reports.canife import number, render, sections, spread
+
+NEEDS = {"participation": "nothing", "noise": "nothing", "models": "the last"}
+
+
+def summary(mean, deviation=0.1, infinite=0):
+    return {"mean": mean, "deviation": deviation, "infinite": infinite}
+
+
+def method(name, values, cap="inf", family="oneshot", kind="estimate"):
+    mean = sum(map(float, values)) / len(values)
+    infinite = sum(value == "inf" for value in values)
+    return {
+        "name": name,
+        "kind": kind,
+        "needs": NEEDS,
+        "family": family,
+        "epsilon": summary("inf" if math.isinf(mean) else mean, "inf" if math.isinf(mean) else 0.25, infinite),
+        "values": [{"epsilon": value, "low": 0.5, "high": "inf"} for value in values],
+        "cap": cap,
+    }
+
+
+def scenario(name, shift=0.0):
+    audits = [
+        {
+            "scores": "Algorithm 3",
+            "name": "band",
+            "epsilon": summary(1.5),
+            "cap": 3.25,
+            "kind": "lower bound",
+            "coverage": "asymptotic",
+        }
+    ]
+    return {
+        "name": name,
+        "analytical": {"epsilon": 34.5, "relation": "", "rule": "a rule"},
+        "accuracies": [0.9, 0.8],
+        "methods": [
+            method("Algorithm 3", [6.0 + shift, 7.0 + shift]),
+            method("CANIFE", [0.5, 0.5], 0.75, "canife"),
+            method("infinite", ["inf", "inf"]),
+        ],
+        "seconds": {"training": 20.0, "oneshot": 3.0, "canife": 4.0},
+        "canife": {
+            **{name: summary(1.0) for name in ("separation", "deviation", "noise", "clients")},
+            "unhealthy": 1,
+            "audits": 8,
+        },
+        "audits": audits,
+    }
+
+
+@pytest.fixture
+def document():
+    count = {"epsilon": summary(0.5), "cap": 0.75}
+    return {
+        "level": "quick",
+        "repeat": 2,
+        "seed": 0,
+        "data": {"name": "images", "clients": 1000, "held out": 100},
+        "setting": {
+            "batch": 10,
+            "canaries": 20,
+            "every": 5,
+            "pool": 30,
+            "steps": 40,
+            "trials": [50],
+            "audited": [5, 10],
+            "noise_multiplier": 0.2,
+            "clip_norm": 1.0,
+            "delta": 1e-5,
+            "rate": 1.0,
+            "rounds": 12,
+            "sampling": 0.1,
+            "dim": 5000,
+        },
+        "compilation": 2.0,
+        "memory": {"oneshot": 13_000_000, "canife": 2_000_000},
+        "rdp": 78.5,
+        "scenarios": [scenario("Poisson samples"), scenario("shuffled epoch", 2.0)],
+        "counts": [
+            {
+                "trials": 50,
+                "round": summary(3.0),
+                "round cap": 3.2,
+                "no error": 5,
+                "audits": 8,
+                "printed": count,
+                "at 1/n": count,
+            },
+            {"trials": None, "round": summary(30.0), "exact": summary(70.5)},
+        ],
+        "sweep": [{"rate": 0.5, "accuracy": 0.7, "methods": [method("Algorithm 3", [6.0])]}],
+        "environment": {"python": "3"},
+    }
+
+
+def rows(document, title):
+    return next(section.rows for section in sections(document) if section.title == title)
+
+
+def test_the_page_has_all_tables_and_its_picture(document):
+    files = render(document)
+    assert set(files) == {"canife.md", "canife.svg"}
+    page = files["canife.md"]
+    for section in sections(document):
+        assert f"## {section.title}" in page
+    assert "](canife.svg)" in page
+    assert "2 trainings of each scenario" in page
+    assert "learning rate 1, which" in page
+    ElementTree.fromstring(files["canife.svg"])
+    assert render(copy.deepcopy(document)) == files
+
+
+def test_a_method_has_number_interval_kind_cap_needs_and_costs(document):
+    first, second, third = rows(document, "Every method on the same trainings")
+    costs = "3 s, 13 MB, no round"
+    assert first == ("Algorithm 3", "6.50 ± 0.25", "0.500 – ∞", "estimate", "none", *NEEDS.values(), costs)
+    assert second[1:5] == ("0.50 ± 0.25", "0.500 – ∞", "estimate", "0.750")
+    assert second[-1] == "4 s, 2 MB, 100 trial rounds"
+    assert third[1] == "∞ in 2"
+
+
+def test_the_gap_is_computed(document):
+    note = next(s.note for s in sections(document) if s.title == "How much of CANIFE's gap is its cap")
+    assert "66.7% of its cap" in note
+    # (70.5 − 0.75)/(70.5 − 0.5)
+    assert "99.64% of the gap" in note
+
+
+def test_scenarios_are_compared_training_by_training(document):
+    found = rows(document, "Where an assumption fails")
+    assert found[2] == ("Algorithm 3", "6.50 ± 0.25", "8.50 ± 0.25 (2 ± 0)")
+    assert found[4] == ("infinite", "∞ in 2", "∞ in 2")
+    del document["scenarios"][1]
+    assert all(section.title != "Where an assumption fails" for section in sections(document))
+
+
+def test_without_a_sweep_there_is_no_table_of_rates(document):
+    assert rows(document, "Learning rates") == (("accuracy", "70.0%"), ("Algorithm 3", "6.00"))
+    document["sweep"] = []
+    assert all(section.title != "Learning rates" for section in sections(document))
+
+
+def test_numbers_are_rendered():
+    assert [number(x) for x in ("inf", "-inf", "nan", 1.23456, 1234.5)] == ["∞", "−∞", "—", "1.23", "1.23e+03"]
+    assert spread(summary(1.0, "nan")) == "1.00"
+    assert spread(summary(2.3648, 1e-16)) == "2.36"
+    assert spread(summary(2.3648, 0.012)) == "2.365 ± 0.012"
+
+
+def test_about_names_the_setting(document):
+    assert "12 rounds of 10 images on average" in canife.about(document)

@@ -1,0 +1,68 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from canaryproof.verify.benchmark import canife
+from canaryproof.verify.benchmark.canife import DIGITS, PRINTED, read
+from canaryproof.verify.input_files import InputError
+
+
+def test_the_document_is_json_and_has_all_parts(document):
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert [scenario["name"] for scenario in document["scenarios"]] == ["Poisson samples"]
+    for scenario in document["scenarios"]:
+        assert len(scenario["runs"]) == len(scenario["accuracies"]) == document["repeat"] == 2
+        assert scenario["canife"]["audits"] == 2
+        assert {row["scores"] for row in scenario["audits"]} == {
+            "Algorithm 3",
+            "Algorithm 2, final model",
+            "Algorithm 2, change",
+            "a round of CANIFE",
+        }
+
+
+def test_means_and_deviations_are_those_of_the_runs(document):
+    scenario = document["scenarios"][0]
+    values = [run["oneshot"]["all"]["unobserved"]["estimates"]["fitted"]["epsilon"] for run in scenario["runs"]]
+    row = scenario["methods"][0]
+    assert row["name"] == "Algorithm 3, all rounds"
+    assert row["epsilon"]["mean"] == pytest.approx(np.mean(values))
+    assert row["epsilon"]["deviation"] == pytest.approx(np.std(values, ddof=1))
+    bound = next(row for row in scenario["audits"] if row["name"] == "one-run" and row["scores"] == "Algorithm 3")
+    expected = [run["oneshot"]["all"]["unobserved"]["bounds"]["one-run"]["value"] for run in scenario["runs"]]
+    assert bound["epsilon"]["mean"] == pytest.approx(np.mean(expected))
+
+
+def test_more_scores_raise_the_cap(document):
+    few, many, unlimited = document["counts"]
+    assert (few["trials"], many["trials"], unlimited["trials"]) == (20, 60, None)
+    assert few["round cap"] == pytest.approx(math.log(0.95 * 10))
+    assert few["printed"]["cap"] < many["printed"]["cap"]
+    for row in (few, many):
+        for name in ("printed", "at 1/n"):
+            assert row[name]["epsilon"]["mean"] <= row[name]["cap"] * (1.0 + 1e-12)
+    assert unlimited["exact"]["mean"] > 0.0
+
+
+def test_the_sweep_has_its_rates(document):
+    assert [one["rate"] for one in document["sweep"]] == [0.1]
+    assert 0.0 <= document["sweep"][0]["accuracy"] <= 1.0
+
+
+def test_infinite_numbers_are_counted():
+    assert canife._spread([1.0, math.inf]) == {"mean": math.inf, "deviation": math.inf, "infinite": 1}
+    assert canife._spread([1.0, 3.0]) == {"mean": 2.0, "deviation": pytest.approx(math.sqrt(2.0)), "infinite": 0}
+
+
+def test_digits_serve_who_has_no_data(tmp_path):
+    federation, setting = read(None)
+    assert (federation.name, federation.clients, setting) == ("digits", 1500, DIGITS)
+    assert len(federation.test_labels) > setting.pool
+    # As many canaries a round, and as many audits, as on MNIST.
+    small, large = -(-1500 // DIGITS.batch), -(-60_000 // PRINTED.batch)
+    assert DIGITS.canaries / small == pytest.approx(PRINTED.canaries / large, rel=0.01)
+    assert small // DIGITS.every == large // PRINTED.every
+    with pytest.raises(InputError, match="must hold a file"):
+        read(tmp_path)

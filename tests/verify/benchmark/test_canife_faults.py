@@ -1,0 +1,48 @@
+import numpy as np
+
+from canaryproof.verify.benchmark.canife_faults import EVERY, Repeated, Unclipped, with_unclipped
+from canaryproof.verify.canife.factored import FactoredUpdates
+from canaryproof.verify.federated.clients import Clients
+from canaryproof.verify.federated.noise import Independent
+
+
+def test_repeated_noise_is_that_of_the_first_round():
+    noise = Independent(0.5, 3)
+    faulty = Repeated(noise)
+    assert faulty.noise_multiplier == 0.5
+    for number in (0, 1, 7):
+        np.testing.assert_array_equal(faulty.sample(number, 5, 2.0), noise.sample(0, 5, 2.0))
+    assert not np.array_equal(noise.sample(0, 5, 2.0), noise.sample(1, 5, 2.0))
+    assert faulty.sensitivity([1, 2]) == np.inf
+
+
+def test_one_client_in_a_hundred_is_not_clipped(bench):
+    clients = Clients(bench.federation, bench.model, rate=1.0, epochs=1, batch_size=1, examples=1, cohort=8)
+    theta = np.concatenate([np.ravel(leaf) for leaf in _leaves(bench.model.init(1))])
+    chosen = np.array([1, 2, EVERY, EVERY + 1, 2 * EVERY])
+    clip_norm = 0.1
+    found = Unclipped(clients).sum(theta, chosen, clip_norm)
+    alone = [clients.sum(theta, chosen[i : i + 1], clip_norm if chosen[i] % EVERY else 1e6) for i in range(5)]
+    np.testing.assert_allclose(found.total, sum(one.total for one in alone), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found.norms, [one.norms[0] for one in alone], rtol=1e-5)
+    assert np.linalg.norm(alone[2].total) > 2.0 * clip_norm
+    assert np.linalg.norm(alone[1].total) < 1.0001 * clip_norm
+
+
+def test_the_same_of_mock_clients(bench):
+    federation, count = bench.federation, EVERY + 1
+    inputs, labels = federation.test_inputs[:count][:, None], federation.test_labels[:count][:, None]
+    arguments = bench.model.init(2), inputs, labels, np.ones((count, 1), np.float32)
+    updates = FactoredUpdates(0.1)
+    state = updates.prepare(*arguments)
+    faulty, free = with_unclipped(state, *arguments), FactoredUpdates(1e6).prepare(*arguments)
+    for mixed, clipped, unclipped in zip(*map(_leaves, (faulty.clients, state.clients, free.clients)), strict=True):
+        np.testing.assert_array_equal(mixed[1:EVERY], clipped[1:EVERY])
+        np.testing.assert_allclose(mixed[::EVERY], unclipped[::EVERY], rtol=1e-5)
+    assert not np.allclose(faulty.clients[0].outputs[0], state.clients[0].outputs[0])
+
+
+def _leaves(tree):
+    import jax
+
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]

@@ -1,0 +1,105 @@
+"""Faults of a server that break what CANIFE takes for granted, to see which audit notices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Self
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.canife.factored import FactoredUpdates, State
+from canaryproof.verify.federated.clients import Clients, CohortSum
+from canaryproof.verify.federated.noise import Independent
+from canaryproof.verify.federated.training import Trainer
+
+# Of so many clients one is not clipped.
+EVERY = 100
+# Clips nothing; one object, so that it is compiled once.
+_FAR = 1e30
+_FREE = FactoredUpdates(_FAR)
+
+
+class Fault(Enum):
+    """A fault of the server."""
+
+    NOISE = auto()  # the first round's noise in all rounds
+    CLIPPING = auto()  # no clipping of one client in a hundred
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Noise of the first round in all rounds: the difference of two deltas has none.
+
+    Attributes
+    ----------
+    noise
+        The noise as it should be.
+    """
+
+    noise: Independent
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise multiplier of a round."""
+        return self.noise.noise_multiplier
+
+    def sample(self, round: int, dim: int, clip_norm: float) -> NDArray[np.floating]:  # noqa: A002, ARG002
+        """Return the noise of a round, as ``Independent`` does for the first."""
+        return self.noise.sample(0, dim, clip_norm)
+
+    def sensitivity(self, rounds: Sequence[int]) -> float:  # noqa: ARG002
+        """Return what nothing hides."""
+        return np.inf
+
+
+class Unclipped:
+    """Clients of which one in a hundred is not clipped, in the place of ``Clients``.
+
+    Parameters
+    ----------
+    clients
+        The clients as they should be.
+    """
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+
+    @classmethod
+    def put_into(cls, trainer: Trainer) -> Self:
+        """Seed the fault in a training."""
+        # A trainer has no other way to make it clip less, and shall not have one.
+        faulty = cls(trainer._clients)
+        trainer._clients = faulty  # type: ignore[assignment]
+        return faulty
+
+    def sum(self, theta: jax.Array | NDArray[np.float32], clients: NDArray[np.int64], clip_norm: float) -> CohortSum:
+        """Train the clients of a round and add their updates, as ``Clients.sum`` does."""
+        faulty = clients % EVERY == 0
+        parts = [
+            self._clients.sum(theta, clients[chosen], norm) for chosen, norm in ((~faulty, clip_norm), (faulty, _FAR))
+        ]
+        norms = np.empty(len(clients), np.float32)
+        norms[~faulty], norms[faulty] = (part.norms for part in parts)
+        return CohortSum(parts[0].total + parts[1].total, norms)
+
+
+def with_unclipped(state: State, params: Any, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
+    """Return a state of CANIFE's mock clients in which one in a hundred is not clipped.
+
+    Parameters
+    ----------
+    state
+        What ``FactoredUpdates.prepare`` made of the other arguments.
+    params, inputs, labels, mask
+        As there.
+    """
+    free = _FREE.prepare(params, inputs, labels, mask)
+
+    def mixed(clipped: ArrayLike, unclipped: ArrayLike) -> NDArray[np.floating]:
+        parts = np.array(clipped)
+        parts[::EVERY] = np.asarray(unclipped)[::EVERY]
+        return parts
+
+    return state._replace(clients=jax.tree.map(mixed, state.clients, free.clients))

@@ -1,0 +1,261 @@
+"""One training that CANIFE and Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) audit side by side."""
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.benchmark.canife_faults import Fault, Repeated, Unclipped, with_unclipped
+from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.bounds.scores import prepare
+from canaryproof.verify.canife.attack import Mechanism, attack, halves, score_law
+from canaryproof.verify.canife.design import Designer, Settings, noise
+from canaryproof.verify.canife.factored import FactoredUpdates, State
+from canaryproof.verify.canife.measure import round_epsilon
+from canaryproof.verify.federated import schedules
+from canaryproof.verify.federated.accounting import analytical_epsilon
+from canaryproof.verify.federated.assembly import Seeds
+from canaryproof.verify.federated.canary_clients import CanaryClients
+from canaryproof.verify.federated.clipping import FixedClip
+from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.models import Model, Params
+from canaryproof.verify.federated.noise import Independent, Noise
+from canaryproof.verify.federated.options import Training
+from canaryproof.verify.federated.outcome import CanaryScores, audits
+from canaryproof.verify.federated.participation import Participation
+from canaryproof.verify.federated.training import Trainer
+
+CONFIDENCE = 0.95
+# Rounds that Algorithm 3 scores at once.
+BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Sizes of a training and of its audits.
+
+    Attributes
+    ----------
+    batch
+        Examples in a round on average, one of each client that takes part.
+    canaries
+        Observed random canaries; as many are unobserved.
+    every
+        CANIFE audits each round whose number, from 1 on, is a multiple of this.
+    pool
+        Mock clients, whose examples are held-out ones.
+    steps
+        Steps of a canary's design.
+    trials
+        Numbers of scores of an audit; the first is CANIFE's own.
+    noise_multiplier, clip_norm, delta
+        σ, C and δ of the training.
+    rate
+        Learning rate of DP-SGD.
+    """
+
+    batch: int
+    canaries: int
+    every: int
+    pool: int
+    steps: int = 2500
+    trials: tuple[int, ...] = (100, 1000, 10_000)
+    noise_multiplier: float = 0.2
+    clip_norm: float = 1.0
+    delta: float = 1e-5
+    rate: float = 1.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What a training does otherwise than CANIFE takes for granted.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    shuffled
+        Whether each client takes part once, in an order that is shuffled; else rounds are Poisson samples.
+    fault
+        A fault of the server.
+    """
+
+    name: str
+    shuffled: bool = False
+    fault: Fault | None = None
+
+
+class Bench:
+    """Trainings on one federation, with what is compiled once for all.
+
+    Parameters
+    ----------
+    federation
+        Clients of one example each.
+    model
+        A network of dense layers.
+    setting
+        Sizes.
+    """
+
+    def __init__(self, federation: Federation, model: Model, setting: Setting) -> None:
+        self.federation, self.model, self.setting = federation, model, setting
+        self.rounds = -(-federation.clients // setting.batch)
+        self.sampling = setting.batch / federation.clients
+        self.audited = list(range(setting.every, self.rounds + 1, setting.every))
+        # In DP-SGD updates are negative gradients; the learning rate is the server's.
+        self._updates = FactoredUpdates(setting.clip_norm, rate=1.0)
+        self._designer = Designer(self._updates, Settings(steps=setting.steps))
+
+    def compile(self) -> float:
+        """Design a canary for a new model, and return the seconds: nearly all of them are compilation."""
+        began = time.perf_counter()
+        rng = np.random.default_rng(0)
+        self._design(self._state(self.model.init(0), self._pool(rng), None), rng)
+        return time.perf_counter() - began
+
+    def run(self, seed: int, repetition: int, scenario: Scenario, rate: float | None = None) -> dict[str, Any]:
+        """Train once, and audit by all methods.
+
+        Parameters
+        ----------
+        seed, repetition
+            Decide all that is random; scenarios share it, and so can be compared run by run.
+        scenario
+            What is otherwise than CANIFE takes for granted.
+        rate
+            Another learning rate than the setting's.
+
+        Returns
+        -------
+        What was found, as plain numbers.
+        """
+        setting = self.setting
+        root = np.random.SeedSequence(seed, spawn_key=(repetition,))
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(repetition, len(Fault))))
+        trainer, canary_clients, accounting = self._prepared(Seeds.of(root), scenario, rate or setting.rate)
+        pool = self._pool(rng)
+        found = []
+        for number in self.audited:
+            trainer.run(until=number - 1)
+            found.append({"round": number, **self._audit(trainer.params, pool, scenario.fault, rng)})
+        trainer.run()
+        scores = CanaryScores.of(trainer, canary_clients)
+        test = self.federation.test_inputs, self.federation.test_labels
+        return {
+            "analytical": accounting,
+            "accuracy": float(self.model.accuracy(trainer.params, *test)),
+            "oneshot": audits(scores, self.model.dim, setting.delta, CONFIDENCE, "fixed"),
+            "canife": found,
+            "seconds": {
+                "training": trainer.seconds["training"] + trainer.seconds["noise"],
+                "oneshot": trainer.seconds["scoring"],
+                "canife": sum(audit["seconds"] for audit in found),
+            },
+            "warnings": list(canary_clients.warnings()),
+        }
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes of the arrays that each method holds: what it computes from, not what a library takes."""
+        state = self._state(self.model.init(0), self._pool(np.random.default_rng(0)), None)
+        held = sum(np.asarray(part).nbytes for part in jax.tree.leaves(state.clients))
+        return {"oneshot": BLOCK * (4 * self.model.dim + 16 * self.setting.canaries), "canife": held}
+
+    def _prepared(self, seeds: Seeds, scenario: Scenario, rate: float) -> tuple[Trainer, CanaryClients, dict[str, Any]]:
+        setting, clients = self.setting, self.federation.clients
+        inserted = schedules.Insertion(2 * setting.canaries, setting.canaries)
+        participation: Participation
+        if scenario.shuffled:
+            participation = schedules.shuffled_epochs(clients, setting.batch, 1, seeds.training, inserted)
+        else:
+            participation = schedules.bernoulli(clients, self.sampling, self.rounds, seeds.training, inserted)
+        independent = Independent(setting.noise_multiplier, seeds.training)
+        clip = FixedClip(setting.clip_norm)
+        server_noise: Noise = Repeated(independent) if scenario.fault is Fault.NOISE else independent
+        training = Training(
+            clip=clip,
+            noise=server_noise,
+            client_rate=1.0,
+            batch_size=1,
+            examples_per_client=1,
+            server_rate=rate,
+            seed=seeds.model,
+        )
+        canary_clients = CanaryClients(
+            Canaries(seeds.canaries, 2 * setting.canaries, self.model.dim), participation, BLOCK
+        )
+        trainer = Trainer(self.federation, self.model, participation, training, canary_clients)
+        if scenario.fault is Fault.CLIPPING:
+            Unclipped.put_into(trainer)
+        # What the operator believes: the accounting of a training without the fault.
+        believed = analytical_epsilon(independent, setting.delta, participation, clip)
+        return trainer, canary_clients, asdict(believed)
+
+    def _pool(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+        chosen = rng.choice(len(self.federation.test_labels), self.setting.pool, replace=False)
+        return self.federation.test_inputs[chosen][:, None], self.federation.test_labels[chosen][:, None]
+
+    def _state(self, params: Params, pool: tuple[NDArray[Any], NDArray[Any]], fault: Fault | None) -> State:
+        mask = np.ones((self.setting.pool, 1), np.float32)
+        state = self._updates.prepare(params, *pool, mask)
+        return with_unclipped(state, params, *pool, mask) if fault is Fault.CLIPPING else state
+
+    def _design(self, state: State, rng: np.random.Generator) -> Any:
+        shape = self.federation.inputs.shape[1:]
+        return self._designer.design(state, noise(shape, self.federation.classes), rng)
+
+    def _audit(
+        self, params: Params, pool: tuple[NDArray[Any], NDArray[Any]], fault: Fault | None, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Audit the round that is next, by CANIFE."""
+        setting = self.setting
+        began = time.perf_counter()
+        state = self._state(params, pool, fault)
+        canary = self._design(state, rng)
+        response = self._updates.response(state, [canary])
+        mechanism = Mechanism(setting.batch, setting.noise_multiplier, setting.clip_norm)
+        scores: list[dict[str, Any]] = []
+        for trials in setting.trials:
+            observed, unobserved = attack(response, halves(trials, 1, rng), mechanism, rng).of()
+            if not scores:
+                # What CANIFE itself costs ends with its own number of scores.
+                seconds = time.perf_counter() - began
+            scores.append({"trials": trials, **self._measured(observed, unobserved)})
+        law = score_law(response, mechanism)
+        return {
+            "seconds": seconds,
+            "canary": {
+                "loss": canary.loss,
+                "norm": canary.norm,
+                "health": canary.health,
+                "healthy": canary.healthy,
+                "attempts": canary.attempts,
+            },
+            "law": {**asdict(law), "deviation": law.deviation, "epsilon": law.epsilon(setting.delta)},
+            "scores": scores,
+        }
+
+    def _measured(self, observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, Any]:
+        trials = len(observed) + len(unobserved)
+        # δ = 1/n, as printed.
+        found = {
+            rule: asdict(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts=rule))
+            for rule in ("capped", "separated")
+        }
+        prepared = prepare(observed, unobserved, independent=True)
+        alpha = 1.0 - CONFIDENCE
+        bounds = {
+            name: asdict(method.bound(prepared, self.setting.delta, alpha))
+            for name, method in METHODS.items()
+            if method.serves(prepared)
+        }
+        return {
+            "separation": float(observed.mean() - unobserved.mean()),
+            "deviation": float(np.sqrt(0.5 * (observed.var(ddof=1) + unobserved.var(ddof=1)))),
+            "epsilon": found,
+            "bounds": bounds,
+        }
