@@ -3,6 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from canaryproof.verify import claims_command as module
 from canaryproof.verify.claims_command import claims_command
 
 
@@ -44,3 +45,10 @@ def test_bad_input(arguments, named):
     result = run(*arguments)
     assert result.exit_code == 2
     assert named in result.stderr
+
+
+def test_a_statement_that_needs_an_extra_says_so(monkeypatch):
+    monkeypatch.setattr(module, "lacking", lambda suite: f"needs more than {suite}")
+    result = run("final.training.presentations")
+    assert result.exit_code == 2
+    assert "ID: final.training.presentations needs more than training" in result.stderr

@@ -42,14 +42,14 @@ delta = 1e-3
 """
 # Saves after every round, and is slow enough to be killed between two.
 DRIVER = """
-import sys, time
-from canaryproof.verify.federated import experiment
+import time
+from canaryproof.verify.federated import experiment, training
 experiment._SAVE_EVERY = 0.0
-run = experiment.Trainer.round
+run = training.Trainer.round
 def slow(self):
     time.sleep(0.3)
     return run(self)
-experiment.Trainer.round = slow
+training.Trainer.round = slow
 from canaryproof.verify.command_line import main
 main(prog_name="canaryproof")
 """

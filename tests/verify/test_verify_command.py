@@ -98,6 +98,21 @@ def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, mon
     assert [plan.suites for plan in plans] == [("good", "bad"), ("bad", "good")]
 
 
+def test_a_suite_that_lacks_an_extra_is_skipped_or_refused(run, log, fake_suites, monkeypatch):
+    # The processes that judge import the whole module.
+    suites = {name: fake_suites.SUITES[name] for name in ("good", "bad")}
+    monkeypatch.setattr(verify_command, "load", lambda _: suites)
+    monkeypatch.setattr(verify_command, "lacking", lambda name: "needs more" if name == "bad" else "")
+    refused = run("good", "bad")
+    assert refused.exit_code == 2
+    assert "SUITE: bad needs more" in refused.stderr
+    assert judged(log) == []
+    result = run()
+    assert result.exit_code == 0
+    assert result.stderr == "skipped: suite bad needs more\n"
+    assert judged(log) == ["own", "theirs"]
+
+
 def test_json_is_one_document_and_equal_runs_print_equal_bytes(run, tmp_path):
     one, other = run("good", "--json", "--seed", "3"), run("good", "--json", "--seed", "3", "--out", tmp_path)
     assert one.stdout_bytes == other.stdout_bytes == (tmp_path / "results.json").read_bytes()

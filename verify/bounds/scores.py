@@ -54,8 +54,8 @@ def cosine_null(dim: float) -> ExactNull:
     """Return the exact law of a cosine in R^d (Andrew et al., arXiv 2302.03098, Theorem 3.1)."""
 
     def place(log_tail: Array) -> Array:
-        # A normal place beyond the ends comes back inside.
-        z = -special.ndtri_exp(log_tail)
+        # A normal place beyond the ends comes back inside, and an infinite one to the end.
+        z = np.clip(-special.ndtri_exp(log_tail), -1e100, 1e100)
         return np.asarray(z / np.sqrt(dim + z * z))
 
     return ExactNull(f"cosine in {dim:,} dimensions", lambda x: null_cosine.logsf(x, dim), place)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from canaryproof.verify.federated import assembly, models
 from canaryproof.verify.federated.accounting import analytical_epsilon
-from canaryproof.verify.federated.canary_clients import CanaryClients
 from canaryproof.verify.federated.configuration import Cell, Configuration
 from canaryproof.verify.federated.data.federation import Federation
 from canaryproof.verify.federated.models import Model
@@ -27,7 +26,7 @@ from canaryproof.verify.federated.options import Training
 from canaryproof.verify.federated.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores, audits, densities
 from canaryproof.verify.federated.schedules import Schedule
 from canaryproof.verify.federated.settings import Data, Network, Settings
-from canaryproof.verify.federated.training import Round, Trainer
+from canaryproof.verify.federated.training import Round
 from canaryproof.verify.input_files import InputError
 
 # Told what is being done, how many rounds of all trainings are done, and how many there are.
@@ -174,9 +173,8 @@ class Experiment:
 
     def _trained(self, job: Job, place: Path, on_round: Callable[[int], None]) -> dict[str, Any]:
         """Train unless that is done, and return what ``run.json`` says."""
-        with contextlib.suppress(FileNotFoundError):
-            found: dict[str, Any] = json.loads((place / _DONE).read_text())
-            return found
+        if (place / _DONE).exists():
+            return _read_facts(place)
         settings = self._settings(job)
         federation, model = self._federation(settings.data), self._model(settings.model, settings.data)
         training, canary_clients = assembly.trainer(
@@ -195,7 +193,7 @@ class Experiment:
                 saved = time.monotonic()
 
         training.run(on_round=after)
-        found = {
+        found: dict[str, Any] = {
             "accuracy": float(model.accuracy(training.params, federation.test_inputs, federation.test_labels)),
             "seconds": training.seconds,
         }
@@ -249,17 +247,25 @@ class Experiment:
 
     def _facts(self, job: Job, folder: Path) -> dict[str, Any]:
         """Return what a run leaves beside its scores, but its times."""
-        found = json.loads((folder / job.name / _DONE).read_text())
+        found = _read_facts(folder / job.name)
         without = None
         if self._settings(job).audit.without_canaries:
             twin = Job(job.cell, job.repetition, job.run, with_canaries=False)
-            without = json.loads((folder / twin.name / _DONE).read_text())["accuracy"]
+            without = _read_facts(folder / twin.name)["accuracy"]
         return {
             "canary_seed": self._seeds(job).canaries,
             "accuracy": found["accuracy"],
             "accuracy_without": without,
             "warnings": found["warnings"],
         }
+
+
+def _read_facts(place: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((place / _DONE).read_text())
+    except ValueError as error:
+        raise ValueError(f"{place / _DONE}: is damaged ({error})") from error
+    return found
 
 
 def _write_scores(scores: CanaryScores, place: Path) -> None:

@@ -13,16 +13,19 @@ from canaryproof.verify.bounds.lower_bound import Coverage
 from canaryproof.verify.bounds.scores import Scores, cosine_null, prepare
 from canaryproof.verify.error_control import POWER
 from canaryproof.verify.federated.outcome import ALL, CHANGE, CanaryScores
+from canaryproof.verify.federated.settings import Settings
 from canaryproof.verify.results import Context, Design, Outcome, Verdict
 
 # Level of each check of the suite: all its tests, both directions of each.
 LEVEL = 1e-6
 _ALPHA, _EPSILON, _DELTA = 0.05, 3.0, 1e-5
+# As many dimensions as so few canaries need.
+_SMALL = {"model": {"hidden": 64}}
 
 
 def bounds(context: Context) -> Outcome:
     """Judge that lower bounds with some proof of coverage keep to it in trainings whose ε is known."""
-    runs = context.pick(60, 400)
+    runs = context.pick(50, 400)
     rows: list[dict[str, Any]] = []
     for name, truth, audits in _cells(context, runs):
         for method in METHODS.values():
@@ -61,26 +64,28 @@ def _cells(context: Context, runs: int) -> Iterator[tuple[str, float, list[Score
     """Trainings by name, with their ε and the scores to bound it from."""
     from canaryproof.verify.suites import training_runs
 
-    count, rounds = 100, 4
+    rounds = 4
     sigma = math.sqrt(rounds) * float(gaussian_mechanism.noise_multiplier(_EPSILON, _DELTA))
     truth = training_runs.noise_alone_epsilon(rounds, sigma, _DELTA)
-    for inclusion, observed in (("fixed", count), ("coin", None)):
+    for inclusion in ("fixed", "coin"):
+        chosen = training_runs.settings(**_SMALL, canaries={"count": 100, "inclusion": inclusion})
         roots = context.key(f"training/bounds/{inclusion}").spawn(runs)
-        found = [training_runs.noise_alone(2 * count, rounds, sigma, observed, root) for root in roots]
-        yield from _prepared(f"noise alone, {rounds} presentations, {inclusion}", truth, found, inclusion)
-    chosen = training_runs.settings(training={"one_round_epsilon": _EPSILON}, audit={"delta": _DELTA})
+        found = [training_runs.noise_alone(chosen, rounds, sigma, root) for root in roots]
+        yield from _prepared(f"noise alone, {rounds} presentations, {inclusion}", truth, chosen, found)
+    chosen = training_runs.settings(**_SMALL, training={"one_round_epsilon": _EPSILON}, audit={"delta": _DELTA})
     found = [training_runs.trained(chosen, root) for root in context.key("training/bounds/data").spawn(runs // 2)]
-    yield from _prepared("digits, one presentation, fixed", _EPSILON, found, "fixed")
+    yield from _prepared("digits, one presentation, fixed", _EPSILON, chosen, found)
 
 
 def _prepared(
-    name: str, truth: float, found: Sequence[CanaryScores], inclusion: str
+    name: str, truth: float, chosen: Settings, found: Sequence[CanaryScores]
 ) -> Iterator[tuple[str, float, list[Scores]]]:
     from canaryproof.verify.suites import training_runs
 
+    inclusion = chosen.canaries.inclusion
     for attack in (ALL, CHANGE):
         unobserved = inclusion == "coin" or attack == ALL
-        null = None if unobserved else cosine_null(training_runs.dimension())
+        null = None if unobserved else cosine_null(training_runs.dimension(chosen))
         # One by one, as sizes differ where coins decide.
         audits = [
             prepare(one.observed[attack], one.unobserved[attack] if unobserved else None, null, inclusion=inclusion)

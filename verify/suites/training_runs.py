@@ -108,28 +108,24 @@ def stopped(chosen: Settings, root: np.random.SeedSequence, rounds: int) -> Cana
     return CanaryScores.of(trainer, canary_clients)
 
 
-def noise_alone(
-    count: int, rounds: int, noise_multiplier: float, observed: int | None, root: np.random.SeedSequence
-) -> CanaryScores:
+def noise_alone(chosen: Settings, rounds: int, noise_multiplier: float, root: np.random.SeedSequence) -> CanaryScores:
     """Score canaries that take part in every round of a training without clients: the Gaussian mechanism, composed.
 
     Parameters
     ----------
-    count
-        Canaries, observed and unobserved.
+    chosen
+        Settings of data, model and canaries; those of the training do not count.
     rounds
         Number of rounds.
     noise_multiplier
         Noise multiplier of each round.
-    observed
-        The first so many are observed; None if a fair coin decides on each.
     root
         Seed.
     """
-    chosen, seeds = settings(), Seeds.of(root)
+    seeds, plan = Seeds.of(root), chosen.canaries
     federation, model = _federation(chosen.data), _model(chosen.model, chosen.data)
-    schedule = _every_round(count, rounds, observed, root)
-    canary_clients = CanaryClients(Canaries(seeds.canaries, count, model.dim), schedule)
+    schedule = _every_round(2 * plan.count, rounds, plan.count if plan.inclusion == "fixed" else None, root)
+    canary_clients = CanaryClients(Canaries(seeds.canaries, 2 * plan.count, model.dim), schedule)
     training = Training(
         clip=_CLIP,
         noise=Independent(noise_multiplier, root),
@@ -155,9 +151,8 @@ def _every_round(count: int, rounds: int, observed: int | None, root: np.random.
     return schedules.uniform(0, 0, rounds, root, Insertion(count, observed, Presentations(rounds)))
 
 
-def dimension() -> int:
-    """Return the dimension d of the models."""
-    chosen = settings()
+def dimension(chosen: Settings) -> int:
+    """Return the dimension d of a model."""
     return _model(chosen.model, chosen.data).dim
 
 

@@ -142,6 +142,11 @@ def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, m
     shutil.copytree(folder, tmp_path / "run")
     monkeypatch.setattr(experiment.assembly, "trainer", None)
     assert run(configured(), tmp_path / "run")[0] == expected
+    file = tmp_path / "run" / "001-000-000" / "run.json"
+    file.write_text("{")
+    with pytest.raises(InputError) as error:
+        run(configured(), tmp_path / "run")
+    assert error.value.message.startswith(f"tiny (canaries.runs = 2): {file}: is damaged (Expecting ")
 
 
 def test_a_damaged_checkpoint_is_refused(configured, tmp_path, monkeypatch):

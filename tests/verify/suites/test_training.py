@@ -66,8 +66,11 @@ def test_one_or_several(monkeypatch, factor, verdict):
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.CONFIRMED), (0.4, Verdict.REFUTED)])
 def test_bounds_notice_noise_that_is_too_little(monkeypatch, factor, verdict):
+    dim = 10_000
+    monkeypatch.setattr(training_runs, "dimension", lambda _: dim)
+
     def made(shift, count, root):
-        rng, scale = np.random.default_rng(root), training_runs.dimension() ** -0.5
+        rng, scale = np.random.default_rng(root), dim**-0.5
         return CanaryScores(
             dict.fromkeys(ATTACKS, scale * (shift + rng.standard_normal(count))),
             dict.fromkeys(ATTACKS, scale * rng.standard_normal(count)),
@@ -76,7 +79,7 @@ def test_bounds_notice_noise_that_is_too_little(monkeypatch, factor, verdict):
     monkeypatch.setattr(
         training_runs,
         "noise_alone",
-        lambda count, rounds, sigma, _, root: made(math.sqrt(rounds) / (factor * sigma), count // 2, root),
+        lambda chosen, rounds, sigma, root: made(math.sqrt(rounds) / (factor * sigma), chosen.canaries.count, root),
     )
     monkeypatch.setattr(training_runs, "trained", lambda _, root: made(0.0, 50, root))
     found = training_bounds.bounds(QUICK)
@@ -91,8 +94,9 @@ def test_noise_alone_is_the_gaussian_mechanism():
     sigma = 2.0
     truth = float(gaussian_mechanism.epsilon(1e-5, sigma / math.sqrt(3)))
     assert training_runs.noise_alone_epsilon(3, sigma, 1e-5) == pytest.approx(truth)
-    scores = training_runs.noise_alone(400, 3, sigma, 200, np.random.SeedSequence(1))
-    found = math.sqrt(training_runs.dimension()) * scores.observed["change"].mean()
+    chosen = training_runs.settings(model={"hidden": 64}, canaries={"count": 200})
+    scores = training_runs.noise_alone(chosen, 3, sigma, np.random.SeedSequence(1))
+    found = math.sqrt(training_runs.dimension(chosen)) * scores.observed["change"].mean()
     # Twelve standard errors, and what the canaries themselves add to the release's norm.
     assert found == pytest.approx(math.sqrt(3) / sigma, abs=12 / math.sqrt(200))
     assert abs(found) > 0.1
