@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -15,11 +16,11 @@ from rich.table import Table
 
 from canaryproof.verify import expected
 from canaryproof.verify.input_files import InputError
+from canaryproof.verify.judging import Plan, load
 from canaryproof.verify.origin import origin
 from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.run_file import RunFile
-from canaryproof.verify.runner import Plan, load, run_plan
-from canaryproof.verify.simulation import threads
+from canaryproof.verify.runner import Engine, engine, run_plan
 from canaryproof.verify.suites.catalogue import lacking
 
 SUITES = "canaryproof.verify.suites.catalogue:SUITES"
@@ -39,10 +40,28 @@ _STYLES = {
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to leave results in.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
+@click.option(
+    "--engine",
+    "engine_name",
+    default="local",
+    show_default=True,
+    help="local, dask for a cluster on this machine, or dask://HOST:PORT for the one of a scheduler.",
+)
+@click.option(
+    "--time-limit", "limit", type=click.FloatRange(min=0, min_open=True), help="Seconds that a check may take."
+)
 @click.option("--with-fault", "fault", help="Seed this fault, to see which checks notice it; nothing is kept.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(
-    suites: tuple[str, ...], level: str, seed: int, out: Path | None, resume: bool, fault: str | None, as_json: bool
+    suites: tuple[str, ...],
+    level: str,
+    seed: int,
+    out: Path | None,
+    resume: bool,
+    engine_name: str,
+    limit: float | None,
+    fault: str | None,
+    as_json: bool,
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
@@ -59,7 +78,7 @@ def verify_command(
     for name in suites:
         if name not in known:
             raise click.UsageError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
-    _check_fault(fault, out)
+    _check_fault(fault, out, engine_name)
     if resume and out is None:
         raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
     if out is not None:
@@ -68,20 +87,24 @@ def verify_command(
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise click.UsageError(f"--out: {out}: {error.strerror}") from None
+    judges = engine(engine_name, limit)
     plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed), fault or "")
     table = expected.read()
     made_by = origin(plan.suites, plan.context)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     with RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file:
-        run = _run(plan, file)
+        run = _run(plan, file, judges)
+        again = {plan.checks[i][1]: times for i, times in sorted(judges.begun.items()) if times > 1}
         if out is not None:
-            _write(run, out, {"command": command, **made_by})
+            _write(run, out, {"command": command, **made_by, **({"begun": again} if again else {})})
         file.finish()
     changes = expected.changes(run, table, plan.suites)
     if as_json:
         click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
     else:
         _print(run, out)
+    for name, times in again.items():
+        click.echo(f"given to {times} workers, as some were lost: {name}", err=True)
     _print_failures(run, changes, Console(stderr=as_json))
     sys.exit(1 if run.failures or changes else 0)
 
@@ -97,18 +120,20 @@ def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in chosen if name not in reasons)
 
 
-def _check_fault(fault: str | None, out: Path | None) -> None:
+def _check_fault(fault: str | None, out: Path | None, engine_name: str) -> None:
     if fault is None:
         return
     from canaryproof.verify.faults import FAULTS
 
     if fault not in FAULTS:
         raise click.UsageError(f"--with-fault: there is no fault {fault!r}; there are {', '.join(FAULTS)}")
+    if engine_name != "local":
+        raise click.UsageError("--with-fault: needs --engine local")
     if out is not None:
         raise click.UsageError("--with-fault: must not be given with --out, whose results others may take for true")
 
 
-def _run(plan: Plan, file: RunFile) -> Run:
+def _run(plan: Plan, file: RunFile, judges: Engine) -> Run:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -127,10 +152,10 @@ def _run(plan: Plan, file: RunFile) -> Run:
         def advance(done: int, total: int, current: str) -> None:
             progress.update(task, completed=done, total=total, description=current)
 
-        return run_plan(plan, file, threads(), advance)
+        return run_plan(plan, file, judges, advance)
 
 
-def _write(run: Run, out: Path, environment: dict[str, str]) -> None:
+def _write(run: Run, out: Path, environment: dict[str, Any]) -> None:
     # The reports need matplotlib, which takes a second to import.
     from canaryproof.reports.folder import render, write_files
 

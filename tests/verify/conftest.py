@@ -7,13 +7,15 @@ import pytest
 
 HERE = Path(__file__).parent
 DRIVER = """
+import os
 import fake_suites
 from canaryproof.verify import expected, origin, verify_command
 from canaryproof.verify.command_line import main
 verify_command.SUITES = "fake_suites:SUITES"
 expected.read = lambda: fake_suites.EXPECTED
-# A run is not to stop because somebody edits the code that these suites do not use.
-origin._digest_of_code = lambda: "unchanged"
+# A run is not to stop because somebody edits the code that these suites do not use; workers of a cluster look for it.
+if "FAKE_CODE" in os.environ:
+    origin._digest_of_code = lambda: os.environ["FAKE_CODE"]
 main(prog_name="canaryproof")
 """
 
@@ -32,8 +34,14 @@ def start(tmp_path):
     """Start ``canaryproof verify`` with the fake suites, as a process group of its own."""
     started = []
 
-    def begin(*arguments, **options):
-        environment = {**os.environ, "PYTHONPATH": str(HERE), "FAKE_LOG": str(tmp_path / "log")}
+    def begin(*arguments, code="unchanged", **options):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(HERE),
+            "FAKE_LOG": str(tmp_path / "log"),
+            "FAKE_FLAG": str(tmp_path / "flag"),
+            **({"FAKE_CODE": code} if code else {}),
+        }
         process = subprocess.Popen(
             [sys.executable, "-c", DRIVER, "verify", *map(str, arguments)],
             env=environment,

@@ -44,6 +44,25 @@ def fail_once():
         raise ValueError("no luck\nat first")
 
 
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_once():
+    flag = Path(os.environ["FAKE_FLAG"])
+    if not flag.exists():
+        flag.touch()
+        die()
+
+
+def eat():
+    """Take memory until a worker's nanny ends it, not faster than it looks."""
+    held = []
+    while True:
+        held.append(b"x" * 20_000_000)
+        time.sleep(0.02)
+
+
 def kernel():
     from canaryproof.kernels import null_cosine
 
@@ -59,10 +78,19 @@ SUITES = {
     "naps": tuple(check(f"nap{i}", act=nap(0.2 - 0.04 * i)) for i in range(5)),
     # More than runs that are killed within two seconds get done.
     "many": tuple(check(f"many{i}", act=nap(0.05)) for i in range(400)),
+    "brisk": tuple(check(f"brisk{i}", act=nap(0.1)) for i in range(60)),
     "slow": tuple(check(f"slow{i}", act=nap(0.0 if i < 2 else 60.0)) for i in range(4)),
     "threads": tuple(check(f"threads{i}", act=threads) for i in range(2)),
     "luckless": (check("before"), check("luckless", THEIRS, act=fail_once), check("after")),
     "killed": (check("alive"), check("killed", act=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGKILL)))),
+    "mortal": (check("before"), check("mortal", act=die_once), *(check(f"calm{i}", act=nap(0.1)) for i in range(6))),
+    "faulty": (
+        check("deadly", act=die),
+        check("hanging", act=nap(3600.0)),
+        check("raising", act=lambda: 1 / 0),
+        *(check(f"sound{i}", act=nap(0.1)) for i in range(6)),
+    ),
+    "hungry": (check("hungry", act=eat), check("modest")),
     "kernel": (check("density", act=kernel),),
     "unspeakable": (check("set", act=lambda: {"a set": {1}}),),
 }

@@ -6,8 +6,8 @@ import pytest
 
 from canaryproof.reports.folder import render, write_files
 from canaryproof.verify.expected import changes, main, read, updated
+from canaryproof.verify.judging import load
 from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
-from canaryproof.verify.runner import load
 
 
 def result(name, verdict=Verdict.CONFIRMED, suite="claims", subject=Subject.DOCUMENT):

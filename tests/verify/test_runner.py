@@ -10,9 +10,11 @@ from pathlib import Path
 import click
 import pytest
 
+from canaryproof.verify.judging import Plan, load
+from canaryproof.verify.processes import Local
 from canaryproof.verify.results import Context, Level, Subject, Verdict
 from canaryproof.verify.run_file import RunFile
-from canaryproof.verify.runner import Plan, load, run_plan
+from canaryproof.verify.runner import run_plan
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def judge(fake_suites):
     def run(*suites, workers=2, path=None, resume=False, seen=None):
         plan = Plan("fake_suites:SUITES", suites, Context(Level.QUICK, 0))
         with RunFile(path, {}, plan.checks, resume=resume) as file:
-            return run_plan(plan, file, workers, lambda *state: seen is None or seen.append(state))
+            return run_plan(plan, file, Local(workers), lambda *state: seen is None or seen.append(state))
 
     return run
 

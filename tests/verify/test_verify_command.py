@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from canaryproof.verify import expected, origin, verify_command
 from canaryproof.verify.input_files import InputError
+from canaryproof.verify.judging import load
 from canaryproof.verify.results import Level, Run, Verdict
-from canaryproof.verify.runner import load
 
 
 @pytest.fixture

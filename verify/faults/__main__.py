@@ -14,8 +14,8 @@ from rich.table import Table
 
 from canaryproof.verify.faults import FAULTS
 from canaryproof.verify.faults.trial import Answer, Each, Trial, alarms, trials
+from canaryproof.verify.processes import inherited, processes_of_a_run
 from canaryproof.verify.results import Level
-from canaryproof.verify.runner import inherited, processes_of_a_run
 from canaryproof.verify.simulation import threads
 
 

@@ -1,0 +1,124 @@
+"""What is to be judged, and judging one check of it, in whatever process.
+
+A check is found by its suite and id, as functions cannot be sent. A check that raises is a failure of the run.
+"""
+
+import faulthandler
+import json
+import os
+import pkgutil
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from canaryproof.verify.results import Check, Context, Result, Subject, Verdict, perform
+
+# The JSON of a check's result, and whether it is to be kept: one that could not be judged is tried again.
+Answer = tuple[str, bool]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be judged.
+
+    Attributes
+    ----------
+    source
+        Where the suites are, as ``module:name`` of a mapping from names to sequences of checks.
+    suites
+        Names of suites, each once.
+    context
+        Level and seed.
+    fault
+        Name of a fault that all processes have, none if empty.
+    """
+
+    source: str
+    suites: tuple[str, ...]
+    context: Context
+    fault: str = ""
+
+    @property
+    def checks(self) -> tuple[tuple[str, str], ...]:
+        """Suite and id of each check, in order."""
+        return _order(self.source, self.suites)
+
+
+@cache
+def _order(source: str, suites: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    known = load(source)
+    return tuple((suite, check.id) for suite in suites for check in known[suite])
+
+
+def load(source: str) -> Mapping[str, Sequence[Check]]:
+    """Return the suites that stand at a place, such as ``canaryproof.verify.suites.catalogue:SUITES``."""
+    suites: Mapping[str, Sequence[Check]] = pkgutil.resolve_name(source)
+    return suites
+
+
+@cache
+def _checks(source: str) -> dict[tuple[str, str], Check]:
+    return {(suite, check.id): check for suite, checks in load(source).items() for check in checks}
+
+
+def judge(plan: Plan, position: int, limit: float | None) -> Answer:
+    """Judge a check of a plan.
+
+    Parameters
+    ----------
+    plan, position
+        The plan, and the place of the check in it.
+    limit
+        Seconds after which this process ends at once, whatever it does; None for no limit.
+
+    Returns
+    -------
+    Its answer.
+    """
+    suite, name = plan.checks[position]
+    check = _checks(plan.source)[suite, name]
+    try:
+        with _time_limit(limit):
+            return _json(perform(suite, check, plan.context)), True
+    except (Exception, SystemExit) as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        return unjudged(plan, position, f"{said} ({Path(place.filename).name}, line {place.lineno})"), False
+
+
+def unjudged(plan: Plan, position: int, reason: str) -> str:
+    """Return the JSON of the result of a check that has none: a failure of ours, whoever's statement it is about."""
+    suite, name = plan.checks[position]
+    check = _checks(plan.source)[suite, name]
+    result = Result(
+        check.id,
+        suite,
+        Subject.IMPLEMENTATION,
+        check.source,
+        check.statement,
+        Verdict.INCONCLUSIVE,
+        f"could not be judged: {reason}",
+        {},
+    )
+    return _json(result)
+
+
+@contextmanager
+def _time_limit(seconds: float | None) -> Iterator[None]:
+    if seconds is None:
+        yield
+        return
+    # A thread of its own ends the process, also where compiled code does not let go of it.
+    with Path(os.devnull).open("w") as nowhere:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def _json(result: Result) -> str:
+    return json.dumps(result.to_json(), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,122 @@
+"""The local engine: parallel processes of this machine, and how they end.
+
+Each process judges one check at a time with one thread, so that cores are not oversubscribed and sums of BLAS, which
+depend on its number of threads, are the same everywhere.
+"""
+
+import os
+import signal
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import ClassVar
+
+import click
+
+from canaryproof.verify.judging import Answer, Plan, judge
+
+ONE_THREAD = dict.fromkeys(
+    ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+
+
+@dataclass(frozen=True)
+class Local:
+    """Engine that judges checks in processes of this machine.
+
+    Attributes
+    ----------
+    workers
+        Number of processes, at least 1.
+    limit
+        Seconds that a check may take; None for no limit.
+    """
+
+    workers: int
+    limit: float | None = None
+    begun: ClassVar[Mapping[int, int]] = {}  # a process that is lost ends the run
+
+    def answers(self, plan: Plan, positions: Sequence[int]) -> Generator[tuple[int, Answer], None, None]:
+        """Judge checks of a plan, and give each answer as soon as it is known, with the check's position.
+
+        Raises
+        ------
+        ClickException
+            If a process is killed, also by the time limit.
+        """
+        with processes_of_a_run(min(self.workers, len(positions)) or 1, plan.fault) as pool:
+            with inherited():
+                futures = {pool.submit(judge, plan, i, self.limit): i for i in positions}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            except BrokenProcessPool as error:
+                slow = "" if self.limit is None else f"; or a check took longer than {self.limit:g} s"
+                message = (
+                    f"a process of the run was killed, perhaps for want of memory{slow}; "
+                    "--resume goes on with a run in --out"
+                )
+                raise click.ClickException(message) from error
+
+
+@contextmanager
+def processes_of_a_run(workers: int, fault: str) -> Iterator[ProcessPoolExecutor]:
+    """Give processes that end when this block does, or this process, whatever ends it."""
+    processes = get_context("spawn")
+    reader, writer = processes.Pipe(duplex=False)
+    with reader, writer, ProcessPoolExecutor(workers, processes, _begin, (reader, fault)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            # An interrupt does not wait for the checks that are being judged.
+            writer.close()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+@contextmanager
+def inherited() -> Iterator[None]:
+    """Start processes with one thread, deaf to the terminal's interrupts: theirs come from the process that has them.
+
+    Both must hold before a process imports anything, so that it is too late when it gets its first call.
+    """
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+# What a process holds until it ends.
+_held = ExitStack()
+
+
+def _begin(lifeline: Connection, fault: str) -> None:
+    _live_with(lifeline)
+    if fault:
+        from canaryproof.verify.faults import FAULTS, seeded
+
+        _held.enter_context(seeded(FAULTS[fault]))
+
+
+def _live_with(lifeline: Connection) -> None:
+    """End this process when the other end of a pipe closes, as it does even if the process that has it is killed."""
+
+    def wait() -> None:
+        try:
+            lifeline.recv_bytes()
+        except (EOFError, OSError):
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
