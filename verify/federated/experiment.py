@@ -28,6 +28,7 @@ from canaryproof.verify.federated.schedules import Schedule
 from canaryproof.verify.federated.settings import Data, Network, Settings
 from canaryproof.verify.federated.training import Round
 from canaryproof.verify.input_files import InputError
+from canaryproof.verify.output_files import replaced
 
 # Told what is being done, how many rounds of all trainings are done, and how many there are.
 Advance = Callable[[str, int, int], None]
@@ -201,9 +202,8 @@ class Experiment:
             _write_scores(CanaryScores.of(training, canary_clients), place)
             found["warnings"] = canary_clients.warnings()
             np.save(place / "final.npy", self._in_canary_norms(job, training.theta - training.initial))
-        partial = place / f"{_DONE}.part"
-        partial.write_text(json.dumps(found))
-        partial.replace(place / _DONE)
+        with replaced(place / _DONE) as file:
+            file.write(json.dumps(found).encode())
         shutil.rmtree(place / _CHECKPOINT, ignore_errors=True)
         return found
 

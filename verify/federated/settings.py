@@ -148,7 +148,8 @@ class Federated:
         With a quantile, the clip norm adapts to it with this learning rate; the noise on the number of unclipped
         clients is a twentieth of the cohort, as in Andrew et al. 2021.
     noise
-        ``independent`` in each round, or correlated over rounds by a factorisation: ``tree`` or ``square_root``.
+        ``independent`` in each round, or correlated over rounds by a factorisation: ``tree``, or ``square_root``, whose
+        cost grows with the square of the number of rounds.
     noise_multiplier, one_round_epsilon
         Noise multiplier, or the analytical ε of a client that takes part in one round, which decides it; ``inf`` is no
         noise.

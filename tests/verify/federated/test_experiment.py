@@ -10,7 +10,7 @@ from canaryproof.verify.federated import configuration, experiment
 from canaryproof.verify.federated.experiment import Experiment
 from canaryproof.verify.federated.noise import Independent
 from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import _plain
+from canaryproof.verify.results import plain
 
 TEXT = """
 seed = 5
@@ -58,7 +58,7 @@ def configured(tmp_path):
 def run(configured, folder, advance=lambda *_: None):
     folder.mkdir(exist_ok=True)
     document, timings = Experiment(configured, None).run(folder, advance)
-    return json.dumps(_plain(document)), document, timings
+    return json.dumps(plain(document)), document, timings
 
 
 @pytest.fixture(scope="module")
