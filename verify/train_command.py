@@ -62,7 +62,7 @@ def train_command(config: str, out: Path, resume: bool, size: str, data: Path | 
 
     experiment = Experiment(configuration, data)
     try:
-        _begin(out, configuration)
+        _begin(out, configuration, experiment.examples())
         with _progress() as advance:
             found, timings = experiment.run(out, advance)
         results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))
@@ -89,12 +89,14 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise InputError(f"{out}: {error.strerror or error}") from error
 
 
-def _begin(out: Path, configuration: Configuration) -> None:
+def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None:
     """Write down what is run by what, or make sure that it is the same as before."""
     from canaryproof.verify.simulation import threads
 
     origin = {**code_and_machine(), "threads": str(threads()), **{name: version(name) for name in _EXTRA}}
-    made_by = json.loads(_json({"configuration": plain(asdict(configuration)), "made by": origin}))
+    made_by = json.loads(
+        _json({"configuration": plain(asdict(configuration)), "data": {"data": examples}, "made by": origin})
+    )
     file = out / _BEGUN
     if not file.exists():
         out.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.federated import assembly, models
+from canaryproof.verify.federated import assembly, checkpoint, models
 from canaryproof.verify.federated.accounting import analytical_epsilon
 from canaryproof.verify.federated.configuration import Cell, Configuration
 from canaryproof.verify.federated.data.federation import Federation
@@ -98,6 +98,11 @@ class Experiment:
                 analytical_epsilon(training.noise, cell.settings.audit.delta, schedule, training.clip)
                 self._model(cell.settings.model, cell.settings.data)
             self._rounds.append(schedule.rounds)
+
+    def examples(self) -> list[str]:
+        """Return texts that only equal data has."""
+        found = (self._federation(data) for data in dict.fromkeys(c.settings.data for c in self._configuration.cells))
+        return [checkpoint.digest(d.inputs, d.labels, d.starts, d.test_inputs, d.test_labels) for d in found]
 
     def run(self, folder: Path, advance: Advance) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Do all trainings that are not done, and audit them.
@@ -201,7 +206,8 @@ class Experiment:
         if canary_clients is not None:
             _write_scores(CanaryScores.of(training, canary_clients), place)
             found["warnings"] = canary_clients.warnings()
-            np.save(place / "final.npy", self._in_canary_norms(job, training.theta - training.initial))
+            with replaced(place / "final.npy") as file:
+                np.save(file, self._in_canary_norms(job, training.theta - training.initial))
         with replaced(place / _DONE) as file:
             file.write(json.dumps(found).encode())
         shutil.rmtree(place / _CHECKPOINT, ignore_errors=True)
@@ -270,7 +276,8 @@ def _read_facts(place: Path) -> dict[str, Any]:
 
 def _write_scores(scores: CanaryScores, place: Path) -> None:
     for attack in ATTACKS:
-        np.savez(place / _SCORES[attack], observed=scores.observed[attack], unobserved=scores.unobserved[attack])
+        with replaced(place / _SCORES[attack]) as file:
+            np.savez(file, observed=scores.observed[attack], unobserved=scores.unobserved[attack])
 
 
 def _read_scores(place: Path) -> CanaryScores:

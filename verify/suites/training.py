@@ -129,7 +129,13 @@ def bits(context: Context) -> Outcome:
     cases: dict[str, Mapping[str, Any]] = {
         "independent noise": {"training": {"one_round_epsilon": 100.0}},
         "correlated noise, adaptive clipping, momentum, coins": {
-            "training": {"one_round_epsilon": 100.0, "noise": "tree", "clip_quantile": 0.5, "momentum": 0.9},
+            "training": {
+                "one_round_epsilon": None,
+                "noise_multiplier": 0.1,
+                "noise": "tree",
+                "clip_quantile": 0.5,
+                "momentum": 0.9,
+            },
             "canaries": {"inclusion": "coin"},
         },
         "FedAdam": {"training": {"one_round_epsilon": 100.0, "server": "adam", "server_rate": 0.01}},

@@ -1,5 +1,6 @@
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,32 +13,10 @@ from canaryproof.verify.federated.noise import Independent
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.results import plain
 
-TEXT = """
+TINY = (Path(__file__).parents[1] / "tiny.toml").read_text()
+TEXT = f"""
 seed = 5
-
-[data]
-format = "digits"
-examples_per_client = 10
-
-[model]
-name = "two_layer"
-hidden = 4
-
-[training]
-cohort = 50
-epochs = 2
-client_rate = 0.3
-batch_size = 5
-server_rate = 1.0
-clip_norm = 0.5
-one_round_epsilon = 30
-
-[canaries]
-count = 20
-participation = "periods"
-
-[audit]
-delta = 1e-3
+{TINY.replace("epochs = 4", "epochs = 2")}
 without_canaries = true
 
 [[sweep]]
@@ -203,6 +182,7 @@ def test_correlated_noise_adaptive_clipping_and_coins_come_together(configured, 
     text = TEXT.replace("without_canaries = true", "").replace("[1, 2]", "[1]")
     text = text.replace("cohort = 50", 'cohort = 50\nnoise = "square_root"\nclip_quantile = 0.5\nmomentum = 0.5')
     text = text.replace("count = 20", 'count = 20\ninclusion = "coin"')
+    text = text.replace("one_round_epsilon = 30", "noise_multiplier = 0.2")
     _, document, _ = run(configured(text), tmp_path / "run")
     (cell,) = document["cells"]
     (result,) = cell["results"]
