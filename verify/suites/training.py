@@ -17,6 +17,7 @@ from canaryproof.verify.error_control import POWER
 from canaryproof.verify.federated.outcome import ALL, ATTACKS, CHANGE, FINAL
 from canaryproof.verify.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites.training_bounds import bounds
+from canaryproof.verify.suites.training_definition import accounting, algorithms
 from canaryproof.verify.suites.training_several import one_or_several
 from canaryproof.verify.suites.training_tests import LEVEL, least_share, less, visible
 
@@ -178,6 +179,20 @@ CHECKS = (
         f"{_DOCUMENT}, Section 5.3, Table 5",
         "one run with many canaries has estimates very close to those of several runs with fewer",
         one_or_several,
+    ),
+    Check(
+        "training.algorithms",
+        Subject.IMPLEMENTATION,
+        "verify.federated",
+        "deltas, model and scores of a training are those of Algorithms 2 and 3 in plain numpy",
+        algorithms,
+    ),
+    Check(
+        "training.accounting",
+        Subject.IMPLEMENTATION,
+        "verify.federated.accounting",
+        "the analytical ε is never below the truth, and beside it where it is exact",
+        accounting,
     ),
     Check(
         "training.bounds",
