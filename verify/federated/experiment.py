@@ -206,8 +206,10 @@ class Experiment:
         if canary_clients is not None:
             _write_scores(CanaryScores.of(training, canary_clients), place)
             found["warnings"] = canary_clients.warnings()
-            with replaced(place / "final.npy") as file:
-                np.save(file, self._in_canary_norms(job, training.theta - training.initial))
+            # ``canaryproof audit`` takes the first canaries for the observed ones, which they are not by coins.
+            if settings.canaries.inclusion == "fixed":
+                with replaced(place / "final.npy") as file:
+                    np.save(file, self._in_canary_norms(job, training.theta - training.initial))
         with replaced(place / _DONE) as file:
             file.write(json.dumps(found).encode())
         shutil.rmtree(place / _CHECKPOINT, ignore_errors=True)

@@ -191,3 +191,5 @@ def test_correlated_noise_adaptive_clipping_and_coins_come_together(configured, 
     assert "correlated noise" in cell["analytical"]["rule"]
     with np.load(tmp_path / "run" / "000-000-000" / "rounds.npz") as archive:
         assert len(archive["observed"]) + len(archive["unobserved"]) == 40
+    # An audit of the vector would take the wrong canaries for the observed ones.
+    assert not (tmp_path / "run" / "000-000-000" / "final.npy").exists()
