@@ -27,7 +27,7 @@ from canaryproof.verify.federated.outcome import ALL, ATTACKS, CHANGE, FINAL, Ca
 from canaryproof.verify.federated.schedules import Schedule
 from canaryproof.verify.federated.settings import Data, Network, Settings
 from canaryproof.verify.federated.training import Round
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.input_files import InputError, read_scores
 from canaryproof.verify.output_files import replaced
 
 # Told what is being done, how many rounds of all trainings are done, and how many there are.
@@ -137,7 +137,10 @@ class Experiment:
             done += self._rounds[job.cell]
             timings.append({**asdict(job), **found["seconds"]})
         advance("audits", done, total)
-        cells = [self._outcome(i, folder) for i in range(len(self._configuration.cells))]
+        cells = []
+        for i, cell in enumerate(self._configuration.cells):
+            with self._named(cell):
+                cells.append(self._outcome(i, folder))
         heading = self._configuration.heading
         document = {
             "name": self._configuration.name,
@@ -283,10 +286,8 @@ def _write_scores(scores: CanaryScores, place: Path) -> None:
 
 
 def _read_scores(place: Path) -> CanaryScores:
-    archives = {}
-    for attack in ATTACKS:
-        with np.load(place / _SCORES[attack]) as archive:
-            archives[attack] = {name: archive[name] for name in ("observed", "unobserved")}
+    found = {attack: read_scores(place / _SCORES[attack]) for attack in ATTACKS}
     return CanaryScores(
-        *({attack: archives[attack][kind] for attack in ATTACKS} for kind in ("observed", "unobserved"))
+        {attack: scores.observed for attack, scores in found.items()},
+        {attack: scores.unobserved for attack, scores in found.items() if scores.unobserved is not None},
     )

@@ -128,6 +128,25 @@ def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, m
     assert error.value.message.startswith(f"tiny (canaries.runs = 2): {file}: is damaged (Expecting ")
 
 
+def test_damaged_scores_are_refused(finished, configured, tmp_path):
+    shutil.copytree(finished[0], tmp_path / "run")
+    file = tmp_path / "run" / "000-000-000" / "final.npz"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"final\.npz: ") as error:
+        run(configured(), tmp_path / "run")
+    assert "\n" not in error.value.message
+
+
+def test_scores_that_cannot_be_audited_name_the_cell(finished, configured, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise ValueError("observed: a run needs at least two cosines")
+
+    shutil.copytree(finished[0], tmp_path / "run")
+    monkeypatch.setattr(experiment, "audits", refuse)
+    with pytest.raises(InputError, match=r"^tiny \(canaries\.runs = 1\): observed: a run needs"):
+        run(configured(), tmp_path / "run")
+
+
 def test_a_damaged_checkpoint_is_refused(configured, tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
 
