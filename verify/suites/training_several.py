@@ -69,8 +69,6 @@ class _Comparison:
     close, far, different
         p-values: the larger that the means differ by the margin or more, the smaller that they don't, and that they
         are the same, for both directions.
-    ratio
-        Mean of several runs, over that of one.
     evidence
         All that it rests on.
     """
@@ -79,7 +77,6 @@ class _Comparison:
     close: float
     far: float
     different: float
-    ratio: float
     evidence: dict[str, Any]
 
 
@@ -113,8 +110,8 @@ def one_or_several(context: Context) -> Outcome:
     if verdict is Verdict.QUALIFIED:
         finding = (
             f"so where canaries are few beside the clients: {few.sentence} (p = {few.close:.1g} for {margin:.1%} or "
-            f"more, the most in Table 5); with as many as clients the means differ by {many.ratio - 1.0:+.1%}: "
-            f"{many.sentence} (p = {many.different:.1g} that they are the same)"
+            f"more, the most in Table 5); with as many as clients the means differ: {many.sentence} (p = "
+            f"{many.different:.1g} that they are the same)"
         )
     else:
         finding = (
@@ -161,7 +158,7 @@ def _compared(context: Context, setting: _Setting, margin: float) -> _Comparison
         "quantiles": quantiles,
         "p_values": {"close": close, "far": far, "different": different},
     }
-    return _Comparison(sentence, close, far, different, ratio, evidence)
+    return _Comparison(sentence, close, far, different, evidence)
 
 
 def _printed_difference() -> float:
