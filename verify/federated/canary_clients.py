@@ -266,11 +266,8 @@ class CanaryClients:
 
     def _description(self) -> dict[str, int | str]:
         rounds = (self.participants(t) for t in range(self.participation.rounds))
-        return {
-            "seed": self.canaries.seed,
-            "dim": self.canaries.dim,
-            "participation": checkpoint.digest(self._included, *rounds),
-        }
+        participation = checkpoint.digest(self._included, *rounds)
+        return {"seed": self.canaries.seed, "dim": self.canaries.dim, "participation": participation}
 
     def _state(self) -> dict[str, NDArray[np.generic]]:
         state = {"rounds": self.rounds, "skipped": self.skipped, "product": self._product}

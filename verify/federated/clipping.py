@@ -56,7 +56,8 @@ class FixedClip:
 class AdaptiveClip:
     """A clip norm that follows a quantile of the updates' norms, by geometric steps.
 
-    What is recommended there is said after the documentation of TensorFlow Privacy's ``QuantileAdaptiveClipSumQuery``.
+    Recommended values are the authors', as TensorFlow Privacy's documentation of ``QuantileAdaptiveClipSumQuery`` has
+    them.
 
     Attributes
     ----------

@@ -229,12 +229,14 @@ class Experiment:
         cell = self._configuration.cells[number]
         settings = cell.settings
         federation, model = self._federation(settings.data), self._model(settings.model, settings.data)
-        schedule, training = self._prepared(Job(number, 0, 0, with_canaries=True))
-        results = []
+        results: list[dict[str, Any]] = []
+        accountings = []
         for repetition in range(self._configuration.heading.repetitions):
             jobs = [Job(number, repetition, run, with_canaries=True) for run in range(settings.canaries.runs)]
             scores = CanaryScores.pooled([_read_scores(folder / job.name) for job in jobs])
             plan = settings.audit
+            for schedule, training in map(self._prepared, jobs):
+                accountings.append(analytical_epsilon(training.noise, plan.delta, schedule, training.clip))
             result: dict[str, Any] = {
                 "runs": [self._facts(job, folder) for job in jobs],
                 "audits": audits(scores, model.dim, plan.delta, plan.confidence, settings.canaries.inclusion),
@@ -242,7 +244,8 @@ class Experiment:
             if repetition == 0:
                 result["densities"] = densities(scores, model.dim)
             results.append(result)
-        accounting = analytical_epsilon(training.noise, settings.audit.delta, schedule, training.clip)
+        # Under correlated noise it depends on the rounds that were drawn: the largest holds for all trainings.
+        accounting = max(accountings, key=lambda found: found.epsilon or 0.0)
         return {
             "swept": dict(cell.swept),
             "settings": asdict(settings),
@@ -250,7 +253,7 @@ class Experiment:
             "clients": federation.clients,
             "test_examples": len(federation.test_labels),
             "dim": model.dim,
-            "rounds": schedule.rounds,
+            "rounds": self._rounds[number],
             "noise_multiplier": assembly.noise_multiplier(settings),
             "analytical": asdict(accounting),
             "results": results,

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from canaryproof.verify.command_line import main
 from canaryproof.verify.federated import configuration, experiment
+from canaryproof.verify.federated.accounting import Accounting
 from canaryproof.verify.federated.experiment import Experiment
 from canaryproof.verify.federated.noise import Independent
 from canaryproof.verify.input_files import InputError
@@ -212,3 +213,11 @@ def test_correlated_noise_adaptive_clipping_and_coins_come_together(configured, 
         assert len(archive["observed"]) + len(archive["unobserved"]) == 40
     # An audit of the vector would take the wrong canaries for the observed ones.
     assert not (tmp_path / "run" / "000-000-000" / "final.npy").exists()
+
+
+def test_epsilon_is_that_of_the_least_protected_of_all_trainings(configured, tmp_path, monkeypatch):
+    found = iter([Accounting(epsilon, "", "") for epsilon in (1.0, 3.0, 2.0)])
+    monkeypatch.setattr(experiment, "analytical_epsilon", lambda *_: next(found))
+    text = TEXT.replace("without_canaries = true", "").replace("[1, 2]", "[2]")
+    _, document, _ = run(configured(text), tmp_path / "run")
+    assert document["cells"][0]["analytical"]["epsilon"] == 3.0
