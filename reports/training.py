@@ -157,7 +157,10 @@ def _accounting(document: Document) -> Section:
         _row(cell, _analytical(cell), cell["analytical"]["relation"], cell["analytical"]["rule"])
         for cell in document["cells"]
     )
-    note = "Of an included canary, for an attacker who sees all rounds; nothing better is known for the final model."
+    note = (
+        "Of the least protected canary in all trainings, for an attacker who sees all rounds; nothing better is known "
+        "for the final model."
+    )
     return Section("Analytical ε", _header(document, "analytical ε", "neighbours", "rule"), rows, note)
 
 

@@ -36,7 +36,7 @@ from canaryproof.verify.input_files import LARGEST_COUNT, InputError, read_relea
 if TYPE_CHECKING:
     from canaryproof.verify.audit import Audit, Check
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 _PROGRESS_AFTER = 2.0  # seconds
 _ALL_DIGITS = 16  # of a float, after the first
 
@@ -126,7 +126,7 @@ def _status(run: Callable[[], Any]) -> int:
     try:
         result = run()
     except (click.Abort, KeyboardInterrupt):
-        return _INTERRUPTED
+        return INTERRUPTED
     except click.UsageError as error:
         where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
         return _fail(" ".join(error.format_message().split()) + where, error.exit_code)

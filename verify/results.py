@@ -164,7 +164,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON's own types: equal results give equal documents."""
-        document: dict[str, Any] = _plain(asdict(self))
+        document: dict[str, Any] = plain(asdict(self))
         return document
 
     @classmethod
@@ -237,7 +237,7 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON's own types: equal runs give equal documents."""
-        document: dict[str, Any] = _plain(asdict(self))
+        document: dict[str, Any] = plain(asdict(self))
         return document
 
     @classmethod
@@ -271,17 +271,18 @@ class Run:
         )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value in JSON's own types, infinities and NaN in words: lists for tuples, dicts for mappings."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     # JSON has no infinities and no NaN.
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _restored(value: Any) -> Any:
-    """Undo ``_plain``."""
+    """Undo ``plain``."""
     if isinstance(value, dict):
         return {key: _restored(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -15,11 +15,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from canaryproof.verify.command_line import _INTERRUPTED
+from canaryproof.verify.command_line import INTERRUPTED
 from canaryproof.verify.federated.configuration import SIZES, Configuration, names, read
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.origin import code_and_machine
-from canaryproof.verify.results import _plain
+from canaryproof.verify.output_files import replaced
+from canaryproof.verify.results import plain
 
 if TYPE_CHECKING:
     from canaryproof.verify.federated.experiment import Advance
@@ -61,10 +62,10 @@ def train_command(config: str, out: Path, resume: bool, size: str, data: Path | 
 
     experiment = Experiment(configuration, data)
     try:
-        _begin(out, configuration)
+        _begin(out, configuration, experiment.examples())
         with _progress() as advance:
             found, timings = experiment.run(out, advance)
-        results, times = (_json(_plain(part)) for part in (found, {"trainings": timings}))
+        results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))
         document = json.loads(results)
         pages = training.render(document, timings)
         files = {"results.json": results, "timings.json": times, **pages}
@@ -74,7 +75,7 @@ def train_command(config: str, out: Path, resume: bool, size: str, data: Path | 
         raise InputError(f"{error.filename or out}: {reason}") from error
     except KeyboardInterrupt:
         click.echo("Interrupted; the same command with --resume goes on.", err=True)
-        raise click.exceptions.Exit(_INTERRUPTED) from None
+        raise click.exceptions.Exit(INTERRUPTED) from None
     _print(document, timings, out)
 
 
@@ -88,18 +89,19 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise InputError(f"{out}: {error.strerror or error}") from error
 
 
-def _begin(out: Path, configuration: Configuration) -> None:
+def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None:
     """Write down what is run by what, or make sure that it is the same as before."""
     from canaryproof.verify.simulation import threads
 
     origin = {**code_and_machine(), "threads": str(threads()), **{name: version(name) for name in _EXTRA}}
-    made_by = json.loads(_json({"configuration": _plain(asdict(configuration)), "made by": origin}))
+    made_by = json.loads(
+        _json({"configuration": plain(asdict(configuration)), "data": {"data": examples}, "made by": origin})
+    )
     file = out / _BEGUN
     if not file.exists():
         out.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f"{_BEGUN}.part")
-        partial.write_text(_json(made_by), encoding="utf-8")
-        partial.replace(file)
+        with replaced(file) as begun:
+            begun.write(_json(made_by).encode())
         return
     try:
         before = json.loads(file.read_text(encoding="utf-8"))

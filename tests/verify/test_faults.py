@@ -38,6 +38,8 @@ CAUGHT = {
     "audit.last-canary": "gaussian.audit.release",
     "input.swapped": "gaussian.audit.files",
     "finite-bounds.one-tail": "theorems.bounds.plain",
+    "training.sign": "training.algorithms",
+    "training.split": "training.accounting",
 }
 
 # Checks of all topics that take no time: half of all pairs of faults and checks are theirs.
@@ -70,6 +72,7 @@ CHEAP = (
     "theorems.bounds.plain",
     "theorems.limits.known",
     "theorems.moments.known",
+    "training.accounting",
     "final.theorem-3.3.target-norm",
 )
 

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,33 +14,7 @@ from canaryproof.verify.command_line import main
 from canaryproof.verify.federated import configuration, experiment
 
 # One small training, so that most of the time is that of JAX and of the audit.
-TEXT = """
-title = "Tiny"
-
-[data]
-format = "digits"
-examples_per_client = 10
-
-[model]
-name = "two_layer"
-hidden = 4
-
-[training]
-cohort = 50
-epochs = 4
-client_rate = 0.3
-batch_size = 10
-server_rate = 1.0
-clip_norm = 0.5
-one_round_epsilon = 30
-
-[canaries]
-count = 20
-participation = "periods"
-
-[audit]
-delta = 1e-3
-"""
+TEXT = (Path(__file__).parent / "tiny.toml").read_text()
 # Saves after every round, and is slow enough to be killed between two.
 DRIVER = """
 import time
@@ -142,8 +117,15 @@ def test_a_folder_that_is_there_is_refused(config, tmp_path):
 def test_another_experiment_does_not_go_on(config, done):
     before = (done[1] / "results.json").read_bytes()
     config.write_text(TEXT.replace("[data]", "seed = 1\n[data]").replace("epochs = 4", "epochs = 3"))
-    refused(train(config, "--out", done[1], "--resume"), f"{done[1]}: --resume: was begun with another heading, cells")
+    message = f"{done[1]}: --resume: was begun with another heading, cells, data"
+    refused(train(config, "--out", done[1], "--resume"), message)
     assert (done[1] / "results.json").read_bytes() == before
+
+
+def test_an_experiment_does_not_go_on_with_other_data(config, done, monkeypatch):
+    before = experiment.Experiment.examples
+    monkeypatch.setattr(experiment.Experiment, "examples", lambda self: [text[::-1] for text in before(self)])
+    refused(train(config, "--out", done[1], "--resume"), f"{done[1]}: --resume: was begun with another data")
 
 
 def test_bad_input_gets_a_line(config, tmp_path):

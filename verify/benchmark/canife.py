@@ -21,7 +21,7 @@ from canaryproof.verify.federated import models
 from canaryproof.verify.federated.data import digits, idx
 from canaryproof.verify.federated.data.federation import Federation
 from canaryproof.verify.origin import code_and_machine
-from canaryproof.verify.results import _plain
+from canaryproof.verify.results import plain
 from canaryproof.verify.simulation import threads
 
 SEED = 0
@@ -159,8 +159,8 @@ def measure(
             **{name: version(name) for name in ("jax", "flax", "optax")},
         },
     }
-    plain: dict[str, Any] = _plain(document)
-    return plain
+    found: dict[str, Any] = plain(document)
+    return found
 
 
 def _spread(values: Sequence[float]) -> dict[str, float]:

@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Self
+from typing import Any
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.canife.factored import FactoredUpdates, State
-from canaryproof.verify.federated.clients import Clients, CohortSum
+from canaryproof.verify.federated.clients import CohortSum, CohortSums
 from canaryproof.verify.federated.noise import Independent
-from canaryproof.verify.federated.training import Trainer
 
 # Of so many clients one is not clipped.
 EVERY = 100
@@ -63,16 +62,8 @@ class Unclipped:
         The clients as they should be.
     """
 
-    def __init__(self, clients: Clients) -> None:
+    def __init__(self, clients: CohortSums) -> None:
         self._clients = clients
-
-    @classmethod
-    def put_into(cls, trainer: Trainer) -> Self:
-        """Seed the fault in a training."""
-        # A trainer has no other way to make it clip less, and shall not have one.
-        faulty = cls(trainer._clients)
-        trainer._clients = faulty  # type: ignore[assignment]
-        return faulty
 
     def sum(self, theta: jax.Array | NDArray[np.float32], clients: NDArray[np.int64], clip_norm: float) -> CohortSum:
         """Train the clients of a round and add their updates, as ``Clients.sum`` does."""

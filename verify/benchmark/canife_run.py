@@ -190,7 +190,7 @@ class Bench:
         )
         trainer = Trainer(self.federation, self.model, participation, training, canary_clients)
         if scenario.fault is Fault.CLIPPING:
-            Unclipped.put_into(trainer)
+            trainer.clients = Unclipped(trainer.clients)
         # What the operator believes: the accounting of a training without the fault.
         believed = analytical_epsilon(independent, setting.delta, participation, clip)
         return trainer, canary_clients, asdict(believed)

@@ -13,6 +13,8 @@ from canaryproof.kernels import null_cosine
 
 Array = NDArray[np.float64]
 
+_BELOW_ONE = math.nextafter(1.0, 0.0)
+
 
 class Inclusion(StrEnum):
     """How it was decided which canaries take part."""
@@ -54,11 +56,16 @@ def cosine_null(dim: float) -> ExactNull:
     """Return the exact law of a cosine in R^d (Andrew et al., arXiv 2302.03098, Theorem 3.1)."""
 
     def place(log_tail: Array) -> Array:
-        # A normal place beyond the ends comes back inside, and an infinite one to the end.
+        # 1 − x² is what the tail's exponent (d − 1)/2 makes as small as the normal tail at z.
         z = np.clip(-special.ndtri_exp(log_tail), -1e100, 1e100)
-        return np.asarray(z / np.sqrt(dim + z * z))
+        return np.asarray(np.minimum(np.sign(z) * np.sqrt(-np.expm1(-z * z / (dim - 1.0))), _BELOW_ONE))
 
-    return ExactNull(f"cosine in {dim:,} dimensions", lambda x: null_cosine.logsf(x, dim), place)
+    # A cosine of 1 has been rounded: a mechanism of finite ε can have it, and the null reaches it.
+    return ExactNull(
+        f"cosine in {dim:,} dimensions",
+        lambda x: null_cosine.logsf(np.minimum(x, _BELOW_ONE), dim),
+        place,
+    )
 
 
 def discrete_null(values: ArrayLike, probabilities: ArrayLike) -> ExactNull:

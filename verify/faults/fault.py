@@ -103,6 +103,8 @@ def _function(target: str) -> FunctionType:
     found: Any = import_module(module)
     for name in path.split("."):
         found = getattr(found, name)
+    # What a class method binds to its class is a function as well.
+    found = getattr(found, "__func__", found)
     if hasattr(found, "cache_clear"):
         found = inspect.unwrap(found)
     # A function with free variables does not take other code.

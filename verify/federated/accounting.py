@@ -88,7 +88,11 @@ def analytical_epsilon(
     if isinstance(sampling.rate, Fraction):
         return _without_replacement(together / 2.0, delta, rounds, sampling.rate)
     assert sampling.rate is not None
-    epsilon = accountants.pld(together, delta, rounds, float(sampling.rate))
+    try:
+        epsilon = accountants.pld(together, delta, rounds, float(sampling.rate))
+    except OverflowError:
+        # So little noise gives dp-accounting losses whose exponentials are no floats.
+        return _always(together, delta, rounds, ADD_OR_REMOVE)
     rule = f"privacy loss distributions (dp-accounting) of {rounds} rounds of Poisson sampling at {sampling.rate:.4g}"
     return Accounting(epsilon, ADD_OR_REMOVE, f"{rule}, {_UNCOUNTED}")
 
@@ -113,8 +117,15 @@ def _without_replacement(sigma: float, delta: float, rounds: int, rate: Fraction
     cohort, population = rate.as_integer_ratio()
     by_chance = accountants.without_replacement(sigma, delta, rounds, cohort, population)
     # Rényi bounds are coarse at low noise, where they may exceed those for taking part in every round.
-    always = accountants.gaussian(sigma, delta, rounds)
-    if always <= by_chance:
-        return Accounting(always, REPLACE, f"Gaussian mechanism, as if in all of {rounds} rounds")
+    always = _always(sigma, delta, rounds, REPLACE)
+    assert always.epsilon is not None
+    if always.epsilon <= by_chance:
+        return always
     rule = f"Rényi accounting (dp-accounting) of {rounds} samples without replacement, of {cohort}/{population} each"
     return Accounting(by_chance, REPLACE, rule)
+
+
+def _always(sigma: float, delta: float, rounds: int, relation: str) -> Accounting:
+    """Account as if chance decided nothing."""
+    epsilon = accountants.gaussian(sigma, delta, rounds)
+    return Accounting(epsilon, relation, f"Gaussian mechanism, as if in all of {rounds} rounds")

@@ -17,7 +17,6 @@ loop, whatever its framework::
 The delta is what was added to the model, or would be by plain averaging: a negative gradient and not the gradient.
 """
 
-import hashlib
 import math
 import os
 from pathlib import Path
@@ -266,8 +265,9 @@ class CanaryClients:
         self._sum = self._final = None
 
     def _description(self) -> dict[str, int | str]:
-        included = hashlib.sha256(self._included.tobytes()).hexdigest()
-        return {"seed": self.canaries.seed, "dim": self.canaries.dim, "included": included}
+        rounds = (self.participants(t) for t in range(self.participation.rounds))
+        participation = checkpoint.digest(self._included, *rounds)
+        return {"seed": self.canaries.seed, "dim": self.canaries.dim, "participation": participation}
 
     def _state(self) -> dict[str, NDArray[np.generic]]:
         state = {"rounds": self.rounds, "skipped": self.skipped, "product": self._product}

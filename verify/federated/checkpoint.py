@@ -5,13 +5,14 @@ A crash, even of the machine, leaves the old file or the new one, whole. Nothing
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from canaryproof.verify.output_files import replaced
 
 _FORMAT = 1
 _DESCRIPTION = "description"
@@ -35,23 +36,9 @@ def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArr
     OSError
         If it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.part")
     text = np.frombuffer(_described(description).encode(), np.uint8)
-    try:
-        with partial.open("wb") as file:
-            np.savez(file, **{_DESCRIPTION: text}, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    if os.name == "posix":
-        # The new name itself is on disk only when the folder is.
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    with replaced(path) as file:
+        np.savez(file, **{_DESCRIPTION: text}, **arrays)  # type: ignore[arg-type]
 
 
 def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +38,13 @@ class CohortSum:
 
     total: NDArray[np.float64]
     norms: NDArray[np.float32]
+
+
+class CohortSums(Protocol):
+    """What a training loop asks of clients."""
+
+    def sum(self, theta: jax.Array | NDArray[np.float32], clients: NDArray[np.int64], clip_norm: float) -> CohortSum:
+        """Train the clients of a round from θ on and add their clipped updates."""
 
 
 class Clients:

@@ -54,18 +54,22 @@ class FixedClip:
 
 @dataclass(frozen=True)
 class AdaptiveClip:
-    """A clip norm that follows a quantile of the updates' norms, by geometric steps (Algorithm 1 there).
+    """A clip norm that follows a quantile of the updates' norms, by geometric steps.
+
+    Recommended values are the authors', as TensorFlow Privacy's documentation of ``QuantileAdaptiveClipSumQuery`` has
+    them.
 
     Attributes
     ----------
     initial
-        Clip norm of the first round; 0.1 there.
+        Clip norm of the first round.
     quantile
-        Share γ of updates that should not be clipped, in [0, 1]; the median there.
+        Share γ of updates that should not be clipped, in [0, 1]; the median is recommended.
     rate
-        Learning rate η of log S; 0.2 there.
+        Learning rate η of log S; 0.2 is recommended.
     count_noise
-        Standard deviation σ_b of the noise on the number of unclipped updates; a twentieth of the cohort there.
+        Standard deviation σ_b of the noise on the number of unclipped updates; a twentieth of the cohort is
+        recommended.
     seed
         Seed of this noise.
     """

@@ -171,7 +171,7 @@ def _axes(sweep: Any) -> list[list[dict[str, Any]]]:
     """Return the values that each axis takes by field."""
     if not isinstance(sweep, list):
         raise ValueError("sweep: must be written as [[sweep]], as there may be several")
-    axes = []
+    axes: list[list[dict[str, Any]]] = []
     for i, axis in enumerate(sweep):
         place = f"sweep[{i}]"
         lists = {
@@ -184,6 +184,8 @@ def _axes(sweep: Any) -> list[list[dict[str, Any]]]:
                 raise ValueError(f"{place}.{shortened(name)}: there is no such field; tables are {', '.join(_TABLES)}")
             if not isinstance(values, list) or not values:
                 raise ValueError(f"{place}.{name}: must be a list of values, not {shortened(repr(values))}")
+            if any(name in earlier[0] for earlier in axes):
+                raise ValueError(f"{place}.{name}: must not be in two sweeps")
         if len({len(values) for values in lists.values()}) != 1:
             raise ValueError(f"{place}: must have lists of one length")
         axes.append([dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.federated import assembly, models
+from canaryproof.verify.federated import assembly, checkpoint, models
 from canaryproof.verify.federated.accounting import analytical_epsilon
 from canaryproof.verify.federated.configuration import Cell, Configuration
 from canaryproof.verify.federated.data.federation import Federation
@@ -27,7 +27,8 @@ from canaryproof.verify.federated.outcome import ALL, ATTACKS, CHANGE, FINAL, Ca
 from canaryproof.verify.federated.schedules import Schedule
 from canaryproof.verify.federated.settings import Data, Network, Settings
 from canaryproof.verify.federated.training import Round
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.input_files import InputError, read_scores
+from canaryproof.verify.output_files import replaced
 
 # Told what is being done, how many rounds of all trainings are done, and how many there are.
 Advance = Callable[[str, int, int], None]
@@ -98,6 +99,11 @@ class Experiment:
                 self._model(cell.settings.model, cell.settings.data)
             self._rounds.append(schedule.rounds)
 
+    def examples(self) -> list[str]:
+        """Return texts that only equal data has."""
+        found = (self._federation(data) for data in dict.fromkeys(c.settings.data for c in self._configuration.cells))
+        return [checkpoint.digest(d.inputs, d.labels, d.starts, d.test_inputs, d.test_labels) for d in found]
+
     def run(self, folder: Path, advance: Advance) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Do all trainings that are not done, and audit them.
 
@@ -131,7 +137,10 @@ class Experiment:
             done += self._rounds[job.cell]
             timings.append({**asdict(job), **found["seconds"]})
         advance("audits", done, total)
-        cells = [self._outcome(i, folder) for i in range(len(self._configuration.cells))]
+        cells = []
+        for i, cell in enumerate(self._configuration.cells):
+            with self._named(cell):
+                cells.append(self._outcome(i, folder))
         heading = self._configuration.heading
         document = {
             "name": self._configuration.name,
@@ -200,10 +209,12 @@ class Experiment:
         if canary_clients is not None:
             _write_scores(CanaryScores.of(training, canary_clients), place)
             found["warnings"] = canary_clients.warnings()
-            np.save(place / "final.npy", self._in_canary_norms(job, training.theta - training.initial))
-        partial = place / f"{_DONE}.part"
-        partial.write_text(json.dumps(found))
-        partial.replace(place / _DONE)
+            # ``canaryproof audit`` takes the first canaries for the observed ones, which they are not by coins.
+            if settings.canaries.inclusion == "fixed":
+                with replaced(place / "final.npy") as file:
+                    np.save(file, self._in_canary_norms(job, training.theta - training.initial))
+        with replaced(place / _DONE) as file:
+            file.write(json.dumps(found).encode())
         shutil.rmtree(place / _CHECKPOINT, ignore_errors=True)
         return found
 
@@ -218,12 +229,14 @@ class Experiment:
         cell = self._configuration.cells[number]
         settings = cell.settings
         federation, model = self._federation(settings.data), self._model(settings.model, settings.data)
-        schedule, training = self._prepared(Job(number, 0, 0, with_canaries=True))
-        results = []
+        results: list[dict[str, Any]] = []
+        accountings = []
         for repetition in range(self._configuration.heading.repetitions):
             jobs = [Job(number, repetition, run, with_canaries=True) for run in range(settings.canaries.runs)]
             scores = CanaryScores.pooled([_read_scores(folder / job.name) for job in jobs])
             plan = settings.audit
+            for schedule, training in map(self._prepared, jobs):
+                accountings.append(analytical_epsilon(training.noise, plan.delta, schedule, training.clip))
             result: dict[str, Any] = {
                 "runs": [self._facts(job, folder) for job in jobs],
                 "audits": audits(scores, model.dim, plan.delta, plan.confidence, settings.canaries.inclusion),
@@ -231,7 +244,8 @@ class Experiment:
             if repetition == 0:
                 result["densities"] = densities(scores, model.dim)
             results.append(result)
-        accounting = analytical_epsilon(training.noise, settings.audit.delta, schedule, training.clip)
+        # Under correlated noise it depends on the rounds that were drawn: the largest holds for all trainings.
+        accounting = max(accountings, key=lambda found: found.epsilon or 0.0)
         return {
             "swept": dict(cell.swept),
             "settings": asdict(settings),
@@ -239,7 +253,7 @@ class Experiment:
             "clients": federation.clients,
             "test_examples": len(federation.test_labels),
             "dim": model.dim,
-            "rounds": schedule.rounds,
+            "rounds": self._rounds[number],
             "noise_multiplier": assembly.noise_multiplier(settings),
             "analytical": asdict(accounting),
             "results": results,
@@ -270,14 +284,13 @@ def _read_facts(place: Path) -> dict[str, Any]:
 
 def _write_scores(scores: CanaryScores, place: Path) -> None:
     for attack in ATTACKS:
-        np.savez(place / _SCORES[attack], observed=scores.observed[attack], unobserved=scores.unobserved[attack])
+        with replaced(place / _SCORES[attack]) as file:
+            np.savez(file, observed=scores.observed[attack], unobserved=scores.unobserved[attack])
 
 
 def _read_scores(place: Path) -> CanaryScores:
-    archives = {}
-    for attack in ATTACKS:
-        with np.load(place / _SCORES[attack]) as archive:
-            archives[attack] = {name: archive[name] for name in ("observed", "unobserved")}
+    found = {attack: read_scores(place / _SCORES[attack]) for attack in ATTACKS}
     return CanaryScores(
-        *({attack: archives[attack][kind] for attack in ATTACKS} for kind in ("observed", "unobserved"))
+        {attack: scores.observed for attack, scores in found.items()},
+        {attack: scores.unobserved for attack, scores in found.items() if scores.unobserved is not None},
     )

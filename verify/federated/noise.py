@@ -93,7 +93,8 @@ class SquareRoot:
     """C = A^(1/2) for the matrix A of prefix sums: C⁻¹ is Toeplitz with the coefficients of √(1 − x).
 
     Cut to a band, C⁻¹ costs that many rows of W a round, O(band·dim), and C is what the banded matrix is the inverse of
-    (Kalinin et al. 2025, arXiv 2505.12128); without, round t costs t + 1 rows.
+    (Kalinin et al. 2025, arXiv 2505.12128). Without, round t makes t + 1 rows anew, and a training O(rounds²·dim)
+    normal numbers: some 3 minutes for 500 rounds of 10⁵ coordinates, four times that for twice the rounds.
 
     Attributes
     ----------

@@ -185,14 +185,10 @@ def bernoulli(clients: int, rate: float, rounds: int, seed: Seed, canaries: Inse
 
     Parameters
     ----------
-    clients
-        Number of clients; may be 0.
+    clients, rounds, seed, canaries
+        As for ``uniform``.
     rate
         Probability in [0, 1] to take part in a round; that of a canary too, if it does as clients do.
-    rounds
-        Number of rounds.
-    seed, canaries
-        As for ``shuffled_epochs``.
 
     Returns
     -------

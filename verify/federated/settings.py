@@ -148,10 +148,11 @@ class Federated:
         With a quantile, the clip norm adapts to it with this learning rate; the noise on the number of unclipped
         clients is a twentieth of the cohort, as in Andrew et al. 2021.
     noise
-        ``independent`` in each round, or correlated over rounds by a factorisation: ``tree`` or ``square_root``.
+        ``independent`` in each round, or correlated over rounds by a factorisation: ``tree``, or ``square_root``, whose
+        cost grows with the square of the number of rounds.
     noise_multiplier, one_round_epsilon
-        Noise multiplier, or the analytical ε of a client that takes part in one round, which decides it; ``inf`` is no
-        noise.
+        Noise multiplier, or the analytical ε of a client that takes part in one round, which decides it where noise is
+        independent; ``inf`` is no noise.
     """
 
     participation: str = _one_of("shuffled", "uniform", "bernoulli", default="shuffled")
@@ -245,5 +246,7 @@ class Settings:
             raise ValueError(f"training.{needed}: must be given with {training.participation}, and {other} must not")
         if (training.noise_multiplier is None) == (training.one_round_epsilon is None):
             raise ValueError("training.noise_multiplier: this or one_round_epsilon must be given, and not both")
+        if training.one_round_epsilon is not None and training.noise != "independent":
+            raise ValueError("training.one_round_epsilon: must be given with independent noise alone")
         if training.server == "adam" and training.momentum:
             raise ValueError("training.momentum: must not be given with adam")

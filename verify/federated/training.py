@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from canaryproof.verify.federated import checkpoint
 from canaryproof.verify.federated.canary_clients import CanaryClients
-from canaryproof.verify.federated.clients import Clients
+from canaryproof.verify.federated.clients import Clients, CohortSums
 from canaryproof.verify.federated.data.federation import Federation
 from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.options import Training
@@ -90,6 +90,8 @@ class Trainer:
         θ₀, shape (dim,).
     rounds
         Number of rounds done.
+    clients
+        Their part of a round; whatever else adds up updates may take its place.
     seconds
         Seconds that training, scoring (with the canaries' updates) and noise have taken so far.
 
@@ -121,7 +123,7 @@ class Trainer:
         self.seconds = dict.fromkeys(_PARTS, 0.0)
         self._clip_norm = training.clip.initial
         self._server = Server(training.server, training.server_rate, training.momentum, self.initial)
-        self._clients = Clients(
+        self.clients: CohortSums = Clients(
             federation,
             model,
             rate=training.client_rate,
@@ -159,7 +161,7 @@ class Trainer:
         t, clip_norm = self.rounds, self._clip_norm
         clients = self._participation.clients(t)
         with self._timed("training"):
-            cohort = self._clients.sum(self._server.theta, clients, clip_norm)
+            cohort = self.clients.sum(self._server.theta, clients, clip_norm)
         wrong = np.flatnonzero(~np.isfinite(cohort.norms))
         if len(wrong):
             self._refuse(f"the update of client {clients[wrong[0]]} is not finite")
@@ -274,7 +276,8 @@ class Trainer:
             "initial": checkpoint.digest(self.initial),
             "examples": checkpoint.digest(federation.inputs, federation.labels, federation.starts),
             "participation": checkpoint.digest(*(np.asarray(self._participation.clients(t)) for t in rounds)),
-            "noise": checkpoint.digest(np.asarray(training.noise.sample(0, self._model.dim, 1.0))),
+            # Kinds of noise that begin alike differ in one of the last two rounds.
+            "noise": checkpoint.digest(*(np.asarray(training.noise.sample(t, 1, 1.0)) for t in rounds[-2:])),
             "clip": [training.clip.initial, training.clip.following(training.clip.initial, 0, 1, 0)],
             "canaries": self._canary_clients is not None,
         }

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.output_files import replaced
 
 _FORMAT = 1
 _NUMBERS = ("format", "seed", "count", "dim", "block", "rounds")
@@ -137,25 +138,10 @@ class RoundScores:
         OSError
             If it cannot be written.
         """
-        target = Path(path)
-        partial = target.with_name(f"{target.name}.part")
         numbers = (_FORMAT, self.canaries.seed, self.canaries.count, self.canaries.dim, self.block, self.rounds)
         state: dict[str, Any] = {name: np.uint64(x) for name, x in zip(_NUMBERS, numbers, strict=True)}
-        try:
-            with partial.open("wb") as file:
-                np.savez(file, **state, maxima=self._maxima, buffer=self._buffer[: self.rounds % self.block])
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-        if os.name == "posix":
-            # The new name itself is on disk only when the folder is.
-            folder = os.open(target.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        with replaced(Path(path)) as file:
+            np.savez(file, **state, maxima=self._maxima, buffer=self._buffer[: self.rounds % self.block])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -11,22 +11,19 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
-from statsmodels.stats.power import TTestIndPower
 
-from canaryproof.verify.claims.final_printed import TABLE_5
 from canaryproof.verify.error_control import POWER
 from canaryproof.verify.federated.outcome import ALL, ATTACKS, CHANGE, FINAL
 from canaryproof.verify.results import Check, Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.suites.training_bounds import LEVEL, bounds, least_share
-
-Array = NDArray[np.float64]
+from canaryproof.verify.suites.training_bounds import bounds
+from canaryproof.verify.suites.training_definition import accounting, algorithms
+from canaryproof.verify.suites.training_several import one_or_several
+from canaryproof.verify.suites.training_tests import LEVEL, least_share, less, visible
 
 # One-round ε of the noise: those of Tables 3 and 4, or the ends of them.
 _ALL_NOISE = (math.inf, 300.0, 100.0, 30.0)
 _PRESENTATIONS = (1, 2, 4, 8)
-_ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 def _verdict(for_it: Sequence[float], against_it: Sequence[float]) -> Verdict:
@@ -93,8 +90,8 @@ def presentations(context: Context) -> Outcome:
             found.append(training_runs.sample(context, f"training/presentations/{noise}/{number}", chosen, runs))
         for attack in (FINAL, CHANGE):
             for fewer, more in pairwise(found):
-                for_it.append(_less(fewer.distance[attack], more.distance[attack]))
-                against_it.append(_less(more.distance[attack], fewer.distance[attack]))
+                for_it.append(less(fewer.distance[attack], more.distance[attack]))
+                against_it.append(less(more.distance[attack], fewer.distance[attack]))
         rows += [
             {
                 "one_round_epsilon": noise,
@@ -109,11 +106,11 @@ def presentations(context: Context) -> Outcome:
         + ", ".join(f"{np.mean(row['distance'][FINAL]):.2f}" for row in rows if row["one_round_epsilon"] == noise)
         for noise in noises
     )
-    visible = _visible(runs, len(for_it))
+    moved = visible(runs, len(for_it))
     design = Design(
         "at some noise, twice as many presentations do not move the mean cosine with the final model up",
         LEVEL,
-        f"each time it moves by {visible:.2g} standard deviations of a training's mean cosine",
+        f"each time it moves by {moved:.2g} standard deviations of a training's mean cosine",
         POWER,
         runs,
     )
@@ -125,76 +122,6 @@ def presentations(context: Context) -> Outcome:
     return Outcome(_verdict(for_it, against_it), finding, evidence, design)
 
 
-def _less(low: Array, high: Array) -> float:
-    """p-value of Welch's one-sided test that the first mean is not less than the second."""
-    return float(stats.ttest_ind(low, high, equal_var=False, alternative="less").pvalue)
-
-
-def one_or_several(context: Context) -> Outcome:
-    """Judge that one training with many canaries and several with fewer are close, by two one-sided tests."""
-    from canaryproof.verify.suites import training_runs
-
-    repetitions, runs, count = context.pick(26, 60), 4, 100
-    # One epoch of many clients and a wide model, which so few canaries hardly disturb.
-    common: dict[str, dict[str, Any]] = {
-        "data": {"examples_per_client": 1},
-        "model": {"hidden": 512},
-        "training": {"cohort": 150, "epochs": 1, "batch_size": 1, "one_round_epsilon": 300.0},
-    }
-    one, several = (
-        training_runs.sample(
-            context,
-            f"training/one-or-several/{number}",
-            training_runs.settings(**common, canaries={"runs": number, "count": count // number}),
-            repetitions,
-        )
-        for number in (1, runs)
-    )
-    left, right = one.distance[CHANGE], several.distance[CHANGE]
-    margin = _printed_difference()
-    for_it = [_less((1.0 - margin) * left, right), _less((1.0 - margin) * right, left)]
-    against_it = [_less(right, (1.0 - margin) * left), _less(left, (1.0 - margin) * right)]
-    ratio = float(right.mean() / left.mean())
-    visible = _visible(repetitions, 2)
-    design = Design(
-        f"the mean cosines of one run and of {runs} runs differ by {margin:.1%} or more, the most in Table 5",
-        LEVEL,
-        f"they are the same, and {margin:.1%} of them is {visible:.2g} standard deviations of a repetition's",
-        POWER,
-        repetitions,
-    )
-    quantiles = {
-        name: np.quantile(found.epsilon[CHANGE], _ORDERS).tolist()
-        for name, found in (("one", one), ("several", several))
-    }
-    finding = (
-        f"{count} canaries in one run: mean cosine with the model's change {left.mean():.3f} of the null's deviations, "
-        f"in {runs} runs {right.mean():.3f}, {ratio - 1.0:+.1%} (p = {max(for_it):.1g} for {margin:.1%} or more, the "
-        f"most in Table 5); quantiles of ε̂ "
-        + " and ".join(", ".join(f"{value:.3g}" for value in found) for found in quantiles.values())
-    )
-    evidence = {
-        "repetitions": repetitions,
-        "one": {attack: one.distance[attack].tolist() for attack in ATTACKS},
-        "several": {attack: several.distance[attack].tolist() for attack in ATTACKS},
-        "quantiles": quantiles,
-        "p_values": for_it,
-    }
-    return Outcome(_verdict(for_it, against_it), finding, evidence, design)
-
-
-def _printed_difference() -> float:
-    """Return the largest relative difference of quantiles in a pair of rows of Table 5, which are said to be close."""
-    values = np.array([row[3] for row in TABLE_5], dtype=float)
-    return float(np.abs(values[1::2] / values[::2] - 1.0).max())
-
-
-def _visible(size: int, parts: int) -> float:
-    """Return the shift of a mean, in deviations of one, that all of some tests of two samples notice together."""
-    power = 1.0 - (1.0 - POWER) / parts
-    return float(TTestIndPower().solve_power(None, size, 0.5 * LEVEL, power, alternative="larger"))
-
-
 def bits(context: Context) -> Outcome:
     """Judge that equal trainings have equal bits, also if one was stopped and goes on from a checkpoint."""
     from canaryproof.verify.suites import training_runs
@@ -203,7 +130,13 @@ def bits(context: Context) -> Outcome:
     cases: dict[str, Mapping[str, Any]] = {
         "independent noise": {"training": {"one_round_epsilon": 100.0}},
         "correlated noise, adaptive clipping, momentum, coins": {
-            "training": {"one_round_epsilon": 100.0, "noise": "tree", "clip_quantile": 0.5, "momentum": 0.9},
+            "training": {
+                "one_round_epsilon": None,
+                "noise_multiplier": 0.1,
+                "noise": "tree",
+                "clip_quantile": 0.5,
+                "momentum": 0.9,
+            },
             "canaries": {"inclusion": "coin"},
         },
         "FedAdam": {"training": {"one_round_epsilon": 100.0, "server": "adam", "server_rate": 0.01}},
@@ -246,6 +179,20 @@ CHECKS = (
         f"{_DOCUMENT}, Section 5.3, Table 5",
         "one run with many canaries has estimates very close to those of several runs with fewer",
         one_or_several,
+    ),
+    Check(
+        "training.algorithms",
+        Subject.IMPLEMENTATION,
+        "verify.federated",
+        "deltas, model and scores of a training are those of Algorithms 2 and 3 in plain numpy",
+        algorithms,
+    ),
+    Check(
+        "training.accounting",
+        Subject.IMPLEMENTATION,
+        "verify.federated.accounting",
+        "the analytical ε is never below the truth, and beside it where it is exact",
+        accounting,
     ),
     Check(
         "training.bounds",

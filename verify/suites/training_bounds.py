@@ -1,7 +1,7 @@
 """Lower bounds from trainings whose ε is known: a check of training, accounting and bounds together."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ from canaryproof.verify.error_control import POWER
 from canaryproof.verify.federated.outcome import ALL, CHANGE, CanaryScores
 from canaryproof.verify.federated.settings import Settings
 from canaryproof.verify.results import Context, Design, Outcome, Verdict
+from canaryproof.verify.suites.training_tests import LEVEL, least_share
 
-# Level of each check of the suite: all its tests, both directions of each.
-LEVEL = 1e-6
 _ALPHA, _EPSILON, _DELTA = 0.05, 3.0, 1e-5
 # As many dimensions as so few canaries need.
 _SMALL = {"model": {"hidden": 64}}
@@ -92,12 +91,3 @@ def _prepared(
             for one in found
         ]
         yield f"{name}, {attack}", truth, audits
-
-
-def least_share(power: Callable[[float], float], wanted: float) -> float:
-    """Return the least probability of an event at which a test has the wanted power, by bisection."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if power(middle) >= wanted else (middle, high)
-    return high

@@ -91,7 +91,7 @@ def sample(context: Context, purpose: str, chosen: Settings, repetitions: int) -
 
 def trained(chosen: Settings, root: np.random.SeedSequence) -> CanaryScores:
     """Train once and score the canaries."""
-    trainer, canary_clients = _made(chosen, root)
+    trainer, canary_clients = made(chosen, root)
     trainer.run()
     return CanaryScores.of(trainer, canary_clients)
 
@@ -99,10 +99,10 @@ def trained(chosen: Settings, root: np.random.SeedSequence) -> CanaryScores:
 def stopped(chosen: Settings, root: np.random.SeedSequence, rounds: int) -> CanaryScores:
     """Train as ``trained`` does, but stop after some rounds and go on in another trainer, from a checkpoint."""
     with tempfile.TemporaryDirectory() as folder:
-        trainer, _ = _made(chosen, root)
+        trainer, _ = made(chosen, root)
         trainer.run(until=rounds)
         trainer.save(folder)
-        trainer, canary_clients = _made(chosen, root)
+        trainer, canary_clients = made(chosen, root)
         trainer.load(folder)
     trainer.run()
     return CanaryScores.of(trainer, canary_clients)
@@ -165,7 +165,8 @@ def same(one: CanaryScores, other: CanaryScores) -> bool:
     return all(left[attack].tobytes() == right[attack].tobytes() for left, right in pairs for attack in ATTACKS)
 
 
-def _made(chosen: Settings, root: np.random.SeedSequence) -> tuple[Trainer, CanaryClients]:
+def made(chosen: Settings, root: np.random.SeedSequence) -> tuple[Trainer, CanaryClients]:
+    """Make a training and its canaries."""
     federation, model = _federation(chosen.data), _model(chosen.model, chosen.data)
     trainer, canary_clients = assembly.trainer(chosen, federation, model, Seeds.of(root))
     assert canary_clients is not None

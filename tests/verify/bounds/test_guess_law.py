@@ -1,5 +1,6 @@
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -83,3 +84,47 @@ def test_law_is_that_of_the_worst_mechanism_or_above(count, null_count, top, bot
 
 def test_all_guesses_may_be_right_where_all_canaries_are_shown():
     assert wrong_at_most(3, 3, 3, 3, 0.0, 1.0 - 1e-12, 0.05)[0] == pytest.approx(1.0)
+
+
+def orders(count, null_count, factor, delta):
+    """The exact law of the order under the worst mechanism: labels, the highest first, and their probabilities."""
+    right, total = factor / (1 + factor), count + null_count
+    law = {}
+    for places in itertools.combinations(range(total), count):
+        labels = tuple(int(i in places) for i in range(total))
+        probability = Fraction(0)
+        # So many are shown at the top and at the bottom, and so many of the others are on the high side.
+        for first, last in itertools.product(range(count + 1), range(null_count + 1)):
+            if not all(labels[:first]) or any(labels[total - last :]):
+                continue
+            rest = labels[first : total - last]
+            for high in range(len(rest) + 1):
+                seen, low = sum(rest[:high]), len(rest) - high
+                kinds = (first, seen, count - first - seen), (last, high - seen, null_count - last - high + seen)
+                term = Fraction(1, math.comb(high, seen) * math.comb(low, kinds[0][2]))
+                for kind, good in zip(kinds, (right, 1 - right), strict=True):
+                    rates = delta, (1 - delta) * good, (1 - delta) * (1 - good)
+                    term *= math.factorial(sum(kind))
+                    term *= math.prod(rate**n / math.factorial(n) for rate, n in zip(rates, kind, strict=True))
+                probability += term
+        law[labels] = probability
+    return law
+
+
+@pytest.mark.parametrize(("count", "null_count"), [(1, 1), (1, 3), (3, 1), (3, 3), (5, 2)])
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 50), Fraction(1, 2), Fraction(9, 10)])
+def test_bounds_are_not_below_the_exact_law(count, null_count, delta):
+    """All numbers of guesses, also where more canaries are shown than are left open."""
+    total, factor = count + null_count, Fraction(5, 2)
+    law = orders(count, null_count, factor, delta)
+    assert sum(law.values()) == 1
+    for top, bottom in itertools.product(range(total + 1), repeat=2):
+        if not 0 < top + bottom <= total:
+            continue
+        exact = [Fraction(0)] * (top + bottom + 1)
+        for labels, probability in law.items():
+            exact[top - sum(labels[:top]) + sum(labels[total - bottom :])] += probability
+        found = wrong_at_most(count, null_count, top, bottom, math.log(factor), float(delta), 0.05)
+        excess = found - np.array([float(x) for x in itertools.accumulate(exact)])
+        assert excess.min() > -1e-12
+        assert delta > 0 or excess.max() < 1e-12

@@ -1,11 +1,12 @@
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
@@ -20,6 +21,13 @@ from canaryproof.verify.bounds.one_run import (
 from canaryproof.verify.bounds.scores import prepare
 
 
+def printed_p_value(total, number, right, epsilon, delta):
+    """Steinke et al., arXiv 2305.08846, Theorem 5.2."""
+    law = stats.binom(number, special.expit(epsilon))
+    i = np.arange(1, right + 1)
+    return law.sf(right - 1) + 2.0 * total * delta * np.max((law.sf(right - i - 1) - law.sf(right - 1)) / i)
+
+
 @pytest.mark.parametrize(
     ("total", "number", "right", "delta", "printed", "digits"),
     [
@@ -31,22 +39,54 @@ from canaryproof.verify.bounds.scores import prepare
     ],
 )
 def test_printed_values(total, number, right, delta, printed, digits):
-    assert steinke_bound(total, number, right, delta, 0.05) == pytest.approx(printed, abs=digits)
+    found = optimize.brentq(lambda epsilon: printed_p_value(total, number, right, epsilon, delta) - 0.05, 0.0, 9.0)
+    assert found == pytest.approx(printed, abs=digits)
+    ours = steinke_bound(total, number, right, delta, 0.05)
+    assert ours == pytest.approx(found, abs=1e-6) if delta == 0.0 else ours > found
 
 
 def test_printed_p_value():
     assert p_value(100, 100, 75, math.log(3.0), 0.0) == pytest.approx(0.553, abs=5e-4)
 
 
-@given(st.integers(1, 60), st.data(), st.sampled_from([0.0, 1e-5, 1e-2]))
-def test_p_values_by_a_plain_sum(number, data, delta):
-    right = data.draw(st.integers(0, number))
-    epsilon = data.draw(st.floats(0.0, 5.0))
-    law = stats.binom(number, 1.0 / (1.0 + math.exp(-epsilon)))
-    beta = sum(law.pmf(range(right, number + 1)))
-    slopes = [sum(law.pmf(range(max(0, right - i), right))) / i for i in range(1, number + 1)]
-    expected = min(1.0, beta + 2.0 * 80 * delta * max(slopes))
-    assert p_value(80, number, right, epsilon, delta) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+def test_the_printed_theorem_is_exceeded_near_one():
+    """All guesses wrong is less likely than it may be at δ = 0, and every other case as much more likely."""
+    count, delta = 4, Fraction(1, 100)
+    vectors = list(product((0, 1), repeat=count))
+
+    def law(coins):
+        wrong = tuple(1 - coin for coin in coins)
+        return {v: Fraction(1, 16) + (-15 if v == wrong else 1) * delta / 16 for v in vectors}
+
+    for coins, j in product(vectors, range(count)):
+        one, other = law(coins), law(tuple(c ^ (i == j) for i, c in enumerate(coins)))
+        assert sum(one.values()) == 1
+        assert sum(max(one[v] - other[v], 0) for v in vectors) == delta
+    right = sum(law(coins)[v] for coins in vectors for v in vectors if any(map(int.__eq__, coins, v))) / 16
+    assert right == Fraction(15, 16) * (1 + delta)
+    assert right > printed_p_value(count, count, 1, 0.0, float(delta)) + 0.004
+    assert p_value(count, count, 1, 0.0, float(delta)) == pytest.approx(float(right), rel=1e-12)
+
+
+@pytest.mark.parametrize(("number", "total"), [(1, 1), (3, 7), (8, 8), (20, 50)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
+@pytest.mark.parametrize("delta", [1e-3, 0.05, 0.4])
+def test_p_values_are_the_largest_of_all_private_mechanisms(number, total, epsilon, delta):
+    """By linear programming: averaged over orders and signs, a mechanism is a law of W, its guesses at random."""
+    factor, u = math.exp(epsilon), np.arange(number)
+    # A coin's change from right to wrong and back, where u others are right; what is more than e^ε allows is δ in all.
+    right, wrong = np.zeros((2, number, number + 1))
+    right[u, u + 1], wrong[u, u] = (u + 1.0) / total, (number - u) / total
+    rows = np.concatenate([right - factor * wrong, wrong - factor * right])
+    rows = np.concatenate([rows, np.zeros((1, number + 1))])
+    excess = np.concatenate([-np.eye(2 * number), np.ones((1, 2 * number))])
+    limits = np.append(np.zeros(2 * number), delta)
+    whole = np.append(np.ones(number + 1), np.zeros(2 * number))[np.newaxis]
+    for v in range(1, number + 1):
+        gain = np.zeros(3 * number + 1)
+        gain[v : number + 1] = -1.0
+        best = optimize.linprog(gain, np.hstack([rows, excess]), limits, whole, [1.0])
+        assert p_value(total, number, v, epsilon, delta) == pytest.approx(-best.fun, abs=1e-6)
 
 
 @given(st.integers(2, 80), st.data())

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.scores import check_levels, cosine_null, discrete_null, normal_null, prepare
 
 
@@ -65,6 +67,13 @@ def test_tails_are_those_of_the_law_and_places_lie_where_they_are_asked(null, la
     assert null.log_tail(null.place(logs)) == pytest.approx(logs, rel=0.05)
 
 
+@pytest.mark.parametrize("dim", [20, 1000, 1e6])
+def test_cosine_places_have_about_the_tail_that_is_asked_for(dim):
+    # Of the upper tail, where scores of a mechanism that leaks lie.
+    null, wanted = cosine_null(dim), np.array([-1.0, -10.0, -300.0])
+    assert null.log_tail(null.place(wanted)) == pytest.approx(wanted, rel=0.1)
+
+
 def test_cosine_places_stay_inside():
     null = cosine_null(1e6)
     places = null.place(np.array([-1.0, -1e3, -1e6, -1e9]))
@@ -87,3 +96,15 @@ def test_separated_scores_are_told_apart():
     assert np.all(np.diff(scores.unobserved) > 0.0)
     null = prepare([0.0, 0.0], null=normal_null()).separated.null
     assert np.all(np.isneginf(null.log_tail(np.array([-5.0, 1.0]))))
+
+
+@pytest.mark.parametrize("name", ["fixed-sequence", "band", "normal-scores"])
+def test_cosines_rounded_to_one_exclude_no_finite_epsilon(name):
+    """Each canary in a run of its own, with so little noise that most cosines round to 1: ε is large but finite."""
+    dim, runs = 50, 60
+    kernels = [Canaries(seed, 1, dim) for seed in range(runs)]
+    observed = np.array([kernel.cosines(kernel.sum() + 1e-10 * noise(kernel.seed, dim))[0] for kernel in kernels])
+    assert np.mean(observed == 1.0) > 0.5
+    scores = prepare(observed, null=cosine_null(dim), independent=True)
+    value = METHODS[name].values(scores, 1e-6, 0.05)[0][0]
+    assert 100.0 < value < math.inf

@@ -138,6 +138,13 @@ def test_poisson_sampling_in_two_rounds_is_that_of_their_product():
     assert exact - 1e-4 <= found.epsilon <= exact + 1e-3
 
 
+def test_so_little_noise_that_losses_overflow_is_that_of_all_rounds():
+    found = analytical_epsilon(Independent(1e-6, 0), DELTA, bernoulli(10, 0.5, 3, 0), FIXED, "clients")
+    assert found.rule == "Gaussian mechanism, as if in all of 3 rounds"
+    assert found.relation == ADD_OR_REMOVE
+    assert enclosed(found.epsilon, 1e-6 / math.sqrt(3.0))
+
+
 def test_without_replacement_is_for_replacement():
     # One of two clients is drawn; the other's update is 0, and the first one's is turned round. That is one pair of
     # neighbours, hence a lower bound on ε. At a rate of 1/2 and this noise a bound for a sensitivity of one clip norm

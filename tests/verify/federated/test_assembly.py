@@ -57,7 +57,9 @@ def test_adaptive_clipping_has_its_share_of_the_noise():
 
 @pytest.mark.parametrize(("name", "factor"), [("tree", Tree(10)), ("square_root", SquareRoot(10))])
 def test_correlated_noise_is_for_all_rounds(name, factor):
-    noise = assembly.clip_and_noise(changed(training={"noise": name}), 10, ROOT)[1]
+    noise = assembly.clip_and_noise(
+        changed(training={"noise": name, "one_round_epsilon": None, "noise_multiplier": 1.0}), 10, ROOT
+    )[1]
     assert isinstance(noise, Correlated)
     assert noise.factor == factor
     assert isinstance(assembly.clip_and_noise(changed(), 10, ROOT)[1], Independent)

@@ -276,8 +276,9 @@ def test_neighbouring_files_are_left_alone(tmp_path):
     [
         (Canaries(4, COUNT, DIM), scheduled(), "seed: must be 4"),
         (Canaries(3, COUNT, DIM + 1), scheduled(), "dim: must be 601"),
-        (CANARIES, scheduled(observed=OBSERVED - 1), "included: must be"),
-        (Canaries(3, COUNT + 1, DIM), scheduled(count=COUNT + 1), "included: must be"),
+        (CANARIES, scheduled(observed=OBSERVED - 1), "participation: must be"),
+        (CANARIES, scheduled(3), "participation: must be"),
+        (Canaries(3, COUNT + 1, DIM), scheduled(count=COUNT + 1), "participation: must be"),
     ],
 )
 def test_a_state_of_other_canaries_is_refused(tmp_path, canaries, schedule, message):

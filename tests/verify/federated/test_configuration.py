@@ -110,6 +110,11 @@ def test_axes_are_combined_and_lists_of_one_axis_go_together(write):
             "noise_multiplier = 0\none_round_epsilon = inf",
             "training.noise_multiplier: this or",
         ),
+        (
+            "noise_multiplier = 0.1",
+            'one_round_epsilon = 3\nnoise = "tree"',
+            "training.one_round_epsilon: must be given with independent noise alone",
+        ),
         ("epochs = 2", "rounds = 2", "training.epochs: must be given with shuffled, and rounds must not"),
         ("epochs = 2", 'epochs = 2\nparticipation = "uniform"', "training.rounds: must be given with uniform, and epo"),
         ("epochs = 2", 'epochs = 2\nserver = "adam"\nmomentum = 0.9', "training.momentum: must not be given with adam"),
@@ -121,6 +126,11 @@ def test_axes_are_combined_and_lists_of_one_axis_go_together(write):
         ("seed = 3", "full.training.cohort = 0", "training.cohort: must be a whole number from 1 to 1000000, not 0"),
         ("[audit]", "[sweep]\n[audit]", "sweep: must be written as [[sweep]], as there may be several"),
         ("[audit]", "[[sweep]]\n[audit]", "sweep[0]: must have lists of one length"),
+        (
+            "[audit]",
+            "[[sweep]]\ncanaries.count = [50]\n[[sweep]]\ncanaries.count = [60]\n[audit]",
+            "sweep[1].canaries.count: must not be in two sweeps",
+        ),
         (
             "[audit]",
             "[[sweep]]\ncanaries.count = 5\n[audit]",
@@ -165,8 +175,8 @@ def test_a_wrong_size_is_refused_whichever_is_asked_for(write):
 
 
 def test_the_number_of_cells_is_bounded(write):
-    axis = f"[[sweep]]\ntraining.noise_multiplier = {[0.5] * 40}\n"
-    assert refusal(write(VALID + 2 * axis)) == "sweep: must have at most 1000 combinations"
+    axes = [f"[[sweep]]\ntraining.{name} = {[0.5] * 40}\n" for name in ("noise_multiplier", "clip_norm")]
+    assert refusal(write(VALID + "".join(axes))) == "sweep: must have at most 1000 combinations"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,37 +8,16 @@ from click.testing import CliRunner
 
 from canaryproof.verify.command_line import main
 from canaryproof.verify.federated import configuration, experiment
+from canaryproof.verify.federated.accounting import Accounting
 from canaryproof.verify.federated.experiment import Experiment
 from canaryproof.verify.federated.noise import Independent
 from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import _plain
+from canaryproof.verify.results import plain
 
-TEXT = """
+TINY = (Path(__file__).parents[1] / "tiny.toml").read_text()
+TEXT = f"""
 seed = 5
-
-[data]
-format = "digits"
-examples_per_client = 10
-
-[model]
-name = "two_layer"
-hidden = 4
-
-[training]
-cohort = 50
-epochs = 2
-client_rate = 0.3
-batch_size = 5
-server_rate = 1.0
-clip_norm = 0.5
-one_round_epsilon = 30
-
-[canaries]
-count = 20
-participation = "periods"
-
-[audit]
-delta = 1e-3
+{TINY.replace("epochs = 4", "epochs = 2")}
 without_canaries = true
 
 [[sweep]]
@@ -58,7 +38,7 @@ def configured(tmp_path):
 def run(configured, folder, advance=lambda *_: None):
     folder.mkdir(exist_ok=True)
     document, timings = Experiment(configured, None).run(folder, advance)
-    return json.dumps(_plain(document)), document, timings
+    return json.dumps(plain(document)), document, timings
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +129,25 @@ def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, m
     assert error.value.message.startswith(f"tiny (canaries.runs = 2): {file}: is damaged (Expecting ")
 
 
+def test_damaged_scores_are_refused(finished, configured, tmp_path):
+    shutil.copytree(finished[0], tmp_path / "run")
+    file = tmp_path / "run" / "000-000-000" / "final.npz"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"final\.npz: ") as error:
+        run(configured(), tmp_path / "run")
+    assert "\n" not in error.value.message
+
+
+def test_scores_that_cannot_be_audited_name_the_cell(finished, configured, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise ValueError("observed: a run needs at least two cosines")
+
+    shutil.copytree(finished[0], tmp_path / "run")
+    monkeypatch.setattr(experiment, "audits", refuse)
+    with pytest.raises(InputError, match=r"^tiny \(canaries\.runs = 1\): observed: a run needs"):
+        run(configured(), tmp_path / "run")
+
+
 def test_a_damaged_checkpoint_is_refused(configured, tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
 
@@ -203,6 +202,7 @@ def test_correlated_noise_adaptive_clipping_and_coins_come_together(configured, 
     text = TEXT.replace("without_canaries = true", "").replace("[1, 2]", "[1]")
     text = text.replace("cohort = 50", 'cohort = 50\nnoise = "square_root"\nclip_quantile = 0.5\nmomentum = 0.5')
     text = text.replace("count = 20", 'count = 20\ninclusion = "coin"')
+    text = text.replace("one_round_epsilon = 30", "noise_multiplier = 0.2")
     _, document, _ = run(configured(text), tmp_path / "run")
     (cell,) = document["cells"]
     (result,) = cell["results"]
@@ -211,3 +211,13 @@ def test_correlated_noise_adaptive_clipping_and_coins_come_together(configured, 
     assert "correlated noise" in cell["analytical"]["rule"]
     with np.load(tmp_path / "run" / "000-000-000" / "rounds.npz") as archive:
         assert len(archive["observed"]) + len(archive["unobserved"]) == 40
+    # An audit of the vector would take the wrong canaries for the observed ones.
+    assert not (tmp_path / "run" / "000-000-000" / "final.npy").exists()
+
+
+def test_epsilon_is_that_of_the_least_protected_of_all_trainings(configured, tmp_path, monkeypatch):
+    found = iter([Accounting(epsilon, "", "") for epsilon in (1.0, 3.0, 2.0)])
+    monkeypatch.setattr(experiment, "analytical_epsilon", lambda *_: next(found))
+    text = TEXT.replace("without_canaries = true", "").replace("[1, 2]", "[2]")
+    _, document, _ = run(configured(text), tmp_path / "run")
+    assert document["cells"][0]["analytical"]["epsilon"] == 3.0

@@ -86,14 +86,12 @@ def plain_small_cnn(params, image):
 
 def plain_char_lstm(params, tokens):
     features = np.float64(params["Embed_0"]["embedding"])[tokens]
-    for cell in (params["OptimizedLSTMCell_0"], params["OptimizedLSTMCell_1"]):
-        hidden = len(cell["hi"]["bias"])
+    for layer in (params["_Lstm_0"], params["_Lstm_1"]):
+        hidden = len(layer["recurrent"])
         output, memory, outputs = np.zeros(hidden), np.zeros(hidden), []
         for feature in features:
-            gates = {
-                gate: feature @ np.float64(cell[f"i{gate}"]["kernel"]) + dense(cell[f"h{gate}"], output)
-                for gate in "ifgo"
-            }
+            sums = dense(layer, feature) + output @ np.float64(layer["recurrent"])
+            gates = dict(zip("ifgo", np.split(sums, 4), strict=True))
             memory = expit(gates["f"]) * memory + expit(gates["i"]) * np.tanh(gates["g"])
             output = expit(gates["o"]) * np.tanh(memory)
             outputs.append(output)

@@ -352,6 +352,8 @@ def test_a_crash_while_saving_leaves_the_checkpoint_before(federation, participa
         ({"seed": 3}, "seed: must be 3 here, not 2"),
         ({"server": "adam"}, "server: must be 'adam' here, not 'sgd'"),
         ({"noise": Independent(0.3, 10)}, "noise: "),
+        # Its first round is that of independent noise.
+        ({"noise": Correlated(Tree(ROUNDS), 0.3, 9)}, "noise: "),
         ({"clip": FixedClip(0.5)}, "clip: "),
         ({"canaries": None}, "canaries: must be False here, not True"),
         ({"canaries": Canaries(6, CANARIES.count, plain.DIM)}, "seed: must be 6 here, not 5"),

@@ -53,15 +53,33 @@ def test_presentations(monkeypatch, law, verdict):
 
 
 @pytest.mark.parametrize(
-    ("factor", "verdict"),
-    [(1.0, Verdict.CONFIRMED), (1.05, Verdict.CONFIRMED), (0.5, Verdict.REFUTED), (1.5, Verdict.REFUTED)],
+    ("few", "many", "verdict"),
+    [
+        (1.0, 1.05, Verdict.CONFIRMED),
+        (1.0, 1.3, Verdict.QUALIFIED),
+        (1.0, 0.7, Verdict.QUALIFIED),
+        (0.5, 1.0, Verdict.REFUTED),
+        (1.5, 1.0, Verdict.REFUTED),
+        # At the margin, the test of closeness has no power.
+        (1.156, 1.3, Verdict.INCONCLUSIVE),
+    ],
 )
-def test_one_or_several(monkeypatch, factor, verdict):
-    samples(monkeypatch, lambda chosen, _: 2.0 * (factor if chosen.canaries.runs > 1 else 1.0))
+def test_one_or_several(monkeypatch, few, many, verdict):
+    means = {100: 2.0, 25: 2.0 * few, 750: 2.0, 150: 2.0 * many}
+    samples(monkeypatch, lambda chosen, _: means[chosen.canaries.count])
     found = training.one_or_several(QUICK)
     assert found.verdict is verdict
     # The largest difference in a pair of rows of Table 5: 1.54 and 1.78.
     assert "15.6%" in found.finding
+    assert found.finding.startswith("so where") == (verdict is Verdict.QUALIFIED)
+
+
+def test_means_that_neither_agree_nor_differ_decide_nothing(monkeypatch):
+    means = {100: 2.0, 25: 2.0, 750: 0.3, 150: 0.33}
+    samples(monkeypatch, lambda chosen, _: means[chosen.canaries.count])
+    found = training.one_or_several(QUICK)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.evidence["few"]["p_values"]["close"] <= 5e-7 < found.evidence["many"]["p_values"]["close"]
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.CONFIRMED), (0.4, Verdict.REFUTED)])
