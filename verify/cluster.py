@@ -97,6 +97,7 @@ class Cluster:
                     futures |= more
                     completed.update(more)
                     yield position, answer
+                client.unregister_scheduler_plugin(run)
             finally:
                 client.cancel(list(futures))
 
