@@ -123,6 +123,7 @@ _NAMES = {
     "algorithm-3-pinned": "Algorithm 3 (`pinned`, all rounds)",
     "final": "Algorithm 2 (`pinned`, final model)",
     "change": "Algorithm 2 (`pinned`, the model's change)",
+    "change-fitted": "Algorithm 2 (`fitted`, the model's change)",
     "bound": "the plain lower bound (`fixed-threshold`, all rounds)",
 }
 _FAULTS = {
@@ -149,7 +150,8 @@ _OURS = (
     *(("unclipped", method, UNMOVED) for method in _NAMES),
 )
 # The final version names these assumptions of CANIFE's composition, and then what an estimate of its own detects.
-_DETECTS = (("shuffled", "final"), ("reused", "change"), ("halved", "final"))
+# Where canaries leave hardly a trace, `pinned` is 0 now and then and has no logarithm.
+_DETECTS = (("shuffled", "final"), ("reused", "change-fitted"), ("halved", "final"))
 _LITERALLY = "; higher is what the sentence promises only of faults that bring the model nearer to canaries"
 
 

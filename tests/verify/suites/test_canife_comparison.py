@@ -10,7 +10,7 @@ from canaryproof.verify.suites.canife_trainings import Numbers
 
 QUICK = Context(Level.QUICK, 0)
 BY_ID = {check.id: check for check in CHECKS}
-METHODS = ("canife-law", "algorithm-3", "algorithm-3-pinned", "final", "change", "bound")
+METHODS = ("canife-law", "algorithm-3", "algorithm-3-pinned", "final", "change", "change-fitted", "bound")
 
 
 def trained(monkeypatch, factor, share=1.0):
