@@ -16,7 +16,8 @@ import numpy as np
 from canaryproof.verify.benchmark.canife_faults import Fault
 from canaryproof.verify.benchmark.canife_methods import METHODS, Plan, capped, composed, exact, largest_round
 from canaryproof.verify.benchmark.canife_printed import LEVEL, claims
-from canaryproof.verify.benchmark.canife_run import Bench, Scenario, Setting
+from canaryproof.verify.benchmark.canife_run import Bench
+from canaryproof.verify.benchmark.canife_setting import Scenario, Setting
 from canaryproof.verify.benchmark.canife_spread import spread
 from canaryproof.verify.canife.measure import composed_epsilon
 from canaryproof.verify.federated import models

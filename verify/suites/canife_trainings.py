@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from canaryproof.verify.benchmark import canife
 from canaryproof.verify.benchmark.canife_faults import Fault
 from canaryproof.verify.benchmark.canife_methods import largest_round
-from canaryproof.verify.benchmark.canife_run import Bench, Scenario, Setting, Trained
+from canaryproof.verify.benchmark.canife_run import Bench, Trained
+from canaryproof.verify.benchmark.canife_setting import Scenario, Setting
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.scores import prepare
 from canaryproof.verify.federated import models

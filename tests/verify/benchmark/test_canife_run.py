@@ -3,7 +3,8 @@ import pytest
 
 from canaryproof.verify.benchmark import canife_run
 from canaryproof.verify.benchmark.canife_faults import Fault
-from canaryproof.verify.benchmark.canife_run import CONFIDENCE, Scenario
+from canaryproof.verify.benchmark.canife_run import CONFIDENCE
+from canaryproof.verify.benchmark.canife_setting import Scenario
 from canaryproof.verify.claims import accounting as accountants
 from canaryproof.verify.federated.assembly import Seeds
 from canaryproof.verify.federated.outcome import CanaryScores, audits
