@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from canaryproof.reports import canife_pictures as pictures
-from canaryproof.reports.markdown import rounded, table
-from canaryproof.reports.performance import Section
+from canaryproof.reports.markdown import rounded
+from canaryproof.reports.page import Section, page
 
 _ABOUT = """\
 `canaryproof benchmark canife`, {level} level, seed {seed}: {repeat} trainings of each scenario, of the two-layer \
@@ -21,24 +21,15 @@ _NEEDS = ("must know of participation", "of noise", "of models")
 
 
 def render(document: Mapping[str, Any]) -> dict[str, str]:
-    """Make the page and its picture.
+    """Return the page and its picture by file name.
 
     Parameters
     ----------
     document
-        What was found, as JSON has it.
-
-    Returns
-    -------
-    Texts by file name.
+        What ``benchmark canife`` found, of JSON's own types.
     """
-    parts = ["# CANIFE beside Algorithms 2 and 3", about(document)]
-    for section in sections(document):
-        parts.append(f"## {section.title}")
-        if section.picture:
-            parts.append(f"![{section.alternative}]({section.picture})")
-        parts += [table(section.header, section.rows), section.note]
-    return {"canife.md": "\n\n".join(parts) + "\n", "canife.svg": pictures.values(document)}
+    text = page("CANIFE beside Algorithms 2 and 3", about(document), sections(document))
+    return {"canife.md": text, "canife.svg": pictures.values(document["scenarios"])}
 
 
 def about(document: Mapping[str, Any]) -> str:
@@ -58,9 +49,10 @@ def about(document: Mapping[str, Any]) -> str:
 
 def sections(document: Mapping[str, Any]) -> list[Section]:
     """Put all that was found into tables."""
-    found = [_methods(document), _counts(document), _canaries(document), _audits(document)]
+    found = [_methods(document), _printed(document), _counts(document)]
     if len(document["scenarios"]) > 1:
-        found.insert(2, _scenarios(document))
+        found.append(_scenarios(document))
+    found += [_canaries(document), _audits(document)]
     if document["sweep"]:
         found.append(_sweep(document))
     return found
@@ -98,7 +90,8 @@ def _costs(document: Mapping[str, Any], family: str, scenario: Mapping[str, Any]
     seconds, held = float(scenario["seconds"][family]), document["memory"][family] / 1e6
     trials = document["setting"]["trials"][0] * len(document["setting"]["audited"])
     rounds = f"{trials} trial rounds" if family == "canife" else "no round"
-    return f"{seconds:.2g} s, {held:.0f} MB, {rounds}"
+    memory = f"{held:.2g}" if held < 1.0 else f"{held:.0f}"
+    return f"{seconds:.2g} s, {memory} MB, {rounds}"
 
 
 def _methods(document: Mapping[str, Any]) -> Section:
@@ -127,16 +120,45 @@ def _methods(document: Mapping[str, Any]) -> Section:
         "most 5% of trainings where its coverage is proven, and a posterior interval is no confidence interval. The "
         "analytical "
         f"ε is {number(analytical['epsilon'])} ({analytical['rule']}); CANIFE's own accountant gives "
-        f"{number(document['rdp'])} for the true noise. CANIFE's cap is what no error in any audited round composes "
-        "to. That of Algorithm 2 is the ε̂ of a release that is the sum of its canaries and nothing else. Algorithm 3's "
-        "estimate takes largest cosines for Gaussian, which they are not, and where canaries take part by chance some "
-        "never do. Algorithms 2 and 3 take for granted that canaries take part as clients do, and CANIFE that its mock "
-        "clients are like clients. Costs: median seconds beside those of the training, "
+        f"{number(document['rdp'])} for the true noise. CANIFE's cap is what one error or none in each audited round "
+        "composes to. That of Algorithm 2 is the ε̂ of a release that is the sum of its canaries and nothing else. "
+        "Algorithm 3's estimate takes largest cosines for Gaussian, which they are not, and where canaries take part "
+        "by chance some never do. Algorithms 2 and 3 take for granted that canaries take part as clients do, and "
+        "CANIFE that its mock clients are like clients. Costs: median seconds beside those of the training, "
         f"{float(seconds['training']):.2g} s ({float(document['compilation']):.2g} s of compilation once), bytes of "
         "the arrays that are held, and extra rounds with clients."
     )
     header = ("method", "ε̂", "95% interval", "kind of number", "cap", *_NEEDS, "costs")
     return Section("Every method on the same trainings", header, tuple(rows), note, "canife.svg", alternative)
+
+
+def _printed(document: Mapping[str, Any]) -> Section:
+    found = document["printed"]
+    rows = tuple(
+        (*(row[name] for name in ("id", "statement", "method")), spread(row["epsilon"]), *_judged(row))
+        for row in found["claims"]
+    )
+    data = (
+        "These are its files, by their published MD5."
+        if found["fashion"]
+        else f"{document['data']['name']} is not known to be it, whose files are known by their MD5, gzipped "
+        "as they were published. So nothing is decided, and the numbers only stand side by side."
+    )
+    note = (
+        f"The printed numbers are of Fashion-MNIST. {data} Printed and own means are compared by Welch's test and "
+        f"deviations by the ratio of variances, at level {found['level']:.0e} for each reading, as if the printed ones "
+        f"were of as many trainings, {document['repeat']}, as theirs are not counted. Where the test could not tell "
+        "the printed mean from 0 with power 0.9, or our numbers are all equal, it confirms nothing. A claim is "
+        "confirmed if the text's own reading, the first, is, qualified if another is, and never refuted, as learning "
+        "rate, width and a δ are not printed. The reviews' bound is judged by Student's tests that its mean is between "
+        "both estimates."
+    )
+    header = ("claim", "printed", "reading", "ε̂", "reading is", "claim is", "test")
+    return Section("The printed numbers", header, rows, note)
+
+
+def _judged(row: Mapping[str, str]) -> tuple[str, ...]:
+    return row["reading"], row["verdict"], row["finding"]
 
 
 def _counts(document: Mapping[str, Any]) -> Section:
@@ -160,15 +182,22 @@ def _counts(document: Mapping[str, Any]) -> Section:
         )
     first, last = document["counts"][0], document["counts"][-1]
     mean, cap = float(first["printed"]["epsilon"]["mean"]), float(first["printed"]["cap"])
-    limit = float(last["exact"]["mean"])
+    limit, many = float(last["exact"]["mean"]), document["counts"][-2]
+    most = many["trials"]
     note = (
-        f"At {first['trials']} scores CANIFE's ε̂ is {100.0 * mean / cap:.1f}% of its cap, so that it tells how many "
-        f"scores there were, and nothing of the training. Unlimited scores of the same canaries, whose law is known "
-        f"exactly, compose to {number(limit)}: {100.0 * (limit - cap) / (limit - mean):.4g}% of the gap is the cap's. "
-        "ε̂ of a round is at δ = 1/n, and its law's at the training's δ."
+        f"At {first['trials']} scores CANIFE's ε̂ is {100.0 * mean / cap:.1f}% of its cap{_only(mean, cap)}. Unlimited "
+        f"scores of the same canaries, whose law is known exactly, compose to {number(limit)}: all of the gap but "
+        f"{100.0 * max(0.0, cap - mean) / (limit - mean):.1g}% is the cap's, and {most:,} scores close "
+        f"{100.0 * (float(many['printed']['epsilon']['mean']) - mean) / (limit - mean):.2g}% of it. ε̂ of a round is at "
+        "δ = 1/n, and its law's at the training's δ."
     )
     header = ("scores a round", "ε̂ of a round", "cap", "no error", "ε̂ as printed", "cap", "ε̂, conversion at 1/n", "cap")
     return Section("How much of CANIFE's gap is its cap", header, tuple(rows), note)
+
+
+def _only(mean: float, cap: float) -> str:
+    near = mean > 0.99 * cap
+    return ", so that it tells how many scores there were, and nothing of the training" if near else ""
 
 
 def _scenarios(document: Mapping[str, Any]) -> Section:
@@ -189,7 +218,9 @@ def _scenarios(document: Mapping[str, Any]) -> Section:
         rows.append((method["name"], *cells))
     note = (
         "In brackets the mean difference to the first column with its standard error, training by training, as all "
-        "scenarios share their seeds. A method that does not know of the change can notice it by that difference only."
+        "scenarios share their seeds. A method that does not know of the change can notice it by that difference only. "
+        "Where noise is missing or repeated the ε of who sees the rounds is infinite; no canary can show a client that "
+        "is not clipped, as none is that client. `canaryproof verify canife` judges who notices."
     )
     return Section("Where an assumption fails", tuple(header), tuple(rows), note)
 
@@ -207,17 +238,19 @@ def _canaries(document: Mapping[str, Any]) -> Section:
     rows = tuple(
         (
             scenario["name"],
-            *(spread(scenario["canife"][name]) for name in ("separation", "deviation", "noise", "clients")),
+            *(spread(scenario["canife"][name]) for name in ("separation", "deviation", "noise", "clients", "cosine")),
             f"{scenario['canife']['unhealthy']} of {scenario['canife']['audits']}",
         )
         for scenario in document["scenarios"]
     )
     note = (
-        "Mean ± deviation over all audited rounds. Scores with and without the canary are C² = 1 apart where its "
+        "Mean ± deviation over all audited rounds. The cosine is the root mean square of those with the updates of a "
+        f"batch of the training's clients, {number(document['setting']['dim'] ** -0.5)} = 1/√d for a random canary. In "
+        "trial rounds the server has its fault. Scores with and without the canary are C² = 1 apart where its "
         "update has the clip norm, with the noise's deviation σC where it is orthogonal to all mock clients; what "
         "these add is the deviation that a cohort's clients give the score."
     )
-    header = ("", "separation", "deviation", "of it, noise", "of it, clients", "poor canaries")
+    header = ("", "separation", "deviation", "of it, noise", "of it, clients", "cosine", "poor canaries")
     return Section("CANIFE's canaries", header, rows, note)
 
 

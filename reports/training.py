@@ -10,7 +10,7 @@ import numpy as np
 
 from canaryproof.reports import training_pictures as pictures
 from canaryproof.reports.markdown import plus_minus, table
-from canaryproof.reports.performance import Section
+from canaryproof.reports.page import Section
 from canaryproof.reports.training_document import ATTACKS, BOUND, ESTIMATE, audit_of, label, spoken, value
 
 _ESTIMATORS = ("adaptive", "pinned", "fitted", "threshold")

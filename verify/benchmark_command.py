@@ -15,7 +15,7 @@ from rich.table import Table
 from canaryproof.verify.input_files import InputError
 
 if TYPE_CHECKING:
-    from canaryproof.reports.performance import Section
+    from canaryproof.reports.page import Section
 
 _DOCUMENT = "performance.json"
 _CANIFE_DOCUMENT = "canife.json"
@@ -92,10 +92,10 @@ def canife_command(data: Path | None, repeat: int | None, level: str, out: Path 
         _in_folder(out, {})
     from canaryproof.verify.benchmark import canife as benchmark
 
-    federation, setting = benchmark.read(data)
+    federation, setting, fashion = benchmark.read(data)
     with Console(stderr=True).status("") as status:
         document = benchmark.measure(
-            federation, setting, level, repeat, lambda part: status.update(f"training: {part}")
+            federation, setting, level, repeat, lambda part: status.update(f"training: {part}"), fashion=fashion
         )
     text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     from canaryproof.reports import canife

@@ -11,11 +11,17 @@ def scenario(name, epsilons):
     return {"name": name, "methods": methods, "analytical": {"epsilon": 5.0}}
 
 
-def test_finite_values_are_drawn_and_infinite_ones_are_not():
-    one = {"scenarios": [scenario("first", ([0.0, 1.0], [3.0, "inf"]))]}
-    two = {"scenarios": [scenario("first", ([0.0, 1.0], [3.0, "inf"])), scenario("second", ([1.0], [4.0]))]}
+def test_values_are_drawn():
+    first = scenario("first", ([0.0, 1.0], [3.0, "inf"]))
+    one, two = [first], [first, scenario("second", ([1.0], [4.0]))]
     texts = [values(document) for document in (one, two)]
     for text in texts:
         ElementTree.fromstring(text)
     assert texts[0] == values(one)
     assert texts[0].count("<use") < texts[1].count("<use")
+
+
+def test_there_are_marks_for_all_scenarios_of_the_benchmark():
+    from canaryproof.verify.benchmark.canife import SCENARIOS
+
+    ElementTree.fromstring(values([scenario(one.name, ([1.0], ["inf"])) for one in SCENARIOS]))

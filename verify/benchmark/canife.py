@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from canaryproof.verify.benchmark.canife_faults import Fault
-from canaryproof.verify.benchmark.canife_methods import METHODS, Plan, capped, composed, exact
-from canaryproof.verify.benchmark.canife_run import Bench, Scenario, Setting
+from canaryproof.verify.benchmark.canife_methods import METHODS, Plan, capped, composed, exact, largest_round
+from canaryproof.verify.benchmark.canife_printed import LEVEL, claims
+from canaryproof.verify.benchmark.canife_run import Bench
+from canaryproof.verify.benchmark.canife_setting import Scenario, Setting
+from canaryproof.verify.benchmark.canife_spread import spread
 from canaryproof.verify.canife.measure import composed_epsilon
 from canaryproof.verify.federated import models
 from canaryproof.verify.federated.data import digits, idx
@@ -39,6 +42,7 @@ SCENARIOS = (
     POISSON,
     Scenario("shuffled epoch", shuffled=True),
     Scenario("noise of the first round in all", fault=Fault.NOISE),
+    Scenario("no noise on every second coordinate", fault=Fault.COORDINATES),
     Scenario("one client in a hundred unclipped", fault=Fault.CLIPPING),
 )
 
@@ -73,8 +77,8 @@ class Level:
 LEVELS = {"quick": Level(3, SCENARIOS[:1]), "full": Level(10, SCENARIOS, RATES)}
 
 
-def read(folder: Path | None) -> tuple[Federation, Setting]:
-    """Read the images of a folder, or the digits without one, and say which sizes fit them.
+def read(folder: Path | None) -> tuple[Federation, Setting, bool]:
+    """Read the images of a folder, or the digits without one, with the sizes that fit and whether it is Fashion-MNIST.
 
     Parameters
     ----------
@@ -86,7 +90,9 @@ def read(folder: Path | None) -> tuple[Federation, Setting]:
     InputError
         If a file breaks a rule.
     """
-    return (digits.load(1, SEED), DIGITS) if folder is None else (idx.load(folder, 1, SEED), PRINTED)
+    if folder is None:
+        return digits.load(1, SEED), DIGITS, False
+    return idx.load(folder, 1, SEED), PRINTED, idx.is_fashion(folder)
 
 
 def measure(
@@ -96,6 +102,8 @@ def measure(
     repeat: int | None,
     advance: Callable[[str], object],
     hidden: int | None = None,
+    *,
+    fashion: bool = False,
 ) -> dict[str, Any]:
     """Run the benchmark.
 
@@ -111,6 +119,8 @@ def measure(
         Told what is being done.
     hidden
         Width of the network, if it is to be another than the usual 128.
+    fashion
+        Whether the images are those of Fashion-MNIST, on which the paper's numbers were measured.
 
     Returns
     -------
@@ -127,11 +137,11 @@ def measure(
     for i in range(repetitions):
         for scenario in plan.scenarios:
             advance(f"{scenario.name}, {i + 1} of {repetitions}")
-            runs[scenario.name].append(bench.run(SEED, i, scenario))
+            runs[scenario.name].append(bench.run(_root(i), scenario))
     sweep = []
     for rate in plan.rates:
         advance(f"learning rate {rate:g}")
-        sweep.append({"rate": rate, **bench.run(SEED, 0, POISSON, rate)})
+        sweep.append({"rate": rate, **bench.run(_root(0), POISSON, rate)})
     facts = Plan(
         tuple(bench.audited),
         bench.rounds,
@@ -151,6 +161,7 @@ def measure(
         "memory": bench.memory(),
         "rdp": composed_epsilon([setting.noise_multiplier], [bench.rounds], bench.sampling, setting.delta),
         "scenarios": [{"name": name, **_summary(found, facts), "runs": found} for name, found in runs.items()],
+        "printed": {"fashion": fashion, "level": LEVEL, "claims": claims(runs[POISSON.name], facts, fashion)},
         "counts": _counts(runs[POISSON.name], facts),
         "sweep": [{"rate": one["rate"], "accuracy": one["accuracy"], **_summary([one], facts)} for one in sweep],
         "environment": {
@@ -163,13 +174,9 @@ def measure(
     return found
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    """Mean and deviation; infinite if a value is."""
-    array = np.array(values)
-    if not np.isfinite(array).all():
-        return {"mean": math.inf, "deviation": math.inf, "infinite": int(np.isinf(array).sum())}
-    deviation = float(array.std(ddof=1)) if len(array) > 1 else math.nan
-    return {"mean": float(array.mean()), "deviation": deviation, "infinite": 0}
+def _root(repetition: int) -> np.random.SeedSequence:
+    """Return the seed of a repetition, which all scenarios and rates share."""
+    return np.random.SeedSequence(SEED, spawn_key=(repetition,))
 
 
 def _summary(found: Sequence[Mapping[str, Any]], plan: Plan) -> dict[str, Any]:
@@ -183,7 +190,7 @@ def _summary(found: Sequence[Mapping[str, Any]], plan: Plan) -> dict[str, Any]:
                 "kind": method.kind,
                 "needs": method.needs._asdict(),
                 "family": method.family,
-                "epsilon": _spread([value.epsilon for value in values]),
+                "epsilon": spread([value.epsilon for value in values]),
                 "values": [asdict(value) for value in values],
                 "cap": method.cap(found[0], plan),
             }
@@ -196,11 +203,12 @@ def _summary(found: Sequence[Mapping[str, Any]], plan: Plan) -> dict[str, Any]:
         # The first run of all has compilation in it.
         "seconds": {part: float(np.median([run["seconds"][part] for run in found])) for part in found[0]["seconds"]},
         "canife": {
-            "separation": _spread([audit["scores"][0]["separation"] for audit in audits]),
-            "deviation": _spread([audit["scores"][0]["deviation"] for audit in audits]),
-            "norm": _spread([math.sqrt(audit["law"]["shift"]) for audit in audits]),
-            "clients": _spread([audit["law"]["clients"] for audit in audits]),
-            "noise": _spread([audit["law"]["noise"] for audit in audits]),
+            "separation": spread([audit["scores"][0]["separation"] for audit in audits]),
+            "deviation": spread([audit["scores"][0]["deviation"] for audit in audits]),
+            "norm": spread([math.sqrt(audit["law"]["shift"]) for audit in audits]),
+            "clients": spread([audit["law"]["clients"] for audit in audits]),
+            "cosine": spread([audit["cosines"]["root mean square"] for audit in audits]),
+            "noise": spread([audit["law"]["noise"] for audit in audits]),
             "unhealthy": sum(not audit["canary"]["healthy"] for audit in audits),
             "audits": len(audits),
         },
@@ -219,7 +227,7 @@ def _audits(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "name": estimator,
                 "kind": "estimate",
                 "coverage": "",
-                "epsilon": _spread([each[estimator]["epsilon"] for each in estimates]),
+                "epsilon": spread([each[estimator]["epsilon"] for each in estimates]),
                 "cap": math.inf,
             }
             for estimator in estimates[0]
@@ -242,7 +250,7 @@ def _audits(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                     "name": name,
                     "kind": str(one["kind"]),
                     "coverage": str(one["coverage"]),
-                    "epsilon": _spread([each[name]["value"] for each in bounds]),
+                    "epsilon": spread([each[name]["value"] for each in bounds]),
                     "cap": one["cap"],
                 }
             )
@@ -260,17 +268,17 @@ def _counts(found: Sequence[Mapping[str, Any]], plan: Plan) -> list[dict[str, An
             for run in found
             for audit in run["canife"]
         ]
-        largest = math.log((1.0 - 1.0 / trials) * (trials - trials // 2))
+        largest = largest_round(trials)
         rows.append(
             {
                 "trials": trials,
-                "round": _spread(rounds),
+                "round": spread(rounds),
                 "round cap": largest,
                 "no error": sum(separated),
                 "audits": len(separated),
                 **{
                     name: {
-                        "epsilon": _spread([capped(run, plan, place, delta).epsilon for run in found]),
+                        "epsilon": spread([capped(run, plan, place, delta).epsilon for run in found]),
                         "cap": composed((largest,) * len(plan.audited), plan, delta),
                     }
                     for name, delta in (("printed", plan.delta), ("at 1/n", 1.0 / trials))
@@ -278,5 +286,5 @@ def _counts(found: Sequence[Mapping[str, Any]], plan: Plan) -> list[dict[str, An
             }
         )
     rounds = [audit["law"]["epsilon"] for run in found for audit in run["canife"]]
-    rows.append({"trials": None, "round": _spread(rounds), "exact": _spread([exact(run, plan) for run in found])})
+    rows.append({"trials": None, "round": spread(rounds), "exact": spread([exact(run, plan) for run in found])})
     return rows

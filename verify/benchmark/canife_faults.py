@@ -1,4 +1,4 @@
-"""Faults of a server that break what CANIFE takes for granted, to see which audit notices."""
+"""Faults of a server that break what audits or accountants take for granted, to see which audit notices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ class Fault(Enum):
     """A fault of the server."""
 
     NOISE = auto()  # the first round's noise in all rounds
+    COORDINATES = auto()  # no noise on every second coordinate
     CLIPPING = auto()  # no clipping of one client in a hundred
 
 
@@ -51,6 +52,54 @@ class Repeated:
     def sensitivity(self, rounds: Sequence[int]) -> float:  # noqa: ARG002
         """Return what nothing hides."""
         return np.inf
+
+
+@dataclass(frozen=True)
+class Halved:
+    """Noise on the even coordinates alone: half of each update is released as it is.
+
+    Attributes
+    ----------
+    noise
+        The noise as it should be.
+    """
+
+    noise: Independent
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise multiplier of a round, where there is noise."""
+        return self.noise.noise_multiplier
+
+    def sample(self, round: int, dim: int, clip_norm: float) -> NDArray[np.floating]:  # noqa: A002
+        """Return the noise of a round, as ``Independent`` does on the even coordinates."""
+        noise = self.noise.sample(round, dim, clip_norm)
+        noise[1::2] = 0.0
+        return noise
+
+    def sensitivity(self, rounds: Sequence[int]) -> float:  # noqa: ARG002
+        """Return what nothing hides."""
+        return np.inf
+
+
+def trial_noise(fault: Fault, noise_multiplier: float, canary: NDArray[np.floating]) -> float:
+    """Return the noise multiplier that a canary's scores have in trial rounds of a server with a fault.
+
+    Parameters
+    ----------
+    fault
+        The fault.
+    noise_multiplier
+        Noise multiplier as it should be.
+    canary
+        The canary's update, all coordinates.
+    """
+    if fault is Fault.NOISE:
+        # All trials have the same noise. It moves all scores alike, and no threshold's errors.
+        return 0.0
+    if fault is Fault.COORDINATES:
+        return noise_multiplier * float(np.linalg.norm(canary[::2]) / np.linalg.norm(canary))
+    return noise_multiplier
 
 
 class Unclipped:

@@ -84,6 +84,11 @@ def composed(epsilons: tuple[float, ...], plan: Plan, conversion: float) -> floa
     return measure.training_epsilon(epsilons, served, plan.sampling, Deltas(conversion, conversion, plan.delta))
 
 
+def largest_round(trials: int) -> float:
+    """Return the largest finite ε̂ of a round with so many scores, half of them with the canary, at δ = 1/n."""
+    return measure.largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
+
+
 def capped(found: Mapping[str, Any], plan: Plan, place: int, conversion: float) -> Value:
     """Compose the ε̂ and their limits that audits have at one number of scores, at the cap where there is no error."""
     ends = [
@@ -136,7 +141,7 @@ def _capped(place: int, conversion: Callable[[int, Plan], float]) -> tuple[Calla
 
     def cap(found: Mapping[str, Any], plan: Plan) -> float:
         trials = found["canife"][0]["scores"][place]["trials"]
-        largest = measure.largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
+        largest = largest_round(trials)
         return composed((largest,) * len(plan.audited), plan, conversion(trials, plan))
 
     return value, cap

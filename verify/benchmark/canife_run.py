@@ -9,13 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.benchmark.canife_faults import Fault, Repeated, Unclipped, with_unclipped
+from canaryproof.verify.benchmark.canife_faults import (
+    Fault,
+    Halved,
+    Repeated,
+    Unclipped,
+    trial_noise,
+    with_unclipped,
+)
+from canaryproof.verify.benchmark.canife_setting import Scenario, Setting
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.scores import prepare
 from canaryproof.verify.canife.attack import Mechanism, attack, halves, score_law
 from canaryproof.verify.canife.design import Designer, Settings, noise
 from canaryproof.verify.canife.factored import FactoredUpdates, State
+from canaryproof.verify.canife.general import GeneralUpdates
 from canaryproof.verify.canife.measure import round_epsilon
+from canaryproof.verify.canife.sample import Canary
 from canaryproof.verify.federated import schedules
 from canaryproof.verify.federated.accounting import analytical_epsilon
 from canaryproof.verify.federated.assembly import Seeds
@@ -27,66 +37,33 @@ from canaryproof.verify.federated.noise import Independent, Noise
 from canaryproof.verify.federated.options import Training
 from canaryproof.verify.federated.outcome import CanaryScores, audits
 from canaryproof.verify.federated.participation import Participation
+from canaryproof.verify.federated.seeds import Purpose
 from canaryproof.verify.federated.training import Trainer
 
 CONFIDENCE = 0.95
-# Rounds that Algorithm 3 scores at once.
+# Rounds that Algorithm 3 scores at once: deltas of so many wait, 13 MB on MNIST, and a canary is made once for all.
 BLOCK = 32
+_NOISES: dict[Fault | None, type[Repeated] | type[Halved]] = {Fault.NOISE: Repeated, Fault.COORDINATES: Halved}
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Sizes of a training and of its audits.
+class Trained:
+    """A finished training.
 
     Attributes
     ----------
-    batch
-        Examples in a round on average, one of each client that takes part.
-    canaries
-        Observed random canaries; as many are unobserved.
-    every
-        CANIFE audits each round whose number, from 1 on, is a multiple of this.
-    pool
-        Mock clients, whose examples are held-out ones.
-    steps
-        Steps of a canary's design.
-    trials
-        Numbers of scores of an audit; the first is CANIFE's own.
-    noise_multiplier, clip_norm, delta
-        σ, C and δ of the training.
-    rate
-        Learning rate of DP-SGD.
+    trainer, canary_clients
+        The training and its random canaries.
+    participation
+        Who took part when.
+    audits
+        What CANIFE found, audit by audit.
     """
 
-    batch: int
-    canaries: int
-    every: int
-    pool: int
-    steps: int = 2500
-    trials: tuple[int, ...] = (100, 1000, 10_000)
-    noise_multiplier: float = 0.2
-    clip_norm: float = 1.0
-    delta: float = 1e-5
-    rate: float = 1.0
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """What a training does otherwise than CANIFE takes for granted.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    shuffled
-        Whether each client takes part once, in an order that is shuffled; else rounds are Poisson samples.
-    fault
-        A fault of the server.
-    """
-
-    name: str
-    shuffled: bool = False
-    fault: Fault | None = None
+    trainer: Trainer
+    canary_clients: CanaryClients
+    participation: Participation
+    audits: list[dict[str, Any]]
 
 
 class Bench:
@@ -109,6 +86,7 @@ class Bench:
         self.audited = list(range(setting.every, self.rounds + 1, setting.every))
         # In DP-SGD updates are negative gradients; the learning rate is the server's.
         self._updates = FactoredUpdates(setting.clip_norm, rate=1.0)
+        self._whole = GeneralUpdates(model.loss, setting.clip_norm)
         self._designer = Designer(self._updates, Settings(steps=setting.steps))
 
     def compile(self) -> float:
@@ -118,46 +96,54 @@ class Bench:
         self._design(self._state(self.model.init(0), self._pool(rng), None), rng)
         return time.perf_counter() - began
 
-    def run(self, seed: int, repetition: int, scenario: Scenario, rate: float | None = None) -> dict[str, Any]:
-        """Train once, and audit by all methods.
-
-        Parameters
-        ----------
-        seed, repetition
-            Decide all that is random; scenarios share it, and so can be compared run by run.
-        scenario
-            What is otherwise than CANIFE takes for granted.
-        rate
-            Another learning rate than the setting's.
+    def run(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> dict[str, Any]:
+        """Train once, and audit by all methods; arguments as for ``train``.
 
         Returns
         -------
         What was found, as plain numbers.
         """
-        setting = self.setting
-        root = np.random.SeedSequence(seed, spawn_key=(repetition,))
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(repetition, len(Fault))))
-        trainer, canary_clients, accounting = self._prepared(Seeds.of(root), scenario, rate or setting.rate)
+        done = self.train(root, scenario, rate)
+        trainer, canary_clients, setting = done.trainer, done.canary_clients, self.setting
+        scores = CanaryScores.of(trainer, canary_clients)
+        test = self.federation.test_inputs, self.federation.test_labels
+        # What the operator believes: the accounting of a training without the fault.
+        believed = Independent(setting.noise_multiplier, root), setting.delta, done.participation
+        return {
+            "analytical": asdict(analytical_epsilon(*believed, FixedClip(setting.clip_norm))),
+            "accuracy": float(self.model.accuracy(trainer.params, *test)),
+            "oneshot": audits(scores, self.model.dim, setting.delta, CONFIDENCE, "fixed"),
+            "canife": done.audits,
+            "seconds": {
+                "training": trainer.seconds["training"] + trainer.seconds["noise"],
+                "oneshot": trainer.seconds["scoring"],
+                "canife": sum(audit["seconds"] for audit in done.audits),
+            },
+            "warnings": list(canary_clients.warnings()),
+        }
+
+    def train(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> Trained:
+        """Train once, with CANIFE's audits on the way.
+
+        Parameters
+        ----------
+        root
+            Decides all that is random; scenarios that share it can be compared run by run.
+        scenario
+            What is otherwise than CANIFE takes for granted.
+        rate
+            Another learning rate than the setting's.
+        """
+        # A key beside those of a training's own purposes.
+        rng = np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, len(Purpose))))
+        trainer, canary_clients, participation = self._prepared(Seeds.of(root), scenario, rate or self.setting.rate)
         pool = self._pool(rng)
         found = []
         for number in self.audited:
             trainer.run(until=number - 1)
             found.append({"round": number, **self._audit(trainer.params, pool, scenario.fault, rng)})
         trainer.run()
-        scores = CanaryScores.of(trainer, canary_clients)
-        test = self.federation.test_inputs, self.federation.test_labels
-        return {
-            "analytical": accounting,
-            "accuracy": float(self.model.accuracy(trainer.params, *test)),
-            "oneshot": audits(scores, self.model.dim, setting.delta, CONFIDENCE, "fixed"),
-            "canife": found,
-            "seconds": {
-                "training": trainer.seconds["training"] + trainer.seconds["noise"],
-                "oneshot": trainer.seconds["scoring"],
-                "canife": sum(audit["seconds"] for audit in found),
-            },
-            "warnings": list(canary_clients.warnings()),
-        }
+        return Trained(trainer, canary_clients, participation, found)
 
     def memory(self) -> dict[str, int]:
         """Return the bytes of the arrays that each method holds: what it computes from, not what a library takes."""
@@ -165,7 +151,7 @@ class Bench:
         held = sum(np.asarray(part).nbytes for part in jax.tree.leaves(state.clients))
         return {"oneshot": BLOCK * (4 * self.model.dim + 16 * self.setting.canaries), "canife": held}
 
-    def _prepared(self, seeds: Seeds, scenario: Scenario, rate: float) -> tuple[Trainer, CanaryClients, dict[str, Any]]:
+    def _prepared(self, seeds: Seeds, scenario: Scenario, rate: float) -> tuple[Trainer, CanaryClients, Participation]:
         setting, clients = self.setting, self.federation.clients
         inserted = schedules.Insertion(2 * setting.canaries, setting.canaries)
         participation: Participation
@@ -174,10 +160,11 @@ class Bench:
         else:
             participation = schedules.bernoulli(clients, self.sampling, self.rounds, seeds.training, inserted)
         independent = Independent(setting.noise_multiplier, seeds.training)
-        clip = FixedClip(setting.clip_norm)
-        server_noise: Noise = Repeated(independent) if scenario.fault is Fault.NOISE else independent
+        server_noise: Noise = independent
+        if scenario.fault in _NOISES:
+            server_noise = _NOISES[scenario.fault](independent)
         training = Training(
-            clip=clip,
+            clip=FixedClip(setting.clip_norm),
             noise=server_noise,
             client_rate=1.0,
             batch_size=1,
@@ -191,9 +178,7 @@ class Bench:
         trainer = Trainer(self.federation, self.model, participation, training, canary_clients)
         if scenario.fault is Fault.CLIPPING:
             trainer.clients = Unclipped(trainer.clients)
-        # What the operator believes: the accounting of a training without the fault.
-        believed = analytical_epsilon(independent, setting.delta, participation, clip)
-        return trainer, canary_clients, asdict(believed)
+        return trainer, canary_clients, participation
 
     def _pool(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         chosen = rng.choice(len(self.federation.test_labels), self.setting.pool, replace=False)
@@ -217,7 +202,12 @@ class Bench:
         state = self._state(params, pool, fault)
         canary = self._design(state, rng)
         response = self._updates.response(state, [canary])
-        mechanism = Mechanism(setting.batch, setting.noise_multiplier, setting.clip_norm)
+        noise_multiplier = setting.noise_multiplier
+        if fault is not None:
+            # Trial rounds are the server's, and have its fault.
+            update = self._whole.canary_updates(params, [canary])[0]
+            noise_multiplier = trial_noise(fault, noise_multiplier, update)
+        mechanism = Mechanism(setting.batch, noise_multiplier, setting.clip_norm)
         scores: list[dict[str, Any]] = []
         for trials in setting.trials:
             observed, unobserved = attack(response, halves(trials, 1, rng), mechanism, rng).of()
@@ -228,6 +218,7 @@ class Bench:
         law = score_law(response, mechanism)
         return {
             "seconds": seconds,
+            "cosines": self._cosines(params, canary, rng),
             "canary": {
                 "loss": canary.loss,
                 "norm": canary.norm,
@@ -238,6 +229,17 @@ class Bench:
             "law": {**asdict(law), "deviation": law.deviation, "epsilon": law.epsilon(setting.delta)},
             "scores": scores,
         }
+
+    def _cosines(self, params: Params, canary: Canary, rng: np.random.Generator) -> dict[str, float]:
+        """Tell how far a canary's update is from orthogonal to those of clients of the training: as many as a batch."""
+        chosen = rng.choice(self.federation.clients, self.setting.batch, replace=False)
+        examples = self.federation.inputs[chosen][:, None], self.federation.labels[chosen][:, None]
+        state = self._whole.prepare(params, *examples, np.ones((len(chosen), 1), np.float32))
+        updates, own = np.asarray(state.updates, dtype=np.float64), self._whole.canary_updates(params, [canary])[0]
+        norms = np.linalg.norm(updates, axis=1) * np.linalg.norm(own)
+        # A client whose loss is 0 in float32 has no update and no direction.
+        cosines = (updates @ own)[norms > 0.0] / norms[norms > 0.0]
+        return {"root mean square": float(np.sqrt(np.mean(cosines**2))), "largest": float(np.abs(cosines).max())}
 
     def _measured(self, observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, Any]:
         trials = len(observed) + len(unobserved)

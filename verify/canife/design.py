@@ -32,7 +32,15 @@ class Updates(Protocol):
         """C."""
 
     def prepare(self, params: Any, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
-        """Return the state of a frozen model with the mock clients that have these examples."""
+        """Compute mock clients' clipped updates.
+
+        Parameters
+        ----------
+        params
+            Parameters of the frozen model.
+        inputs, labels, mask
+            Clients' examples as ``Federation.cohort`` has them.
+        """
 
     def products(self, state: State, sample: Any) -> tuple[jax.Array, jax.Array]:
         """⟨uᵢ, u⟩ for all mock clients, and ‖u‖², for the update u of a sample before clipping."""

@@ -56,14 +56,7 @@ class FactoredUpdates:
         self._prepare = jax.jit(self._clipped)
 
     def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
-        """Compute mock clients' clipped updates.
-
-        Parameters
-        ----------
-        params
-            Parameters of the frozen model.
-        inputs, labels, mask
-            Clients' examples as ``Federation.cohort`` has them.
+        """Compute mock clients' clipped updates, as ``design.Updates`` has it.
 
         Raises
         ------

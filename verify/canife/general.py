@@ -70,15 +70,7 @@ class GeneralUpdates:
         self._canary = jax.jit(lambda params, sample: self._clip(self._of_sample(params, sample, self.local)))
 
     def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
-        """Compute mock clients' clipped updates.
-
-        Parameters
-        ----------
-        params
-            Parameters of the frozen model.
-        inputs, labels, mask
-            Clients' examples as ``Federation.cohort`` has them.
-        """
+        """Compute mock clients' clipped updates, as ``design.Updates`` has it."""
         return State(params, self._prepare(params, *map(np.asarray, (inputs, labels, mask))))
 
     def products(self, state: State, sample: Sample) -> tuple[jax.Array, jax.Array]:

@@ -43,7 +43,9 @@ class RoundScores:
     canaries
         All canaries to score, observed and unobserved.
     block
-        Rounds to score at once, 1 ≤ block ≤ 2¹⁶.
+        Rounds to score at once, 1 ≤ block ≤ 2¹⁶. At 32 most is saved of what any block can save, and few deltas wait:
+        on the published performance page a round of 1,000 canaries of dimension 262,144 takes 9 ms, of some 30 ms
+        alone and 5.5 ms in a block of 64.
 
     Attributes
     ----------

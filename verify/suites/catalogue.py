@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 from canaryproof.verify import claims
-from canaryproof.verify.suites import bounds, gaussian, numerics, paths, theorems, training
+from canaryproof.verify.suites import bounds, canife_comparison, gaussian, numerics, paths, theorems, training
 
 SUITES = {
     "numerics": (*numerics.CHECKS, *paths.CHECKS),
@@ -12,10 +12,11 @@ SUITES = {
     "bounds": bounds.CHECKS,
     "claims": claims.CHECKS,
     "training": training.CHECKS,
+    "canife": canife_comparison.CHECKS,
 }
 
 # What a suite imports beyond the package's own dependencies.
-_NEEDS = {"training": ("jax", "flax", "optax", "sklearn")}
+_NEEDS = dict.fromkeys(("training", "canife"), ("jax", "flax", "optax", "sklearn"))
 
 
 def lacking(suite: str) -> str:

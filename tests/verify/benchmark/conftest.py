@@ -1,7 +1,8 @@
 import pytest
 
 from canaryproof.verify.benchmark import canife
-from canaryproof.verify.benchmark.canife_run import Bench, Setting
+from canaryproof.verify.benchmark.canife_run import Bench
+from canaryproof.verify.benchmark.canife_setting import Setting
 from canaryproof.verify.claims import accounting as accountants
 from canaryproof.verify.federated.data import digits
 from canaryproof.verify.federated.models import model

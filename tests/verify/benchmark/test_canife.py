@@ -4,7 +4,6 @@ import math
 import numpy as np
 import pytest
 
-from canaryproof.verify.benchmark import canife
 from canaryproof.verify.benchmark.canife import DIGITS, PRINTED, read
 from canaryproof.verify.input_files import InputError
 
@@ -51,14 +50,9 @@ def test_the_sweep_has_its_rates(document):
     assert 0.0 <= document["sweep"][0]["accuracy"] <= 1.0
 
 
-def test_infinite_numbers_are_counted():
-    assert canife._spread([1.0, math.inf]) == {"mean": math.inf, "deviation": math.inf, "infinite": 1}
-    assert canife._spread([1.0, 3.0]) == {"mean": 2.0, "deviation": pytest.approx(math.sqrt(2.0)), "infinite": 0}
-
-
 def test_digits_serve_who_has_no_data(tmp_path):
-    federation, setting = read(None)
-    assert (federation.name, federation.clients, setting) == ("digits", 1500, DIGITS)
+    federation, setting, fashion = read(None)
+    assert (federation.name, federation.clients, setting, fashion) == ("digits", 1500, DIGITS, False)
     assert len(federation.test_labels) > setting.pool
     # As many canaries a round, and as many audits, as on MNIST.
     small, large = -(-1500 // DIGITS.batch), -(-60_000 // PRINTED.batch)

@@ -1,6 +1,15 @@
 import numpy as np
+import pytest
 
-from canaryproof.verify.benchmark.canife_faults import EVERY, Repeated, Unclipped, with_unclipped
+from canaryproof.verify.benchmark.canife_faults import (
+    EVERY,
+    Fault,
+    Halved,
+    Repeated,
+    Unclipped,
+    trial_noise,
+    with_unclipped,
+)
 from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.federated.clients import Clients
 from canaryproof.verify.federated.noise import Independent
@@ -14,6 +23,27 @@ def test_repeated_noise_is_that_of_the_first_round():
         np.testing.assert_array_equal(faulty.sample(number, 5, 2.0), noise.sample(0, 5, 2.0))
     assert not np.array_equal(noise.sample(0, 5, 2.0), noise.sample(1, 5, 2.0))
     assert faulty.sensitivity([1, 2]) == np.inf
+
+
+def test_halved_noise_is_that_of_the_even_coordinates():
+    noise = Independent(0.5, 3)
+    faulty = Halved(noise)
+    assert faulty.noise_multiplier == 0.5
+    expected = noise.sample(4, 5, 2.0)
+    np.testing.assert_array_equal(faulty.sample(4, 5, 2.0), [expected[0], 0.0, expected[2], 0.0, expected[4]])
+    assert faulty.sensitivity([1]) == np.inf
+
+
+def test_trials_have_the_noise_of_the_server():
+    canary = np.array([0.6, 0.0, 0.0, 0.8])
+    assert trial_noise(Fault.CLIPPING, 0.5, canary) == 0.5
+    assert trial_noise(Fault.NOISE, 0.5, canary) == 0.0
+    found = trial_noise(Fault.COORDINATES, 0.5, canary)
+    # The deviation of a score ⟨c, aggregate⟩/‖c‖, by draws of the faulty noise.
+    faulty = Halved(Independent(0.5, 1))
+    draws = [canary @ faulty.sample(i, 4, 1.0) for i in range(20_000)]
+    assert np.std(draws) == pytest.approx(found, rel=0.03)
+    assert found == pytest.approx(0.3)
 
 
 def test_one_client_in_a_hundred_is_not_clipped(bench):

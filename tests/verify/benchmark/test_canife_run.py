@@ -3,17 +3,19 @@ import pytest
 
 from canaryproof.verify.benchmark import canife_run
 from canaryproof.verify.benchmark.canife_faults import Fault
-from canaryproof.verify.benchmark.canife_run import CONFIDENCE, Scenario
+from canaryproof.verify.benchmark.canife_run import CONFIDENCE
+from canaryproof.verify.benchmark.canife_setting import Scenario
 from canaryproof.verify.claims import accounting as accountants
 from canaryproof.verify.federated.assembly import Seeds
 from canaryproof.verify.federated.outcome import CanaryScores, audits
 
+ROOT = np.random.SeedSequence(5)
 SHUFFLED, FAULTY = Scenario("shuffled", shuffled=True), Scenario("faulty", fault=Fault.CLIPPING)
 
 
 @pytest.fixture(scope="module")
 def found(bench):
-    return bench.run(5, 0, SHUFFLED)
+    return bench.run(ROOT, SHUFFLED)
 
 
 def test_the_sizes_are_those_of_one_epoch(bench):
@@ -22,12 +24,30 @@ def test_the_sizes_are_those_of_one_epoch(bench):
 
 
 def test_audits_leave_the_training_alone(bench, found):
-    seeds = Seeds.of(np.random.SeedSequence(5, spawn_key=(0,)))
-    trainer, canary_clients, _ = bench._prepared(seeds, SHUFFLED, bench.setting.rate)
-    trainer.run()
-    scores = CanaryScores.of(trainer, canary_clients)
+    scores = CanaryScores.of(*_trained(bench))
     assert found["oneshot"] == audits(scores, bench.model.dim, bench.setting.delta, CONFIDENCE, "fixed")
     assert len(scores.observed["all"]) == len(scores.unobserved["all"]) == 20
+
+
+def test_cosines_with_clients_are_those_of_plain_gradients(bench):
+    import jax
+
+    params, rng = bench.model.init(3), np.random.default_rng(4)
+    canary = bench._design(bench._state(params, bench._pool(rng), None), rng)
+    federation, chosen = bench.federation, np.random.default_rng(5).choice(1500, bench.setting.batch, replace=False)
+
+    def gradient(inputs, labels, mask):
+        return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(grad(params, inputs, labels, mask))])
+
+    grad = jax.jit(jax.grad(bench.model.loss))
+    classes = np.arange(federation.classes)
+    own = gradient(np.broadcast_to(canary.input, (len(classes), *canary.input.shape)), classes, canary.label)
+    one = np.ones(1, np.float32)
+    others = [gradient(federation.inputs[i : i + 1], federation.labels[i : i + 1], one) for i in chosen]
+    cosines = [other @ own / np.linalg.norm(other) / np.linalg.norm(own) for other in others]
+    found = bench._cosines(params, canary, np.random.default_rng(5))
+    assert found["root mean square"] == pytest.approx(np.sqrt(np.mean(np.square(cosines))), rel=1e-3)
+    assert found["largest"] == pytest.approx(np.max(np.abs(cosines)), rel=1e-3)
 
 
 def test_equal_arguments_give_equal_numbers_and_audits_are_of_the_model_before_their_round(bench, found, monkeypatch):
@@ -41,7 +61,7 @@ def test_equal_arguments_give_equal_numbers_and_audits_are_of_the_model_before_t
             return super().params
 
     monkeypatch.setattr(canife_run, "Trainer", Watched)
-    again = bench.run(5, 0, SHUFFLED)
+    again = bench.run(ROOT, SHUFFLED)
     assert seen[:1] == [8] == [audit["round"] for audit in again["canife"]]
     assert _timeless(again) == _timeless(found)
 
@@ -65,11 +85,17 @@ def test_scores_have_their_law(bench, found):
 def test_a_scenario_changes_schedule_and_server(bench, found, monkeypatch):
     # Seconds of work that its own tests do.
     monkeypatch.setattr(accountants, "pld", lambda *_: 2.5)
-    poisson = bench.run(5, 0, FAULTY)
+    poisson = bench.run(ROOT, FAULTY)
     assert poisson["canife"][0]["law"] != found["canife"][0]["law"]
     assert set(poisson["seconds"]) == {"training", "oneshot", "canife"}
     assert "Poisson sampling" in poisson["analytical"]["rule"]
     assert "known to the attacker" in found["analytical"]["rule"]
+
+
+def _trained(bench):
+    trainer, canary_clients, _ = bench._prepared(Seeds.of(ROOT), SHUFFLED, bench.setting.rate)
+    trainer.run()
+    return trainer, canary_clients
 
 
 def _timeless(value):

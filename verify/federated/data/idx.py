@@ -7,6 +7,8 @@ EMNIST's files (Cohen et al., arXiv 1702.05373) hold every image with its rows a
 Datasets' page on EMNIST says; they are changed back here.
 """
 
+import gzip
+import hashlib
 import math
 import re
 from pathlib import Path
@@ -29,6 +31,14 @@ _CLASSES = {
     "emnist-bymerge": 47,
     "emnist-balanced": 47,
     "emnist-letters": 27,
+}
+
+# MD5 of the gzipped files of Fashion-MNIST, as its authors' page has them (README of zalandoresearch/fashion-mnist).
+_FASHION = {
+    ("train", "images"): "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    ("train", "labels"): "25c81989df183df01b3e8a0aad5dffbe",
+    ("test", "images"): "bef4ecab320f06d8554ea6380940ec79",
+    ("test", "labels"): "bb300cfdad3c16e7a12a480ee83cd310",
 }
 
 
@@ -77,6 +87,30 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
         test_labels=test_labels,
         classes=classes,
     )
+
+
+def is_fashion(folder: Path) -> bool:
+    """Whether a folder has Fashion-MNIST: its gzipped files as they were published, and no others than these inflated.
+
+    Parameters
+    ----------
+    folder
+        As for ``load``.
+
+    Raises
+    ------
+    InputError
+        If a file is missing.
+    """
+    _, paths = _found(folder)
+    return all(_is_published(paths[place], digest) for place, digest in _FASHION.items())
+
+
+def _is_published(path: Path, digest: str) -> bool:
+    packed = path if path.suffix == ".gz" else path.with_name(f"{path.name}.gz")
+    if not packed.is_file() or hashlib.md5(content := packed.read_bytes(), usedforsecurity=False).hexdigest() != digest:
+        return False
+    return packed == path or gzip.decompress(content) == path.read_bytes()
 
 
 def _found(folder: Path) -> tuple[str, dict[tuple[str, str], Path]]:

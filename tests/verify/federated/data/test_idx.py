@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import tracemalloc
 from contextlib import suppress
 
@@ -202,3 +203,23 @@ def test_real_mnist(real_data):
         content = gzip.decompress(path.read_bytes())
         expected = np.frombuffer(content, np.uint8, offset=16 if kind == "images" else 8).sum(dtype=np.int64)
         assert np.rint(found * np.float32(255 if kind == "images" else 1)).sum(dtype=np.float64) == expected
+
+
+def test_fashion_mnist_is_known_by_its_published_files(tmp_path, monkeypatch):
+    put(tmp_path)
+    assert not idx.is_fashion(tmp_path)
+    _, paths = idx._found(tmp_path)
+    published = {place: hashlib.md5(path.read_bytes()).hexdigest() for place, path in paths.items()}
+    assert set(published) == set(idx._FASHION)
+    monkeypatch.setattr(idx, "_FASHION", published)
+    assert idx.is_fashion(tmp_path)
+    # Inflated files are read in the place of those beside which they stand.
+    put(tmp_path, packed=False)
+    assert idx.is_fashion(tmp_path)
+    other = tmp_path / "train-labels-idx1-ubyte"
+    content = other.read_bytes()
+    other.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert not idx.is_fashion(tmp_path)
+    other.write_bytes(content)
+    (tmp_path / "train-labels-idx1-ubyte.gz").unlink()
+    assert not idx.is_fashion(tmp_path)
