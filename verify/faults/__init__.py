@@ -2,11 +2,11 @@
 
 from itertools import chain
 
-from canaryproof.verify.faults import audits, bounds, estimators, kernels, proofs, roads, samplers, streams
+from canaryproof.verify.faults import audits, bounds, canife, estimators, kernels, proofs, roads, samplers, streams
 from canaryproof.verify.faults.fault import Fault, seeded
 
 __all__ = ["FAULTS", "Fault", "seeded"]
 
-_CATALOGUE = (kernels, roads, samplers, streams, estimators, audits, bounds, proofs)
+_CATALOGUE = (kernels, roads, samplers, streams, estimators, audits, bounds, proofs, canife)
 
 FAULTS = {fault.name: fault for fault in chain.from_iterable(module.FAULTS for module in _CATALOGUE)}
