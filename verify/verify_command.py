@@ -65,10 +65,10 @@ def verify_command(
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
-    SUITE is numerics, gaussian, theorems, bounds, claims or training; all by default, but training only where the
-    extra canaryproof[federated] is installed. The exit status is 1 if a check of this package fails, or if a verdict on
-    a document's statement is not the expected one; a refuted statement that is expected to be refuted is a finding and
-    not a failure.
+    SUITE is numerics, gaussian, theorems, bounds, claims, training or canife; all by default, but the last two only
+    where the extra canaryproof[federated] is installed. The exit status is 1 if a check of this package fails, or if a
+    verdict on a document's statement is not the expected one; a refuted statement that is expected to be refuted is a
+    finding and not a failure.
 
     With --out, each result is kept in the folder's run.sqlite as soon as it is known, and a run that was stopped, by
     whatever, goes on with --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes

@@ -2,11 +2,22 @@
 
 from itertools import chain
 
-from canaryproof.verify.faults import audits, bounds, estimators, kernels, proofs, roads, samplers, streams, training
+from canaryproof.verify.faults import (
+    audits,
+    bounds,
+    canife,
+    estimators,
+    kernels,
+    proofs,
+    roads,
+    samplers,
+    streams,
+    training,
+)
 from canaryproof.verify.faults.fault import Fault, seeded
 
 __all__ = ["FAULTS", "Fault", "seeded"]
 
-_CATALOGUE = (kernels, roads, samplers, streams, estimators, audits, bounds, proofs, training)
+_CATALOGUE = (kernels, roads, samplers, streams, estimators, audits, bounds, proofs, training, canife)
 
 FAULTS = {fault.name: fault for fault in chain.from_iterable(module.FAULTS for module in _CATALOGUE)}

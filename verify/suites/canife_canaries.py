@@ -8,7 +8,7 @@ import numpy as np
 from canaryproof.verify.error_control import POWER
 from canaryproof.verify.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.suites.ratios import mean_limits, ratio, visible
-from canaryproof.verify.suites.training_bounds import LEVEL
+from canaryproof.verify.suites.training_tests import LEVEL
 
 # Training images of MNIST and of Fashion-MNIST.
 _EXAMPLES = 60_000

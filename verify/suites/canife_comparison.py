@@ -19,7 +19,7 @@ from canaryproof.verify.error_control import POWER
 from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.suites.canife_canaries import disturbance, orthogonality, share_of_cap
 from canaryproof.verify.suites.ratios import FACTOR, FALLS, RISES, UNMOVED, Ratio, capped_ratio, ratio, visible
-from canaryproof.verify.suites.training_bounds import LEVEL
+from canaryproof.verify.suites.training_tests import LEVEL
 
 if TYPE_CHECKING:
     from canaryproof.verify.suites.canife_scenarios import Numbers

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 from canaryproof.verify import claims
-from canaryproof.verify.suites import bounds, canife_comparison, gaussian, numerics, paths, theorems, training
+from canaryproof.verify.suites import bounds, canife, gaussian, numerics, paths, theorems, training
 
 SUITES = {
     "numerics": (*numerics.CHECKS, *paths.CHECKS),
@@ -12,7 +12,7 @@ SUITES = {
     "bounds": bounds.CHECKS,
     "claims": claims.CHECKS,
     "training": training.CHECKS,
-    "canife": canife_comparison.CHECKS,
+    "canife": canife.CHECKS,
 }
 
 # What a suite imports beyond the package's own dependencies.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from canaryproof.verify.suites.training_bounds import LEVEL
+from canaryproof.verify.suites.training_tests import LEVEL
 
 Array = NDArray[np.float64]
 

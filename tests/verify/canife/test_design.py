@@ -153,3 +153,16 @@ def test_scores_on_mnist_are_those_of_noise(mnist):
     assert observed.mean() - unobserved.mean() == pytest.approx(1.0, abs=0.05)
     for scores in (observed, unobserved):
         assert 0.2 * 0.85 < scores.std(ddof=1) < 0.2 * 1.15
+
+
+def test_rate_1_fails_on_mnist_where_the_default_does_not(mnist):
+    federation, _, params = mnist
+    updates = FactoredUpdates()
+    state = updates.prepare(params, *pool(federation, 512))
+    poor = {}
+    for name, settings, law in (("printed", AS_PRINTED, "uniform"), ("default", Settings(restarts=0), "normal")):
+        designer, rng = Designer(updates, settings), np.random.default_rng(9)
+        designs = [designer.design(state, noise((28, 28, 1), 10, law), rng) for _ in range(20)]
+        poor[name] = sum(not canary.healthy for canary in designs)
+    assert poor["default"] == 0
+    assert poor["printed"] > 10
