@@ -4,7 +4,7 @@ BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
-STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
+STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -path '*/templates/*' -o -name 'schema.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
 .PHONY: verify test test-deep lint format published benchmark worst-inputs faults clean
 

@@ -4,9 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from canaryproof.reports import canife_pictures as pictures
-from canaryproof.reports.markdown import rounded, table
-from canaryproof.reports.performance import Section
+from canaryproof.reports.encoding import svg
+from canaryproof.reports.markdown import rounded
+from canaryproof.reports.section import Section, page
 
 _ABOUT = """\
 `canaryproof benchmark canife`, {level} level, seed {seed}: {repeat} trainings of each scenario, of the two-layer \
@@ -32,13 +35,17 @@ def render(document: Mapping[str, Any]) -> dict[str, str]:
     -------
     Texts by file name.
     """
-    parts = ["# CANIFE beside Algorithms 2 and 3", about(document)]
-    for section in sections(document):
-        parts.append(f"## {section.title}")
-        if section.picture:
-            parts.append(f"![{section.alternative}]({section.picture})")
-        parts += [table(section.header, section.rows), section.note]
-    return {"canife.md": "\n\n".join(parts) + "\n", "canife.svg": pictures.values(document)}
+    return {"canife.md": text(document), **{name: svg(figure) for name, figure in figures(document).items()}}
+
+
+def text(document: Mapping[str, Any]) -> str:
+    """Make the page, as Markdown."""
+    return page("CANIFE beside Algorithms 2 and 3", [about(document)], sections(document))
+
+
+def figures(document: Mapping[str, Any]) -> dict[str, Figure]:
+    """Draw the picture, by file name."""
+    return {"canife.svg": pictures.values(document)}
 
 
 def about(document: Mapping[str, Any]) -> str:

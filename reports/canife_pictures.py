@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE
 
 _MARKERS = ("o", "D", "s", "^")
 _COLOURS = (BLUE, ORANGE, GREEN, GREY)
@@ -15,7 +15,7 @@ _COLOURS = (BLUE, ORANGE, GREEN, GREY)
 _LEAST = 0.03
 
 
-def values(document: Mapping[str, Any]) -> str:
+def values(document: Mapping[str, Any]) -> Figure:
     """Draw every method's ε̂ of each training, its cap and the analytical ε.
 
     Parameters
@@ -25,7 +25,7 @@ def values(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     scenarios = document["scenarios"]
     methods = scenarios[0]["methods"]
@@ -47,11 +47,13 @@ def values(document: Mapping[str, Any]) -> str:
                 axis.plot([cap, cap], [place - 0.35, place + 0.35], color="black", linewidth=1.2)
         analytical = float(scenarios[0]["analytical"]["epsilon"])
         axis.axvline(analytical, color=GREY, linewidth=0.8, zorder=0)
+        words = f"analytical ε {analytical:.3g}"
+        axis.annotate(words, (analytical, 1.0), (0, 2), ("data", "axes fraction"), "offset points", ha="center")
         axis.set_yticks(range(len(methods)), [method["name"] for method in methods])
         axis.invert_yaxis()
         axis.set_xscale("log")
         axis.set_xlim(left=_LEAST / 1.5)
         axis.xaxis.set_major_formatter("{x:g}")
-        axis.set_xlabel("ε̂ of a training; short lines are caps, the long one the analytical ε of Poisson samples")
+        axis.set_xlabel("ε̂ of a training; a short line is the method's cap")
         figure.legend(loc="outside upper right", ncols=2, frameon=False)
-        return svg(figure)
+        return figure

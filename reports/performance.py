@@ -2,29 +2,19 @@
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from canaryproof.reports import performance_pictures as pictures
-from canaryproof.reports.markdown import table
+from canaryproof.reports.encoding import svg
+from canaryproof.reports.section import Section, page
 
 _ABOUT = """\
 `canaryproof benchmark kernels`, {size} size, {threads} threads, in one run: {repetitions} repetitions in which all take
 turns, and the best of each. Numbers have three digits where the second best time is within 1% of the best, else two,
 and beside an aim as many as show on which side of it they are. They are facts of this run on this machine, and others
 differ. {environment}."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: a table with words above and below it, and perhaps a picture."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str
-    picture: str = ""
-    alternative: str = ""
 
 
 def render(document: Mapping[str, Any]) -> dict[str, str]:
@@ -39,14 +29,20 @@ def render(document: Mapping[str, Any]) -> dict[str, str]:
     -------
     Texts by file name.
     """
-    parts = ["# Performance", about(document)]
-    for section in sections(document):
-        parts.append(f"## {section.title}")
-        if section.picture:
-            parts.append(f"![{section.alternative}]({section.picture})")
-        parts += [table(section.header, section.rows), section.note]
     return {
-        "performance.md": "\n\n".join(parts) + "\n",
+        "performance.md": text(document),
+        **{name: svg(figure) for name, figure in figures(document).items()},
+    }
+
+
+def text(document: Mapping[str, Any]) -> str:
+    """Make the page, as Markdown."""
+    return page("Performance", [about(document)], sections(document))
+
+
+def figures(document: Mapping[str, Any]) -> dict[str, Figure]:
+    """Draw the pictures, by file name."""
+    return {
         "performance-coordinates.svg": pictures.coordinates(document),
         "performance-rounds.svg": pictures.rounds(document),
         "performance-scaling.svg": pictures.scaling(document),

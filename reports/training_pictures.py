@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREEN, ORANGE, STYLE, svg
+from canaryproof.reports.figures import BLUE, GREEN, ORANGE, STYLE
 from canaryproof.reports.training_document import ATTACKS, BOUND, ESTIMATE, audit_of, label, spoken, value
 
 _COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -19,7 +19,7 @@ _MOST_PANELS = 6
 Cell = Mapping[str, Any]
 
 
-def densities(document: Mapping[str, Any]) -> str:
+def densities(document: Mapping[str, Any]) -> Figure:
     """Draw densities of the observed canaries' scores, a row for each attack and a panel for each noise, say.
 
     Parameters
@@ -29,7 +29,8 @@ def densities(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text. All axes of the sweep but the last make panels, the last one the curves in them; where there are too many
+    The figure. All axes of the sweep but the last make panels, the last one the curves in them; where there are too
+    many
     panels the first ones are drawn.
     """
 
@@ -47,7 +48,7 @@ def densities(document: Mapping[str, Any]) -> str:
     return _panels(document, draw, "score in the null's standard deviations, from its mean on", "density")
 
 
-def estimates(document: Mapping[str, Any]) -> str:
+def estimates(document: Mapping[str, Any]) -> Figure:
     """Draw estimates as bars and lower bounds as ticks, arranged like ``densities``.
 
     Parameters
@@ -57,7 +58,7 @@ def estimates(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text. Over repetitions, means are drawn, and the bars' standard deviations.
+    The figure. Over repetitions, means are drawn, and the bars' standard deviations.
     """
 
     def draw(axis: Axes, attack: str, cells: Sequence[Cell], last: Sequence[str]) -> None:
@@ -79,7 +80,7 @@ def _panels(
     draw: Callable[[Axes, str, Sequence[Cell], Sequence[str]], None],
     below: str,
     beside: str,
-) -> str:
+) -> Figure:
     groups = _groups(document)
     with mpl.rc_context(STYLE):
         columns = len(groups)
@@ -96,7 +97,7 @@ def _panels(
         figure.supylabel(beside, fontsize=9.0)
         if handles:
             figure.legend(handles.values(), handles, loc="outside upper center", ncols=6, frameon=False)
-        return svg(figure)
+        return figure
 
 
 def _groups(document: Mapping[str, Any]) -> dict[str, tuple[list[Cell], list[str]]]:

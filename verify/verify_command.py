@@ -18,6 +18,7 @@ from canaryproof.verify.input_files import InputError
 from canaryproof.verify.origin import origin
 from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.run_file import RunFile
+from canaryproof.verify.run_folder import unjudged
 from canaryproof.verify.runner import Plan, load, run_plan
 from canaryproof.verify.simulation import threads
 from canaryproof.verify.suites.catalogue import lacking
@@ -131,12 +132,15 @@ def _run(plan: Plan, file: RunFile) -> Run:
 
 
 def _write(run: Run, out: Path, environment: dict[str, str]) -> None:
-    # The reports need matplotlib, which takes a second to import.
-    from canaryproof.reports.folder import render, write_files
-
     made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
+    # The reports need matplotlib, which takes a second to import.
+    from canaryproof.reports.folder import write_files
+    from canaryproof.reports.formats import report
+    from canaryproof.reports.material import Material
+
+    made = report(Material(run, environment, unjudged=unjudged(run)))
     try:
-        write_files({**render(run), "environment.json": made_by.encode()}, out)
+        write_files({**made.files, "environment.json": made_by.encode()}, out, made.patterns)
     except OSError as error:
         reason = f"{error.strerror or error}; all results are kept, and --resume writes them"
         raise InputError(f"{error.filename or out}: {reason}") from error

@@ -1,6 +1,7 @@
 from xml.etree import ElementTree
 
 from canaryproof.reports.canife_pictures import values
+from canaryproof.reports.encoding import svg
 
 
 def scenario(name, epsilons):
@@ -14,8 +15,8 @@ def scenario(name, epsilons):
 def test_finite_values_are_drawn_and_infinite_ones_are_not():
     one = {"scenarios": [scenario("first", ([0.0, 1.0], [3.0, "inf"]))]}
     two = {"scenarios": [scenario("first", ([0.0, 1.0], [3.0, "inf"])), scenario("second", ([1.0], [4.0]))]}
-    texts = [values(document) for document in (one, two)]
+    texts = [svg(values(document)) for document in (one, two)]
     for text in texts:
         ElementTree.fromstring(text)
-    assert texts[0] == values(one)
+    assert texts[0] == svg(values(one))
     assert texts[0].count("<use") < texts[1].count("<use")

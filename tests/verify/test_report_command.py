@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from canaryproof.reports.folder import render, write_files
 from canaryproof.verify.command_line import main
-from canaryproof.verify.report_command import read_run
 from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.run_folder import read_run
 from canaryproof.verify.suites import estimation
 
 SERIES = {
