@@ -24,16 +24,12 @@ def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
     place
         Where all of it stands, for the pointer.
     room
-        About how many characters there are for it; at 0 there is the pointer alone.
+        About how many characters there are for it.
 
     Returns
     -------
     Tables, and what they leave out.
     """
-    if not evidence:
-        return ""
-    if not room:
-        return f"All evidence: `{place}` in `results.json`."
     single: dict[str, str] = {}
     grids: dict[str, Sequence[Mapping[str, Any]]] = {}
     for key, value in evidence.items():

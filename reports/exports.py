@@ -6,6 +6,7 @@ chapters' pictures.
 
 import csv
 import io
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -34,6 +35,7 @@ _MATHS = {
     "η": r"\eta", "ξ": r"\xi", "κ": r"\kappa", "χ": r"\chi", "ω": r"\omega", "Φ": r"\Phi", "Γ": r"\Gamma",
     "Δ": r"\Delta", "Ω": r"\Omega", "ℓ": r"\ell", "∂": r"\partial", "∝": r"\propto", "½": r"\frac12",
 }  # fmt: skip
+_CODE = re.compile("`([^`]+)`")
 _ACCENTS = {"\u0302": r"\hat", "\u0303": r"\tilde", "\u0304": r"\bar", "\u0305": r"\bar"}
 
 
@@ -106,8 +108,14 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _text(cell: str) -> str:
+    plain, *rest = _CODE.split(" ".join(cell.split()))
+    codes = (rf"\texttt{{{_spelt(code)}}}{_spelt(words)}" for code, words in zip(rest[::2], rest[1::2], strict=True))
+    return _spelt(plain) + "".join(codes)
+
+
+def _spelt(text: str) -> str:
     parts: list[str] = []
-    for c in " ".join(cell.split()):
+    for c in text:
         if c in _ACCENTS and parts:
             parts[-1] = f"${_ACCENTS[c]}{{{parts[-1].strip('$')}}}$"
             continue

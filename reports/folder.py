@@ -42,22 +42,25 @@ def as_written(run: Run) -> tuple[str, Run]:
     return results, Run.from_json(json.loads(results))
 
 
-def render(run: Run, pictures: Mapping[str, Figure] | None = None) -> dict[str, bytes]:
+def render(run: Run) -> dict[str, bytes]:
     """Make all Markdown of a run: ``results.json``, ``summary.md``, and pages and pictures for which it has numbers.
 
     Parameters
     ----------
     run
         A finished run, or one that was read back: the files are the same.
-    pictures
-        What ``figures_of`` drew, if it did so already.
 
     Returns
     -------
     Contents by name.
     """
     results, run = as_written(run)
-    pictures, pages = figures_of(run) if pictures is None else pictures, pages_of(run)
+    return markdown_of(run, results, figures_of(run))
+
+
+def markdown_of(run: Run, results: str, pictures: Mapping[str, Figure]) -> dict[str, bytes]:
+    """Make the files of ``render`` from what ``as_written`` and ``figures_of`` returned."""
+    pages = pages_of(run)
     files = {
         RESULTS: results,
         "summary.md": summary(run, [name for name in sorted(pictures) if name in SHOWN], sorted(pages)),

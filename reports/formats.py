@@ -13,7 +13,7 @@ from importlib.resources import files as resources
 from canaryproof.reports import canife, performance
 from canaryproof.reports.chapters import chapters
 from canaryproof.reports.exports import PATTERNS, exports
-from canaryproof.reports.folder import PAGES, RESULTS, as_written, figures_of, render
+from canaryproof.reports.folder import PAGES, RESULTS, as_written, figures_of, markdown_of
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material
 from canaryproof.reports.pdf import pdf
@@ -75,9 +75,9 @@ def report(material: Material, form: Format | None = None) -> Report:
     material = replace(material, run=run)
     figures = figures_of(run)
     if form is Format.MD:
-        return Report({**render(run, figures), **_companions(material)}, PAGES, "summary.md")
+        return Report({**markdown_of(run, results, figures), **_companions(material)}, PAGES, "summary.md")
     made = chapters(material, figures)
-    pages = render(run, figures) if form is None else {}
+    pages = markdown_of(run, results, figures) if form is None else {}
     page = html(material, made)
     if form is Format.PDF:
         return Report({"report.pdf": pdf(page)}, (), "report.pdf")

@@ -12,8 +12,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    # A bar inside a cell would end it.
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    # A bar inside a cell would end it, and so would the end of a line.
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
 def interval(ends: Sequence[float]) -> str:

@@ -10,6 +10,16 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from canaryproof.verify.results import Verdict
+
+# Besides its colour each verdict has a sign, so that colour never speaks alone.
+SIGNS = {
+    Verdict.CONFIRMED: "✓",
+    Verdict.QUALIFIED: "≈",
+    Verdict.REFUTED: "✗",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.NEEDS_DATA: "○",
+}
 # Longer tables are folded.
 _LONGEST_OPEN = 16
 _NUMBER = re.compile(r"[≥≤~]?\s*[\[(]?[+−-]?[\d∞][^A-Za-z]*(?:e[+-]?\d+[^A-Za-z]*)*|[–—]?")
@@ -48,6 +58,13 @@ class _Renderer(RendererHTML):
         draw: Callable[[str, str], str] | None = env.get("draw")
         return draw(name, tokens[idx].content) if draw else str(escape(tokens[idx].content))
 
+    def strong_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        # A verdict has its sign and colour wherever it stands.
+        sign = SIGNS.get(tokens[idx + 1].content)  # type: ignore[call-overload]
+        if sign is None:
+            return str(self.renderToken(tokens, idx, options, env))
+        return f'<strong class="chip {tokens[idx + 1].content}"><span aria-hidden="true">{sign}</span> '
+
     def link_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         token = tokens[idx]
         address = str(token.attrs.get("href", ""))
@@ -61,12 +78,12 @@ class _Renderer(RendererHTML):
 
 
 _PAGES = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")
-_LINES = MarkdownIt("zero").enable("backticks")
+_CODE = re.compile("`([^`]+)`")
 
 
 def line(text: str) -> Markup:
     """Render a line, in which nothing but `code` has a meaning."""
-    return Markup(_LINES.renderInline(text)) if "`" in text else escape(text)
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def html(

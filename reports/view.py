@@ -17,14 +17,6 @@ from canaryproof.reports.inline_svg import inline
 from canaryproof.reports.material import Material
 from canaryproof.verify.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
 
-# Besides its colour each verdict has a sign, so that colour never speaks alone.
-SIGNS = {
-    Verdict.CONFIRMED: "✓",
-    Verdict.QUALIFIED: "≈",
-    Verdict.REFUTED: "✗",
-    Verdict.INCONCLUSIVE: "?",
-    Verdict.NEEDS_DATA: "○",
-}
 # What people come for comes first.
 _ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA)
 _OURS = "ours"
@@ -133,7 +125,7 @@ def view(material: Material, made: Sequence[Chapter]) -> View:
         seed=run.seed,
         unfinished=material.unfinished,
         total=len(documents),
-        counts=tuple(Count(str(v), SIGNS[v], counts[v], MEANINGS[v]) for v in Verdict),
+        counts=tuple(Count(str(v), rich_text.SIGNS[v], counts[v], MEANINGS[v]) for v in Verdict),
         findings=tuple(by_result[id(result)] for result in findings(run)),
         rule=RULE,
         own=len(run.results) - len(documents),
@@ -173,14 +165,18 @@ def _claim(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
         named = (*named, "dimension-sweep")
     of_document = result.subject is Subject.DOCUMENT
     again = ("claims", result.id) if of_document else ("verify", result.suite)
-    evidence = described(result.evidence, f"results[{position}].evidence", room)
+    place = f"results[{position}].evidence"
+    if room:
+        evidence = rich_text.html(described(result.evidence, place, room), name="Evidence")
+    else:
+        evidence = Markup("<p>All evidence: <code>{}</code> in <code>results.json</code>.</p>").format(place)
     return Claim(
         anchor=anchor,
         id=result.id,
         document=result.id.partition(".")[0] if of_document else _OURS,
         suite=result.suite,
         verdict=str(result.verdict),
-        sign=SIGNS[result.verdict],
+        sign=rich_text.SIGNS[result.verdict],
         source=result.source,
         statement=rich_text.line(result.statement),
         finding=rich_text.line(result.finding),
@@ -188,7 +184,7 @@ def _claim(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
         level="" if result.design is None else f"{result.design.level:.1g}",
         command=shlex.join(["canaryproof", *again]),
         picture=next((name for name in named if name in pictures), ""),
-        evidence=rich_text.html(evidence, name="Evidence"),
+        evidence=evidence,
         in_passing=in_passing(result),
     )
 
@@ -216,7 +212,9 @@ def _body(chapter: Chapter, links: Mapping[str, str]) -> Markup:
         name = f"picture-{file.removesuffix('.svg')}"
         picture = inline(chapter.figures[file], name, alternative)
         box = '<span class="picture" id="{}" role="group" tabindex="0" aria-label="Picture">{}</span>'
-        return str(Markup(box).format(name, picture))
+        # The picture's own title says the same to those who do not see it.
+        caption = '<span class="caption" aria-hidden="true">{}</span>'
+        return str(Markup(box + caption).format(name, picture, alternative))
 
     return rich_text.html(chapter.text, draw, links, name=chapter.title)
 
