@@ -5,6 +5,7 @@
 there are the Markdown pages and ``report.html``.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -75,20 +76,22 @@ def report(material: Material, form: Format | None = None) -> Report:
     material = replace(material, run=run)
     figures = figures_of(run)
     if form is Format.MD:
-        return Report({**markdown_of(run, results, figures), **_companions(material)}, PAGES, "summary.md")
+        pages = {**markdown_of(run, results, figures), **_companions(material)}
+        return Report(pages, PAGES, "summary.md")
     made = chapters(material, figures)
-    pages = markdown_of(run, results, figures) if form is None else {}
     page = html(material, made)
     if form is Format.PDF:
         return Report({"report.pdf": pdf(page)}, (), "report.pdf")
     if form is Format.HTML:
         return Report({HTML: page.encode(), **exports(run, made)}, PATTERNS, HTML)
-    return Report({**pages, HTML: page.encode()}, PAGES, HTML)
+    return Report({**markdown_of(run, results, figures), HTML: page.encode()}, PAGES, HTML)
 
 
 def _companions(material: Material) -> dict[str, bytes]:
-    """Make the pages of benchmarks that were left beside the run."""
+    """Make what goes along with the pages: what made the run, and the pages of benchmarks that were left beside it."""
     pages: dict[str, str] = {}
+    if material.environment:
+        pages["environment.json"] = json.dumps(material.environment, ensure_ascii=False, indent=1) + "\n"
     if material.canife is not None:
         pages |= canife.render(material.canife)
     if material.performance is not None:

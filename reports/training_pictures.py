@@ -15,6 +15,7 @@ from canaryproof.reports.training_document import ATTACKS, BOUND, ESTIMATE, audi
 
 _COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 _MOST_PANELS = 6
+_FEWEST_PLACES = 4
 
 Cell = Mapping[str, Any]
 
@@ -70,6 +71,9 @@ def estimates(document: Mapping[str, Any]) -> Figure:
             axis.bar(place, statistics.fmean(values), 0.6, color=BLUE, yerr=error, capsize=2)
             axis.plot([place - 0.38, place + 0.38], [bound, bound], color=ORANGE, linewidth=2.0)
         axis.set_xticks(range(len(cells)), last)
+        # A single bar is no wall.
+        room = max(0.6, 0.5 * (_FEWEST_PLACES - len(cells)) + 0.1)
+        axis.set_xlim(-room, len(cells) - 1 + room)
         axis.set_ylim(bottom=0.0)
 
     return _panels(document, draw, "", "ε̂ (bars), lower bound (ticks)")

@@ -164,7 +164,8 @@ def _claim(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
     if "readings" in result.evidence and result.suite == "gaussian":
         named = (*named, "dimension-sweep")
     of_document = result.subject is Subject.DOCUMENT
-    again = ("claims", result.id) if of_document else ("verify", result.suite)
+    suite = ["verify", result.suite, "--level", str(run.level), "--seed", str(run.seed)]
+    again = ["claims", result.id] if of_document else suite
     place = f"results[{position}].evidence"
     if room:
         evidence = rich_text.html(described(result.evidence, place, room), name="Evidence")

@@ -81,8 +81,10 @@ def _damaged(material: "Material") -> str:
         (f"{RESULTS}: results[{i}].evidence", replace(alone, run=replace(alone.run, results=(result,))))
         for i, result in enumerate(alone.run.results)
     ]
-    parts += [(CANIFE, replace(nothing, canife=material.canife))] if material.canife else []
-    parts += [(PERFORMANCE, replace(nothing, performance=material.performance))] if material.performance else []
+    parts += [(CANIFE, replace(nothing, canife=material.canife))] if material.canife is not None else []
+    parts += (
+        [(PERFORMANCE, replace(nothing, performance=material.performance))] if material.performance is not None else []
+    )
     parts += [
         (f"{folder}/{RESULTS}", replace(nothing, trainings={folder: training}))
         for folder, training in material.trainings.items()

@@ -43,7 +43,7 @@ def rendered(*series):
 
 def test_a_chapter_holds_verdict_picture_numbers_and_slope():
     page = rendered(SERIES)["convergence.md"]
-    assert "## `theorem-3.1.rate`\n\nTheorem 3.1: falls as 1/d\n\n**confirmed**: yes" in page
+    assert "## Falls as 1/d\n\n`theorem-3.1.rate`, Theorem 3.1\n\n**confirmed**: yes" in page
     assert "d from 100 to 1e+12 (exact, proven bound, simulated)](convergence-theorem-3-1-rate.svg)" in page
     assert "| d | exact | 2/d | simulated |" in page
     assert "| 100 | 0.0123457 | 0.02 | 0.01251 ± 0.00034 |" in page

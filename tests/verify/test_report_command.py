@@ -195,12 +195,12 @@ def test_no_damage_leaves_a_traceback(folder, tmp_path, data):
 
 
 def test_each_format_writes_its_files_and_leaves_the_others_alone(folder, tmp_path):
-    for form, main in (("md", "summary.md"), ("json", "results.schema.json"), ("html", "tables/ledger.tex")):
+    for form, name in (("md", "summary.md"), ("json", "results.schema.json"), ("html", "tables/ledger.tex")):
         before = contents(tmp_path)
         assert call(folder, "--format", form, "--out", tmp_path).exit_code == 0
         after = contents(tmp_path)
         assert before.items() <= after.items()
-        assert main in after.keys() - before.keys()
+        assert name in after.keys() - before.keys()
     assert "pictures/estimator-errors.png" in contents(tmp_path)
     shutil.copy(folder / "results.json", tmp_path)
     (tmp_path / "tables" / "another-01.csv").write_text("of another run")
