@@ -41,7 +41,7 @@ def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
             single |= dict(_flat(key, value))
     parts, left = [], 0
     if single:
-        shown = _fitting([(_escaped(key), value) for key, value in single.items()], room)
+        shown = _fitting([(_named(key), value) for key, value in single.items()], room)
         parts.append(table(("", "value"), shown))
         left += len(single) - len(shown)
         room -= sum(len("".join(row)) for row in shown)
@@ -52,7 +52,7 @@ def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
         shown = _fitting(cells, max(room, 0))
         left += len(rows) - len(shown) + (len(names) > len(header))
         if shown:
-            parts += [f"**{_escaped(key)}**", table(list(map(_escaped, header)), shown)]
+            parts += [f"**{_named(key)}**", table(list(map(_named, header)), shown)]
             room -= sum(len("".join(row)) for row in shown)
     if left:
         parts.append(f"Shortened; all evidence is `{place}` in `results.json`.")
@@ -109,6 +109,11 @@ def _cell(value: Any) -> str:
 def _cut(text: str) -> str:
     # A backslash at the cut would hide what follows.
     return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL].rstrip("\\") + "…"
+
+
+def _named(key: str) -> str:
+    # A line may break at a blank only.
+    return _escaped(key.replace("_", " "))
 
 
 def _escaped(text: str) -> str:

@@ -81,6 +81,11 @@ def test_the_published_run_makes_a_small_page():
     assert page.count("<li data-document") == len(run.results)
 
 
+def test_pages_for_code_hosts_are_markdown():
+    assert not list(PUBLISHED.rglob("*.html"))
+    assert {"summary.md", "convergence.md", "performance.md"} <= {path.name for path in PUBLISHED.iterdir()}
+
+
 def test_published_verdicts_are_the_expected_ones_of_statements_that_are_still_judged():
     # The published run may be older than the ledger: what only one of them has says nothing.
     known = expected.read((Path(expected.__file__).with_name("expected_verdicts.csv")).read_text(encoding="utf-8"))
