@@ -43,6 +43,8 @@ def values(document: Mapping[str, Any]) -> Figure:
             style = {"color": _COLOURS[which], "markersize": 3.5, "label": scenario["name"]}
             axis.plot(*zip(*points, strict=True), _MARKERS[which], **style)
         for place, method in enumerate(methods):
+            if any(math.isinf(float(value["epsilon"])) for value in method["values"]):
+                axis.text(1.0, place, "∞", transform=axis.get_yaxis_transform(), ha="right", va="center")
             if math.isfinite(cap := float(method["cap"])):
                 axis.plot([cap, cap], [place - 0.35, place + 0.35], color="black", linewidth=1.2)
         analytical = float(scenarios[0]["analytical"]["epsilon"])
