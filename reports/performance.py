@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports import performance_pictures as pictures
 from canaryproof.reports.encoding import svg
-from canaryproof.reports.section import Section, page
+from canaryproof.reports.section import Section, made_by, page
 
 _ABOUT = """\
 `canaryproof benchmark kernels`, {size} size, {threads} threads, in one run: {repetitions} repetitions in which all take
 turns, and the best of each. Numbers have three digits where the second best time is within 1% of the best, else two,
 and beside an aim as many as show on which side of it they are. They are facts of this run on this machine, and others
-differ. {environment}."""
+differ."""
 
 
 def render(document: Mapping[str, Any]) -> dict[str, str]:
@@ -37,7 +37,7 @@ def render(document: Mapping[str, Any]) -> dict[str, str]:
 
 def text(document: Mapping[str, Any]) -> str:
     """Make the page, as Markdown."""
-    return page("Performance", [about(document)], sections(document))
+    return page("Performance", [about(document)], sections(document), made_by(document["environment"]))
 
 
 def figures(document: Mapping[str, Any]) -> dict[str, Figure]:
@@ -50,12 +50,9 @@ def figures(document: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 def about(document: Mapping[str, Any]) -> str:
-    """Say how and on what was measured."""
-    environment = ", ".join(f"{name}: {value}" for name, value in document["environment"].items())
+    """Say how was measured."""
     size = document["size"]
-    return _ABOUT.format(
-        size=size["name"], threads=document["threads"], repetitions=size["repetitions"], environment=environment
-    )
+    return _ABOUT.format(size=size["name"], threads=document["threads"], repetitions=size["repetitions"])
 
 
 def sections(document: Mapping[str, Any]) -> list[Section]:
