@@ -4,7 +4,7 @@ BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
-STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
+STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -path '*/templates/*' -o -name 'schema.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
 .PHONY: verify test test-deep lint format published benchmark worst-inputs faults clean
 
@@ -26,9 +26,10 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The results that the repository shows its readers.
+# The results that the repository shows its readers: Markdown with pictures, which code hosts show.
 published: $(STAMP)
-	$(BIN)/canaryproof verify --level full --out reports/published
+	$(BIN)/canaryproof verify --level full --out runs/full
+	$(BIN)/canaryproof report runs/full --format md --out reports/published
 
 # What the kernels cost on this machine, beside others.
 benchmark: $(STAMP)

@@ -4,9 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from canaryproof.reports import canife_pictures as pictures
+from canaryproof.reports.encoding import svg
 from canaryproof.reports.markdown import rounded
-from canaryproof.reports.page import Section, page
+from canaryproof.reports.section import Section, made_by, page
 
 _ABOUT = """\
 `canaryproof benchmark canife`, {level} level, seed {seed}: {repeat} trainings of each scenario, of the two-layer \
@@ -15,7 +18,7 @@ network (d = {dim:,}) on {data} ({clients:,} clients of one image each), as in S
 {clip_norm:g}, noise multiplier {noise_multiplier:g}, δ = {delta:g} and learning rate {rate:g}, which the paper does \
 not print. CANIFE audits {audits} rounds, one in {every}, with {pool} held-out images as mock clients, {steps:,} steps \
 of design and {trials} scores a round; Algorithms 2 and 3 have {canaries:,} observed and {canaries:,} unobserved \
-canaries in the same trainings. {environment}."""
+canaries in the same trainings."""
 
 _NEEDS = ("must know of participation", "of noise", "of models")
 
@@ -28,14 +31,24 @@ def render(document: Mapping[str, Any]) -> dict[str, str]:
     document
         What ``benchmark canife`` found, of JSON's own types.
     """
-    text = page("CANIFE beside Algorithms 2 and 3", about(document), sections(document))
-    return {"canife.md": text, "canife.svg": pictures.values(document["scenarios"])}
+    return {"canife.md": text(document), **{name: svg(figure) for name, figure in figures(document).items()}}
+
+
+def text(document: Mapping[str, Any]) -> str:
+    """Make the page, as Markdown."""
+    return page(
+        "CANIFE beside Algorithms 2 and 3", [about(document)], sections(document), made_by(document["environment"])
+    )
+
+
+def figures(document: Mapping[str, Any]) -> dict[str, Figure]:
+    """Draw the picture, by file name."""
+    return {"canife.svg": pictures.values(document["scenarios"])}
 
 
 def about(document: Mapping[str, Any]) -> str:
     """Say what was run, on what."""
     setting, data = document["setting"], document["data"]
-    environment = ", ".join(f"{name}: {value}" for name, value in document["environment"].items())
     return _ABOUT.format(
         **{name: document[name] for name in ("level", "seed", "repeat")},
         **{name: value for name, value in setting.items() if name not in ("trials", "audited")},
@@ -43,7 +56,6 @@ def about(document: Mapping[str, Any]) -> str:
         clients=data["clients"],
         audits=len(setting["audited"]),
         trials=setting["trials"][0],
-        environment=environment,
     )
 
 

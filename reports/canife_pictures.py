@@ -7,20 +7,24 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE
 
 _STYLES = (("o", BLUE), ("D", ORANGE), ("s", GREEN), ("^", "#CC79A7"), ("v", "#000000"))
 # Where 0 is drawn on a logarithmic axis.
 _LEAST = 0.03
 
 
-def values(scenarios: Sequence[Mapping[str, Any]]) -> str:
-    """Draw every method's ε̂ of each training, its cap and the analytical ε, as SVG.
+def values(scenarios: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw every method's ε̂ of each training, its cap and the analytical ε.
 
     Parameters
     ----------
     scenarios
         What was found, scenario by scenario.
+
+    Returns
+    -------
+    The figure.
     """
     methods = scenarios[0]["methods"]
     with mpl.rc_context(STYLE):
@@ -46,6 +50,8 @@ def values(scenarios: Sequence[Mapping[str, Any]]) -> str:
                 axis.plot([cap, cap], [place - 0.35, place + 0.35], color="black", linewidth=1.2)
         analytical = float(scenarios[0]["analytical"]["epsilon"])
         axis.axvline(analytical, color=GREY, linewidth=0.8, zorder=0)
+        words = f"analytical ε {analytical:.3g}"
+        axis.annotate(words, (analytical, 1.0), (0, 2), ("data", "axes fraction"), "offset points", ha="center")
         axis.set_yticks(range(len(methods)), [method["name"] for method in methods])
         axis.invert_yaxis()
         axis.set_xscale("log")
@@ -53,4 +59,4 @@ def values(scenarios: Sequence[Mapping[str, Any]]) -> str:
         axis.xaxis.set_major_formatter("{x:g}")
         axis.set_xlabel("ε̂ of a training; short lines are caps,\nthe long one is the analytical ε of Poisson samples")
         figure.legend(loc="outside upper right", ncols=2, frameon=False)
-        return svg(figure)
+        return figure

@@ -14,7 +14,7 @@ TITLES = {
     "canife": "Maddock et al., CANIFE",
     "bounds": "Lower bounds of the literature",
 }
-_MEANINGS = {
+MEANINGS = {
     Verdict.CONFIRMED: "holds as printed",
     Verdict.QUALIFIED: "holds under a reading that the text does not state, which is named",
     Verdict.REFUTED: "false as printed; what is true is given",
@@ -66,11 +66,7 @@ def claims(run: Run, document: str) -> str:
         "ID` shows a claim with all its evidence.",
         table(
             ("verdict", "claims", "means"),
-            [
-                (f"{verdict}", f"{counts[verdict]}", meaning)
-                for verdict, meaning in _MEANINGS.items()
-                if counts[verdict]
-            ],
+            [(f"{verdict}", f"{counts[verdict]}", meaning) for verdict, meaning in MEANINGS.items() if counts[verdict]],
         ),
     ]
     # What fails is what people come for.

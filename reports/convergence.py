@@ -43,8 +43,8 @@ def convergence(run: Run) -> str:
 
 def _chapter(result: Result, series: Sequence[Series]) -> list[str]:
     parts = [
-        f"## `{result.id}`",
-        f"{result.source}: {result.statement}",
+        f"## {result.statement[:1].upper()}{result.statement[1:]}",
+        f"`{result.id}`, {result.source}",
         f"**{result.verdict}**: {result.finding}",
         f"![{_alternative(series)}]({picture_name(result.id)})",
     ]

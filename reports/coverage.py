@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE
 
 _COLOURS = (BLUE, ORANGE, GREEN)
 _MARKERS = {"exact": "o", "unobserved": "^"}
@@ -16,7 +16,7 @@ _MARKERS = {"exact": "o", "unobserved": "^"}
 _LEAST = 2e-4
 
 
-def coverage(rows: Sequence[Mapping[str, Any]]) -> str:
+def coverage(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw measured against nominal rates of bounds above the truth, a panel for each method.
 
     Parameters
@@ -26,7 +26,7 @@ def coverage(rows: Sequence[Mapping[str, Any]]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     methods = list(dict.fromkeys(row["method"] for row in rows))
     epsilons = sorted({row["epsilon"] for row in rows})
@@ -59,4 +59,4 @@ def coverage(rows: Sequence[Mapping[str, Any]]) -> str:
         figure.supxlabel("nominal: 1 − confidence", fontsize=9.0)
         figure.supylabel("share of bounds above the true ε", fontsize=9.0)
         figure.legend(handles.values(), handles, loc="outside upper center", ncols=3, frameon=False)
-        return svg(figure)
+        return figure

@@ -1,6 +1,5 @@
-"""Pictures of a run, as SVG text that depends on nothing but the numbers."""
+"""Pictures of a run, which depend on nothing but its numbers."""
 
-import io
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -42,15 +41,7 @@ _SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
 _LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
 
 
-def svg(figure: Figure) -> str:
-    """Render a figure, the same way every time."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "canaryproof"}, facecolor="white")
-    # matplotlib ends some lines in blanks, which editors and version control complain of.
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
-
-
-def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> str:
+def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw printed and simulated estimates against the dimension, a panel for each ε.
 
     Parameters
@@ -60,7 +51,7 @@ def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     levels = sorted({cell["epsilon"] for cell in cells})
     with mpl.rc_context(STYLE):
@@ -88,10 +79,10 @@ def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> str:
         axes[0].set_ylabel("ε̂, mean ± standard deviation of a run")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
-        return svg(figure)
+        return figure
 
 
-def estimator_errors(evidence: Mapping[str, Any]) -> str:
+def estimator_errors(evidence: Mapping[str, Any]) -> Figure:
     """Draw the error of three estimators against the ratio of the cosines' deviation to the null's.
 
     Parameters
@@ -101,7 +92,7 @@ def estimator_errors(evidence: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     distances = sorted({cell["distance"] for cell in evidence["cells"]})
     with mpl.rc_context(STYLE):
@@ -129,7 +120,7 @@ def estimator_errors(evidence: Mapping[str, Any]) -> str:
         axes[0].set_ylabel("root mean square error of ε̂")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-        return svg(figure)
+        return figure
 
 
 # A method's colour and marker. What is ours comes last, on top of the others.
@@ -142,7 +133,7 @@ _METHODS = {
 }
 
 
-def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> str:
+def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw the errors of several methods along sweeps of one argument, a panel for each function.
 
     Parameters
@@ -152,7 +143,7 @@ def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     rows = math.ceil(len(sweeps) / 2)
     with mpl.rc_context(STYLE):
@@ -183,13 +174,13 @@ def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> str:
             if name in used
         ]
         figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
-        return svg(figure)
+        return figure
 
 
 _BOUND, _SIMULATED, _BARE = _LABELS = "proven bound", "simulated ± 2 standard errors", "simulated"
 
 
-def convergence(series: Sequence[Series]) -> str:
+def convergence(series: Sequence[Series]) -> Figure:
     """Draw series against d or k on logarithmic axes, a panel for each and two a row.
 
     Parameters
@@ -199,7 +190,7 @@ def convergence(series: Sequence[Series]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     columns, rows = min(len(series), 2), math.ceil(len(series) / 2)
     with mpl.rc_context(STYLE):
@@ -216,7 +207,7 @@ def convergence(series: Sequence[Series]) -> str:
             order = [label for label in (*lines, *_LABELS) if label in handles]
             shown = [handles[label] for label in order]
             figure.legend(shown, order, loc="outside upper center", ncols=4, frameon=False)
-        return svg(figure)
+        return figure
 
 
 def _draw_series(axis: Axes, row: Series) -> None:

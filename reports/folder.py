@@ -1,23 +1,26 @@
 """What a finished run leaves in its folder: results for programs, pages for people, and pictures."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from canaryproof.reports import figures
 from canaryproof.reports.accuracy import accuracy, sweeps_of
 from canaryproof.reports.claims import claims, documents, page_name
 from canaryproof.reports.convergence import convergence, picture_name
 from canaryproof.reports.coverage import coverage
+from canaryproof.reports.encoding import svg
 from canaryproof.reports.pitfalls import pitfalls
 from canaryproof.reports.proofs import proofs
 from canaryproof.reports.series import series_of
-from canaryproof.reports.summary import summary
+from canaryproof.reports.summary import SHOWN, summary
 from canaryproof.verify.results import Run
 
 RESULTS = "results.json"
-# What a folder may hold beside the summary.
-_PAGES = (
+# What a folder may hold beside the summary, and another run may lack.
+PAGES = (
     "accuracy.*",
     "claims-*.md",
     "convergence.md",
@@ -30,8 +33,17 @@ _PAGES = (
 )
 
 
+def as_written(run: Run) -> tuple[str, Run]:
+    """Return the text of ``results.json`` and the run as it reads back from there.
+
+    All pages come from what the file says, so that they can be made from it again: numpy's floats print otherwise.
+    """
+    results = json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return results, Run.from_json(json.loads(results))
+
+
 def render(run: Run) -> dict[str, bytes]:
-    """Make all files of a run: ``results.json``, ``summary.md``, and pages and pictures for which it has numbers.
+    """Make all Markdown of a run: ``results.json``, ``summary.md``, and pages and pictures for which it has numbers.
 
     Parameters
     ----------
@@ -42,57 +54,68 @@ def render(run: Run) -> dict[str, bytes]:
     -------
     Contents by name.
     """
-    results = json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    # Pages come from what the file says, so that they can be made from it again: numpy's floats print otherwise.
-    run = Run.from_json(json.loads(results))
-    pictures = _pictures(run)
+    results, run = as_written(run)
+    return markdown_of(run, results, figures_of(run))
+
+
+def markdown_of(run: Run, results: str, pictures: Mapping[str, Figure]) -> dict[str, bytes]:
+    """Make the files of ``render`` from what ``as_written`` and ``figures_of`` returned."""
+    pages = pages_of(run)
+    files = {
+        RESULTS: results,
+        "summary.md": summary(run, [name for name in sorted(pictures) if name in SHOWN], sorted(pages)),
+        **pages,
+        **{name: svg(figure) for name, figure in pictures.items()},
+    }
+    return {name: text.encode() for name, text in files.items()}
+
+
+def pages_of(run: Run) -> dict[str, str]:
+    """Make the pages beside the summary for which a run has numbers, as Markdown by file name."""
     pages = {}
     if any(result.is_line for result in run.results):
         pages["proofs.md"] = proofs(run)
     if sweeps_of(run):
         pages["accuracy.md"] = accuracy(run, "accuracy.svg")
     pages |= {page_name(document): claims(run, document) for document in documents(run)}
-    converging = {result.id: series for result in run.results if (series := series_of(result))}
-    if converging:
+    if any(map(series_of, run.results)):
         pages["convergence.md"] = convergence(run)
     if any(result.suite == "bounds" for result in run.results):
-        pages["pitfalls.md"] = pitfalls(run, "coverage.svg" if "coverage.svg" in pictures else None)
-    files = {
-        RESULTS: results,
-        "summary.md": summary(run, sorted(pictures), sorted(pages)),
-        **pages,
-        **pictures,
-        **{picture_name(name): figures.convergence(series) for name, series in converging.items()},
-    }
-    return {name: text.encode() for name, text in files.items()}
+        covered = any(result.id == "bounds.nominal" for result in run.results)
+        pages["pitfalls.md"] = pitfalls(run, "coverage.svg" if covered else None)
+    return pages
 
 
-def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+def write_files(files: Mapping[str, bytes], folder: Path, patterns: Sequence[str] = PAGES) -> None:
     """Write files to an existing folder, each in one step.
 
     Parameters
     ----------
     files
-        Contents by name.
+        Contents by name; a name may begin with a folder's in it.
     folder
-        An existing folder; files of the same names are replaced. If it has a run's results already, pages and pictures
-        of that run which the new one lacks are removed.
+        An existing folder; files of the same names are replaced. If it has a run's results already, files of that run
+        which the new one lacks are removed.
+    patterns
+        What the names of such files are like.
     """
-    stale = [path for pattern in _PAGES for path in folder.glob(pattern)] if (folder / RESULTS).exists() else []
+    stale = [path for pattern in patterns for path in folder.glob(pattern)] if (folder / RESULTS).exists() else []
     for name, contents in files.items():
-        temporary = folder / f".{name}.part"
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        temporary = path.with_name(f".{path.name}.part")
         try:
             temporary.write_bytes(contents)
-            temporary.replace(folder / name)
+            temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
     for path in stale:
-        if path.name not in files:
+        if path.relative_to(folder).as_posix() not in files:
             path.unlink()
 
 
-def _pictures(run: Run) -> dict[str, str]:
-    """Draw the pictures that the summary shows."""
+def figures_of(run: Run) -> dict[str, Figure]:
+    """Draw the pictures for which a run has numbers, by file name."""
     evidence = {result.id: result.evidence for result in run.results}
     pictures = {}
     sweep = [
@@ -107,4 +130,7 @@ def _pictures(run: Run) -> dict[str, str]:
         pictures["accuracy.svg"] = figures.comparison_errors(sweeps)
     if "bounds.nominal" in evidence:
         pictures["coverage.svg"] = coverage(evidence["bounds.nominal"]["levels"])
+    for result in run.results:
+        if series := series_of(result):
+            pictures[picture_name(result.id)] = figures.convergence(series)
     return pictures

@@ -1,8 +1,11 @@
 """Pieces of Markdown that the pages share."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+
+_TAG = re.compile(r"(?<!\\)<(?=[A-Za-z/!?])")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -12,8 +15,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    # A bar inside a cell would end it.
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(text: str) -> str:
+    # A bar or the end of a line would end the cell, and what looks like a tag might be taken for one.
+    return _TAG.sub(r"\\<", " ".join(text.split()).replace("|", "\\|"))
 
 
 def interval(ends: Sequence[float]) -> str:

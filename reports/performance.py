@@ -4,14 +4,17 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from canaryproof.reports import performance_pictures as pictures
-from canaryproof.reports.page import Section, page
+from canaryproof.reports.encoding import svg
+from canaryproof.reports.section import Section, made_by, page
 
 _ABOUT = """\
 `canaryproof benchmark kernels`, {size} size, {threads} threads, in one run: {repetitions} repetitions in which all take
 turns, and the best of each. Numbers have three digits where the second best time is within 1% of the best, else two,
 and beside an aim as many as show on which side of it they are. They are facts of this run on this machine, and others
-differ. {environment}."""
+differ."""
 
 
 def render(document: Mapping[str, Any]) -> dict[str, str]:
@@ -27,7 +30,19 @@ def render(document: Mapping[str, Any]) -> dict[str, str]:
     Texts by file name.
     """
     return {
-        "performance.md": page("Performance", about(document), sections(document)),
+        "performance.md": text(document),
+        **{name: svg(figure) for name, figure in figures(document).items()},
+    }
+
+
+def text(document: Mapping[str, Any]) -> str:
+    """Make the page, as Markdown."""
+    return page("Performance", [about(document)], sections(document), made_by(document["environment"]))
+
+
+def figures(document: Mapping[str, Any]) -> dict[str, Figure]:
+    """Draw the pictures, by file name."""
+    return {
         "performance-coordinates.svg": pictures.coordinates(document),
         "performance-rounds.svg": pictures.rounds(document),
         "performance-scaling.svg": pictures.scaling(document),
@@ -35,12 +50,9 @@ def render(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def about(document: Mapping[str, Any]) -> str:
-    """Say how and on what was measured."""
-    environment = ", ".join(f"{name}: {value}" for name, value in document["environment"].items())
+    """Say how was measured."""
     size = document["size"]
-    return _ABOUT.format(
-        size=size["name"], threads=document["threads"], repetitions=size["repetitions"], environment=environment
-    )
+    return _ABOUT.format(size=size["name"], threads=document["threads"], repetitions=size["repetitions"])
 
 
 def sections(document: Mapping[str, Any]) -> list[Section]:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE
 
 
 def threads_of(row: Mapping[str, Any]) -> str:
@@ -43,7 +43,7 @@ def _bars(axis: Axes, values: Mapping[str, float], unit: str) -> None:
     axis.set_xlabel(unit)
 
 
-def coordinates(document: Mapping[str, Any]) -> str:
+def coordinates(document: Mapping[str, Any]) -> Figure:
     """Draw what a coordinate costs in Algorithm 1, and what it costs to read one.
 
     Parameters
@@ -53,7 +53,7 @@ def coordinates(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     rows = [row for row in document["algorithm_1"] if "skipped" not in row]
     values = {f"{row['label']}{threads_of(row)}": row["seconds"] / row["coordinates"] * 1e9 for row in rows}
@@ -62,10 +62,10 @@ def coordinates(document: Mapping[str, Any]) -> str:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 0.8 + 0.32 * len(values)), layout="constrained")
         _bars(figure.subplots(), values, "ns a coordinate and pass")
-        return svg(figure)
+        return figure
 
 
-def rounds(document: Mapping[str, Any]) -> str:
+def rounds(document: Mapping[str, Any]) -> Figure:
     """Draw what a block of rounds costs in Algorithm 3, a panel for each size of a block.
 
     Parameters
@@ -75,7 +75,7 @@ def rounds(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     blocks = document["rounds"]
     with mpl.rc_context(STYLE):
@@ -86,10 +86,10 @@ def rounds(document: Mapping[str, Any]) -> str:
             axis.set_title(f"{block['rounds']} rounds at once")
         # Shared axes are turned round together, so that an even number of panels would undo it.
         axes[0].set_ylim(len(blocks[0]["timings"]) - 0.5, -0.5)
-        return svg(figure)
+        return figure
 
 
-def scaling(document: Mapping[str, Any]) -> str:
+def scaling(document: Mapping[str, Any]) -> Figure:
     """Draw the time of Algorithm 1 against k·d.
 
     Parameters
@@ -99,7 +99,7 @@ def scaling(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text.
+    The figure.
     """
     found = document["scaling"]
     points = sorted(
@@ -122,4 +122,4 @@ def scaling(document: Mapping[str, Any]) -> str:
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter(NullFormatter())
         axis.legend(frameon=False)
-        return svg(figure)
+        return figure

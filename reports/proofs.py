@@ -33,17 +33,23 @@ def proofs(run: Run) -> str:
     Markdown text.
     """
     lines = [result for result in run.results if result.is_line]
+    parts = overview(run)
+    for source in dict.fromkeys(line.source for line in lines):
+        rows = [(f"`{line.id}`", _kind(line), line.statement, line.finding) for line in lines if line.source == source]
+        parts += [f"## {source}", table(("line", "kind", "what it says", "finding"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def overview(run: Run) -> list[str]:
+    """Render what the page begins with: how many lines there are, and how they fare."""
+    lines = [result for result in run.results if result.is_line]
     displayed = sum(bool(line.evidence.get("display")) for line in lines)
-    parts = [
+    return [
         "# The proofs, line by line",
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
         _counts(lines),
         f"{len(lines)} lines, of which {displayed} are printed lines of displayed formulas.",
     ]
-    for source in dict.fromkeys(line.source for line in lines):
-        rows = [(f"`{line.id}`", _kind(line), line.statement, line.finding) for line in lines if line.source == source]
-        parts += [f"## {source}", table(("line", "kind", "what it says", "finding"), rows)]
-    return "\n\n".join(parts) + "\n"
 
 
 def _kind(line: Result) -> str:

@@ -7,15 +7,18 @@ from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from canaryproof.reports import training_pictures as pictures
-from canaryproof.reports.markdown import plus_minus, table
-from canaryproof.reports.page import Section
+from canaryproof.reports.encoding import svg
+from canaryproof.reports.markdown import plus_minus
+from canaryproof.reports.section import Section, page
 from canaryproof.reports.training_document import ATTACKS, BOUND, ESTIMATE, audit_of, label, spoken, value
 
 _ESTIMATORS = ("adaptive", "pinned", "fitted", "threshold")
 _COVERAGES = ("proven", "asymptotic", "heuristic")
 _ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
+PICTURES = ("densities.svg", "estimates.svg")
 # Fewer repetitions have no such quantiles.
 _FEWEST_FOR_QUANTILES = 5
 
@@ -38,17 +41,21 @@ def render(document: Document, timings: Timings) -> dict[str, str]:
     -------
     Texts by file name.
     """
-    parts = [f"# {document['title'] or document['name']}", about(document)]
-    parts += [f"**Warning:** {warning}" for warning in warnings(document)]
-    for section in sections(document, timings):
-        parts += [f"## {section.title}", table(section.header, section.rows), section.note]
-        if section.picture:
-            parts.append(f"![{section.alternative}]({section.picture})")
     return {
-        "results.md": "\n\n".join(parts) + "\n",
-        "densities.svg": pictures.densities(document),
-        "estimates.svg": pictures.estimates(document),
+        "results.md": text(document, timings),
+        **{name: svg(figure) for name, figure in figures(document).items()},
     }
+
+
+def text(document: Document, timings: Timings) -> str:
+    """Make the page, as Markdown."""
+    said = [about(document), *(f"**Warning:** {warning}" for warning in warnings(document))]
+    return page(document["title"] or document["name"], said, sections(document, timings))
+
+
+def figures(document: Document) -> dict[str, Figure]:
+    """Draw the pictures, by file name."""
+    return dict(zip(PICTURES, (pictures.densities(document), pictures.estimates(document)), strict=True))
 
 
 def about(document: Document) -> str:

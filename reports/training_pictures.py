@@ -10,16 +10,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREEN, ORANGE, STYLE, svg
+from canaryproof.reports.figures import BLUE, GREEN, ORANGE, STYLE
 from canaryproof.reports.training_document import ATTACKS, BOUND, ESTIMATE, audit_of, label, spoken, value
 
 _COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 _MOST_PANELS = 6
+_FEWEST_PLACES = 4
 
 Cell = Mapping[str, Any]
 
 
-def densities(document: Mapping[str, Any]) -> str:
+def densities(document: Mapping[str, Any]) -> Figure:
     """Draw densities of the observed canaries' scores, a row for each attack and a panel for each noise, say.
 
     Parameters
@@ -29,7 +30,8 @@ def densities(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text. All axes of the sweep but the last make panels, the last one the curves in them; where there are too many
+    The figure. All axes of the sweep but the last make panels, the last one the curves in them; where there are too
+    many
     panels the first ones are drawn.
     """
 
@@ -47,7 +49,7 @@ def densities(document: Mapping[str, Any]) -> str:
     return _panels(document, draw, "score in the null's standard deviations, from its mean on", "density")
 
 
-def estimates(document: Mapping[str, Any]) -> str:
+def estimates(document: Mapping[str, Any]) -> Figure:
     """Draw estimates as bars and lower bounds as ticks, arranged like ``densities``.
 
     Parameters
@@ -57,7 +59,7 @@ def estimates(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    SVG text. Over repetitions, means are drawn, and the bars' standard deviations.
+    The figure. Over repetitions, means are drawn, and the bars' standard deviations.
     """
 
     def draw(axis: Axes, attack: str, cells: Sequence[Cell], last: Sequence[str]) -> None:
@@ -69,6 +71,9 @@ def estimates(document: Mapping[str, Any]) -> str:
             axis.bar(place, statistics.fmean(values), 0.6, color=BLUE, yerr=error, capsize=2)
             axis.plot([place - 0.38, place + 0.38], [bound, bound], color=ORANGE, linewidth=2.0)
         axis.set_xticks(range(len(cells)), last)
+        # A single bar is no wall.
+        room = max(0.6, 0.5 * (_FEWEST_PLACES - len(cells)) + 0.1)
+        axis.set_xlim(-room, len(cells) - 1 + room)
         axis.set_ylim(bottom=0.0)
 
     return _panels(document, draw, "", "ε̂ (bars), lower bound (ticks)")
@@ -79,7 +84,7 @@ def _panels(
     draw: Callable[[Axes, str, Sequence[Cell], Sequence[str]], None],
     below: str,
     beside: str,
-) -> str:
+) -> Figure:
     groups = _groups(document)
     with mpl.rc_context(STYLE):
         columns = len(groups)
@@ -96,7 +101,7 @@ def _panels(
         figure.supylabel(beside, fontsize=9.0)
         if handles:
             figure.legend(handles.values(), handles, loc="outside upper center", ncols=6, frameon=False)
-        return svg(figure)
+        return figure
 
 
 def _groups(document: Mapping[str, Any]) -> dict[str, tuple[list[Cell], list[str]]]:

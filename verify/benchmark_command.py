@@ -15,7 +15,7 @@ from rich.table import Table
 from canaryproof.verify.input_files import InputError
 
 if TYPE_CHECKING:
-    from canaryproof.reports.page import Section
+    from canaryproof.reports.section import Section
 
 _DOCUMENT = "performance.json"
 _CANIFE_DOCUMENT = "canife.json"

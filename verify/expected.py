@@ -12,8 +12,8 @@ from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
 
-from canaryproof.verify.report_command import read_run
 from canaryproof.verify.results import Run, Subject, Verdict
+from canaryproof.verify.run_folder import read_run
 
 _TABLE = "expected_verdicts.csv"
 _FIELDS = ["suite", "id", "verdict"]

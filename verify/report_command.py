@@ -1,108 +1,97 @@
 """Command ``canaryproof report``: make the reports of a run anew, without running it again."""
 
-import json
-import stat
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from canaryproof.verify.command_line import one_line
 from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import Run
+from canaryproof.verify.run_folder import CANIFE, PERFORMANCE, RESULTS, read_material
 
-_RESULTS = "results.json"
-
-
-def read_run(folder: Path) -> Run:
-    """Read the run that ``canaryproof verify --out`` left in a folder.
-
-    Parameters
-    ----------
-    folder
-        The folder, which holds ``results.json``.
-
-    Returns
-    -------
-    The run.
-
-    Raises
-    ------
-    InputError
-        If the folder or the file cannot be read, or the file breaks a rule.
-    """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: must be a folder, as canaryproof verify --out leaves it")
-    file = folder / _RESULTS
-    try:
-        # Opening a pipe would wait for its writer.
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise ValueError("must be a regular file")
-        return Run.from_json(json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse))
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: must be text in UTF-8") from error
-    except RecursionError as error:
-        raise InputError(f"{file}: is nested too deeply") from error
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{file}: {place}: truncated or damaged, as it is not JSON ({error.msg})") from error
-    except ValueError as error:
-        raise InputError(f"{file}: {error}") from error
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"is not JSON, which has no number {constant}")
+if TYPE_CHECKING:
+    from canaryproof.reports.formats import Report
+    from canaryproof.reports.material import Material
 
 
 @click.command("report")
 @click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "md", "json", "pdf"]),
+    help="Pages in Markdown and report.html by default.",
+)
+@click.option("--open", "show", is_flag=True, help="Open the report when it is made.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write to; RUN by default.")
-def report_command(run: Path, out: Path | None) -> None:
+def report_command(run: Path, form: str | None, show: bool, out: Path | None) -> None:
     """Write the reports of a run anew.
 
-    RUN is a folder that "canaryproof verify --out" left. Everything is made from the results.json in it, and nothing is
-    computed again.
-    """
-    found = read_run(run)
-    # matplotlib takes a second to import.
-    from canaryproof.reports.folder import write_files
+    RUN is a folder that "canaryproof verify --out" left. Everything is made from the results.json in it, or of an
+    interrupted run from its run.sqlite, and nothing is computed again. What "canaryproof benchmark --out" left in the
+    same folder, and "canaryproof train --out" in a folder in it, becomes a chapter of the report.
 
+    md is Markdown with pictures, summary.md first; html is one report.html, with its tables as CSV and LaTeX, its
+    pictures as SVG and PNG, a badge and BibTeX beside it; json is results.json and its schema; pdf is report.html
+    printed by Chromium, which must be installed.
+    """
+    material = read_material(run)
     try:
-        files = _render(found)
-    except MemoryError:
+        made = _report(material, form)
+    except (MemoryError, InputError):
         raise
     except Exception as error:
         # Evidence is free in form, each page reads its own, and a damaged one may raise anything.
         reason = f"there is no field {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
-        place = f"{run / _RESULTS}: {_damaged(found)}"
+        place = f"{run}/{_damaged(material)}"
         raise InputError(f"{place}: is not of the form that the reports read: {reason}") from error
     folder = out or run
+    from canaryproof.reports.folder import write_files
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_files(files, folder)
+        write_files(made.files, folder, made.patterns)
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error
-    for name in files:
+    for name in made.files:
         click.echo(one_line(str(folder / name)))
+    if show:
+        click.launch(str(folder / made.main))
 
 
-def _render(run: Run) -> dict[str, bytes]:
-    from canaryproof.reports.folder import render
+def _report(material: "Material", form: str | None) -> "Report":
+    # matplotlib takes a second to import.
+    from canaryproof.reports.formats import Format, report
 
     # Numbers that no run produces make matplotlib warn.
     with warnings.catch_warnings(action="ignore"):
-        return render(run)
-
-
-def _damaged(run: Run) -> str:
-    """Name the first result whose evidence cannot be reported even by itself."""
-    for i, result in enumerate(run.results):
         try:
-            _render(replace(run, results=(result,)))
+            return report(material, None if form is None else Format(form))
+        except OSError as error:
+            raise InputError(f"--format {form}: {error}") from error
+
+
+def _damaged(material: "Material") -> str:
+    """Name what cannot be reported even by itself."""
+    alone = replace(material, canife=None, performance=None, trainings={})
+    nothing = replace(alone, run=replace(material.run, results=()))
+    parts = [
+        (f"{RESULTS}: results[{i}].evidence", replace(alone, run=replace(alone.run, results=(result,))))
+        for i, result in enumerate(alone.run.results)
+    ]
+    parts += [(CANIFE, replace(nothing, canife=material.canife))] if material.canife is not None else []
+    parts += (
+        [(PERFORMANCE, replace(nothing, performance=material.performance))] if material.performance is not None else []
+    )
+    parts += [
+        (f"{folder}/{RESULTS}", replace(nothing, trainings={folder: training}))
+        for folder, training in material.trainings.items()
+    ]
+    for name, part in parts:
+        try:
+            _report(part, None)
         except Exception:
-            return f"results[{i}].evidence"
-    return "results"
+            return name
+    return f"{RESULTS}: results"

@@ -10,7 +10,7 @@ import sqlite3
 import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -71,10 +71,10 @@ class RunFile:
         self._checks = checks
         if path is not None:
             _check_header(path)
-        with self._named_errors():
+        with _named_errors(self._path):
             self._database = sqlite3.connect(path or ":memory:", timeout=0.0, isolation_level=None)
         try:
-            with self._named_errors():
+            with _named_errors(self._path):
                 self._begin({**origin, "command": command}, resume=resume)
         except BaseException:
             self._database.close()
@@ -88,7 +88,7 @@ class RunFile:
 
     def results(self) -> dict[int, str]:
         """Return the JSON of the results so far, by the positions of their checks."""
-        with self._named_errors():
+        with _named_errors(self._path):
             return dict(self._all("SELECT position, result FROM results ORDER BY position"))
 
     def add(self, position: int, result: str) -> None:
@@ -96,14 +96,14 @@ class RunFile:
         row = (position, *self._checks[position], result)
         # On a file that was removed SQLite goes on writing, for nobody.
         if self._path is not None and not self._path.exists():
-            raise self._error("was removed during the run")
-        with self._named_errors():
+            raise _error(self._path, "was removed during the run")
+        with _named_errors(self._path):
             self._database.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?)", (*row, _checksum(*row)))
 
     def finish(self) -> None:
         """Say that nothing is left to do, if so, and that the next run may replace this one."""
         if len(self.results()) == len(self._checks):
-            with self._named_errors():
+            with _named_errors(self._path):
                 self._database.execute("REPLACE INTO meta VALUES (?, ?)", (_STATE, _FINISHED))
 
     def _begin(self, meta: dict[str, str], *, resume: bool) -> None:
@@ -114,16 +114,17 @@ class RunFile:
             number = int.from_bytes(_APPLICATION, "big")
             for statement in (f"PRAGMA application_id = {number}", f"PRAGMA user_version = {_FORMAT}", *_TABLES):
                 self._database.execute(statement)
-        elif self._is_damaged():
-            raise self._error("is damaged")
+        elif _is_damaged(self._database):
+            raise _error(self._path, "is damaged")
         old = dict(self._all("SELECT key, value FROM meta"))
         (count,) = self._all("SELECT count(*) FROM results")[0]
         if old and resume:
             self._check_origin(old, meta)
         elif count and old[_STATE] != _FINISHED:
-            raise self._error(
+            raise _error(
+                self._path,
                 f"holds an unfinished run with {count} results: go on with --resume, choose another --out, or remove "
-                "the file"
+                "the file",
             )
         else:
             self._database.execute("DELETE FROM results")
@@ -132,41 +133,75 @@ class RunFile:
         self._database.executemany("INSERT INTO meta VALUES (?, ?)", rows)
         self._database.execute("COMMIT")
 
-    def _is_damaged(self) -> bool:
-        # An index has no statement of its own.
-        tables = self._all("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        return (
-            self._all("PRAGMA integrity_check") != [("ok",)]
-            or tables != [(table,) for table in _TABLES]
-            or self._all(f"SELECT value FROM meta WHERE key = '{_STATE}'") not in ([(_RUNNING,)], [(_FINISHED,)])
-            or any(_checksum(*row) != checksum for *row, checksum in self._all("SELECT * FROM results"))
-        )
-
     def _check_origin(self, old: dict[str, str], new: dict[str, str]) -> None:
         for key in sorted((old.keys() | new.keys()) - set(_NOTES)):
             if old.get(key) != new.get(key):
-                raise self._error(
-                    f"was begun with {key} {old.get(key)}, not {new.get(key)}; a run can only go on as it was begun"
+                raise _error(
+                    self._path,
+                    f"was begun with {key} {old.get(key)}, not {new.get(key)}; a run can only go on as it was begun",
                 )
         rows = self._all("SELECT position, suite, id FROM results")
         if not set(rows) <= {(i, *check) for i, check in enumerate(self._checks)}:
-            raise self._error("has results of other checks")
+            raise _error(self._path, "has results of other checks")
 
     def _all(self, statement: str) -> list[tuple[Any, ...]]:
         return self._database.execute(statement).fetchall()
 
-    def _error(self, reason: str) -> InputError:
-        return InputError(f"{self._path or 'results in memory'}: {reason}")
 
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            # Names go on in detail, such as SQLITE_IOERR_WRITE; a text that is no UTF-8 gets none.
-            name = "_".join(getattr(error, "sqlite_errorname", "SQLITE_CORRUPT").split("_")[:2])
-            reason = _REASONS.get(name, "cannot be used")
-            raise self._error(f"{reason} ({error})") from error
+def kept(path: Path) -> tuple[dict[str, str], list[str]]:
+    """Read what an unfinished run has found so far.
+
+    Parameters
+    ----------
+    path
+        Its file.
+
+    Returns
+    -------
+    What the results depend on with the notes, and the JSON of each result, in the order of the checks.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, foreign or in use.
+    """
+    _check_header(path)
+    # Opening it mends what a crash left.
+    with _named_errors(path), closing(sqlite3.connect(path, timeout=0.0, isolation_level=None)) as database:
+        if _is_damaged(database):
+            raise _error(path, "is damaged")
+        rows = database.execute("SELECT result FROM results ORDER BY position").fetchall()
+        meta = dict(database.execute("SELECT key, value FROM meta").fetchall())
+    return {key: value for key, value in meta.items() if key != _STATE}, [row for (row,) in rows]
+
+
+def _is_damaged(database: sqlite3.Connection) -> bool:
+    def found(statement: str) -> list[tuple[Any, ...]]:
+        return database.execute(statement).fetchall()
+
+    # An index has no statement of its own.
+    tables = found("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return (
+        found("PRAGMA integrity_check") != [("ok",)]
+        or tables != [(table,) for table in _TABLES]
+        or found(f"SELECT value FROM meta WHERE key = '{_STATE}'") not in ([(_RUNNING,)], [(_FINISHED,)])
+        or any(_checksum(*row) != checksum for *row, checksum in found("SELECT * FROM results"))
+    )
+
+
+def _error(path: Path | None, reason: str) -> InputError:
+    return InputError(f"{path or 'results in memory'}: {reason}")
+
+
+@contextmanager
+def _named_errors(path: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # Names go on in detail, such as SQLITE_IOERR_WRITE; a text that is no UTF-8 gets none.
+        name = "_".join(getattr(error, "sqlite_errorname", "SQLITE_CORRUPT").split("_")[:2])
+        reason = _REASONS.get(name, "cannot be used")
+        raise _error(path, f"{reason} ({error})") from error
 
 
 def _checksum(*row: object) -> int:

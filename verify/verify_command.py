@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -20,6 +19,7 @@ from canaryproof.verify.judging import Plan, load
 from canaryproof.verify.origin import origin
 from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.run_file import RunFile
+from canaryproof.verify.run_folder import unjudged
 from canaryproof.verify.runner import Engine, engine, run_plan
 from canaryproof.verify.suites.catalogue import lacking
 
@@ -96,7 +96,10 @@ def verify_command(
         run = _run(plan, file, judges)
         again = {plan.checks[i][1]: times for i, times in sorted(judges.begun.items()) if times > 1}
         if out is not None:
-            _write(run, out, {"command": command, **made_by, **({"begun": again} if again else {})})
+            told = (
+                {"given again": ", ".join(f"{name} ({times} times)" for name, times in again.items())} if again else {}
+            )
+            _write(run, out, {"command": command, **made_by, **told})
         file.finish()
     changes = expected.changes(run, table, plan.suites)
     if as_json:
@@ -155,13 +158,16 @@ def _run(plan: Plan, file: RunFile, judges: Engine) -> Run:
         return run_plan(plan, file, judges, advance)
 
 
-def _write(run: Run, out: Path, environment: dict[str, Any]) -> None:
-    # The reports need matplotlib, which takes a second to import.
-    from canaryproof.reports.folder import render, write_files
-
+def _write(run: Run, out: Path, environment: dict[str, str]) -> None:
     made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
+    # The reports need matplotlib, which takes a second to import.
+    from canaryproof.reports.folder import write_files
+    from canaryproof.reports.formats import report
+    from canaryproof.reports.material import Material
+
+    made = report(Material(run, environment, unjudged=unjudged(run)))
     try:
-        write_files({**render(run), "environment.json": made_by.encode()}, out)
+        write_files({**made.files, "environment.json": made_by.encode()}, out, made.patterns)
     except OSError as error:
         reason = f"{error.strerror or error}; all results are kept, and --resume writes them"
         raise InputError(f"{error.filename or out}: {reason}") from error

@@ -6,6 +6,10 @@ import pytest
 
 from canaryproof.reports import canife
 from canaryproof.reports.canife import number, render, sections, spread
+from canaryproof.reports.chapters import chapters
+from canaryproof.reports.html import html
+from canaryproof.reports.material import Material
+from canaryproof.verify.results import Level, Run
 
 NEEDS = {"participation": "nothing", "noise": "nothing", "models": "the last"}
 
@@ -185,3 +189,12 @@ def test_numbers_are_rendered():
 
 def test_about_names_the_setting(document):
     assert "12 rounds of 10 images on average" in canife.about(document)
+
+
+def test_a_benchmark_beside_a_run_is_a_chapter_with_its_picture(document):
+    material = Material(Run("0", Level.QUICK, 0, ()), canife=document)
+    (chapter,) = chapters(material, {})
+    page = html(material, [chapter])
+    assert '<section id="canife"' in page
+    assert 'id="picture-canife"' in page
+    assert "Every method on the same trainings" in page

@@ -1,6 +1,7 @@
 from xml.etree import ElementTree
 
 from canaryproof.reports.canife_pictures import values
+from canaryproof.reports.encoding import svg
 
 
 def scenario(name, epsilons):
@@ -14,10 +15,10 @@ def scenario(name, epsilons):
 def test_values_are_drawn():
     first = scenario("first", ([0.0, 1.0], [3.0, "inf"]))
     one, two = [first], [first, scenario("second", ([1.0], [4.0]))]
-    texts = [values(document) for document in (one, two)]
+    texts = [svg(values(scenarios)) for scenarios in (one, two)]
     for text in texts:
         ElementTree.fromstring(text)
-    assert texts[0] == values(one)
+    assert texts[0] == svg(values(one))
     assert texts[0].count("<use") < texts[1].count("<use")
 
 

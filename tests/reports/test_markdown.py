@@ -31,3 +31,7 @@ def test_two_digits_of_the_error_decide(value, error, shown):
 def test_what_is_shown_is_within_a_tenth_of_the_error(value, error):
     shown = float(rounded(value, error))
     assert abs(shown - value) <= max(0.051 * error, 5.1e-6 * abs(value) if error <= 1e-16 * abs(value) else 0.0)
+
+
+def test_no_text_ends_a_cell_or_becomes_a_tag():
+    assert table(["a"], [["x | y\nz <b>w</b>, 1 < 2 <= 3"]]).splitlines()[2] == r"| x \| y z \<b>w\</b>, 1 < 2 <= 3 |"

@@ -2,6 +2,7 @@ import matplotlib as mpl
 import pytest
 
 from canaryproof.reports import performance_pictures as pictures
+from canaryproof.reports.encoding import svg
 
 ROW = {"label": "canaryproof", "threads": 1, "seconds": 1.0, "coordinates": 10**9}
 
@@ -15,7 +16,7 @@ def text(monkeypatch):
 def test_bars_are_named_and_have_their_values():
     numpy = {**ROW, "label": "numpy, PCG64", "seconds": 6.7}
     skipped = {"label": "JAX, threefry", "skipped": "jax is not installed"}
-    drawn = pictures.coordinates({"algorithm_1": [ROW, numpy, skipped], "stored": {**ROW, "seconds": 0.125}})
+    drawn = svg(pictures.coordinates({"algorithm_1": [ROW, numpy, skipped], "stored": {**ROW, "seconds": 0.125}}))
     for words in ("canaryproof, 1 thread", "numpy, PCG64", "memory, stored canaries", ">6.7<", ">0.12<"):
         assert words in drawn
     assert "JAX" not in drawn
@@ -23,7 +24,7 @@ def test_bars_are_named_and_have_their_values():
 
 def test_each_block_of_rounds_has_a_panel():
     rows = [{**ROW, "label": label} for label in ("block_cosines", "cosines, float64", "stored, V Cᵀ")]
-    drawn = pictures.rounds({"rounds": [{"rounds": n, "timings": rows} for n in (32, 64)]})
+    drawn = svg(pictures.rounds({"rounds": [{"rounds": n, "timings": rows} for n in (32, 64)]}))
     assert "32 rounds at once" in drawn
     assert "64 rounds at once" in drawn
 
@@ -31,7 +32,7 @@ def test_each_block_of_rounds_has_a_panel():
 def test_points_are_told_apart_by_dimension():
     cells = [[10**5, 10], [10**5, 100], [10**6, 10]]
     timings = [{"coordinates": d * k, "seconds": 1e-9 * d * k} for d, k in cells]
-    drawn = pictures.scaling({"scaling": {"cells": cells, "timings": timings}})
+    drawn = svg(pictures.scaling({"scaling": {"cells": cells, "timings": timings}}))
     assert "d = 100,000" in drawn
     assert "d = 1,000,000" in drawn
     assert "slope 1" in drawn

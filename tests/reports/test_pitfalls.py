@@ -62,12 +62,10 @@ def test_what_was_not_measured_is_left_out(run):
     assert "coverage.svg" not in render(one)
 
 
-def test_the_picture_has_a_panel_a_method_and_every_rate(run, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(picture, "svg", lambda figure: drawn.append(figure) or "")
+def test_the_picture_has_a_panel_a_method_and_every_rate(run):
     rows = next(r for r in run.results if r.id == "bounds.nominal").evidence["levels"]
-    picture.coverage(rows)
-    panels = [axis for axis in drawn[0].axes if axis.get_visible()]
+    drawn = picture.coverage(rows)
+    panels = [axis for axis in drawn.axes if axis.get_visible()]
     assert [axis.get_title(loc="left") for axis in panels] == list(dict.fromkeys(row["method"] for row in rows))
     for axis in panels:
         method = axis.get_title(loc="left")

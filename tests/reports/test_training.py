@@ -4,7 +4,11 @@ from xml.etree import ElementTree
 import numpy as np
 
 from canaryproof.reports import training
+from canaryproof.reports.chapters import chapters
+from canaryproof.reports.html import html
+from canaryproof.reports.material import Material, Training
 from canaryproof.reports.training import render
+from canaryproof.verify.results import Level, Run
 
 BOUNDS = ("fixed-sequence", "normal-scores", "one-run", "andrew")
 COVERAGES = ("asymptotic", "asymptotic", "proven", "heuristic")
@@ -178,3 +182,13 @@ def test_warnings_stand_first():
     page = render(document, TIMINGS)["results.md"]
     assert page.index(f"**Warning:** {expected}") < page.index("## ")
     assert training.warnings(DOCUMENT) == []
+
+
+def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
+    material = Material(Run("0", Level.QUICK, 0, ()), trainings={"my <run>": Training(DOCUMENT, TIMINGS)})
+    (chapter,) = chapters(material, {})
+    assert chapter.name == "training-my-run-"
+    assert list(chapter.figures) == ["my-run--densities.svg", "my-run--estimates.svg"]
+    page = html(material, [chapter])
+    assert 'id="picture-my-run--estimates"' in page
+    assert page.count('role="img"') == 2

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from canaryproof.reports import training_pictures
+from canaryproof.reports.encoding import svg
 from canaryproof.reports.training_pictures import densities, estimates
 
 DENSITY = {"x": [-1.0, 0.0, 9.0], "y": [0.1, 0.4, 0.1]}
@@ -30,7 +31,7 @@ def text(monkeypatch):
 
 @pytest.mark.parametrize("draw", [densities, estimates])
 def test_there_is_a_row_for_each_attack_and_a_panel_for_each_noise(draw):
-    drawn = draw(DOCUMENT)
+    drawn = svg(draw(DOCUMENT))
     ElementTree.fromstring(drawn)
     for words in ("final model", "change of the model", "one round epsilon ∞", "one round epsilon 30", "presentations"):
         assert words in drawn
@@ -38,23 +39,23 @@ def test_there_is_a_row_for_each_attack_and_a_panel_for_each_noise(draw):
 
 
 def test_densities_have_the_null_where_it_is_known():
-    assert densities(DOCUMENT).count(">null<") == 1
+    assert svg(densities(DOCUMENT)).count(">null<") == 1
 
 
 @pytest.mark.parametrize("draw", [densities, estimates])
 def test_an_experiment_without_a_sweep_has_one_panel(draw):
-    drawn = draw({"axes": [], "cells": [{"swept": {}, "results": [RESULT]}]})
+    drawn = svg(draw({"axes": [], "cells": [{"swept": {}, "results": [RESULT]}]}))
     assert drawn.count(">final model<") == 1
 
 
 def test_repetitions_have_bars_of_error():
     document = copy.deepcopy(DOCUMENT)
     document["cells"][0]["results"] = [RESULT, RESULT]
-    assert estimates(document) != estimates(DOCUMENT)
+    assert svg(estimates(document)) != svg(estimates(DOCUMENT))
 
 
 @pytest.mark.parametrize("draw", [densities, estimates])
 def test_the_last_axis_alone_is_told_in_a_panel(draw):
-    drawn = draw({**DOCUMENT, "axes": [["training.one_round_epsilon", "canaries.presentations"]]})
+    drawn = svg(draw({**DOCUMENT, "axes": [["training.one_round_epsilon", "canaries.presentations"]]}))
     assert drawn.count(">final model<") == 1
     assert "∞, 4" in drawn

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from canaryproof.reports import canife as canife_page
 from canaryproof.reports import performance
-from canaryproof.reports.performance import Section
+from canaryproof.reports.section import Section
 from canaryproof.verify import benchmark_command
 from canaryproof.verify.benchmark import canife, kernels, processes
 from canaryproof.verify.benchmark.kernels import Size

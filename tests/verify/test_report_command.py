@@ -8,10 +8,13 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.reports.folder import render, write_files
+from canaryproof.reports.folder import write_files
+from canaryproof.reports.formats import report
+from canaryproof.reports.material import Material
+from canaryproof.verify import report_command, run_folder
 from canaryproof.verify.command_line import main
-from canaryproof.verify.report_command import read_run
 from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.run_folder import read_run
 from canaryproof.verify.suites import estimation
 
 SERIES = {
@@ -49,7 +52,8 @@ def folder(tmp_path_factory):
     }
     context = Context(Level.QUICK, 0)
     results = (perform(suite, check, context) for suite, checks in suites.items() for check in checks)
-    write_files(render(Run("0", context.level, context.seed, tuple(results))), path)
+    run = Run("0", context.level, context.seed, tuple(results))
+    write_files(report(Material(run, unjudged=run_folder.unjudged(run))).files, path)
     return path
 
 
@@ -66,7 +70,7 @@ def refusal(*arguments):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_both_commands_write_the_same_bytes(folder, tmp_path):
@@ -188,6 +192,42 @@ def test_no_damage_leaves_a_traceback(folder, tmp_path, data):
     (tmp_path / "results.json").write_text(json.dumps(document))
     result = call(tmp_path, "--out", tmp_path / "out")
     assert result.exit_code == 0 or (result.exit_code, result.stderr.count("\n")) == (2, 1), result.output
+
+
+def test_each_format_writes_its_files_and_leaves_the_others_alone(folder, tmp_path):
+    for form, name in (("md", "summary.md"), ("json", "results.schema.json"), ("html", "tables/ledger.tex")):
+        before = contents(tmp_path)
+        assert call(folder, "--format", form, "--out", tmp_path).exit_code == 0
+        after = contents(tmp_path)
+        assert before.items() <= after.items()
+        assert name in after.keys() - before.keys()
+    assert "pictures/estimator-errors.png" in contents(tmp_path)
+    shutil.copy(folder / "results.json", tmp_path)
+    (tmp_path / "tables" / "another-01.csv").write_text("of another run")
+    assert call(tmp_path, "--format", "html").exit_code == 0
+    assert contents(tmp_path) == after
+
+
+def test_the_main_file_is_opened(folder, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(report_command.click, "launch", opened.append)
+    for form, name in (("md", "summary.md"), ("html", "report.html"), ("json", "results.json")):
+        assert call(folder, "--format", form, "--out", tmp_path, "--open").exit_code == 0
+        assert opened.pop() == str(tmp_path / name)
+
+
+def test_without_a_browser_pdf_is_refused(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    reason = "needs a browser that prints, and none of chromium, chromium-browser, google-chrome is installed"
+    assert refusal(folder, "--format", "pdf", "--out", tmp_path / "out") == f"--format pdf: {reason}"
+
+
+def test_a_damaged_companion_is_named(folder, tmp_path):
+    shutil.copy(folder / "results.json", tmp_path)
+    (tmp_path / "canife.json").write_text("{}")
+    assert refusal(tmp_path).startswith(
+        f"{tmp_path}/canife.json: is not of the form that the reports read: there is no"
+    )
 
 
 def test_help_is_plain_and_loads_no_reports():

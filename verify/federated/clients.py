@@ -90,7 +90,10 @@ class Clients:
         self._examples = examples
         # Equal chunks, so that the last one is not nearly empty.
         chunks = max(1, math.ceil(cohort / max(1, _HELD // model.dim)))
-        self._chunk = max(1, math.ceil(cohort / chunks))
+        chunk = max(1, math.ceil(cohort / chunks))
+        # Of few sizes, so that trainings with cohorts of chance do not each compile their own.
+        step = max(1, (1 << chunk.bit_length()) // 16)
+        self._chunk = step * math.ceil(chunk / step)
         self._rate = np.float32(rate)
         self._sum = _chunk_sum(model, epochs, batch_size)
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from canaryproof.verify.error_control import POWER
 from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.suites.canife_judging import (
-    LEVEL,
     PAPER,
     above,
     below,
@@ -27,6 +26,7 @@ from canaryproof.verify.suites.canife_judging import (
     visible,
     visible_share,
 )
+from canaryproof.verify.suites.training_tests import LEVEL
 
 if TYPE_CHECKING:
     from canaryproof.verify.suites.canife_studies import Sample

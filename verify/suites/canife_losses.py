@@ -6,7 +6,6 @@ from canaryproof.verify.error_control import POWER
 from canaryproof.verify.results import Check, Context, Design, Outcome, Subject
 from canaryproof.verify.suites.canife_design import GAIN, NEARLY, POOR, SHARE, of_pairs, of_share, varied
 from canaryproof.verify.suites.canife_judging import (
-    LEVEL,
     PAPER,
     above,
     below,
@@ -17,6 +16,7 @@ from canaryproof.verify.suites.canife_judging import (
     visible,
     visible_share,
 )
+from canaryproof.verify.suites.training_tests import LEVEL
 
 
 def losses(context: Context) -> Outcome:

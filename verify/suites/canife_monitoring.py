@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from canaryproof.verify.claims.review_bounds import TO_ZYJW
 from canaryproof.verify.error_control import POWER
 from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.suites.canife_judging import LEVEL, PAPER, above, below, judged, spoken, visible
+from canaryproof.verify.suites.canife_judging import PAPER, above, below, judged, spoken, visible
+from canaryproof.verify.suites.training_tests import LEVEL
 
 Array = NDArray[np.float64]
 

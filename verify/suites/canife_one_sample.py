@@ -14,7 +14,6 @@ from canaryproof.verify.claims.canife_toy import DEVIATION, TOY_SIGMA
 from canaryproof.verify.error_control import POWER
 from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.suites.canife_judging import (
-    LEVEL,
     PAPER,
     above,
     below,
@@ -26,6 +25,7 @@ from canaryproof.verify.suites.canife_judging import (
     visible,
     visible_share,
 )
+from canaryproof.verify.suites.training_tests import LEVEL
 
 if TYPE_CHECKING:
     from canaryproof.verify.suites.canife_studies import Sample

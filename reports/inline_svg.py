@@ -1,0 +1,128 @@
+"""Figures within the report's page: letters are text, and colours are those of the page's scheme."""
+
+import re
+from xml.etree import ElementTree
+
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from canaryproof.reports.encoding import saved
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE
+
+_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+# What the style sheet has names for; white is the figure's ground, which the page has of its own.
+_COLOURS = {
+    BLUE: "var(--blue)",
+    ORANGE: "var(--orange)",
+    GREEN: "var(--green)",
+    GREY: "var(--grey)",
+    "#000000": "currentColor",
+    "#ffffff": "none",
+}
+_SHAPE = 600
+_FRACTION = re.compile(r"-?\d+\.\d+")
+
+
+def inline(figure: Figure, name: str, alternative: str) -> Markup:
+    """Render a figure for the page.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    name
+        A name that no other picture of the page has; ids begin with it.
+    alternative
+        What the picture shows, in words.
+
+    Returns
+    -------
+    An SVG element with ``title`` and ``desc``.
+    """
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    root = ElementTree.fromstring(saved(figure, {"svg.fonttype": "none"}, format="svg", metadata=nothing))
+    for parent in root.iter():
+        for child in list(parent):
+            # The sheet of a picture would hold for the whole page, which has its own.
+            if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
+                parent.remove(child)
+    named = {value.removeprefix("#") for element in root.iter() if (value := element.get(_LINK))}
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(_SVG)
+        element.tail = None
+        if not (element.text or "").strip():
+            element.text = None
+        for key, value in list(element.attrib.items()):
+            del element.attrib[key]
+            if key != "id" or value in named or element.tag == "clipPath":
+                element.attrib[key.replace(_LINK, "href")] = _attribute(key, value, name)
+    for element in root.iter():
+        _shorten(element)
+    for unused in ("width", "height", "version"):
+        root.attrib.pop(unused, None)
+    text = ElementTree.tostring(root, encoding="unicode")
+    head, _, body = text.partition(">")
+    width = float(root.attrib["viewBox"].split()[2])
+    return Markup(
+        f'{head} role="img" aria-labelledby="{name}-title {name}-desc" style="--width:{width:.0f}">'
+        f'<title id="{name}-title">{escape(alternative)}</title>'
+        f'<desc id="{name}-desc">{escape(description(figure))}</desc>{body}'
+    )
+
+
+def description(figure: Figure) -> str:
+    """Say what a figure's panels are called, what their axes are, and what is drawn in them."""
+    panels = []
+    shared = [text.get_text() for text in (figure._supxlabel, figure._supylabel) if text is not None]  # type: ignore[attr-defined]
+    for axis in figure.axes:
+        if not axis.get_visible():
+            continue
+        names = [" ".join(axis.get_title(loc=where).split()) for where in ("left", "center")]
+        labels = [" ".join(label.split()) for label in (axis.get_xlabel(), axis.get_ylabel()) if label]
+        words = ": ".join([*filter(None, names), *([", ".join(labels)] if labels else [])])
+        panels.append(words or "a panel")
+    drawn = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    parts = [f"{len(panels)} panel{'s' * (len(panels) != 1)}. " + "; ".join(panels) + "."]
+    parts += [f"Axes of all: {', '.join(shared)}."] if shared else []
+    parts += [f"Drawn: {', '.join(drawn)}."] if drawn else []
+    return " ".join(parts)
+
+
+def _shorten(element: ElementTree.Element) -> None:
+    """Say in fewer words what an element holds: points that look alike, groups of one, digits of a number."""
+    for i, child in enumerate(element):
+        while child.tag == "g" and not child.attrib and len(child) == 1:
+            element[i] = child = child[0]
+    if len(element) < 2:
+        return
+    if all(child.tag == "use" for child in element):
+        for key in ("style", "clip-path"):
+            values = {child.get(key) for child in element}
+            if len(values) == 1 and key not in element.attrib and (value := values.pop()):
+                element.attrib[key] = value
+                for child in element:
+                    del child.attrib[key]
+    elif all(child.tag == "tspan" for child in element):
+        for before, child in zip(list(element)[-2::-1], list(element)[:0:-1], strict=True):
+            if (before.get("y"), before.get("style")) == (child.get("y"), child.get("style")):
+                before.text = f"{before.text}{child.text}"
+                element.remove(child)
+
+
+def _attribute(key: str, value: str, name: str) -> str:
+    if key == "id":
+        return f"{name}-{value}"
+    if key == _LINK:
+        return f"#{name}-{value.removeprefix('#')}"
+    value = value.replace("url(#", f"url(#{name}-")
+    if key == "style":
+        for colour, variable in _COLOURS.items():
+            value = re.sub(re.escape(colour), variable, value, flags=re.IGNORECASE)
+        # Letters of the page, without the family that the figure was laid out with.
+        value = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", value)
+        value = re.sub(r";? ?font-family: [^;]*|; stroke-width: 1$", "", value).replace(": ", ":").replace("; ", ";")
+    if key == "d":
+        value = re.sub(r" *([A-Za-z]) *", r"\1", " ".join(value.split()))
+    # A tenth of a point in a place, or a hundredth in a marker's shape, is less than anybody sees.
+    digits = 2 if key == "d" and len(value) < _SHAPE else 1
+    return _FRACTION.sub(lambda found: f"{float(found[0]):.{digits}f}".rstrip("0").rstrip("."), value)

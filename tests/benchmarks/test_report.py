@@ -1,0 +1,52 @@
+"""A report of 10⁴ claims; run with ``pytest tests/benchmarks --benchmark-enable`` it says how long that takes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from canaryproof.reports.formats import report
+from canaryproof.reports.material import Material
+from canaryproof.verify.results import Design, Level, Result, Run, Subject, Verdict
+
+COUNT = 10_000
+STATUS = Path("/proc/self/status")
+
+
+def material():
+    def result(i):
+        ours = i % 4 == 0
+        return Result(
+            f"{'ours' if ours else ('final', 'v1', 'canife')[i % 3]}.section{i % 50}.{i}",
+            "claims",
+            Subject.IMPLEMENTATION if ours else Subject.DOCUMENT,
+            f"Andrew et al., Section {i % 50}",
+            f"the estimate at d = {i} is {i / 7:.3f} by `pinned`",
+            Verdict.CONFIRMED if ours else list(Verdict)[i % 5],
+            f"found {i / 7:.4f}, within the printed precision",
+            {"rows": [{"x": 1.5 * j, "in": [1.0, 1.0000001]} for j in range(10)], "level": 1e-6},
+            Design("none", 1e-9, "one", 0.9, 100) if i % 9 == 0 else None,
+        )
+
+    return Material(Run("0", Level.QUICK, 0, tuple(map(result, range(COUNT)))))
+
+
+def test_report(benchmark):
+    files = benchmark.pedantic(report, (material(),), rounds=1).files
+    assert files["report.html"].count(b"<li data-document") == COUNT
+    # Evidence has no room, so that the page does not grow with it.
+    assert len(files["report.html"]) < 1000 * COUNT
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="the system does not say how much memory a process had")
+def test_memory_of_a_report():
+    # In a process of its own, as others have needed memory in this one.
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
+    assert int(done.stdout) * 1024 < 500e6
+
+
+if __name__ == "__main__":
+    report(material())
+    # What getrusage says includes the process from which this one was forked.
+    sys.stdout.write(STATUS.read_text().partition("VmHWM:")[2].split()[0])

@@ -1,0 +1,196 @@
+import itertools
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up import HOSTILE, claim, page_of
+
+from canaryproof.reports.html import environment
+from canaryproof.verify.results import Result, Subject, Verdict
+
+VOID = {"meta", "img", "br", "input", "link", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements of a page, with what they are in and the text in them; complains where they do not nest."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.open = [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        names = [name for name, _ in attrs]
+        assert len(set(names)) == len(names)
+        element = {"tag": tag, "in": [e["tag"] for e in self.open], "text": "", **dict(attrs)}
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()["tag"] == tag
+
+    def handle_data(self, data):
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, tag):
+        return [element for element in self.elements if element["tag"] == tag]
+
+
+@pytest.fixture(scope="module")
+def parsed(page):
+    return Page(page)
+
+
+def test_the_first_screen_has_counts_findings_and_our_own_checks(parsed):
+    header = next(e["text"] for e in parsed.all("header"))
+    for words in ("Does one-shot privacy estimation", "3 ✗ refuted", "1 ≈ qualified", "All 1 of our own checks pass"):
+        assert words in " ".join(header.split())
+    assert [e["text"] for e in parsed.all("li") if "findings" in str(e["in"]) or "Theorem 3.3" in e["text"]]
+
+
+def test_it_refers_to_nothing_outside_and_runs_no_script_but_its_own(parsed):
+    fetched = {"src", "srcset", "data", "poster", "action", "background"}
+    assert not any(fetched & e.keys() for e in parsed.elements)
+    styles = [e["text"] for e in parsed.all("style")] + [e.get("style", "") for e in parsed.elements]
+    assert not re.search(r"@import|url\((?!#)", " ".join(styles))
+    addresses = [e["href"] for e in parsed.elements if "href" in e]
+    assert addresses
+    assert all(address.startswith("#") for address in addresses)
+    policy = next(e["content"] for e in parsed.all("meta") if e.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert "script-src 'sha256-" in policy
+    assert len(parsed.all("script")) == 1
+    assert not any(name.startswith("on") for e in parsed.elements for name in e)
+
+
+def test_every_link_leads_somewhere_and_no_two_places_have_one_name(parsed):
+    names = [e["id"] for e in parsed.elements if "id" in e]
+    assert len(set(names)) == len(names)
+    assert {e["href"][1:] for e in parsed.elements if "href" in e} <= set(names)
+    referred = [name for e in parsed.elements for name in e.get("aria-labelledby", "").split()]
+    assert set(referred) <= set(names)
+
+
+def test_it_can_be_heard(parsed):
+    assert parsed.all("html")[0]["lang"] == "en"
+    assert [len(parsed.all(tag)) for tag in ("header", "nav", "main", "footer", "h1")] == [1] * 5
+    assert parsed.all("a")[0]["class"] == "skip"
+    for heading in parsed.all("th"):
+        assert heading["scope"] in ("row", "col")
+    for table in parsed.all("table"):
+        assert "div" in table["in"]
+    for label in parsed.all("label"):
+        assert label["text"].strip()
+    pictures = [e for e in parsed.all("svg") if e.get("role") == "img"]
+    assert len(pictures) == 1
+    for tag in ("title", "desc"):
+        assert next(e for e in parsed.all(tag) if "svg" in e["in"])["text"]
+    described = next(e["text"] for e in parsed.all("desc"))
+    assert "dimension d" in described
+    assert "proven bound" in described
+
+
+def test_levels_of_headings_are_not_skipped(parsed):
+    levels = [int(e["tag"][1]) for e in parsed.elements if re.fullmatch(r"h[1-6]", e["tag"])]
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def test_a_claim_opens_to_all_that_is_known_of_it(parsed):
+    found = next(e["text"] for e in parsed.all("details") if e.get("id") == "final.table2")
+    for words in (
+        "place of final.table2 (gaussian)",
+        "found of final.table2",
+        "null hypothesis: nothing to find; level 1e-07; power 0.95 against: something; 1,000 runs",
+        "canaryproof claims final.table2",
+        "[1.0, 1.0000000000000002]",
+    ):
+        assert words in found
+    ours = next(e for e in parsed.elements if e.get("href") == "#picture-convergence-ours-rate")
+    assert "details" in ours["in"]
+
+
+def test_a_verdict_has_a_sign_and_a_word_beside_its_colour(parsed):
+    for verdict in Verdict:
+        chips = [e["text"] for e in parsed.all("span") if e.get("class") == f"chip {verdict}"]
+        assert chips
+        assert all(text.endswith(f" {verdict}") and len(text) > len(verdict) + 1 for text in chips)
+
+
+def _luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_contrast_suffices_in_both_schemes():
+    sheet = environment().get_template("report.css").render()
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in re.findall(r":root \{(.*?)\}", sheet, re.S)
+    )
+    assert set(dark) == set(light)
+    for scheme in (light, dark):
+        for ink in ("ink", "soft", "link", *Verdict):
+            for ground in ("bg", "surface", "sunken"):
+                pair = sorted((_luminance(scheme[ink]), _luminance(scheme[ground])))
+                assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, (ink, ground)
+        # Lines of pictures are no text: WCAG asks for 3.
+        for line in ("blue", "orange", "green", "grey"):
+            pair = sorted((_luminance(scheme[line]), _luminance(scheme["surface"])))
+            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 3.0, line
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "", "a b", "ledger", "../x"])
+def test_names_of_claims_inject_nothing(name):
+    results = [claim(name, Verdict.REFUTED), claim(name), claim("ours." + name, suite=HOSTILE)]
+    parsed = Page(page_of(*results, environment={HOSTILE: HOSTILE}))
+    assert len(parsed.all("script")) == 1
+    assert not parsed.all("img")
+    names = [e["id"] for e in parsed.elements if "id" in e]
+    assert len(set(names)) == len(names)
+    assert not any(" " in name for name in names)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.text(max_size=40), min_size=6, max_size=6), st.sampled_from(Verdict))
+def test_no_text_breaks_the_page(words, verdict):
+    name, suite, source, statement, finding, key = words
+    evidence = {key: statement, "rows": [{key: finding, "x": float("nan")}], "": {key: {key: [1, None, True]}}}
+    result = Result(name, suite, Subject.DOCUMENT, source, statement, verdict, finding, evidence)
+    parsed = Page(page_of(result))
+    assert len(parsed.all("script")) == 1
+    assert len([e for e in parsed.all("li") if "data-verdict" in e]) == 1
+
+
+def test_odd_runs_have_a_page():
+    empty = Page(page_of())
+    assert "This run has no results." in empty.all("main")[0]["text"]
+    assert "None of our own checks were run" in empty.all("header")[0]["text"]
+    stopped = page_of(claim("final.a"), unfinished="It was stopped.", unjudged={"bounds": 7})
+    assert "It was stopped." in stopped
+    assert "suite bounds was not run, or not in full" in stopped
+    failing = page_of(claim("ours.a", Verdict.REFUTED))
+    assert "1 of 1 of our own checks fail" in failing
+
+
+def test_huge_evidence_is_cut_and_says_so():
+    page = page_of(claim("final.a", rows=[{"x": i, "text": "long " * 500} for i in range(10_000)]))
+    assert len(page) < 60_000
+    assert "Shortened; all evidence is <code>results[0].evidence</code>" in page
+
+
+def test_skipped_statements_are_counted_with_reasons(parsed):
+    methods = next(e["text"] for e in parsed.all("section") if e.get("id") == "methods")
+    assert "1only a data set decides: CelebA" in methods
+    assert "2 verdicts depend on chance" in methods
+    assert "a processor" in methods

@@ -1,0 +1,59 @@
+import re
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.figure import Figure
+
+from canaryproof.reports.encoding import png, svg
+from canaryproof.reports.figures import BLUE
+from canaryproof.reports.inline_svg import description, inline
+
+
+@pytest.fixture
+def figure():
+    made = Figure(layout="constrained")
+    left, right = made.subplots(1, 2)
+    left.plot([1, 10, 100], [1, 2, 3], "o", color=BLUE, label="found")
+    left.set(xscale="log", xlabel="dimension d", ylabel="ε̂ < 3 & more", title="a & b")
+    right.set_visible(False)
+    made.legend(loc="outside upper center")
+    return made
+
+
+def test_ids_begin_with_the_pictures_name_and_all_are_found(figure):
+    text = inline(figure, "picture-x", "a < b")
+    ElementTree.fromstring(text)
+    names = re.findall(r' id="([^"]+)"', text)
+    assert names
+    assert all(name.startswith("picture-x-") for name in names)
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', text)) <= set(names)
+
+
+def test_colours_are_the_pages(figure):
+    text = inline(figure, "p", "")
+    assert "var(--blue)" in text
+    assert "currentColor" in text
+    assert BLUE.lower() not in text.lower()
+    assert "#000000" not in text
+    assert "<style" not in text
+
+
+def test_letters_are_text(figure):
+    text = inline(figure, "p", "")
+    assert ">dimension d</text>" in text
+    assert "font-family" not in text
+
+
+def test_it_says_what_it_shows(figure):
+    assert description(figure) == "1 panel. a & b: dimension d, ε̂ < 3 & more. Drawn: found."
+    root = ElementTree.fromstring(inline(figure, "p", 'says "this"'))
+    assert root.find("title").text == 'says "this"'
+    assert root.attrib["aria-labelledby"] == "p-title p-desc"
+    assert root.find("desc").text == description(figure)
+
+
+def test_it_is_the_same_every_time_whatever_was_made_before(figure):
+    first = inline(figure, "p", "")
+    assert svg(figure) == svg(figure)
+    assert png(figure) == png(figure)
+    assert inline(figure, "p", "") == first

@@ -1,0 +1,85 @@
+import json
+import shutil
+
+import pytest
+
+from canaryproof.verify import expected
+from canaryproof.verify.input_files import InputError
+from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.run_file import RunFile
+from canaryproof.verify.run_folder import read_material, unjudged
+
+CHECKS = [("claims", "final.a"), ("claims", "final.b"), ("claims", "final.c")]
+ORIGIN = {"version": "0", "level": "quick", "seed": "7", "processor": "a processor"}
+CONTEXT = Context(Level.QUICK, 7)
+
+
+def result(name):
+    check = Check(name, Subject.DOCUMENT, "place", "says", lambda _: Outcome(Verdict.CONFIRMED, "found", {"x": 1}))
+    return perform("claims", check, CONTEXT)
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """A run with two of its three results."""
+    with RunFile(tmp_path / "run.sqlite", ORIGIN, CHECKS, command="canaryproof verify") as file:
+        for i in (1, 0):
+            file.add(i, json.dumps(result(CHECKS[i][1]).to_json()))
+    return tmp_path
+
+
+def test_an_interrupted_run_has_a_report_of_what_it_found(interrupted):
+    found = read_material(interrupted)
+    assert [r.id for r in found.run.results] == ["final.a", "final.b"]
+    assert (found.run.level, found.run.seed) == ("quick", 7)
+    assert found.unfinished.startswith("This run was interrupted. It has 2 results so far")
+    assert found.environment == {**ORIGIN, "command": "canaryproof verify"}
+
+
+def test_it_goes_on_afterwards(interrupted):
+    read_material(interrupted)
+    with RunFile(interrupted / "run.sqlite", ORIGIN, CHECKS, resume=True) as file:
+        assert set(file.results()) == {0, 1}
+
+
+def test_a_finished_run_is_read_from_its_results(interrupted):
+    run = Run("0", Level.QUICK, 7, (result("final.a"),))
+    (interrupted / "results.json").write_text(json.dumps(run.to_json()))
+    (interrupted / "environment.json").write_text('{"command": "c"}')
+    found = read_material(interrupted)
+    assert (found.run, found.unfinished, found.environment) == (run, "", {"command": "c"})
+
+
+def test_a_damaged_run_file_is_refused(interrupted):
+    data = (interrupted / "run.sqlite").read_bytes()
+    (interrupted / "run.sqlite").write_bytes(data.replace(b'"found"', b'"fOund"'))
+    with pytest.raises(InputError, match=r"run\.sqlite: is damaged"):
+        read_material(interrupted)
+
+
+def test_what_lies_beside_a_run_comes_along(tmp_path):
+    (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
+    for name in ("canife", "performance"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name}))
+    for file, document in (("experiment", {}), ("results", {"cells": []}), ("timings", {"trainings": [1]})):
+        (tmp_path / "noise").mkdir(exist_ok=True)
+        (tmp_path / "noise" / f"{file}.json").write_text(json.dumps(document))
+    found = read_material(tmp_path)
+    assert found.canife == {"name": "canife"}
+    assert found.performance == {"name": "performance"}
+    assert found.trainings["noise"].document == {"cells": []}
+    assert found.trainings["noise"].timings == [1]
+    shutil.rmtree(tmp_path / "noise")
+    (tmp_path / "canife.json").write_text("[]")
+    with pytest.raises(InputError, match=r"canife\.json: must be an object"):
+        read_material(tmp_path)
+
+
+def test_statements_that_were_not_judged_are_counted(monkeypatch):
+    table = {
+        ("claims", "final.a"): Verdict.CONFIRMED,
+        ("claims", "b"): Verdict.REFUTED,
+        ("bounds", "c"): Verdict.REFUTED,
+    }
+    monkeypatch.setattr(expected, "read", lambda: table)
+    assert unjudged(Run("0", Level.QUICK, 0, (result("final.a"),))) == {"claims": 1, "bounds": 1}
