@@ -1,8 +1,7 @@
 """What a finished run leaves in its folder: results for programs, pages for people, and pictures."""
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
@@ -19,7 +18,7 @@ from canaryproof.reports.summary import SHOWN, summary
 from canaryproof.verify.results import Run
 
 RESULTS = "results.json"
-# What a folder may hold beside the summary, and another run may lack.
+# What a run's folder may hold beside the summary, and another run's may lack.
 PAGES = (
     "accuracy.*",
     "claims-*.md",
@@ -84,34 +83,6 @@ def pages_of(run: Run) -> dict[str, str]:
         covered = any(result.id == "bounds.nominal" for result in run.results)
         pages["pitfalls.md"] = pitfalls(run, "coverage.svg" if covered else None)
     return pages
-
-
-def write_files(files: Mapping[str, bytes], folder: Path, patterns: Sequence[str] = PAGES) -> None:
-    """Write files to an existing folder, each in one step.
-
-    Parameters
-    ----------
-    files
-        Contents by name; a name may begin with a folder's in it.
-    folder
-        An existing folder; files of the same names are replaced. If it has a run's results already, files of that run
-        which the new one lacks are removed.
-    patterns
-        What the names of such files are like.
-    """
-    stale = [path for pattern in patterns for path in folder.glob(pattern)] if (folder / RESULTS).exists() else []
-    for name, contents in files.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        temporary = path.with_name(f".{path.name}.part")
-        try:
-            temporary.write_bytes(contents)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    for path in stale:
-        if path.relative_to(folder).as_posix() not in files:
-            path.unlink()
 
 
 def figures_of(run: Run) -> dict[str, Figure]:

@@ -1,7 +1,8 @@
 """Commands ``canaryproof benchmark``: what the kernels cost on this machine, and CANIFE beside Algorithms 2 and 3."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,12 +14,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.input_files import InputError
+from canaryproof.verify.output_files import check_files, write_files
+from canaryproof.verify.run_folder import CANIFE, PERFORMANCE
 
 if TYPE_CHECKING:
     from canaryproof.reports.section import Section
 
-_DOCUMENT = "performance.json"
-_CANIFE_DOCUMENT = "canife.json"
 _EXTRA = ("jax", "flax", "optax")
 
 
@@ -43,9 +44,8 @@ def kernels_command(out: Path | None, as_json: bool, size: str) -> None:
     All take turns, so that whatever else the machine does hits all alike. What was aimed at is printed beside what was
     found, and missing an aim is no failure.
     """
-    # Minutes of measuring are not to be lost to a folder that cannot be written.
     if out is not None:
-        _in_folder(out, {})
+        _prepare(out, (PERFORMANCE, "performance.md"))
     from canaryproof.verify.benchmark.kernels import SIZES, measure
 
     with Console(stderr=True).status("") as status:
@@ -56,7 +56,7 @@ def kernels_command(out: Path | None, as_json: bool, size: str) -> None:
     from canaryproof.reports import performance
 
     if out is not None:
-        _in_folder(out, {_DOCUMENT: text, **performance.render(document)})
+        _write({PERFORMANCE: text, **performance.render(document)}, out)
     if as_json:
         click.echo(text, nl=False)
         return
@@ -89,7 +89,7 @@ def canife_command(data: Path | None, repeat: int | None, level: str, out: Path 
     if missing:
         raise InputError(f"benchmark canife: needs {', '.join(missing)}: pip install canaryproof[federated]")
     if out is not None:
-        _in_folder(out, {})
+        _prepare(out, (CANIFE, "canife.md"))
     from canaryproof.verify.benchmark import canife as benchmark
 
     federation, setting, fashion = benchmark.read(data)
@@ -101,7 +101,7 @@ def canife_command(data: Path | None, repeat: int | None, level: str, out: Path 
     from canaryproof.reports import canife
 
     if out is not None:
-        _in_folder(out, {_CANIFE_DOCUMENT: text, **canife.render(document)})
+        _write({CANIFE: text, **canife.render(document)}, out)
     if as_json:
         click.echo(text, nl=False)
         return
@@ -120,10 +120,21 @@ def _print(about: str, sections: "Iterable[Section]") -> None:
         console.print(table, section.note, "", highlight=False)
 
 
-def _in_folder(folder: Path, files: dict[str, str]) -> None:
-    try:
+def _prepare(folder: Path, names: Iterable[str]) -> None:
+    """Make a folder: minutes of measuring are not to be lost to one that cannot be written to."""
+    with _named(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        check_files(names, folder)
+
+
+def _write(files: Mapping[str, str], folder: Path) -> None:
+    with _named(folder):
+        write_files({name: text.encode() for name, text in files.items()}, folder)
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error

@@ -9,6 +9,7 @@ import click
 
 from canaryproof.verify.command_line import one_line
 from canaryproof.verify.input_files import InputError
+from canaryproof.verify.output_files import write_files
 from canaryproof.verify.run_folder import CANIFE, PERFORMANCE, RESULTS, read_material
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ def report_command(run: Path, form: str | None, show: bool, out: Path | None) ->
         place = f"{run}/{_damaged(material)}"
         raise InputError(f"{place}: is not of the form that the reports read: {reason}") from error
     folder = out or run
-    from canaryproof.reports.folder import write_files
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_files(made.files, folder, made.patterns)

@@ -212,7 +212,8 @@ def _check_header(path: Path) -> None:
     """Refuse a file that is not ours before SQLite, which mends what a crash left, may touch it."""
     try:
         # Opening a pipe would wait for its writer.
-        if not stat.S_ISREG(path.stat().st_mode):
+        # And SQLite would write through a link, to whatever it points to.
+        if not stat.S_ISREG(path.lstat().st_mode):
             raise InputError(f"{path}: must be a regular file")
         with path.open("rb") as file:
             header = file.read(100)

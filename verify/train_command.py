@@ -19,7 +19,7 @@ from canaryproof.verify.command_line import INTERRUPTED
 from canaryproof.verify.federated.configuration import SIZES, Configuration, names, read
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.origin import code_and_machine
-from canaryproof.verify.output_files import replaced
+from canaryproof.verify.output_files import locked, replaced, write_files
 from canaryproof.verify.results import plain
 
 if TYPE_CHECKING:
@@ -57,19 +57,20 @@ def train_command(config: str, out: Path, resume: bool, size: str, data: Path | 
     # Before the data is read and JAX is loaded, which take seconds.
     _check_folder(out, resume)
     from canaryproof.reports import training
-    from canaryproof.reports.folder import write_files
     from canaryproof.verify.federated.experiment import Experiment
 
     experiment = Experiment(configuration, data)
     try:
-        _begin(out, configuration, experiment.examples())
-        with _progress() as advance:
-            found, timings = experiment.run(out, advance)
-        results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))
-        document = json.loads(results)
-        pages = training.render(document, timings)
-        files = {"results.json": results, "timings.json": times, **pages}
-        write_files({name: text.encode() for name, text in files.items()}, out)
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out):
+            _begin(out, configuration, experiment.examples())
+            with _progress() as advance:
+                found, timings = experiment.run(out, advance)
+            results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))
+            document = json.loads(results)
+            pages = training.render(document, timings)
+            files = {"results.json": results, "timings.json": times, **pages}
+            write_files({name: text.encode() for name, text in files.items()}, out)
     except OSError as error:
         reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
         raise InputError(f"{error.filename or out}: {reason}") from error
@@ -99,7 +100,6 @@ def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None
     )
     file = out / _BEGUN
     if not file.exists():
-        out.mkdir(parents=True, exist_ok=True)
         with replaced(file) as begun:
             begun.write(_json(made_by).encode())
         return

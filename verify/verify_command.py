@@ -17,13 +17,16 @@ from canaryproof.verify import expected
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.judging import Plan, load
 from canaryproof.verify.origin import origin
+from canaryproof.verify.output_files import check_files, write_files
 from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.run_file import RunFile
-from canaryproof.verify.run_folder import unjudged
+from canaryproof.verify.run_folder import ENVIRONMENT, RESULTS, unjudged
 from canaryproof.verify.runner import Engine, engine, run_plan
 from canaryproof.verify.suites.catalogue import lacking
 
 SUITES = "canaryproof.verify.suites.catalogue:SUITES"
+# What every run writes.
+_MADE = (RESULTS, ENVIRONMENT, "summary.md", "report.html")
 
 _STYLES = {
     Verdict.CONFIRMED: "green",
@@ -82,11 +85,12 @@ def verify_command(
     if resume and out is None:
         raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
     if out is not None:
-        # Before the work, so that a folder that cannot be made costs no time.
+        # Before the work, so that a folder that cannot be written to costs no time.
         try:
             out.mkdir(parents=True, exist_ok=True)
+            check_files(_MADE, out)
         except OSError as error:
-            raise click.UsageError(f"--out: {out}: {error.strerror}") from None
+            raise click.UsageError(f"--out: {error.filename or out}: {error.strerror or error}") from None
     judges = engine(engine_name, limit)
     plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed), fault or "")
     table = expected.read()
@@ -161,13 +165,12 @@ def _run(plan: Plan, file: RunFile, judges: Engine) -> Run:
 def _write(run: Run, out: Path, environment: dict[str, str]) -> None:
     made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
     # The reports need matplotlib, which takes a second to import.
-    from canaryproof.reports.folder import write_files
     from canaryproof.reports.formats import report
     from canaryproof.reports.material import Material
 
     made = report(Material(run, environment, unjudged=unjudged(run)))
     try:
-        write_files({**made.files, "environment.json": made_by.encode()}, out, made.patterns)
+        write_files({**made.files, ENVIRONMENT: made_by.encode()}, out, made.patterns)
     except OSError as error:
         reason = f"{error.strerror or error}; all results are kept, and --resume writes them"
         raise InputError(f"{error.filename or out}: {reason}") from error

@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from canaryproof.reports.folder import render, write_files
+from canaryproof.reports.folder import render
+from canaryproof.verify.output_files import write_files
 from canaryproof.verify.results import Check, Context, Level, Run, perform
 from canaryproof.verify.suites import comparison, numerics
 

@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from canaryproof.reports.folder import render, write_files
+from canaryproof.reports.folder import PAGES, render
+from canaryproof.verify.output_files import write_files
 from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.suites import estimation, tables
 
@@ -64,23 +65,28 @@ def test_every_table_row_has_as_many_cells_as_its_header(folder):
         assert cells == header
 
 
+def names(folder):
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
 def test_a_run_without_numbers_leaves_no_pictures(tmp_path):
     result = Result("a", "s", Subject.DOCUMENT, "place", "a | b", Verdict.REFUTED, "none", {})
     write_files(render(Run("0", Level.QUICK, 0, (result,))), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["claims-a.md", "results.json", "summary.md"]
+    assert names(tmp_path) == ["claims-a.md", "results.json", "summary.md"]
     assert r"a \| b" in (tmp_path / "claims-a.md").read_text()
 
 
 def test_pages_that_the_next_run_lacks_are_removed(run, tmp_path):
     write_files(render(run), tmp_path)
-    (tmp_path / "notes.md").write_text("somebody's")
-    write_files(render(replace(run, results=())), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.md", "results.json", "summary.md"]
+    for name in ("notes.md", "claims-mine.md"):
+        (tmp_path / name).write_text("somebody's")
+    write_files(render(replace(run, results=())), tmp_path, PAGES)
+    assert names(tmp_path) == ["claims-mine.md", "notes.md", "results.json", "summary.md"]
 
 
 def test_a_folder_without_a_run_is_left_as_it_is(run, tmp_path):
     (tmp_path / "proofs.md").write_text("somebody's")
-    write_files(render(replace(run, results=())), tmp_path)
+    write_files(render(replace(run, results=())), tmp_path, PAGES)
     assert (tmp_path / "proofs.md").read_text() == "somebody's"
 
 

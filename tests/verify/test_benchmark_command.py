@@ -40,15 +40,20 @@ def test_files_are_those_of_the_printed_document(tmp_path):
     out = tmp_path / "a" / "b"
     result = call("--size", "small", "--out", out, "--json")
     assert (result.exit_code, result.stderr) == (0, "")
-    files = {path.name: path.read_text(encoding="utf-8") for path in out.iterdir()}
+    files = {path.name: path.read_text(encoding="utf-8") for path in out.glob("[!.]*")}
     assert files == {"performance.json": result.stdout, **performance.render(json.loads(result.stdout))}
 
 
-def test_other_files_of_the_folder_stay(tmp_path):
+def test_other_files_of_the_folder_stay(tmp_path, monkeypatch):
     (tmp_path / "results.json").write_text("{}")
     (tmp_path / "convergence.md").write_text("precious")
     assert call("--size", "small", "--out", tmp_path).exit_code == 0
     assert (tmp_path / "convergence.md").read_text() == "precious"
+    (tmp_path / ".canaryproof").unlink()
+    monkeypatch.setattr(kernels, "measure", None)
+    result = call("--size", "small", "--out", tmp_path)
+    message = "performance.json: was not written by canaryproof, and is not replaced"
+    assert (result.exit_code, result.stderr) == (2, f"Error: {tmp_path}/{message}\n")
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_measuring(tmp_path, monkeypatch):
@@ -97,7 +102,7 @@ def test_canife_prints_its_tables(told):
 def test_canife_writes_the_document_and_its_page(told, tmp_path):
     result = call_canife("--level", "full", "--repeat", 2, "--out", tmp_path / "out", "--json")
     assert (result.exit_code, result.stderr, json.loads(result.stdout)) == (0, "", {"repeat": 2})
-    files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
+    files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").glob("[!.]*")}
     assert files == {"canife.json": result.stdout, "canife.md": "{'repeat': 2}"}
     assert told[0][2:] == ("full", 2)
 

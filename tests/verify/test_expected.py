@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from canaryproof.reports.folder import render, write_files
+from canaryproof.reports.folder import render
 from canaryproof.verify.expected import changes, main, read, updated
 from canaryproof.verify.judging import load
+from canaryproof.verify.output_files import write_files
 from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
 
 

@@ -8,11 +8,11 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.reports.folder import write_files
 from canaryproof.reports.formats import report
 from canaryproof.reports.material import Material
 from canaryproof.verify import report_command, run_folder
 from canaryproof.verify.command_line import main
+from canaryproof.verify.output_files import write_files
 from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.run_folder import read_run
 from canaryproof.verify.suites import estimation
@@ -70,7 +70,8 @@ def refusal(*arguments):
 
 
 def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """The visible files."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("[!.]*") if path.is_file()}
 
 
 def test_both_commands_write_the_same_bytes(folder, tmp_path):
@@ -79,7 +80,7 @@ def test_both_commands_write_the_same_bytes(folder, tmp_path):
     assert (result.exit_code, result.stderr) == (0, "")
     assert contents(out) == contents(folder)
     assert {"proofs.md", "convergence.md", "convergence-rate.svg", "estimator-errors.svg"} < set(contents(out))
-    assert sorted(result.stdout.splitlines()) == sorted(str(path) for path in out.iterdir())
+    assert sorted(result.stdout.splitlines()) == sorted(str(out / name) for name in contents(out))
 
 
 def test_reports_are_written_into_the_runs_own_folder(folder, tmp_path):
@@ -203,9 +204,9 @@ def test_each_format_writes_its_files_and_leaves_the_others_alone(folder, tmp_pa
         assert name in after.keys() - before.keys()
     assert "pictures/estimator-errors.png" in contents(tmp_path)
     shutil.copy(folder / "results.json", tmp_path)
-    (tmp_path / "tables" / "another-01.csv").write_text("of another run")
+    (tmp_path / "tables" / "another-01.csv").write_text("somebody's")
     assert call(tmp_path, "--format", "html").exit_code == 0
-    assert contents(tmp_path) == after
+    assert contents(tmp_path) == {**after, "tables/another-01.csv": b"somebody's"}
 
 
 def test_the_main_file_is_opened(folder, tmp_path, monkeypatch):

@@ -58,6 +58,8 @@ def test_a_folder_gets_results_pages_and_pictures(done):
     assert "Estimates and bounds" in result.stdout
     assert result.stdout.endswith(f"Results: {out}\n")
     assert sorted(path.name for path in out.iterdir()) == [
+        ".canaryproof",
+        ".lock",
         "000-000-000",
         "densities.svg",
         "estimates.svg",

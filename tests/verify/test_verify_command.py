@@ -138,6 +138,19 @@ def test_a_file_in_place_of_the_folder_is_refused_before_the_work(run, log, tmp_
     assert judged(log) == []
 
 
+def test_what_is_somebody_elses_is_found_before_the_work_and_stays(run, log, tmp_path):
+    (tmp_path / "summary.md").write_text("precious")
+    result = run("good", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert f"{tmp_path}/summary.md: was not written by canaryproof, and is not replaced" in result.output
+    assert (tmp_path / "summary.md").read_text() == "precious"
+    assert judged(log) == []
+    (tmp_path / "run.sqlite").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "summary.md").unlink()
+    assert "run.sqlite: must be a regular file" in run("good", "--out", tmp_path).output
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_the_folder_gets_results_summary_and_the_run_file(run, tmp_path):
     out = tmp_path / "a" / "b"
     run("good", "--out", out)
@@ -179,13 +192,13 @@ def test_a_run_of_other_code_is_not_resumed(run, tmp_path, monkeypatch):
 
 
 def test_results_outlast_pages_that_cannot_be_written(run, log, tmp_path):
-    (tmp_path / "summary.md").mkdir()
+    (tmp_path / "claims-theirs.md").mkdir()
     result = run("good", "--out", tmp_path)
     assert result.exit_code == InputError.exit_code
     assert "--resume writes them" in result.output
-    assert not [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")]
+    assert not list(tmp_path.glob(".*"))
     assert "holds an unfinished run with 2 results" in run("good", "--out", tmp_path).output
-    (tmp_path / "summary.md").rmdir()
+    (tmp_path / "claims-theirs.md").rmdir()
     assert run("good", "--out", tmp_path, "--resume").exit_code == 0
     assert judged(log) == ["own", "theirs"]
 

@@ -25,7 +25,7 @@ def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArr
     Parameters
     ----------
     path
-        File to write; its name with ``.part`` at the end serves meanwhile.
+        File to write.
     description
         What ``read`` must find again; values that JSON has.
     arrays

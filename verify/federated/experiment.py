@@ -28,7 +28,7 @@ from canaryproof.verify.federated.schedules import Schedule
 from canaryproof.verify.federated.settings import Data, Network, Settings
 from canaryproof.verify.federated.training import Round
 from canaryproof.verify.input_files import InputError, read_scores
-from canaryproof.verify.output_files import replaced
+from canaryproof.verify.output_files import own_folder, replaced
 
 # Told what is being done, how many rounds of all trainings are done, and how many there are.
 Advance = Callable[[str, int, int], None]
@@ -189,7 +189,8 @@ class Experiment:
         training, canary_clients = assembly.trainer(
             settings, federation, model, self._seeds(job), with_canaries=job.with_canaries
         )
-        place.mkdir(exist_ok=True)
+        own_folder(place)
+        own_folder(place / _CHECKPOINT)
         with contextlib.suppress(FileNotFoundError):
             training.load(place / _CHECKPOINT)
         saved = time.monotonic()

@@ -133,7 +133,7 @@ class RoundScores:
         Parameters
         ----------
         path
-            File to write or replace; its name with ``.part`` at the end serves meanwhile.
+            File to write or replace.
 
         Raises
         ------

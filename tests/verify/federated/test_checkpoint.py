@@ -54,7 +54,7 @@ def test_a_crash_while_writing_leaves_the_old_file(path, monkeypatch, owner, nam
 
 
 def test_what_a_crash_left_is_written_over(path):
-    path.with_name("training.npz.part").write_bytes(b"half")
+    path.with_name(".training.npz.canaryproof").write_bytes(b"half")
 
     checkpoint.write(path, DESCRIPTION, ARRAYS)
 
