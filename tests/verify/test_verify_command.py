@@ -122,7 +122,13 @@ def test_json_is_one_document_and_equal_runs_print_equal_bytes(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [(["nosuch"], "nosuch"), (["--seed", "-1"], "--seed"), (["--level", "medium"], "--level"), (["--resume"], "--out")],
+    [
+        (["nosuch"], "nosuch"),
+        (["--seed", "-1"], "--seed"),
+        (["--level", "medium"], "--level"),
+        (["--resume"], "--out"),
+        *((["--time-limit", x], "--time-limit") for x in ("0", "nan", "inf", "1e10", "x")),
+    ],
 )
 def test_bad_input_exits_with_2_and_runs_nothing(run, log, arguments, named):
     result = run(*arguments)
