@@ -1,0 +1,59 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import canaryproof.kernels
+from canaryproof.kernels import _cache
+
+ROOT = Path(canaryproof.kernels.__file__).parents[1]
+COMPILED = [path for path in sorted(ROOT.rglob("*.py")) if "from numba import" in path.read_text(encoding="utf-8")]
+HELPER = "from numba import njit\n@njit\ndef helper(x):\n    return x + {}\n"
+CALLER = """from numba import njit
+from canaryproof.kernels.helper import helper
+@njit(cache=True)
+def caller(x):
+    return 2 * helper(x)
+"""
+PROGRAM = "from canaryproof.kernels import caller as c; print(c.caller(1), sum(c.caller.stats.cache_hits.values()))"
+
+
+@pytest.mark.parametrize("cache", ["in the tree", "of the user's"])
+def test_compiled_code_of_another_version_is_not_used(tmp_path, cache):
+    """A helper changes in its length's and date's room, as in another version of a package with equal dates."""
+    room = tmp_path / "canaryproof" / "kernels"
+    room.mkdir(parents=True)
+    for name in ("__init__.py", "_cache.py"):
+        shutil.copy(ROOT / "kernels" / name, room)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}
+    if cache != "in the tree":
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
+
+    def said(constant):
+        for name, text in (("helper", HELPER.format(constant)), ("caller", CALLER)):
+            (room / f"{name}.py").write_text(text)
+            os.utime(room / f"{name}.py", (1e9, 1e9))
+        command = [sys.executable, "-c", PROGRAM]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    assert said(1) == ["4", "0"]
+    assert said(1) == ["4", "1"]
+    assert said(5) == ["12", "0"]
+
+
+@pytest.mark.parametrize("path", COMPILED, ids=lambda path: path.stem)
+def test_every_compiled_function_is_kept_by_the_contents_of_all(path):
+    # The room is imported before the first function is compiled: by the file, or by the package that it is in.
+    texts = [path.read_text(encoding="utf-8"), path.with_name("__init__.py").read_text(encoding="utf-8")]
+    assert any("from canaryproof.kernels" in text for text in texts)
+
+
+def test_other_peoples_functions_are_kept_as_ever(tmp_path):
+    class Locator:
+        _py_file = str(tmp_path / "own.py")
+
+    (tmp_path / "own.py").touch()
+    assert _cache._stamped(Locator()) == _cache._numbas(Locator())
