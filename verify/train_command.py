@@ -84,7 +84,8 @@ def _check_folder(out: Path, resume: bool) -> None:
     try:
         if out.exists() and not resume:
             raise InputError(f"{out}: must not exist already; --resume goes on with the experiment in it")
-        if out.exists() and not (out / _BEGUN).exists() and any(out.iterdir()):
+        # Hidden files are what a start that was stopped at once has left.
+        if out.exists() and not (out / _BEGUN).exists() and any(path.name[0] != "." for path in out.iterdir()):
             raise InputError(f"{out}: must be the folder of an experiment, with {_BEGUN} in it")
     except OSError as error:
         raise InputError(f"{out}: {error.strerror or error}") from error

@@ -34,10 +34,10 @@ def start(tmp_path):
     """Start ``canaryproof verify`` with the fake suites, as a process group of its own."""
     started = []
 
-    def begin(*arguments, code="unchanged", **options):
+    def begin(*arguments, code="unchanged", path=(), **options):
         environment = {
             **os.environ,
-            "PYTHONPATH": str(HERE),
+            "PYTHONPATH": os.pathsep.join(map(str, (HERE, *path))),
             "FAKE_LOG": str(tmp_path / "log"),
             "FAKE_FLAG": str(tmp_path / "flag"),
             **({"FAKE_CODE": code} if code else {}),

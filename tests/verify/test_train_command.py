@@ -1,5 +1,7 @@
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,20 +78,99 @@ def test_a_folder_gets_results_pages_and_pictures(done):
     assert {"source code", "jax", "threads"} <= made_by["made by"].keys()
 
 
-def test_a_killed_experiment_resumes_to_the_same_bits(config, done, tmp_path):
-    out = tmp_path / "out"
-    with subprocess.Popen(
-        [sys.executable, "-c", DRIVER, "train", config, "--out", out], start_new_session=True
-    ) as process:
-        checkpoint = out / "000-000-000" / "checkpoint" / "training.npz"
-        while not checkpoint.exists():
-            assert process.poll() is None
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert not (out / "results.json").exists()
-    assert train(config, "--out", out, "--resume").exit_code == 0
+def may_mount():
+    """Whether a process of ours may have mounts of its own, as root may outside of most containers."""
+    try:
+        return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def same(out, done):
     for name in ("results.json", "densities.svg", "000-000-000/rounds.npz", "000-000-000/final.npy"):
         assert (out / name).read_bytes() == (done[1] / name).read_bytes()
+    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in done[1].iterdir())
+
+
+def test_a_killed_experiment_resumes_to_the_same_bits(config, done, tmp_path):
+    out = tmp_path / "out"
+    # Killed when it has begun, after a round, and before the audits; meanwhile no other is let in.
+    for name in ("experiment.json", "000-000-000/checkpoint/training.npz", "000-000-000/run.json"):
+        command = [sys.executable, "-c", DRIVER, "train", config, "--out", out, "--resume"]
+        with subprocess.Popen(command, start_new_session=True) as process:
+            while not (out / name).exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            refused(train(config, "--out", out, "--resume"), f"{out}: another run is writing to it")
+            os.killpg(process.pid, signal.SIGKILL)
+        assert not (out / "results.json").exists()
+    assert train(config, "--out", out, "--resume").exit_code == 0
+    same(out, done)
+
+
+@pytest.mark.parametrize(
+    ("largest", "name"), [(1000, "experiment.json"), (20_000, "results.json"), (40_000, "densities.svg")]
+)
+def test_a_write_that_fails_is_told_in_a_line_and_what_is_done_is_kept(config, done, tmp_path, largest, name):
+    out = tmp_path / "out"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limits[1]))
+    try:
+        result = train(config, "--out", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert f"{name}: File too large; what is done is kept, and --resume goes on" in result.stderr
+    assert train(config, "--out", out, "--resume").exit_code == 0
+    same(out, done)
+
+
+@pytest.mark.skipif(not may_mount(), reason="needs the right to mount a small disk")
+def test_a_full_disk_harms_nothing(config, done, tmp_path):
+    disk, kept = tmp_path / "disk", tmp_path / "kept"
+    disk.mkdir()
+    # In a mount namespace of its own, which ends with the shell.
+    script = """
+        mount -t tmpfs -o size=40k none "$1" || exit 9
+        "$2" -c "$3" train "$4" --out "$1/out"; echo "status $?"
+        mount -o remount,size=9m "$1"
+        "$2" -c "$3" train "$4" --out "$1/out" --resume; echo "status $?"
+        cp -r "$1/out" "$5"
+    """
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", disk, sys.executable, DRIVER, config, kept]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [line for line in result.stdout.splitlines() if line.startswith("status")] == ["status 2", "status 0"]
+    assert result.stderr.count("\n") == 1
+    assert "No space left on device; what is done is kept, and --resume goes on" in result.stderr
+    same(kept, done)
+
+
+def test_a_clock_that_jumps_by_days_changes_nothing(config, done, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent / "jumping_clock")}
+    command = [sys.executable, "-c", DRIVER, "train", config, "--out", tmp_path / "out"]
+    subprocess.run(command, env=environment, capture_output=True, check=True)
+    same(tmp_path / "out", done)
+
+
+def test_a_folder_of_a_training_that_leads_elsewhere_is_refused(config, tmp_path):
+    out, theirs = tmp_path / "out", tmp_path / "theirs"
+    for path in (out, theirs):
+        path.mkdir()
+    (out / "000-000-000").symlink_to(theirs)
+    result = train(config, "--out", out, "--resume")
+    assert result.exit_code == 2
+    assert "must be the folder of an experiment" in result.stderr
+    (out / "000-000-000").unlink()
+    with subprocess.Popen([sys.executable, "-c", DRIVER, "train", config, "--out", out, "--resume"]) as process:
+        while not (out / "experiment.json").exists():
+            time.sleep(0.02)
+        process.kill()
+    shutil.rmtree(out / "000-000-000", ignore_errors=True)
+    (out / "000-000-000").symlink_to(theirs)
+    result = train(config, "--out", out, "--resume")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert f"{out}/000-000-000: must be a folder, not a symbolic link" in result.stderr
+    assert list(theirs.iterdir()) == []
 
 
 def test_an_interrupt_says_how_to_go_on(config, tmp_path, monkeypatch):

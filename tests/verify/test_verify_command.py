@@ -4,6 +4,7 @@ import os
 import sqlite3
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -221,6 +222,12 @@ def test_a_second_run_in_the_same_folder_is_refused(start, tmp_path):
     assert "another run is writing to it" in error
     assert error.count("\n") == 1
     assert first.poll() is None
+
+
+def test_a_clock_that_jumps_by_days_changes_nothing(start, run):
+    judging = start("good", "many", "--json", "--time-limit", "60", path=[Path(__file__).parent / "jumping_clock"])
+    printed, _ = judging.communicate(timeout=60)
+    assert printed == run("good", "many", "--json").stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such terminals")
