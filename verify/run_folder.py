@@ -73,7 +73,7 @@ def read_material(folder: Path) -> "Material":
     else:
         run = read_run(folder)
     trainings = {
-        path.parent.name: Training(_required(path.with_name(RESULTS)), _required(path.with_name(_TIMINGS))["trainings"])
+        path.parent.name: Training(_required(path.with_name(RESULTS)), _timings(path.with_name(_TIMINGS)))
         for path in sorted(folder.glob(f"*/{_EXPERIMENT}"))
         if path.with_name(_TIMINGS).exists()
     }
@@ -115,6 +115,13 @@ def _required(file: Path) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise InputError(f"{file}: must be an object")
     return document
+
+
+def _timings(file: Path) -> list[Any]:
+    found = _required(file).get("trainings")
+    if not isinstance(found, list):
+        raise InputError(f"{file}: trainings: must be a list")
+    return found
 
 
 def _read(file: Path) -> object:

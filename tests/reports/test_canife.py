@@ -3,6 +3,9 @@ import math
 from xml.etree import ElementTree
 
 import pytest
+from damage import FEW, damaged, reported_or_refused
+from hypothesis import given
+from hypothesis import strategies as st
 
 from canaryproof.reports import canife
 from canaryproof.reports.canife import number, render, sections, spread
@@ -198,3 +201,9 @@ def test_a_benchmark_beside_a_run_is_a_chapter_with_its_picture(document):
     assert '<section id="canife"' in page
     assert 'id="picture-canife"' in page
     assert "Every method on the same trainings" in page
+
+
+@FEW
+@given(st.data())
+def test_a_damaged_document_is_reported_or_refused(document, tmp_path, data):
+    reported_or_refused(tmp_path, canife=data.draw(damaged(document)))

@@ -3,6 +3,8 @@ import math
 from xml.etree import ElementTree
 
 import pytest
+from damage import FEW, damaged, reported_or_refused
+from hypothesis import given
 
 from canaryproof.reports import performance
 from canaryproof.reports.performance import digits, render
@@ -180,3 +182,9 @@ def test_digits_are_what_repetitions_earn(value, error, text):
 def test_sections_serve_the_terminal_too():
     for section in performance.sections(DOCUMENT):
         assert all(len(row) == len(section.header) for row in section.rows)
+
+
+@FEW
+@given(document=damaged(DOCUMENT))
+def test_a_damaged_document_is_reported_or_refused(tmp_path, document):
+    reported_or_refused(tmp_path, performance=document)

@@ -2,6 +2,8 @@ import copy
 from xml.etree import ElementTree
 
 import numpy as np
+from damage import FEW, damaged, reported_or_refused
+from hypothesis import given
 
 from canaryproof.reports import training
 from canaryproof.reports.chapters import chapters
@@ -192,3 +194,10 @@ def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
     page = html(material, [chapter])
     assert 'id="picture-my-run--estimates"' in page
     assert page.count('role="img"') == 2
+
+
+@FEW
+@given(document=damaged({"results": DOCUMENT, "timings": {"trainings": TIMINGS}}))
+def test_a_damaged_document_is_reported_or_refused(tmp_path, document):
+    given = {f"tiny/{name}": part for name, part in document.items()}
+    reported_or_refused(tmp_path, **{"tiny/experiment": {}, **given})

@@ -2,6 +2,8 @@ import json
 import shutil
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from canaryproof.verify import expected
 from canaryproof.verify.input_files import InputError
@@ -83,3 +85,54 @@ def test_statements_that_were_not_judged_are_counted(monkeypatch):
     }
     monkeypatch.setattr(expected, "read", lambda: table)
     assert unjudged(Run("0", Level.QUICK, 0, (result("final.a"),))) == {"claims": 1, "bounds": 1}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["trainings", "results", "seed", "level", "x"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def read_or_refused(folder):
+    """The material, or the line that refuses it."""
+    try:
+        return read_material(folder), ""
+    except InputError as error:
+        return None, error.message
+
+
+NAMES = ["results", "environment", "canife", "performance", "noise/experiment", "noise/results", "noise/timings"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(NAMES), st.binary(max_size=50) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_anything_in_a_folder_is_read_or_refused_by_name(tmp_path, name, content):
+    (tmp_path / "noise").mkdir(exist_ok=True)
+    for other in NAMES:
+        (tmp_path / f"{other}.json").write_text('{"trainings": []}')
+    (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
+    (tmp_path / f"{name}.json").write_bytes(content)
+    found, message = read_or_refused(tmp_path)
+    assert found or message.startswith(f"{tmp_path}/{name}.json: ")
+    assert "\n" not in message
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_no_damage_to_the_run_file_leaves_a_traceback(interrupted, data):
+    file = interrupted / "run.sqlite"
+    sound = file.read_bytes()
+    damaged = bytearray(sound)
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(sound) - 1))] = data.draw(st.integers(0, 255))
+    file.write_bytes(damaged[: data.draw(st.sampled_from([len(damaged), len(damaged) // 2, 4096, 100, 0]))])
+    found, message = read_or_refused(interrupted)
+    for left in interrupted.iterdir():
+        left.unlink()
+    file.write_bytes(sound)
+    assert "\n" not in message
+    assert message or found.run.results == (result("final.a"), result("final.b"))
