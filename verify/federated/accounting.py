@@ -99,10 +99,14 @@ def analytical_epsilon(
 
 def _scheduled(noise: Noise, delta: float, taken: set[tuple[int, ...]], clip: Clip) -> Accounting:
     """Account for members whose rounds the attacker knows: one Gaussian mechanism each, since squares of μ add up."""
-    squares = {
-        rounds: (noise.sensitivity(rounds) / noise.noise_multiplier) ** 2 + len(rounds) / (2.0 * clip.count_noise) ** 2
-        for rounds in taken
-    }
+    try:
+        squares = {
+            rounds: (noise.sensitivity(rounds) / noise.noise_multiplier) ** 2
+            + len(rounds) / (2.0 * clip.count_noise) ** 2
+            for rounds in taken
+        }
+    except OverflowError:
+        raise ValueError(f"a noise multiplier of {noise.noise_multiplier} is too small to be accounted for") from None
     worst = max(squares, key=squares.__getitem__)
     sigma = 1.0 / math.sqrt(squares[worst])
     rule = f"Gaussian mechanism (Balle and Wang 2018) at noise multiplier {sigma:.6g}: {len(worst)} rounds"

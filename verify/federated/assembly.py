@@ -25,6 +25,8 @@ from canaryproof.verify.federated.settings import Data, Settings
 from canaryproof.verify.federated.training import Trainer
 from canaryproof.verify.input_files import InputError
 
+_MOST = 2 * 10**7
+
 
 @dataclass(frozen=True)
 class Seeds:
@@ -159,6 +161,10 @@ def schedule(settings: Settings, clients: int, seed: np.random.SeedSequence, *, 
     }[plan.participation]
     observed = plan.count if plan.inclusion == "fixed" else None
     inserted = Insertion(2 * plan.count, observed, pattern) if with_canaries else schedules.NO_CANARIES
+    # All of it is drawn before the training, as accounting needs it.
+    name, often = ("epochs", clients) if training.participation == "shuffled" else ("rounds", training.cohort)
+    if often * (getattr(training, name) or 0) > _MOST:
+        raise ValueError(f"training.{name}: must be fewer, as clients may take part at most {_MOST:,} times in all")
     if training.participation == "shuffled":
         assert training.epochs is not None
         return schedules.shuffled_epochs(clients, training.cohort, training.epochs, seed, inserted)

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from canaryproof.verify.command_line import main
 from canaryproof.verify.federated import configuration, experiment
@@ -221,3 +223,52 @@ def test_epsilon_is_that_of_the_least_protected_of_all_trainings(configured, tmp
     text = TEXT.replace("without_canaries = true", "").replace("[1, 2]", "[2]")
     _, document, _ = run(configured(text), tmp_path / "run")
     assert document["cells"][0]["analytical"]["epsilon"] == 3.0
+
+
+# At the ends of what the rules of single fields let pass.
+ENDS = {
+    "data.examples_per_client": [1, 100, 10**5],
+    "model.name": ['"two_layer"', '"small_cnn"', '"char_lstm"'],
+    "model.hidden": [1, 1000],
+    "training.participation": ['"uniform"', '"bernoulli"'],
+    "training.cohort": [1, 150, 10**6],
+    "training.epochs": [1, 10**6],
+    "training.rounds": [1, 1000, 10**6],
+    "training.batch_size": [1, 10**5],
+    "training.server": ['"sgd"', '"adam"'],
+    "training.momentum": [0.999],
+    "training.clip_norm": [1e-6, 1e6],
+    "training.clip_quantile": [0, 0.5, 1],
+    "training.noise": ['"tree"', '"square_root"'],
+    "training.noise_multiplier": [0, 1e-300, 1e-6, 1e6],
+    "training.one_round_epsilon": [1e-3, 1e5, "inf"],
+    "canaries.count": [20, 10**4],
+    "canaries.inclusion": ['"fixed"', '"coin"'],
+    "canaries.participation": ['"clients"', '"last_rounds"'],
+    "canaries.presentations": [3, 10**6],
+    "canaries.last_rounds": [5, 10**6],
+    "canaries.mean": [0.01, 1e6],
+    "audit.delta": [1e-100, 0.5],
+}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=10_000)
+@given(st.lists(st.sampled_from([(f, v) for f in ENDS for v in ENDS[f]]), max_size=4, unique_by=lambda pair: pair[0]))
+@example([("training.epochs", 10**6)])
+@example([("training.noise_multiplier", 1e-300)])
+@example([("training.participation", '"uniform"'), ("training.rounds", 10**6)])
+@example([("training.participation", '"bernoulli"'), ("training.rounds", 1000), ("training.noise_multiplier", 1e-300)])
+def test_settings_at_their_ends_are_taken_or_refused_in_a_line(configured, changes):
+    lines = TINY.splitlines()
+    for place, value in changes:
+        table, _, name = place.partition(".")
+        # One of each is needed, and not both.
+        others = {"rounds": "epochs", "noise_multiplier": "one_round_epsilon"}.get(name, name)
+        lines = [line for line in lines if not line.startswith((f"{name} =", f"{others} ="))]
+        lines.insert(lines.index(f"[{table}]") + 1, f"{name} = {value}")
+    message = ""
+    try:
+        Experiment(configured("\n".join(lines)), None)
+    except InputError as error:
+        message = error.message
+    assert "\n" not in message
