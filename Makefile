@@ -6,7 +6,7 @@ ROOMS := kernels proofs_check verify reports
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
 STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -path '*/templates/*' -o -name 'schema.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
-.PHONY: verify test test-deep lint format published benchmark worst-inputs faults clean
+.PHONY: verify test test-deep fuzz lint format published benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -16,6 +16,11 @@ test: $(STAMP)
 
 test-deep: $(STAMP)
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n auto
+
+# Bytes for every reader of files, for a minute; where atheris has no wheel, `make test` must do.
+fuzz: $(STAMP)
+	-$(BIN)/pip install --quiet --only-binary atheris --constraint constraints.txt atheris
+	$(BIN)/python tests/fuzz/readers.py -artifact_prefix=.venv/
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

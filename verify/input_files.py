@@ -179,7 +179,7 @@ def _parsing(form: str) -> Iterator[None]:
         reason = str(error).partition("\n")[0] or type(error).__name__
         # An object's address would differ from run to run.
         reason = re.sub(" at 0x[0-9a-f]+", "", reason)
-        raise ValueError(f"is not a readable {form} file ({reason})") from error
+        raise ValueError(f"is not a readable {form} file ({_shortened(reason, 200)})") from error
 
 
 def _read_npy(file: IO[bytes]) -> dict[str, _Column]:
@@ -358,5 +358,5 @@ def _converted(values: NDArray[Any], dtype: type[np.floating]) -> NDArray[Any]:
         return values.astype(dtype, copy=False)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:60] + "..."
+def _shortened(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else text[:length] + "..."

@@ -74,7 +74,10 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
                     limit = limits[name] + _LARGEST_HEADER
                     _check(sizes[name] <= limit, f"{name}: must have at most {limit} bytes, not {sizes[name]}")
                 _check_description(json.loads(archive[_DESCRIPTION].tobytes()), description)
-                _check(sizes.keys() == limits.keys(), f"its arrays must be {', '.join(limits)}, not {', '.join(sizes)}")
+                _check(
+                    sizes.keys() == limits.keys(),
+                    f"its arrays must be {', '.join(limits)}, not {', '.join(sizes):.200}",
+                )
                 arrays = {name: archive[name] for name in like}
             for name, array in arrays.items():
                 expected = like[name].dtype, like[name].shape
@@ -87,7 +90,8 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
             raise ValueError(f"{path}: {error}") from None
         # zipfile, json and numpy have no closed list of what they raise over a damaged file.
         except Exception as error:
-            raise ValueError(f"{path}: is not a checkpoint, or a damaged one ({error})") from error
+            reason = str(error).partition("\n")[0][:200]
+            raise ValueError(f"{path}: is not a checkpoint, or a damaged one ({reason})") from error
     return arrays
 
 
@@ -113,7 +117,7 @@ def _check_description(found: Any, description: Mapping[str, Any]) -> None:
     _check(isinstance(found, dict), "description: must be an object")
     # As the file has it: JSON knows no tuples.
     for name, value in json.loads(_described(description)).items():
-        _check(name in found and found[name] == value, f"{name}: must be {value!r} here, not {found.get(name)!r}")
+        _check(name in found and found[name] == value, f"{name}: must be {value!r} here, not {found.get(name)!r:.200}")
 
 
 def _described(description: Mapping[str, Any]) -> str:

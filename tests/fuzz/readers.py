@@ -1,0 +1,129 @@
+"""Feed bytes to every reader of files: atheris looks for those that crash one, take 10 s, or 1 GB of memory.
+
+Only a refusal in one line is allowed. ``make fuzz`` runs this for a minute; libFuzzer's options may be given, such as
+``-max_total_time=3600`` or a file that it left, to run it again. Without atheris the property tests must do.
+"""
+
+import gzip
+import io
+import json
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+if find_spec("atheris") is None:
+    print("atheris is not installed, or has no wheel for this Python: only hypothesis feeds the readers, by make test")
+    sys.exit()
+
+import atheris
+
+with atheris.instrument_imports(include=["canaryproof.verify"]):
+    from canaryproof.verify.federated import checkpoint, configuration
+    from canaryproof.verify.federated.data import idx, leaf, plays
+    from canaryproof.verify.input_files import InputError, read_release, read_scores
+    from canaryproof.verify.run_file import RunFile
+    from canaryproof.verify.run_folder import read_material
+
+import numpy as np
+
+from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+
+OPTIONS = ["-max_total_time=60", "-timeout=10", "-rss_limit_mb=1024", "-max_len=20000", "-print_final_stats=1"]
+ARRAYS = {"a": np.zeros(3), "b": np.zeros((2, 2), np.int64)}
+PART = {"users": ["u"], "num_samples": [10], "user_data": {"u": {"x": ["abcd"] * 10, "y": ["e"] * 10}}}
+
+
+def _saved(save, **arrays):
+    file = io.BytesIO()
+    save(file, *arrays.values()) if save is np.save else save(file, **arrays)
+    return file.getvalue()
+
+
+def _idx(*shape):
+    return np.array([0x800 + len(shape), *shape], ">u4").tobytes() + bytes(int(np.prod(shape)))
+
+
+def _run():
+    check = Check("a.b", Subject.DOCUMENT, "p", "s", lambda _: Outcome(Verdict.CONFIRMED, "f", {"x": [1.5, None]}))
+    return Run("0", Level.QUICK, 0, (perform("claims", check, Context(Level.QUICK, 0)),))
+
+
+def _readers(place):
+    """File, valid content, and who reads it, for each reader; what else it needs is made here."""
+    for name in ("idx", "leaf", "plays", "run", "begun"):
+        (place / name).mkdir()
+    for part, count in (("train", 4), ("t10k", 2)):
+        (place / "idx" / f"{part}-images-idx3-ubyte").write_bytes(_idx(count, 2, 2))
+        (place / "idx" / f"{part}-labels-idx1-ubyte").write_bytes(_idx(count))
+    (place / "idx" / "train-images-idx3-ubyte").unlink()
+    (place / "run" / "results.json").write_text(json.dumps(_run().to_json()))
+    checkpoint.write(place / "c.npz", {"rate": 0.5}, ARRAYS)
+    origin = {"version": "0", "level": "quick", "seed": "0"}
+    with RunFile(place / "begun" / "run.sqlite", origin, [("claims", "a.b")]) as file:
+        file.add(0, json.dumps(_run().results[0].to_json()))
+    cosines = np.linspace(-0.1, 0.2, 9)
+    toml = (Path(__file__).parents[1] / "verify" / "tiny.toml").read_bytes()
+    speech = b"A:\n" + b"words and words\n" * 12
+
+    def images(path):
+        idx.load(path.parent, 2, 0)
+        # The one that is packed comes after the other.
+        path.unlink()
+
+    return [
+        ("s.npy", _saved(np.save, observed=cosines), read_scores),
+        ("s.npz", _saved(np.savez, observed=cosines), read_scores),
+        ("z.npz", _saved(np.savez_compressed, observed=cosines, unobserved=cosines), read_scores),
+        ("s.csv", b"observed,unobserved\n0.25,0.5\n-0.5,0\n0.125,\n", read_scores),
+        ("r.npy", _saved(np.save, release=cosines), read_release),
+        ("x.toml", toml, lambda path: configuration.read(str(path), "full")),
+        ("idx/train-images-idx3-ubyte", _idx(4, 2, 2), images),
+        ("idx/train-images-idx3-ubyte.gz", gzip.compress(_idx(4, 2, 2)), images),
+        ("leaf/a.json", json.dumps(PART).encode(), lambda path: leaf.load(path.parent, 4)),
+        ("plays/a.txt", speech, lambda path: plays.load(path.parent, 4)),
+        ("run/results.json", (place / "run/results.json").read_bytes(), lambda path: read_material(path.parent)),
+        ("run/environment.json", b'{"command": "c"}', lambda path: read_material(path.parent)),
+        ("begun/run.sqlite", (place / "begun/run.sqlite").read_bytes(), lambda path: read_material(path.parent)),
+        ("c.npz", (place / "c.npz").read_bytes(), lambda path: checkpoint.read(path, {"rate": 0.5}, ARRAYS)),
+    ]
+
+
+def main():
+    """Fuzz until the time is up; an error of libFuzzer's makes the exit status."""
+    with tempfile.TemporaryDirectory(prefix="canaryproof-fuzz-") as folder:
+        place, corpus = Path(folder) / "files", Path(folder) / "corpus"
+        for path in (place, corpus):
+            path.mkdir()
+        readers = _readers(place)
+        for i, (_, content, _) in enumerate(readers):
+            (corpus / str(i)).write_bytes(bytes([i]) + content)
+
+        def feed(data):
+            if not data:
+                return
+            name, content, read = readers[data[0] % len(readers)]
+            path = place / name
+            path.write_bytes(data[1:])
+            message = ""
+            try:
+                read(path)
+            except (InputError, ValueError) as error:
+                # A checkpoint is refused by a ValueError, which the command makes a line of.
+                if not isinstance(error, InputError) and name != "c.npz":
+                    raise
+                message = str(getattr(error, "message", error))
+            finally:
+                if path.parent == place / "idx":
+                    path.unlink(missing_ok=True)
+                else:
+                    path.write_bytes(content)
+            # The command line escapes what is not printable, such as a line's end in a name.
+            if len(message) > 1000:
+                raise AssertionError(f"{name}: longer than a line: {message!r}")
+
+        atheris.Setup([sys.argv[0], *OPTIONS, *sys.argv[1:], str(corpus)], feed)
+        atheris.Fuzz()
+
+
+main()
