@@ -6,7 +6,7 @@ ROOMS := kernels proofs_check verify reports
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
 STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -path '*/templates/*' -o -name 'schema.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
-.PHONY: verify test test-deep fuzz lint format published benchmark worst-inputs faults clean
+.PHONY: verify test test-deep fuzz lint format published published-canife benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -35,6 +35,10 @@ format: $(STAMP)
 published: $(STAMP)
 	$(BIN)/canaryproof verify --level full --out runs/full
 	$(BIN)/canaryproof report runs/full --format md --out reports/published
+
+# CANIFE beside Algorithms 2 and 3, on the IDX files in the folder DATA: an hour or less.
+published-canife: $(STAMP)
+	$(BIN)/canaryproof benchmark canife --data '$(DATA)' --level full --out reports/published
 
 # What the kernels cost on this machine, beside others.
 benchmark: $(STAMP)

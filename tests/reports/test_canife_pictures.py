@@ -25,4 +25,4 @@ def test_values_are_drawn():
 def test_there_are_marks_for_all_scenarios_of_the_benchmark():
     from canaryproof.verify.benchmark.canife import SCENARIOS
 
-    ElementTree.fromstring(values([scenario(one.name, ([1.0], ["inf"])) for one in SCENARIOS]))
+    ElementTree.fromstring(svg(values([scenario(one.name, ([1.0], ["inf"])) for one in SCENARIOS])))

@@ -79,7 +79,7 @@ def test_the_group_is_listed_and_help_is_plain():
 def told(monkeypatch):
     """What the benchmark of CANIFE was told, in place of its running."""
     arguments = []
-    monkeypatch.setattr(canife, "measure", lambda *told: arguments.append(told[:4]) or {"repeat": 2})
+    monkeypatch.setattr(canife, "measure", lambda *told, **_: arguments.append(told[:4]) or {"repeat": 2})
     monkeypatch.setattr(canife_page, "about", lambda found: f"repeat {found['repeat']}")
     monkeypatch.setattr(canife_page, "sections", lambda _: [Section("A title", ("one",), (("[cell]",),), "a note")])
     monkeypatch.setattr(canife_page, "render", lambda found: {"canife.md": str(found)})

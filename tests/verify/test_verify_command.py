@@ -91,7 +91,7 @@ def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, mon
     monkeypatch.setattr(fake_suites, "SUITES", {name: fake_suites.SUITES[name] for name in ("good", "bad")})
     plans = []
     nothing = Run("0", Level.QUICK, 0, ())
-    monkeypatch.setattr(verify_command, "_run", lambda plan, _: plans.append(plan) or nothing)
+    monkeypatch.setattr(verify_command, "_run", lambda plan, *_: plans.append(plan) or nothing)
     # Nothing that is expected is judged.
     monkeypatch.setattr(verify_command.expected, "changes", lambda *_: [])
     for arguments in ((), ("bad", "good", "bad")):

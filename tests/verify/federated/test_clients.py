@@ -86,10 +86,11 @@ def test_chunks_change_only_rounding(federation, theta, monkeypatch):
     np.testing.assert_allclose(found.total, whole.total, atol=len(SIZES) * ROUNDING)
 
 
-def test_chunks_are_even(federation, monkeypatch):
+def test_chunks_are_even_and_of_few_sizes(federation, monkeypatch):
     monkeypatch.setattr(module, "_HELD", 40 * plain.DIM)
 
-    assert [made(federation, cohort=cohort)._chunk for cohort in (0, 1, 40, 41, 100)] == [1, 1, 40, 21, 34]
+    assert [made(federation, cohort=cohort)._chunk for cohort in (0, 1, 40, 41, 100)] == [1, 1, 40, 22, 36]
+    assert {made(federation, cohort=cohort)._chunk for cohort in range(32, 41)} == {32, 36, 40}
 
 
 def test_one_example_a_client_gives_gradients_of_single_examples(theta):
