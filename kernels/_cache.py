@@ -31,6 +31,8 @@ def _stamped(locator: Any) -> Any:
     return (stamp, digest()) if Path(locator._py_file).is_relative_to(_ROOT) else stamp
 
 
-_locators: Any = caching._SourceFileBackedLocatorMixin
-_numbas = _locators.get_source_stamp
-_locators.get_source_stamp = _stamped
+# A class that numba does not promise: without it caching is what numba makes of it, and a test of ours fails.
+_locators: Any = getattr(caching, "_SourceFileBackedLocatorMixin", None)
+if _locators is not None:
+    _numbas = _locators.get_source_stamp
+    _locators.get_source_stamp = _stamped
