@@ -110,7 +110,11 @@ HUGE = 10**4
         ("train-images-idx3-ubyte", TRAIN_LABELS, ": its magic number must be 0x00000803, not 0x00000801"),
         ("train-labels-idx1-ubyte", TRAIN_IMAGES, ": its magic number must be 0x00000801, not 0x00000803"),
         ("train-images-idx3-ubyte", coded(IMAGES["train"], 0x903), ": its magic number must be 0x00000803, not 0x0000"),
-        ("train-images-idx3-ubyte", gzip.compress(TRAIN_IMAGES, mtime=0), ": its magic number must be 0x00000803, not 0x1f8b"),
+        (
+            "train-images-idx3-ubyte",
+            gzip.compress(TRAIN_IMAGES, mtime=0),
+            ": its magic number must be 0x00000803, not 0x1f8b",
+        ),
         ("train-images-idx3-ubyte", TRAIN_IMAGES[:15], ": truncated: its header has no end"),
         (
             "train-images-idx3-ubyte",
