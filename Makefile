@@ -11,11 +11,12 @@ STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
 
+# As many processes as cores, so that each has a BLAS of one thread: it would wait for its other ones in a loop.
 test: $(STAMP)
-	$(BIN)/pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 test-deep: $(STAMP)
-	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n auto
+	OPENBLAS_NUM_THREADS=1 HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n auto
 
 # Bytes for every reader of files, for a minute; where atheris has no wheel, `make test` must do.
 fuzz: $(STAMP)
