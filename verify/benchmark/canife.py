@@ -240,7 +240,7 @@ def _audits(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         ]
         for name, attack, null in _SOURCES
     }
-    sources["a round of CANIFE"] = [audit["scores"][0]["bounds"] for run in found for audit in run["canife"]]
+    sources["a round of CANIFE"] = [audit["bounds"] for run in found for audit in run["canife"]]
     for source, bounds in sources.items():
         for name in bounds[0]:
             one = bounds[0][name]

@@ -214,7 +214,8 @@ class Bench:
             if not scores:
                 # What CANIFE itself costs ends with its own number of scores.
                 seconds = time.perf_counter() - began
-            scores.append({"trials": trials, **self._measured(observed, unobserved)})
+                bounds = self._bounds(observed, unobserved)
+            scores.append({"trials": trials, **_measured(observed, unobserved)})
         law = score_law(response, mechanism)
         return {
             "seconds": seconds,
@@ -228,6 +229,7 @@ class Bench:
             },
             "law": {**asdict(law), "deviation": law.deviation, "epsilon": law.epsilon(setting.delta)},
             "scores": scores,
+            "bounds": bounds,
         }
 
     def _cosines(self, params: Params, canary: Canary, rng: np.random.Generator) -> dict[str, float]:
@@ -241,23 +243,24 @@ class Bench:
         cosines = (updates @ own)[norms > 0.0] / norms[norms > 0.0]
         return {"root mean square": float(np.sqrt(np.mean(cosines**2))), "largest": float(np.abs(cosines).max())}
 
-    def _measured(self, observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, Any]:
-        trials = len(observed) + len(unobserved)
-        # δ = 1/n, as printed.
-        found = {
-            rule: asdict(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts=rule))
-            for rule in ("capped", "separated")
-        }
+    def _bounds(self, observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, Any]:
+        """Return all lower bounds from CANIFE's own number of scores of a round."""
         prepared = prepare(observed, unobserved, independent=True)
-        alpha = 1.0 - CONFIDENCE
-        bounds = {
-            name: asdict(method.bound(prepared, self.setting.delta, alpha))
+        return {
+            name: asdict(method.bound(prepared, self.setting.delta, 1.0 - CONFIDENCE))
             for name, method in METHODS.items()
             if method.serves(prepared)
         }
-        return {
-            "separation": float(observed.mean() - unobserved.mean()),
-            "deviation": float(np.sqrt(0.5 * (observed.var(ddof=1) + unobserved.var(ddof=1)))),
-            "epsilon": found,
-            "bounds": bounds,
-        }
+
+
+def _measured(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, Any]:
+    # δ = 1/n, as printed.
+    trials = len(observed) + len(unobserved)
+    return {
+        "separation": float(observed.mean() - unobserved.mean()),
+        "deviation": float(np.sqrt(0.5 * (observed.var(ddof=1) + unobserved.var(ddof=1)))),
+        "epsilon": {
+            rule: asdict(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts=rule))
+            for rule in ("capped", "separated")
+        },
+    }
