@@ -1,0 +1,101 @@
+"""How often each method raises an alarm, and what it says on the way."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from canaryproof.kernels import binomial
+from canaryproof.verify.blindspots import methods, view
+from canaryproof.verify.blindspots.mechanism import Array, Claim, Mechanism
+from canaryproof.verify.blindspots.methods import Said
+from canaryproof.verify.oneshot import moments
+from canaryproof.verify.oneshot.moments import Moments
+
+# Of the rates, two-sided.
+CONFIDENCE = 0.999
+
+
+def measure(
+    mechanism: Mechanism, value: float, claim: Claim, count: int, runs: int, key: np.random.SeedSequence, *, exact: bool
+) -> dict[str, Any]:
+    """Audit runs of a mechanism by all methods.
+
+    Parameters
+    ----------
+    mechanism, value, claim
+        The mechanism, its parameter and the claim.
+    count
+        Number k of observed canaries; as many unobserved ones where several vectors are released, and CANIFE has k
+        trials.
+    runs
+        Number of audits.
+    key
+        Root of the randomness.
+    exact
+        Whether scores are drawn with exactly their joint law, at a cost of k² a run, or to leading order.
+
+    Returns
+    -------
+    The parameter, k, the truth, and for each method quartiles of ε̂ and the rate of alarms with its limits.
+    """
+    rng = np.random.default_rng(key)
+    truth = mechanism.truth(value, claim)
+    said = [*_said(mechanism, value, claim, count, runs, rng, exact=exact)]
+    return {
+        "value": value,
+        "count": count,
+        "runs": runs,
+        "exact": exact,
+        "truth": [truth.low, truth.high],
+        "methods": {name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in said},
+    }
+
+
+def _said(
+    mechanism: Mechanism,
+    value: float,
+    claim: Claim,
+    count: int,
+    runs: int,
+    rng: np.random.Generator,
+    *,
+    exact: bool,
+) -> Iterator[Said]:
+    draw = view.exact if exact else view.leading
+    weights = mechanism.weights(value)
+    several = weights.shape[1] > 1
+    residual = mechanism.draw(value, claim, runs, rng)
+    observed, unobserved = draw(residual, weights, count, count if several else 2, rng)
+    found = moments.from_unobserved(observed, unobserved) if several else moments.from_dimension(observed, claim.dim)
+    yield from methods.estimates(found, claim.delta)
+    yield from methods.bounds(observed, unobserved if several else None, claim.dim, claim.delta)
+    if mechanism.canife is not None:
+        yield methods.canife(mechanism.canife(value, claim), count, runs, rng)
+
+
+def predicted(
+    mechanism: Mechanism, value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator
+) -> Moments:
+    """Draw moments of runs that release one vector, to leading order and at no cost in k.
+
+    The mean of √d times the cosines is normal about √d/‖ρ‖ with variance 1/k, and k times their variance is a
+    chi-square variable with k − 1 degrees of freedom.
+    """
+    weights = mechanism.weights(value)[:, 0]
+    residual = mechanism.draw(value, claim, runs, rng)
+    length = np.sqrt(residual.gram[:, 0, 0] + count * (weights**2).mean())
+    shift = math.sqrt(claim.dim) * weights.mean() / length
+    mean = shift + rng.standard_normal(runs) / math.sqrt(count)
+    return Moments(mean, np.sqrt(rng.chisquare(count - 1, runs) / count), count)
+
+
+def _summary(epsilon: Array, low: Array, claimed: float) -> dict[str, Any]:
+    alarms, runs = int((low > claimed).sum()), len(low)
+    return {
+        "epsilon": np.quantile(epsilon, (0.25, 0.5, 0.75)).tolist(),
+        "low": float(np.median(low)),
+        "alarms": alarms,
+        "rate": [alarms / runs, *binomial.interval(alarms, runs, CONFIDENCE)],
+    }
