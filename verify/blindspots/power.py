@@ -1,14 +1,14 @@
 """How often each method raises an alarm, and what it says on the way."""
 
-import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from canaryproof.kernels import binomial
-from canaryproof.verify.blindspots import methods, view
-from canaryproof.verify.blindspots.mechanism import Array, Claim, Mechanism
+from canaryproof.verify.blindspots import methods, prediction, view
+from canaryproof.verify.blindspots.mechanism import Array, Claim, Mechanism, gaussian_truth
 from canaryproof.verify.blindspots.methods import Said
 from canaryproof.verify.oneshot import moments
 from canaryproof.verify.oneshot.moments import Moments
@@ -17,78 +17,119 @@ from canaryproof.verify.oneshot.moments import Moments
 CONFIDENCE = 0.999
 
 
-def measure(
-    mechanism: Mechanism, value: float, claim: Claim, count: int, runs: int, key: np.random.SeedSequence, *, exact: bool
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Size:
+    """How much is drawn where k canaries take part.
+
+    Attributes
+    ----------
+    count
+        Number k of observed canaries; as many unobserved ones where several vectors are released, and CANIFE has k
+        trials.
+    runs
+        Number of audits by the default estimator.
+    few
+        How many of them are audited by every method.
+    coins
+        Number of audits in which each of 2k canaries takes part by a fair coin.
+    exact
+        Whether scores are drawn with exactly their joint law, at a cost of k² a run, or to leading order.
+    """
+
+    count: int
+    runs: int
+    few: int
+    coins: int
+    exact: bool
+
+
+def measure(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence) -> dict[str, Any]:
     """Audit runs of a mechanism by all methods.
 
     Parameters
     ----------
     mechanism, value, claim
         The mechanism, its parameter and the claim.
-    count
-        Number k of observed canaries; as many unobserved ones where several vectors are released, and CANIFE has k
-        trials.
-    runs
-        Number of audits.
+    size
+        How much is drawn.
     key
         Root of the randomness.
-    exact
-        Whether scores are drawn with exactly their joint law, at a cost of k² a run, or to leading order.
 
     Returns
     -------
-    The parameter, k, the truth, and for each method quartiles of ε̂ and the rate of alarms with its limits.
+    The parameter, k, the truth, the default estimator's rate of alarms as measured and as predicted, ε̂ of canaries
+    without number, and for each method quartiles of ε̂ and the rate of alarms with its limits.
     """
-    rng = np.random.default_rng(key)
+    rng, other = (np.random.default_rng(one) for one in key.spawn(2))
     truth = mechanism.truth(value, claim)
-    said = [*_said(mechanism, value, claim, count, runs, rng, exact=exact)]
+    observed, unobserved = _scores(mechanism, value, claim, size, rng)
+    alarms = int((methods.default_low(_moments(observed, unobserved, claim), claim.delta) > claim.epsilon).sum())
+    few = observed[: size.few], None if unobserved is None else unobserved[: size.few]
+    said = [*_said(mechanism, value, claim, few, rng), *_coins(mechanism, value, claim, size, rng)]
     return {
         "value": value,
-        "count": count,
-        "runs": runs,
-        "exact": exact,
+        "count": size.count,
+        "exact": size.exact,
         "truth": [truth.low, truth.high],
+        "runs": size.runs,
+        "rate": _rate(alarms, size.runs),
+        "predicted": prediction.predicted(mechanism, value, claim, size.count, other),
+        "unlimited": [*prediction.unlimited(mechanism, value, claim, other)],
+        "canife": None if mechanism.canife is None else _of_deviation(mechanism.canife(value, claim), claim),
         "methods": {name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in said},
     }
 
 
-def _said(
-    mechanism: Mechanism,
-    value: float,
-    claim: Claim,
-    count: int,
-    runs: int,
-    rng: np.random.Generator,
-    *,
-    exact: bool,
-) -> Iterator[Said]:
-    draw = view.exact if exact else view.leading
+def _scores(
+    mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator
+) -> tuple[Array, Array | None]:
+    """Draw scores of runs, unobserved ones where several vectors are released, whose null is not known."""
+    draw = view.exact if size.exact else view.leading
     weights = mechanism.weights(value)
-    several = weights.shape[1] > 1
-    residual = mechanism.draw(value, claim, runs, rng)
-    observed, unobserved = draw(residual, weights, count, count if several else 2, rng)
-    found = moments.from_unobserved(observed, unobserved) if several else moments.from_dimension(observed, claim.dim)
-    yield from methods.estimates(found, claim.delta)
-    yield from methods.bounds(observed, unobserved if several else None, claim.dim, claim.delta)
+    residual = mechanism.draw(value, claim, size.runs, rng)
+    if weights.shape[1] > 1:
+        return draw(residual, weights, size.count, size.count, rng)
+    return draw(residual, weights, size.count, 0, rng)[0], None
+
+
+def _moments(observed: Array, unobserved: Array | None, claim: Claim) -> Moments:
+    if unobserved is None:
+        return moments.from_dimension(observed, claim.dim)
+    return moments.from_unobserved(observed, unobserved)
+
+
+def _said(
+    mechanism: Mechanism, value: float, claim: Claim, scores: tuple[Array, Array | None], rng: np.random.Generator
+) -> Iterator[Said]:
+    runs, count = scores[0].shape
+    yield from methods.estimates(_moments(*scores, claim), claim.delta)
+    yield from methods.bounds(*scores, claim.dim, claim.delta)
     if mechanism.canife is not None:
         yield methods.canife(mechanism.canife(value, claim), count, runs, rng)
 
 
-def predicted(
-    mechanism: Mechanism, value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator
-) -> Moments:
-    """Draw moments of runs that release one vector, to leading order and at no cost in k.
+def _coins(
+    mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator
+) -> Iterator[Said]:
+    """Bound ε of runs in which each of 2k canaries takes part by a fair coin."""
+    weights = mechanism.weights(value)
+    found: dict[str, list[Array]] = {}
+    for seen in np.clip(rng.binomial(2 * size.count, 0.5, size.coins), 1, 2 * size.count - 1).tolist():
+        residual = mechanism.draw(value, claim, 1, rng)
+        observed, unobserved = view.leading(residual, weights, seen, 2 * size.count - seen, rng)
+        for name, values, _ in methods.coin_bounds(observed[0], unobserved[0], claim.delta):
+            found.setdefault(name, []).append(values)
+    for name, parts in found.items():
+        yield name, np.concatenate(parts), np.concatenate(parts)
 
-    The mean of √d times the cosines is normal about √d/‖ρ‖ with variance 1/k, and k times their variance is a
-    chi-square variable with k − 1 degrees of freedom.
-    """
-    weights = mechanism.weights(value)[:, 0]
-    residual = mechanism.draw(value, claim, runs, rng)
-    length = np.sqrt(residual.gram[:, 0, 0] + count * (weights**2).mean())
-    shift = math.sqrt(claim.dim) * weights.mean() / length
-    mean = shift + rng.standard_normal(runs) / math.sqrt(count)
-    return Moments(mean, np.sqrt(rng.chisquare(count - 1, runs) / count), count)
+
+def _of_deviation(deviation: float, claim: Claim) -> float:
+    """Return ε at δ of normal scores of means 0 and 1: what unlimited trials of CANIFE would tell."""
+    return gaussian_truth(claim, deviation / claim.noise_multiplier).high
+
+
+def _rate(alarms: int, runs: int) -> list[float]:
+    return [alarms / runs, *(float(end) for end in binomial.interval(alarms, runs, CONFIDENCE))]
 
 
 def _summary(epsilon: Array, low: Array, claimed: float) -> dict[str, Any]:
@@ -97,5 +138,6 @@ def _summary(epsilon: Array, low: Array, claimed: float) -> dict[str, Any]:
         "epsilon": np.quantile(epsilon, (0.25, 0.5, 0.75)).tolist(),
         "low": float(np.median(low)),
         "alarms": alarms,
-        "rate": [alarms / runs, *binomial.interval(alarms, runs, CONFIDENCE)],
+        "runs": runs,
+        "rate": _rate(alarms, runs),
     }
