@@ -63,16 +63,29 @@ def _said(
     *,
     exact: bool,
 ) -> Iterator[Said]:
+    observed, unobserved = _scores(mechanism, value, claim, count, runs, rng, exact=exact)
+    found = moments.from_dimension(observed, claim.dim)
+    if unobserved is not None:
+        found = moments.from_unobserved(observed, unobserved)
+    yield from methods.estimates(found, claim.delta)
+    yield from methods.bounds(observed, unobserved, claim.dim, claim.delta)
+    if mechanism.canife is not None:
+        yield methods.canife(mechanism.canife(value, claim), count, runs, rng)
+
+
+def _scores(
+    mechanism: Mechanism, value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator, *, exact: bool
+) -> tuple[Array, Array | None]:
+    """Draw scores of observed canaries, and of unobserved ones where the law of these is not known."""
+    if mechanism.scores is not None:
+        return mechanism.scores(value, claim, count, runs, rng)
     draw = view.exact if exact else view.leading
     weights = mechanism.weights(value)
     several = weights.shape[1] > 1
-    residual = mechanism.draw(value, claim, runs, rng)
-    observed, unobserved = draw(residual, weights, count, count if several else 2, rng)
-    found = moments.from_unobserved(observed, unobserved) if several else moments.from_dimension(observed, claim.dim)
-    yield from methods.estimates(found, claim.delta)
-    yield from methods.bounds(observed, unobserved if several else None, claim.dim, claim.delta)
-    if mechanism.canife is not None:
-        yield methods.canife(mechanism.canife(value, claim), count, runs, rng)
+    observed, unobserved = draw(
+        mechanism.residual(value, claim, runs, rng), weights, count, count if several else 2, rng
+    )
+    return observed, unobserved if several else None
 
 
 def predicted(
@@ -80,15 +93,17 @@ def predicted(
 ) -> Moments:
     """Draw moments of runs that release one vector, to leading order and at no cost in k.
 
-    The mean of √d times the cosines is normal about √d/‖ρ‖ with variance 1/k, and k times their variance is a
-    chi-square variable with k − 1 degrees of freedom.
+    √d times a cosine is normal about √d/‖ρ‖ times the canary's weight, with variance 1: their mean is normal, and k
+    times their variance a chi-square variable with k − 1 degrees of freedom, about that of the weights' part.
     """
     weights = mechanism.weights(value)[:, 0]
-    residual = mechanism.draw(value, claim, runs, rng)
+    residual = mechanism.residual(value, claim, runs, rng)
     length = np.sqrt(residual.gram[:, 0, 0] + count * (weights**2).mean())
-    shift = math.sqrt(claim.dim) * weights.mean() / length
-    mean = shift + rng.standard_normal(runs) / math.sqrt(count)
-    return Moments(mean, np.sqrt(rng.chisquare(count - 1, runs) / count), count)
+    shift = math.sqrt(claim.dim) * weights / length[:, np.newaxis]
+    mean = shift.mean(axis=1) + rng.standard_normal(runs) / math.sqrt(count)
+    # Canaries of other weights are about other means.
+    squares = rng.noncentral_chisquare(count - 1, count * shift.var(axis=1))
+    return Moments(mean, np.sqrt(squares / count), count)
 
 
 def _summary(epsilon: Array, low: Array, claimed: float) -> dict[str, Any]:
