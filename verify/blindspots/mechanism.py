@@ -98,15 +98,20 @@ class Mechanism:
     truth
         ε of the mechanism with a parameter, beside a claim.
     draw
-        Draw residuals: parameter, claim, number of runs and source of randomness.
+        Draw residuals: parameter, claim, number of runs and source of randomness; None where there are ``scores``.
     weights
         Weight of a canary of each round in each released vector, shape (rounds, T), by parameter; a canary takes part
         in one round.
     canife
         Standard deviation of CANIFE's scores, whose means are 0 and 1, by parameter and claim; None where a single
         round is not what is broken.
-    dim
-        The dimension that it needs; None for that of the claim.
+    scores
+        Draw scores of as many observed as unobserved canaries, each of shape (runs, count), where they are no cosines
+        of uniform directions: parameter, claim, count, number of runs and source of randomness.
+    distance
+        Bound, proven, of the total variation between the law of all of an audit's scores and that of the mechanism as
+        claimed, by parameter and claim: so much more often an alarm may come, at most, and at 0 nothing that is made
+        of scores can see anything, in principle. 1 where nothing is proven.
     """
 
     name: str
@@ -114,9 +119,17 @@ class Mechanism:
     parameter: str
     values: tuple[float, ...]
     truth: Callable[[float, Claim], Truth]
-    draw: Callable[[float, Claim, int, np.random.Generator], Residual]
+    draw: Callable[[float, Claim, int, np.random.Generator], Residual] | None
     weights: Callable[[float], Array] = lambda _value: np.ones((1, 1))
     canife: Callable[[float, Claim], float] | None = None
+    scores: Callable[[float, Claim, int, int, np.random.Generator], tuple[Array, Array]] | None = None
+    distance: Callable[[float, Claim], float] = lambda _value, _claim: 1.0
+
+    def residual(self, value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+        """Draw residuals; a ``ValueError`` where there are none to be drawn."""
+        if self.draw is None:
+            raise ValueError(f"{self.name}: its canaries are no uniform directions")
+        return self.draw(value, claim, runs, rng)
 
 
 def gaussian_truth(claim: Claim, factor: float, reason: str = "Gaussian noise") -> Truth:

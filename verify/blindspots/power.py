@@ -57,7 +57,7 @@ def measure(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: n
 
     Returns
     -------
-    The parameter, k, the truth, the default estimator's rate of alarms as measured and as predicted, ε̂ of canaries
+    The parameter, k, the truth, the bound of what scores can tell, the default estimator's rate of alarms as measured and as predicted, ε̂ of canaries
     without number, and for each method quartiles of ε̂ and the rate of alarms with its limits.
     """
     rng, other = (np.random.default_rng(one) for one in key.spawn(2))
@@ -71,6 +71,7 @@ def measure(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: n
         "count": size.count,
         "exact": size.exact,
         "truth": [truth.low, truth.high],
+        "distance": mechanism.distance(value, claim),
         "runs": size.runs,
         "rate": _rate(alarms, size.runs),
         "predicted": prediction.predicted(mechanism, value, claim, size.count, other),
@@ -83,10 +84,12 @@ def measure(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: n
 def _scores(
     mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator
 ) -> tuple[Array, Array | None]:
-    """Draw scores of runs, unobserved ones where several vectors are released, whose null is not known."""
+    """Draw scores of observed canaries, and of unobserved ones where the law of these is not known."""
+    if mechanism.scores is not None:
+        return mechanism.scores(value, claim, size.count, size.runs, rng)
     draw = view.exact if size.exact else view.leading
     weights = mechanism.weights(value)
-    residual = mechanism.draw(value, claim, size.runs, rng)
+    residual = mechanism.residual(value, claim, size.runs, rng)
     if weights.shape[1] > 1:
         return draw(residual, weights, size.count, size.count, rng)
     return draw(residual, weights, size.count, 0, rng)[0], None
@@ -112,11 +115,15 @@ def _coins(
     mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator
 ) -> Iterator[Said]:
     """Bound ε of runs in which each of 2k canaries takes part by a fair coin."""
-    weights = mechanism.weights(value)
     found: dict[str, list[Array]] = {}
     for seen in np.clip(rng.binomial(2 * size.count, 0.5, size.coins), 1, 2 * size.count - 1).tolist():
-        residual = mechanism.draw(value, claim, 1, rng)
-        observed, unobserved = view.leading(residual, weights, seen, 2 * size.count - seen, rng)
+        absent = 2 * size.count - seen
+        if mechanism.scores is not None:
+            observed, unobserved = mechanism.scores(value, claim, max(seen, absent), 1, rng)
+        else:
+            residual = mechanism.residual(value, claim, 1, rng)
+            observed, unobserved = view.leading(residual, mechanism.weights(value), seen, absent, rng)
+        observed, unobserved = observed[:, :seen], unobserved[:, :absent]
         for name, values, _ in methods.coin_bounds(observed[0], unobserved[0], claim.delta):
             found.setdefault(name, []).append(values)
     for name, parts in found.items():

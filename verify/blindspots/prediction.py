@@ -19,6 +19,8 @@ from canaryproof.verify.oneshot.moments import Moments
 # Residuals that a prediction is an average over, and canaries of each where several vectors are released.
 _RESIDUALS = 400
 _CANARIES = 1000
+# Of a sample of scores where they are no cosines of uniform directions.
+_SCORES = 100_000
 
 
 def predicted(
@@ -76,11 +78,14 @@ def unlimited(mechanism: Mechanism, value: float, claim: Claim, rng: np.random.G
 def _law(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Moments:
     """Return the moments of a score's law, beside so many canaries, one entry a residual.
 
-    Where several vectors are released, a score is the largest of several dependent normal variables: those moments are
-    of a large sample, of all residuals together.
+    Where scores are not normal, the largest of several cosines for instance, moments are of a large sample, of all
+    residuals together.
     """
+    if mechanism.scores is not None:
+        observed, unobserved = mechanism.scores(value, claim, max(count, 1), max(1, _SCORES // max(count, 1)), rng)
+        return moments.from_unobserved(observed.ravel(), unobserved.ravel())
     weights = mechanism.weights(value)
-    residual = mechanism.draw(value, claim, _RESIDUALS, rng)
+    residual = mechanism.residual(value, claim, _RESIDUALS, rng)
     if weights.shape[1] > 1:
         observed, unobserved = view.leading(residual, weights, _CANARIES, _CANARIES, rng)
         return moments.from_unobserved(observed.ravel(), unobserved.ravel())

@@ -17,6 +17,7 @@ from canaryproof.verify.blindspots.mechanism import (
     gaussian_truth,
     without_noise,
 )
+from canaryproof.verify.blindspots.single_release import low_rank
 
 _ROUNDS = 10
 
@@ -57,6 +58,12 @@ def _draw_correlated(value: float, claim: Claim, runs: int, rng: np.random.Gener
     return Residual((claim.dim,), grams[:, np.newaxis])
 
 
+def _draw_low_rank(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    rank = round(value * claim.dim)
+    grams = _wishart(claim.noise_multiplier**2 / value * np.eye(_ROUNDS), rank, runs, rng)
+    return Residual((claim.dim,), grams[:, np.newaxis])
+
+
 def _squares(value: float) -> float:
     return float((value ** (2 * np.arange(_ROUNDS))).sum())
 
@@ -88,6 +95,16 @@ MECHANISMS = (
         (0.0, 0.5, 0.9, 0.99),
         _correlated,
         _draw_correlated,
+        weights=lambda _value: np.eye(_ROUNDS),
+        canife=lambda _value, claim: claim.noise_multiplier,
+    ),
+    Mechanism(
+        "low-rank-rounds",
+        f"noise of the claimed mean variance, all of it in one subspace, the same in all of {_ROUNDS} rounds",
+        "the subspace's share of the dimensions",
+        (1.0, 0.5, 0.1, 0.01, 0.001),
+        low_rank,
+        _draw_low_rank,
         weights=lambda _value: np.eye(_ROUNDS),
         canife=lambda _value, claim: claim.noise_multiplier,
     ),

@@ -6,27 +6,20 @@ client puts everything where there is the least noise. Without noise in some dir
 from the others' sum there is zero without that client and is not with it, so that no ε serves at any δ < 1.
 """
 
+import math
 from functools import partial
 
 import numpy as np
 
 from canaryproof.verify.blindspots.mechanism import (
-    Array,
     Claim,
     Mechanism,
     Residual,
     Truth,
     gaussian_truth,
+    single,
     without_noise,
 )
-
-# Of one layer among many.
-_LAYER = 0.01
-
-
-def _released(dims: tuple[int, ...], squares: Array) -> Residual:
-    """Residuals of single releases from their squared norms on the parts, shape (runs, parts)."""
-    return Residual(dims, squares[:, :, np.newaxis, np.newaxis])
 
 
 def _noise(share: float, factors: tuple[float, float], claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
@@ -34,17 +27,28 @@ def _noise(share: float, factors: tuple[float, float], claim: Claim, runs: int, 
     first = round(share * claim.dim)
     parts = [(dim, factor) for dim, factor in zip((first, claim.dim - first), factors, strict=True) if dim > 0]
     squares = [(factor * claim.noise_multiplier) ** 2 * rng.chisquare(dim, runs) for dim, factor in parts]
-    return _released(tuple(dim for dim, _ in parts), np.stack(squares, axis=1))
+    return single(tuple(dim for dim, _ in parts), np.stack(squares, axis=1))
 
 
 def _beside_data(norm: float, factor: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
     """Draw noise with a sum of data of some norm, in whatever direction."""
     sigma = factor * claim.noise_multiplier
-    return _released((claim.dim,), sigma**2 * rng.noncentral_chisquare(claim.dim, (norm / sigma) ** 2, (runs, 1)))
+    return single((claim.dim,), sigma**2 * rng.noncentral_chisquare(claim.dim, (norm / sigma) ** 2, (runs, 1)))
 
 
-def _clean(_value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def honest(_value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    """Draw residuals of the Gaussian mechanism with the claimed noise and no data."""
     return _beside_data(0.0, 1.0, claim, runs, rng)
+
+
+def unseen(_value: float, _claim: Claim) -> float:
+    """Return the total variation between the laws of scores where they are one law."""
+    return 0.0
+
+
+def _data_distance(norm: float, claim: Claim) -> float:
+    """Bound the total variation between the laws of scores with and without data of some norm (blind_spots.md, 3)."""
+    return min(1.0, norm**2 / (2.0 * claim.noise_multiplier**2 * math.sqrt(math.pi * claim.dim)))
 
 
 def _less_noise(value: float, claim: Claim) -> Truth:
@@ -52,7 +56,7 @@ def _less_noise(value: float, claim: Claim) -> Truth:
 
 
 def _draw_diluted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
-    norm = float(np.sqrt(value * claim.dim)) * claim.noise_multiplier
+    norm = math.sqrt(value * claim.dim) * claim.noise_multiplier
     return _beside_data(norm, 0.5, claim, runs, rng)
 
 
@@ -62,14 +66,18 @@ def _on_a_share(factor: float, value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, factor, "a client with all its weight on those coordinates")
 
 
-def _low_rank(value: float, claim: Claim) -> Truth:
+def low_rank(value: float, claim: Claim) -> Truth:
+    """Return the truth for noise in a subspace that is the same in every run, so that whoever attacks may know it.
+
+    A subspace that is drawn anew, and told to nobody, would leave noise of a law that turns into itself, and an ε.
+    """
     return gaussian_truth(claim, 1.0) if value == 1.0 else without_noise("a client across the noise's subspace")
 
 
 def _draw_low_rank(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
     rank = round(value * claim.dim)
-    # The subspace is anywhere, so that there are no parts.
-    return _released((claim.dim,), claim.noise_multiplier**2 / value * rng.chisquare(rank, (runs, 1)))
+    # Any subspace, so that there are no parts.
+    return single((claim.dim,), claim.noise_multiplier**2 / value * rng.chisquare(rank, (runs, 1)))
 
 
 def _longer(value: float, claim: Claim) -> Truth:
@@ -88,6 +96,7 @@ def _outright(value: float, claim: Claim) -> Truth:
     """
     if value >= claim.delta:
         return without_noise("data are released with a probability of at least δ")
+    # To a few roundings, which move ε by less than those that are allowed for in σ.
     left = (claim.delta - value) / (1.0 - value)
     return gaussian_truth(Claim(claim.noise_multiplier, left, claim.dim), 1.0, "δ less the probability of a release")
 
@@ -97,7 +106,7 @@ def _as_claimed(_value: float, claim: Claim) -> Truth:
 
 
 def _draw_other_canaries(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
-    found = _clean(1.0, claim, runs, rng)
+    found = honest(1.0, claim, runs, rng)
     # In units of the canaries' own norm.
     return Residual(found.dims, found.grams / value**2)
 
@@ -132,7 +141,7 @@ MECHANISMS = (
         (0.0, 0.001, 0.01, 0.1, 0.5, 0.9),
         partial(_on_a_share, 0.0),
         lambda value, claim, runs, rng: _noise(value, (0.0, 1.0), claim, runs, rng),
-        canife=lambda value, claim: float(np.sqrt(1.0 - value)) * claim.noise_multiplier,
+        canife=lambda value, claim: math.sqrt(1.0 - value) * claim.noise_multiplier,
     ),
     Mechanism(
         "half-noise-on-a-share",
@@ -141,14 +150,14 @@ MECHANISMS = (
         (0.0, 0.001, 0.01, 0.1, 0.5, 0.9),
         partial(_on_a_share, 0.5),
         lambda value, claim, runs, rng: _noise(value, (0.5, 1.0), claim, runs, rng),
-        canife=lambda value, claim: float(np.sqrt(1.0 - 0.75 * value)) * claim.noise_multiplier,
+        canife=lambda value, claim: math.sqrt(1.0 - 0.75 * value) * claim.noise_multiplier,
     ),
     Mechanism(
         "low-rank",
-        "noise of the claimed mean variance in a random subspace alone",
+        "noise of the claimed mean variance, all of it in one subspace, the same in every run",
         "the subspace's share of the dimensions",
         (1.0, 0.5, 0.1, 0.01, 0.001),
-        _low_rank,
+        low_rank,
         _draw_low_rank,
         canife=_mean_deviation,
     ),
@@ -160,6 +169,7 @@ MECHANISMS = (
         _longer,
         lambda value, claim, runs, rng: _beside_data(value, 1.0, claim, runs, rng),
         canife=_mean_deviation,
+        distance=_data_distance,
     ),
     Mechanism(
         "memorised",
@@ -169,6 +179,7 @@ MECHANISMS = (
         _memorised,
         lambda value, claim, runs, rng: _beside_data(1.0 + value, 1.0, claim, runs, rng),
         canife=_mean_deviation,
+        distance=lambda value, claim: _data_distance(1.0 + value, claim),
     ),
     Mechanism(
         "released-outright",
@@ -176,8 +187,9 @@ MECHANISMS = (
         "that probability",
         (0.0, 1e-6, 9e-6, 1e-5, 1e-4, 1e-3),
         _outright,
-        _clean,
+        honest,
         canife=_mean_deviation,
+        distance=unseen,
     ),
     Mechanism(
         "other-canaries",

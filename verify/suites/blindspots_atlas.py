@@ -24,20 +24,20 @@ TOLERANCE = 0.02
 MARGIN = 1.02
 _QUICK = (Size(100, 400, 24, 4, True), Size(1000, 400, 16, 4, False), Size(10_000, 100, 3, 1, False))
 _FULL = (Size(100, 2000, 200, 20, True), Size(1000, 100, 100, 20, True), Size(10_000, 1000, 20, 4, False))
-# Draws of several releases cost so many times more.
+# Scores that are no single cosine cost so many times more.
 _SEVERAL = 10
 
 
 @cache
-def claim_of(mechanism: Mechanism) -> Claim:
-    """Return what is claimed of a mechanism in the atlas."""
-    return Claim(float(gaussian_mechanism.noise_multiplier(EPSILON, DELTA)), DELTA, mechanism.dim or DIM)
+def claimed() -> Claim:
+    """Return what every mechanism of the atlas claims."""
+    return Claim(float(gaussian_mechanism.noise_multiplier(EPSILON, DELTA)), DELTA, DIM)
 
 
 def sizes(mechanism: Mechanism, context: Context) -> tuple[Size, ...]:
     """Return how much is drawn of a mechanism, at each k."""
     chosen = _QUICK if context.pick(0, 1) == 0 else _FULL
-    if max(mechanism.weights(value).shape[1] for value in mechanism.values) == 1:
+    if mechanism.scores is None and max(mechanism.weights(value).shape[1] for value in mechanism.values) == 1:
         return chosen
     return tuple(
         Size(size.count, max(size.few, size.runs // _SEVERAL), size.few, size.coins, size.exact) for size in chosen
@@ -49,7 +49,7 @@ def cells(name: str, context: Context) -> tuple[dict[str, Any], ...]:
     """Measure a mechanism at all its values and all k; values of one k share their randomness."""
     mechanism = MECHANISMS[name]
     return tuple(
-        power.measure(mechanism, value, claim_of(mechanism), size, context.key(f"blindspots/{name}/{size.count}"))
+        power.measure(mechanism, value, claimed(), size, context.key(f"blindspots/{name}/{size.count}"))
         for size in sizes(mechanism, context)
         for value in mechanism.values
     )
@@ -102,9 +102,9 @@ def judge(context: Context, name: str) -> Outcome:
     evidence = {
         "title": mechanism.title,
         "parameter": mechanism.parameter,
-        "claimed": {"epsilon": EPSILON, "delta": DELTA, "noise_multiplier": claim_of(mechanism).noise_multiplier},
-        "dim": claim_of(mechanism).dim,
-        "reason": mechanism.truth(_broken(mechanism), claim_of(mechanism)).reason,
+        "claimed": {"epsilon": EPSILON, "delta": DELTA, "noise_multiplier": claimed().noise_multiplier},
+        "dim": claimed().dim,
+        "reason": mechanism.truth(_broken(mechanism), claimed()).reason,
         "leading_order": sorted({row["count"] for row in rows if not row["exact"]}),
         "cells": list(rows),
     }
@@ -124,8 +124,7 @@ def judge(context: Context, name: str) -> Outcome:
 
 def _broken(mechanism: Mechanism) -> float:
     """Return the value of the largest ε, the last of several."""
-    claim = claim_of(mechanism)
-    return max(reversed(mechanism.values), key=lambda value: mechanism.truth(value, claim).low)
+    return max(reversed(mechanism.values), key=lambda value: mechanism.truth(value, claimed()).low)
 
 
 def _statement(mechanism: Mechanism) -> str:
