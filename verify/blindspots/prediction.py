@@ -6,6 +6,7 @@ to. An alarm is a one-sample t-test's rejection, then, and its probability is th
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -20,18 +21,35 @@ from canaryproof.verify.oneshot.moments import Moments
 _RESIDUALS = 400
 _CANARIES = 1000
 # Of a sample of scores where they are no cosines of uniform directions.
-_SCORES = 100_000
+_SCORES = 50_000
 
 
-def predicted(
+@dataclass(frozen=True)
+class Prediction:
+    """What the default estimator will say.
+
+    Attributes
+    ----------
+    alarm
+        Probability that its lower end is above the claimed ε, to leading order in k/d.
+    epsilon, highest
+        Median and 99% quantile, over releases, of ε̂ from ever more canaries in ever more dimensions.
+    """
+
+    alarm: float
+    epsilon: float
+    highest: float
+
+
+def foretell(
     mechanism: Mechanism,
     value: float,
     claim: Claim,
     count: int,
     rng: np.random.Generator,
     null_count: float | None = None,
-) -> float:
-    """Predict the probability that the default estimator's lower end is above the claimed ε.
+) -> Prediction:
+    """Predict what the default estimator will say of a mechanism.
 
     Parameters
     ----------
@@ -42,54 +60,49 @@ def predicted(
     rng
         Source of residuals.
     null_count
-        Number of unobserved canaries that the null is fitted to, infinite for the closed form; by default k where
-        several vectors are released, and infinite elsewhere.
+        Number of unobserved canaries that the null is fitted to, infinite for the closed form; by default infinite
+        where one vector is released, and k elsewhere.
 
     Returns
     -------
-    The probability, to leading order in k/d.
+    The prediction.
     """
-    found = _law(mechanism, value, claim, count, rng)
-    if null_count is None:
-        null_count = math.inf if math.isinf(found.null_count) else count
-    pooled = Moments(found.distance, found.ratio, count, null_count)
-    distance = estimators.pinned_distance(pooled)
-    freedom, error, scale = count - 1.0, np.asarray(1.0 / math.sqrt(count)), found.ratio
+    weights = mechanism.weights(value)
+    if mechanism.scores is None and weights.shape[1] == 1:
+        residual = mechanism.residual(value, claim, _RESIDUALS, rng)
+        square, shifts = residual.gram[:, 0, 0], weights[:, 0] * math.sqrt(residual.dim)
+        beside = square + count * (weights**2).mean()
+        law = Moments(shifts.mean() / np.sqrt(beside), np.sqrt(1.0 + shifts.var() / beside), count)
+        alone = shifts.mean() / np.sqrt(square), np.sqrt(1.0 + shifts.var() / square)
+        epsilon = estimators.both_directions(claim.delta, *alone)
+    else:
+        law = _sampled(mechanism, value, claim, count, rng)
+        epsilon = estimators.adaptive(law, claim.delta).epsilon
+        law = Moments(law.distance, law.ratio, count, count)
+    if null_count is not None:
+        law = Moments(law.distance, law.ratio, count, null_count)
+    median, highest = np.quantile(epsilon, (0.5, 0.99)).tolist()
+    return Prediction(_alarm(law, claim), median, highest)
+
+
+def _sampled(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Moments:
+    """Return the moments of scores that are not normal, the largest of several cosines for instance, of a sample."""
+    if mechanism.scores is not None:
+        observed, unobserved = mechanism.scores(value, claim, count, max(1, _SCORES // count), rng)
+    else:
+        residual = mechanism.residual(value, claim, _RESIDUALS, rng)
+        observed, unobserved = view.leading(residual, mechanism.weights(value), _CANARIES, _CANARIES, rng)
+    return moments.from_unobserved(observed.ravel(), unobserved.ravel())
+
+
+def _alarm(law: Moments, claim: Claim) -> float:
+    """Return the probability that the mean of scores with these moments is significantly beyond what is claimed."""
+    count, null_count = law.count, law.null_count
+    distance = estimators.pinned_distance(law)
+    freedom, error, scale = count - 1.0, np.asarray(1.0 / math.sqrt(count)), law.ratio
     if math.isfinite(null_count):
         freedom = min(freedom, count + null_count - 2.0)
         error = np.sqrt(1.0 / count + 1.0 / null_count + 0.5 * distance**2 / (count + null_count))
-        scale = np.asarray(1.0)
+        scale = np.ones_like(law.ratio)
     critical = stats.t.isf(ALPHA, freedom) * scale
-    excess = (distance - 1.0 / claim.noise_multiplier) / error
-    return float(np.mean(stats.nct.sf(critical, freedom, excess)))
-
-
-def unlimited(mechanism: Mechanism, value: float, claim: Claim, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the median and the 99% quantile, over releases, of ε̂ from ever more canaries in ever more dimensions."""
-    found = _law(mechanism, value, claim, 0, rng)
-    if math.isinf(found.null_count):
-        epsilon = estimators.both_directions(claim.delta, found.distance, found.ratio)
-    else:
-        epsilon = estimators.adaptive(found, claim.delta).epsilon
-    median, most = np.quantile(epsilon, (0.5, 0.99))
-    return float(median), float(most)
-
-
-def _law(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Moments:
-    """Return the moments of a score's law, beside so many canaries, one entry a residual.
-
-    Where scores are not normal, the largest of several cosines for instance, moments are of a large sample, of all
-    residuals together.
-    """
-    if mechanism.scores is not None:
-        observed, unobserved = mechanism.scores(value, claim, max(count, 1), max(1, _SCORES // max(count, 1)), rng)
-        return moments.from_unobserved(observed.ravel(), unobserved.ravel())
-    weights = mechanism.weights(value)
-    residual = mechanism.residual(value, claim, _RESIDUALS, rng)
-    if weights.shape[1] > 1:
-        observed, unobserved = view.leading(residual, weights, _CANARIES, _CANARIES, rng)
-        return moments.from_unobserved(observed.ravel(), unobserved.ravel())
-    shifts = weights[:, 0] * math.sqrt(residual.dim)
-    square = residual.gram[:, 0, 0] + count * (weights**2).mean()
-    return Moments(shifts.mean() / np.sqrt(square), np.sqrt(1.0 + shifts.var() / square), max(count, 2))
-
+    return float(np.mean(stats.nct.sf(critical, freedom, (distance - 1.0 / claim.noise_multiplier) / error)))

@@ -1,5 +1,5 @@
 """What random canaries see of mechanisms whose ε is known, and what the documents say of it."""
 
-from canaryproof.verify.suites import blindspots_atlas
+from canaryproof.verify.suites import blindspots_atlas, blindspots_claims
 
-CHECKS = (*blindspots_atlas.CHECKS,)
+CHECKS = (*blindspots_atlas.CHECKS, *blindspots_claims.CHECKS)
