@@ -63,29 +63,28 @@ def _said(
     *,
     exact: bool,
 ) -> Iterator[Said]:
-    observed, unobserved = _scores(mechanism, value, claim, count, runs, rng, exact=exact)
-    found = moments.from_dimension(observed, claim.dim)
+    observed, unobserved, dim = _scores(mechanism, value, claim, count, runs, rng, exact=exact)
+    found = moments.from_dimension(observed, dim)
     if unobserved is not None:
         found = moments.from_unobserved(observed, unobserved)
     yield from methods.estimates(found, claim.delta)
-    yield from methods.bounds(observed, unobserved, claim.dim, claim.delta)
+    yield from methods.bounds(observed, unobserved, dim, claim.delta)
     if mechanism.canife is not None:
         yield methods.canife(mechanism.canife(value, claim), count, runs, rng)
 
 
 def _scores(
     mechanism: Mechanism, value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator, *, exact: bool
-) -> tuple[Array, Array | None]:
-    """Draw scores of observed canaries, and of unobserved ones where the law of these is not known."""
+) -> tuple[Array, Array | None, int]:
+    """Draw scores of observed canaries, and of unobserved ones where the law of these is not known; and d."""
     if mechanism.scores is not None:
-        return mechanism.scores(value, claim, count, runs, rng)
+        return *mechanism.scores(value, claim, count, runs, rng), claim.dim
     draw = view.exact if exact else view.leading
     weights = mechanism.weights(value)
     several = weights.shape[1] > 1
-    observed, unobserved = draw(
-        mechanism.residual(value, claim, runs, rng), weights, count, count if several else 2, rng
-    )
-    return observed, unobserved if several else None
+    residual = mechanism.residual(value, claim, runs, rng)
+    observed, unobserved = draw(residual, weights, count, count if several else 2, rng)
+    return observed, unobserved if several else None, residual.dim
 
 
 def predicted(
@@ -99,7 +98,7 @@ def predicted(
     weights = mechanism.weights(value)[:, 0]
     residual = mechanism.residual(value, claim, runs, rng)
     length = np.sqrt(residual.gram[:, 0, 0] + count * (weights**2).mean())
-    shift = math.sqrt(claim.dim) * weights / length[:, np.newaxis]
+    shift = math.sqrt(residual.dim) * weights / length[:, np.newaxis]
     mean = shift.mean(axis=1) + rng.standard_normal(runs) / math.sqrt(count)
     # Canaries of other weights are about other means.
     squares = rng.noncentral_chisquare(count - 1, count * shift.var(axis=1))

@@ -191,7 +191,7 @@ def _outright(value: float, claim: Claim) -> float:
 
 
 def _few_states(value: float, claim: Claim, rng: np.random.Generator) -> float | None:
-    """Try all states of a generator: do they tell with certainty that a client was there, and that it was not?"""
+    """Try all states of a generator, and see whether they tell with certainty that a client was there or was not."""
     if value > _FEW_BITS:
         return None
     states = [np.random.default_rng(state).standard_normal(3) for state in range(2 ** int(value))]
