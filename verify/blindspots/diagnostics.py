@@ -102,11 +102,23 @@ def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm
     return np.asarray(special.chdtrc(2.0 * (rounds - 1), -2.0 * logs))
 
 
-def confined(mechanism: Mechanism, index: int = 0) -> Mechanism:
-    """Return a mechanism as canaries see it that are uniform directions of one part of the release alone."""
+def confined(mechanism: Mechanism, claim: Claim, index: int = 0) -> Mechanism:
+    """Return a mechanism as canaries see it that are uniform directions of one part of the release alone.
+
+    Parameters
+    ----------
+    mechanism, claim
+        The mechanism and the claim for all of the release.
+    index
+        Which part.
+
+    Returns
+    -------
+    The mechanism, to be measured beside the same claim with the dimension of that part.
+    """
     return replace(
         mechanism,
-        draw=lambda value, claim, runs, rng: mechanism.residual(value, claim, runs, rng).part(index),
+        draw=lambda value, _claim, runs, rng: mechanism.residual(value, claim, runs, rng).part(index),
         canife=None,
     )
 

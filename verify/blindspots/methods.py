@@ -35,6 +35,16 @@ CANIFE = "canife"
 _null: Callable[[float], ExactNull] = cache(cosine_null)
 
 
+def default_low(moments: Moments, delta: float) -> Array:
+    """Return the lower end of ``adaptive`` alone, which is that of ``pinned`` where variances are not told apart."""
+    low = estimators.pinned(moments, delta, 1.0 - 2.0 * ALPHA).low
+    differ = estimators.variance_p_value(moments) < estimators.TEST_LEVEL
+    if differ.any():
+        few = Moments(moments.distance[differ], moments.ratio[differ], moments.count, moments.null_count)
+        low[differ] = ESTIMATORS["adaptive"](few, delta, 1.0 - 2.0 * ALPHA).low
+    return low
+
+
 def estimates(moments: Moments, delta: float) -> Iterator[Said]:
     """Estimate ε of runs from their moments."""
     for name, estimator in ESTIMATORS.items():

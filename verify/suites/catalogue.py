@@ -3,13 +3,14 @@
 from importlib.util import find_spec
 
 from canaryproof.verify import claims
-from canaryproof.verify.suites import bounds, canife, gaussian, numerics, paths, theorems, training
+from canaryproof.verify.suites import blindspots, bounds, canife, gaussian, numerics, paths, theorems, training
 
 SUITES = {
     "numerics": (*numerics.CHECKS, *paths.CHECKS),
     "gaussian": gaussian.CHECKS,
     "theorems": theorems.CHECKS,
     "bounds": bounds.CHECKS,
+    "blindspots": blindspots.CHECKS,
     "claims": claims.CHECKS,
     "training": training.CHECKS,
     "canife": canife.CHECKS,

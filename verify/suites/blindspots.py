@@ -1,0 +1,15 @@
+"""What random canaries see of mechanisms whose ε is known, and what the documents say of it."""
+
+from canaryproof.verify.suites import (
+    blindspots_atlas,
+    blindspots_diagnostics,
+    blindspots_scores,
+    blindspots_truths,
+)
+
+CHECKS = (
+    *blindspots_truths.CHECKS,
+    *blindspots_scores.CHECKS,
+    *blindspots_diagnostics.CHECKS,
+    *blindspots_atlas.CHECKS,
+)
