@@ -80,6 +80,10 @@ class Residual:
         """Inner products of the residuals as a whole, shape (runs, T, T)."""
         return np.asarray(self.grams.sum(axis=1))
 
+    def part(self, index: int) -> "Residual":
+        """Return what canaries that are confined to one part have beside them."""
+        return Residual((self.dims[index],), self.grams[:, [index]])
+
 
 @dataclass(frozen=True)
 class Mechanism:

@@ -105,12 +105,6 @@ def _as_claimed(_value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, 1.0, "clients are treated as claimed")
 
 
-def _draw_other_canaries(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
-    found = honest(1.0, claim, runs, rng)
-    # In units of the canaries' own norm.
-    return Residual(found.dims, found.grams / value**2)
-
-
 def _mean_deviation(_value: float, claim: Claim) -> float:
     return claim.noise_multiplier
 
@@ -197,6 +191,7 @@ MECHANISMS = (
         "their norm, or number of rounds, as a multiple of a client's",
         (1.0, 0.1, 0.5, 2.0),
         _as_claimed,
-        _draw_other_canaries,
+        honest,
+        weights=lambda value: np.full((1, 1), value),
     ),
 )

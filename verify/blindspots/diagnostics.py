@@ -1,0 +1,153 @@
+"""Statistics beside the cosines, each a test of the claimed noise with a level of its own.
+
+Whoever audits knows the canaries, and so the residual: what is released less their sum, noise and data. Each test
+holds its level exactly for normal noise of the claimed deviation, independent in all coordinates and rounds, whatever
+the data, or whatever data of a norm that is given (blind_spots.md, 5). None looks at the clients: what is wrong with
+one of them, with the generator's states or with the noise's last bits is no easier seen here than by cosines.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from canaryproof.verify.blindspots.mechanism import Array, Claim, Mechanism, Residual
+
+
+def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:
+    """Test whether a residual is too short for its noise.
+
+    Parameters
+    ----------
+    residual_square
+        Squared norms ‖ρ − Σcⱼ‖², in units of the clip norm squared, any shape; or their sum over several rounds.
+    noise_multiplier
+        Claimed deviation σ > 0 of the noise on each coordinate, in units of the clip norm.
+    dim
+        Dimension d of the release; of several rounds, together.
+
+    Returns
+    -------
+    One-sided p-values: the probability that noise alone is so short.
+
+    Notes
+    -----
+    ‖s + σZ‖² is at least σ²χ²_d in law for every vector s of data.
+    """
+    square = np.asarray(residual_square, dtype=np.float64)
+    return np.asarray(special.chdtr(dim, square / noise_multiplier**2))
+
+
+def part_norms_p_value(part_squares: ArrayLike, noise_multiplier: float, dims: tuple[int, ...]) -> Array:
+    """Test whether a residual is too short on any of its parts, layers for instance.
+
+    Parameters
+    ----------
+    part_squares
+        Squared norms of the parts, shape (..., parts).
+    noise_multiplier
+        As for ``norm_p_value``.
+    dims
+        Dimensions of the parts.
+
+    Returns
+    -------
+    The smallest p-value of a part times the number of parts (Bonferroni), at most 1, shape (...).
+    """
+    squares = np.asarray(part_squares, dtype=np.float64)
+    each = special.chdtr(np.asarray(dims), squares / noise_multiplier**2)
+    return np.asarray(np.minimum(1.0, len(dims) * each.min(axis=-1)))
+
+
+def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm: float = 0.0) -> Array:
+    """Test whether residuals of T rounds are nearer to each other's span than independent noise would be.
+
+    Parameters
+    ----------
+    gram
+        Inner products of the residuals, shape (..., T, T), T ≥ 2.
+    noise_multiplier
+        As for ``norm_p_value``.
+    dim
+        Dimension d > T of a round's release.
+    data_norm
+        Upper bound of the norm of any round's sum of data. Data that are alike in several rounds look like noise that
+        is, so that a bound that is too small makes the test wrong.
+
+    Returns
+    -------
+    p-values, shape (...).
+
+    Notes
+    -----
+    The share of a round's squared residual that lies in the span of the t rounds before it is at most, in law, what a
+    noncentral F variable with t and d − t degrees of freedom and noncentrality (data_norm/σ)² makes it, whatever
+    these were. The p-values of the rounds are combined by Fisher's sum of logarithms.
+    """
+    products = np.asarray(gram, dtype=np.float64)
+    noncentrality = (data_norm / noise_multiplier) ** 2
+    rounds = products.shape[-1]
+    logs = np.zeros(products.shape[:-2])
+    for before in range(1, rounds):
+        with_them, square = products[..., :before, before], products[..., before, before]
+        inverse = np.linalg.pinv(products[..., :before, :before], hermitian=True)
+        inside = np.einsum("...i,...ij,...j->...", with_them, inverse, with_them)
+        outside = np.maximum(square - inside, 1e-12 * square)
+        ratio = (inside / before) / (outside / (dim - before))
+        tail = 1.0 - special.ncfdtr(before, dim - before, noncentrality, ratio)
+        with np.errstate(divide="ignore"):
+            logs += np.log(np.clip(tail, 0.0, 1.0))
+    return np.asarray(special.chdtrc(2.0 * (rounds - 1), -2.0 * logs))
+
+
+def confined(mechanism: Mechanism, claim: Claim, index: int = 0) -> Mechanism:
+    """Return a mechanism as canaries see it that are uniform directions of one part of the release alone.
+
+    Parameters
+    ----------
+    mechanism, claim
+        The mechanism and the claim for all of the release.
+    index
+        Which part.
+
+    Returns
+    -------
+    The mechanism, to be measured beside the same claim with the dimension of that part.
+    """
+    return replace(
+        mechanism,
+        draw=lambda value, _claim, runs, rng: mechanism.residual(value, claim, runs, rng).part(index),
+        canife=None,
+    )
+
+
+def _diagonals(residual: Residual) -> Array:
+    """Return squared norms summed over the rounds, shape (runs, parts)."""
+    return np.asarray(np.trace(residual.grams, axis1=2, axis2=3))
+
+
+def _norm(residual: Residual, claim: Claim) -> Array:
+    together = residual.gram.shape[-1] * residual.dim
+    return norm_p_value(_diagonals(residual).sum(axis=1), claim.noise_multiplier, together)
+
+
+def _part_norms(residual: Residual, claim: Claim) -> Array:
+    rounds = residual.gram.shape[-1]
+    dims = tuple(rounds * dim for dim in residual.dims)
+    return part_norms_p_value(_diagonals(residual), claim.noise_multiplier, dims)
+
+
+def _rounds(residual: Residual, claim: Claim) -> Array | None:
+    if residual.gram.shape[-1] == 1:
+        return None
+    return rounds_p_value(residual.gram, claim.noise_multiplier, residual.dim)
+
+
+# p-values of each run; None where there is nothing to be tested.
+DIAGNOSTICS: dict[str, Callable[[Residual, Claim], Array | None]] = {
+    "norm": _norm,
+    "part-norms": _part_norms,
+    "rounds": _rounds,
+}

@@ -1,0 +1,297 @@
+"""The atlas's truths by another road: dense matrices, integrals, and events that tell a client with certainty.
+
+Noise that is normal is written down in coordinates, as a matrix times independent normal numbers; the worst client is
+found by singular values, and δ(ε) by integrating one density less e^ε times another.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+from canaryproof.verify.blindspots.catalogue import MECHANISMS
+from canaryproof.verify.blindspots.mechanism import Claim
+from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+
+Array = NDArray[np.float64]
+Delta = Callable[[float], float]
+Curve = Callable[[Any], Any]
+# Noise as a matrix, and of each kind of client what its vector of norm 1 becomes in the release.
+Setting = tuple[Array, list[Array]]
+
+_DELTA = 1e-5
+_SIGMAS = (0.5, 2.0)
+_DIM = 12
+_ROUNDS = 10
+# Of ε, relative, or absolute below 1; the integrals are good to a little less.
+_TOLERANCE = 1e-11
+# What is not told from 0, of matrices of ordinary numbers.
+_NOTHING = 1e-9
+_LARGEST = 1e6
+# Beyond it, in deviations, there is nothing of a normal law that counts here.
+_REACH = 14.0
+# Bits up to which all values of coarse noise are looked at, by level.
+_ENUMERATED = (16, 24)
+_FEW_BITS = 8
+_TRIES = 200
+# Gauss and Legendre's rule, for pieces on which neither a density of deviation 1 nor its loss changes by much.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+# Of Laplace laws: where they end, and steps of a quantile.
+_FAR = 60.0
+_GRID = 1000
+
+
+def _excess(log_density: Curve, loss: Curve, ends: Sequence[float]) -> Delta:
+    """Return δ(ε) by integrating max(0, p − e^ε·q), by log p and log(p/q), which may have kinks at the ends only."""
+
+    def integrand(x: Array, epsilon: float) -> Array:
+        return np.asarray(np.exp(log_density(x)) * np.maximum(0.0, -np.expm1(np.minimum(epsilon - loss(x), 1.0))))
+
+    def delta(epsilon: float) -> float:
+        # Where the loss passes ε there is a kink as well.
+        places = [
+            optimize.brentq(lambda x: float(loss(x)) - epsilon, low, high, xtol=1e-14)
+            for low, high in pairwise(ends)
+            if (float(loss(low)) - epsilon) * (float(loss(high)) - epsilon) < 0.0
+        ]
+        pieces = [
+            np.linspace(low, high, math.ceil(max(high - low, 0.2 * abs(loss(high) - loss(low)))) + 1)
+            for low, high in pairwise(sorted([*ends, *places]))
+        ]
+        half = np.concatenate([0.5 * np.diff(piece) for piece in pieces])
+        middle = np.concatenate([0.5 * (piece[1:] + piece[:-1]) for piece in pieces])
+        values = integrand(middle[:, np.newaxis] + half[:, np.newaxis] * _NODES, epsilon)
+        return math.fsum((values @ _WEIGHTS) * half)
+
+    return delta
+
+
+def _least(delta: Callable[[float], float], target: float) -> float:
+    """Return the least ε with δ(ε) at most the target, infinite if there is none up to the largest."""
+    if delta(0.0) <= target:
+        return 0.0
+    high = 1.0
+    while delta(high) >= target:
+        high *= 4.0
+        if high > _LARGEST:
+            return math.inf
+    return float(optimize.brentq(lambda epsilon: delta(epsilon) - target, 0.0, high, xtol=1e-13))
+
+
+def _normals(distance: float) -> Delta:
+    """Return δ(ε) of N(m, 1) from N(0, 1)."""
+    constant = 0.5 * math.log(2.0 * math.pi)
+    edges = sorted({-_REACH, 0.0, 0.5 * distance, distance, distance + _REACH})
+    return _excess(lambda x: -0.5 * (x - distance) ** 2 - constant, lambda x: distance * (x - 0.5 * distance), edges)
+
+
+def _worst(noise: Array, clients: list[Array]) -> float:
+    """Return the largest distance, in deviations, by which a client's vector moves the release; infinite if exactly."""
+    axes, lengths, _ = np.linalg.svd(noise)
+    lengths = np.append(lengths, np.zeros(len(axes) - len(lengths)))
+    there = lengths > _NOTHING
+    moved = [axes.T @ client for client in clients]
+    if any(np.abs(one[~there]).max(initial=0.0) > _NOTHING for one in moved):
+        return math.inf
+    return max(float(np.linalg.norm(one[there] / lengths[there, np.newaxis], 2)) for one in moved)
+
+
+def _turn(dim: int) -> Array:
+    return np.asarray(stats.ortho_group.rvs(dim, random_state=12))
+
+
+def _diagonal(claim: Claim, factors: Array) -> Setting:
+    """Noise of given deviations on orthogonal axes, none of them a coordinate's."""
+    return claim.noise_multiplier * _turn(len(factors)) * factors, [np.eye(len(factors))]
+
+
+def _even(factor: float, reach: float, claim: Claim) -> Setting:
+    """Noise of a multiple of the claimed deviation, and clients of some norm."""
+    noise, (client,) = _diagonal(claim, np.full(_DIM, factor))
+    return noise, [reach * client]
+
+
+def _share(factor: float, value: float, claim: Claim) -> Setting:
+    return _diagonal(claim, np.where(np.arange(_DIM) < math.ceil(value * _DIM), factor, 1.0))
+
+
+def _low_rank(value: float, claim: Claim) -> Setting:
+    rank = math.ceil(value * _DIM)
+    return claim.noise_multiplier / math.sqrt(value) * _turn(_DIM)[:, :rank], [np.eye(_DIM)]
+
+
+def _blocks(rounds: Array, dim: int) -> Array:
+    """Return what does the same in each of the dimensions."""
+    return np.asarray(np.kron(rounds, np.eye(dim)), dtype=np.float64)
+
+
+def _clients(rounds: int, dim: int) -> list[Array]:
+    """Return the clients of each round, where all rounds are released."""
+    return [_blocks(np.eye(rounds)[:, [each]], dim) for each in range(rounds)]
+
+
+def _reused(value: float, claim: Claim) -> Setting:
+    rounds, dim = int(value), 2
+    return claim.noise_multiplier * _blocks(np.ones((rounds, 1)), dim), _clients(rounds, dim)
+
+
+def _autoregression(value: float, claim: Claim) -> Setting:
+    """Each round's noise is made of the one before and new noise."""
+    factor = np.zeros((_ROUNDS, _ROUNDS))
+    factor[0, 0] = 1.0
+    for each in range(1, _ROUNDS):
+        factor[each] = value * factor[each - 1]
+        factor[each, each] = math.sqrt(1.0 - value**2)
+    return claim.noise_multiplier * _blocks(factor, 2), _clients(_ROUNDS, 2)
+
+
+def _low_rank_rounds(value: float, claim: Claim) -> Setting:
+    noise, _ = _low_rank(value, claim)
+    return np.asarray(np.kron(np.eye(_ROUNDS), noise), dtype=np.float64), _clients(_ROUNDS, _DIM)
+
+
+def _final(value: float, claim: Claim) -> Setting:
+    """Iterate: the model shrinks, and then takes up a round's client and noise."""
+    noise, clients = np.zeros((2, 0)), list[Array]()
+    for _ in range(_ROUNDS):
+        noise = np.hstack([value * noise, claim.noise_multiplier * np.eye(2)])
+        clients = [*(value * client for client in clients), np.eye(2)]
+    return noise, clients
+
+
+_MATRICES: dict[str, Callable[[float, Claim], Setting]] = {
+    "less-noise": lambda value, claim: _even(value, 1.0, claim),
+    "dilution": lambda _value, claim: _even(0.5, 1.0, claim),
+    "no-noise-on-a-share": partial(_share, 0.0),
+    "half-noise-on-a-share": partial(_share, 0.5),
+    "low-rank": _low_rank,
+    "unclipped": lambda value, claim: _even(1.0, value, claim),
+    "memorised": lambda value, claim: _even(1.0, 1.0 + value, claim),
+    "other-canaries": lambda _value, claim: _even(1.0, 1.0, claim),
+    "reused-noise": _reused,
+    "correlated-noise": _autoregression,
+    "low-rank-rounds": _low_rank_rounds,
+    "final-iterate": _final,
+}
+
+
+def _by_normals(distance: float, claim: Claim) -> float:
+    return math.inf if math.isinf(distance) else _least(_normals(distance), claim.delta)
+
+
+def _outright(value: float, claim: Claim) -> float:
+    """Integrate over the release and sum over what else is seen: a client's data, other data, or nothing."""
+    usual = _normals(1.0 / claim.noise_multiplier)
+    return _least(lambda epsilon: math.fsum([value, (1.0 - value) * usual(epsilon)]), claim.delta)
+
+
+def _few_states(value: float, claim: Claim, rng: np.random.Generator) -> float | None:
+    """Try all states of a generator, and see whether they tell with certainty that a client was there or was not."""
+    if value > _FEW_BITS:
+        return None
+    states = [np.random.default_rng(state).standard_normal(3) for state in range(2 ** int(value))]
+    noise = claim.noise_multiplier * np.array(states)
+    drawn = noise[rng.integers(0, len(noise), _TRIES)]
+
+    def known(releases: Array) -> NDArray[np.bool_]:
+        gaps = np.abs(releases[:, np.newaxis] - noise).max(axis=2)
+        return np.asarray((gaps < _NOTHING).any(axis=1))
+
+    told = known(drawn).all() and not known(drawn + np.array([1.0, 0.0, 0.0])).any()
+    return math.inf if told else 0.0
+
+
+def _coarse(value: float, claim: Claim, most: int) -> float | None:
+    """Look at all values of a coordinate's noise, and what single precision makes of them with a client's 1."""
+    if value > most:
+        return None
+    size = 2 ** int(value)
+    quantiles = special.ndtri((np.arange(size) + 0.5) / size).astype(np.float32)
+    without = np.float32(claim.noise_multiplier) * quantiles
+    told = float((~np.isin(np.float32(1.0) + without, without)).mean())
+    return math.inf if told > claim.delta else 0.0
+
+
+def _laplace(share: float, claim: Claim) -> float:
+    """Integrate for the client with a single coordinate, and see that two coordinates tell less."""
+    shift = (claim.epsilon - 2.0 * math.log1p(-claim.delta)) / share
+    edges = (-_FAR, 0.0, shift, shift + _FAR)
+    delta = _excess(
+        lambda x: -np.abs(x - shift) - math.log(2.0), lambda x: np.clip(2.0 * x - shift, -shift, shift), edges
+    )
+    epsilon = max(0.75 * shift, shift - 4.0)
+    if any(_shared(part, shift, epsilon) >= delta(epsilon) for part in (0.5, 0.8, 0.95)):
+        return math.nan
+    return _least(delta, claim.delta)
+
+
+def _shared(part: float, shift: float, epsilon: float) -> float:
+    """Return δ(ε) of two coordinates with Laplace noise that share a shift, on a grid of the noise's quantiles."""
+    noise = np.asarray(stats.laplace.ppf((np.arange(_GRID) + 0.5) / _GRID))
+    one, other = (np.abs(noise + s) - np.abs(noise) for s in (part * shift, (1.0 - part) * shift))
+    return float(np.maximum(0.0, -np.expm1(epsilon - np.add.outer(one, other))).mean())
+
+
+def _found(name: str, value: float, claim: Claim, context: Context) -> float | None:
+    """Return ε by the other road, None where there is too much to look at."""
+    match name:
+        case "released-outright":
+            return _outright(value, claim)
+        case "few-states" | "coarse-noise" if math.isinf(value):
+            return _by_normals(1.0 / claim.noise_multiplier, claim)
+        case "few-states":
+            return _few_states(value, claim, np.random.default_rng(context.key(f"blindspots/{name}/{value}")))
+        case "coarse-noise":
+            return _coarse(value, claim, context.pick(*_ENUMERATED))
+        case "laplace":
+            return _laplace(value, claim)
+        case "laplace-spread":
+            return _laplace(0.5, claim)
+    return _by_normals(_worst(*_MATRICES[name](value, claim)), claim)
+
+
+def _agree(low: float, high: float, found: float) -> bool:
+    if math.isinf(low):
+        return found == low
+    slack = _TOLERANCE * max(1.0, high)
+    return low - slack <= found <= high + slack
+
+
+def _judge(name: str, context: Context) -> Outcome:
+    mechanism = MECHANISMS[name]
+    # Few enough states to try them all.
+    values = (*mechanism.values, float(_FEW_BITS)) if name == "few-states" else mechanism.values
+    rows: list[dict[str, Any]] = []
+    for sigma in _SIGMAS:
+        claim = Claim(sigma, _DELTA, 10**6)
+        for value in values:
+            found, truth = _found(name, value, claim, context), mechanism.truth(value, claim)
+            if found is not None:
+                row = {"sigma": sigma, "value": value, "truth": [truth.low, truth.high], "found": found}
+                rows.append({**row, "agree": _agree(truth.low, truth.high, found)})
+    wrong = [row for row in rows if not row["agree"]]
+    gaps = [abs(row["found"] / row["truth"][1] - 1.0) for row in rows if 0.0 < row["truth"][1] < math.inf]
+    infinite = sum(math.isinf(row["found"]) for row in rows)
+    finding = (
+        f"{len(rows) - len(wrong)} of {len(rows)} agree, {infinite} infinite, others to {max(gaps, default=0):.1e}"
+    )
+    if wrong:
+        finding += f"; at {wrong[0]['value']:g} with σ = {wrong[0]['sigma']:g}: {wrong[0]['found']:.6g}"
+    return Outcome(Verdict.REFUTED if wrong else Verdict.CONFIRMED, finding, {"rows": rows})
+
+
+CHECKS = tuple(
+    Check(
+        f"blindspots.truth.{name}",
+        Subject.IMPLEMENTATION,
+        "verify.blindspots",
+        f"the truth for {mechanism.title} is what another road finds, at every {mechanism.parameter}",
+        partial(_judge, name),
+    )
+    for name, mechanism in MECHANISMS.items()
+)
