@@ -18,10 +18,12 @@ from canaryproof.verify.oneshot import estimators, moments
 from canaryproof.verify.oneshot.moments import Moments
 
 # Residuals that a prediction is an average over, and canaries of each where several vectors are released.
-_RESIDUALS = 400
+RESIDUALS = 400
 _CANARIES = 1000
 # Of a sample of scores where they are no cosines of uniform directions.
 _SCORES = 50_000
+# Of squared norms: what has none is told with certainty.
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,7 @@ class Prediction:
     highest: float
 
 
-def foretell(
-    mechanism: Mechanism,
-    value: float,
-    claim: Claim,
-    count: int,
-    rng: np.random.Generator,
-    null_count: float | None = None,
-) -> Prediction:
+def foretell(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Prediction:
     """Predict what the default estimator will say of a mechanism.
 
     Parameters
@@ -56,46 +51,74 @@ def foretell(
     mechanism, value, claim
         The mechanism, its parameter and the claim.
     count
-        Number k of observed canaries.
+        Number k of observed canaries, and of unobserved ones where scores are no single cosines.
     rng
         Source of residuals.
-    null_count
-        Number of unobserved canaries that the null is fitted to, infinite for the closed form; by default infinite
-        where one vector is released, and k elsewhere.
 
     Returns
     -------
     The prediction.
     """
-    weights = mechanism.weights(value)
-    if mechanism.scores is None and weights.shape[1] == 1:
-        residual = mechanism.residual(value, claim, _RESIDUALS, rng)
-        square, shifts = residual.gram[:, 0, 0], weights[:, 0] * math.sqrt(residual.dim)
-        beside = square + count * (weights**2).mean()
-        law = Moments(shifts.mean() / np.sqrt(beside), np.sqrt(1.0 + shifts.var() / beside), count)
-        alone = shifts.mean() / np.sqrt(square), np.sqrt(1.0 + shifts.var() / square)
-        epsilon = estimators.both_directions(claim.delta, *alone)
+    law, unlimited = _laws(mechanism, value, claim, count, rng, RESIDUALS)
+    if math.isfinite(unlimited.null_count):
+        epsilon = estimators.adaptive(unlimited, claim.delta).epsilon
     else:
-        law = _sampled(mechanism, value, claim, count, rng)
-        epsilon = estimators.adaptive(law, claim.delta).epsilon
-        law = Moments(law.distance, law.ratio, count, count)
+        epsilon = estimators.both_directions(claim.delta, unlimited.distance, unlimited.ratio)
+    median, highest = np.quantile(epsilon, (0.5, 0.99)).tolist()
+    return Prediction(_power(law, claim), median, highest)
+
+
+def alarm(
+    mechanism: Mechanism,
+    value: float,
+    claim: Claim,
+    count: int,
+    rng: np.random.Generator,
+    null_count: int | None = None,
+    residuals: int = RESIDUALS,
+) -> float:
+    """Predict the probability of an alarm alone; further arguments as for ``foretell``.
+
+    Parameters
+    ----------
+    null_count
+        Number of unobserved canaries that the null is fitted to; by default none where one vector is released.
+    residuals
+        Number of residuals over which it is averaged.
+    """
+    law, _ = _laws(mechanism, value, claim, count, rng, residuals)
     if null_count is not None:
         law = Moments(law.distance, law.ratio, count, null_count)
-    median, highest = np.quantile(epsilon, (0.5, 0.99)).tolist()
-    return Prediction(_alarm(law, claim), median, highest)
+    return _power(law, claim)
 
 
-def _sampled(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Moments:
-    """Return the moments of scores that are not normal, the largest of several cosines for instance, of a sample."""
+def _laws(
+    mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator, residuals: int
+) -> tuple[Moments, Moments]:
+    """Return the moments of the law of scores for each residual, beside k canaries and beside few.
+
+    Where scores are not normal, the largest of several cosines for instance, both are moments of a sample, of all
+    residuals together.
+    """
     if mechanism.scores is not None:
         observed, unobserved = mechanism.scores(value, claim, count, max(1, _SCORES // count), rng)
     else:
-        residual = mechanism.residual(value, claim, _RESIDUALS, rng)
-        observed, unobserved = view.leading(residual, mechanism.weights(value), _CANARIES, _CANARIES, rng)
-    return moments.from_unobserved(observed.ravel(), unobserved.ravel())
+        weights = mechanism.weights(value)
+        residual = mechanism.residual(value, claim, residuals, rng)
+        if weights.shape[1] == 1:
+            square, shifts = residual.gram[:, 0, 0], weights[:, 0] * math.sqrt(residual.dim)
+            several = square + count * (weights**2).mean()
+            beside, alone = (
+                Moments(shifts.mean() / np.sqrt(one), np.sqrt(1.0 + shifts.var() / one), count)
+                for one in (several, np.maximum(square, _LEAST))
+            )
+            return beside, alone
+        observed, unobserved = view.leading(residual, weights, _CANARIES, _CANARIES, rng)
+    sample = moments.from_unobserved(observed.ravel(), unobserved.ravel())
+    return Moments(sample.distance, sample.ratio, count, count), sample
 
 
-def _alarm(law: Moments, claim: Claim) -> float:
+def _power(law: Moments, claim: Claim) -> float:
     """Return the probability that the mean of scores with these moments is significantly beyond what is claimed."""
     count, null_count = law.count, law.null_count
     distance = estimators.pinned_distance(law)
