@@ -4,6 +4,7 @@ from itertools import chain
 
 from canaryproof.verify.faults import (
     audits,
+    blindspots,
     bounds,
     canife,
     estimators,
@@ -18,6 +19,6 @@ from canaryproof.verify.faults.fault import Fault, seeded
 
 __all__ = ["FAULTS", "Fault", "seeded"]
 
-_CATALOGUE = (kernels, roads, samplers, streams, estimators, audits, bounds, proofs, training, canife)
+_CATALOGUE = (kernels, roads, samplers, streams, estimators, audits, bounds, blindspots, proofs, training, canife)
 
 FAULTS = {fault.name: fault for fault in chain.from_iterable(module.FAULTS for module in _CATALOGUE)}

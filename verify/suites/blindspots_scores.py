@@ -145,6 +145,27 @@ def _several(name: str, value: float, noise: Callable[[np.random.Generator], Arr
     return _compare(laws, context, context.pick(2000, 20_000))
 
 
+def _cosines(grams: Array) -> Array:
+    """Return cosines of the residuals of every two rounds, shape (runs, pairs)."""
+    rows, columns = np.triu_indices(grams.shape[-1], 1)
+    lengths = np.sqrt(np.diagonal(grams, axis1=1, axis2=2))
+    return np.asarray(grams[:, rows, columns] / (lengths[:, rows] * lengths[:, columns]))
+
+
+def _residuals(context: Context) -> Outcome:
+    """Compare residuals of rounds, of whose rank their scores tell next to nothing."""
+
+    def coordinates(runs: int, rng: np.random.Generator) -> Array:
+        rows = np.array([_in_a_subspace(10, rng) for _ in range(runs)])
+        return _cosines(rows @ rows.swapaxes(1, 2))
+
+    def atlas(runs: int, rng: np.random.Generator) -> Array:
+        claim = Claim(_SIGMA, 1e-5, _DIM)
+        return _cosines(MECHANISMS["low-rank-rounds"].residual(_SHARE, claim, runs, rng).gram)
+
+    return _compare({"in coordinates": coordinates, "atlas": atlas}, context, context.pick(2000, 20_000))
+
+
 def _coarse(bits: int, context: Context) -> Outcome:
     def noise(rng: np.random.Generator) -> Array:
         return finite_noise.release(np.zeros(_DIM), bits, _SIGMA, rng, 1).astype(np.float64)
@@ -221,6 +242,11 @@ CHECKS = (
         "low-rank-rounds",
         "scores of rounds with noise on a tenth of the coordinates are as in coordinates",
         partial(_several, "low-rank-rounds", _SHARE, partial(_in_a_subspace, 10)),
+    ),
+    _check(
+        "residuals",
+        "residuals of rounds with noise on a tenth of the coordinates have the cosines that they have in coordinates",
+        _residuals,
     ),
     *(
         _check(

@@ -1,0 +1,43 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.blindspots.mechanism import gaussian_truth
+from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.suites import blindspots_truths
+from canaryproof.verify.suites.blindspots_truths import MECHANISMS
+
+CONTEXT = Context(Level.QUICK, 7)
+
+
+@pytest.mark.parametrize("check", blindspots_truths.CHECKS, ids=lambda check: check.id)
+def test_the_truths_agree(check, quick_run):
+    result = quick_run.results[check.id]
+    assert result.verdict is Verdict.CONFIRMED, result.finding
+
+
+@pytest.mark.parametrize(
+    "name", ["less-noise", "low-rank", "reused-noise", "released-outright", "few-states", "laplace"]
+)
+def test_a_truth_that_is_a_little_wrong_is_found(name, monkeypatch):
+    wrong = dataclasses.replace(MECHANISMS[name], truth=lambda _value, claim: gaussian_truth(claim, 1.000001))
+    monkeypatch.setitem(MECHANISMS, name, wrong)
+    assert blindspots_truths._judge(name, CONTEXT).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("distance", [0.1, 1.0, 30.0])
+def test_the_integral_is_the_gaussian_mechanisms_curve(distance):
+    delta = blindspots_truths._normals(distance)
+    for epsilon in (0.0, 0.5 * distance, 0.5 * distance**2):
+        expected = float(gaussian_mechanism.delta(epsilon, 1.0 / distance))
+        assert delta(epsilon) == pytest.approx(expected, rel=1e-11, abs=1e-16)
+
+
+def test_the_worst_client_is_where_there_is_least_noise():
+    noise = np.diag([2.0, 0.5, 1.0])
+    assert blindspots_truths._worst(noise, [np.eye(3)]) == pytest.approx(2.0)
+    assert blindspots_truths._worst(noise, [np.eye(3)[:, [0]]]) == pytest.approx(0.5)
+    assert blindspots_truths._worst(noise[:, :2], [np.eye(3)]) == math.inf
