@@ -53,4 +53,4 @@ def _part(part: "Range") -> str:
 
 
 def _number(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.3g}"
+    return "∞" if math.isinf(value) else f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"

@@ -476,7 +476,7 @@ def _print_blind_spots(found: "Audit", console: Console, say: Callable[[str], st
     spots = found.blind_spots
     if spots is None:
         console.print()
-        console.print(say("What would have been noticed depends on the dimension: --dim of at least 1,000 tells."))
+        console.print("Which faults would have been noticed is foretold for a known dimension of at least 1,000 only.")
         return
     for heading, rows in zip(headings(spots), (noticed_rows(spots), unnoticed_rows(spots)), strict=True):
         console.print()
@@ -550,7 +550,8 @@ def _checks(found: "Audit") -> Iterator[tuple[str, str]]:
         yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", found.null_law, "1e-300")
     if found.blind_spots is not None and found.blind_spots.dilution is not None:
         canaries = found.count / (found.blind_spots.noise_multiplier**2 * (found.dim or 1))
-        yield "dilution ‖ρ‖²/(σ²d) − 1", f"{found.blind_spots.dilution:.3g}, of which canaries {canaries:.2g}"
+        dilution = f"{found.blind_spots.dilution:.3g}".replace("-", "−")
+        yield "dilution ‖ρ‖²/(σ²d) − 1", f"{dilution}; canaries add {canaries:.2g}"
 
 
 def _check_cell(symbol: str, check: "Check | None", smallest: str) -> str:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -93,10 +94,11 @@ def blind_spots(
     sigma = float(gaussian_mechanism.noise_multiplier(EPSILON, delta)) if noise_multiplier is None else noise_multiplier
     claim = Claim(sigma, delta, dim)
     noticed, unnoticed = ranges(claim, count, null_count)
-    return BlindSpots(sigma, claim.epsilon, given, tuple(noticed), tuple(unnoticed), None)
+    return BlindSpots(sigma, claim.epsilon, given, noticed, unnoticed, None)
 
 
-def ranges(claim: Claim, count: int, null_count: int | None = None) -> tuple[list[Range], list[Range]]:
+@lru_cache(maxsize=64)
+def ranges(claim: Claim, count: int, null_count: int | None = None) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
     """List what an audit would have noticed, with probability 90%, and what not.
 
     Parameters
@@ -123,7 +125,7 @@ def ranges(claim: Claim, count: int, null_count: int | None = None) -> tuple[lis
                 noticed.append(part)
             elif part.epsilon > claim.epsilon * (1.0 + 1e-9):
                 missed.append(part)
-    return noticed, missed
+    return tuple(noticed), tuple(missed)
 
 
 def _parts(mechanism: Mechanism, claim: Claim, count: int, null_count: int | None) -> Iterator[tuple[Range, bool]]:

@@ -1,0 +1,117 @@
+import dataclasses
+import math
+from xml.etree import ElementTree
+
+import made_up
+import pytest
+
+from canaryproof.reports import blindspots
+from canaryproof.reports.blindspots_sight import Verdict, atlas, beside, sight
+from canaryproof.reports.folder import render
+from canaryproof.verify.results import Level, Run
+
+
+def said(epsilon, rate):
+    return {"epsilon": [0.9 * epsilon, epsilon, 1.1 * epsilon], "rate": [rate, 0.0, 1.0], "alarms": 0, "runs": 10, "low": 0.0}
+
+
+def cell(value, truth, unlimited, rate, count=1000, canife=3.0):
+    names = {"adaptive": unlimited, "fixed-sequence": 0.5 * unlimited, "normal-scores": unlimited, "canife": 2.6}
+    return {
+        "value": value,
+        "count": count,
+        "exact": count == 100,
+        "truth": [truth, truth],
+        "distance": 1.0,
+        "runs": 400,
+        "rate": [rate, 0.0, 1.0],
+        "predicted": rate,
+        "unlimited": [unlimited, unlimited],
+        "canife": canife,
+        "methods": {name: said(epsilon, rate if name == "adaptive" else 0.0) for name, epsilon in names.items()},
+    }
+
+
+def mechanism(name, *rows, diagnosed=()):
+    evidence = {
+        "title": f"a fault, {name}",
+        "parameter": f"how much of {name}",
+        "claimed": {"epsilon": 3.0, "delta": 1e-5, "noise_multiplier": 1.39},
+        "dim": 10**6,
+        "reason": "a reason",
+        "leading_order": [1000],
+        "margin": 1.02,
+        "cells": [dict(zip(("value", "truth", "unlimited", "rate", "count"), (*row, count), strict=True)) for row in rows for count in (100, 1000)],
+        "diagnosed": list(diagnosed),
+    }
+    evidence["cells"] = [cell(**row) for row in evidence["cells"]]
+    return dataclasses.replace(made_up.claim(f"ours.{name}", suite="blindspots", **evidence), id=f"blindspots.atlas.{name}")
+
+
+DIAGNOSED = [
+    {"value": 1.0, "tests": {"norm": {"rate": [0.05, 0.0, 0.1]}}, "confined": None},
+    {"value": 0.5, "tests": {"norm": {"rate": [1.0, 0.9, 1.0]}}, "confined": 1.0},
+]
+RUN = Run(
+    "0",
+    Level.QUICK,
+    0,
+    (
+        mechanism("seen", (1.0, 3.0, 3.0, 0.05), (0.5, 6.7, 6.7, 1.0), diagnosed=DIAGNOSED),
+        mechanism("missed", (0.0, 3.0, 3.0, 0.05), (0.1, math.inf, 3.2, 0.3)),
+        mechanism("hidden", (0.0, 3.0, 3.0, 0.05), (1.0, math.inf, 3.0, 0.05), (math.inf, math.inf, 0.0, 0.0)),
+        mechanism("honest", (1.0, 3.0, 3.0, 0.05), (2.0, 3.0, 6.7, 1.0)),
+    ),
+)
+
+
+def test_verdicts_follow_the_numbers():
+    found = atlas(RUN)
+    assert {name: sight(one, "adaptive").verdict for name, one in found.items()} == {
+        "seen": Verdict.SEES,
+        "missed": Verdict.MISSES,
+        "hidden": Verdict.CANNOT,
+        "honest": Verdict.NOTHING,
+    }
+    assert sight(found["honest"], "adaptive").rate == 1.0
+    assert sight(found["seen"], "fixed-sequence").verdict is Verdict.MISSES
+    assert sight(found["seen"], "canife").verdict is Verdict.CANNOT
+    assert sight(found["seen"], "one-run") is None
+    assert beside(found["seen"], "norm").verdict is beside(found["seen"], "confined").verdict is Verdict.SEES
+    assert beside(found["missed"], "norm") is None
+
+
+def test_the_folder_has_the_page_and_a_picture_of_each_mechanism():
+    files = render(RUN)
+    names = [f"blindspots-{name}.svg" for name in ("matrix", *atlas(RUN))]
+    page = files["blindspots.md"].decode()
+    for name in names:
+        assert ElementTree.fromstring(files[name]).tag.endswith("svg")
+        assert f"]({name})" in page
+    assert "[blindspots.md](blindspots.md)" in files["summary.md"].decode()
+    assert "| `missed` | ∞ | misses it: 30%; ε̂ 3.2 |" in page
+    assert "where k is 100, and the leading order of it where k is 1,000" in page
+
+
+def test_a_run_without_the_atlas_has_no_page():
+    empty = dataclasses.replace(RUN, results=())
+    assert blindspots.blindspots(empty) == ""
+    assert blindspots.figures(empty) == {}
+    assert "blindspots.md" not in render(empty)
+
+
+def test_the_chapter_is_in_the_report():
+    page = made_up.page_of(*RUN.results)
+    assert 'id="blindspots"' in page
+    assert page.count('id="picture-blindspots-') >= len(RUN.results) + 1
+    assert "Matrix of 4 mechanisms" in page
+
+
+@pytest.mark.parametrize("name", list(atlas(RUN)))
+def test_pictures_have_labelled_axes_and_one_shape(name):
+    figure = blindspots.figures(RUN)[blindspots.picture_name(name)]
+    (axis,) = figure.axes
+    assert axis.get_xlabel() == f"how much of {name}"
+    assert axis.get_ylabel()
+    assert axis.get_ylim() == (0.1, 200.0)
+    assert tuple(figure.get_size_inches()) == (7.2, 2.9)
