@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -16,10 +15,10 @@ from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE
 _BLACK = "#000000"
 # Colour and marker of what is drawn of a mechanism.
 _DRAWN = {
-    "adaptive": (BLUE, "o"),
+    "canife": (GREY, "s"),
     "fixed-sequence": (GREEN, "^"),
     "normal-scores": (ORANGE, "D"),
-    "canife": (GREY, "s"),
+    "adaptive": (BLUE, "o"),
 }
 # Of all pictures, so that they can be compared; what is beyond is drawn at the edge.
 _LEAST, _MOST = 0.1, 200.0
@@ -47,7 +46,7 @@ def mechanism(found: Evidence) -> Figure:
         figure = Figure(figsize=(7.2, 2.9), layout="constrained")
         axis = figure.subplots()
         claimed = found["claimed"]["epsilon"]
-        axis.axhline(claimed, color=GREY, linewidth=0.8, linestyle="--", zorder=0)
+        axis.plot([-0.45, len(rows) - 1], [claimed, claimed], color=GREY, linewidth=0.8, linestyle="--", zorder=0)
         ends = [("truth", rows[-1]["truth"][0], _BLACK)]
         _truth(axis, [row["truth"][0] for row in rows])
         for method, (colour, marker) in _DRAWN.items():
@@ -99,7 +98,7 @@ def _labels(axis: Axes, ends: Sequence[tuple[str, float, str]], last: int) -> No
     for (name, value, colour), height in zip(ordered, heights, strict=True):
         axis.annotate(
             name, (last, _clipped(value)), (last + 0.12, height), color=colour, fontsize=8.0, va="center",
-            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5}, annotation_clip=False,
         )  # fmt: skip
 
 

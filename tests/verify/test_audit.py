@@ -65,7 +65,7 @@ def test_adaptive_follows_the_comparison_of_variances(factor: float) -> None:
 
 def test_the_dimension_may_be_unknown_beside_unobserved_cosines() -> None:
     known, unknown = (audit_scores(run(), nulls(), dim, DELTA) for dim in (DIM, None))
-    assert unknown == dataclasses.replace(known, dim=None, null_law=None)
+    assert unknown == dataclasses.replace(known, dim=None, null_law=None, blind_spots=None)
     with pytest.raises(ValueError, match="dimension"):
         audit_scores(run(), None, None, DELTA)
 
@@ -212,3 +212,24 @@ def test_a_release_has_the_bounds_of_its_cosines() -> None:
 def test_a_bound_that_does_not_serve_is_refused() -> None:
     with pytest.raises(ValueError, match="one-run needs unobserved scores"):
         audit_scores(run(), None, DIM, DELTA, bounds=("one-run",))
+
+
+def test_the_dilution_of_a_release_is_told_where_the_noise_is_given() -> None:
+    dim, count, sigma = 4000, 40, 1.5
+    rng = np.random.default_rng(5)
+    noise = rng.normal(0.0, sigma, dim)
+    data = np.zeros(dim)
+    data[0] = 2.0 * sigma * math.sqrt(dim)
+    release = Canaries(3, count, dim).sum(np.arange(count)) + noise
+    for extra, expected in ((0.0, 0.0), (1.0, 4.0)):
+        found = audit_release(release + extra * data, count, 3, DELTA, noise_multiplier=sigma).blind_spots
+        assert found is not None
+        assert found.dilution == pytest.approx(expected, abs=0.4)
+        square = float((release + extra * data) @ (release + extra * data))
+        assert found.dilution == pytest.approx(square / (sigma**2 * dim) - 1.0, rel=1e-9)
+        assert found.noise_multiplier == sigma
+        assert found.given
+    unknown = audit_release(release, count, 3, DELTA).blind_spots
+    assert unknown is not None
+    assert unknown.dilution is None
+    assert not unknown.given

@@ -21,7 +21,7 @@ from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify import command_line
 from canaryproof.verify.audit import audit_scores
 from canaryproof.verify.bounds_table import _rounded_down
-from canaryproof.verify.command_line import main, one_line, rounded
+from canaryproof.verify.command_line import _finite, main, one_line, rounded
 
 PROGRAM = [sys.executable, "-c", "from canaryproof.verify.command_line import main; main(prog_name='canaryproof')"]
 COSINES = exact_law.cosines(200, 10**6, 4.22, np.random.default_rng(3))
@@ -112,7 +112,9 @@ def test_json_says_what_the_audit_finds_in_equal_bytes(folder: Path, extra: list
     arguments = ("audit", "both.npz", "--delta", "1e-6", "--json", *extra)
     text = output(*arguments)
     found = audit_scores(COSINES, OTHERS, 10**6 if extra else None, 1e-6, 0.5 if extra else 0.95)
-    assert json.loads(text) == json.loads(json.dumps(asdict(found)))
+    # Infinite ε and parameters of faults are null.
+    assert json.loads(text) == json.loads(json.dumps(_finite(asdict(found))))
+    assert (json.loads(text)["blind_spots"] is None) == (not extra)
     assert text == output(*arguments)
     assert text.isascii()
 
@@ -182,6 +184,7 @@ def audit_arguments(file: str, **changes: str | None) -> list[str]:
         *(("dim", x) for x in ("1", "0", "-2", "1000000000001", "1e13", "2.5", "nan", "inf", "x", "1e999999999", "")),
         *(("dim", x) for x in ("9" * 10_000, "1e-999999999", "sNaN", "0x10", "2" + "\x1b[31m" * 9)),
         *(("canaries", x) for x in ("1", "0", "10000001", "3.5")),
+        *(("noise_multiplier", x) for x in ("0", "-1", "0.009", "1e7", "nan", "inf", "x", "")),
         *(("canary_seed", x) for x in ("-1", "18446744073709551616", "0.5", "seed")),
     ],
 )
@@ -542,3 +545,31 @@ def test_bounds_are_rounded_down(value: float, text: str) -> None:
 
 def test_what_is_infinite_is_said_so() -> None:
     assert _rounded_down(float("inf")) == "inf"
+
+
+def test_audit_lists_what_it_would_have_noticed(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6")
+    guessed, given = (words(output(*arguments, *more)) for more in ([], ["--noise-multiplier", "4.22"]))
+    assert "beside a claim of ε = 3 (noise multiplier 1.544); --noise-multiplier says what yours is:" in guessed
+    assert "beside a claim of ε = 1 (noise multiplier 4.22):" in given
+    for text in (guessed, given):
+        noticed, _, missed = text.partition("Would not have been noticed:")
+        assert "less noise than claimed, on all coordinates" in noticed
+        assert "one client that is not clipped, or counts several times" in missed
+        assert "ε up to ∞" in missed
+    assert "can be told from the released vector only" in given
+    assert "released vector" not in guessed
+    found = audit_scores(COSINES, None, 10**6, 1e-6, noise_multiplier=4.22).blind_spots
+    said = json.loads(output(*arguments, "--noise-multiplier", "4.22", "--json"))["blind_spots"]
+    assert said == json.loads(json.dumps(_finite(asdict(found))))  # type: ignore[call-overload]
+    assert "known dimension of at least 1,000 only" in output("audit", "both.npz", "--delta", "0.01")
+
+
+def test_data_that_swamp_the_statistic_are_warned_of(folder: Path) -> None:  # noqa: ARG001
+    rng = np.random.default_rng(0)
+    np.save("swamped.npy", rng.normal(0.0, 3.0, 2000))
+    arguments = ("audit", "swamped.npy", "--canaries", 20, "--canary-seed", 1, "--delta", 1e-5, "--noise-multiplier")
+    swamped, honest = (words(output(*arguments, sigma)) for sigma in (1.0, 3.0))
+    assert "Warning: data swamp the statistic." in swamped
+    assert "dilution ‖ρ‖²/(σ²d) − 1" in honest
+    assert "swamp" not in honest
