@@ -61,6 +61,7 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
     page = {
         "convergence.md": ("convergence", "Convergence: Theorems 3.1 to 3.3"),
         "pitfalls.md": ("bounds", "Lower bounds and their coverage"),
+        "blindspots.md": ("blindspots", "What a low ε̂ does not mean: the blind-spot atlas"),
         "accuracy.md": ("accuracy", "Accuracy of the kernels"),
     }
 
@@ -73,6 +74,7 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
     parts = [*(f"![{SHOWN[name]}]({name})" for name in shown), *estimators(run)]
     yield Chapter("estimators", "Estimators: error, bias, deviation", "\n\n".join(parts), shown)
     yield of_page("pitfalls.md")
+    yield of_page("blindspots.md")
     if material.canife is not None:
         found = material.canife
         yield Chapter("canife", "CANIFE beside Algorithms 2 and 3", canife.text(found), canife.figures(found))

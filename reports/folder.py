@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports import figures
 from canaryproof.reports.accuracy import accuracy, sweeps_of
+from canaryproof.reports.blindspots import blindspots
+from canaryproof.reports.blindspots import figures as blindspots_figures
 from canaryproof.reports.claims import claims, documents, page_name
 from canaryproof.reports.convergence import convergence, picture_name
 from canaryproof.reports.coverage import coverage
@@ -21,6 +23,8 @@ RESULTS = "results.json"
 # What a run's folder may hold beside the summary, and another run's may lack.
 PAGES = (
     "accuracy.*",
+    "blindspots.md",
+    "blindspots-*.svg",
     "claims-*.md",
     "convergence.md",
     "convergence-*.svg",
@@ -82,6 +86,8 @@ def pages_of(run: Run) -> dict[str, str]:
     if any(result.suite == "bounds" for result in run.results):
         covered = any(result.id == "bounds.nominal" for result in run.results)
         pages["pitfalls.md"] = pitfalls(run, "coverage.svg" if covered else None)
+    if text := blindspots(run):
+        pages["blindspots.md"] = text
     return pages
 
 
@@ -101,6 +107,7 @@ def figures_of(run: Run) -> dict[str, Figure]:
         pictures["accuracy.svg"] = figures.comparison_errors(sweeps)
     if "bounds.nominal" in evidence:
         pictures["coverage.svg"] = coverage(evidence["bounds.nominal"]["levels"])
+    pictures |= blindspots_figures(run)
     for result in run.results:
         if series := series_of(result):
             pictures[picture_name(result.id)] = figures.convergence(series)

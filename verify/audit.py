@@ -13,6 +13,7 @@ from statsmodels.stats.diagnostic import normal_ad
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.certified import Enclosure
+from canaryproof.verify.blindspots.noticed import BlindSpots, blind_spots
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound
 from canaryproof.verify.bounds.scores import cosine_null, prepare
@@ -150,6 +151,9 @@ class Audit:
         How it was decided which canaries take part: ``fixed`` or ``coin``.
     bounds
         Lower bounds on ε and posterior intervals, those first whose coverage is proven.
+    blind_spots
+        What the default estimator would have noticed and what not; None where the dimension is not known or below
+        1,000.
     """
 
     count: int
@@ -165,6 +169,7 @@ class Audit:
     estimates: tuple[NamedEstimate, ...]
     inclusion: str
     bounds: tuple[LowerBound, ...]
+    blind_spots: BlindSpots | None
 
     @property
     def equal_variances(self) -> bool:
@@ -192,6 +197,7 @@ def audit_scores(
     confidence: float = 0.95,
     inclusion: str = "fixed",
     bounds: tuple[str, ...] = (),
+    noise_multiplier: float | None = None,
 ) -> Audit:
     """Audit the cosines of one run.
 
@@ -212,6 +218,8 @@ def audit_scores(
         How it was decided which canaries take part: ``fixed``, or ``coin`` if by a fair coin for each.
     bounds
         Names of the bounds in ``bounds.catalogue``; by default a few that serve these cosines.
+    noise_multiplier
+        Claimed standard deviation of the noise, in units of the canary norm.
 
     Returns
     -------
@@ -249,6 +257,9 @@ def audit_scores(
         estimates=tuple(found),
         inclusion=inclusion,
         bounds=lower_bounds(scores, delta, confidence, bounds),
+        blind_spots=blind_spots(
+            dim, delta, moments.count, None if unobserved is None else len(unobserved), noise_multiplier
+        ),
     )
 
 
@@ -260,6 +271,7 @@ def audit_release(
     confidence: float = 0.95,
     advance: Callable[[int], None] = lambda _: None,
     bounds: tuple[str, ...] = (),
+    noise_multiplier: float | None = None,
 ) -> Audit:
     """Audit a released vector, with the canaries made again from their seed.
 
@@ -273,12 +285,12 @@ def audit_release(
         As for ``audit_scores``.
     advance
         Called now and then with the number of canaries scored since the last call.
-    bounds
+    bounds, noise_multiplier
         As for ``audit_scores``.
 
     Returns
     -------
-    The audit, with the ``norm`` estimate last.
+    The audit, with the ``norm`` estimate last, and the release's dilution if the noise is given.
 
     Raises
     ------
@@ -299,10 +311,17 @@ def audit_release(
         indices = np.arange(start, min(start + step, count))
         pieces.append(canaries.cosines(release, indices))
         advance(len(indices))
-    found = audit_scores(np.concatenate(pieces), None, canaries.dim, delta, confidence, bounds=bounds)
+    found = audit_scores(
+        np.concatenate(pieces), None, canaries.dim, delta, confidence, bounds=bounds, noise_multiplier=noise_multiplier
+    )
+    spots = found.blind_spots
+    if spots is not None and noise_multiplier is not None:
+        # The norm estimator's distance is √d/‖ρ‖.
+        square = (noise_multiplier * float(estimators.norm_distance(release))) ** -2
+        spots = dataclasses.replace(spots, dilution=square - 1.0)
     enclosure = enclosures.pinned(delta, float(estimators.norm_distance(release)))
     norm = _named("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclosure)
-    return dataclasses.replace(found, estimates=(*found.estimates, norm))
+    return dataclasses.replace(found, estimates=(*found.estimates, norm), blind_spots=spots)
 
 
 def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:

@@ -30,6 +30,7 @@ from rich.filesize import decimal
 from rich.progress import Progress
 from rich.table import Table
 
+from canaryproof.verify.blindspots_table import dilution_remarks, headings, noticed_rows, unnoticed_rows
 from canaryproof.verify.bounds_table import bounds_table, coverage_remarks
 from canaryproof.verify.input_files import LARGEST_COUNT, InputError, read_release, read_scores
 
@@ -179,6 +180,19 @@ def _fraction(margin: float = 0.0) -> Callable[[str], float]:
     return number
 
 
+def _positive(low: float, high: float) -> Callable[[str], float]:
+    """Return a converter to a float in a range."""
+
+    def number(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            value = float(text)
+            if low <= value <= high:
+                return value
+        raise click.BadParameter(f"must lie between {low:g} and {high:g}, not {_quoted(text)}")
+
+    return number
+
+
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "...")
 
@@ -221,6 +235,12 @@ def main(context: click.Context) -> None:
     show_default=True,
     help="Whether the observed canaries were chosen in advance, or each by a fair coin.",
 )
+@click.option(
+    "--noise-multiplier",
+    type=_positive(0.01, 1e6),
+    help="Claimed standard deviation of the noise in the release, in units of the canary norm; that of epsilon = 3 "
+    "unless given.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, equal for equal input.")
 def audit_command(
     file: Path,
@@ -231,6 +251,7 @@ def audit_command(
     confidence: float,
     bounds: tuple[str, ...],
     inclusion: str,
+    noise_multiplier: float | None,
     as_json: bool,
 ) -> None:
     """Estimate epsilon from one run, and bound it from below.
@@ -242,17 +263,19 @@ def audit_command(
 
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved cosines if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved cosines themselves.
+
+    Below stands which faults the default estimator would have noticed beside the claimed noise, and which not.
     """
     if count is None and seed is None:
         if dim is None and file.suffix.lower() == ".npy":
             raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
-        found = _audit_scores(file, dim, delta, confidence, inclusion, bounds)
+        found = _audit_scores(file, dim, delta, confidence, inclusion, bounds, noise_multiplier)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
         raise InputError("--dim: must not be given with --canaries, as a released vector has its own length")
     else:
-        found = _audit_release(file, count, seed, delta, confidence, bounds)
+        found = _audit_release(file, count, seed, delta, confidence, bounds, noise_multiplier)
     if as_json:
         click.echo(json.dumps(_finite(asdict(found)), indent=2, allow_nan=False))
     else:
@@ -283,7 +306,13 @@ def canaries_command(seed: int, count: int, dim: int, out: Path) -> None:
 
 
 def _audit_scores(
-    file: Path, dim: int | None, delta: float, confidence: float, inclusion: str, bounds: tuple[str, ...]
+    file: Path,
+    dim: int | None,
+    delta: float,
+    confidence: float,
+    inclusion: str,
+    bounds: tuple[str, ...],
+    noise_multiplier: float | None,
 ) -> "Audit":
     scores = read_scores(file)
     if scores.unobserved is None and dim is None:
@@ -292,7 +321,9 @@ def _audit_scores(
 
     _check_bounds(bounds)
     try:
-        return audit_scores(scores.observed, scores.unobserved, dim, delta, confidence, inclusion, bounds)
+        return audit_scores(
+            scores.observed, scores.unobserved, dim, delta, confidence, inclusion, bounds, noise_multiplier
+        )
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 
@@ -306,7 +337,13 @@ def _check_bounds(bounds: tuple[str, ...]) -> None:
 
 
 def _audit_release(
-    file: Path, count: int, seed: int, delta: float, confidence: float, bounds: tuple[str, ...]
+    file: Path,
+    count: int,
+    seed: int,
+    delta: float,
+    confidence: float,
+    bounds: tuple[str, ...],
+    noise_multiplier: float | None,
 ) -> "Audit":
     release = read_release(file)
     from canaryproof.verify.audit import audit_release
@@ -314,7 +351,7 @@ def _audit_release(
     _check_bounds(bounds)
     try:
         with _progress("scoring canaries", count) as advance:
-            return audit_release(release, count, seed, delta, confidence, advance, bounds)
+            return audit_release(release, count, seed, delta, confidence, advance, bounds, noise_multiplier)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 
@@ -398,6 +435,11 @@ _PLAIN = (
     ("σ̂", "sigma"),
     ("μ₀", "mu0"),
     ("σ₀", "sigma0"),
+    ("‖Σx‖²", "|sum x|^2"),
+    ("‖ρ‖²", "|rho|^2"),
+    ("σ²d", "sigma^2 d"),
+    ("σ", "sigma"),
+    ("∞", "infinity"),
     ("ε", "epsilon"),
     ("δ", "delta"),
     ("α", "alpha"),
@@ -424,7 +466,23 @@ def _print_audit(found: "Audit") -> None:
     console.print(_listing([(bound.method, f"needs {', '.join(bound.assumptions)}") for bound in found.bounds], say))
     console.print()
     console.print(_listing(_checks(found), say))
+    _print_blind_spots(found, console, say)
     for sentence in (*_remarks(found), _meaning(found)):
+        console.print()
+        console.print(say(sentence))
+
+
+def _print_blind_spots(found: "Audit", console: Console, say: Callable[[str], str]) -> None:
+    spots = found.blind_spots
+    if spots is None:
+        console.print()
+        console.print(say("What would have been noticed depends on the dimension: --dim of at least 1,000 tells."))
+        return
+    for heading, rows in zip(headings(spots), (noticed_rows(spots), unnoticed_rows(spots)), strict=True):
+        console.print()
+        console.print(say(heading))
+        console.print(_listing(rows, say))
+    for sentence in dilution_remarks(spots, release=_of_release(found)):
         console.print()
         console.print(say(sentence))
 
@@ -490,6 +548,9 @@ def _checks(found: "Audit") -> Iterator[tuple[str, str]]:
     yield "observed are normal (Anderson–Darling)", _check_cell("A²", found.normality, "5e-31")
     if found.null_law is not None:
         yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", found.null_law, "1e-300")
+    if found.blind_spots is not None and found.blind_spots.dilution is not None:
+        canaries = found.count / (found.blind_spots.noise_multiplier**2 * (found.dim or 1))
+        yield "dilution ‖ρ‖²/(σ²d) − 1", f"{found.blind_spots.dilution:.3g}, of which canaries {canaries:.2g}"
 
 
 def _check_cell(symbol: str, check: "Check | None", smallest: str) -> str:
@@ -519,8 +580,12 @@ def _remarks(found: "Audit") -> Iterator[str]:
         )
 
 
+def _of_release(found: "Audit") -> bool:
+    return found.estimates[-1].name == "norm"
+
+
 def _meaning(found: "Audit") -> str:
-    release = found.estimates[-1].name == "norm"
+    release = _of_release(found)
     seen = "this release" if release else "these cosines alone"
     meaning = (
         f"ε̂ is an estimate, neither an upper nor a lower bound on the mechanism's privacy loss, and its interval is "

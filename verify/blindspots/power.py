@@ -63,8 +63,9 @@ def measure(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: n
     rng, other = (np.random.default_rng(one) for one in key.spawn(2))
     truth = mechanism.truth(value, claim)
     observed, unobserved = _scores(mechanism, value, claim, size, rng)
-    alarms = int((methods.default_low(_moments(observed, unobserved, claim), claim.delta) > claim.epsilon).sum())
+    alarms = _default_alarms(observed, unobserved, claim)
     few = observed[: size.few], None if unobserved is None else unobserved[: size.few]
+    foretold = prediction.foretell(mechanism, value, claim, size.count, other)
     said = [*_said(mechanism, value, claim, few, rng), *_coins(mechanism, value, claim, size, rng)]
     return {
         "value": value,
@@ -74,11 +75,20 @@ def measure(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: n
         "distance": mechanism.distance(value, claim),
         "runs": size.runs,
         "rate": _rate(alarms, size.runs),
-        "predicted": prediction.predicted(mechanism, value, claim, size.count, other),
-        "unlimited": [*prediction.unlimited(mechanism, value, claim, other)],
+        "predicted": foretold.alarm,
+        "unlimited": [foretold.epsilon, foretold.highest],
         "canife": None if mechanism.canife is None else _of_deviation(mechanism.canife(value, claim), claim),
         "methods": {name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in said},
     }
+
+
+def alarms_of(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence) -> int:
+    """Count the audits in which the default estimator raises an alarm; arguments as for ``measure``."""
+    return _default_alarms(*_scores(mechanism, value, claim, size, np.random.default_rng(key)), claim)
+
+
+def _default_alarms(observed: Array, unobserved: Array | None, claim: Claim) -> int:
+    return int((methods.default_low(_moments(observed, unobserved, claim), claim.delta) > claim.epsilon).sum())
 
 
 def _scores(

@@ -2,6 +2,7 @@
 
 from canaryproof.verify.suites import (
     blindspots_atlas,
+    blindspots_claims,
     blindspots_diagnostics,
     blindspots_scores,
     blindspots_truths,
@@ -12,4 +13,5 @@ CHECKS = (
     *blindspots_scores.CHECKS,
     *blindspots_diagnostics.CHECKS,
     *blindspots_atlas.CHECKS,
+    *blindspots_claims.CHECKS,
 )

@@ -1,14 +1,17 @@
 """The atlas: what every method says of every mechanism, and whether that is what the residual alone foretells."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.blindspots import methods, power
+from canaryproof.verify.blindspots import diagnosed, methods, power, prediction
 from canaryproof.verify.blindspots.catalogue import MECHANISMS
+from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanism import Claim, Mechanism
 from canaryproof.verify.blindspots.power import Size
 from canaryproof.verify.error_control import POWER, visible_mean
@@ -22,10 +25,12 @@ LEVEL = 1e-6
 TOLERANCE = 0.02
 # Up to so much more than the claimed ε, as an estimate of unlimited canaries, is no more than honest noise gives.
 MARGIN = 1.02
-_QUICK = (Size(100, 400, 24, 4, True), Size(1000, 400, 16, 4, False), Size(10_000, 100, 3, 1, False))
-_FULL = (Size(100, 2000, 200, 20, True), Size(1000, 100, 100, 20, True), Size(10_000, 1000, 20, 4, False))
+_QUICK = (Size(100, 400, 16, 2, True), Size(1000, 400, 10, 2, False), Size(10_000, 100, 2, 1, False))
+_FULL = (Size(100, 2000, 100, 8, True), Size(1000, 100, 60, 8, True), Size(10_000, 1000, 12, 4, False))
 # Scores that are no single cosine cost so many times more.
 _SEVERAL = 10
+# Canaries of one part, as many as in the picture of the others.
+_CONFINED = 1000
 
 
 @cache
@@ -53,6 +58,26 @@ def cells(name: str, context: Context) -> tuple[dict[str, Any], ...]:
         for size in sizes(mechanism, context)
         for value in mechanism.values
     )
+
+
+def diagnoses(name: str, context: Context) -> list[dict[str, Any]]:
+    """Measure the diagnostics beside the cosines, and foretell alarms of 1,000 canaries confined to the first part."""
+    mechanism, setting = MECHANISMS[name], claimed()
+    if mechanism.draw is None:
+        return []
+    found = []
+    for value in mechanism.values:
+        key = context.key(f"blindspots/{name}/diagnosed")
+        tests = diagnosed.measure(mechanism, value, setting, context.pick(400, 2000), key)
+        dims = mechanism.residual(value, setting, 1, np.random.default_rng(key)).dims
+        row: dict[str, Any] = {"value": value, "tests": tests, "confined": None}
+        if len(dims) > 1:
+            part = replace(setting, dim=dims[0])
+            row["confined"] = prediction.foretell(
+                confined(mechanism, setting), value, part, _CONFINED, np.random.default_rng(key)
+            ).alarm
+        found.append(row)
+    return found
 
 
 def wrong_rates(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -106,7 +131,9 @@ def judge(context: Context, name: str) -> Outcome:
         "dim": claimed().dim,
         "reason": mechanism.truth(_broken(mechanism), claimed()).reason,
         "leading_order": sorted({row["count"] for row in rows if not row["exact"]}),
+        "margin": MARGIN,
         "cells": list(rows),
+        "diagnosed": diagnoses(name, context),
     }
     return Outcome(
         Verdict.REFUTED if rates or bounds else Verdict.CONFIRMED,
