@@ -37,6 +37,8 @@ CAUGHT = {
     "estimators.norm-tails": "gaussian.inference.norm",
     "audit.last-canary": "gaussian.audit.release",
     "input.swapped": "gaussian.audit.files",
+    "blindspots.known-subspace": "blindspots.truth.low-rank",
+    "blindspots.no-data": "blindspots.diagnostics.data",
     "finite-bounds.one-tail": "theorems.bounds.plain",
     "training.sign": "training.algorithms",
     "training.split": "training.accounting",

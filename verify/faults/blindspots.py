@@ -17,15 +17,15 @@ def _fault(name: str, description: str, target: str, make: Callable[[Function], 
 
 FAULTS = (
     _fault(
-        "added-delta",
-        "δ is not divided by the probability that nothing is released",
+        "odds",
+        "the probability of a release is taken for its odds",
         "single_release:_outright",
         lambda f: lambda value, claim: f(value / (1.0 + value), claim),
         "truth.released-outright",
     ),
     _fault(
         "first-round",
-        "the client of the first round for that of one in the middle",
+        "the client of the last round for that of one in the middle",
         "several_releases:_correlated",
         lambda f: lambda value, claim: f(value / np.sqrt(2.0 - value**2), claim),
         "truth.correlated-noise",
@@ -39,8 +39,8 @@ FAULTS = (
         "truth.low-rank-rounds",
     ),
     _fault(
-        "laplace-scale",
-        "ε of Laplace noise as if δ were 0",
+        "twice-the-delta",
+        "claim and truth of Laplace noise at twice the δ",
         "laplace:_truth",
         lambda f: lambda share, claim: f(share, dataclasses.replace(claim, delta=2.0 * claim.delta)),
         "truth.laplace",

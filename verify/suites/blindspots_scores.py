@@ -206,7 +206,7 @@ def _laplace(spread: int, context: Context) -> Outcome:
     def atlas(runs: int, rng: np.random.Generator) -> Array:
         return np.concatenate(laplace.scores(spread, _SIGMA, dim, _COUNT, runs, rng), axis=1)
 
-    return _compare({"in coordinates": coordinates, "atlas": atlas}, context, context.pick(1000, 10_000), _MARGIN)
+    return _compare({"in coordinates": coordinates, "atlas": atlas}, context, context.pick(1000, 4000), _MARGIN)
 
 
 def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
