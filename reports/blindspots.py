@@ -29,16 +29,16 @@ from canaryproof.verify.results import Run
 MATRIX = "blindspots-matrix.svg"
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {seed}`. Each mechanism claims ε =
-{epsilon:g} at δ = {delta:g} (noise multiplier {sigma:.4g}, d = {dim:,}), and does something else, more so from the left to
-the right. A method raises an alarm if its 95% lower limit is above what is claimed. All of it is one setting: at others
-the same mechanisms are seen from other values on, which `canaryproof audit` says for yours."""
+{epsilon:g} at δ = {delta:g} (noise multiplier {sigma:.4g}, d = {dim:,}), and does something else, mostly more so from
+the left to the right. A method raises an alarm if its 95% lower limit is above what is claimed. All of it is one
+setting: at others the same faults are seen from other values on, which `canaryproof audit` says for yours."""
 _READING = """\
-In the matrix, {count:,} canaries meet each mechanism where it is most broken. A method *sees it* if it raises an alarm in
-at least {seen:.0%} of audits; else it *cannot see it in principle* if ever more canaries in ever more dimensions would not
-make ε̂ exceed the claim by more than {margin:.0%}, and *misses it* if they would. The number is the share of audits with an
-alarm. Honest mechanisms have false alarms only. Right of the line stands what looks beside the cosines: tests of the
-residual's norm, of its norms on parts that are known, and of rounds against each other, at level 5%; and canaries that are
-confined to the part which is broken, as foretold."""
+In the matrix, {count:,} canaries meet each mechanism where its ε is largest. A method *sees it* if it raises an alarm
+in at least {seen:.0%} of audits; else it *cannot see it in principle* if ever more canaries in ever more dimensions would
+not make ε̂ exceed the claim by more than {margin:.0%}, and *misses it* if they would. The number is the share of audits
+with an alarm. Honest mechanisms have false alarms only. Right of the line stands what looks beside the cosines: tests
+of the residual's norm, of its norms on parts that are known, and of rounds against each other, at level 5%, for data that
+are short; and canaries that are confined to the part which is broken, as foretold."""
 _WHY = """\
 One vector is released: turning the space turns canaries into canaries, so that nothing but the residual's norm reaches
 their cosines. A fault that leaves ‖ρ‖ as it is leaves every estimate and every bound as it is, whatever the true ε
@@ -112,9 +112,9 @@ def _matrix(
     counts = {v: sum(one is not None and one.verdict is v for one in cells.values()) for v in Verdict}
     default = [one.verdict for (_, method), one in cells.items() if method == columns[0] and one is not None]
     alternative = (
-        f"Matrix of {len(found)} mechanisms and {len(columns)} methods: of the cells, {counts[Verdict.SEES]} see what is "
-        f"wrong, {counts[Verdict.MISSES]} miss it and {counts[Verdict.CANNOT]} cannot see it in principle; {columns[0]} "
-        f"sees {default.count(Verdict.SEES)} of {sum(v is not Verdict.NOTHING for v in default)} faults"
+        f"Matrix of {len(found)} mechanisms and {len(columns)} methods: of the cells, {counts[Verdict.SEES]} see what "
+        f"is wrong, {counts[Verdict.MISSES]} miss it and {counts[Verdict.CANNOT]} cannot see it in principle; "
+        f"{columns[0]} sees {default.count(Verdict.SEES)} of {sum(v is not Verdict.NOTHING for v in default)} faults"
     )
     rows = tuple(
         (f"`{name}`", _largest(one), *(_cell(cells[name, column]) for column in columns)) for name, one in found.items()
@@ -129,7 +129,7 @@ def _matrix(
 
 def _largest(found: Evidence) -> str:
     rows = rows_at(found)
-    return _number(rows[worst(found, rows)]["truth"][0])
+    return _number(rows[worst(rows)]["truth"][0])
 
 
 def _cell(one: Sight | None) -> str:

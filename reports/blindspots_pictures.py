@@ -24,7 +24,12 @@ _DRAWN = {
 _LEAST, _MOST = 0.1, 200.0
 # Between labels, as a ratio.
 _APART = 1.75
-_SIGNS = {Verdict.SEES: ("●", GREEN), Verdict.MISSES: ("○", ORANGE), Verdict.CANNOT: ("×", GREY), Verdict.NOTHING: ("", "")}
+_SIGNS = {
+    Verdict.SEES: ("●", GREEN),
+    Verdict.MISSES: ("○", ORANGE),
+    Verdict.CANNOT: ("×", GREY),
+    Verdict.NOTHING: ("", ""),
+}
 _TINT = 0.4
 
 
@@ -130,7 +135,9 @@ def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[st
                 used.add(one.verdict)
                 sign, colour = _SIGNS[one.verdict]
                 if colour:
-                    box = Rectangle((column - 0.47, row - 0.44), 0.94, 0.88, facecolor=colour, alpha=_TINT, linewidth=0.0)
+                    box = Rectangle(
+                        (column - 0.47, row - 0.44), 0.94, 0.88, facecolor=colour, alpha=_TINT, linewidth=0.0
+                    )
                     axis.add_patch(box)
                 axis.text(column, row, f"{sign} {share(one.rate)}".strip(), ha="center", va="center", fontsize=7.0)
         beside = sum(method not in BESIDE for method in methods)

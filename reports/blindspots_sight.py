@@ -62,7 +62,7 @@ def harmless(found: Evidence) -> bool:
     return all(row["truth"][0] <= found["claimed"]["epsilon"] * (1.0 + 1e-9) for row in found["cells"])
 
 
-def worst(found: Evidence, rows: Sequence[Evidence]) -> int:
+def worst(rows: Sequence[Evidence]) -> int:
     """Return the place of the row with the largest truth, the last of several."""
     return max(range(len(rows)), key=lambda i: (rows[i]["truth"][0], i))
 
@@ -80,7 +80,7 @@ def sight(found: Evidence, method: str) -> Sight | None:
     if harmless(found):
         place = max(range(len(rows)), key=lambda i: said[i]["rate"][0])
         return Sight(Verdict.NOTHING, said[place]["rate"][0], said[place]["epsilon"][1])
-    row, one = rows[worst(found, rows)], said[worst(found, rows)]
+    row, one = rows[worst(rows)], said[worst(rows)]
     limit = row["canife"] if method == "canife" else row["unlimited"][1]
     rate = one["rate"][0]
     if rate >= SEEN:
@@ -93,7 +93,7 @@ def sight(found: Evidence, method: str) -> Sight | None:
 
 def beside(found: Evidence, test: str) -> Sight | None:
     """Say what a test beside the cosines sees, or canaries that are confined to the part that is broken."""
-    place = worst(found, rows_at(found))
+    place = worst(rows_at(found))
     if place >= len(found["diagnosed"]):
         return None
     rates = [

@@ -12,7 +12,13 @@ from canaryproof.verify.results import Level, Run
 
 
 def said(epsilon, rate):
-    return {"epsilon": [0.9 * epsilon, epsilon, 1.1 * epsilon], "rate": [rate, 0.0, 1.0], "alarms": 0, "runs": 10, "low": 0.0}
+    return {
+        "epsilon": [0.9 * epsilon, epsilon, 1.1 * epsilon],
+        "rate": [rate, 0.0, 1.0],
+        "alarms": 0,
+        "runs": 10,
+        "low": 0.0,
+    }
 
 
 def cell(value, truth, unlimited, rate, count=1000, canife=3.0):
@@ -41,11 +47,17 @@ def mechanism(name, *rows, diagnosed=()):
         "reason": "a reason",
         "leading_order": [1000],
         "margin": 1.02,
-        "cells": [dict(zip(("value", "truth", "unlimited", "rate", "count"), (*row, count), strict=True)) for row in rows for count in (100, 1000)],
+        "cells": [
+            dict(zip(("value", "truth", "unlimited", "rate", "count"), (*row, count), strict=True))
+            for row in rows
+            for count in (100, 1000)
+        ],
         "diagnosed": list(diagnosed),
     }
     evidence["cells"] = [cell(**row) for row in evidence["cells"]]
-    return dataclasses.replace(made_up.claim(f"ours.{name}", suite="blindspots", **evidence), id=f"blindspots.atlas.{name}")
+    return dataclasses.replace(
+        made_up.claim(f"ours.{name}", suite="blindspots", **evidence), id=f"blindspots.atlas.{name}"
+    )
 
 
 DIAGNOSED = [

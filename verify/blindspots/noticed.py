@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -140,7 +141,7 @@ def _parts(mechanism: Mechanism, claim: Claim, count: int, null_count: int | Non
     alarms = dict(zip(values, map(alarm, values), strict=True))
     whole = all(value == round(value) for value in values if math.isfinite(value))
     points = [values[0]]
-    for before, after in zip(values, values[1:], strict=False):
+    for before, after in pairwise(values):
         if (alarms[before] >= POWER) != (alarms[after] >= POWER):
             ends = _edge(alarm, before, after, alarms, whole=whole)
             yield _range(mechanism, claim, [*points, ends[0]], alarms)
@@ -164,9 +165,7 @@ def _edge(
     return low, high
 
 
-def _range(
-    mechanism: Mechanism, claim: Claim, points: list[float], alarms: dict[float, float]
-) -> tuple[Range, bool]:
+def _range(mechanism: Mechanism, claim: Claim, points: list[float], alarms: dict[float, float]) -> tuple[Range, bool]:
     found = [alarms[point] for point in points]
     seen = found[0] >= POWER
     return Range(

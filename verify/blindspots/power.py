@@ -43,7 +43,9 @@ class Size:
     exact: bool
 
 
-def measure(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence) -> dict[str, Any]:
+def measure(
+    mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence
+) -> dict[str, Any]:
     """Audit runs of a mechanism by all methods.
 
     Parameters
@@ -57,8 +59,9 @@ def measure(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: n
 
     Returns
     -------
-    The parameter, k, the truth, the bound of what scores can tell, the default estimator's rate of alarms as measured and as predicted, ε̂ of canaries
-    without number, and for each method quartiles of ε̂ and the rate of alarms with its limits.
+    The parameter, k, the truth, the bound of what scores can tell, the default estimator's rate of alarms as measured
+    and as predicted, ε̂ of canaries without number and of CANIFE's trials without number, and for each method quartiles
+    of ε̂ and the rate of alarms with its limits.
     """
     rng, other = (np.random.default_rng(one) for one in key.spawn(2))
     truth = mechanism.truth(value, claim)
@@ -121,9 +124,7 @@ def _said(
         yield methods.canife(mechanism.canife(value, claim), count, runs, rng)
 
 
-def _coins(
-    mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator
-) -> Iterator[Said]:
+def _coins(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator) -> Iterator[Said]:
     """Bound ε of runs in which each of 2k canaries takes part by a fair coin."""
     found: dict[str, list[Array]] = {}
     for seen in np.clip(rng.binomial(2 * size.count, 0.5, size.coins), 1, 2 * size.count - 1).tolist():

@@ -99,9 +99,7 @@ def attack(context: Context) -> dict[str, Any]:
     client = np.full(_COORDINATES, _COORDINATES**-0.5)
     accused = {
         name: int(
-            finite_noise.accuses(
-                finite_noise.release(vector, _BITS, sigma, rng, _ATTACKED), others, _BITS, sigma
-            ).sum()
+            finite_noise.accuses(finite_noise.release(vector, _BITS, sigma, rng, _ATTACKED), others, _BITS, sigma).sum()
         )
         for name, vector in (("with", others + client), ("without", others))
     }
@@ -114,13 +112,11 @@ def _refutation(context: Context) -> Outcome:
     succeeds = won["with"] == _ATTACKED and won["without"] == 0
     refuted = succeeds and all(row["outcome"] == "missed" for row in rows)
     finding = (
-        f"of noise made of {_BITS}-bit uniforms and added in single precision, an attack tells a client in {won['with']} "
-        f"of {_ATTACKED} releases and accuses without one in {won['without']}, while ε̂ is what is claimed; so it is "
-        f"where one client is not clipped: {_words(rows)}"
+        f"of noise made of {_BITS}-bit uniforms and added in single precision, an attack tells a client in "
+        f"{won['with']} of {_ATTACKED} releases and accuses without one in {won['without']}, while ε̂ is what is claimed; "
+        f"so it is where one client is not clipped: {_words(rows)}"
     )
-    return found(
-        Verdict.REFUTED if refuted else Verdict.INCONCLUSIVE, finding, _design(rows), cases=rows, attack=won
-    )
+    return found(Verdict.REFUTED if refuted else Verdict.INCONCLUSIVE, finding, _design(rows), cases=rows, attack=won)
 
 
 def _judged(missed: Cases, seen: Cases, verdict: Verdict, words: str) -> Callable[[Context], Outcome]:
@@ -170,8 +166,8 @@ CHECKS: tuple[Check, ...] = (
             (("no-noise-on-a-share", 0.01), ("low-rank", 0.1)),
             (("no-noise-on-a-share", 0.9),),
             Verdict.QUALIFIED,
-            "only where the noise is the same in all directions; elsewhere the worst client is where there is none, and "
-            "random directions see the mean over all",
+            "only where the noise is the same in all directions; elsewhere the worst client is where there is none, "
+            "and random directions see the mean over all",
         ),
     ),
     claim(

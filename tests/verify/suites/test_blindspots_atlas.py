@@ -21,7 +21,9 @@ def test_every_mechanism_is_in_the_atlas_and_as_foretold(name, quick_run):
 
 
 def test_the_full_level_has_the_exact_law_at_a_thousand_too():
-    exact = {level: [s.count for s in atlas.sizes(MECHANISMS["dilution"], Context(level, 0)) if s.exact] for level in Level}
+    exact = {
+        level: [s.count for s in atlas.sizes(MECHANISMS["dilution"], Context(level, 0)) if s.exact] for level in Level
+    }
     assert exact == {Level.QUICK: [100], Level.FULL: [100, 1000]}
 
 
