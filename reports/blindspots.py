@@ -34,11 +34,11 @@ the left to the right. A method raises an alarm if its 95% lower limit is above 
 setting: at others the same faults are seen from other values on, which `canaryproof audit` says for yours."""
 _READING = """\
 In the matrix, {count:,} canaries meet each mechanism where its ε is largest. A method *sees it* if it raises an alarm
-in at least {seen:.0%} of audits; else it *cannot see it in principle* if ever more canaries in ever more dimensions would
-not make ε̂ exceed the claim by more than {margin:.0%}, and *misses it* if they would. The number is the share of audits
-with an alarm. Honest mechanisms have false alarms only. Right of the line stands what looks beside the cosines: tests
-of the residual's norm, of its norms on parts that are known, and of rounds against each other, at level 5%, for data that
-are short; and canaries that are confined to the part which is broken, as foretold."""
+in at least {seen:.0%} of audits; else it *cannot see it in principle* if ever more canaries in ever more dimensions
+would not make ε̂ exceed the claim by more than {margin:.0%}, and *misses it* if they would. The number is the share of
+audits with an alarm. Honest mechanisms have false alarms only. Right of the line stands what looks beside the cosines:
+tests of the residual's norm, of its norms on parts that are known, and of rounds against each other, at level 5%, for
+data that are short; and canaries that are confined to the part which is broken, as foretold."""
 _WHY = """\
 One vector is released: turning the space turns canaries into canaries, so that nothing but the residual's norm reaches
 their cosines. A fault that leaves ‖ρ‖ as it is leaves every estimate and every bound as it is, whatever the true ε

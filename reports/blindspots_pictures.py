@@ -52,7 +52,7 @@ def mechanism(found: Evidence) -> Figure:
         axis = figure.subplots()
         claimed = found["claimed"]["epsilon"]
         axis.plot([-0.45, len(rows) - 1], [claimed, claimed], color=GREY, linewidth=0.8, linestyle="--", zorder=0)
-        ends = [("truth", rows[-1]["truth"][0], _BLACK)]
+        ends = [("truth", rows[-1]["truth"][0], _BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
         _truth(axis, [row["truth"][0] for row in rows])
         for method, (colour, marker) in _DRAWN.items():
             shown = [(i, row["methods"][method]["epsilon"]) for i, row in enumerate(rows) if method in row["methods"]]
@@ -64,7 +64,6 @@ def mechanism(found: Evidence) -> Figure:
             axis.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0.0)
             ends.append((method, shown[-1][1][1], colour))
         _labels(axis, ends, len(rows) - 1)
-        axis.text(-0.42, claimed, f"claimed {claimed:g}", color=GREY, fontsize=7.5, va="bottom")
         axis.set(yscale="log", ylim=(_LEAST, _MOST), xlim=(-0.45, len(rows) - 0.4), ylabel="ε̂, and ε")
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter(NullFormatter())

@@ -76,7 +76,8 @@ def sight(found: Evidence, method: str) -> Sight | None:
     rows = [row for row in rows_at(found) if method in row["methods"]]
     if not rows:
         return None
-    said = [row["methods"][method] for row in rows]
+    # Of the default there are more audits than of the others.
+    said = [{**row["methods"][method], **({"rate": row["rate"]} if method == "adaptive" else {})} for row in rows]
     if harmless(found):
         place = max(range(len(rows)), key=lambda i: said[i]["rate"][0])
         return Sight(Verdict.NOTHING, said[place]["rate"][0], said[place]["epsilon"][1])

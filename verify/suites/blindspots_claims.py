@@ -113,8 +113,8 @@ def _refutation(context: Context) -> Outcome:
     refuted = succeeds and all(row["outcome"] == "missed" for row in rows)
     finding = (
         f"of noise made of {_BITS}-bit uniforms and added in single precision, an attack tells a client in "
-        f"{won['with']} of {_ATTACKED} releases and accuses without one in {won['without']}, while ε̂ is what is claimed; "
-        f"so it is where one client is not clipped: {_words(rows)}"
+        f"{won['with']} of {_ATTACKED} releases and accuses without one in {won['without']}, while ε̂ is what is "
+        f"claimed; so it is where one client is not clipped: {_words(rows)}"
     )
     return found(Verdict.REFUTED if refuted else Verdict.INCONCLUSIVE, finding, _design(rows), cases=rows, attack=won)
 
