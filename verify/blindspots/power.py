@@ -29,7 +29,7 @@ class Size:
     runs
         Number of audits by the default estimator.
     few
-        How many of them are audited by every method.
+        How many of them are audited by every method; 0 to do without.
     coins
         Number of audits in which each of 2k canaries takes part by a fair coin.
     exact
@@ -69,7 +69,8 @@ def measure(
     alarms = _default_alarms(observed, unobserved, claim)
     few = observed[: size.few], None if unobserved is None else unobserved[: size.few]
     foretold = prediction.foretell(mechanism, value, claim, size.count, other)
-    said = [*_said(mechanism, value, claim, few, rng), *_coins(mechanism, value, claim, size, rng)]
+    said = [*_said(mechanism, value, claim, few, rng)] if size.few else []
+    said += _coins(mechanism, value, claim, size, rng)
     return {
         "value": value,
         "count": size.count,

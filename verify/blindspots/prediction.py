@@ -18,7 +18,7 @@ from canaryproof.verify.oneshot import estimators, moments
 from canaryproof.verify.oneshot.moments import Moments
 
 # Residuals that a prediction is an average over, and canaries of each where several vectors are released.
-RESIDUALS = 400
+RESIDUALS = 200
 _CANARIES = 1000
 # Of a sample of scores where they are no cosines of uniform directions.
 _SCORES = 50_000

@@ -25,7 +25,7 @@ LEVEL = 1e-6
 TOLERANCE = 0.02
 # Up to so much more than the claimed ε, as an estimate of unlimited canaries, is no more than honest noise gives.
 MARGIN = 1.02
-_QUICK = (Size(100, 400, 16, 2, True), Size(1000, 400, 10, 2, False), Size(10_000, 100, 2, 1, False))
+_QUICK = (Size(100, 400, 8, 2, True), Size(1000, 400, 10, 2, False), Size(10_000, 100, 0, 0, False))
 _FULL = (Size(100, 2000, 100, 8, True), Size(1000, 100, 60, 8, True), Size(10_000, 1000, 12, 4, False))
 # Scores that are no single cosine cost so many times more.
 _SEVERAL = 10
