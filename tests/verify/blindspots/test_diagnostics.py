@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from canaryproof.verify.blindspots import diagnosed, diagnostics
+from canaryproof.verify.blindspots import diagnosed, diagnostics, power
 from canaryproof.verify.blindspots.catalogue import MECHANISMS
 from canaryproof.verify.blindspots.mechanism import Claim
 
@@ -94,3 +94,14 @@ def test_canaries_of_one_part_see_that_part_alone():
     assert found.dims == (10_000,)
     assert found.gram.mean() == pytest.approx(0.25 * 10_000, rel=0.02)
     assert layer.canife is None
+
+
+def test_a_few_canaries_of_a_layer_see_what_many_elsewhere_do_not():
+    mechanism, runs = MECHANISMS["half-noise-on-a-share"], 100
+    layer, part = diagnostics.confined(mechanism, CLAIM), replace(CLAIM, dim=1000)
+    few = power.measure(layer, 0.001, part, power.Size(30, runs, 5, 1, exact=True), np.random.SeedSequence(2))
+    everywhere = power.measure(
+        mechanism, 0.001, CLAIM, power.Size(1000, runs, 5, 1, exact=False), np.random.SeedSequence(2)
+    )
+    assert few["rate"][1] > 0.8
+    assert everywhere["rate"][2] < 0.3
