@@ -173,7 +173,7 @@ def _mechanism(name: str, found: Evidence) -> Section:
         f"alarm, with {0.999:.1%} limits, beside what is foretold without a canary. The truth where it is largest: "
         f"{found['reason']}."
     )
-    alternative = f"ε̂ against the truth: {found['title']}, over the {found['parameter']}; {_summary(found)}"
+    alternative = f"ε̂ against the truth: {found['title']}; along {found['parameter']}; {_summary(found)}"
     title = f"`{name}`: {found['title']}"
     return Section(title, header, tuple(lines), note, picture_name(name), alternative)
 

@@ -10,7 +10,6 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import Kind, Method
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
 from canaryproof.verify.bounds.scores import ExactNull, Inclusion, Scores, cosine_null, prepare
-from canaryproof.verify.canife.measure import round_epsilon
 from canaryproof.verify.late import late
 from canaryproof.verify.oneshot import estimators
 from canaryproof.verify.oneshot.estimators import Estimate
@@ -75,6 +74,9 @@ def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -
 
     Maddock et al. (arXiv 2210.02912), Section 3.4, with δ = 1/n; the lower end is by its Clopper–Pearson limits.
     """
+    # It takes a second to load, which an audit, that has no trials, is spared.
+    from canaryproof.verify.canife.measure import round_epsilon
+
     half = trials // 2
     found = [
         round_epsilon(
