@@ -547,7 +547,9 @@ def test_what_is_infinite_is_said_so() -> None:
     assert _rounded_down(float("inf")) == "inf"
 
 
-def test_audit_lists_what_it_would_have_noticed(folder: Path) -> None:  # noqa: ARG001
+def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    # So that no cell of a list is wrapped.
+    monkeypatch.setenv("COLUMNS", "300")
     arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6")
     guessed, given = (words(output(*arguments, *more)) for more in ([], ["--noise-multiplier", "4.22"]))
     assert "beside a claim of ε = 3 (noise multiplier 1.544); --noise-multiplier says what yours is:" in guessed
