@@ -14,12 +14,12 @@ import math
 from typing import Literal
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._evaluate import Array, evaluate
 
 Pair = tuple[float, float]
 
@@ -140,8 +140,8 @@ def _newton_step(x: float, a: float, b: float, below: float, above: float) -> fl
     return excess / slope if flipped else -excess / slope
 
 
-@vectorize(cache=True)
-def _beta_quantile_ufunc(a: float, b: float, below: float, above: float, start: float) -> float:
+@njit(cache=True)
+def _beta_quantile_at(a: float, b: float, below: float, above: float, start: float) -> float:
     least, most = 0.0, 1.0
     x = start if 0.0 < start < 1.0 else a / (a + b)
     for _ in range(1100):
@@ -167,12 +167,18 @@ def _beta_quantile_ufunc(a: float, b: float, below: float, above: float, start: 
     return x
 
 
+@njit(cache=True)
+def _beta_quantiles(a: Array, b: Array, below: Array, above: Array, start: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _beta_quantile_at(a[i], b[i], below[i], above[i], start[i])
+
+
 def _beta_quantile(
     a: NDArray[np.float64], b: NDArray[np.float64], below: NDArray[np.float64], above: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Quantile of Beta(a, b) with the probabilities ``below`` and ``above`` on its sides."""
     start = np.where(below <= above, special.betaincinv(a, b, below), special.betainccinv(a, b, above))
-    return evaluate(_beta_quantile_ufunc, a, b, below, above, start)
+    return evaluate(_beta_quantiles, a, b, below, above, start)
 
 
 def _lower(

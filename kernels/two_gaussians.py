@@ -20,11 +20,11 @@ import math
 from typing import Literal
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._evaluate import Array, evaluate
 from canaryproof.kernels._mills import mills_ratio
 from canaryproof.kernels._tails import Pair, outside, scaled_density, tails
 
@@ -206,18 +206,20 @@ def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
     return max(dd.add(*loss, correction, 0.0)[0], 0.0)
 
 
-@vectorize(cache=True)
-def _log_delta_ufunc(epsilon: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> float:
-    return _log_delta(epsilon, *_standardise(mu1, sigma1, mu2, sigma2))
+@njit(cache=True)
+def _log_deltas(epsilon: Array, mu1: Array, sigma1: Array, mu2: Array, sigma2: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _log_delta(epsilon[i], *_standardise(mu1[i], sigma1[i], mu2[i], sigma2[i]))
 
 
-@vectorize(cache=True)
-def _epsilon_ufunc(delta: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> float:
-    return solve_epsilon(delta, *_standardise(mu1, sigma1, mu2, sigma2))
+@njit(cache=True)
+def _epsilons(delta: Array, mu1: Array, sigma1: Array, mu2: Array, sigma2: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = solve_epsilon(delta[i], *_standardise(mu1[i], sigma1[i], mu2[i], sigma2[i]))
 
 
-@vectorize(cache=True)
-def _larger_epsilon_ufunc(delta: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> float:
+@njit(cache=True)
+def _larger_epsilon_at(delta: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> float:
     # The wider Gaussian's divergence is nearly always the larger, so that the other only needs to be looked at.
     if sigma1 < sigma2:
         mu1, sigma1, mu2, sigma2 = mu2, sigma2, mu1, sigma1
@@ -226,6 +228,12 @@ def _larger_epsilon_ufunc(delta: float, mu1: float, sigma1: float, mu2: float, s
     if _log_delta(first, *other) <= math.log(delta):
         return first
     return max(first, solve_epsilon(delta, *other))
+
+
+@njit(cache=True)
+def _larger_epsilons(delta: Array, mu1: Array, sigma1: Array, mu2: Array, sigma2: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _larger_epsilon_at(delta[i], mu1[i], sigma1[i], mu2[i], sigma2[i])
 
 
 def _checked(
@@ -290,10 +298,10 @@ def log_delta(
     if not np.all((eps >= 0.0) & (eps <= LARGEST_EPSILON)):
         raise ValueError(f"epsilon must lie between 0 and {LARGEST_EPSILON:g}")
     if direction == "forward":
-        return evaluate(_log_delta_ufunc, eps, m1, s1, m2, s2)
+        return evaluate(_log_deltas, eps, m1, s1, m2, s2)
     if direction == "reverse":
-        return evaluate(_log_delta_ufunc, eps, m2, s2, m1, s1)
-    return np.maximum(evaluate(_log_delta_ufunc, eps, m1, s1, m2, s2), evaluate(_log_delta_ufunc, eps, m2, s2, m1, s1))
+        return evaluate(_log_deltas, eps, m2, s2, m1, s1)
+    return np.maximum(evaluate(_log_deltas, eps, m1, s1, m2, s2), evaluate(_log_deltas, eps, m2, s2, m1, s1))
 
 
 def epsilon(
@@ -335,7 +343,7 @@ def epsilon(
     if not np.all((d >= SMALLEST_DELTA) & (d < 1.0)):
         raise ValueError(f"delta must lie between {SMALLEST_DELTA:g} and 1, 1 excluded")
     if direction == "forward":
-        return evaluate(_epsilon_ufunc, d, m1, s1, m2, s2)
+        return evaluate(_epsilons, d, m1, s1, m2, s2)
     if direction == "reverse":
-        return evaluate(_epsilon_ufunc, d, m2, s2, m1, s1)
-    return evaluate(_larger_epsilon_ufunc, d, m1, s1, m2, s2)
+        return evaluate(_epsilons, d, m2, s2, m1, s1)
+    return evaluate(_larger_epsilons, d, m1, s1, m2, s2)

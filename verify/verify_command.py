@@ -59,7 +59,7 @@ def _seconds(text: str) -> float:
     show_default=True,
     help="local, dask for a cluster on this machine, or dask://HOST:PORT for the one of a scheduler.",
 )
-@click.option("--time-limit", "limit", type=_seconds, help="Seconds that a check may take.")
+@click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
 @click.option("--with-fault", "fault", help="Seed this fault, to see which checks notice it; nothing is kept.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(
