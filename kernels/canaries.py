@@ -246,8 +246,8 @@ class Canaries:
 
         Returns
         -------
-        Cosines in [-1, 1], shape (n, count). Equal calls give equal bits on one machine, whatever the number of threads;
-        the bits of a row may depend on how many rows there are.
+        Cosines in [-1, 1], shape (n, count). Equal calls give equal bits on one machine, whatever the number of
+        threads; the bits of a row may depend on how many rows there are.
 
         Raises
         ------
