@@ -13,7 +13,7 @@ from canaryproof.verify.results import Context, Level
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 # The cheapest suite of hundreds of checks: all of it for some ten minutes, or a part of it for seconds.
-SUITE, RUNS, EVERY = ("claims", 30, 1) if DEEP else ("claims", 9, 12)
+SUITE, RUNS, EVERY = ("claims", 30, 1) if DEEP else ("claims", 9, 19)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
