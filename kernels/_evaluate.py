@@ -1,7 +1,8 @@
 """How the public functions call their compiled loops.
 
 numba keeps a compiled loop on disk. A ufunc of numba's is compiled anew in every process, which takes longer than all
-else that a short command does.
+else that a short command does. What the loops call divides as numpy does (``error_model``): a quotient by zero is
+infinite or NaN, which the formulas count on, and no error.
 """
 
 from collections.abc import Callable

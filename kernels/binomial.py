@@ -48,7 +48,7 @@ def _checked(
     return s, n, c
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_gamma(z: float) -> Pair:
     """Log Γ(z) for whole and half-whole z > 0, absolute error below 1e-19 of the larger of z and 1."""
     product = 1.0, 0.0
@@ -63,7 +63,7 @@ def _log_gamma(z: float) -> Pair:
     return dd.subtract(*dd.add(*total, *_HALF_LOG_TWO_PI), *dd.log(*product))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_power(x: float, a: float, b: float) -> Pair:
     """Log of x^a (1 − x)^b / B(a, b)."""
     left = dd.multiply(*dd.log(x, 0.0), a, 0.0)
@@ -72,7 +72,7 @@ def _log_power(x: float, a: float, b: float) -> Pair:
     return dd.subtract(*dd.add(*left, *right), *beta)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _element(n: float, x: float, y: float, distance: float, a: float, b: float) -> tuple[float, float]:
     """αₙ₊₁ and βₙ₊₁ of the fraction."""
     if n == 0.0:
@@ -82,7 +82,7 @@ def _element(n: float, x: float, y: float, distance: float, a: float, b: float) 
     return alpha, n + n * (b - n) * x / c + (a + n) * (distance + 1.0 + n * (1.0 + y)) / (c + 2.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _fraction(x: float, y: float, distance: float, a: float, b: float) -> float:
     """β₁ + α₂/(β₂ + …), y = 1 − x, where ``distance`` = a − (a + b)·x is above −1."""
     # Forward for the number of elements that matter, then from the far end, which damps rounding errors to two ulps.
@@ -102,7 +102,7 @@ def _fraction(x: float, y: float, distance: float, a: float, b: float) -> float:
     return value
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _series(x: float, a: float, b: float) -> Pair:
     """I_x(a, b)·B(a, b)/(x^a (1 − x)^b): positive terms."""
     total, term, n = (1.0, 0.0), (1.0, 0.0), 0.0
@@ -113,7 +113,7 @@ def _series(x: float, a: float, b: float) -> Pair:
     return dd.divide(*total, a, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _newton_step(x: float, a: float, b: float, below: float, above: float) -> float:
     """Return what Newton's method adds to x for the quantile of Beta(a, b) with these probabilities on its sides."""
     h, low, n = dd.exp_parts(*_log_power(x, a, b))
@@ -140,7 +140,7 @@ def _newton_step(x: float, a: float, b: float, below: float, above: float) -> fl
     return excess / slope if flipped else -excess / slope
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _beta_quantile_at(a: float, b: float, below: float, above: float, start: float) -> float:
     least, most = 0.0, 1.0
     x = start if 0.0 < start < 1.0 else a / (a + b)
@@ -167,7 +167,7 @@ def _beta_quantile_at(a: float, b: float, below: float, above: float, start: flo
     return x
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _beta_quantiles(a: Array, b: Array, below: Array, above: Array, start: Array, result: Array) -> None:
     for i in range(result.size):
         result[i] = _beta_quantile_at(a[i], b[i], below[i], above[i], start[i])

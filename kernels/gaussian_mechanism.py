@@ -34,7 +34,7 @@ _SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ZERO, _ONE = (0.0, 0.0), (1.0, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _root(epsilon: float, sigma: float) -> tuple[Pair, Pair]:
     """Return u = εσ − 1/(2σ), where the privacy loss is ε, and m = 1/σ."""
     # u enters as u²/2: in one float its rounding would show at ε = 1e5.
@@ -42,38 +42,38 @@ def _root(epsilon: float, sigma: float) -> tuple[Pair, Pair]:
     return dd.add(*dd.two_product(epsilon, sigma), -0.5 * mh, -0.5 * ml), (mh, ml)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _delta_at(epsilon: float, sigma: float) -> float:
     u, m = _root(epsilon, sigma)
     # Beyond, δ underflows.
     return probabilities_at_root(u, m, _ZERO, m, _ONE)[0] if u[0] < 39.0 else 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _deltas(epsilon: Array, sigma: Array, result: Array) -> None:
     for i in range(result.size):
         result[i] = _delta_at(epsilon[i], sigma[i])
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_delta_at(epsilon: float, sigma: float) -> float:
     u, m = _root(epsilon, sigma)
     return log_delta_at_root(u, m, _ZERO, m, _ONE)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_deltas(epsilon: Array, sigma: Array, result: Array) -> None:
     for i in range(result.size):
         result[i] = _log_delta_at(epsilon[i], sigma[i])
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _epsilons(delta: Array, sigma: Array, result: Array) -> None:
     for i in range(result.size):
         result[i] = solve_epsilon(delta[i], dd.divide(1.0, 0.0, sigma[i], 0.0), _ZERO)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _noise_multiplier_at(epsilon: float, delta: float) -> float:
     # log δ is concave in log m, m = 1/σ, so that Newton climbs from any start below the root. Two such starts:
     # δ ≤ exp(−u²/2) bounds u from above, hence m from below; and δ(ε) ≤ δ(0) ≤ m/√(2π).
@@ -100,7 +100,7 @@ def _noise_multiplier_at(epsilon: float, delta: float) -> float:
     return 1.0 / (m * (1.0 + step))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _noise_multipliers(epsilon: Array, delta: Array, result: Array) -> None:
     for i in range(result.size):
         result[i] = _noise_multiplier_at(epsilon[i], delta[i])

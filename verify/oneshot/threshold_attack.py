@@ -14,21 +14,21 @@ _GRID = 48
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_upper(x: float) -> float:
     if x > 0.0:
         return math.log(mills_ratio(x, 0.0)[0]) - 0.5 * x * x - _HALF_LOG_TWO_PI
     return math.log(0.5 * math.erfc(x * math.sqrt(0.5)))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _gain(z: float, delta: float, m: float, s: float) -> float:
     """log((P(X > a) − δ)/Q(X > a)) at a = m + sz, for P = N(m, s²) and Q = N(0, 1)."""
     hit = 0.5 * math.erfc(z * math.sqrt(0.5)) - delta
     return math.log(hit) - _log_upper(m + s * z) if hit > 0.0 else -math.inf
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _best_gain(delta: float, m: float, s: float) -> float:
     # P(X > z) ≤ δ beyond the upper end; below −9 both probabilities are 1.
     low, high = -9.0, math.sqrt(-2.0 * math.log(delta))
@@ -55,7 +55,7 @@ def _best_gain(delta: float, m: float, s: float) -> float:
     return max(best, at_first, at_second)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _threshold_at(delta: float, distance: float, ratio: float) -> float:
     distance = abs(distance)
     # Guessing "observed" above the threshold, and "unobserved" below it; the second after a reflection.
@@ -64,7 +64,7 @@ def _threshold_at(delta: float, distance: float, ratio: float) -> float:
     return max(above, below, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _thresholds(delta: Array, distance: Array, ratio: Array, result: Array) -> None:
     for i in range(result.size):
         result[i] = _threshold_at(delta[i], distance[i], ratio[i])
