@@ -19,7 +19,7 @@ _ODD_HIGH = np.array([1.0 / n for n in range(1, 41, 2)])
 _ODD_LOW = np.array([float(Fraction(1, n) - Fraction(1.0 / n)) for n in range(1, 41, 2)])
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def two_sum(a: float, b: float) -> tuple[float, float]:
     """Return a + b exactly, as a pair."""
     h = a + b
@@ -27,7 +27,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     return h, (a - (h - t)) + (b - t)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def two_product(a: float, b: float) -> tuple[float, float]:
     """Return a × b exactly, as a pair, while no intermediate overflows (|a|, |b| < 1e300)."""
     h = a * b
@@ -40,7 +40,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
     return h, ((a_high * b_high - h) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def add(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
     """Sum of two pairs, relative error below 4e-32 of the larger operand even where they cancel."""
     sh, sl = two_sum(ah, bh)
@@ -49,14 +49,14 @@ def add(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
     return two_sum(sh, sl + tl)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def multiply(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
     """Product of two pairs."""
     h, low = two_product(ah, bh)
     return two_sum(h, low + (ah * bl + al * bh))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def divide(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
     """Quotient of two pairs."""
     q = ah / bh
@@ -65,13 +65,13 @@ def divide(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
     return two_sum(q, (rh + rl) / bh)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def subtract(ah: float, al: float, bh: float, bl: float) -> tuple[float, float]:
     """Difference of two pairs, as ``add``."""
     return add(ah, al, -bh, -bl)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def square_root(ah: float, al: float) -> tuple[float, float]:
     """Square root of a pair that is not negative."""
     if ah <= 0.0:
@@ -82,7 +82,7 @@ def square_root(ah: float, al: float) -> tuple[float, float]:
     return two_sum(r, (rh + rl) / (2.0 * r))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _two_atanh(fh: float, fl: float) -> tuple[float, float]:
     """Return 2 atanh(f) for |f| < 0.172, relative error below 1e-30."""
     sh, sl = multiply(fh, fl, fh, fl)
@@ -98,7 +98,7 @@ def _two_atanh(fh: float, fl: float) -> tuple[float, float]:
     return multiply(ph, pl, 2.0 * fh, 2.0 * fl)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def log(ah: float, al: float) -> tuple[float, float]:
     """Natural logarithm of a positive pair."""
     mantissa, exponent = math.frexp(ah)
@@ -112,7 +112,7 @@ def log(ah: float, al: float) -> tuple[float, float]:
     return add(eh, el, fh, fl)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def log1p(ah: float, al: float) -> tuple[float, float]:
     """Natural logarithm of 1 + a for a pair a > -1, with full relative accuracy for small a."""
     if abs(ah) < 0.25:
@@ -120,7 +120,7 @@ def log1p(ah: float, al: float) -> tuple[float, float]:
     return log(*add(1.0, 0.0, ah, al))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def exp_parts(ah: float, al: float) -> tuple[float, float, int]:
     """Return h, l, n with exp(a) = (h + l)·2ⁿ and h near 1, relative error below 1e-20, for |a| < 1e9."""
     n = math.floor(ah / _LN2_HIGH + 0.5)
@@ -140,7 +140,7 @@ def exp_parts(ah: float, al: float) -> tuple[float, float, int]:
     return eh, el, int(n)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def exp(ah: float, al: float) -> tuple[float, float]:
     """Exponential of a pair, |a| < 690, relative error below 1e-20."""
     h, low, n = exp_parts(ah, al)

@@ -59,7 +59,7 @@ CHEBYSHEV_LOW = np.array(
 )
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def mills_ratio(xh: float, xl: float) -> tuple[float, float]:
     """Return P(X > x) / φ(x) of a standard normal X for x > −37 (below, it overflows), relative error below 1e-19."""
     yh, yl = (xh, xl) if xh >= 0.0 else (-xh, -xl)

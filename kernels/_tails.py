@@ -68,7 +68,7 @@ NODES = np.concatenate([_HALF_NODES, 1.0 - _HALF_NODES[::-1]])
 WEIGHTS = np.concatenate([_HALF_WEIGHTS, _HALF_WEIGHTS[::-1]])
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _integrals(x: float, q: float, alpha: float, end: float) -> tuple[Pair, Pair]:
     """Integrals over 0 < v < end of e^(−xv − v²/2)·(1 − e^(−w)) and of e^(−xv − v²/2 − w), w = v(q + αv)."""
     root = math.sqrt(x * x + 92.0)
@@ -85,7 +85,7 @@ def _integrals(x: float, q: float, alpha: float, end: float) -> tuple[Pair, Pair
     return (end * excess, 0.0), (end * rest, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _half_line(x: Pair, q: Pair, alpha: float, s: Pair) -> tuple[Pair, Pair]:
     """Both integrals over 0 < v < ∞, for α ≥ 0."""
     first = mills_ratio(*x)
@@ -95,7 +95,7 @@ def _half_line(x: Pair, q: Pair, alpha: float, s: Pair) -> tuple[Pair, Pair]:
     return _integrals(x[0], q[0], alpha, math.inf)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _power_series(y: Pair, length: Pair) -> Pair:
     """Integral of e^(−yv − v²/2) over 0 < v < length, where length ≤ 1 and the exponent is at most 1."""
     # The integrand is Σ cₙ(v/length)ⁿ with (n + 1)cₙ₊₁ = −(y·length·cₙ + length²·cₙ₋₁), |y·length| ≤ 3/2.
@@ -108,7 +108,7 @@ def _power_series(y: Pair, length: Pair) -> Pair:
     return dd.multiply(*length, *total)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _truncated(y: Pair, length: Pair) -> Pair:
     """Integral of e^(−yv − v²/2) over 0 < v < length."""
     h, low = dd.multiply(*length, *dd.add(*y, 0.5 * length[0], 0.5 * length[1]))
@@ -121,7 +121,7 @@ def _truncated(y: Pair, length: Pair) -> Pair:
     return _from_larger_end(y, length, h, low)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _from_larger_end(y: Pair, length: Pair, h: float, low: float) -> Pair:
     whole = mills_ratio(*y)
     if h > 100.0:
@@ -129,7 +129,7 @@ def _from_larger_end(y: Pair, length: Pair, h: float, low: float) -> Pair:
     return dd.subtract(*whole, *dd.multiply(*dd.exp(-h, -low), *mills_ratio(*dd.add(*y, *length))))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _interval(x: Pair, q: Pair, alpha: float, s: Pair, length: Pair) -> tuple[Pair, Pair]:
     """Both integrals over 0 < v < length = −q/α, for α < 0; w = 0 at both ends."""
     if length[0] > 1.0:
@@ -140,7 +140,7 @@ def _interval(x: Pair, q: Pair, alpha: float, s: Pair, length: Pair) -> tuple[Pa
     return _integrals(x[0], q[0], alpha, length[0])
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def tails(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> tuple[Pair, Pair]:
     """Return δ and e^ε·P₂(Z > ε), both divided by φ(u), for the near root u > −37 of ε ≥ 0, where dZ/du = q."""
     if alpha[0] == 0.0:
@@ -159,7 +159,7 @@ def tails(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> tuple[Pair, Pair]:
     return excess, rest
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def outside(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> Pair:
     """Return P₁(Z ≤ ε), divided by φ(u), for the near root u < 37."""
     beyond = (-u[0], -u[1])
@@ -177,7 +177,7 @@ def outside(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> Pair:
     return dd.add(*near, *dd.multiply(*dd.exp(-h, -low), *mills_ratio(*dd.add(*u, *length))))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def scaled_density(u: Pair, value: Pair) -> tuple[float, float, int]:
     """Return h, l, n with φ(u)·value = (h + l)·2ⁿ."""
     square = dd.multiply(*u, -0.5 * u[0], -0.5 * u[1])

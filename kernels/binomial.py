@@ -14,12 +14,12 @@ import math
 from typing import Literal
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._evaluate import Array, evaluate
 
 Pair = tuple[float, float]
 
@@ -48,7 +48,7 @@ def _checked(
     return s, n, c
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_gamma(z: float) -> Pair:
     """Log Γ(z) for whole and half-whole z > 0, absolute error below 1e-19 of the larger of z and 1."""
     product = 1.0, 0.0
@@ -63,7 +63,7 @@ def _log_gamma(z: float) -> Pair:
     return dd.subtract(*dd.add(*total, *_HALF_LOG_TWO_PI), *dd.log(*product))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_power(x: float, a: float, b: float) -> Pair:
     """Log of x^a (1 − x)^b / B(a, b)."""
     left = dd.multiply(*dd.log(x, 0.0), a, 0.0)
@@ -72,7 +72,7 @@ def _log_power(x: float, a: float, b: float) -> Pair:
     return dd.subtract(*dd.add(*left, *right), *beta)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _element(n: float, x: float, y: float, distance: float, a: float, b: float) -> tuple[float, float]:
     """αₙ₊₁ and βₙ₊₁ of the fraction."""
     if n == 0.0:
@@ -82,7 +82,7 @@ def _element(n: float, x: float, y: float, distance: float, a: float, b: float) 
     return alpha, n + n * (b - n) * x / c + (a + n) * (distance + 1.0 + n * (1.0 + y)) / (c + 2.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _fraction(x: float, y: float, distance: float, a: float, b: float) -> float:
     """β₁ + α₂/(β₂ + …), y = 1 − x, where ``distance`` = a − (a + b)·x is above −1."""
     # Forward for the number of elements that matter, then from the far end, which damps rounding errors to two ulps.
@@ -102,7 +102,7 @@ def _fraction(x: float, y: float, distance: float, a: float, b: float) -> float:
     return value
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _series(x: float, a: float, b: float) -> Pair:
     """I_x(a, b)·B(a, b)/(x^a (1 − x)^b): positive terms."""
     total, term, n = (1.0, 0.0), (1.0, 0.0), 0.0
@@ -113,7 +113,7 @@ def _series(x: float, a: float, b: float) -> Pair:
     return dd.divide(*total, a, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _newton_step(x: float, a: float, b: float, below: float, above: float) -> float:
     """Return what Newton's method adds to x for the quantile of Beta(a, b) with these probabilities on its sides."""
     h, low, n = dd.exp_parts(*_log_power(x, a, b))
@@ -140,8 +140,8 @@ def _newton_step(x: float, a: float, b: float, below: float, above: float) -> fl
     return excess / slope if flipped else -excess / slope
 
 
-@vectorize(cache=True)
-def _beta_quantile_ufunc(a: float, b: float, below: float, above: float, start: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _beta_quantile_at(a: float, b: float, below: float, above: float, start: float) -> float:
     least, most = 0.0, 1.0
     x = start if 0.0 < start < 1.0 else a / (a + b)
     for _ in range(1100):
@@ -167,12 +167,18 @@ def _beta_quantile_ufunc(a: float, b: float, below: float, above: float, start: 
     return x
 
 
+@njit(cache=True, error_model="numpy")
+def _beta_quantiles(a: Array, b: Array, below: Array, above: Array, start: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _beta_quantile_at(a[i], b[i], below[i], above[i], start[i])
+
+
 def _beta_quantile(
     a: NDArray[np.float64], b: NDArray[np.float64], below: NDArray[np.float64], above: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Quantile of Beta(a, b) with the probabilities ``below`` and ``above`` on its sides."""
     start = np.where(below <= above, special.betaincinv(a, b, below), special.betainccinv(a, b, above))
-    return evaluate(_beta_quantile_ufunc, a, b, below, above, start)
+    return evaluate(_beta_quantiles, a, b, below, above, start)
 
 
 def _lower(

@@ -2,7 +2,7 @@
 
 ``kernels._canary_stream`` says which function, ``kernels._canary_passes`` in which order sums are added. Coordinates
 are the same bits on every machine, and neither threads nor the way the work is cut change those of sums and cosines;
-only the products of ``Canaries.block_cosines`` are added in the order of a BLAS.
+only the products of ``Canaries.block_cosines`` are added in the order of a BLAS, which threads do not change either.
 """
 
 import operator
@@ -246,8 +246,8 @@ class Canaries:
 
         Returns
         -------
-        Cosines in [-1, 1], shape (n, count). Equal calls give equal bits on one machine with one number of threads; the
-        bits of a row may depend on how many rows there are.
+        Cosines in [-1, 1], shape (n, count). Equal calls give equal bits on one machine, whatever the number of
+        threads; the bits of a row may depend on how many rows there are.
 
         Raises
         ------
@@ -261,8 +261,10 @@ class Canaries:
         own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
         products = np.zeros((self.count, len(block)))
         with_squares = not self._knows(chosen)
-        workers = min(numba.get_num_threads(), self.count)
-        shares = [slice(*ends) for ends in pairwise(np.linspace(0, self.count, workers + 1).astype(int).tolist())]
+        # Cut between whole products of a BLAS, whose bits depend on their shapes.
+        whole = -(-self.count // _ROWS)
+        workers = min(numba.get_num_threads(), whole)
+        shares = [slice(*ends) for ends in pairwise((np.linspace(0, whole, workers + 1).astype(int) * _ROWS).tolist())]
 
         def multiply(share: slice) -> None:
             own = own_squares if share.start == 0 else None

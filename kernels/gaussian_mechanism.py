@@ -12,11 +12,11 @@ search: 3 ulps in practice, 28 anywhere. That is a search and no proof; the encl
 import math
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._evaluate import Array, evaluate
 from canaryproof.kernels._tails import Pair, outside, tails
 from canaryproof.kernels.two_gaussians import (
     LARGEST_EPSILON,
@@ -34,7 +34,7 @@ _SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ZERO, _ONE = (0.0, 0.0), (1.0, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _root(epsilon: float, sigma: float) -> tuple[Pair, Pair]:
     """Return u = εσ − 1/(2σ), where the privacy loss is ε, and m = 1/σ."""
     # u enters as u²/2: in one float its rounding would show at ε = 1e5.
@@ -42,26 +42,39 @@ def _root(epsilon: float, sigma: float) -> tuple[Pair, Pair]:
     return dd.add(*dd.two_product(epsilon, sigma), -0.5 * mh, -0.5 * ml), (mh, ml)
 
 
-@vectorize(cache=True)
-def _delta_ufunc(epsilon: float, sigma: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _delta_at(epsilon: float, sigma: float) -> float:
     u, m = _root(epsilon, sigma)
     # Beyond, δ underflows.
     return probabilities_at_root(u, m, _ZERO, m, _ONE)[0] if u[0] < 39.0 else 0.0
 
 
-@vectorize(cache=True)
-def _log_delta_ufunc(epsilon: float, sigma: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _deltas(epsilon: Array, sigma: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _delta_at(epsilon[i], sigma[i])
+
+
+@njit(cache=True, error_model="numpy")
+def _log_delta_at(epsilon: float, sigma: float) -> float:
     u, m = _root(epsilon, sigma)
     return log_delta_at_root(u, m, _ZERO, m, _ONE)
 
 
-@vectorize(cache=True)
-def _epsilon_ufunc(delta: float, sigma: float) -> float:
-    return solve_epsilon(delta, dd.divide(1.0, 0.0, sigma, 0.0), _ZERO)
+@njit(cache=True, error_model="numpy")
+def _log_deltas(epsilon: Array, sigma: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _log_delta_at(epsilon[i], sigma[i])
 
 
-@vectorize(cache=True)
-def _noise_multiplier_ufunc(epsilon: float, delta: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _epsilons(delta: Array, sigma: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = solve_epsilon(delta[i], dd.divide(1.0, 0.0, sigma[i], 0.0), _ZERO)
+
+
+@njit(cache=True, error_model="numpy")
+def _noise_multiplier_at(epsilon: float, delta: float) -> float:
     # log δ is concave in log m, m = 1/σ, so that Newton climbs from any start below the root. Two such starts:
     # δ ≤ exp(−u²/2) bounds u from above, hence m from below; and δ(ε) ≤ δ(0) ≤ m/√(2π).
     highest = math.sqrt(-2.0 * math.log(delta))
@@ -85,6 +98,12 @@ def _noise_multiplier_ufunc(epsilon: float, delta: float) -> float:
             break
         m *= math.exp(step)
     return 1.0 / (m * (1.0 + step))
+
+
+@njit(cache=True, error_model="numpy")
+def _noise_multipliers(epsilon: Array, delta: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _noise_multiplier_at(epsilon[i], delta[i])
 
 
 def _checked_epsilon(epsilon: ArrayLike) -> NDArray[np.float64]:
@@ -131,12 +150,12 @@ def delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64
     -----
     Balle and Wang (2018), Theorem 8.
     """
-    return evaluate(_delta_ufunc, _checked_epsilon(epsilon), _checked_noise(noise_multiplier))
+    return evaluate(_deltas, _checked_epsilon(epsilon), _checked_noise(noise_multiplier))
 
 
 def log_delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64]:
     """Natural log of ``delta``, without underflow; arguments and errors as there."""
-    return evaluate(_log_delta_ufunc, _checked_epsilon(epsilon), _checked_noise(noise_multiplier))
+    return evaluate(_log_deltas, _checked_epsilon(epsilon), _checked_noise(noise_multiplier))
 
 
 def epsilon(delta: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64]:
@@ -162,7 +181,7 @@ def epsilon(delta: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64
     -----
     The inverse of Balle and Wang (2018), Theorem 8, in ε.
     """
-    return evaluate(_epsilon_ufunc, _checked_delta(delta), _checked_noise(noise_multiplier))
+    return evaluate(_epsilons, _checked_delta(delta), _checked_noise(noise_multiplier))
 
 
 def noise_multiplier(epsilon: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]:
@@ -188,4 +207,4 @@ def noise_multiplier(epsilon: ArrayLike, delta: ArrayLike) -> NDArray[np.float64
     -----
     The analytic calibration of Balle and Wang (2018), Algorithm 1.
     """
-    return evaluate(_noise_multiplier_ufunc, _checked_epsilon(epsilon), _checked_delta(delta))
+    return evaluate(_noise_multipliers, _checked_epsilon(epsilon), _checked_delta(delta))

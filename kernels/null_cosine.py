@@ -14,11 +14,11 @@ ulps, about 1,400 ulps at 1e-300.
 import math
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._evaluate import Array, evaluate
 
 Pair = tuple[float, float]
 
@@ -28,7 +28,7 @@ _INVERSE_SQRT_PI = (0.5641895835477563, 7.66772980658294e-18)
 _SEAM = 1.0
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _density_scale(dim: float) -> Pair:
     """Return f_d(0) = Γ(x + 1/2) / (Γ(x) √π) for x = (d − 1)/2."""
     # A difference of two log-gammas would lose 12 digits at d = 1e12. This expansion in x − 1/4 has only even powers
@@ -47,19 +47,19 @@ def _density_scale(dim: float) -> Pair:
     return dd.multiply(*root, *dd.multiply(*dd.divide(*numerator, *denominator), *_INVERSE_SQRT_PI))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _one_minus_square(x: float) -> Pair:
     """Return 1 − x² as a pair with full relative accuracy up to |x| = 1."""
     return dd.multiply(*dd.two_sum(1.0, -x), *dd.two_sum(1.0, x))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _power_exponent(power: float, x: float) -> Pair:
     """Return power·log(1 − x²) as a pair."""
     return dd.multiply(*dd.log(*_one_minus_square(x)), power, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _scaled_exp(scale: Pair, exponent: Pair) -> Pair:
     """Return scale·exp(exponent), which underflows to zero."""
     if exponent[0] < -1e4:
@@ -69,7 +69,7 @@ def _scaled_exp(scale: Pair, exponent: Pair) -> Pair:
     return math.ldexp(h, n), math.ldexp(low, n)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _central(x: float, dim: float) -> Pair:
     """Probability of (0, x) for 0 ≤ x, x·√d of order 1: all terms of the series are positive."""
     # f_d(0)·x·(1 − x²)^((d − 1)/2)·₂F₁(1, d/2; 3/2; x²), by Euler's transformation of the integrated density.
@@ -84,13 +84,13 @@ def _central(x: float, dim: float) -> Pair:
     return _scaled_exp(scale, _power_exponent(0.5 * (dim - 1.0), x))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _density(x: float, dim: float) -> float:
     """f_d(x) for |x| < 1."""
     return _scaled_exp(_density_scale(dim), _power_exponent(0.5 * (dim - 3.0), x))[0]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _tail_fraction(ratio: float, x: float, dim: float) -> float:
     """Return ₂F₁(1, 1/2; (d + 1)/2; −ratio) for ratio = (1 − x²)/x², by Gauss's continued fraction."""
     # A Stieltjes fraction: all its terms are positive, so evaluating it from the far end damps rounding errors.
@@ -111,7 +111,7 @@ def _tail_fraction(ratio: float, x: float, dim: float) -> float:
     return 1.0 / value
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _upper_tail(x: float, dim: float) -> float:
     """P(cosine > x) for 0 ≤ x ≤ 1."""
     if x == 1.0:
@@ -125,7 +125,7 @@ def _upper_tail(x: float, dim: float) -> float:
     return _scaled_exp(scale, _power_exponent(0.5 * (dim - 1.0), x))[0]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_upper_tail(x: float, dim: float) -> float:
     if x == 1.0:
         return -math.inf
@@ -137,7 +137,7 @@ def _log_upper_tail(x: float, dim: float) -> float:
     return h + (low + math.log(_density_scale(dim)[0] * fraction / ((dim - 1.0) * x)))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _upper_quantile(p: float, dim: float) -> float:
     """Return x ≥ 0 with P(cosine > x) = p, for 0 ≤ p ≤ 1/2."""
     if p == 0.0:
@@ -174,7 +174,7 @@ def _upper_quantile(p: float, dim: float) -> float:
     return x + (_upper_tail(x, dim) - p) / _density(x, dim)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_pdf(x: float, dim: float) -> float:
     if abs(x) > 1.0:
         return -math.inf
@@ -186,8 +186,8 @@ def _log_pdf(x: float, dim: float) -> float:
     return dd.add(*_power_exponent(0.5 * (dim - 3.0), x), *dd.log(*_density_scale(dim)))[0]
 
 
-@vectorize(cache=True)
-def _pdf_ufunc(x: float, dim: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _pdf_at(x: float, dim: float) -> float:
     if abs(x) > 1.0:
         return 0.0
     if dim == 3.0:
@@ -197,13 +197,20 @@ def _pdf_ufunc(x: float, dim: float) -> float:
     return _density(x, dim)
 
 
-@vectorize(cache=True)
-def _logpdf_ufunc(x: float, dim: float) -> float:
-    return _log_pdf(x, dim)
+@njit(cache=True, error_model="numpy")
+def _pdfs(x: Array, dim: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _pdf_at(x[i], dim[i])
 
 
-@vectorize(cache=True)
-def _sf_ufunc(x: float, dim: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _logpdfs(x: Array, dim: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _log_pdf(x[i], dim[i])
+
+
+@njit(cache=True, error_model="numpy")
+def _sf_at(x: float, dim: float) -> float:
     if x >= 0.0:
         return _upper_tail(min(x, 1.0), dim)
     if -x * math.sqrt(dim) < _SEAM:
@@ -212,18 +219,36 @@ def _sf_ufunc(x: float, dim: float) -> float:
     return 1.0 - _upper_tail(min(-x, 1.0), dim)
 
 
-@vectorize(cache=True)
-def _logsf_ufunc(x: float, dim: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _sfs(x: Array, dim: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _sf_at(x[i], dim[i])
+
+
+@njit(cache=True, error_model="numpy")
+def _logsf_at(x: float, dim: float) -> float:
     if x >= 0.0:
         return _log_upper_tail(min(x, 1.0), dim)
     return math.log1p(-_upper_tail(min(-x, 1.0), dim))
 
 
-@vectorize(cache=True)
-def _isf_ufunc(q: float, dim: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _logsfs(x: Array, dim: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _logsf_at(x[i], dim[i])
+
+
+@njit(cache=True, error_model="numpy")
+def _isf_at(q: float, dim: float) -> float:
     if q <= 0.5:
         return _upper_quantile(q, dim)
     return -_upper_quantile(1.0 - q, dim)
+
+
+@njit(cache=True, error_model="numpy")
+def _isfs(q: Array, dim: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _isf_at(q[i], dim[i])
 
 
 def _checked(dim: ArrayLike, name: str, argument: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -267,13 +292,13 @@ def pdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     Andrew et al. (arXiv 2302.03098), Theorem 3.1. Error: see the module.
     """
     dims, cosines = _checked(dim, "x", x)
-    return evaluate(_pdf_ufunc, cosines, dims)
+    return evaluate(_pdfs, cosines, dims)
 
 
 def logpdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Natural log of ``pdf``, without underflow; arguments and errors as there."""
     dims, cosines = _checked(dim, "x", x)
-    return evaluate(_logpdf_ufunc, cosines, dims)
+    return evaluate(_logpdfs, cosines, dims)
 
 
 def cdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
@@ -301,25 +326,25 @@ def cdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     deviation of 0, Gauss's continued fraction beyond.
     """
     dims, cosines = _checked(dim, "x", x)
-    return evaluate(_sf_ufunc, -cosines, dims)
+    return evaluate(_sfs, -cosines, dims)
 
 
 def logcdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Natural log of ``cdf``, without underflow; arguments and errors as there."""
     dims, cosines = _checked(dim, "x", x)
-    return evaluate(_logsf_ufunc, -cosines, dims)
+    return evaluate(_logsfs, -cosines, dims)
 
 
 def sf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Probability that the cosine exceeds x, with full relative accuracy; arguments and errors as for ``cdf``."""
     dims, cosines = _checked(dim, "x", x)
-    return evaluate(_sf_ufunc, cosines, dims)
+    return evaluate(_sfs, cosines, dims)
 
 
 def logsf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Natural log of ``sf``, without underflow; arguments and errors as for ``cdf``."""
     dims, cosines = _checked(dim, "x", x)
-    return evaluate(_logsf_ufunc, cosines, dims)
+    return evaluate(_logsfs, cosines, dims)
 
 
 def ppf(q: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
@@ -342,10 +367,10 @@ def ppf(q: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
         If a dimension lies outside the domain, or a probability outside [0, 1].
     """
     dims, probabilities = _checked_probability(dim, q)
-    return -evaluate(_isf_ufunc, probabilities, dims) + 0.0
+    return -evaluate(_isfs, probabilities, dims) + 0.0
 
 
 def isf(q: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Cosine above which the probability is q, the inverse of ``sf``; arguments and errors as for ``ppf``."""
     dims, probabilities = _checked_probability(dim, q)
-    return evaluate(_isf_ufunc, probabilities, dims)
+    return evaluate(_isfs, probabilities, dims)

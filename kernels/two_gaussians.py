@@ -20,11 +20,11 @@ import math
 from typing import Literal
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._evaluate import Array, evaluate
 from canaryproof.kernels._mills import mills_ratio
 from canaryproof.kernels._tails import Pair, outside, scaled_density, tails
 
@@ -43,7 +43,7 @@ _FAR = 1e200
 _NEAR_LARGEST = 1e-3
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def log_delta_at_root(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> float:
     """Log δ for the near root u of Z = ε, where dZ/du = q."""
     if u[0] >= 1.0:
@@ -59,7 +59,7 @@ def log_delta_at_root(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> float:
     return math.log(delta) if delta > 0.0 else -math.inf
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def probabilities_at_root(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> tuple[float, float]:
     """Return δ and 1 − δ for the near root u < 39 of Z = ε, where dZ/du = q."""
     if u[0] <= -39.0:
@@ -79,7 +79,7 @@ def probabilities_at_root(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> tu
     return 1.0 - complement, complement
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _standardise(mu1: float, sigma1: float, mu2: float, sigma2: float) -> tuple[Pair, Pair]:
     """Return m = |μ₁ − μ₂|/σ₂ and g = σ₁/σ₂ − 1."""
     # Scaling by a power of two is exact, and keeps products of pairs from overflowing.
@@ -90,7 +90,7 @@ def _standardise(mu1: float, sigma1: float, mu2: float, sigma2: float) -> tuple[
     return distance, dd.divide(*dd.two_sum(math.ldexp(sigma1, -exponent), -unit), unit, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _loss_parabola(m: Pair, g: Pair) -> tuple[Pair, Pair, Pair, Pair, Pair]:
     """Return α, ms, m²/2, log s and s = 1 + g."""
     s = dd.add(1.0, 0.0, *g)
@@ -98,7 +98,7 @@ def _loss_parabola(m: Pair, g: Pair) -> tuple[Pair, Pair, Pair, Pair, Pair]:
     return alpha, dd.multiply(*m, *s), dd.multiply(*m, 0.5 * m[0], 0.5 * m[1]), dd.log1p(*g), s
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _near_root(epsilon: float, alpha: Pair, slope: Pair, half_square: Pair, log_s: Pair) -> tuple[Pair, Pair]:
     """Return the near root u of Z = ε and dZ/du there, which is 0 if there is none."""
     # All in pairs: u multiplies into u²/2, and q² cancels where ε nears its maximum for s < 1.
@@ -109,7 +109,7 @@ def _near_root(epsilon: float, alpha: Pair, slope: Pair, half_square: Pair, log_
     return dd.divide(2.0 * h, 2.0 * low, *dd.add(*slope, *q)), q
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_delta(epsilon: float, m: Pair, g: Pair) -> float:
     if g[0] == 0.0:
         if m[0] == 0.0:
@@ -122,7 +122,7 @@ def _log_delta(epsilon: float, m: Pair, g: Pair) -> float:
     return log_delta_at_root(u, q, alpha, m, s) if q[0] > 0.0 else -math.inf
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def relative_excess(u: Pair, value: Pair, target: float) -> float:
     """Log of φ(u)·value over ``target``."""
     h, low, n = scaled_density(u, value)
@@ -134,7 +134,7 @@ def relative_excess(u: Pair, value: Pair, target: float) -> float:
     return math.log1p(difference[0] / mantissa)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
     """Return the least ε ≥ 0 at which δ of N(m, s²) from N(0, 1), s = 1 + g, is at most ``delta``."""
     log_delta = math.log(delta) if delta < 0.5 else math.log1p(delta - 1.0)
@@ -206,18 +206,20 @@ def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
     return max(dd.add(*loss, correction, 0.0)[0], 0.0)
 
 
-@vectorize(cache=True)
-def _log_delta_ufunc(epsilon: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> float:
-    return _log_delta(epsilon, *_standardise(mu1, sigma1, mu2, sigma2))
+@njit(cache=True, error_model="numpy")
+def _log_deltas(epsilon: Array, mu1: Array, sigma1: Array, mu2: Array, sigma2: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _log_delta(epsilon[i], *_standardise(mu1[i], sigma1[i], mu2[i], sigma2[i]))
 
 
-@vectorize(cache=True)
-def _epsilon_ufunc(delta: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> float:
-    return solve_epsilon(delta, *_standardise(mu1, sigma1, mu2, sigma2))
+@njit(cache=True, error_model="numpy")
+def _epsilons(delta: Array, mu1: Array, sigma1: Array, mu2: Array, sigma2: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = solve_epsilon(delta[i], *_standardise(mu1[i], sigma1[i], mu2[i], sigma2[i]))
 
 
-@vectorize(cache=True)
-def _larger_epsilon_ufunc(delta: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _larger_epsilon_at(delta: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> float:
     # The wider Gaussian's divergence is nearly always the larger, so that the other only needs to be looked at.
     if sigma1 < sigma2:
         mu1, sigma1, mu2, sigma2 = mu2, sigma2, mu1, sigma1
@@ -226,6 +228,12 @@ def _larger_epsilon_ufunc(delta: float, mu1: float, sigma1: float, mu2: float, s
     if _log_delta(first, *other) <= math.log(delta):
         return first
     return max(first, solve_epsilon(delta, *other))
+
+
+@njit(cache=True, error_model="numpy")
+def _larger_epsilons(delta: Array, mu1: Array, sigma1: Array, mu2: Array, sigma2: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _larger_epsilon_at(delta[i], mu1[i], sigma1[i], mu2[i], sigma2[i])
 
 
 def _checked(
@@ -290,10 +298,10 @@ def log_delta(
     if not np.all((eps >= 0.0) & (eps <= LARGEST_EPSILON)):
         raise ValueError(f"epsilon must lie between 0 and {LARGEST_EPSILON:g}")
     if direction == "forward":
-        return evaluate(_log_delta_ufunc, eps, m1, s1, m2, s2)
+        return evaluate(_log_deltas, eps, m1, s1, m2, s2)
     if direction == "reverse":
-        return evaluate(_log_delta_ufunc, eps, m2, s2, m1, s1)
-    return np.maximum(evaluate(_log_delta_ufunc, eps, m1, s1, m2, s2), evaluate(_log_delta_ufunc, eps, m2, s2, m1, s1))
+        return evaluate(_log_deltas, eps, m2, s2, m1, s1)
+    return np.maximum(evaluate(_log_deltas, eps, m1, s1, m2, s2), evaluate(_log_deltas, eps, m2, s2, m1, s1))
 
 
 def epsilon(
@@ -335,7 +343,7 @@ def epsilon(
     if not np.all((d >= SMALLEST_DELTA) & (d < 1.0)):
         raise ValueError(f"delta must lie between {SMALLEST_DELTA:g} and 1, 1 excluded")
     if direction == "forward":
-        return evaluate(_epsilon_ufunc, d, m1, s1, m2, s2)
+        return evaluate(_epsilons, d, m1, s1, m2, s2)
     if direction == "reverse":
-        return evaluate(_epsilon_ufunc, d, m2, s2, m1, s1)
-    return evaluate(_larger_epsilon_ufunc, d, m1, s1, m2, s2)
+        return evaluate(_epsilons, d, m2, s2, m1, s1)
+    return evaluate(_larger_epsilons, d, m1, s1, m2, s2)

@@ -49,7 +49,7 @@ class Sight:
 
 def atlas(run: Run) -> dict[str, Evidence]:
     """Return the evidence of a run on each mechanism, by name."""
-    return {r.id.removeprefix(_PREFIX): r.evidence for r in run.results if r.id.startswith(_PREFIX) and r.evidence}
+    return {r.id.removeprefix(_PREFIX): r.evidence for r in run.measured.results if r.id.startswith(_PREFIX)}
 
 
 def rows_at(found: Evidence, count: int = COUNT) -> list[Evidence]:

@@ -9,7 +9,7 @@ from canaryproof.verify.results import Run
 
 def estimators(run: Run) -> list[str]:
     """Render what a run found of the estimators as sections of Markdown, none where it has no such results."""
-    evidence = {result.id: result.evidence for result in run.results}
+    evidence = {result.id: result.evidence for result in run.measured.results}
     parts: list[str] = []
     for render in (_printed_cells, _equal, _unequal, _default, _bias, _sweeps):
         parts += render(evidence)

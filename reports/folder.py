@@ -75,12 +75,12 @@ def markdown_of(run: Run, results: str, pictures: Mapping[str, Figure]) -> dict[
 
 def pages_of(run: Run) -> dict[str, str]:
     """Make the pages beside the summary for which a run has numbers, as Markdown by file name."""
-    pages = {}
+    pages = {page_name(document): claims(run, document) for document in documents(run)}
+    run = run.measured
     if any(result.is_line for result in run.results):
         pages["proofs.md"] = proofs(run)
     if sweeps_of(run):
         pages["accuracy.md"] = accuracy(run, "accuracy.svg")
-    pages |= {page_name(document): claims(run, document) for document in documents(run)}
     if any(map(series_of, run.results)):
         pages["convergence.md"] = convergence(run)
     if any(result.suite == "bounds" for result in run.results):
@@ -93,6 +93,7 @@ def pages_of(run: Run) -> dict[str, str]:
 
 def figures_of(run: Run) -> dict[str, Figure]:
     """Draw the pictures for which a run has numbers, by file name."""
+    run = run.measured
     evidence = {result.id: result.evidence for result in run.results}
     pictures = {}
     sweep = [

@@ -273,10 +273,7 @@ def _memory(document: Mapping[str, Any]) -> Section:
 def _bits(document: Mapping[str, Any]) -> Section:
     words = {True: "the same bits", False: "differ"}
     rows = tuple((row["label"], words[row["threads_agree"]], words[row["runs_agree"]]) for row in document["bits"])
-    note = (
-        "Fresh processes on one thread, on two, and on two again. block_cosines promises equal bits for equal numbers "
-        "of threads only, as a BLAS adds."
-    )
+    note = "Fresh processes on one thread, on two, and on two again."
     return Section("Bits", ("", "one and two threads", "two runs"), rows, note)
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from canaryproof.verify.engines import cluster, engine_option
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.output_files import check_files, write_files
 from canaryproof.verify.run_folder import CANIFE, PERFORMANCE
@@ -78,8 +79,11 @@ def kernels_command(out: Path | None, as_json: bool, size: str) -> None:
     help="On MNIST minutes or an hour on two cores; full also breaks assumptions and tries learning rates.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for canife.md, its picture and its numbers.")
+@engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def canife_command(data: Path | None, repeat: int | None, level: str, out: Path | None, as_json: bool) -> None:
+def canife_command(
+    data: Path | None, repeat: int | None, level: str, out: Path | None, engine_name: str, as_json: bool
+) -> None:
     """Audit the same trainings by CANIFE, by Algorithms 2 and 3, and by all lower bounds.
 
     The setting is that of Section 5.4 of arXiv:2302.03098: a two-layer network, clip norm 1, noise multiplier 0.2, one
@@ -88,6 +92,7 @@ def canife_command(data: Path | None, repeat: int | None, level: str, out: Path 
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         raise InputError(f"benchmark canife: needs {', '.join(missing)}: pip install canaryproof[federated]")
+    workers = cluster(engine_name)
     if out is not None:
         _prepare(out, (CANIFE, "canife.md"))
     from canaryproof.verify.benchmark import canife as benchmark
@@ -95,7 +100,14 @@ def canife_command(data: Path | None, repeat: int | None, level: str, out: Path 
     federation, setting, fashion = benchmark.read(data)
     with Console(stderr=True).status("") as status:
         document = benchmark.measure(
-            federation, setting, level, repeat, lambda part: status.update(f"training: {part}"), fashion=fashion
+            federation,
+            setting,
+            level,
+            repeat,
+            lambda part: status.update(f"training: {part}"),
+            fashion=fashion,
+            cluster=workers,
+            data=data,
         )
     text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     from canaryproof.reports import canife

@@ -1,15 +1,16 @@
 """The engine of many machines: a cluster of dask.distributed, on this machine or another.
 
-The scheduler gives each check to a worker, and gives it to another one when the worker is lost, a few times. Workers
-judge as the processes of the local engine do, one check at a time with one thread, and write nothing: the driver, which
-is the process of the command, keeps the results. Whatever joins the cluster must have the same code and the same kind
-of machine, as answers would have other bits otherwise.
+The scheduler gives each task, a check or a training, to a worker, and to another one when the worker is lost, a few
+times. Workers do one task at a time with one thread, and write nothing: the driver, which is the process of the
+command, keeps the results. Whatever joins the cluster must have the same code and the same kind of machine, as results
+would have other bits otherwise.
 """
 
 import logging
+import pkgutil
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from itertools import islice
 from multiprocessing import resource_tracker
@@ -17,31 +18,27 @@ from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-import click
 import numba
 from dask import config
 from distributed import CancelledError, Client, KilledWorker, LocalCluster, SchedulerPlugin, as_completed, get_worker
 from threadpoolctl import threadpool_limits
 
+from canaryproof.verify.engines import EngineError, Lost
 from canaryproof.verify.input_files import InputError
-from canaryproof.verify.judging import Answer, Plan, judge, unjudged
+from canaryproof.verify.judging import Answer, Plan, unjudged
 from canaryproof.verify.origin import code_and_machine
 from canaryproof.verify.processes import ONE_THREAD, inherited
 
-_AT_ONCE = 4096  # checks known to the scheduler, to which each costs memory
+_AT_ONCE = 4096  # tasks known to the scheduler, to which each costs memory
 _JOIN = 30.0  # seconds to wait for the first worker
-# A worker that is lost is held against all checks that it was given, so that it gets one at a time.
-_ONE_CHECK = {"distributed.scheduler.worker-saturation": 1.0}
+# A worker that is lost is held against all tasks that it was given, so that it gets one at a time.
+_ONE_TASK = {"distributed.scheduler.worker-saturation": 1.0}
 # Numba's threads and the time limit are of a process, which may have many of dask's threads.
 _one_at_a_time = Lock()
 
 
-class WrongWorkerError(Exception):
-    """A worker whose code or machine is not that of the driver."""
-
-
 class Cluster:
-    """Engine that judges checks on a cluster of dask.distributed.
+    """Engine that computes on a cluster of dask.distributed.
 
     Parameters
     ----------
@@ -55,7 +52,7 @@ class Cluster:
     Attributes
     ----------
     begun
-        How often the checks at these positions of the plan were given to a worker: more than once if one was lost.
+        How often the tasks of these numbers were given to a worker: more than once if one was lost.
     """
 
     def __init__(self, address: str, workers: int, limit: float | None) -> None:
@@ -67,9 +64,36 @@ class Cluster:
 
         Raises
         ------
+        InputError, EngineError
+            As for ``results``.
+        """
+        tasks = ((i, (plan, i, self._limit)) for i in positions)
+        with closing(self.results("canaryproof.verify.judging:judge", tasks)) as results:
+            for i, found in results:
+                yield i, (unjudged(plan, i, found.reason), False) if isinstance(found, Lost) else found
+
+    def results(
+        self, function: str, tasks: Iterable[tuple[int, tuple[Any, ...]]]
+    ) -> Generator[tuple[int, Any], None, None]:
+        """Call a function on the workers, and give each result as soon as it is known, with the task's number.
+
+        Parameters
+        ----------
+        function
+            Where the function is, as ``module:name``.
+        tasks
+            Numbers of the tasks, and the function's arguments for each. What these are must be importable without any
+            extra, as a worker reads them before it is asked what it has.
+
+        Yields
+        ------
+        The number, and what the function returned or ``Lost``.
+
+        Raises
+        ------
         InputError
-            If there is no scheduler or no worker, or a worker is of another kind.
-        ClickException
+            If there is no scheduler or no worker, a worker is of another kind, or the function raises one.
+        EngineError
             If the scheduler is lost.
         """
         made_by = code_and_machine()
@@ -77,29 +101,39 @@ class Cluster:
             run = uuid4().hex  # other runs may be at the same scheduler
             client.register_plugin(_Begun(run))
             client.subscribe_topic(run, lambda event: self.begun.update([event[1]]))
-            waiting = iter(positions)
+            waiting = iter(tasks)
 
             def submitted(number: int) -> dict[Any, int]:
                 return {
-                    client.submit(_judged, plan, i, self._limit, made_by, key=(run, i), pure=False): i
-                    for i in islice(waiting, number)
+                    client.submit(_done, function, arguments, made_by, key=(run, i), pure=False): i
+                    for i, arguments in islice(waiting, number)
                 }
 
             futures = submitted(_AT_ONCE)
             completed = as_completed(futures)
             try:
                 for future in completed:
-                    position = futures.pop(future)
-                    answer = _answer(plan, position, future)
-                    # What is held by a worker is judged again if that is lost.
+                    i = futures.pop(future)
+                    found = self._result(future)
+                    # What is held by a worker is done again if that is lost.
                     future.release()
                     more = submitted(1)
                     futures |= more
                     completed.update(more)
-                    yield position, answer
+                    yield i, found
                 client.unregister_scheduler_plugin(run)
             finally:
                 client.cancel(list(futures))
+
+    def _result(self, future: Any) -> Any:
+        try:
+            return future.result()
+        except KilledWorker as error:
+            slow = "" if self._limit is None else " or over the time limit"
+            number = error.allowed_failures + 1
+            return Lost(f"{number} workers that had it were lost: killed, perhaps for want of memory{slow}")
+        except CancelledError as error:
+            raise EngineError("the scheduler is lost") from error
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
@@ -108,7 +142,7 @@ class Cluster:
             if not address:
                 # Its start would make the threads that start workers hear the terminal's interrupts again.
                 resource_tracker.ensure_running()
-                with inherited(), config.set(_ONE_CHECK):
+                with inherited(), config.set(_ONE_TASK):
                     address = stack.enter_context(
                         LocalCluster(
                             self._workers,
@@ -130,7 +164,7 @@ class Cluster:
 
 
 class _Begun(SchedulerPlugin):
-    """Tells the driver whenever the scheduler gives one of its checks to a worker, who may not live to tell."""
+    """Tells the driver whenever the scheduler gives one of its tasks to a worker, who may not live to tell."""
 
     def __init__(self, run: str) -> None:
         self.name = self._run = run
@@ -143,30 +177,18 @@ class _Begun(SchedulerPlugin):
             self._scheduler.log_event(self._run, key[1])
 
 
-def _answer(plan: Plan, position: int, future: Any) -> Answer:
-    try:
-        answer: Answer = future.result()
-    except KilledWorker as error:
-        reason = (
-            f"{error.allowed_failures + 1} workers that had it were lost: killed, out of memory, or over the time limit"
-        )
-        return unjudged(plan, position, reason), False
-    except CancelledError as error:
-        raise click.ClickException("the scheduler is lost; --resume goes on with a run in --out") from error
-    except WrongWorkerError as error:
-        raise InputError(f"--engine: {error}") from error
-    return answer
-
-
-def _judged(plan: Plan, position: int, limit: float | None, made_by: Mapping[str, str]) -> Answer:
-    """Judge a check on a worker."""
-    worker = get_worker()
-    for name, mine in _made_here().items():
-        if made_by.get(name) != mine:
-            raise WrongWorkerError(f"worker {worker.address} has {name} {mine}, not {made_by.get(name)}")
+def _done(function: str, arguments: tuple[Any, ...], made_by: Mapping[str, str]) -> Any:
+    """Do a task on a worker."""
+    address, mine = get_worker().address, _made_here()
+    for name, theirs in made_by.items():
+        if mine.get(name) != theirs:
+            raise InputError(f"--engine: worker {address} has {name} {mine.get(name, 'not installed')}, not {theirs}")
     with _one_at_a_time, threadpool_limits(1):
         numba.set_num_threads(1)
-        return judge(plan, position, limit)
+        try:
+            return pkgutil.resolve_name(function)(*arguments)
+        except InputError as error:
+            raise InputError(f"--engine: worker {address}: {error.message}") from error
 
 
 @cache

@@ -60,8 +60,8 @@ def load(source: str) -> Mapping[str, Sequence[Check]]:
 
 
 @cache
-def _checks(source: str) -> dict[tuple[str, str], Check]:
-    return {(suite, check.id): check for suite, checks in load(source).items() for check in checks}
+def _checks(source: str, suite: str) -> dict[str, Check]:
+    return {check.id: check for check in load(source)[suite]}
 
 
 def judge(plan: Plan, position: int, limit: float | None) -> Answer:
@@ -79,7 +79,7 @@ def judge(plan: Plan, position: int, limit: float | None) -> Answer:
     Its answer.
     """
     suite, name = plan.checks[position]
-    check = _checks(plan.source)[suite, name]
+    check = _checks(plan.source, suite)[name]
     try:
         with _time_limit(limit):
             return _json(perform(suite, check, plan.context)), True
@@ -92,7 +92,7 @@ def judge(plan: Plan, position: int, limit: float | None) -> Answer:
 def unjudged(plan: Plan, position: int, reason: str) -> str:
     """Return the JSON of the result of a check that has none: a failure of ours, whoever's statement it is about."""
     suite, name = plan.checks[position]
-    check = _checks(plan.source)[suite, name]
+    check = _checks(plan.source, suite)[name]
     result = Result(
         check.id,
         suite,

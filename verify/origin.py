@@ -3,7 +3,8 @@
 import hashlib
 import platform
 import re
-from importlib.metadata import requires, version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from canaryproof.verify.results import Context
@@ -39,7 +40,7 @@ def code_and_machine() -> dict[str, str]:
         "python": platform.python_version(),
         "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),
         "processor": _processor(),
-        **{name: version(name) for name in _dependencies()},
+        **_versions(),
     }
 
 
@@ -56,10 +57,14 @@ def _digest_of_code() -> str:
     return digest.hexdigest()[:16]
 
 
-def _dependencies() -> list[str]:
-    """Names of the packages that this one needs, its extras left out, and of numba's compiler."""
-    found = (re.match(r"[\w.-]+", line) for line in requires("canaryproof") or () if "extra ==" not in line)
-    return [*(match[0] for match in found if match), "llvmlite"]
+def _versions() -> dict[str, str]:
+    """Versions of the packages that compute: numba's compiler, what this one needs, and its extra's for trainings."""
+    lines = (line for line in requires("canaryproof") or () if "extra ==" not in line or '"federated"' in line)
+    found = {"llvmlite": version("llvmlite")}
+    for match in filter(None, (re.match(r"[\w.-]+", line) for line in lines)):
+        with suppress(PackageNotFoundError):
+            found[match[0]] = version(match[0])
+    return found
 
 
 def _processor() -> str:

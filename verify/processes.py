@@ -16,8 +16,7 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import ClassVar
 
-import click
-
+from canaryproof.verify.engines import EngineError
 from canaryproof.verify.judging import Answer, Plan, judge
 
 ONE_THREAD = dict.fromkeys(
@@ -46,7 +45,7 @@ class Local:
 
         Raises
         ------
-        ClickException
+        EngineError
             If a process is killed, also by the time limit.
         """
         with processes_of_a_run(min(self.workers, len(positions)) or 1, plan.fault) as pool:
@@ -57,11 +56,7 @@ class Local:
                     yield futures[future], future.result()
             except BrokenProcessPool as error:
                 slow = "" if self.limit is None else f"; or a check took longer than {self.limit:g} s"
-                message = (
-                    f"a process of the run was killed, perhaps for want of memory{slow}; "
-                    "--resume goes on with a run in --out"
-                )
-                raise click.ClickException(message) from error
+                raise EngineError(f"a process of the run was killed, perhaps for want of memory{slow}") from error
 
 
 @contextmanager

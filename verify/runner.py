@@ -4,18 +4,14 @@ import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Protocol
 
-import click
-
+from canaryproof.verify.engines import EngineError, cluster
 from canaryproof.verify.judging import Answer, Plan
 from canaryproof.verify.processes import Local
 from canaryproof.verify.results import Result, Run
 from canaryproof.verify.run_file import RunFile
 from canaryproof.verify.simulation import threads
-
-_DASK = "dask"
 
 
 class Engine(Protocol):
@@ -40,26 +36,15 @@ def engine(name: str, limit: float | None) -> Engine:
 
     Parameters
     ----------
-    name
-        ``local``; ``dask`` for a cluster on this machine; ``dask://host:port`` for the one whose scheduler is there.
-    limit
-        Seconds that a check may take; None for no limit.
+    name, limit
+        As for ``engines.cluster``.
 
     Raises
     ------
     UsageError
         If there is no such engine, or what it needs is not installed.
     """
-    if name == "local":
-        return Local(threads(), limit)
-    if name != _DASK and not name.startswith(f"{_DASK}://"):
-        raise click.UsageError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
-    if find_spec("distributed") is None:
-        raise click.UsageError("--engine: dask needs pip install canaryproof[distributed]")
-    from canaryproof.verify.cluster import Cluster
-
-    address = name.removeprefix(_DASK).removeprefix("://")
-    return Cluster(address if "://" in address or not address else f"tcp://{address}", threads(), limit)
+    return cluster(name, limit) or Local(threads(), limit)
 
 
 def run_plan(plan: Plan, file: RunFile, engine: Engine, advance: Callable[[int, int, str], None]) -> Run:
@@ -84,8 +69,8 @@ def run_plan(plan: Plan, file: RunFile, engine: Engine, advance: Callable[[int, 
     ------
     InputError
         If the file cannot be written, or the engine cannot be used.
-    ClickException
-        If the engine fails.
+    EngineError
+        If the engine cannot go on.
     """
     checks = plan.checks
     results = file.results()
@@ -100,13 +85,16 @@ def run_plan(plan: Plan, file: RunFile, engine: Engine, advance: Callable[[int, 
         advance(len(results), len(checks), checks[first][1] if first < len(checks) else "")
 
     tell()
-    # Whatever stops this loop stops the engine.
-    with closing(engine.answers(plan, pending)) as answers:
-        for i, (result, to_keep) in answers:
-            results[i] = result
-            if to_keep:
-                file.add(i, result)
-            tell()
+    try:
+        # Whatever stops this loop stops the engine.
+        with closing(engine.answers(plan, pending)) as answers:
+            for i, (result, to_keep) in answers:
+                results[i] = result
+                if to_keep:
+                    file.add(i, result)
+                tell()
+    except EngineError as error:
+        raise EngineError(f"{error.message}; --resume goes on with a run in --out") from error
     context = plan.context
     found = (Result.from_json(json.loads(results[i])) for i in range(len(checks)))
     return Run(version("canaryproof"), context.level, context.seed, tuple(found))

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from canaryproof.verify.command_line import INTERRUPTED
+from canaryproof.verify.engines import EngineError, cluster, engine_option, given_again
 from canaryproof.verify.federated.configuration import SIZES, Configuration, names, read
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.origin import code_and_machine
@@ -41,19 +41,22 @@ _BEGUN = "experiment.json"
     help="Those that come with the package end in two minutes or in an hour, on two cores.",
 )
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data, for experiments that need one.")
-def train_command(config: str, out: Path, resume: bool, size: str, data: Path | None) -> None:
+@engine_option
+def train_command(config: str, out: Path, resume: bool, size: str, data: Path | None, engine_name: str) -> None:
     """Train with canaries and differential privacy, and audit what is released.
 
     CONFIG is the name of an experiment that comes with the package, or a TOML file. Algorithms 2 and 3 of
     arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
     training its canaries' scores, which "canaryproof audit" takes.
 
-    A stopped experiment loses at most half a minute, and goes on to the same results.json with --resume.
+    A stopped experiment goes on to the same results.json with --resume, and loses at most half a minute, or with
+    --engine dask the trainings that are not done.
     """
     configuration = read(config, size)
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         raise InputError(f"train: needs {', '.join(missing)}: pip install canaryproof[federated]")
+    workers = cluster(engine_name)
     # Before the data is read and JAX is loaded, which take seconds.
     _check_folder(out, resume)
     from canaryproof.reports import training
@@ -65,7 +68,7 @@ def train_command(config: str, out: Path, resume: bool, size: str, data: Path | 
         with locked(out):
             _begin(out, configuration, experiment.examples())
             with _progress() as advance:
-                found, timings = experiment.run(out, advance)
+                found, timings = experiment.run(out, advance, workers)
             results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))
             document = json.loads(results)
             pages = training.render(document, timings)
@@ -74,10 +77,14 @@ def train_command(config: str, out: Path, resume: bool, size: str, data: Path | 
     except OSError as error:
         reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
         raise InputError(f"{error.filename or out}: {reason}") from error
+    except EngineError as error:
+        raise EngineError(f"{error.message}; what is done is kept, and --resume goes on") from error
     except KeyboardInterrupt:
         click.echo("Interrupted; the same command with --resume goes on.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
     _print(document, timings, out)
+    if workers is not None:
+        given_again(workers.begun, experiment.names)
 
 
 def _check_folder(out: Path, resume: bool) -> None:
@@ -93,12 +100,8 @@ def _check_folder(out: Path, resume: bool) -> None:
 
 def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None:
     """Write down what is run by what, or make sure that it is the same as before."""
-    from canaryproof.verify.simulation import threads
-
-    origin = {**code_and_machine(), "threads": str(threads()), **{name: version(name) for name in _EXTRA}}
-    made_by = json.loads(
-        _json({"configuration": plain(asdict(configuration)), "data": {"data": examples}, "made by": origin})
-    )
+    parts = {"configuration": plain(asdict(configuration)), "data": {"data": examples}, "made by": code_and_machine()}
+    made_by = json.loads(_json(parts))
     file = out / _BEGUN
     if not file.exists():
         with replaced(file) as begun:

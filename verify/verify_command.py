@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from canaryproof.verify import expected
+from canaryproof.verify.engines import engine_option, given_again
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.judging import Plan, load
 from canaryproof.verify.origin import origin
@@ -52,14 +53,8 @@ def _seconds(text: str) -> float:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to leave results in.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
-@click.option(
-    "--engine",
-    "engine_name",
-    default="local",
-    show_default=True,
-    help="local, dask for a cluster on this machine, or dask://HOST:PORT for the one of a scheduler.",
-)
-@click.option("--time-limit", "limit", type=_seconds, help="Seconds that a check may take.")
+@engine_option
+@click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
 @click.option("--with-fault", "fault", help="Seed this fault, to see which checks notice it; nothing is kept.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(
@@ -105,7 +100,7 @@ def verify_command(
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     with RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file:
         run = _run(plan, file, judges)
-        again = {plan.checks[i][1]: times for i, times in sorted(judges.begun.items()) if times > 1}
+        again = given_again(judges.begun, [name for _, name in plan.checks])
         if out is not None:
             told = (
                 {"given again": ", ".join(f"{name} ({times} times)" for name, times in again.items())} if again else {}
@@ -117,8 +112,6 @@ def verify_command(
         click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
     else:
         _print(run, out)
-    for name, times in again.items():
-        click.echo(f"given to {times} workers, as some were lost: {name}", err=True)
     _print_failures(run, changes, Console(stderr=as_json))
     sys.exit(1 if run.failures or changes else 0)
 

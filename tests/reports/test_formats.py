@@ -108,3 +108,11 @@ def test_without_a_browser_there_is_no_pdf(material, monkeypatch):
     monkeypatch.setattr(printing.shutil, "which", lambda _: None)
     with pytest.raises(OSError, match="none of chromium, chromium-browser, google-chrome is installed"):
         report(material, Format.PDF)
+
+
+def test_a_run_in_which_nothing_could_be_judged_has_a_report():
+    document = json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8"))
+    for result in document["results"]:
+        result |= {"verdict": "inconclusive", "finding": "could not be judged: E: e", "evidence": {}, "design": None}
+    made = report(Material(Run.from_json(document))).files
+    assert "could not be judged" in made["summary.md"].decode()

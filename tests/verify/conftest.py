@@ -1,6 +1,9 @@
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,3 +59,50 @@ def start(tmp_path):
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A scheduler and its workers, as a user starts them, and a way to start more of them."""
+
+    class Cluster:
+        def __init__(self):
+            self.started = []
+            self.scheduler = self.start("scheduler", "--host", "127.0.0.1", "--port", "0")
+            while not (found := re.search(r"tcp://127\.0\.0\.1:(\d+)", (tmp_path / "0.log").read_text())):
+                assert self.scheduler.poll() is None
+                time.sleep(0.05)
+            self.address = found[0]
+            self.engine = f"dask://{self.address.removeprefix('tcp://')}"
+
+        def start(self, kind, *arguments):
+            environment = {**os.environ, "PYTHONPATH": str(HERE), "FAKE_LOG": str(tmp_path / "log")}
+            environment |= {
+                "FAKE_FLAG": str(tmp_path / "flag"),
+                "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "1.0",
+            }
+            file = tmp_path / f"{len(self.started)}.log"
+            with file.open("w") as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "distributed.cli.dask_" + kind, "--no-dashboard", *arguments],
+                    env=environment,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=tmp_path,
+                    start_new_session=True,
+                )
+            self.started.append(process)
+            return process
+
+        def worker(self, *arguments):
+            return self.start("worker", self.address, "--nthreads", "1", *arguments)
+
+        def end(self, process):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    made = Cluster()
+    yield made
+    for process in made.started:
+        if process.poll() is None:
+            made.end(process)

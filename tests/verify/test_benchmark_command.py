@@ -109,7 +109,8 @@ def test_canife_writes_the_document_and_its_page(told, tmp_path):
 
 def test_canife_refuses_in_one_line(told, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("precious")
-    for arguments in (("--out", tmp_path / "file"), ("--data", tmp_path), ("--repeat", 0), ("--level", "huge")):
+    wrong = {"--out": tmp_path / "file", "--data": tmp_path, "--repeat": 0, "--level": "huge", "--engine": "slurm"}
+    for arguments in wrong.items():
         result = call_canife(*arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1), arguments
     monkeypatch.setattr(benchmark_command, "find_spec", lambda _: None)

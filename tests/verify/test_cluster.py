@@ -4,16 +4,16 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from canaryproof.verify.input_files import InputError
+
 pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
 
-HERE = Path(__file__).parent
 PATIENCE = 240.0
 
 
@@ -41,51 +41,6 @@ def local(start, tmp_path):
         return (tmp_path / "local" / "results.json").read_bytes()
 
     return results
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    """A scheduler and its workers, as a user starts them, and a way to start more of them."""
-
-    class Cluster:
-        def __init__(self):
-            self.started = []
-            self.scheduler = self.start("scheduler", "--host", "127.0.0.1", "--port", "0")
-            text = wait_for(lambda: re.search(r"tcp://127\.0\.0\.1:(\d+)", (tmp_path / "0.log").read_text()))
-            self.address = text[0]
-            self.engine = f"dask://{self.address.removeprefix('tcp://')}"
-
-        def start(self, kind, *arguments):
-            environment = {**os.environ, "PYTHONPATH": str(HERE), "FAKE_LOG": str(tmp_path / "log")}
-            environment |= {
-                "FAKE_FLAG": str(tmp_path / "flag"),
-                "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "1.0",
-            }
-            file = tmp_path / f"{len(self.started)}.log"
-            with file.open("w") as log:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "distributed.cli.dask_" + kind, "--no-dashboard", *arguments],
-                    env=environment,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    cwd=tmp_path,
-                    start_new_session=True,
-                )
-            self.started.append(process)
-            return process
-
-        def worker(self, *arguments):
-            return self.start("worker", self.address, "--nthreads", "1", *arguments)
-
-        def end(self, process):
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-    made = Cluster()
-    yield made
-    for process in made.started:
-        if process.poll() is None:
-            made.end(process)
 
 
 def begun(tmp_path, name):
@@ -206,3 +161,14 @@ def test_an_engine_that_is_not_there_is_named(start, monkeypatch, engine, said):
     assert status == 2
     assert said in errors
     assert "Traceback" not in errors
+
+
+def test_what_goes_wrong_on_a_worker_names_it(cluster, tmp_path):
+    from canaryproof.verify.cluster import Cluster
+
+    cluster.worker()
+    tasks = [(7, (tmp_path / "none.npy",))]
+    with pytest.raises(InputError) as error:
+        list(Cluster(cluster.address, 1, None).results("canaryproof.verify.input_files:read_release", tasks))
+    lines = rf"--engine: worker tcp://127\.0\.0\.1:\d+: {re.escape(str(tmp_path))}/none\.npy: No such file or directory"
+    assert re.fullmatch(lines, error.value.message)

@@ -1,4 +1,5 @@
 from importlib.metadata import version
+from importlib.util import find_spec
 
 import pytest
 
@@ -12,6 +13,8 @@ def test_it_names_the_plan_the_code_the_versions_and_the_machine():
     assert {k: found[k] for k in ("level", "seed", "suites")} == {"level": "full", "seed": "3", "suites": "a b"}
     assert found["numpy"] == version("numpy")
     assert {"numba", "sympy", "python-flint", "python", "platform"} <= found.keys()
+    # Trainings need more, where that is installed.
+    assert ("jax" in found) == (find_spec("jax") is not None)
     assert "pytest" not in found
     assert all(found.values())
     assert found == origin(("a", "b"), Context(Level.FULL, 3))

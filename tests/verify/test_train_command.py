@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 from canaryproof.verify import train_command
 from canaryproof.verify.command_line import main
+from canaryproof.verify.engines import EngineError
 from canaryproof.verify.federated import configuration, experiment
 
 # One small training, so that most of the time is that of JAX and of the audit.
@@ -20,8 +22,8 @@ TEXT = (Path(__file__).parent / "tiny.toml").read_text()
 # Saves after every round, and is slow enough to be killed between two.
 DRIVER = """
 import time
-from canaryproof.verify.federated import experiment, training
-experiment._SAVE_EVERY = 0.0
+from canaryproof.verify.federated import training, trainings
+trainings._SAVE_EVERY = 0.0
 run = training.Trainer.round
 def slow(self):
     time.sleep(0.3)
@@ -75,7 +77,7 @@ def test_a_folder_gets_results_pages_and_pictures(done):
     assert (document["name"], document["size"], document["seed"]) == ("tiny", "quick", 0)
     made_by = json.loads((out / "experiment.json").read_text())
     assert made_by["configuration"]["name"] == "tiny"
-    assert {"source code", "jax", "threads"} <= made_by["made by"].keys()
+    assert {"source code", "jax"} <= made_by["made by"].keys()
 
 
 def may_mount():
@@ -181,6 +183,27 @@ def test_an_interrupt_says_how_to_go_on(config, tmp_path, monkeypatch):
     result = train(config, "--out", tmp_path / "out")
     assert result.exit_code == 130
     assert result.stderr == "Interrupted; the same command with --resume goes on.\n"
+
+
+def test_a_cluster_that_is_lost_says_how_to_go_on(config, tmp_path, monkeypatch):
+    def lost(*_):
+        raise EngineError("the scheduler is lost")
+
+    monkeypatch.setattr(experiment.Experiment, "run", lost)
+    result = train(config, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: the scheduler is lost; what is done is kept, and --resume goes on\n"
+
+
+def test_the_command_gives_its_cluster_the_trainings(config, tmp_path, monkeypatch):
+    told = []
+    workers = SimpleNamespace(begun={0: 2})
+    monkeypatch.setattr(train_command, "cluster", lambda name: told.append(name) or workers)
+    real = experiment.Experiment.run
+    monkeypatch.setattr(experiment.Experiment, "run", lambda *given: told.append(given[-1]) or real(*given[:-1]))
+    result = train(config, "--out", tmp_path / "out", "--engine", "dask://somewhere:1")
+    assert (result.exit_code, told) == (0, ["dask://somewhere:1", workers])
+    assert result.stderr == "given to 2 workers, as some were lost: 000-000-000\n"
 
 
 def test_a_folder_that_is_there_is_refused(config, tmp_path):

@@ -7,9 +7,8 @@ each number is, its cap, and what it takes for granted.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,17 +16,20 @@ from canaryproof.verify.benchmark.canife_faults import Fault
 from canaryproof.verify.benchmark.canife_methods import METHODS, Plan, capped, composed, exact, largest_round
 from canaryproof.verify.benchmark.canife_printed import LEVEL, claims
 from canaryproof.verify.benchmark.canife_run import Bench
-from canaryproof.verify.benchmark.canife_setting import Scenario, Setting
+from canaryproof.verify.benchmark.canife_runs import Run, here, images, on_cluster
+from canaryproof.verify.benchmark.canife_setting import SEED, Scenario, Setting
 from canaryproof.verify.benchmark.canife_spread import spread
 from canaryproof.verify.canife.measure import composed_epsilon
 from canaryproof.verify.federated import models
-from canaryproof.verify.federated.data import digits, idx
+from canaryproof.verify.federated.data import idx
 from canaryproof.verify.federated.data.federation import Federation
 from canaryproof.verify.origin import code_and_machine
 from canaryproof.verify.results import plain
 from canaryproof.verify.simulation import threads
 
-SEED = 0
+if TYPE_CHECKING:
+    from canaryproof.verify.cluster import Cluster
+
 # Of images by the ten thousand, as printed: an epoch at batch 128 is 469 rounds of MNIST.
 PRINTED = Setting(batch=128, canaries=1000, every=100, pool=512)
 # Scikit-learn's 1,500 digits: a batch of an eighth makes 94 rounds of an epoch. Canaries and rounds between audits are
@@ -90,9 +92,8 @@ def read(folder: Path | None) -> tuple[Federation, Setting, bool]:
     InputError
         If a file breaks a rule.
     """
-    if folder is None:
-        return digits.load(1, SEED), DIGITS, False
-    return idx.load(folder, 1, SEED), PRINTED, idx.is_fashion(folder)
+    federation = images(folder)
+    return (federation, DIGITS, False) if folder is None else (federation, PRINTED, idx.is_fashion(folder))
 
 
 def measure(
@@ -104,6 +105,8 @@ def measure(
     hidden: int | None = None,
     *,
     fashion: bool = False,
+    cluster: "Cluster | None" = None,
+    data: Path | None = None,
 ) -> dict[str, Any]:
     """Run the benchmark.
 
@@ -121,10 +124,17 @@ def measure(
         Width of the network, if it is to be another than the usual 128.
     fashion
         Whether the images are those of Fashion-MNIST, on which the paper's numbers were measured.
+    cluster, data
+        Where to train, if not here, and the folder that the workers read.
 
     Returns
     -------
     The document that the page is made of, of JSON's own types; infinities are text.
+
+    Raises
+    ------
+    InputError, EngineError
+        As for ``on_cluster``.
     """
     plan = LEVELS[level]
     repetitions = repeat or plan.repeat
@@ -132,16 +142,19 @@ def measure(
     bench = Bench(federation, network, setting)
     advance("compiling")
     compilation = bench.compile()
-    runs: dict[str, list[dict[str, Any]]] = {scenario.name: [] for scenario in plan.scenarios}
     # Scenarios take turns, so that whatever else the machine does hits all alike.
-    for i in range(repetitions):
-        for scenario in plan.scenarios:
-            advance(f"{scenario.name}, {i + 1} of {repetitions}")
-            runs[scenario.name].append(bench.run(_root(i), scenario))
+    wanted = [Run(i, scenario) for i in range(repetitions) for scenario in plan.scenarios]
+    wanted += [Run(0, POISSON, rate) for rate in plan.rates]
+    done = (
+        here(bench, wanted, advance) if cluster is None else on_cluster(cluster, data, bench, hidden, wanted, advance)
+    )
+    runs: dict[str, list[dict[str, Any]]] = {scenario.name: [] for scenario in plan.scenarios}
     sweep = []
-    for rate in plan.rates:
-        advance(f"learning rate {rate:g}")
-        sweep.append({"rate": rate, **bench.run(_root(0), POISSON, rate)})
+    for run, found in zip(wanted, done, strict=True):
+        if run.rate is None:
+            runs[run.scenario.name].append(found)
+        else:
+            sweep.append({"rate": run.rate, **found})
     facts = Plan(
         tuple(bench.audited),
         bench.rounds,
@@ -167,16 +180,10 @@ def measure(
         "environment": {
             **code_and_machine(),
             "threads": str(threads()),
-            **{name: version(name) for name in ("jax", "flax", "optax")},
         },
     }
-    found: dict[str, Any] = plain(document)
-    return found
-
-
-def _root(repetition: int) -> np.random.SeedSequence:
-    """Return the seed of a repetition, which all scenarios and rates share."""
-    return np.random.SeedSequence(SEED, spawn_key=(repetition,))
+    plainly: dict[str, Any] = plain(document)
+    return plainly
 
 
 def _summary(found: Sequence[Mapping[str, Any]], plan: Plan) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from canaryproof.verify.benchmark.canife_faults import Fault
 
+SEED = 0
+
 
 @dataclass(frozen=True)
 class Setting:

@@ -241,7 +241,7 @@ class CanaryClients:
                 old.unlink()
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Take over the state that ``save`` wrote; going on from it, with as many threads, gives the same bits.
+        """Take over the state that ``save`` wrote; going on from it gives the same bits.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ import itertools
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,7 +46,7 @@ class Cell:
         All settings, these included.
     """
 
-    swept: Mapping[str, Any]
+    swept: Mapping[str, Any] = field(hash=False)
     settings: Settings
 
 

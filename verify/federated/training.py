@@ -8,8 +8,7 @@ clients, for Algorithm 3, and has the final and the initial parameters, for Algo
     canary_clients.all_rounds()
     canary_clients.final(trainer.theta), canary_clients.final(trainer.theta - trainer.initial)
 
-The same arguments give the same bits, on one machine with one number of threads, also if the run was stopped and goes
-on from a checkpoint.
+The same arguments give the same bits, on one machine, also if the run was stopped and goes on from a checkpoint.
 """
 
 import os

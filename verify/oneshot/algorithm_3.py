@@ -147,7 +147,7 @@ class RoundScores:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read the state that ``save`` wrote; going on from it, with as many threads, gives the same bits as before.
+        """Read the state that ``save`` wrote; going on from it gives the same bits as before.
 
         Parameters
         ----------

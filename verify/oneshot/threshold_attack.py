@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels._evaluate import evaluate
+from canaryproof.kernels._evaluate import Array, evaluate
 from canaryproof.kernels._mills import mills_ratio
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -14,21 +14,21 @@ _GRID = 48
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _log_upper(x: float) -> float:
     if x > 0.0:
         return math.log(mills_ratio(x, 0.0)[0]) - 0.5 * x * x - _HALF_LOG_TWO_PI
     return math.log(0.5 * math.erfc(x * math.sqrt(0.5)))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _gain(z: float, delta: float, m: float, s: float) -> float:
     """log((P(X > a) − δ)/Q(X > a)) at a = m + sz, for P = N(m, s²) and Q = N(0, 1)."""
     hit = 0.5 * math.erfc(z * math.sqrt(0.5)) - delta
     return math.log(hit) - _log_upper(m + s * z) if hit > 0.0 else -math.inf
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _best_gain(delta: float, m: float, s: float) -> float:
     # P(X > z) ≤ δ beyond the upper end; below −9 both probabilities are 1.
     low, high = -9.0, math.sqrt(-2.0 * math.log(delta))
@@ -55,13 +55,19 @@ def _best_gain(delta: float, m: float, s: float) -> float:
     return max(best, at_first, at_second)
 
 
-@vectorize(cache=True)
-def _threshold_ufunc(delta: float, distance: float, ratio: float) -> float:
+@njit(cache=True, error_model="numpy")
+def _threshold_at(delta: float, distance: float, ratio: float) -> float:
     distance = abs(distance)
     # Guessing "observed" above the threshold, and "unobserved" below it; the second after a reflection.
     above = _best_gain(delta, distance, ratio)
     below = _best_gain(delta, distance / ratio, 1.0 / ratio)
     return max(above, below, 0.0)
+
+
+@njit(cache=True, error_model="numpy")
+def _thresholds(delta: Array, distance: Array, ratio: Array, result: Array) -> None:
+    for i in range(result.size):
+        result[i] = _threshold_at(delta[i], distance[i], ratio[i])
 
 
 def threshold_epsilon(delta: float, distance: ArrayLike, ratio: ArrayLike) -> NDArray[np.float64]:
@@ -84,4 +90,4 @@ def threshold_epsilon(delta: float, distance: ArrayLike, ratio: ArrayLike) -> ND
     max(log((F₀(a) − δ)/F₁(a)), log((1 − δ − F₁(a))/(1 − F₀(a)))).
     """
     arrays = (np.asarray(a, dtype=np.float64) for a in (delta, distance, ratio))
-    return evaluate(_threshold_ufunc, *arrays)
+    return evaluate(_thresholds, *arrays)

@@ -13,7 +13,7 @@ from canaryproof.verify.benchmark import canife
 from canaryproof.verify.benchmark.canife_faults import Fault
 from canaryproof.verify.benchmark.canife_methods import largest_round
 from canaryproof.verify.benchmark.canife_run import Bench, Trained
-from canaryproof.verify.benchmark.canife_setting import Scenario, Setting
+from canaryproof.verify.benchmark.canife_setting import SEED, Scenario, Setting
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.scores import prepare
 from canaryproof.verify.federated import models
@@ -89,7 +89,7 @@ def _deviation(law: Mapping[str, float]) -> float:
 
 @cache
 def _bench() -> Bench:
-    federation = digits.load(1, canife.SEED)
+    federation = digits.load(1, SEED)
     return Bench(federation, models.model("two_layer", federation, None), SETTING)
 
 

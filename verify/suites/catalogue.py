@@ -1,23 +1,51 @@
 """All suites by name."""
 
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 
-from canaryproof.verify import claims
-from canaryproof.verify.suites import blindspots, bounds, canife, gaussian, numerics, paths, theorems, training
+from canaryproof.verify.results import Check
 
-SUITES = {
-    "numerics": (*numerics.CHECKS, *paths.CHECKS),
-    "gaussian": gaussian.CHECKS,
-    "theorems": theorems.CHECKS,
-    "bounds": bounds.CHECKS,
-    "blindspots": blindspots.CHECKS,
-    "claims": claims.CHECKS,
-    "training": training.CHECKS,
-    "canife": canife.CHECKS,
+_SUITES = "canaryproof.verify.suites"
+# Modules with the checks of each suite.
+_MODULES = {
+    "numerics": (f"{_SUITES}.numerics", f"{_SUITES}.paths"),
+    "gaussian": (f"{_SUITES}.gaussian",),
+    "theorems": (f"{_SUITES}.theorems",),
+    "bounds": (f"{_SUITES}.bounds",),
+    "blindspots": (f"{_SUITES}.blindspots",),
+    "claims": ("canaryproof.verify.claims",),
+    "training": (f"{_SUITES}.training",),
+    "canife": (f"{_SUITES}.canife",),
 }
 
 # What a suite imports beyond the package's own dependencies.
 _NEEDS = dict.fromkeys(("training", "canife"), ("jax", "flax", "optax", "sklearn"))
+
+
+@cache
+def _checks(suite: str) -> tuple[Check, ...]:
+    return tuple(check for module in _MODULES[suite] for check in import_module(module).CHECKS)
+
+
+class _Suites(Mapping[str, tuple[Check, ...]]):
+    """Imports a suite when it is first looked up: all of them take seconds, and few processes need all."""
+
+    def __getitem__(self, suite: str) -> tuple[Check, ...]:
+        return _checks(suite)
+
+    def __contains__(self, suite: object) -> bool:
+        return suite in _MODULES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+SUITES = _Suites()
 
 
 def lacking(suite: str) -> str:

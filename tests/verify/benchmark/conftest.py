@@ -18,14 +18,24 @@ def bench():
 
 
 @pytest.fixture(scope="session")
-def document(bench):
+def measured(bench):
+    """A small benchmark."""
+
+    def run(advance, **options):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(canife.LEVELS, "tiny", canife.Level(2, (canife.POISSON,), (0.1,)))
+            # Seconds of work that its own tests do, and nothing is compiled twice.
+            patch.setattr(accountants, "pld", lambda *_: 2.5)
+            patch.setattr(canife, "Bench", lambda *_: bench)
+            return canife.measure(bench.federation, TINY, "tiny", None, advance, hidden=8, **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def document(measured):
     """What a small benchmark found."""
     parts = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(canife.LEVELS, "tiny", canife.Level(2, (canife.POISSON,), (0.1,)))
-        # Seconds of work that its own tests do, and nothing is compiled twice.
-        patch.setattr(accountants, "pld", lambda *_: 2.5)
-        patch.setattr(canife, "Bench", lambda *_: bench)
-        found = canife.measure(bench.federation, TINY, "tiny", None, parts.append, hidden=8)
+    found = measured(parts.append)
     assert len(parts) == len(set(parts)) == 1 + 2 + 1
     return found

@@ -1,10 +1,13 @@
 import json
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
 
-from canaryproof.verify.benchmark.canife import DIGITS, PRINTED, read
+from canaryproof.verify.benchmark.canife import DIGITS, POISSON, PRINTED, read
+from canaryproof.verify.benchmark.canife_runs import Run, on_cluster, train
+from canaryproof.verify.engines import EngineError, Lost
 from canaryproof.verify.input_files import InputError
 
 
@@ -60,3 +63,37 @@ def test_digits_serve_who_has_no_data(tmp_path):
     assert small // DIGITS.every == large // PRINTED.every
     with pytest.raises(InputError, match="must hold a file"):
         read(tmp_path)
+
+
+def comparable(found):
+    """Drop measured times, and ε of the accountant, in whose place the fixture has another and a worker has not."""
+    if isinstance(found, dict):
+        dropped = ("seconds", "compilation", "analytical")
+        return {name: comparable(part) for name, part in found.items() if name not in dropped}
+    return [comparable(part) for part in found] if isinstance(found, list) else found
+
+
+def test_a_cluster_finds_the_same(measured, document, cluster):
+    pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
+    from canaryproof.verify.cluster import Cluster
+
+    cluster.worker()
+    parts = []
+    found = measured(parts.append, cluster=Cluster(cluster.address, 1, None))
+    assert json.dumps(comparable(found)) == json.dumps(comparable(document))
+    assert parts[-1] == "3 of 3 trainings done"
+
+
+def test_a_training_that_is_given_up_is_named(bench):
+    class Elsewhere:
+        def results(self, _, tasks):
+            yield next(iter(tasks))[0], Lost("a reason")
+
+    with pytest.raises(EngineError) as error:
+        on_cluster(Elsewhere(), None, bench, 8, [Run(0, POISSON)], lambda _: None)
+    assert error.value.message == "Poisson samples, repetition 1: a reason"
+
+
+def test_other_data_on_a_worker_is_refused(bench):
+    with pytest.raises(InputError, match=r"^digits: holds other data than where the command runs$"):
+        train(None, "other", astuple(bench.setting), 8, 0, "", False, None, None)

@@ -1,4 +1,5 @@
 import json
+import pkgutil
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.verify.command_line import main
-from canaryproof.verify.federated import configuration, experiment
+from canaryproof.verify.engines import EngineError, Lost
+from canaryproof.verify.federated import configuration, experiment, trainings
 from canaryproof.verify.federated.accounting import Accounting
 from canaryproof.verify.federated.experiment import Experiment
 from canaryproof.verify.federated.noise import Independent
@@ -98,7 +100,7 @@ def test_files_of_a_training_give_the_same_audits(finished):
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finished, tmp_path, monkeypatch):
     folder, expected, _, _ = finished
-    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
     stops = iter((2, 8, 31))
     stop = next(stops)
 
@@ -122,13 +124,65 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finish
 def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, monkeypatch):
     folder, expected, _, _ = finished
     shutil.copytree(folder, tmp_path / "run")
-    monkeypatch.setattr(experiment.assembly, "trainer", None)
+    monkeypatch.setattr(trainings.assembly, "trainer", None)
     assert run(configured(), tmp_path / "run")[0] == expected
     file = tmp_path / "run" / "001-000-000" / "run.json"
     file.write_text("{")
     with pytest.raises(InputError) as error:
         run(configured(), tmp_path / "run")
     assert error.value.message.startswith(f"tiny (canaries.runs = 2): {file}: is damaged (Expecting ")
+
+
+def test_a_cluster_finds_the_same_though_a_worker_dies(configured, finished, cluster, tmp_path):
+    pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
+    from canaryproof.verify.cluster import Cluster
+
+    workers = [cluster.worker() for _ in range(2)]
+    engine = Cluster(cluster.address, 2, None)
+
+    def advance(_, done, total):
+        assert total == 36
+        # Of six trainings, one is done, and each worker has another.
+        if done == 6:
+            cluster.end(workers[0])
+
+    (tmp_path / "run").mkdir()
+    document, timings = Experiment(configured(), None).run(tmp_path / "run", advance, engine)
+    assert json.dumps(plain(document)) == finished[1]
+    # What the lost worker was at, and perhaps what it had done and nobody had fetched, was given out again.
+    assert max(engine.begun.values()) == 2
+    assert len(timings) == 6
+    for file in finished[0].rglob("*.np[yz]"):
+        assert (tmp_path / "run" / file.relative_to(finished[0])).read_bytes() == file.read_bytes()
+
+
+class Elsewhere:
+    """A cluster of which tasks are lost."""
+
+    def __init__(self, *lost):
+        self.lost, self.begun = lost, []
+
+    def results(self, function, tasks):
+        for i, arguments in tasks:
+            self.begun.append(i)
+            yield i, Lost("a reason") if i in self.lost else pkgutil.resolve_name(function)(*arguments)
+
+
+def test_a_training_that_is_given_up_keeps_no_other_from_being_done(configured, finished, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    shutil.copytree(finished[0] / "000-000-000", folder / "000-000-000")
+    elsewhere = Elsewhere(2)
+    with pytest.raises(EngineError) as error:
+        Experiment(configured(), None).run(folder, lambda *_: None, elsewhere)
+    assert error.value.message == "training 001-000-000: a reason"
+    assert elsewhere.begun == [1, 2, 3, 4, 5]
+    assert run(configured(), folder)[0] == finished[1]
+
+
+def test_other_data_on_a_worker_is_refused(configured):
+    with pytest.raises(InputError, match=r"^folder: holds other data than where the command runs$"):
+        trainings.train(configured(), Path("folder"), "other", 0)
 
 
 def test_damaged_scores_are_refused(finished, configured, tmp_path):
@@ -151,7 +205,7 @@ def test_scores_that_cannot_be_audited_name_the_cell(finished, configured, tmp_p
 
 
 def test_a_damaged_checkpoint_is_refused(configured, tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
 
     def stop(_, done, __):
         if done == 3:

@@ -84,8 +84,11 @@ def test_one_run_bounds_that_promise_too_much_are_found(monkeypatch):
 
 
 @pytest.fixture
-def forgetful():
-    """Forget critical values before and after."""
+def forgetful(monkeypatch):
+    """Forget critical values before and after, and look at fewer cells, as many of them must be computed anew."""
+    monkeypatch.setattr(coverage, "_RUNS", {Level.QUICK: {100: 400}})
+    monkeypatch.setattr(coverage, "EPSILONS", (0.0, 1.0))
+    monkeypatch.setattr(coverage, "DELTAS", (1e-5,))
     caches = known_null._critical_values, guesses._critical_values
     for cache in caches:
         cache.cache_clear()

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.federated import checkpoint
+from canaryproof.verify.input_files import InputError
 
 # Inputs and labels of one client.
 Examples = tuple[NDArray[Any], NDArray[np.int32]]
@@ -88,6 +93,22 @@ class Federation:
     def clients(self) -> int:
         """Number of clients."""
         return len(self.starts) - 1
+
+    @cached_property
+    def digest(self) -> str:
+        """A text that only equal data has."""
+        return checkpoint.digest(self.inputs, self.labels, self.starts, self.test_inputs, self.test_labels)
+
+    def check(self, digest: str, folder: Path | None) -> None:
+        """Make sure on a worker of a cluster that a folder holds the data whose digest it is given.
+
+        Raises
+        ------
+        InputError
+            If it does not.
+        """
+        if self.digest != digest:
+            raise InputError(f"{folder or self.name}: holds other data than where the command runs")
 
     def examples_of(self, client: int) -> slice:
         """Return where a client's examples stand."""

@@ -1,0 +1,32 @@
+"""Memory of a process that judges run after run, as a worker of a cluster may for weeks."""
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from canaryproof.verify.judging import Plan, judge
+from canaryproof.verify.processes import inherited, processes_of_a_run
+from canaryproof.verify.results import Context, Level
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+# The cheapest suite of hundreds of checks: all of it for some ten minutes, or a part of it for seconds.
+SUITE, RUNS, EVERY = ("claims", 30, 1) if DEEP else ("claims", 9, 19)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_process_that_judges_run_after_run_does_not_grow():
+    held = []
+    with processes_of_a_run(1, "") as pool:
+        for seed in range(RUNS):
+            plan = Plan("canaryproof.verify.suites.catalogue:SUITES", (SUITE,), Context(Level.QUICK, seed))
+            with inherited():
+                answers = pool.map(partial(judge, plan, limit=None), range(0, len(plan.checks), EVERY))
+            assert all(judged for _, judged in answers)
+            # Pages of the other process, not of this one.
+            held.append(int(pool.submit(Path("/proc/self/statm").read_text).result().split()[1]))
+    # Caches fill in the first third. Without a leak the last third's least is below the second's most.
+    third = RUNS // 3
+    assert min(held[-third:]) <= 1.01 * max(held[third:-third])
