@@ -24,10 +24,10 @@ _ROUNDS = 10
 
 def _wishart(covariance: Array, dim: int, runs: int, rng: np.random.Generator) -> Array:
     """Draw Gram matrices of normal vectors in ℝᵈ, by Bartlett's decomposition, shape (runs, T, T)."""
-    size = len(covariance)
-    factor = np.tril(rng.standard_normal((runs, size, size)), -1)
-    diagonal = np.arange(size)
-    factor[:, diagonal, diagonal] = np.sqrt(rng.chisquare(dim - diagonal, (runs, size)))
+    size, free = len(covariance), min(len(covariance), dim)
+    factor = np.tril(rng.standard_normal((runs, size, free)), -1)
+    diagonal = np.arange(free)
+    factor[:, diagonal, diagonal] = np.sqrt(rng.chisquare(dim - diagonal, (runs, free)))
     rows = linalg.cholesky(covariance, lower=True) @ factor
     return np.asarray(rows @ rows.swapaxes(1, 2))
 
@@ -59,7 +59,7 @@ def _draw_correlated(value: float, claim: Claim, runs: int, rng: np.random.Gener
 
 
 def _draw_low_rank(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
-    rank = round(value * claim.dim)
+    rank = max(1, round(value * claim.dim))
     grams = _wishart(claim.noise_multiplier**2 / value * np.eye(_ROUNDS), rank, runs, rng)
     return Residual((claim.dim,), grams[:, np.newaxis])
 

@@ -75,7 +75,7 @@ def low_rank(value: float, claim: Claim) -> Truth:
 
 
 def _draw_low_rank(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
-    rank = round(value * claim.dim)
+    rank = max(1, round(value * claim.dim))
     # Any subspace, so that there are no parts.
     return single((claim.dim,), claim.noise_multiplier**2 / value * rng.chisquare(rank, (runs, 1)))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from canaryproof.verify.blindspots import finite_noise, methods, power, prediction
+from canaryproof.verify.blindspots import finite_noise, power, prediction
 from canaryproof.verify.blindspots.catalogue import MECHANISMS
 from canaryproof.verify.blindspots.power import Size
 from canaryproof.verify.claims.judging import LEVEL, claim, found
@@ -20,6 +20,10 @@ from canaryproof.verify.suites.blindspots_atlas import claimed
 
 _COUNT = 1000
 _MISSED, _SEEN = 0.1, 0.9
+# Audits of a case, in parts. 2,000 of them left faults undecided at one seed of two that raise a few more alarms than
+# an honest mechanism does: 6% is foretold of the most visible that is to be missed.
+_RUNS, _AT_ONCE = 10_000, 2000
+_MOST = 0.07
 # Of the attack on coarse noise.
 _ATTACKED, _COORDINATES, _BITS = 200, 1000, 24
 
@@ -32,10 +36,9 @@ def measured(context: Context, cases: Cases) -> list[dict[str, Any]]:
     rows = []
     for name, value in cases:
         mechanism, setting = MECHANISMS[name], claimed()
-        runs = context.pick(2000, 10_000)
-        size = Size(_COUNT, runs, runs, 0, False)
+        runs, size = _RUNS, Size(_COUNT, _AT_ONCE, 0, 0, False)
         key = context.key(f"blindspots/claims/{name}/{value}")
-        alarms = power.alarms_of(mechanism, value, setting, size, key)
+        alarms = sum(power.alarms_of(mechanism, value, setting, size, part) for part in key.spawn(_RUNS // _AT_ONCE))
         truth = mechanism.truth(value, setting)
         limit = prediction.foretell(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
         missed = stats.binom.cdf(alarms, runs, _MISSED) < LEVEL / len(cases)
@@ -68,8 +71,8 @@ def _design(rows: list[dict[str, Any]]) -> Design:
     return Design(
         f"alarms come in more than {_MISSED:.0%} of audits",
         LEVEL,
-        f"in {methods.ALPHA:.0%}, as without a fault",
-        float(stats.binom.cdf(critical, runs, methods.ALPHA)),
+        f"in {_MOST:.0%} or less",
+        float(stats.binom.cdf(critical, runs, _MOST)),
         runs,
     )
 

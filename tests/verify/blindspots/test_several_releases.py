@@ -47,3 +47,11 @@ def test_an_iterate_that_contracts_hides_its_noise():
     assert mechanism.truth(1.0, CLAIM).high == pytest.approx(Claim(0.8 * math.sqrt(10.0), 1e-5, 500).epsilon, rel=1e-9)
     assert mechanism.weights(0.5).ravel()[-2:].tolist() == [0.5, 1.0]
     assert grams("final-iterate", 0.5).mean() == pytest.approx(0.64 * 500 * (4.0 / 3.0), rel=0.01)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 10, 40])
+def test_gram_matrices_of_fewer_dimensions_than_rounds_have_their_rank(dim):
+    grams = several_releases._wishart(np.eye(10), dim, 4000, np.random.default_rng(dim))
+    assert np.linalg.matrix_rank(grams[0]) == min(dim, 10)
+    # A squared norm's mean is d; its error has the deviation √(2d/40,000).
+    assert np.trace(grams, axis1=1, axis2=2).mean() / 10 == pytest.approx(dim, abs=6.0 * (2.0 * dim / 40_000) ** 0.5)
