@@ -14,6 +14,7 @@ from canaryproof.reports.blindspots_sight import (
     Sight,
     Verdict,
     atlas,
+    audits_by,
     beside,
     harmless,
     label,
@@ -121,10 +122,20 @@ def _matrix(
     )
     note = (
         "Of each cell: the verdict, the share of audits with an alarm, and the median ε̂, which is to be read beside "
-        "the largest ε. At the mechanisms' other values it stands below."
+        f"the largest ε. At the mechanisms' other values it stands below. Shares are of so many audits or more: "
+        f"{_audits(found)}."
     )
     header = ("mechanism", "largest ε", *(f"`{BESIDE.get(column, column)}`" for column in columns))
     return Section("Who sees what", header, rows, note, MATRIX, alternative)
+
+
+def _audits(found: Mapping[str, Evidence]) -> str:
+    """Say of how many audits the shares of the matrix are."""
+    names: dict[int, list[str]] = {}
+    for method in methods_of(found):
+        counts = [audits_by(row, method) for one in found.values() for row in rows_at(one) if method in row["methods"]]
+        names.setdefault(min(counts), []).append(f"`{method}`")
+    return "; ".join(f"{count:,} by {', '.join(named)}" for count, named in names.items())
 
 
 def _largest(found: Evidence) -> str:

@@ -112,6 +112,11 @@ def beside(found: Evidence, test: str) -> Sight | None:
     return Sight(Verdict.SEES if rate >= SEEN else Verdict.MISSES, rate, None)
 
 
+def audits_by(row: Evidence, method: str) -> int:
+    """Return of how many audits a method's rate of alarms is: of the default there are more."""
+    return int(row["runs"] if method == "adaptive" else row["methods"][method]["runs"])
+
+
 def methods_of(found: Mapping[str, Evidence]) -> list[str]:
     """Return the names of all methods, CANIFE last."""
     names = dict.fromkeys(name for one in found.values() for row in rows_at(one) for name in row["methods"])

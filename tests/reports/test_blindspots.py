@@ -97,6 +97,7 @@ def test_the_folder_has_the_page_and_a_picture_of_each_mechanism():
     files = render(RUN)
     names = [f"blindspots-{name}.svg" for name in ("matrix", *atlas(RUN))]
     page = files["blindspots.md"].decode()
+    assert "so many audits or more: 400 by `adaptive`; 10 by `fixed-sequence`, `normal-scores`, `canife`." in page
     for name in names:
         assert ElementTree.fromstring(files[name]).tag.endswith("svg")
         assert f"]({name})" in page

@@ -20,8 +20,9 @@ from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify import command_line
 from canaryproof.verify.audit import audit_scores
+from canaryproof.verify.audit_text import rounded
 from canaryproof.verify.bounds_table import _rounded_down
-from canaryproof.verify.command_line import _finite, main, one_line, rounded
+from canaryproof.verify.command_line import _finite, main, one_line
 
 PROGRAM = [sys.executable, "-c", "from canaryproof.verify.command_line import main; main(prog_name='canaryproof')"]
 COSINES = exact_law.cosines(200, 10**6, 4.22, np.random.default_rng(3))
