@@ -16,7 +16,7 @@ from canaryproof.verify.benchmark.canife_setting import SEED, Scenario, Setting
 from canaryproof.verify.engines import EngineError, Lost
 from canaryproof.verify.federated import models
 from canaryproof.verify.federated.data import digits, idx
-from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.data.federation import Federation, check_same
 
 if TYPE_CHECKING:
     from canaryproof.verify.cluster import Cluster
@@ -146,7 +146,7 @@ def train(
 ) -> Found:
     """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``Run``."""
     bench = _bench(data, setting, hidden)
-    bench.federation.check(digest, data)
+    check_same(bench.federation, digest, data)
     return Run(repetition, Scenario(name, shuffled, Fault[fault] if fault else None), rate).on(bench)
 
 

@@ -16,7 +16,7 @@ from canaryproof.verify.federated import schedules
 from canaryproof.verify.federated.canary_clients import CanaryClients
 from canaryproof.verify.federated.clipping import AdaptiveClip, Clip, FixedClip, split
 from canaryproof.verify.federated.data import digits, idx, leaf, plays
-from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.data.federation import FederatedData
 from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.noise import Correlated, Independent, Noise, SquareRoot, Tree
 from canaryproof.verify.federated.options import Training
@@ -67,7 +67,7 @@ def seeds(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> See
     return Seeds.of(np.random.SeedSequence(seed, spawn_key=(cell, repetition, run)))
 
 
-def federation(data: Data, folder: Path | None, seed: int) -> Federation:
+def federation(data: Data, folder: Path | None, seed: int) -> FederatedData:
     """Read the data.
 
     Parameters
@@ -212,7 +212,7 @@ def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: b
 
 
 def trainer(
-    settings: Settings, data: Federation, model: Model, seeds: Seeds, *, with_canaries: bool = True
+    settings: Settings, data: FederatedData, model: Model, seeds: Seeds, *, with_canaries: bool = True
 ) -> tuple[Trainer, CanaryClients | None]:
     """Make a training and its canaries; arguments and errors as for ``prepared``."""
     participation, training = prepared(settings, data.clients, seeds, with_canaries=with_canaries)

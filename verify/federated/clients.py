@@ -17,7 +17,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.data.federation import FederatedData
 from canaryproof.verify.federated.models import Model
 
 # Coordinates of the clients' updates held at a time: 16 MB stay near the processor.
@@ -77,7 +77,7 @@ class Clients:
 
     def __init__(
         self,
-        federation: Federation,
+        federation: FederatedData,
         model: Model,
         *,
         rate: float,

@@ -12,7 +12,7 @@ import optax
 from flax import linen as nn
 from jax import Array
 
-from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.data.federation import FederatedData
 
 # Nested dicts of arrays; their order as a vector is that of `verify.oneshot.shapes`.
 Params = Any
@@ -147,7 +147,7 @@ class _CharLstm(nn.Module):
         return nn.Dense(self.classes)(features[:, -1] if self.last_only else features)
 
 
-def model(name: str, federation: Federation, hidden: int | None = None) -> Model:
+def model(name: str, federation: FederatedData, hidden: int | None = None) -> Model:
     """Return a network for the examples of a federation.
 
     Parameters
@@ -184,21 +184,22 @@ def model(name: str, federation: Federation, hidden: int | None = None) -> Model
     if width < 1:
         raise ValueError(f"hidden must be at least 1, not {width}")
     classes, vocabulary = federation.classes, federation.vocabulary
+    inputs, labels = federation.template
     if name == "char_lstm":
         if vocabulary is None:
             raise ValueError(f"model {name} takes text, and {federation.name} is of images")
-        return _model(name, _CharLstm(classes, width, vocabulary, federation.labels.ndim == 1), federation)
+        return _model(name, _CharLstm(classes, width, vocabulary, labels.ndim == 1), federation)
     if vocabulary is not None:
         raise ValueError(f"model {name} takes images, and {federation.name} is of text")
     if name == "two_layer":
         return _model(name, _TwoLayer(classes, width), federation)
-    if min(federation.inputs.shape[1:3]) < 6:
+    if min(inputs.shape[1:3]) < 6:
         raise ValueError(f"model {name} takes images of at least 6 × 6 pixels")
     return _model(name, _SmallCnn(classes, width), federation)
 
 
-def _model(name: str, network: nn.Module, federation: Federation) -> Model:
-    shapes = jax.eval_shape(network.init, jax.random.key(0), federation.inputs[:1])["params"]
+def _model(name: str, network: nn.Module, federation: FederatedData) -> Model:
+    shapes = jax.eval_shape(network.init, jax.random.key(0), federation.template[0])["params"]
 
     def init(seed: int) -> Params:
         rng = np.random.default_rng(seed)

@@ -99,14 +99,20 @@ class Data:
     format
         ``digits`` needs no folder.
     examples_per_client
-        How many examples a client has (``digits``, ``idx``), or trains on at most (``leaf``, ``plays``).
+        How many examples a client has (``digits``, ``idx``, ``cifar10``), or trains on at most (others).
     length
-        Characters of an example of text.
+        Characters, or words, of an example of text.
+    words
+        Words of the vocabulary of StackOverflow: the most frequent ones.
+    side
+        Width and height in pixels to which CelebA's images are brought.
     """
 
-    format: str = _one_of("digits", "idx", "leaf", "plays")
+    format: str = _one_of("digits", "idx", "leaf", "plays", "tff", "cifar10")
     examples_per_client: int = _whole(1, 10**5)
     length: int = _whole(2, 10_000, default=80)
+    words: int = _whole(1, 10**6, default=10_000)
+    side: int = _whole(8, 178, default=84)
 
 
 @dataclass(frozen=True, kw_only=True)

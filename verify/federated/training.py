@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from canaryproof.verify.federated import checkpoint
 from canaryproof.verify.federated.canary_clients import CanaryClients
 from canaryproof.verify.federated.clients import Clients, CohortSums
-from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.data.federation import FederatedData
 from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.options import Training
 from canaryproof.verify.federated.participation import Participation, check
@@ -102,7 +102,7 @@ class Trainer:
 
     def __init__(
         self,
-        federation: Federation,
+        federation: FederatedData,
         model: Model,
         participation: Participation,
         training: Training,
@@ -273,7 +273,7 @@ class Trainer:
         options = {entry.name: getattr(training, entry.name) for entry in fields(training)}
         return options | {
             "initial": checkpoint.digest(self.initial),
-            "examples": checkpoint.digest(federation.inputs, federation.labels, federation.starts),
+            "examples": federation.digest,
             "participation": checkpoint.digest(*(np.asarray(self._participation.clients(t)) for t in rounds)),
             # Kinds of noise that begin alike differ in one of the last two rounds.
             "noise": checkpoint.digest(*(np.asarray(training.noise.sample(t, 1, 1.0)) for t in rounds[-2:])),

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.federated import assembly, models
 from canaryproof.verify.federated.configuration import Cell, Configuration
-from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.data.federation import FederatedData, check_same
 from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.options import Training
 from canaryproof.verify.federated.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
@@ -80,7 +80,7 @@ class Trainings:
         self.jobs = tuple(_jobs(configuration))
 
         @cache
-        def federation(settings: Data) -> Federation:
+        def federation(settings: Data) -> FederatedData:
             return assembly.federation(settings, data, configuration.heading.seed)
 
         @cache
@@ -209,7 +209,7 @@ def train(configuration: Configuration, data: Path | None, digest: str, number: 
     """
     trainings = _trainings(configuration, data)
     job = trainings.jobs[number]
-    trainings.federation(trainings.settings(job).data).check(digest, data)
+    check_same(trainings.federation(trainings.settings(job).data), digest, data)
     return trainings.train(job)
 
 

@@ -80,9 +80,9 @@ class _Plain:
     """DP-FedAvg of a two-layer network in plain numpy and float64, from the same initial model."""
 
     def __init__(self, chosen: Settings, initial: Array, root: np.random.SeedSequence) -> None:
-        from canaryproof.verify.federated import assembly
+        from canaryproof.verify.federated.data import digits
 
-        self._chosen, self._root, self._data = chosen, root, assembly.federation(chosen.data, None, 0)
+        self._chosen, self._root, self._data = chosen, root, digits.load(chosen.data.examples_per_client, 0)
         self.initial, self.theta = initial, initial.copy()
         width, inputs, classes = chosen.model.hidden, self._data.inputs[0].size, self._data.classes
         assert width is not None

@@ -16,7 +16,7 @@ from canaryproof.verify.federated.assembly import Seeds
 from canaryproof.verify.federated.canary_clients import CanaryClients
 from canaryproof.verify.federated.clipping import FixedClip
 from canaryproof.verify.federated.configuration import read
-from canaryproof.verify.federated.data.federation import Federation
+from canaryproof.verify.federated.data.federation import FederatedData
 from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.noise import Independent
 from canaryproof.verify.federated.options import Training
@@ -174,7 +174,7 @@ def made(chosen: Settings, root: np.random.SeedSequence) -> tuple[Trainer, Canar
 
 
 @cache
-def _federation(data: Data) -> Federation:
+def _federation(data: Data) -> FederatedData:
     return assembly.federation(data, None, 0)
 
 

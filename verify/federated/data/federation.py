@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,59 @@ Examples = tuple[NDArray[Any], NDArray[np.int32]]
 _HELD_OUT = 10
 
 
+class FederatedData(Protocol):
+    """What a training asks of its data, which may be in memory or be read from files cohort by cohort.
+
+    Attributes are those of ``Federation``; held-out examples are always in memory.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def classes(self) -> int: ...  # noqa: D102
+    @property
+    def vocabulary(self) -> int | None: ...  # noqa: D102
+    @property
+    def unscored(self) -> tuple[int, ...]: ...  # noqa: D102
+    @property
+    def vectors(self) -> NDArray[np.float32] | None: ...  # noqa: D102
+    @property
+    def test_inputs(self) -> NDArray[np.float32] | NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def test_labels(self) -> NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def test_starts(self) -> NDArray[np.int64] | None: ...  # noqa: D102
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+
+    @property
+    def template(self) -> Examples:
+        """One example's inputs and labels, of which shape and type alone count."""
+
+    @property
+    def digest(self) -> str:
+        """A text that only equal data has."""
+
+    def cohort(
+        self, clients: ArrayLike, examples: int
+    ) -> tuple[NDArray[np.float32] | NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+        """Return the same number of examples of each of some clients, as ``Federation.cohort``."""
+
+
+def check_same(data: FederatedData, digest: str, folder: Path | None) -> None:
+    """Make sure on a worker of a cluster that a folder holds the data whose digest it is given.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    if data.digest != digest:
+        raise InputError(f"{folder or data.name}: holds other data than where the command runs")
+
+
 @dataclass(frozen=True)
 class Federation:
     """Examples of many clients, and others held out for testing.
@@ -28,10 +81,10 @@ class Federation:
         What the data set is called.
     inputs
         The clients' examples, one client's after another's: images in float32 with values in [0, 1], shape
-        (examples, height, width, 1), or characters as tokens in int32, shape (examples, length).
+        (examples, height, width, channels), or text as tokens in int32, shape (examples, length).
     labels
-        Classes in int32, shape (examples,), or for text whose every next character is to be predicted, tokens of shape
-        (examples, length).
+        Classes in int32, shape (examples,), or for text whose every next token is to be predicted, tokens of shape
+        (examples, length); −1 where nothing is to be predicted.
     starts
         Client i has the examples ``starts[i]`` to ``starts[i + 1] − 1``, at least one; shape (clients + 1,).
     test_inputs, test_labels
@@ -40,6 +93,13 @@ class Federation:
         Number of classes; labels are below it.
     vocabulary
         Number of tokens, which inputs are below; None for images.
+    test_starts
+        Held-out client i has the held-out examples ``test_starts[i]`` to ``test_starts[i + 1] − 1``, shape (held-out
+        clients + 1,); None where nobody knows whose they are.
+    unscored
+        Labels that are trained on and not counted in an accuracy, such as a word's that is in no vocabulary.
+    vectors
+        Given embeddings of the tokens, shape (vocabulary, dimensions), which are not trained; None if there are none.
     """
 
     name: str
@@ -50,6 +110,9 @@ class Federation:
     test_labels: NDArray[np.int32]
     classes: int
     vocabulary: int | None = None
+    test_starts: NDArray[np.int64] | None = None
+    unscored: tuple[int, ...] = ()
+    vectors: NDArray[np.float32] | None = None
 
     @classmethod
     def of(
@@ -69,7 +132,7 @@ class Federation:
         clients
             Inputs and labels of each client.
         test
-            Held-out inputs and labels, in parts.
+            Held-out inputs and labels of each client that has some.
 
         Returns
         -------
@@ -87,6 +150,7 @@ class Federation:
             np.concatenate(test_labels),
             classes,
             vocabulary,
+            np.cumsum([0, *map(len, test_labels)]),
         )
 
     @property
@@ -99,16 +163,10 @@ class Federation:
         """A text that only equal data has."""
         return checkpoint.digest(self.inputs, self.labels, self.starts, self.test_inputs, self.test_labels)
 
-    def check(self, digest: str, folder: Path | None) -> None:
-        """Make sure on a worker of a cluster that a folder holds the data whose digest it is given.
-
-        Raises
-        ------
-        InputError
-            If it does not.
-        """
-        if self.digest != digest:
-            raise InputError(f"{folder or self.name}: holds other data than where the command runs")
+    @property
+    def template(self) -> Examples:
+        """One example's inputs and labels, of which shape and type alone count."""
+        return self.inputs[:1], self.labels[:1]
 
     def examples_of(self, client: int) -> slice:
         """Return where a client's examples stand."""
