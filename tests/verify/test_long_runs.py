@@ -12,8 +12,8 @@ from canaryproof.verify.processes import inherited, processes_of_a_run
 from canaryproof.verify.results import Context, Level
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-# The cheapest suite of hundreds of checks: all of it for some ten minutes, or a part of it for seconds.
-SUITE, RUNS, EVERY = ("claims", 30, 1) if DEEP else ("claims", 9, 19)
+# The cheapest suites of hundreds of checks and of many bounds: all of them for some fifteen minutes, or a part for seconds.
+SUITES, RUNS, EVERY = (("bounds", "claims"), 30, 1) if DEEP else (("claims",), 9, 19)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -21,7 +21,7 @@ def test_a_process_that_judges_run_after_run_does_not_grow():
     held = []
     with processes_of_a_run(1, "") as pool:
         for seed in range(RUNS):
-            plan = Plan("canaryproof.verify.suites.catalogue:SUITES", (SUITE,), Context(Level.QUICK, seed))
+            plan = Plan("canaryproof.verify.suites.catalogue:SUITES", SUITES, Context(Level.QUICK, seed))
             with inherited():
                 answers = pool.map(partial(judge, plan, limit=None), range(0, len(plan.checks), EVERY))
             assert all(judged for _, judged in answers)

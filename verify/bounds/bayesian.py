@@ -58,7 +58,7 @@ def probability_known(misses: int, count: int, tail: float, epsilon: float, delt
     return max(0.0, float(special.betainc(a, b, high) - special.betainc(a, b, low)))
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def _sampled_quantile(misses: int, count: int, alarms: int, null_count: int, delta: float, level: float) -> float:
     # In units of its own probability, the density of the one rate is 1.
     rate = special.betaincinv(misses + 0.5, count - misses + 0.5, 0.5 * (1.0 + _NODES))

@@ -89,7 +89,7 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
     return beta + (1.0 - beta) * math.exp(min(cost, 0.0))
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def steinke_bound(total: int, number: int, right: int, delta: float, alpha: float) -> float:
     """Return the largest ε that so many correct guesses reject, rounded down; arguments as for ``p_value``."""
     # At δ = 0 the p-value is Clopper and Pearson's; at others it is larger.
@@ -135,7 +135,7 @@ def excess_gaussian(total: int, number: int, right: int, mu: float, alpha: float
     return (r + h) * total / number - 1.0
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def gaussian_bound(total: int, number: int, right: int, alpha: float) -> float:
     """Return the largest μ that so many correct guesses reject, rounded down."""
     high = 1.0

@@ -128,7 +128,7 @@ def _counted(count: int, delta: float, right: bool = True) -> Rates:
     return Rates(np.where(np.isneginf(found.log_rate), math.inf, found.log_rate), found.log_rest)
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def at_counts(false_alarms: int, missed: int, null_count: int, count: int, delta: float, alpha: float = 0.05) -> float:
     """Return CANIFE's lower limit of ε̂ for counted errors.
 
