@@ -121,16 +121,17 @@ def glove(path, words, dimensions, seed=1):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def shakespeare(folder, users=4, examples=20, seed=1):
-    """Write LEAF's Shakespeare, split by sample, as its script does."""
+def shakespeare(folder, users=4, examples=850, seed=1):
+    """Write LEAF's Shakespeare, split by sample: 79 examples overlap, and are left out and counted."""
     rng = np.random.default_rng(seed)
     train, test = {}, {}
+    first, overlap = int(0.9 * examples), 79
     for user in range(users):
-        words = " ".join(rng.choice(["thou", "art", "King,", "O", "fie!\n", "the"], 4 * (80 + examples)))
+        words = " ".join(rng.choice(["thou", "art", "King,", "O", "fie!", "the"], 80 + examples))
         texts = [words[i : i + 80] for i in range(examples)]
         labels = [words[i + 80] for i in range(examples)]
-        first = int(0.9 * examples)
         train[f"A_PLAY_ROLE{user}"] = (texts[:first], labels[:first])
-        test[f"A_PLAY_ROLE{user}"] = (texts[first:], labels[first:])
-    for part, everybody in (("train", train), ("test", test)):
-        leaf_part(folder, part, everybody, hierarchies=["A_PLAY"] * users)
+        test[f"A_PLAY_ROLE{user}"] = (texts[first + overlap :], labels[first + overlap :])
+    plays = {"hierarchies": ["A_PLAY"] * users}
+    leaf_part(folder, "train", train, **plays)
+    leaf_part(folder, "test", test, num_samples=[examples - first] * users, **plays)

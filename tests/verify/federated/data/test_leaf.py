@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_images import shakespeare
 
 from canaryproof.verify.federated.data import leaf
 from canaryproof.verify.federated.data.characters import SHAKESPEARE
@@ -69,6 +70,19 @@ def test_shakespeare_predicts_the_character_that_follows(tmp_path):
     np.testing.assert_array_equal(federation.test_inputs, [[b, 79, d]])
     np.testing.assert_array_equal(federation.test_labels, [79])
     assert (federation.inputs.dtype, federation.labels.dtype) == (np.int32, np.int32)
+
+
+def test_shakespeare_split_by_sample_counts_what_it_leaves_out(tmp_path, refusal):
+    shakespeare(tmp_path)
+    federation = leaf.load(tmp_path)
+    np.testing.assert_array_equal(federation.starts, [0, 765, 1530, 2295, 3060])
+    np.testing.assert_array_equal(federation.test_starts, [0, 6, 12, 18, 24])
+    for count in (78, 80, 1, -1):
+        put(tmp_path, test_0=changed(num_samples=[2 + count, 2]))
+        assert "x, y and num_samples must be of one length" in refusal(leaf.load, tmp_path)
+    [path] = tmp_path.glob("train/*")
+    path.write_text(user([tweet("a")], [1], 80))
+    assert refusal(leaf.load, tmp_path).endswith(LENGTHS + "1, 1 and 80")
 
 
 def test_held_out_examples_are_by_their_users_in_either_split(tmp_path):
