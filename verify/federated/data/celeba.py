@@ -24,8 +24,9 @@ from canaryproof.verify.input_files import InputError, opened, parsing
 _FOLDER = "img_align_celeba"
 # No path leads out of the folder by such a name.
 NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,99}\.(?:jpg|jpeg|png)", re.IGNORECASE)
-_LARGEST_FILE = 2**24
-_SHORTEST, _LONGEST = 16, 4096
+# CelebA's aligned images are 178 × 218, of a hundredth of these bytes; bounds what a hostile one can cost.
+_LARGEST_FILE = 2**20
+_SHORTEST, _LONGEST = 16, 1024
 # Bytes of held-out images: a tenth of CelebA's at 84 × 84 has 1.7 GB.
 _LARGEST_TEST = 2**31
 
