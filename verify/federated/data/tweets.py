@@ -50,20 +50,21 @@ def federation(folder: Path, training: _Users, test: _Users, length: int) -> Fed
     if path is None:
         vocabulary = Vocabulary(TWEETS)
 
-        def spelt(tweet: str) -> NDArray[np.int32]:
-            characters = "".join(_WORD.findall(tweet))[:length]
-            return vocabulary.tokens(characters.ljust(length, "\0"))
+        def spelt(texts: list[str]) -> NDArray[np.int32]:
+            rows = ("".join(_WORD.findall(text))[:length].ljust(length, "\0") for text in texts)
+            return vocabulary.tokens("".join(rows)).reshape(-1, length)
 
         return _of(training, test, spelt, len(vocabulary))
 
     tweets = chain.from_iterable(texts for texts, _ in chain(training, test))
     tokens, vectors = glove.read(path, {word for tweet in tweets for word in _words(tweet, length)})
 
-    def read(tweet: str) -> NDArray[np.int32]:
-        row = np.zeros(length, dtype=np.int32)
-        known = [tokens.get(word, 0) for word in _words(tweet, length)]
-        row[: len(known)] = known
-        return row
+    def read(texts: list[str]) -> NDArray[np.int32]:
+        rows = np.zeros((len(texts), length), dtype=np.int32)
+        for row, text in zip(rows, texts, strict=True):
+            known = [tokens.get(word, 0) for word in _words(text, length)]
+            row[: len(known)] = known
+        return rows
 
     return replace(_of(training, test, read, len(vectors)), vectors=vectors)
 
@@ -72,9 +73,9 @@ def _words(tweet: str, length: int) -> list[str]:
     return [match.group() for match in islice(_WORD.finditer(tweet), length)]
 
 
-def _of(training: _Users, test: _Users, read: Callable[[str], NDArray[np.int32]], tokens: int) -> Federation:
+def _of(training: _Users, test: _Users, read: Callable[[list[str]], NDArray[np.int32]], tokens: int) -> Federation:
     def examples(user: tuple[list[str], list[int]]) -> Examples:
         texts, labels = user
-        return np.stack([read(text) for text in texts]), np.array(labels, dtype=np.int32)
+        return read(texts), np.array(labels, dtype=np.int32)
 
     return Federation.of("sent140", map(examples, training), map(examples, test), _CLASSES, tokens)
