@@ -166,8 +166,8 @@ def _size(file: IO[bytes]) -> int:
 
 
 @contextmanager
-def _parsing(form: str) -> Iterator[None]:
-    """Turn into a ValueError whatever a library raises over a malformed file."""
+def parsing(form: str) -> Iterator[None]:
+    """Turn into a ValueError whatever a library raises over a malformed file of some form."""
     # numpy's header parser and zipfile have no closed list of exceptions; a flipped bit may raise any of a dozen.
     try:
         with warnings.catch_warnings():
@@ -188,7 +188,7 @@ def _read_npy(file: IO[bytes]) -> dict[str, _Column]:
 
 
 def _read_npz(file: IO[bytes]) -> dict[str, _Column]:
-    with _parsing(".npz"):
+    with parsing(".npz"):
         archive = zipfile.ZipFile(file)
     members = archive.infolist()
     names = [member.filename.removesuffix(".npy") for member in members]
@@ -200,7 +200,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
     # numpy writes these two only, and of the others' decompressors zipfile does not bound the output.
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name}: must be stored or deflated, as numpy.savez and numpy.savez_compressed do")
-    with _parsing(".npz"):
+    with parsing(".npz"):
         file = archive.open(member)
     with file:
         try:
@@ -212,7 +212,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
 
 def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
     """Read a one-dimensional array of floats in the .npy format that takes exactly ``size`` bytes."""
-    with _parsing(".npy"):
+    with parsing(".npy"):
         version = np.lib.format.read_magic(file)
         # Later versions differ in their headers' size alone, up to 4 GB; plain arrays never need it.
         if version != (1, 0):
@@ -236,7 +236,7 @@ def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
             f"truncated or damaged: the header declares {count} values of {dtype.name} ({length} bytes), "
             f"and {size - start} bytes follow it"
         )
-    with _parsing(".npy"):
+    with parsing(".npy"):
         # Reading past the last byte makes zipfile compare the checksum.
         data = file.read(length) + file.read(1)
         return np.frombuffer(data, dtype)

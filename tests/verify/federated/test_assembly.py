@@ -95,13 +95,18 @@ def test_schedules(tables, rounds, clients, canary_rounds):
 
 
 def test_every_format_is_read_by_its_own_reader(monkeypatch, tmp_path):
-    for name in ("idx", "leaf", "plays"):
+    names = ("idx", "leaf", "plays", "cifar10")
+    for name in names:
         monkeypatch.setattr(getattr(assembly, name), "load", lambda *arguments, name=name: (name, *arguments))
     settings = SETTINGS.data
     read_by = {
-        name: assembly.federation(replace(settings, format=name, length=9), tmp_path, 7)
-        for name in ("idx", "leaf", "plays")
+        name: assembly.federation(replace(settings, format=name, length=9, side=32), tmp_path, 7) for name in names
     }
-    assert read_by == {"idx": ("idx", tmp_path, 2, 7), "leaf": ("leaf", tmp_path, 9), "plays": ("plays", tmp_path, 9)}
+    assert read_by == {
+        "idx": ("idx", tmp_path, 2, 7),
+        "leaf": ("leaf", tmp_path, 9, 32),
+        "plays": ("plays", tmp_path, 9),
+        "cifar10": ("cifar10", tmp_path, 2, 7),
+    }
     with pytest.raises(InputError, match=r"--data: must be given, the folder with the files of data.format plays"):
         assembly.federation(replace(settings, format="plays"), None, 7)

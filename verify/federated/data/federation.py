@@ -161,7 +161,8 @@ class Federation:
     @cached_property
     def digest(self) -> str:
         """A text that only equal data has."""
-        return checkpoint.digest(self.inputs, self.labels, self.starts, self.test_inputs, self.test_labels)
+        arrays = [self.inputs, self.labels, self.starts, self.test_inputs, self.test_labels]
+        return checkpoint.digest(*arrays, *([] if self.vectors is None else [self.vectors]))
 
     @property
     def template(self) -> Examples:
@@ -189,12 +190,30 @@ class Federation:
         Inputs and labels, shape (m, examples, ...), and a mask of shape (m, examples): 1 for an example of the
         client's, 0 where its last one is repeated because it has no more.
         """
-        indices = np.asarray(clients, dtype=np.int64)
-        first, end = self.starts[indices][:, np.newaxis], self.starts[indices + 1][:, np.newaxis]
-        chosen = first + np.arange(examples)
-        there = chosen < end
-        chosen = np.minimum(chosen, end - 1)
-        return self.inputs[chosen], self.labels[chosen], there.astype(np.float32)
+        chosen, there = first_examples(self.starts, clients, examples)
+        return self.inputs[chosen], self.labels[chosen], there
+
+
+def first_examples(
+    starts: NDArray[np.int64], clients: ArrayLike, examples: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return where the first examples of some clients stand.
+
+    Parameters
+    ----------
+    starts
+        As in ``Federation``.
+    clients, examples
+        As for ``Federation.cohort``.
+
+    Returns
+    -------
+    Their places, shape (m, examples), and the mask of ``Federation.cohort``.
+    """
+    indices = np.asarray(clients, dtype=np.int64)
+    first, end = starts[indices][:, np.newaxis], starts[indices + 1][:, np.newaxis]
+    chosen = first + np.arange(examples)
+    return np.minimum(chosen, end - 1), (chosen < end).astype(np.float32)
 
 
 def equal_lots(count: int, examples_per_client: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,46 +1,51 @@
-"""Data sets of LEAF (Caldas et al., arXiv 1812.01097) in JSON: FEMNIST, Shakespeare and Sent140.
+"""Data sets of LEAF (Caldas et al., arXiv 1812.01097) in JSON: FEMNIST, Shakespeare, Sent140 and CelebA.
 
 A file is an object with a list ``users``, a list ``num_samples`` and an object ``user_data`` that has two lists for
 each user, ``x`` and ``y``: what LEAF's repository, TalwalkarLab/leaf, says and writes. Its split by sample leaves users
-in ``user_data`` whom it took from ``users``; they don't count.
+in ``user_data`` whom it took from ``users``; they don't count. Of Shakespeare it leaves out the 79 examples for testing
+that overlap with the last one for training, and counts them in ``num_samples`` all the same (data/utils/split_data.py).
 """
 
 import json
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from canaryproof.verify.federated.data.characters import Vocabulary
-from canaryproof.verify.federated.data.federation import Examples, Federation, held_out
+from canaryproof.verify.federated.data import celeba, tweets
+from canaryproof.verify.federated.data.characters import SHAKESPEARE, Vocabulary
+from canaryproof.verify.federated.data.federation import Examples, FederatedData, Federation, held_out
 from canaryproof.verify.federated.data.files import in_folder, read_text
 from canaryproof.verify.input_files import InputError
 
 _SIDE = 28
 _WRITTEN_CLASSES = 62
 _TEXT_OF_TWEET = 4
+_OVERLAPPING = 79
 
 
-def load(folder: Path, length: int = 80) -> Federation:
+def load(folder: Path, length: int = 80, side: int = 84) -> FederatedData:
     """Read one of LEAF's data sets; what an example looks like tells which.
 
     Parameters
     ----------
     folder
-        Holds the folders ``train`` and ``test`` with ``.json`` files, the test users being the same or others; or else
-        such files, themselves or in a folder ``all_data``. Then the last tenth of each user's examples, rounded down,
-        is held out. In Shakespeare examples overlap, and these have nearly been seen.
+        Holds the folders ``train`` and ``test`` with ``.json`` files, the test users being the same (LEAF's split by
+        sample) or others (by user); or else such files, themselves or in a folder ``all_data``. Then the last tenth of
+        each user's examples, rounded down, is held out. In Shakespeare examples overlap, and these have nearly been
+        seen. Sent140's may be accompanied by a file of GloVe's, CelebA's must be by the images.
     length
-        Number of characters that an example of text has, ≥ 1: the last ones, or all after padding. LEAF cuts
-        Shakespeare into 80; a tweet may have more.
+        Number of tokens that an example of text has, ≥ 1. Of Shakespeare the last characters, or all after padding;
+        LEAF cuts it into 80. Of Sent140 as ``tweets.federation`` says.
+    side
+        Width and height to which CelebA's images are brought.
 
     Returns
     -------
-    The federation, named ``femnist``, ``shakespeare`` or ``sent140``; every user of the training part is a client.
-    FEMNIST has 62 classes. In Shakespeare the label is the one character that follows, in Sent140 it is 1 for a
-    positive tweet and 0 for another.
+    The federation, named ``femnist``, ``shakespeare``, ``sent140`` or ``celeba``; every user of the training part is a
+    client. FEMNIST has 62 classes. In Shakespeare the label is the one character that follows, of 80; in Sent140 it is
+    1 for a positive tweet and 0 for another, in CelebA 1 for a smile.
 
     Raises
     ------
@@ -59,20 +64,21 @@ def load(folder: Path, length: int = 80) -> Federation:
         training, test = held_out(users)
         if not test:
             raise InputError(f"{folder}: must have a folder test, or a user with ten examples")
+    if name == "celeba":
+        return celeba.federation(folder, training, test, side)
+    if name == "sent140":
+        return tweets.federation(folder, training, test, length)
     if name == "femnist":
         return Federation.of(name, training, test, _WRITTEN_CLASSES)
 
-    characters = name == "shakespeare"
-    vocabulary = Vocabulary(chain.from_iterable(chain(x, y) if characters else x for x, y in training))
+    vocabulary = Vocabulary(SHAKESPEARE)
 
-    def as_tokens(user: tuple[list[str], list[Any]]) -> Examples:
+    def as_tokens(user: tuple[list[str], list[str]]) -> Examples:
         texts, labels = user
         tokens = vocabulary.tokens("".join(text[-length:].rjust(length, "\0") for text in texts))
-        classes = vocabulary.tokens("".join(labels)) if characters else np.array(labels, dtype=np.int32)
-        return tokens.reshape(-1, length), classes
+        return tokens.reshape(-1, length), vocabulary.tokens("".join(labels))
 
-    classes = len(vocabulary) if characters else 2
-    return Federation.of(name, map(as_tokens, training), map(as_tokens, test), classes, len(vocabulary))
+    return Federation.of(name, map(as_tokens, training), map(as_tokens, test), len(vocabulary), len(vocabulary))
 
 
 def _read(folder: Path) -> tuple[str, list[tuple[Any, Any]]]:
@@ -111,7 +117,8 @@ def _users(path: Path) -> Iterator[tuple[str, list[Any], list[Any]]]:
         x, y = data[user].get("x"), data[user].get("y")
         if not isinstance(x, list) or not isinstance(y, list):
             raise InputError(f"{path}: user {user[:60]!r}: must have lists x and y")
-        if not len(x) == len(y) == count or not x:
+        counted = (len(y), len(y) + _OVERLAPPING) if x and _form(x[0]) == "shakespeare" else (len(y),)
+        if len(x) != len(y) or count not in counted or not x:
             raise InputError(
                 f"{path}: user {user[:60]!r}: x, y and num_samples must be of one length, not 0: "
                 f"{len(x)}, {len(y)} and {str(count)[:20]}"
@@ -139,7 +146,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 def _form(example: Any) -> str:
     """Tell by an example what data set it is from."""
     if isinstance(example, str):
-        return "shakespeare"
+        return "celeba" if example.lower().endswith((".jpg", ".jpeg", ".png")) else "shakespeare"
     return "sent140" if isinstance(example, list) and example and isinstance(example[0], str) else "femnist"
 
 
@@ -172,6 +179,14 @@ def _tweets(x: list[Any], y: list[Any]) -> tuple[list[str], list[int]]:
     return [fields[_TEXT_OF_TWEET] for fields in x], _classes(y, 2)
 
 
+def _faces(x: list[Any], y: list[Any]) -> tuple[list[str], list[int]]:
+    for image in x:
+        if not isinstance(image, str) or not celeba.NAME.fullmatch(image):
+            raise ValueError(f"x must be names of images such as 000001.jpg, not {str(image)[:60]!r}")
+    # LEAF halves them, so that they are 0.0 and 1.0.
+    return x, _classes([int(label) if label in (0.0, 1.0) and type(label) is float else label for label in y], 2)
+
+
 def _classes(y: list[Any], classes: int) -> list[int]:
     for label in y:
         if type(label) is not int or not 0 <= label < classes:
@@ -183,4 +198,5 @@ _FORMS: dict[str, Callable[[list[Any], list[Any]], tuple[Any, Any]]] = {
     "femnist": _images,
     "shakespeare": _texts,
     "sent140": _tweets,
+    "celeba": _faces,
 }

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from canaryproof.verify.federated.data.characters import Vocabulary
+from canaryproof.verify.federated.data.characters import SHAKESPEARE, Vocabulary
 from canaryproof.verify.federated.data.federation import Examples, Federation, held_out
 from canaryproof.verify.federated.data.files import in_folder, read_text
 from canaryproof.verify.input_files import InputError
@@ -21,9 +21,9 @@ def load(place: Path, length: int = 80) -> Federation:
 
     Returns
     -------
-    The federation. A role's speeches, one after the other without its name, are cut into examples of ``length``
-    characters; labels are the characters that follow each of them. The last tenth of a role's examples, rounded down,
-    is held out. A role without a whole example is no client.
+    The federation, whose tokens are LEAF's 80 characters. A role's speeches, one after the other without its name, are
+    cut into examples of ``length`` characters; labels are the characters that follow each of them. The last tenth of a
+    role's examples, rounded down, is held out. A role without a whole example is no client.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def load(place: Path, length: int = 80) -> Federation:
     training, test = held_out((role,) for role in pieces if role)
     if not test:
         raise InputError(f"{place}: some role must have ten examples, more than {10 * length} characters")
-    vocabulary = Vocabulary(piece for (role,) in training for piece in role)
+    vocabulary = Vocabulary(SHAKESPEARE)
 
     def as_tokens(role: tuple[list[str]]) -> Examples:
         tokens = vocabulary.tokens("".join(role[0])).reshape(-1, length + 1)

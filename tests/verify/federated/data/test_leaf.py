@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_images import shakespeare
 
 from canaryproof.verify.federated.data import leaf
+from canaryproof.verify.federated.data.characters import SHAKESPEARE
 from canaryproof.verify.input_files import InputError
 
 
@@ -54,24 +56,42 @@ def test_femnist(tmp_path):
 
 
 def test_shakespeare_predicts_the_character_that_follows(tmp_path):
-    federation = leaf.load(put(tmp_path, train_0=ROLES, test_0={"LEAR": (["abxd"], ["x"])}), 3)
-    assert (federation.name, federation.clients, federation.classes, federation.vocabulary) == ("shakespeare", 2, 5, 5)
-    np.testing.assert_array_equal(federation.inputs, [[2, 3, 4], [3, 4, 1], [1, 1, 1]])
-    np.testing.assert_array_equal(federation.labels, [1, 2, 4])
-    # Another user, whose x nobody knows.
-    np.testing.assert_array_equal(federation.test_inputs, [[2, 0, 4]])
-    np.testing.assert_array_equal(federation.test_labels, [0])
+    federation = leaf.load(put(tmp_path, train_0=ROLES, test_0={"LEAR": (["abéd"], ["é"])}), 3)
+    assert (federation.name, federation.clients, federation.classes, federation.vocabulary) == (
+        "shakespeare",
+        2,
+        80,
+        80,
+    )
+    a, b, c, d = (SHAKESPEARE.index(letter) for letter in "abcd")
+    np.testing.assert_array_equal(federation.inputs, [[b, c, d], [c, d, a], [a, a, a]])
+    np.testing.assert_array_equal(federation.labels, [a, b, d])
+    # A character that is not of LEAF's alphabet.
+    np.testing.assert_array_equal(federation.test_inputs, [[b, 79, d]])
+    np.testing.assert_array_equal(federation.test_labels, [79])
     assert (federation.inputs.dtype, federation.labels.dtype) == (np.int32, np.int32)
 
 
-def test_sent140_is_padded_in_front(tmp_path):
-    federation = leaf.load(put(tmp_path, train_0=TWEETS, test_0=TWEETS), 8)
-    assert (federation.name, federation.clients, federation.classes) == ("sent140", 2, 2)
-    characters = "\0" + "".join(sorted(set("so good so so bad")))
-    assert federation.vocabulary == len(characters)
-    texts = ["".join(characters[token] for token in row) for row in federation.inputs]
-    assert texts == ["\0so good", "o so bad", "\0" * 8]
-    np.testing.assert_array_equal(federation.labels, [1, 0, 0])
+def test_shakespeare_split_by_sample_counts_what_it_leaves_out(tmp_path, refusal):
+    shakespeare(tmp_path)
+    federation = leaf.load(tmp_path)
+    np.testing.assert_array_equal(federation.starts, [0, 765, 1530, 2295, 3060])
+    np.testing.assert_array_equal(federation.test_starts, [0, 6, 12, 18, 24])
+    for count in (78, 80, 1, -1):
+        put(tmp_path, test_0=changed(num_samples=[2 + count, 2]))
+        assert "x, y and num_samples must be of one length" in refusal(leaf.load, tmp_path)
+    [path] = tmp_path.glob("train/*")
+    path.write_text(user([tweet("a")], [1], 80))
+    assert refusal(leaf.load, tmp_path).endswith(LENGTHS + "1, 1 and 80")
+
+
+def test_held_out_examples_are_by_their_users_in_either_split(tmp_path):
+    other = {"LEAR": (["abcd"] * 3, ["a"] * 3), "TOM": (["abcd"], ["b"])}
+    by_user = leaf.load(put(tmp_path, train_0=ROLES, test_0=other), 4)
+    np.testing.assert_array_equal(by_user.test_starts, [0, 3, 4])
+    by_sample = leaf.load(put(tmp_path, train_0=ROLES, test_0=ROLES), 4)
+    np.testing.assert_array_equal(by_sample.test_starts, [0, 2, 3])
+    assert by_sample.clients == by_user.clients == 2
 
 
 @pytest.mark.parametrize("place", ["all", "."])
@@ -107,6 +127,7 @@ def user(x, y, count=None):
 
 LENGTHS = "user 'u': x, y and num_samples must be of one length, not 0: "
 PIXELS = "user 'u': x must be lists of 784 numbers between 0 and 1"
+IMAGE = "user 'u': x must be names of images such as 000001.jpg, not "
 KEYS = "must be an object with lists users and num_samples and an object user_data"
 
 
@@ -156,6 +177,17 @@ KEYS = "must be an object with lists users and num_samples and an object user_da
         (user([tweet("a")[:4]], [1]), "user 'u': x must be lists of strings: id, date, query, user and text"),
         (user([tweet("a"), tweet(5)], [1, 1]), "user 'u': x must be lists of strings"),
         (user([tweet("a"), "abcd"], [1, 1]), "user 'u': x must be lists of strings"),
+        (user(["../1.jpg"], [1]), IMAGE + "'../1.jpg'"),
+        (user(["/etc/1.jpg"], [1]), IMAGE + "'/etc/1.jpg'"),
+        (user(["1.jpg", "..\\2.jpg"], [1, 1]), IMAGE + "'..\\\\2.jpg'"),
+        (user(["1.jpg", ".2.jpg"], [1, 1]), IMAGE + "'.2.jpg'"),
+        (user(["1.jpg", "a\0.jpg"], [1, 1]), IMAGE + "'a\\x00.jpg'"),
+        (user(["1.jpg", "2.jpg\n"], [1, 1]), IMAGE + "'2.jpg\\n'"),
+        (user(["1.jpg", "2.gif"], [1, 1]), IMAGE + "'2.gif'"),
+        (user(["1.jpg", 2], [1, 1]), IMAGE + "'2'"),
+        (user(["1.jpg"], [2]), "user 'u': y must be whole numbers from 0 to 1, not 2"),
+        (user(["1.jpg"], [0.5]), "user 'u': y must be whole numbers from 0 to 1, not 0.5"),
+        (user(["1.jpg"], ["1"]), "user 'u': y must be whole numbers from 0 to 1, not 1"),
     ],
 )
 def test_other_files_are_refused(tmp_path, refusal, text, said):

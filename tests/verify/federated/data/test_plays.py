@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.federated.data import plays
+from canaryproof.verify.federated.data.characters import SHAKESPEARE
 
 SPEECHES = "ANNA:\nabc\nde\n\nBERT:\nzz\n\n\nANNA:\nfg\n"
 ANNA = "abc\nde\nfg\n"
@@ -19,8 +20,7 @@ def written(folder, text, name="play.txt"):
 def test_a_role_is_a_client_and_labels_are_the_next_characters(tmp_path):
     federation = plays.load(written(tmp_path, SPEECHES + "\n" + LONG), length=3)
     anna = federation.inputs[federation.examples_of(0)]
-    known = sorted(set(ANNA) | set("zz\n") | set(LONG[6:]))
-    token = {character: i + 1 for i, character in enumerate(known)}
+    token = {character: i for i, character in enumerate(SHAKESPEARE)}
     np.testing.assert_array_equal(anna, [[token[c] for c in ANNA[i : i + 3]] for i in (0, 3, 6)])
     labels = federation.labels[federation.examples_of(0)]
     np.testing.assert_array_equal(labels, [[token[c] for c in ANNA[i : i + 3]] for i in (1, 4, 7)])
@@ -30,16 +30,16 @@ def test_a_role_is_a_client_and_labels_are_the_next_characters(tmp_path):
     np.testing.assert_array_equal(federation.starts, [0, 3, 15])
     np.testing.assert_array_equal(federation.test_inputs, [[token[c] for c in LONG[6 + 36 : 6 + 39]]])
     np.testing.assert_array_equal(federation.test_labels, [[token[c] for c in LONG[6 + 37 : 6 + 40]]])
-    assert federation.classes == federation.vocabulary
+    assert federation.classes == federation.vocabulary == 80
     assert (federation.inputs.dtype, federation.labels.dtype) == (np.int32, np.int32)
 
 
-def test_characters_of_the_held_out_part_alone_are_unknown(tmp_path):
-    federation = plays.load(written(tmp_path, "A:\n" + "ab" * 10 + "cd"), length=2)
-    # Of 11 examples the last is "cd" and a new line. Its first character is the label before, which is for training.
-    assert federation.vocabulary == 4
-    np.testing.assert_array_equal(federation.test_inputs, [[3, 0]])
-    np.testing.assert_array_equal(federation.test_labels, [[0, 0]])
+def test_the_alphabet_does_not_depend_on_the_text(tmp_path):
+    federation = plays.load(written(tmp_path, "A:\n" + "ab" * 10 + "cé"), length=2)
+    assert federation.vocabulary == 80
+    # Of 11 examples the last is "cé" and a new line; é is not of the alphabet.
+    np.testing.assert_array_equal(federation.test_inputs, [[SHAKESPEARE.index("c"), 79]])
+    np.testing.assert_array_equal(federation.test_labels, [[79, 0]])
 
 
 def test_line_ends_and_byte_order_marks_make_no_difference(tmp_path):
@@ -95,5 +95,6 @@ def test_shakespeare(real_data):
     assert federation.clients == len(counts)
     np.testing.assert_array_equal(np.diff(federation.starts), counts - counts // 10)
     assert len(federation.test_inputs) == np.sum(counts // 10)
-    assert 60 < federation.classes < 70
+    assert 60 < len(np.unique(federation.inputs)) < 70
+    assert set(path.read_text()) - set(SHAKESPEARE) <= set("$")
     np.testing.assert_array_equal(federation.inputs[:, 1:], federation.labels[:, :-1])
