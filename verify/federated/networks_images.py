@@ -58,7 +58,7 @@ class FourLayerCnn(nn.Module):
     @nn.compact
     def __call__(self, images: Array) -> Array:
         """Return logits."""
-        normalised = _normalisation(self.channels)
+        normalised = _GroupNorm(self.channels)
         features = images
         for _ in range(4):
             features = nn.Dense(self.channels)(_patches(_padded(features, 2)))
