@@ -6,7 +6,7 @@ compiled twice: what a chunk lacks is filled with clients whose examples are all
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -22,6 +22,8 @@ from canaryproof.verify.federated.models import Model
 
 # Coordinates of the clients' updates held at a time: 16 MB stay near the processor.
 _HELD = 2**22
+# Numbers between inputs and loss held at a time: half a GB.
+_HELD_BETWEEN = 2**27
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,10 @@ class Clients:
     ) -> None:
         self._federation = federation
         self._examples = examples
+        between = _between(model, federation, min(batch_size, examples))
+        most = max(1, min(_HELD // model.dim, _HELD_BETWEEN // between))
         # Equal chunks, so that the last one is not nearly empty.
-        chunks = max(1, math.ceil(cohort / max(1, _HELD // model.dim)))
+        chunks = max(1, math.ceil(cohort / most))
         chunk = max(1, math.ceil(cohort / chunks))
         # Of few sizes, so that trainings with cohorts of chance do not each compile their own.
         step = max(1, (1 << chunk.bit_length()) // 16)
@@ -113,18 +117,33 @@ class Clients:
         -------
         The sum, added in float32 within a chunk and in float64 over chunks, and the norms.
         """
-        results = []
+        total, norms = np.zeros(np.shape(theta)), [np.zeros(0, np.float32)]
+        chunks = self._chunks(theta, clients, clip_norm)
+        running = next(chunks, None)
+        while running is not None:
+            # JAX returns before it is done: the next chunk's examples are gathered meanwhile.
+            following = next(chunks, None)
+            total += np.asarray(running[0])
+            norms.append(np.asarray(running[1]))
+            running = following
+        return CohortSum(total, np.concatenate(norms)[: len(clients)])
+
+    def _chunks(
+        self, theta: Any, clients: NDArray[np.int64], clip_norm: float
+    ) -> Iterator[tuple[jax.Array, jax.Array]]:
         for start in range(0, len(clients), self._chunk):
             some = clients[start : start + self._chunk]
             inputs, labels, mask = self._federation.cohort(np.resize(some, self._chunk), self._examples)
             mask[len(some) :] = 0.0
-            # JAX returns before it is done: the next chunk's examples are gathered meanwhile.
-            results.append(self._sum(theta, inputs, labels, mask, self._rate, np.float32(clip_norm)))
-        total = np.zeros(np.shape(theta))
-        for part, _ in results:
-            total += np.asarray(part)
-        norms = np.concatenate([np.zeros(0, np.float32), *(np.asarray(part) for _, part in results)])
-        return CohortSum(total, norms[: len(clients)])
+            yield self._sum(theta, inputs, labels, mask, self._rate, np.float32(clip_norm))
+
+
+def _between(model: Model, federation: FederatedData, batch: int) -> int:
+    """Count the numbers that a batch's loss makes on the way, most of which its gradient needs."""
+    params = jax.eval_shape(lambda: model.init(0))
+    inputs, labels = (np.broadcast_to(part, (batch, *part.shape[1:])) for part in federation.template)
+    steps = jax.make_jaxpr(model.loss)(params, inputs, labels, np.ones(batch, np.float32)).eqns
+    return sum(math.prod(value.aval.shape) for step in steps for value in step.outvars)
 
 
 # Another training of the same model is not compiled anew.

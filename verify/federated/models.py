@@ -1,4 +1,4 @@
-"""Networks to train, by name, in flax."""
+"""Networks to train, by name."""
 
 import math
 from collections.abc import Callable
@@ -12,13 +12,26 @@ import optax
 from flax import linen as nn
 from jax import Array
 
+from canaryproof.verify.federated import networks_images, networks_text
 from canaryproof.verify.federated.data.federation import FederatedData
 
 # Nested dicts of arrays; their order as a vector is that of `verify.oneshot.shapes`.
 Params = Any
 
-_HIDDEN = {"two_layer": 128, "small_cnn": 128, "char_lstm": 256}
-NAMES = tuple(_HIDDEN)
+# Networks of images with the width of their hidden layers: units, or channels of the first convolution.
+_IMAGES: dict[str, tuple[Callable[[int, int], nn.Module], int]] = {
+    "two_layer": (networks_images.TwoLayer, 128),
+    "small_cnn": (networks_images.SmallCnn, 128),
+    "four_layer_cnn": (networks_images.FourLayerCnn, 32),
+    "resnet18": (networks_images.ResNet18, 64),
+}
+_TEXT: dict[str, dict[str, Any]] = {
+    "char_lstm": {"width": 8, "layers": 2, "hidden": 256},
+    "word_lstm": {"width": 96, "layers": 1, "hidden": 670, "projection": 96},
+    "sent140_lstm": {"width": 300, "layers": 2, "hidden": 100, "two_biases": True},
+    "leaf_lstm": {"width": 8, "layers": 2, "hidden": 256, "two_biases": True},
+}
+NAMES = (*_IMAGES, *_TEXT)
 _BATCH = 100
 
 
@@ -33,118 +46,21 @@ class Model:
     dim
         Number of its parameters, d.
     init
-        Draws parameters from a seed: biases 0, the entries of a matrix from N(0, 1/rows).
+        Draws parameters from a seed: biases 0, scales of normalisations 1, the entries of a matrix from N(0, 1/rows).
     loss
         Mean cross-entropy of the examples whose mask is 1, given parameters, inputs, labels and mask; 0 if there is
-        none. An example of text has the mean over its characters.
+        none. An example of text has the mean over the places where something is to be predicted, and doesn't count if
+        there is none.
     accuracy
-        Share of labels that have the largest logit, given parameters, inputs and labels.
+        Share of the labels that have the largest logit, given parameters, inputs and labels; 0 if there is none. Labels
+        that the federation doesn't score don't count. It is not to be compiled.
     """
 
     name: str
     dim: int
     init: Callable[[int], Params]
     loss: Callable[..., Array]
-    accuracy: Callable[..., Array]
-
-
-class _TwoLayer(nn.Module):
-    classes: int
-    hidden: int
-
-    @nn.compact
-    def __call__(self, images: Array) -> Array:
-        flat = images.reshape(len(images), -1)
-        hidden = nn.relu(nn.Dense(self.hidden)(flat))
-        return nn.Dense(self.classes)(hidden)
-
-
-class _SmallCnn(nn.Module):
-    classes: int
-    hidden: int
-
-    @nn.compact
-    def __call__(self, images: Array) -> Array:
-        features = images
-        for filters in (32, 64):
-            features = nn.relu(nn.Dense(filters)(_patches(features)))
-        flat = _pooled(features).reshape(len(images), -1)
-        hidden = nn.relu(nn.Dense(self.hidden)(flat))
-        return nn.Dense(self.classes)(hidden)
-
-
-def _patches(images: Array) -> Array:
-    """Return the 3 × 3 neighbourhood of every inner pixel, so that a matrix product convolves.
-
-    On a CPU, XLA's own convolution takes some thirty times as long inside a compiled loop over clients.
-    """
-    height, width = images.shape[1] - 2, images.shape[2] - 2
-    return jnp.concatenate([images[:, i : i + height, j : j + width] for i in range(3) for j in range(3)], axis=-1)
-
-
-def _pooled(images: Array) -> Array:
-    """Return the largest value of each square of 2 × 2; an odd last row or column is left out."""
-    count, height, width, channels = images.shape
-    even = images[:, : height // 2 * 2, : width // 2 * 2]
-    return even.reshape(count, height // 2, 2, width // 2, 2, channels).max(axis=(2, 4))
-
-
-class _Lstm(nn.Module):
-    hidden: int
-
-    @nn.compact
-    def __call__(self, inputs: Array) -> Array:
-        shapes = {"kernel": (inputs.shape[-1], 4 * self.hidden), "recurrent": (self.hidden, 4 * self.hidden)}
-        kernel, recurrent = (self.param(name, nn.initializers.zeros, shape) for name, shape in shapes.items())
-        bias = self.param("bias", nn.initializers.zeros, (4 * self.hidden,))
-        # What does not depend on the output before is one product for all places.
-        return _recurrence(inputs @ kernel + bias, recurrent)
-
-
-@jax.custom_vjp
-def _recurrence(inputs: Array, recurrent: Array) -> Array:
-    """Return the outputs of an LSTM layer at all places, from the inputs' part of its gates i, f, g and o."""
-
-    def step(state: tuple[Array, Array], entering: Array) -> tuple[tuple[Array, Array], Array]:
-        output, memory = state
-        i, f, g, o = jnp.split(entering + output @ recurrent, 4, axis=-1)
-        memory = nn.sigmoid(f) * memory + nn.sigmoid(i) * nn.tanh(g)
-        output = nn.sigmoid(o) * nn.tanh(memory)
-        return (output, memory), output
-
-    start = jnp.zeros((len(inputs), len(recurrent)))
-    _, outputs = jax.lax.scan(step, (start, start), inputs.swapaxes(0, 1))
-    return outputs.swapaxes(0, 1)
-
-
-def _recurrence_forward(inputs: Array, recurrent: Array) -> tuple[Array, Any]:
-    outputs, pullback = jax.vjp(lambda inputs: _recurrence.fun(inputs, recurrent), inputs)
-    return outputs, (outputs, pullback)
-
-
-def _recurrence_backward(kept: Any, slopes: Array) -> tuple[Array, Array]:
-    outputs, pullback = kept
-    (gates,) = pullback(slopes)
-    # One product for all places; XLA would add a matrix to its sum at each of them, which takes twice as long.
-    before = jnp.pad(outputs[:, :-1], ((0, 0), (1, 0), (0, 0)))
-    return gates, jnp.einsum("bth,btg->hg", before, gates)
-
-
-_recurrence.defvjp(_recurrence_forward, _recurrence_backward)
-
-
-class _CharLstm(nn.Module):
-    classes: int
-    hidden: int
-    vocabulary: int
-    last_only: bool
-
-    @nn.compact
-    def __call__(self, tokens: Array) -> Array:
-        features = nn.Embed(self.vocabulary, 8)(tokens)
-        for _ in range(2):
-            features = _Lstm(self.hidden)(features)
-        return nn.Dense(self.classes)(features[:, -1] if self.last_only else features)
+    accuracy: Callable[..., Array | np.float32]
 
 
 def model(name: str, federation: FederatedData, hidden: int | None = None) -> Model:
@@ -161,13 +77,36 @@ def model(name: str, federation: FederatedData, hidden: int | None = None) -> Mo
         (arXiv 2003.00295) for EMNIST as the repository ``google-research/federated`` has it, without dropout. Andrew et
         al. (submission) print only its 1.2 million parameters.
 
+        ``four_layer_cnn``, for images: four 3 × 3 convolutions of 32 channels with 2 zeros around, each normalised
+        image by image and channel by channel with one scale and shift for all four, and halved by a 2 × 2 maximum; one
+        dense layer. d = 29,282 with 2 classes and 32 × 32 pixels in colour, as CANIFE (arXiv 2210.02912, Appendix B)
+        prints for CelebA; the text leaves it open, and so the repository ``facebookresearch/canife`` has it.
+
+        ``resnet18``, for images: He et al.'s (arXiv 1512.03385, Table 1), with 7 × 7 pixels in the first convolution,
+        projections where the size changes, and normalisation in 32 groups instead of batches, as that repository has
+        it by way of Opacus: batch normalisation would mix a client's examples. d = 11,177,538 with 2 classes, as CANIFE
+        prints.
+
         ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256, d = 820,522 with 90
-        tokens, as the same repository has it for Shakespeare's plays after McMahan et al. (arXiv 1602.05629). It
-        predicts every next character, or one class from the last state where a text has one label.
+        tokens, as the same repository as for EMNIST has it for Shakespeare's plays after McMahan et al.
+        (arXiv 1602.05629).
+
+        ``word_lstm``, for text: words embedded in 96 dimensions, an LSTM layer of 670 and a dense one of 96 before the
+        last, d = 4,050,748 with 10,004 tokens, as Reddi et al. have it for StackOverflow. Andrew et al. (final version,
+        Section 4) print 4.1 million parameters.
+
+        ``sent140_lstm``, for text: tokens embedded in 300 dimensions, two LSTM layers of 100 and one dense layer,
+        d = 272,102 with 101 characters and 2 classes, as CANIFE prints and its repository has it, but for dropout.
+
+        ``leaf_lstm``, for text: as ``char_lstm``, but with the two biases of an LSTM layer that PyTorch has,
+        d = 819,920 with 80 characters, as CANIFE prints for LEAF's Shakespeare.
+
+        Networks of text predict every next token, or one class from the last state where a text has one label. Where
+        the federation gives its tokens' embeddings, these take the place of trained ones.
     federation
         Tells the examples' shape and the number of classes.
     hidden
-        Width of the hidden layers, ≥ 1, if it is to be another.
+        Width of the hidden layers (of LSTM layers; of the first convolution's channels), ≥ 1, if it is to be another.
 
     Returns
     -------
@@ -180,53 +119,70 @@ def model(name: str, federation: FederatedData, hidden: int | None = None) -> Mo
     """
     if name not in NAMES:
         raise ValueError(f"model must be one of {', '.join(NAMES)}, not {name!r}")
-    width = _HIDDEN[name] if hidden is None else hidden
-    if width < 1:
-        raise ValueError(f"hidden must be at least 1, not {width}")
+    if hidden is not None and hidden < 1:
+        raise ValueError(f"hidden must be at least 1, not {hidden}")
     classes, vocabulary = federation.classes, federation.vocabulary
     inputs, labels = federation.template
-    if name == "char_lstm":
+    if name in _TEXT:
         if vocabulary is None:
             raise ValueError(f"model {name} takes text, and {federation.name} is of images")
-        return _model(name, _CharLstm(classes, width, vocabulary, labels.ndim == 1), federation)
+        sizes = _TEXT[name] if hidden is None else {**_TEXT[name], "hidden": hidden}
+        last_only = labels.ndim == 1
+        network: nn.Module = networks_text.Recurrent(
+            classes, vocabulary, last_only=last_only, vectors=federation.vectors, **sizes
+        )
+        return _model(name, network, federation)
     if vocabulary is not None:
         raise ValueError(f"model {name} takes images, and {federation.name} is of text")
-    if name == "two_layer":
-        return _model(name, _TwoLayer(classes, width), federation)
-    if min(inputs.shape[1:3]) < 6:
+    if name == "small_cnn" and min(inputs.shape[1:3]) < 6:
         raise ValueError(f"model {name} takes images of at least 6 × 6 pixels")
-    return _model(name, _SmallCnn(classes, width), federation)
+    make, width = _IMAGES[name]
+    return _model(name, make(classes, width if hidden is None else hidden), federation)
 
 
 def _model(name: str, network: nn.Module, federation: FederatedData) -> Model:
     shapes = jax.eval_shape(network.init, jax.random.key(0), federation.template[0])["params"]
+    unscored = federation.unscored
 
     def init(seed: int) -> Params:
         rng = np.random.default_rng(seed)
 
         # numpy's normal numbers need no compilation, which takes seconds for flax's initial values.
-        def drawn(leaf: jax.ShapeDtypeStruct) -> Array:
+        def drawn(path: Any, leaf: jax.ShapeDtypeStruct) -> Array:
             if len(leaf.shape) == 1:
-                return jnp.zeros(leaf.shape)
+                return jnp.full(leaf.shape, float(path[-1].key == "scale"))
             return jnp.asarray(rng.standard_normal(leaf.shape, dtype=np.float32) / np.sqrt(np.float32(leaf.shape[0])))
 
-        return jax.tree.map(drawn, shapes)
+        return jax.tree_util.tree_map_with_path(drawn, shapes)
 
     def logits(params: Params, inputs: Array) -> Array:
         return network.apply({"params": params}, inputs)  # type: ignore[return-value]
 
     def loss(params: Params, inputs: Array, labels: Array, mask: Array) -> Array:
-        entropies = optax.softmax_cross_entropy_with_integer_labels(logits(params, inputs), labels)
-        means = entropies.reshape(len(entropies), -1).mean(axis=1)
+        predicted = (labels >= 0).reshape(len(labels), -1)
+        entropies = optax.softmax_cross_entropy_with_integer_labels(logits(params, inputs), jnp.maximum(labels, 0))
+        entropies = jnp.where(predicted, entropies.reshape(len(entropies), -1), 0.0)
+        means = entropies.sum(axis=1) * (1.0 / jnp.maximum(predicted.sum(axis=1), 1))
+        mask = mask * predicted.any(axis=1)
         return jnp.vdot(means, mask) / jnp.maximum(jnp.sum(mask), 1.0)
 
     @jax.jit
-    def accuracy(params: Params, inputs: Array, labels: Array) -> Array:
-        # In batches, because the patches of 10,000 images take 7 GB; the last one goes on with the first examples.
-        batches = -(-len(inputs) // _BATCH)
-        batched = jnp.resize(inputs, (batches, _BATCH, *inputs.shape[1:]))
-        found = jax.lax.map(lambda batch: logits(params, batch).argmax(axis=-1), batched)
-        return jnp.mean(found.reshape(-1, *labels.shape[1:])[: len(labels)] == labels)
+    def right(params: Params, inputs: Array, labels: Array) -> tuple[Array, Array]:
+        scored = labels >= 0
+        for label in unscored:
+            scored &= labels != label
+        return jnp.sum(scored & (logits(params, inputs).argmax(axis=-1) == labels)), jnp.sum(scored)
+
+    def accuracy(params: Params, inputs: Array, labels: Array) -> np.float32:
+        # In batches, because the patches of 10,000 images take 7 GB; what the last one lacks has no labels.
+        hits, count = 0, 0
+        for start in range(0, len(labels), _BATCH):
+            some, theirs = inputs[start : start + _BATCH], labels[start : start + _BATCH]
+            absent = [(0, _BATCH - len(theirs)), *((0, 0) for _ in theirs.shape[1:])]
+            filled = np.resize(some, (_BATCH, *some.shape[1:])), np.pad(theirs, absent, constant_values=-1)
+            found, scored = right(params, *filled)
+            hits, count = hits + int(found), count + int(scored)
+        return np.float32(hits) * np.float32(1.0 / max(count, 1))
 
     dim = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
     return Model(name, dim, init, loss, accuracy)

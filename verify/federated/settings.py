@@ -124,10 +124,19 @@ class Network:
     name
         Model, as in ``federated.models``.
     hidden
-        Width of its hidden layers; by default that of the papers.
+        Width of its hidden layers, or channels of the first convolution; by default that of the papers.
     """
 
-    name: str = _one_of("two_layer", "small_cnn", "char_lstm")
+    name: str = _one_of(
+        "two_layer",
+        "small_cnn",
+        "four_layer_cnn",
+        "resnet18",
+        "char_lstm",
+        "word_lstm",
+        "sent140_lstm",
+        "leaf_lstm",
+    )
     hidden: int | None = _whole(1, 10**5, default=None)
 
 

@@ -93,6 +93,17 @@ def test_chunks_are_even_and_of_few_sizes(federation, monkeypatch):
     assert {made(federation, cohort=cohort)._chunk for cohort in range(32, 41)} == {32, 36, 40}
 
 
+def test_chunks_are_small_where_what_is_between_inputs_and_loss_is_much(federation, monkeypatch):
+    one, two, ten = (module._between(tiny.MODEL, federation, examples) for examples in (1, 2, 10))
+    # An example makes hidden units and scores at the least, more than once; few numbers are the whole batch's.
+    assert plain.HIDDEN + plain.CLASSES < two - one <= one < 100
+    assert ten - one == 9 * (two - one)
+    monkeypatch.setattr(module, "_HELD_BETWEEN", 3 * module._between(tiny.MODEL, federation, 6))
+    assert [made(federation, examples=examples)._chunk for examples in (6, 3, 1)] == [3, 4, 7]
+    monkeypatch.setattr(module, "_HELD_BETWEEN", 1)
+    assert made(federation)._chunk == 1
+
+
 def test_one_example_a_client_gives_gradients_of_single_examples(theta):
     """DP-SGD: by finite differences of the loss, a third road."""
     federation = tiny.federation([1] * 5)

@@ -282,7 +282,7 @@ def test_epsilon_is_that_of_the_least_protected_of_all_trainings(configured, tmp
 # At the ends of what the rules of single fields let pass.
 ENDS = {
     "data.examples_per_client": [1, 100, 10**5],
-    "model.name": ['"two_layer"', '"small_cnn"', '"char_lstm"'],
+    "model.name": ['"two_layer"', '"small_cnn"', '"resnet18"', '"char_lstm"'],
     "model.hidden": [1, 1000],
     "training.participation": ['"uniform"', '"bernoulli"'],
     "training.cohort": [1, 150, 10**6],
