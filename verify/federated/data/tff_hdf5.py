@@ -5,8 +5,9 @@ its examples (``simulation/hdf5_client_data.py`` in older versions of tensorflow
 federated EMNIST, ``tokens`` and others of StackOverflow.
 
 Only what lies in the file itself is read: no external or symbolic link is followed, and no external or virtual dataset
-is opened. The HDF5 library reads the file's own structures and is trusted with that. Opening a file reads the clients'
-names and not their groups, of which StackOverflow has 342,477; what a client has is checked when it is read.
+is opened. The HDF5 library reads the file's own structures, strings excepted, and is trusted with that. Opening a file
+reads the clients' names and not their groups, of which StackOverflow has 342,477; what a client has is checked when it
+is read.
 """
 
 import math
@@ -20,7 +21,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.federated.data import files
+from canaryproof.verify.federated.data import files, hdf5_strings
 from canaryproof.verify.federated.data.streamed import PerProcess
 from canaryproof.verify.input_files import InputError, opened
 
@@ -31,8 +32,6 @@ _LARGEST = 2**28
 _LARGEST_PACKED = 2**18
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _LONGEST_SENTENCE = 2**18
-# So many may all be one and the same string in the file.
-_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,11 @@ class Split:
             tokens = self._dataset(client, self._group(client), "tokens")
             if h5py.check_string_dtype(tokens.dtype) is None or len(tokens.shape) != 1:
                 raise self._refused(client, f"tokens must be n strings, not {_form(tokens)}")
-            for first in range(0, min(most, len(tokens)), _AT_ONCE):
-                for sentence in tokens[first : min(first + _AT_ONCE, most)].tolist():
-                    if len(sentence) > _LONGEST_SENTENCE:
-                        raise self._refused(client, f"tokens must be strings of at most {_LONGEST_SENTENCE} bytes")
-                    yield sentence
+            fixed = tokens.dtype.kind == "S"
+            for sentence in tokens[:most].tolist() if fixed else hdf5_strings.read(tokens, most):
+                if len(sentence) > _LONGEST_SENTENCE:
+                    raise self._refused(client, f"tokens must be strings of at most {_LONGEST_SENTENCE} bytes")
+                yield sentence
 
     def _group(self, client: int) -> Any:
         clients = self._file.get()["examples"]

@@ -94,16 +94,15 @@ class Split:
                 read += 1
                 yield example
         if read != min(most, count):
-            there = "more" if read > count else f"{read}"
-            raise self._refused(client, f"num_examples must be the number of its examples, not {count} for {there}")
+            there = "more" if read > count else read
+            raise self._refused(client, f"num_examples must be the number of its examples: it is {count}, not {there}")
 
     def _values(self, client: int, example: Any, field: str, kind: str, count: int) -> Any:
         features = example.features.feature
         # A map makes what it is asked for.
         values = getattr(features[field], kind).value if field in features else ()
         if len(values) != count:
-            what = {"float_list": "floats", "int64_list": "whole number", "bytes_list": "string"}[kind]
-            raise self._refused(client, f"{field} must be {count} {what} an example")
+            raise self._refused(client, f"{field} must be a {kind} of {count} in every example, not of {len(values)}")
         return values
 
     def _refused(self, client: int, rule: str) -> InputError:

@@ -158,6 +158,7 @@ def stackoverflow(folder, release, train, test, words=WORDS):
             hdf5(folder / f"stackoverflow_{part}.h5", clients)
     else:
         sqlite(folder / "stackoverflow.sqlite", {"train": train, "heldout": held_out, "test": test})
-    counts = "".join(f"{word} {1000 - i}\n" for i, word in enumerate([*words, "seldom", "hapax"]))
+    listed = [*words, "seldom", "hapax"]
+    counts = "".join(f"{word} {len(listed) - i}\n" for i, word in enumerate(listed))
     (folder / "stackoverflow.word_count").write_text(counts)
     return folder
