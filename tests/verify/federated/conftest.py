@@ -1,5 +1,5 @@
 import sys
 from pathlib import Path
 
-# ``plain`` and ``tiny`` stand beside the tests, and processes that tests start import them too.
-sys.path.insert(0, str(Path(__file__).parent))
+# ``plain``, ``tiny`` and what makes data stand beside the tests, and processes that tests start import them too.
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "data")]

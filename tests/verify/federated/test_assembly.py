@@ -95,13 +95,19 @@ def test_schedules(tables, rounds, clients, canary_rounds):
 
 
 def test_every_format_is_read_by_its_own_reader(monkeypatch, tmp_path):
-    for name in ("idx", "leaf", "plays"):
+    formats = ("idx", "leaf", "plays", "tff")
+    for name in formats:
         monkeypatch.setattr(getattr(assembly, name), "load", lambda *arguments, name=name: (name, *arguments))
     settings = SETTINGS.data
     read_by = {
         name: assembly.federation(replace(settings, format=name, length=9), tmp_path, 7)
-        for name in ("idx", "leaf", "plays")
+        for name in formats
     }
-    assert read_by == {"idx": ("idx", tmp_path, 2, 7), "leaf": ("leaf", tmp_path, 9), "plays": ("plays", tmp_path, 9)}
+    assert read_by == {
+        "idx": ("idx", tmp_path, 2, 7),
+        "leaf": ("leaf", tmp_path, 9),
+        "plays": ("plays", tmp_path, 9),
+        "tff": ("tff", tmp_path, 9, 10_000),
+    }
     with pytest.raises(InputError, match=r"--data: must be given, the folder with the files of data.format plays"):
         assembly.federation(replace(settings, format="plays"), None, 7)

@@ -203,7 +203,7 @@ def _found(folder: Path) -> _Release:
     for name in sorted(names):
         if match := _PACKED.fullmatch(name):
             raise InputError(
-                f"{folder / name}: must be unpacked, by {_UNPACK[match['suffix']]}, to be read at any place"
+                f"{folder / name}: must be unpacked by {_UNPACK[match['suffix']]}, to be read at any place"
             )
     known = sorted({name for release in _RELEASES for name in release.files})
     raise InputError(f"{folder}: must hold a release of TFF's, of files {', '.join(known)}")
