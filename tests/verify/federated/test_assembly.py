@@ -99,10 +99,7 @@ def test_every_format_is_read_by_its_own_reader(monkeypatch, tmp_path):
     for name in formats:
         monkeypatch.setattr(getattr(assembly, name), "load", lambda *arguments, name=name: (name, *arguments))
     settings = SETTINGS.data
-    read_by = {
-        name: assembly.federation(replace(settings, format=name, length=9), tmp_path, 7)
-        for name in formats
-    }
+    read_by = {name: assembly.federation(replace(settings, format=name, length=9), tmp_path, 7) for name in formats}
     assert read_by == {
         "idx": ("idx", tmp_path, 2, 7),
         "leaf": ("leaf", tmp_path, 9),

@@ -5,9 +5,9 @@ its examples (``simulation/hdf5_client_data.py`` in older versions of tensorflow
 federated EMNIST, ``tokens`` and others of StackOverflow.
 
 Only what lies in the file itself is read: no external or symbolic link is followed, and no external or virtual dataset
-is opened. The HDF5 library reads the file's own structures, strings excepted, and is trusted with that. Opening a file
-reads the clients' names and not their groups, of which StackOverflow has 342,477; what a client has is checked when it
-is read.
+is opened. The HDF5 library reads the file's own structures, strings excepted, and is trusted with that: damage makes
+it refuse the file, but it does not end on a B-tree that somebody made into a circle. Opening a file reads the clients'
+names and not their groups, of which StackOverflow has 342,477; what a client has is checked when it is read.
 """
 
 import math

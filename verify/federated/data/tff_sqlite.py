@@ -32,6 +32,8 @@ _COLUMNS = {
 # A row of the releases has some thousand bytes.
 _LONGEST_ROW = 2**18
 _MOST_CLIENTS = 10**7
+# Of bytes; a damaged file could have one row many times.
+_SHORTEST_ROW = 8
 _MOST_EXAMPLES = 2**31 - 1
 _CLIENTS = "SELECT client_id, num_examples FROM client_metadata WHERE split_name = ? LIMIT ?"
 _EXAMPLES = (
@@ -126,10 +128,12 @@ def split(path: Path, name: str) -> Split:
     """
     database = PerProcess(_opened, path)
     with _reading(path):
-        rows = database.get().execute(_CLIENTS, (name, _MOST_CLIENTS + 1)).fetchall()
-    if not 1 <= len(rows) <= _MOST_CLIENTS:
+        opened_database = database.get()
+        most = min(_MOST_CLIENTS, path.stat().st_size // _SHORTEST_ROW)
+        rows = opened_database.execute(_CLIENTS, (name, most + 1)).fetchall()
+    if not 1 <= len(rows) <= most:
         there = "none" if not rows else "more"
-        raise InputError(f"{path}: client_metadata must have 1 to {_MOST_CLIENTS} clients of {name}, not {there}")
+        raise InputError(f"{path}: client_metadata must have 1 to {most} clients of {name}, not {there}")
     for client, count in rows:
         if not isinstance(client, str):
             raise InputError(f"{path}: client_metadata: client_id must be text, not {str(client)[:60]!r}")

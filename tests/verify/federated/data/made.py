@@ -19,7 +19,7 @@ INDICES = (
     "CREATE INDEX idx_examples_client_id_split ON examples (split_name, client_id)",
     "CREATE INDEX idx_metadata_client_id ON client_metadata (client_id)",
 )
-WORDS = tuple(["the", "a", "is", "to", "if", "you", ".", ",", "edit", "sql", "in", "on"])
+WORDS = ("the", "a", "is", "to", "if", "you", ".", ",", "edit", "sql", "in", "on")
 
 
 def images(counts, classes=62, seed=0):

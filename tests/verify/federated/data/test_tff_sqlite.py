@@ -130,7 +130,7 @@ def test_a_sentence_must_be_there(tmp_path, refusal):
         ),
         (
             ["DELETE FROM client_metadata WHERE split_name = 'all_test'"],
-            "client_metadata must have 1 to 10000000 clients of all_test, not none",
+            "client_metadata must have 1 to MOST clients of all_test, not none",
         ),
         (
             ["UPDATE client_metadata SET num_examples = 0 WHERE client_id = 'f0001_01'"],
@@ -164,6 +164,14 @@ def test_a_sentence_must_be_there(tmp_path, refusal):
 )
 def test_other_databases_are_refused(emnist, refusal, commands, said):
     change(emnist, *commands)
+    said = said.replace("MOST", str(emnist.stat().st_size // 8))
+    assert refusal(everything, emnist.parent) == f"emnist_all.sqlite: {said}"
+
+
+def test_no_more_clients_are_read_than_a_file_can_hold(emnist, monkeypatch, refusal):
+    size = emnist.stat().st_size
+    monkeypatch.setattr(tff_sqlite, "_SHORTEST_ROW", size)
+    said = "client_metadata must have 1 to 1 clients of all_train, not more"
     assert refusal(everything, emnist.parent) == f"emnist_all.sqlite: {said}"
 
 
