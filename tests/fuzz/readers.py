@@ -21,17 +21,20 @@ import atheris
 
 with atheris.instrument_imports(include=["canaryproof.verify"]):
     from canaryproof.verify.federated import checkpoint, configuration
-    from canaryproof.verify.federated.data import cifar10, glove, idx, leaf, plays
+    from canaryproof.verify.federated.data import cifar10, glove, idx, leaf, plays, tff
     from canaryproof.verify.input_files import InputError, read_release, read_scores
     from canaryproof.verify.run_file import RunFile
     from canaryproof.verify.run_folder import read_material
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "verify" / "federated" / "data"))
+
+import made
 import numpy as np
 from PIL import Image
 
 from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 
-OPTIONS = ["-max_total_time=60", "-timeout=10", "-rss_limit_mb=1024", "-max_len=20000", "-print_final_stats=1"]
+OPTIONS = ["-max_total_time=60", "-timeout=10", "-rss_limit_mb=1024", "-max_len=30000", "-print_final_stats=1"]
 ARRAYS = {"a": np.zeros(3), "b": np.zeros((2, 2), np.int64)}
 PART = {"users": ["u"], "num_samples": [10], "user_data": {"u": {"x": ["abcd"] * 10, "y": ["e"] * 10}}}
 CIFAR10 = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
@@ -82,6 +85,15 @@ def _readers(place):
     toml = (Path(__file__).parents[1] / "verify" / "tiny.toml").read_bytes()
     speech = b"A:\n" + b"words and words\n" * 12
 
+    writers, users = made.images([2, 1]), made.sentences([2, 1])
+    emnist = made.emnist(place / "emnist", "hdf5", writers, writers) / "fed_emnist_train.h5"
+    strings = made.stackoverflow(place / "strings", "hdf5", users, users) / "stackoverflow_train.h5"
+    database = made.stackoverflow(place / "database", "sqlite", users, users) / "stackoverflow.sqlite"
+
+    def cohort(path):
+        federation = tff.load(path.parent, 6, 4)
+        federation.cohort(range(federation.clients), 3)
+
     def images(path):
         idx.load(path.parent, 2, 0)
         # The one that is packed comes after the other.
@@ -103,6 +115,10 @@ def _readers(place):
         ("faces/img_align_celeba/1.jpg", _image(), lambda path: leaf.load(path.parents[1], 4, 16)),
         ("glove.twitter.27B.25d.txt", GLOVE, lambda path: glove.read(path, {"so", "bad"})),
         ("plays/a.txt", speech, lambda path: plays.load(path.parent, 4)),
+        ("emnist/fed_emnist_train.h5", emnist.read_bytes(), cohort),
+        ("strings/stackoverflow_train.h5", strings.read_bytes(), cohort),
+        ("strings/stackoverflow.word_count", b"the 9\na 8\nis 7\nto 6\n", cohort),
+        ("database/stackoverflow.sqlite", database.read_bytes(), cohort),
         ("run/results.json", (place / "run/results.json").read_bytes(), lambda path: read_material(path.parent)),
         ("run/environment.json", b'{"command": "c"}', lambda path: read_material(path.parent)),
         ("begun/run.sqlite", (place / "begun/run.sqlite").read_bytes(), lambda path: read_material(path.parent)),

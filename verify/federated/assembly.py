@@ -15,7 +15,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.federated import schedules
 from canaryproof.verify.federated.canary_clients import CanaryClients
 from canaryproof.verify.federated.clipping import AdaptiveClip, Clip, FixedClip, split
-from canaryproof.verify.federated.data import cifar10, digits, idx, leaf, plays
+from canaryproof.verify.federated.data import cifar10, digits, idx, leaf, plays, tff
 from canaryproof.verify.federated.data.federation import FederatedData
 from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.noise import Correlated, Independent, Noise, SquareRoot, Tree
@@ -94,6 +94,8 @@ def federation(data: Data, folder: Path | None, seed: int) -> FederatedData:
         return leaf.load(folder, data.length, data.side)
     if data.format == "cifar10":
         return cifar10.load(folder, data.examples_per_client, seed)
+    if data.format == "tff":
+        return tff.load(folder, data.length, data.words)
     return plays.load(folder, data.length)
 
 

@@ -95,7 +95,7 @@ def test_schedules(tables, rounds, clients, canary_rounds):
 
 
 def test_every_format_is_read_by_its_own_reader(monkeypatch, tmp_path):
-    names = ("idx", "leaf", "plays", "cifar10")
+    names = ("idx", "leaf", "plays", "cifar10", "tff")
     for name in names:
         monkeypatch.setattr(getattr(assembly, name), "load", lambda *arguments, name=name: (name, *arguments))
     settings = SETTINGS.data
@@ -107,6 +107,7 @@ def test_every_format_is_read_by_its_own_reader(monkeypatch, tmp_path):
         "leaf": ("leaf", tmp_path, 9, 32),
         "plays": ("plays", tmp_path, 9),
         "cifar10": ("cifar10", tmp_path, 2, 7),
+        "tff": ("tff", tmp_path, 9, 10_000),
     }
     with pytest.raises(InputError, match=r"--data: must be given, the folder with the files of data.format plays"):
         assembly.federation(replace(settings, format="plays"), None, 7)

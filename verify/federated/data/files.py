@@ -1,6 +1,8 @@
 """Reading data sets from folders; nothing in a file is believed."""
 
 import gzip
+import hashlib
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,3 +115,24 @@ def read_text(path: Path) -> str:
         if len(content) > LARGEST:
             raise ValueError(f"must have at most {LARGEST} bytes")
         return content.decode("utf-8-sig")
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file of any size, which is read in pieces.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    hashed = hashlib.sha256()
+    with opened(path) as file:
+        while piece := file.read(_PIECE):
+            hashed.update(piece)
+    return hashed.hexdigest()
+
+
+def first_line(error: Exception) -> str:
+    """Return what a library says of a file: the first line, not too long, and without an object's address."""
+    said = str(error).partition("\n")[0] or type(error).__name__
+    return re.sub(" at 0x[0-9a-f]+", "", said)[:200]
