@@ -30,12 +30,11 @@ from canaryproof.verify.federated.data.words import Words
 from canaryproof.verify.input_files import InputError
 
 WORD_COUNTS = "stackoverflow.word_count"
-# Reddi et al. validate on so many of StackOverflow's test examples (arXiv 2003.00295; google-research/federated,
+# Andrew et al.'s code validates on so many of StackOverflow's test examples (google-research/federated,
 # one_shot_epe/train.py, num_validation_examples).
 VALIDATION = 10_000
 # Some more images than EMNIST has for testing.
 _MOST_HELD_OUT = 100_000
-_ALL_OF_A_CLIENT = 2**31 - 1
 
 
 class Split(Protocol):
@@ -234,7 +233,7 @@ def _held_out(
     parts: list[Examples] = []
     starts = [0]
     for client in order:
-        parts.append(source.read(client, min(most - starts[-1], _ALL_OF_A_CLIENT)))
+        parts.append(source.read(client, most - starts[-1]))
         starts.append(starts[-1] + len(parts[-1][1]))
         if starts[-1] >= most:
             break
