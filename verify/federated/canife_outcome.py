@@ -87,20 +87,29 @@ def outcome(found: Arrays, settings: Settings, rounds: int, sampling: float | No
 
     Returns
     -------
-    As JSON's own types: ``audits``, one after the other; and ``composed``, for each rule the ε̂ of the training by each
-    attack of an audit, None where participation is no Poisson sampling or there was no audit.
+    As JSON's own types: ``audits``, one after the other, each with the ε̂ of all rounds until then, and ``composed``,
+    that of the training; for each rule by each attack of an audit. None where participation is no Poisson sampling.
     """
     audits = [_audit(found, i, settings) for i in range(len(found["round"]))]
-    composed: dict[str, list[float] | None] = dict.fromkeys(RULES)
-    if sampling is not None and audits:
-        deltas = Deltas.as_printed(found["scores"].shape[2], settings.audit.delta)
-        served = rounds_served([audit["round"] for audit in audits], rounds)
-        for rule in RULES:
-            composed[rule] = [
-                training_epsilon([audit["attacks"][j][rule]["epsilon"] for audit in audits], served, sampling, deltas)
+    deltas = Deltas.as_printed(found["scores"].shape[-1], settings.audit.delta)
+
+    def composed(count: int, rounds: int) -> dict[str, list[float] | None]:
+        if sampling is None or not count:
+            return dict.fromkeys(RULES)
+        served = rounds_served([audit["round"] for audit in audits[:count]], rounds)
+        return {
+            rule: [
+                training_epsilon(
+                    [audit["attacks"][j][rule]["epsilon"] for audit in audits[:count]], served, sampling, deltas
+                )
                 for j in range(found["loss"].shape[1])
             ]
-    return {"rounds": rounds, "audits": audits, "composed": composed}
+            for rule in RULES
+        }
+
+    for i, audit in enumerate(audits, start=1):
+        audit["composed"] = composed(i, audit["round"])
+    return {"rounds": rounds, "audits": audits, "composed": composed(len(audits), rounds)}
 
 
 def theory(settings: Settings, noise_multiplier: float, rounds: int, sampling: float | None) -> dict[str, float | None]:
@@ -131,7 +140,10 @@ def _audit(found: Arrays, number: int, settings: Settings) -> dict[str, Any]:
     for attack in range(found["loss"].shape[1]):
         scores, inserted = found["scores"][number, attack], found["inserted"][number, attack]
         observed, unobserved = scores[inserted], scores[~inserted]
-        loss, initial_loss = (float(found[name][number, attack]) for name in ("loss", "initial_loss"))
+        loss, initial_loss = (np.float64(found[name][number, attack]) for name in ("loss", "initial_loss"))
+        # Designs may overflow.
+        with np.errstate(all="ignore"):
+            health = float(1.0 - loss / initial_loss)
         # δ = 1/n, as Section 3.4 has it.
         delta, alpha = 1.0 / len(scores), 1.0 - settings.audit.confidence
         measured: dict[str, Any] = {
@@ -140,9 +152,9 @@ def _audit(found: Arrays, number: int, settings: Settings) -> dict[str, Any]:
         attacks.append(
             measured
             | {
-                "loss": loss,
+                "loss": float(loss),
                 "norm": float(found["norm"][number, attack]),
-                "health": 1.0 - loss / initial_loss,
+                "health": health,
                 "attempts": int(found["attempts"][number, attack]),
                 "healthy": bool(found["healthy"][number, attack]),
                 "accuracy": accuracy(observed, unobserved),
