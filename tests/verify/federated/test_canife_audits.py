@@ -10,8 +10,10 @@ pytest.importorskip("jax", reason="training needs the extra 'federated'")
 import tiny
 from jax.flatten_util import ravel_pytree
 
+from canaryproof.verify.canife.design import AS_PRINTED
+from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates, Local
-from canaryproof.verify.federated import canife_audits
+from canaryproof.verify.federated import canife_audits, models
 from canaryproof.verify.federated.canife_audits import Auditor, Designing, audited_rounds, road
 from canaryproof.verify.federated.canife_pool import pool, starts
 from canaryproof.verify.federated.clients import chunk_of, clipped_updates
@@ -195,6 +197,24 @@ def test_mock_clients_that_do_not_fit_into_memory_are_refused(auditor, monkeypat
     monkeypatch.setattr(canife_audits.os, "sysconf", lambda _: 10)
     with pytest.raises(ValueError, match=r"^canife.pool: 8 mock clients' updates take 0.0 GB, and this machine has 0"):
         replace(auditor)
+
+
+def test_designs_are_by_default_as_the_paper_prints_them():
+    found = Designing.of(replace(SETTINGS, canife=CanifePlan()))
+    assert found.settings == AS_PRINTED
+    assert (found.local, found.clip_norm, found.one_step) == (Local(0.5), 0.2, True)
+    assert not Designing.of(replace(SETTINGS, training=replace(SETTINGS.training, batch_size=3))).one_step
+
+
+@pytest.mark.parametrize(("examples", "factored"), [(4, True), (3, False)])
+def test_dense_layers_have_the_road_of_factors_where_clients_make_one_step(examples, factored):
+    settings = replace(
+        SETTINGS,
+        model=Network(name="two_layer", hidden=4),
+        training=replace(SETTINGS.training, batch_size=examples),
+    )
+    chosen = road(Designing.of(settings), DATA, models.model("two_layer", DATA, 4))
+    assert isinstance(chosen.designer.updates, FactoredUpdates) == factored
 
 
 def test_audited_rounds():
