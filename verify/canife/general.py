@@ -151,9 +151,12 @@ def soft_loss(loss: Loss, params: Params, sample: jax.Array, label: jax.Array) -
     label
         Weight of each class.
     """
+
+    def of_class(index: jax.Array) -> jax.Array:
+        return jnp.asarray(loss(params, sample[None], index[None], jnp.ones(1)))
+
     # Under ``vmap`` only what depends on the class is done for each: not the network.
-    of_class = jax.vmap(lambda index: loss(params, sample[None], index[None], jnp.ones(1)))
-    return label @ of_class(jnp.arange(len(label)))
+    return label @ jax.vmap(of_class)(jnp.arange(len(label)))
 
 
 def local_update(loss: Callable[[Params], Any], params: Params, local: Local) -> jax.Array:
