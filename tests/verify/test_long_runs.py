@@ -12,7 +12,7 @@ from canaryproof.verify.processes import inherited, processes_of_a_run
 from canaryproof.verify.results import Context, Level
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-# The cheapest suites of hundreds of checks and of many bounds: all of them for some fifteen minutes, or a part for seconds.
+# The cheapest suites of hundreds of checks and of many bounds: all for some fifteen minutes, or a part for seconds.
 SUITES, RUNS, EVERY = (("bounds", "claims"), 30, 1) if DEEP else (("claims",), 9, 19)
 
 
