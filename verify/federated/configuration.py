@@ -2,7 +2,8 @@
 
 A file has the fields of ``settings.Heading`` and the tables of ``settings.Settings``. A table ``[[sweep]]`` lists
 values of fields, which change together if there are several in it; every combination of such tables is a cell.
-``[quick]`` and ``[full]`` replace parts of all this at one size.
+``[quick]`` and ``[full]`` replace parts of all this at one size. ``ours`` lists fields that the source of the
+experiment does not state.
 """
 
 import itertools
@@ -66,6 +67,8 @@ class Configuration:
         Fields of each axis of the sweep.
     cells
         The cells, the last axis changing fastest.
+    ours
+        Fields, such as ``training.batch_size``, that the source does not state.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Configuration:
     heading: Heading
     axes: tuple[tuple[str, ...], ...]
     cells: tuple[Cell, ...]
+    ours: tuple[str, ...] = ()
 
 
 def names() -> list[str]:
@@ -127,7 +131,7 @@ def _shipped() -> Any:
 
 def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration:
     merged = _merged(document, _table(document.get(size, {}), size))
-    _check_names(merged, (*_HEADING, *_TABLES, "sweep", *SIZES), "")
+    _check_names(merged, (*_HEADING, *_TABLES, "sweep", *SIZES, "ours"), "")
     axes = _axes(merged.get("sweep", []))
     combinations = (
         dict(itertools.chain.from_iterable(values.items() for values in chosen)) for chosen in itertools.product(*axes)
@@ -138,7 +142,18 @@ def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration
         _section(Heading, {field: merged[field] for field in _HEADING if field in merged}, ""),
         tuple(tuple(axis[0]) for axis in axes),
         tuple(Cell(swept, _settings(merged, swept)) for swept in combinations),
+        _ours(merged.get("ours", [])),
     )
+
+
+def _ours(listed: Any) -> tuple[str, ...]:
+    known = {f"{table}.{entry.name}" for table, kind in _TABLES.items() for entry in fields(kind)}
+    if not isinstance(listed, list):
+        raise ValueError(f"ours: must be a list of fields, not {shortened(repr(listed))}")
+    for i, name in enumerate(listed):
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"ours[{i}]: must be a field, such as training.batch_size, not {shortened(repr(name))}")
+    return tuple(listed)
 
 
 def _settings(document: Mapping[str, Any], swept: Mapping[str, Any]) -> Settings:

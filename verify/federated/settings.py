@@ -127,7 +127,16 @@ class Network:
         Width of its hidden layers; by default that of the papers.
     """
 
-    name: str = _one_of("two_layer", "small_cnn", "char_lstm")
+    name: str = _one_of(
+        "two_layer",
+        "small_cnn",
+        "char_lstm",
+        "word_lstm",
+        "four_layer_cnn",
+        "resnet18",
+        "sent140_lstm",
+        "leaf_lstm",
+    )
     hidden: int | None = _whole(1, 10**5, default=None)
 
 
