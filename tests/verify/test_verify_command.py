@@ -48,7 +48,7 @@ def test_a_refuted_document_is_a_finding_and_not_a_failure(run):
     assert "1 of 1 own checks hold; documents: 1 refuted" in result.output
 
 
-def test_measurements_reach_the_checks_and_decide_which_run_goes_on(run, fake_suites, tmp_path, monkeypatch):
+def test_measurements_reach_the_checks_and_decide_which_run_goes_on(run, tmp_path, monkeypatch):
     digests = iter(("one", "one", "two"))
     monkeypatch.setattr(finished_files, "read", lambda _: Measurements({}, None, {}, next(digests)))
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out").exit_code == 0

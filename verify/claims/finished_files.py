@@ -6,7 +6,7 @@ our writer writes infinities, and what the paper states of an experiment is as i
 
 import hashlib
 import json
-import sys
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +22,7 @@ from canaryproof.verify.claims.finished import (
     Training,
     Trials,
 )
+from canaryproof.verify.claims.finished_fields import count, entries, member, number, optional, words
 from canaryproof.verify.federated import configuration
 from canaryproof.verify.input_files import InputError, opened
 from canaryproof.verify.results import Verdict, plain
@@ -31,7 +32,8 @@ _LARGEST_FILE = 2**28
 # The lower bound that the papers print, and the null that each attack's printed numbers are against.
 _BOUND = "andrew"
 _NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
-_NOT_FINITE = ("inf", "-inf", "nan")
+# What CANIFE makes of an attack without errors, which its figures show at the bound.
+_RULE = "capped"
 
 
 def read(folder: Path) -> Measurements:
@@ -103,15 +105,15 @@ def _experiment(document: Any, folder: Path) -> Experiment | None:
     name = document.get("name") if isinstance(document, dict) else None
     if not isinstance(name, str) or name not in configuration.names():
         return None
-    size = _text(document, "size")
+    size = words(document, "size")
     if size not in configuration.SIZES:
         raise ValueError(f"size: must be one of {', '.join(configuration.SIZES)}, not {repr(size)[:60]}")
     shipped = configuration.read(name, size)
-    source = _text(document, "source")
+    source = words(document, "source")
     # A file of the user's own may have the same name.
     if source != shipped.heading.source or not shipped.ours:
         return None
-    cells = tuple(_cell(cell, f"cells[{i}]") for i, cell in enumerate(_list(document, "cells")))
+    cells = tuple(_cell(cell, f"cells[{i}]") for i, cell in enumerate(entries(document, "cells")))
     if not cells:
         raise ValueError("cells: must not be empty")
     swept = {field for axis in shipped.axes for field in axis}
@@ -135,142 +137,121 @@ def _flat(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _cell(value: Any, place: str) -> Cell:
-    swept = _field(value, place, "swept", dict, "an object")
-    settings = _field(value, place, "settings", dict, "an object")
+    swept = member(value, place, "swept", dict, "an object")
+    settings = member(value, place, "settings", dict, "an object")
     for name, table in settings.items():
         if table is not None and not isinstance(table, dict):
             raise ValueError(f"{place}.settings.{name[:60]}: must be an object")
-    numbers = {name: _whole(value, place, name) for name in ("dim", "rounds", "clients", "test_examples")}
+    numbers = {name: count(value, place, name) for name in ("dim", "rounds", "clients", "test_examples")}
     repetitions = tuple(
         _repetition(one, f"{place}.results[{i}]")
-        for i, one in enumerate(_field(value, place, "results", list, "a list"))
+        for i, one in enumerate(member(value, place, "results", list, "a list"))
     )
     if not repetitions:
         raise ValueError(f"{place}.results: must not be empty")
-    multiplier = _number(value, place, "noise_multiplier")
+    multiplier = number(value, place, "noise_multiplier")
     return Cell(swept, dict(_flat(settings)), **numbers, noise_multiplier=multiplier, repetitions=repetitions)
 
 
 def _repetition(value: Any, place: str) -> Repetition:
-    runs = tuple(_run(one, f"{place}.runs[{i}]") for i, one in enumerate(_field(value, place, "runs", list, "a list")))
+    runs = tuple(_run(one, f"{place}.runs[{i}]") for i, one in enumerate(member(value, place, "runs", list, "a list")))
     if not runs:
         raise ValueError(f"{place}.runs: must not be empty")
-    audits = _optional(value, "audits")
+    audits = optional(value, "audits")
     if audits is None:
         return Repetition(runs, {})
     attacks = {}
     for attack, null in _NULLS.items():
         inside = f"{place}.audits.{attack}"
-        nulls = _field(audits, f"{place}.audits", attack, dict, "an object")
-        attacks[attack] = _attack(_field(nulls, inside, null, dict, "an object"), f"{inside}.{null}")
+        nulls = member(audits, f"{place}.audits", attack, dict, "an object")
+        attacks[attack] = _attack(member(nulls, inside, null, dict, "an object"), f"{inside}.{null}")
     return Repetition(runs, attacks)
 
 
 def _attack(value: Any, place: str) -> Attack:
-    numbers = {name: _number(value, place, name) for name in ("distance", "distance_error", "ratio", "ratio_error")}
-    normality, unobserved = _optional(value, "normality"), _optional(value, "unobserved")
-    estimates = _field(value, place, "estimates", dict, "an object")
-    bounds = _field(value, place, "bounds", dict, "an object")
-    bound = _field(bounds, f"{place}.bounds", _BOUND, dict, "an object")
+    numbers = {name: number(value, place, name) for name in ("distance", "distance_error", "ratio", "ratio_error")}
+    normality, unobserved = optional(value, "normality"), optional(value, "unobserved")
+    estimates = member(value, place, "estimates", dict, "an object")
+    bounds = member(value, place, "bounds", dict, "an object")
+    bound = member(bounds, f"{place}.bounds", _BOUND, dict, "an object")
     return Attack(
-        observed=_whole(value, place, "observed"),
-        unobserved=None if unobserved is None else _whole(value, place, "unobserved"),
+        observed=count(value, place, "observed"),
+        unobserved=None if unobserved is None else count(value, place, "unobserved"),
         **numbers,
-        statistic=float("nan") if normality is None else _number(normality, f"{place}.normality", "statistic"),
+        statistic=float("nan") if normality is None else number(normality, f"{place}.normality", "statistic"),
         **{
-            name: _number(
-                _field(estimates, f"{place}.estimates", name, dict, "an object"), f"{place}.{name}", "epsilon"
-            )
+            name: number(member(estimates, f"{place}.estimates", name, dict, "an object"), f"{place}.{name}", "epsilon")
             for name in ("fitted", "pinned")
         },
-        bound=_number(bound, f"{place}.bounds.{_BOUND}", "value"),
+        bound=number(bound, f"{place}.bounds.{_BOUND}", "value"),
     )
 
 
 def _run(value: Any, place: str) -> Training:
-    without = None if _optional(value, "accuracy_without") is None else _number(value, place, "accuracy_without")
-    canife = _optional(value, "canife")
+    without = None if optional(value, "accuracy_without") is None else number(value, place, "accuracy_without")
+    canife = optional(value, "canife")
     if canife is None:
-        return Training(_number(value, place, "accuracy"), without, (), None)
+        return Training(number(value, place, "accuracy"), without, (), None)
     inside = f"{place}.canife"
     audits = tuple(
-        _round(one, f"{inside}.audits[{i}]") for i, one in enumerate(_field(canife, inside, "audits", list, "a list"))
+        _round(one, f"{inside}.audits[{i}]") for i, one in enumerate(member(canife, inside, "audits", list, "a list"))
     )
-    composed = None if _optional(canife, "epsilon") is None else _number(canife, inside, "epsilon")
-    return Training(_number(value, place, "accuracy"), without, audits, composed)
+    return Training(number(value, place, "accuracy"), without, audits, _composed(canife, inside))
+
+
+def _composed(canife: Any, place: str) -> float | None:
+    """Return the mean over the attacks of an audit, of which most experiments have one."""
+    rules = member(canife, place, "composed", dict, "an object")
+    if optional(rules, _RULE) is None:
+        return None
+    values = member(rules, f"{place}.composed", _RULE, list, "a list")
+    numbers = [number({str(i): one}, f"{place}.composed.{_RULE}", str(i)) for i, one in enumerate(values)]
+    if not numbers:
+        raise ValueError(f"{place}.composed.{_RULE}: must not be empty")
+    return math.fsum(numbers) / len(numbers)
 
 
 def _round(value: Any, place: str) -> Round:
-    trials = tuple(
-        Trials(
-            *(
-                _number(one, f"{place}.attacks[{i}]", name)
-                for name in ("health", "accuracy", "deviation", "capped", "separated")
-            )
-        )
-        for i, one in enumerate(_field(value, place, "attacks", list, "a list"))
+    attacks = member(value, place, "attacks", list, "a list")
+    found = tuple(_trials(one, f"{place}.attacks[{i}]") for i, one in enumerate(attacks))
+    if not found:
+        raise ValueError(f"{place}.attacks: must not be empty")
+    return Round(count(value, place, "round"), number(value, place, "model_accuracy"), found)
+
+
+def _trials(value: Any, place: str) -> Trials:
+    deviations = member(value, place, "deviations", list, "a list")
+    if len(deviations) != 2:
+        raise ValueError(f"{place}.deviations: must be two numbers")
+    both = [number({str(i): one}, f"{place}.deviations", str(i)) for i, one in enumerate(deviations)]
+    epsilons = {
+        rule: number(member(value, place, rule, dict, "an object"), f"{place}.{rule}", "epsilon")
+        for rule in (_RULE, "separated")
+    }
+    return Trials(
+        health=number(value, place, "health"),
+        accuracy=number(value, place, "accuracy"),
+        deviation=math.fsum(both) / 2,
+        epsilon=epsilons[_RULE],
+        separated=epsilons["separated"],
     )
-    return Round(_whole(value, place, "round"), _number(value, place, "accuracy"), trials)
 
 
 def _benchmark(document: Any) -> tuple[tuple[Mapping[str, str], ...], Mapping[str, float]] | None:
     """Return the rows on printed numbers, with the seconds of the parts; None if it is not of Fashion-MNIST in full."""
-    printed = _field(document, "", "printed", dict, "an object")
-    if _field(printed, "printed", "fashion", bool, "true or false") is False or _text(document, "level") != "full":
+    printed = member(document, "", "printed", dict, "an object")
+    if member(printed, "printed", "fashion", bool, "true or false") is False or words(document, "level") != "full":
         return None
     rows = []
-    for i, row in enumerate(_field(printed, "printed", "claims", list, "a list")):
+    for i, row in enumerate(member(printed, "printed", "claims", list, "a list")):
         place = f"printed.claims[{i}]"
-        rows.append({name: _text(row, name, place) for name in ("id", "method", "reading", "verdict", "finding")})
+        rows.append({name: words(row, name, place) for name in ("id", "method", "reading", "verdict", "finding")})
         for name in ("reading", "verdict"):
             if rows[-1][name] not in list(Verdict):
                 raise ValueError(f"{place}.{name}: must be a verdict, not {rows[-1][name][:60]!r}")
-    scenarios = _list(document, "scenarios")
+    scenarios = entries(document, "scenarios")
     if not scenarios:
         raise ValueError("scenarios: must not be empty")
-    seconds = _field(scenarios[0], "scenarios[0]", "seconds", dict, "an object")
-    parts = {name: _number(seconds, "scenarios[0].seconds", name) for name in ("training", "oneshot", "canife")}
+    seconds = member(scenarios[0], "scenarios[0]", "seconds", dict, "an object")
+    parts = {name: number(seconds, "scenarios[0].seconds", name) for name in ("training", "oneshot", "canife")}
     return tuple(rows), parts
-
-
-def _field(value: Any, place: str, name: str, kind: type, rule: str) -> Any:
-    inside = f"{place}.{name}" if place else name
-    if not isinstance(value, dict):
-        raise ValueError(f"{place or 'the document'}: must be an object")
-    if name not in value:
-        raise ValueError(f"{inside}: is missing")
-    # True is an int to Python.
-    if not isinstance(value[name], kind) or (isinstance(value[name], bool) and kind is not bool):
-        raise ValueError(f"{inside}: must be {rule}, not {repr(value[name])[:60]}")
-    return value[name]
-
-
-def _optional(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def _text(value: Any, name: str, place: str = "") -> str:
-    found: str = _field(value, place, name, str, "text")
-    return found
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    found: list[Any] = _field(value, "", name, list, "a list")
-    return found
-
-
-def _whole(value: Any, place: str, name: str) -> int:
-    found: int = _field(value, place, name, int, "a whole number")
-    if found < 0:
-        raise ValueError(f"{place}.{name}: must not be negative, not {found}")
-    return found
-
-
-def _number(value: Any, place: str, name: str) -> float:
-    if isinstance(value, dict) and value.get(name) in _NOT_FINITE:
-        return float(value[name])
-    found = _field(value, place, name, (int, float), "a number")  # type: ignore[arg-type]
-    # A number of many digits is none that our writer writes, nor is 1e999, which is infinite to Python.
-    if not abs(found) <= sys.float_info.max:
-        raise ValueError(f"{place}.{name}: must be finite, not {repr(found)[:60]}")
-    return float(found)

@@ -10,9 +10,9 @@ printed numbers of a claim share α = 1%:
   differ from ours by the errors of ours.
 
 A printed number, allowing for its rounding, is *confirmed* inside of it, *qualified* outside if it is within a factor
-of 2 of ours, and else *refuted*. It is *inconclusive* inside of an interval whose ends are more than a factor of 4
-apart: one draw of such a law tells too little. So it is where ours are not numbers. Lower bounds of so wide a law,
-which theirs often have, are let pass: the estimates beside them decide.
+of 2 of ours, and else *refuted*. It is *inconclusive* inside of an interval that holds twice ours too, or half of it:
+one draw of such a law tells too little. So it is where ours are not numbers. Lower bounds of so wide a law, which
+theirs often have, are let pass: the estimates beside them decide.
 
 **An order** ("rises with presentations") is confirmed where every step that it names is seen at 1%, all steps together;
 refuted where one is seen to be the other way round; inconclusive else.
@@ -41,8 +41,8 @@ Array = NDArray[np.float64]
 
 # Of all parts of a claim together.
 ALPHA = 0.01
-# Within this factor a number is qualified; an interval that is wider than this decides nothing.
-NEAR, WIDEST = 2.0, 4.0
+# Within this factor a number is qualified; an interval that reaches so far from ours decides nothing.
+NEAR = 2.0
 # Repetitions from which Student's law is taken: of few numbers, and of one in ten thousand.
 FEW, ENOUGH = 3, 8
 _WORST = (Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.QUALIFIED, Verdict.CONFIRMED)
@@ -108,13 +108,12 @@ def number(
         return Part(Verdict.INCONCLUSIVE, f"{listed}, which decides nothing")
     value, margin, (low, high) = float(printed), float(half_unit(printed)), interval
     listed += f" ({low:.3g} to {high:.3g})"
+    middle = float(np.median(ours))
     if value + margin >= low and value - margin <= high:
-        # One value in all repetitions, for instance a bound's cap, is as narrow as can be.
-        wide = low <= 0.0 or high / low > WIDEST
+        wide = low <= middle / NEAR or high >= middle * NEAR
         return (
             Part(Verdict.INCONCLUSIVE, f"{listed}, too wide") if wide and telling else Part(Verdict.CONFIRMED, listed)
         )
-    middle = float(np.median(ours))
     ratio = value / middle if middle > 0.0 and value > 0.0 else math.inf
     near = 1.0 / NEAR <= ratio <= NEAR
     return Part(Verdict.QUALIFIED if near else Verdict.REFUTED, f"{listed}, a factor of {ratio:.2g}")

@@ -51,14 +51,15 @@ def run(accuracy=0.25, without=0.25, canife=None):
 
 def trials(health=0.99, accuracy=1.0, deviation=0.4, capped=3.88, separated=3.88):
     """An attack by CANIFE."""
-    found = {"health": health, "accuracy": accuracy, "deviation": deviation, "capped": capped, "separated": separated}
-    return plain(found)
+    epsilons = {"capped": {"epsilon": capped}, "separated": {"epsilon": separated}}
+    return plain({"health": health, "accuracy": accuracy, "deviations": [deviation, deviation], **epsilons})
 
 
 def canife(rounds, attack, epsilon, accuracy=0.6):
     """CANIFE's part of a training: audits of these rounds, each of one attack that depends on the round."""
-    audits = [{"round": t, "accuracy": accuracy, "attacks": [attack(t)]} for t in rounds]
-    return {"audits": audits, "epsilon": plain(epsilon)}
+    audits = [{"round": t, "model_accuracy": accuracy, "attacks": [attack(t)]} for t in rounds]
+    composed = None if epsilon is None else plain([epsilon])
+    return {"audits": audits, "composed": {"capped": composed, "separated": composed}}
 
 
 def document(name, repetition, repetitions=1, size="full", noise_multiplier=0.1, clients=CLIENTS):
