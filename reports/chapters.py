@@ -80,9 +80,10 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
         yield Chapter("canife", "CANIFE beside Algorithms 2 and 3", canife.text(found), canife.figures(found))
     for place, kept in material.trainings.items():
         folder = re.sub(r"\W+", "-", place)
-        drawn = {f"{folder}-{name}": figure for name, figure in training.figures(kept.document).items()}
+        figures_of = training.figures(kept.document)
+        drawn = {f"{folder}-{name}": figure for name, figure in figures_of.items()}
         text = training.text(kept.document, kept.timings)
-        for name in training.PICTURES:
+        for name in figures_of:
             text = text.replace(f"]({name})", f"]({folder}-{name})")
         title = f"Training: {kept.document['title'] or kept.document['name']}"
         yield Chapter(f"training-{folder}", title, text, drawn)

@@ -9,16 +9,27 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from canaryproof.reports import training_canife
 from canaryproof.reports import training_pictures as pictures
 from canaryproof.reports.encoding import svg
 from canaryproof.reports.markdown import plus_minus
 from canaryproof.reports.section import Section, page
-from canaryproof.reports.training_document import ATTACKS, BOUND, ESTIMATE, audit_of, label, spoken, value
+from canaryproof.reports.training_document import (
+    ATTACKS,
+    BOUND,
+    ESTIMATE,
+    audit_of,
+    has_canaries,
+    has_canife,
+    header_of,
+    label,
+    row_of,
+    value,
+)
 
 _ESTIMATORS = ("adaptive", "pinned", "fitted", "threshold")
 _COVERAGES = ("proven", "asymptotic", "heuristic")
 _ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
-PICTURES = ("densities.svg", "estimates.svg")
 # Fewer repetitions have no such quantiles.
 _FEWEST_FOR_QUANTILES = 5
 
@@ -55,7 +66,12 @@ def text(document: Document, timings: Timings) -> str:
 
 def figures(document: Document) -> dict[str, Figure]:
     """Draw the pictures, by file name."""
-    return dict(zip(PICTURES, (pictures.densities(document), pictures.estimates(document)), strict=True))
+    drawn = {}
+    if has_canaries(document):
+        drawn = {"densities.svg": pictures.densities(document), "estimates.svg": pictures.estimates(document)}
+    if has_canife(document):
+        drawn["canife.svg"] = training_canife.picture(document)
+    return drawn
 
 
 def about(document: Document) -> str:
@@ -77,11 +93,17 @@ def _range(values: Sequence[int]) -> str:
 
 def sections(document: Document, timings: Timings) -> list[Section]:
     """Put all that was found into tables."""
-    found = [_estimates(document), _accounting(document)]
-    found += [_attack(document, attack) for attack in ATTACKS]
-    found += [_bounds(document, attack) for attack in ATTACKS]
-    if document["repetitions"] >= _FEWEST_FOR_QUANTILES:
-        found.append(_quantiles(document))
+    found = []
+    if has_canaries(document):
+        found.append(_estimates(document))
+    if has_canife(document):
+        found += training_canife.sections(document)
+    found.append(_accounting(document))
+    if has_canaries(document):
+        found += [_attack(document, attack) for attack in ATTACKS]
+        found += [_bounds(document, attack) for attack in ATTACKS]
+        if document["repetitions"] >= _FEWEST_FOR_QUANTILES:
+            found.append(_quantiles(document))
     if any(cell["settings"]["audit"]["without_canaries"] for cell in document["cells"]):
         found.append(_utility(document))
     return [*found, _times(document, timings)]
@@ -96,14 +118,6 @@ def warnings(document: Document) -> list[str]:
         for j, run in enumerate(result["runs"])
         for warning in run["warnings"]
     ]
-
-
-def _header(document: Document, *names: str) -> tuple[str, ...]:
-    return *(spoken(field) for axis in document["axes"] for field in axis), *names
-
-
-def _row(cell: Cell, *cells: str) -> tuple[str, ...]:
-    return *map(value, cell["swept"].values()), *cells
 
 
 def _over(cell: Cell, pick: Callable[[Mapping[str, Any]], tuple[float, float]]) -> str:
@@ -147,7 +161,7 @@ def _estimates(document: Document) -> Section:
         for attack in ATTACKS:
             bounds = [float(audit_of(result, attack)["bounds"][BOUND]["value"]) for result in cell["results"]]
             row.append(f"{_estimate(cell, attack, ESTIMATE)}; ≥ {_down(bounds)}")
-        rows.append(_row(cell, *row))
+        rows.append(row_of(cell, *row))
     plan = document["cells"][0]["settings"]["audit"]
     several = " Over repetitions: mean ± standard deviation; mean bound." if document["repetitions"] > 1 else ""
     note = (
@@ -155,20 +169,21 @@ def _estimates(document: Document) -> Section:
         f"bound `{BOUND}` at {plan['confidence']:.0%}.{several} An ε̂ is neither an upper nor a lower bound on ε."
     )
     alternative = "A row of panels for each attack: ε̂ as bars and lower bounds as ticks, with the table's numbers"
-    header = _header(document, "noise multiplier", "analytical ε", *(attack.name for attack in ATTACKS.values()))
+    header = header_of(document, "noise multiplier", "analytical ε", *(attack.name for attack in ATTACKS.values()))
     return Section("Estimates and bounds", header, tuple(rows), note, "estimates.svg", alternative)
 
 
 def _accounting(document: Document) -> Section:
     rows = tuple(
-        _row(cell, _analytical(cell), cell["analytical"]["relation"], cell["analytical"]["rule"])
+        row_of(cell, _analytical(cell), cell["analytical"]["relation"], cell["analytical"]["rule"])
         for cell in document["cells"]
     )
+    whose = "canary" if has_canaries(document) else "client"
     note = (
-        "Of the least protected canary in all trainings, for an attacker who sees all rounds; nothing better is known "
-        "for the final model."
+        f"Of the least protected {whose} in all trainings, for an attacker who sees all rounds; nothing better is "
+        "known for the final model."
     )
-    return Section("Analytical ε", _header(document, "analytical ε", "neighbours", "rule"), rows, note)
+    return Section("Analytical ε", header_of(document, "analytical ε", "neighbours", "rule"), rows, note)
 
 
 def _attack(document: Document, attack: str) -> Section:
@@ -183,7 +198,7 @@ def _attack(document: Document, attack: str) -> Section:
         row += [f"{normality['statistic']:.3g}", f"{normality['p_value']:.2g}"]
         if attack != "all":
             row.append(f"{cell['results'][0]['audits'][attack]['unobserved']['null_law']['p_value']:.2g}")
-        rows.append(_row(cell, *row))
+        rows.append(row_of(cell, *row))
     units = (
         "Distance and ratio of mean and deviation are in units of the unobserved canaries' maxima."
         if attack == "all"
@@ -193,10 +208,10 @@ def _attack(document: Document, attack: str) -> Section:
     first = ", of the first repetition" if document["repetitions"] > 1 else ""
     note = f"{ATTACKS[attack].score}. {units} A² is Anderson and Darling's statistic, as in Table 6{first}."
     if attack != "final":
-        return Section(f"Attack: {ATTACKS[attack].name}", _header(document, *header), tuple(rows), note)
+        return Section(f"Attack: {ATTACKS[attack].name}", header_of(document, *header), tuple(rows), note)
     alternative = "A row of panels for each attack: densities of observed canaries' scores, and the null's in black"
     title = f"Attack: {ATTACKS[attack].name}"
-    return Section(title, _header(document, *header), tuple(rows), note, "densities.svg", alternative)
+    return Section(title, header_of(document, *header), tuple(rows), note, "densities.svg", alternative)
 
 
 def _bounds(document: Document, attack: str) -> Section:
@@ -210,7 +225,7 @@ def _bounds(document: Document, attack: str) -> Section:
     known = found(document["cells"][0]["results"][0])
     methods = sorted(known, key=lambda name: _COVERAGES.index(known[name]["coverage"]))
     rows = tuple(
-        _row(cell, *(_down([float(found(result)[name]["value"]) for result in cell["results"]]) for name in methods))
+        row_of(cell, *(_down([float(found(result)[name]["value"]) for result in cell["results"]]) for name in methods))
         for cell in document["cells"]
     )
     kinds = "; ".join(
@@ -222,7 +237,7 @@ def _bounds(document: Document, attack: str) -> Section:
         f"At {plan['confidence']:.0%}; coverage is {kinds}. A heuristic one may be above ε in any share of audits, and "
         "`bayesian` is the lower end of a posterior interval."
     )
-    return Section(f"Lower bounds, {ATTACKS[attack].name}", _header(document, *methods), rows, note)
+    return Section(f"Lower bounds, {ATTACKS[attack].name}", header_of(document, *methods), rows, note)
 
 
 def _quantiles(document: Document) -> Section:
@@ -231,9 +246,9 @@ def _quantiles(document: Document) -> Section:
         for attack in ATTACKS:
             values = [float(audit_of(r, attack)["estimates"][ESTIMATE]["epsilon"]) for r in cell["results"]]
             quantiles = np.quantile(values, _ORDERS)
-            rows.append(_row(cell, ATTACKS[attack].name, *(f"{quantile:.3g}" for quantile in quantiles)))
+            rows.append(row_of(cell, ATTACKS[attack].name, *(f"{quantile:.3g}" for quantile in quantiles)))
     note = f"Quantiles of ε̂ (`{ESTIMATE}`) over {document['repetitions']} repetitions, as in Table 5."
-    return Section("Quantiles", _header(document, "attack", *map(str, _ORDERS)), tuple(rows), note)
+    return Section("Quantiles", header_of(document, "attack", *map(str, _ORDERS)), tuple(rows), note)
 
 
 def _utility(document: Document) -> Section:
@@ -247,8 +262,8 @@ def _utility(document: Document) -> Section:
         difference = f"{statistics.fmean(differences):+.2f}"
         if len(pairs) > 1:
             difference += f" ± {statistics.stdev(differences) / math.sqrt(len(pairs)):.2g}"
-        rows.append(_row(cell, *(f"{mean:.2%}" for mean in means), difference))
-    header = _header(document, "accuracy with canaries", "without", "difference, points")
+        rows.append(row_of(cell, *(f"{mean:.2%}" for mean in means), difference))
+    header = header_of(document, "accuracy with canaries", "without", "difference, points")
     note = (
         f"Share of the {document['cells'][0]['test_examples']:,} held-out examples that are recognised. Both models "
         "have the same seeds; over several pairs, ± the standard error of the mean difference."
@@ -262,6 +277,11 @@ def _times(document: Document, timings: Timings) -> Section:
         own = [row for row in timings if row["cell"] == i]
         training, scoring = (math.fsum(row[name] for row in own) for name in ("training", "scoring"))
         share = scoring / (training + scoring) if own else 0.0
-        rows.append(_row(cell, str(len(own)), f"{training:.3g}", f"{scoring:.3g}", f"{share:.0%}"))
-    header = _header(document, "models", "seconds training", "seconds scoring", "share of scoring")
-    return Section("Time", header, tuple(rows), "Of this run on this machine.")
+        times = [str(len(own)), f"{training:.3g}", f"{scoring:.3g}", f"{share:.0%}"]
+        if has_canife(document):
+            times += [f"{math.fsum(row.get(name, 0.0) for row in own):.3g}" for name in ("design", "attack")]
+        rows.append(row_of(cell, *times))
+    names = ["models", "seconds training", "seconds scoring", "share of scoring"]
+    if has_canife(document):
+        names += ["seconds designing", "seconds attacking"]
+    return Section("Time", header_of(document, *names), tuple(rows), "Of this run on this machine.")

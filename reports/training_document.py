@@ -44,3 +44,23 @@ def value(swept: Any) -> str:
 def label(swept: Mapping[str, Any]) -> str:
     """Name a cell, or a part of its swept values."""
     return ", ".join(f"{spoken(field)} {value(one)}" for field, one in swept.items())
+
+
+def header_of(document: Mapping[str, Any], *names: str) -> tuple[str, ...]:
+    """Return the header of a table with a row for each cell: its swept fields, and the names of what is found."""
+    return *(spoken(field) for axis in document["axes"] for field in axis), *names
+
+
+def row_of(cell: Mapping[str, Any], *found: str) -> tuple[str, ...]:
+    """Return a cell's row of such a table."""
+    return *map(value, cell["swept"].values()), *found
+
+
+def has_canaries(document: Mapping[str, Any]) -> bool:
+    """Whether there are random canaries in the trainings."""
+    return "audits" in document["cells"][0]["results"][0]
+
+
+def has_canife(document: Mapping[str, Any]) -> bool:
+    """Whether CANIFE audits the trainings."""
+    return "canife" in document["cells"][0]

@@ -134,8 +134,9 @@ class Bench:
         rate
             Another learning rate than the setting's.
         """
-        # A key beside those of a training's own purposes.
-        rng = np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, len(Purpose))))
+        rng = np.random.default_rng(
+            np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, int(Purpose.CANIFE)))
+        )
         trainer, canary_clients, participation = self._prepared(Seeds.of(root), scenario, rate or self.setting.rate)
         pool = self._pool(rng)
         found = []

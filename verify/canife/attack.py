@@ -108,11 +108,31 @@ def attack(response: Response, inserted: NDArray[np.bool_], mechanism: Mechanism
             for chosen in _cohorts(response.products.shape[1], mechanism.cohort, len(inserted), cohorts)
         ]
     )
+    return scored(clients, response.gram, inserted, mechanism.noise_multiplier * mechanism.clip_norm, noise)
+
+
+def scored(
+    clients: Array, gram: Array, inserted: NDArray[np.bool_], deviation: float, rng: np.random.Generator
+) -> Scores:
+    """Draw the scores of trials whose clients are given.
+
+    Parameters
+    ----------
+    clients
+        Sum of ⟨u_c, uᵢ⟩ over a trial's clients, shape (trials, canaries).
+    gram
+        As in ``Response``.
+    inserted
+        As for ``attack``.
+    deviation
+        σC.
+    rng
+        Source of the noise.
+    """
     # Projections of white noise on the canaries have the Gram matrix as covariance.
-    values, vectors = np.linalg.eigh(response.gram)
+    values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    deviation = mechanism.noise_multiplier * mechanism.clip_norm
-    return Scores(clients + inserted @ response.gram + deviation * noise.normal(size=inserted.shape) @ root.T, inserted)
+    return Scores(clients + inserted @ gram + deviation * rng.normal(size=inserted.shape) @ root.T, inserted)
 
 
 def attack_literally(

@@ -36,6 +36,9 @@ class TextUpdates(GeneralUpdates):
         The loss of the same model for a vocabulary that is larger by the texts' length.
     clip_norm, local, design
         As for ``GeneralUpdates``.
+    vectors
+        Given embeddings, shape (vocabulary, dimensions), if the model's are not trained. ``extended_loss`` then takes
+        parameters {"embedding": rows for the larger vocabulary, "rest": the model's}.
     """
 
     def __init__(
@@ -45,9 +48,10 @@ class TextUpdates(GeneralUpdates):
         clip_norm: float = 1.0,
         local: Local | None = None,
         design: Local | None = None,
+        vectors: NDArray[np.float32] | None = None,
     ) -> None:
         super().__init__(loss, clip_norm, local, design)
-        self.extended_loss = extended_loss
+        self.extended_loss, self.vectors = extended_loss, vectors
 
     def _of_sample(self, params: Params, sample: Sample, local: Local) -> jax.Array:
         length, vocabulary = sample.input.shape
@@ -59,6 +63,8 @@ class TextUpdates(GeneralUpdates):
             texts = jnp.broadcast_to(texts, (len(sample.label), length))
 
         def loss(p: Params) -> jax.Array:
+            if self.vectors is not None:
+                p = {_EMBEDDING: self.vectors, "rest": p}
             value: jax.Array = self.extended_loss(_with_rows(p, sample.input), texts, labels, mask)
             return value
 

@@ -16,6 +16,7 @@ _ORDERS = np.concatenate([1.0 + np.arange(1, 100) / 10.0, np.arange(12.0, 64.0)]
 _TERMS = 400
 
 
+@cache
 def log_moment(order: float, noise_multiplier: float, sampling: float) -> float:
     """Return log A at an order: the Rényi divergence is log A/(order − 1).
 

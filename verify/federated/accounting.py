@@ -7,9 +7,13 @@ counts on chance. Where no rule is known to us, there is no value.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+
+from scipy import optimize
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.claims import accounting as accountants
+from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.federated.clipping import Clip, joined
 from canaryproof.verify.federated.noise import Independent, Noise
 from canaryproof.verify.federated.participation import SCHEDULED, Members, Participation, Sampling, patterns
@@ -133,3 +137,44 @@ def _always(sigma: float, delta: float, rounds: int, relation: str) -> Accountin
     """Account as if chance decided nothing."""
     epsilon = accountants.gaussian(sigma, delta, rounds)
     return Accounting(epsilon, relation, f"Gaussian mechanism, as if in all of {rounds} rounds")
+
+
+# Noise multipliers that are searched: at the ends of one round's accounting ε is far above 1e5, or no longer falls.
+_LEAST, _MOST = 1e-3, 1e4
+
+
+@cache
+def poisson_noise_multiplier(epsilon: float, delta: float, rounds: int, sampling: float) -> float:
+    """Return the noise multiplier at which Rényi accounting of Poisson sampling gives a training its ε.
+
+    Parameters
+    ----------
+    epsilon
+        ε of the training, at most 1e5; 0 noise if it is infinite.
+    delta
+        δ.
+    rounds
+        Number of rounds.
+    sampling
+        Probability that a client takes part in a round.
+
+    Raises
+    ------
+    ValueError
+        If the accounting, whose orders are finitely many, gives no noise so small an ε.
+
+    Notes
+    -----
+    Maddock et al. (arXiv 2210.02912), Appendix C.1: the accounting of Mironov et al. (arXiv 1908.10530) at Opacus's
+    orders, with the conversion of Balle et al. (2020).
+    """
+    if math.isinf(epsilon):
+        return 0.0
+    least = rdp(_MOST, delta, rounds, sampling)
+    if least > epsilon:
+        raise ValueError(f"training.epsilon: must be at least {least:.3g}, as Rényi accounting ends there")
+
+    def excess(log: float) -> float:
+        return math.log(rdp(math.exp(log), delta, rounds, sampling) / epsilon)
+
+    return math.exp(optimize.brentq(excess, math.log(_LEAST), math.log(_MOST), xtol=1e-10))

@@ -13,6 +13,7 @@ import numpy as np
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.federated import schedules
+from canaryproof.verify.federated.accounting import poisson_noise_multiplier
 from canaryproof.verify.federated.canary_clients import CanaryClients
 from canaryproof.verify.federated.clipping import AdaptiveClip, Clip, FixedClip, split
 from canaryproof.verify.federated.data import digits, idx, leaf, plays
@@ -21,7 +22,7 @@ from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.noise import Correlated, Independent, Noise, SquareRoot, Tree
 from canaryproof.verify.federated.options import Training
 from canaryproof.verify.federated.schedules import Insertion, LastRounds, Presentations, Schedule
-from canaryproof.verify.federated.settings import Data, Settings
+from canaryproof.verify.federated.settings import CanaryPlan, Data, Settings
 from canaryproof.verify.federated.training import Trainer
 from canaryproof.verify.input_files import InputError
 
@@ -95,9 +96,16 @@ def federation(data: Data, folder: Path | None, seed: int) -> FederatedData:
     return plays.load(folder, data.length)
 
 
-def noise_multiplier(settings: Settings) -> float:
-    """Return the noise multiplier z; where the clip norm adapts, updates and counts together are worth it."""
+def noise_multiplier(settings: Settings, clients: int) -> float:
+    """Return the noise multiplier z of so many clients' training.
+
+    Where the clip norm adapts, updates and counts together are worth it.
+    """
     training = settings.training
+    if training.epsilon is not None:
+        assert training.rounds is not None
+        sampling = training.cohort / clients
+        return poisson_noise_multiplier(training.epsilon, settings.audit.delta, training.rounds, sampling)
     if training.one_round_epsilon is None:
         return training.noise_multiplier or 0.0
     if math.isinf(training.one_round_epsilon):
@@ -105,13 +113,15 @@ def noise_multiplier(settings: Settings) -> float:
     return float(gaussian_mechanism.noise_multiplier(training.one_round_epsilon, settings.audit.delta))
 
 
-def clip_and_noise(settings: Settings, rounds: int, seed: np.random.SeedSequence) -> tuple[Clip, Noise]:
+def clip_and_noise(settings: Settings, clients: int, rounds: int, seed: np.random.SeedSequence) -> tuple[Clip, Noise]:
     """Make the clip norm function S and the noise generator Z.
 
     Parameters
     ----------
     settings
         Settings.
+    clients
+        Number of clients that there are.
     rounds
         Number of rounds.
     seed
@@ -122,7 +132,7 @@ def clip_and_noise(settings: Settings, rounds: int, seed: np.random.SeedSequence
     ValueError
         If the noise on the counts is too little for the noise multiplier.
     """
-    training, multiplier = settings.training, noise_multiplier(settings)
+    training, multiplier = settings.training, noise_multiplier(settings, clients)
     clip: Clip = FixedClip(training.clip_norm)
     if training.clip_quantile is not None:
         count_noise = training.cohort / 20.0
@@ -153,14 +163,9 @@ def schedule(settings: Settings, clients: int, seed: np.random.SeedSequence, *, 
     ValueError
         If the numbers do not fit each other.
     """
-    training, plan = settings.training, settings.canaries
-    pattern = {
-        "clients": None,
-        "periods": Presentations(plan.presentations),
-        "last_rounds": LastRounds(plan.last_rounds, plan.mean),
-    }[plan.participation]
-    observed = plan.count if plan.inclusion == "fixed" else None
-    inserted = Insertion(2 * plan.count, observed, pattern) if with_canaries else schedules.NO_CANARIES
+    training, inserted = settings.training, schedules.NO_CANARIES
+    if with_canaries:
+        inserted = _insertion(settings.random_canaries)
     # All of it is drawn before the training, as accounting needs it.
     name, often = ("epochs", clients) if training.participation == "shuffled" else ("rounds", training.cohort)
     if often * (getattr(training, name) or 0) > _MOST:
@@ -172,6 +177,15 @@ def schedule(settings: Settings, clients: int, seed: np.random.SeedSequence, *, 
     if training.participation == "uniform":
         return schedules.uniform(clients, training.cohort, training.rounds, seed, inserted)
     return schedules.bernoulli(clients, training.cohort / clients, training.rounds, seed, inserted)
+
+
+def _insertion(plan: CanaryPlan) -> Insertion:
+    pattern = {
+        "clients": None,
+        "periods": Presentations(plan.presentations),
+        "last_rounds": LastRounds(plan.last_rounds, plan.mean),
+    }[plan.participation]
+    return Insertion(2 * plan.count, plan.count if plan.inclusion == "fixed" else None, pattern)
 
 
 def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: bool) -> tuple[Schedule, Training]:
@@ -194,7 +208,7 @@ def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: b
         If settings do not fit each other.
     """
     participation = schedule(settings, clients, seeds.training, with_canaries=with_canaries)
-    clip, noise = clip_and_noise(settings, participation.rounds, seeds.training)
+    clip, noise = clip_and_noise(settings, clients, participation.rounds, seeds.training)
     options = settings.training
     training = Training(
         clip=clip,
@@ -218,5 +232,7 @@ def trainer(
     participation, training = prepared(settings, data.clients, seeds, with_canaries=with_canaries)
     canary_clients = None
     if with_canaries:
-        canary_clients = CanaryClients(Canaries(seeds.canaries, 2 * settings.canaries.count, model.dim), participation)
+        canary_clients = CanaryClients(
+            Canaries(seeds.canaries, 2 * settings.random_canaries.count, model.dim), participation
+        )
     return Trainer(data, model, participation, training, canary_clients), canary_clients

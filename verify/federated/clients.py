@@ -88,12 +88,7 @@ class Clients:
     ) -> None:
         self._federation = federation
         self._examples = examples
-        # Equal chunks, so that the last one is not nearly empty.
-        chunks = max(1, math.ceil(cohort / max(1, _HELD // model.dim)))
-        chunk = max(1, math.ceil(cohort / chunks))
-        # Of few sizes, so that trainings with cohorts of chance do not each compile their own.
-        step = max(1, (1 << chunk.bit_length()) // 16)
-        self._chunk = step * math.ceil(chunk / step)
+        self._chunk = chunk_of(cohort, model.dim)
         self._rate = np.float32(rate)
         self._sum = _chunk_sum(model, epochs, batch_size)
 
@@ -131,6 +126,57 @@ class Clients:
 @cache
 def _chunk_sum(model: Model, epochs: int, batch_size: int) -> Callable[..., tuple[jax.Array, jax.Array]]:
     """Make the compiled function of (θ, inputs, labels, mask, rate, clip norm): the clipped sum, and the norms."""
+    trained = _trained(model, epochs, batch_size)
+
+    @jax.jit
+    def clipped_sum(
+        theta: jax.Array, inputs: jax.Array, labels: jax.Array, mask: jax.Array, rate: jax.Array, clip_norm: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        updates, norms, factors = trained(theta, inputs, labels, mask, rate, clip_norm)
+        total, _ = ravel_pytree(jax.tree.map(lambda leaf: jnp.tensordot(factors, leaf, 1), updates))
+        return total, norms
+
+    return clipped_sum
+
+
+@cache
+def clipped_updates(model: Model, epochs: int, batch_size: int) -> Callable[..., jax.Array]:
+    """Make the compiled function of clients' examples to their clipped updates themselves.
+
+    Parameters
+    ----------
+    model, epochs, batch_size
+        As for ``Clients``.
+
+    Returns
+    -------
+    A function of (θ, inputs, labels, mask, rate, clip norm), examples as ``Federation.cohort`` has them; its values
+    have the shape (clients, dim).
+    """
+    trained = _trained(model, epochs, batch_size)
+
+    @jax.jit
+    def clipped(
+        theta: jax.Array, inputs: jax.Array, labels: jax.Array, mask: jax.Array, rate: jax.Array, clip_norm: jax.Array
+    ) -> jax.Array:
+        updates, _, factors = trained(theta, inputs, labels, mask, rate, clip_norm)
+        rows = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(updates)]
+        return jnp.concatenate(rows, axis=1) * factors[:, jnp.newaxis]
+
+    return clipped
+
+
+def chunk_of(cohort: int, dim: int) -> int:
+    """Return how many clients' updates to compute at a time: equal chunks, so that the last one is not nearly empty."""
+    chunks = max(1, math.ceil(cohort / max(1, _HELD // dim)))
+    chunk = max(1, math.ceil(cohort / chunks))
+    # Of few sizes, so that trainings with cohorts of chance do not each compile their own.
+    step = max(1, (1 << chunk.bit_length()) // 16)
+    return step * math.ceil(chunk / step)
+
+
+def _trained(model: Model, epochs: int, batch_size: int) -> Callable[..., tuple[Any, jax.Array, jax.Array]]:
+    """Make the function of (θ, inputs, labels, mask, rate, clip norm): updates, their norms, and what clips them."""
     _, unravel = ravel_pytree(model.init(0))
 
     def update(params: Any, batches: Any, rate: jax.Array) -> Any:
@@ -156,19 +202,16 @@ def _chunk_sum(model: Model, epochs: int, batch_size: int) -> Callable[..., tupl
         padding = [(0, 0), (0, -count % batch), *((0, 0) for _ in rest)]
         return jnp.pad(examples, padding).reshape(clients, -1, batch, *rest)
 
-    @jax.jit
-    def clipped_sum(
+    def updates_and_factors(
         theta: jax.Array, inputs: jax.Array, labels: jax.Array, mask: jax.Array, rate: jax.Array, clip_norm: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    ) -> tuple[Any, jax.Array, jax.Array]:
         batches = tuple(batched(array) for array in (inputs, labels, mask))
         updates = jax.vmap(update, (None, 0, None))(unravel(theta), batches, rate)
         norms = _norms(updates)
         # The comparison serves the norm 0 as well. A NaN stays one: not the clip hides it but the caller finds it.
-        factors = jnp.where(norms > clip_norm, clip_norm / norms, 1.0)
-        total, _ = ravel_pytree(jax.tree.map(lambda leaf: jnp.tensordot(factors, leaf, 1), updates))
-        return total, norms
+        return updates, norms, jnp.where(norms > clip_norm, clip_norm / norms, 1.0)
 
-    return clipped_sum
+    return updates_and_factors
 
 
 def _norms(updates: Any) -> jax.Array:

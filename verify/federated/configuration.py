@@ -15,21 +15,30 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
+from canaryproof.verify.federated.fields import shortened
 from canaryproof.verify.federated.settings import (
     AuditPlan,
     CanaryPlan,
+    CanifePlan,
     Data,
     Federated,
     Heading,
     Network,
     Settings,
-    shortened,
 )
 from canaryproof.verify.input_files import InputError, opened
 
 SIZES = ("quick", "full")
 _LARGEST_FILE, _MOST_CELLS = 10**6, 1000
-_TABLES = {"data": Data, "model": Network, "training": Federated, "canaries": CanaryPlan, "audit": AuditPlan}
+_TABLES = {
+    "data": Data,
+    "model": Network,
+    "training": Federated,
+    "canaries": CanaryPlan,
+    "canife": CanifePlan,
+    "audit": AuditPlan,
+}
+_OPTIONAL = ("canaries", "canife")
 _HEADING = tuple(entry.name for entry in fields(Heading))
 
 _T = TypeVar("_T")
@@ -157,11 +166,14 @@ def _ours(listed: Any) -> tuple[str, ...]:
 
 
 def _settings(document: Mapping[str, Any], swept: Mapping[str, Any]) -> Settings:
-    tables = {name: dict(_table(document.get(name, {}), name)) for name in _TABLES}
+    there = {place.partition(".")[0] for place in swept} | document.keys()
+    tables = {
+        name: dict(_table(document.get(name, {}), name)) for name in _TABLES if name not in _OPTIONAL or name in there
+    }
     for place, value in swept.items():
         table, _, field = place.partition(".")
         tables[table][field] = value
-    settings = Settings(**{name: _section(kind, tables[name], f"{name}.") for name, kind in _TABLES.items()})
+    settings = Settings(**{name: _section(_TABLES[name], table, f"{name}.") for name, table in tables.items()})
     settings.check()
     return settings
 

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from canaryproof.verify.engines import EngineError, Lost
-from canaryproof.verify.federated import assembly
-from canaryproof.verify.federated.accounting import analytical_epsilon
+from canaryproof.verify.federated import assembly, canife_audits, canife_outcome
+from canaryproof.verify.federated.accounting import Accounting, analytical_epsilon
 from canaryproof.verify.federated.configuration import Configuration
 from canaryproof.verify.federated.outcome import CanaryScores, audits, densities
-from canaryproof.verify.federated.trainings import DONE, Job, Trainings, read_canary_scores, read_facts
+from canaryproof.verify.federated.participation import Members
+from canaryproof.verify.federated.settings import Settings
+from canaryproof.verify.federated.trainings import CANIFE, DONE, Job, Trainings, read_canary_scores, read_facts
 from canaryproof.verify.output_files import own_folder, replaced
 
 if TYPE_CHECKING:
@@ -51,10 +53,14 @@ class Experiment:
         self._rounds = []
         for i, cell in enumerate(configuration.cells):
             with trainings.named(cell):
-                schedule, training = trainings.prepared(Job(i, 0, 0, with_canaries=True))
-                analytical_epsilon(training.noise, cell.settings.audit.delta, schedule, training.clip)
+                job = Job(i, 0, 0, with_canaries=cell.settings.canaries is not None)
+                rounds = trainings.prepared(job)[0].rounds
+                self._accounting(job)
                 trainings.model(cell.settings.model, cell.settings.data)
-            self._rounds.append(schedule.rounds)
+                trainings.auditor(job)
+                if not canife_audits.audited_rounds(cell.settings.canife, rounds) and cell.settings.canife is not None:
+                    raise ValueError(f"canife.every: must be at most the number of rounds, {rounds}")
+            self._rounds.append(rounds)
 
     @property
     def names(self) -> list[str]:
@@ -148,25 +154,28 @@ class Experiment:
     def _outcome(self, number: int, folder: Path) -> dict[str, Any]:
         """Audit a cell."""
         cell = self._configuration.cells[number]
-        settings, trainings = cell.settings, self._trainings
+        settings, trainings, plan = cell.settings, self._trainings, cell.settings.canaries
         federation, model = trainings.federation(settings.data), trainings.model(settings.model, settings.data)
         results: list[dict[str, Any]] = []
         accountings = []
         for repetition in range(self._configuration.heading.repetitions):
-            jobs = [Job(number, repetition, run, with_canaries=True) for run in range(settings.canaries.runs)]
-            scores = CanaryScores.pooled([read_canary_scores(folder / job.name) for job in jobs])
-            plan = settings.audit
-            for schedule, training in map(trainings.prepared, jobs):
-                accountings.append(analytical_epsilon(training.noise, plan.delta, schedule, training.clip))
-            result: dict[str, Any] = {
-                "runs": [self._facts(job, folder) for job in jobs],
-                "audits": audits(scores, model.dim, plan.delta, plan.confidence, settings.canaries.inclusion),
-            }
-            if repetition == 0:
-                result["densities"] = densities(scores, model.dim)
+            runs = range(1 if plan is None else plan.runs)
+            jobs = [Job(number, repetition, run, with_canaries=plan is not None) for run in runs]
+            accountings += [self._accounting(job) for job in jobs]
+            result: dict[str, Any] = {"runs": [self._facts(job, folder) for job in jobs]}
+            if plan is not None:
+                scores = CanaryScores.pooled([read_canary_scores(folder / job.name) for job in jobs])
+                audit = settings.audit
+                result["audits"] = audits(scores, model.dim, audit.delta, audit.confidence, plan.inclusion)
+                if repetition == 0:
+                    result["densities"] = densities(scores, model.dim)
             results.append(result)
         # Under correlated noise it depends on the rounds that were drawn: the largest holds for all trainings.
         accounting = max(accountings, key=lambda found: found.epsilon or 0.0)
+        sigma = assembly.noise_multiplier(settings, federation.clients)
+        theory = {}
+        if settings.canife is not None:
+            theory["canife"] = canife_outcome.theory(settings, sigma, self._rounds[number], self._sampling(settings))
         return {
             "swept": dict(cell.swept),
             "settings": asdict(settings),
@@ -175,24 +184,42 @@ class Experiment:
             "test_examples": len(federation.test_labels),
             "dim": model.dim,
             "rounds": self._rounds[number],
-            "noise_multiplier": assembly.noise_multiplier(settings),
+            "noise_multiplier": sigma,
             "analytical": asdict(accounting),
+            **theory,
             "results": results,
         }
 
+    def _accounting(self, job: Job) -> Accounting:
+        """Account for a training: for its random canaries, or where there are none, for its clients."""
+        schedule, training = self._trainings.prepared(job)
+        delta = self._trainings.settings(job).audit.delta
+        members: Members = "canaries" if job.with_canaries else "clients"
+        return analytical_epsilon(training.noise, delta, schedule, training.clip, members)
+
+    def _sampling(self, settings: Settings) -> float | None:
+        if settings.training.participation != "bernoulli":
+            return None
+        return settings.training.cohort / self._trainings.federation(settings.data).clients
+
     def _facts(self, job: Job, folder: Path) -> dict[str, Any]:
         """Return what a run leaves beside its scores, but its times."""
-        found = read_facts(folder / job.name)
+        found, settings = read_facts(folder / job.name), self._trainings.settings(job)
         without = None
-        if self._trainings.settings(job).audit.without_canaries:
+        if settings.audit.without_canaries:
             twin = Job(job.cell, job.repetition, job.run, with_canaries=False)
             without = read_facts(folder / twin.name)["accuracy"]
-        return {
+        facts = {
             "canary_seed": self._trainings.seeds(job).canaries,
             "accuracy": found["accuracy"],
             "accuracy_without": without,
             "warnings": found["warnings"],
         }
+        if settings.canife is not None:
+            rounds = found.get("rounds", self._rounds[job.cell])
+            scores = canife_outcome.read(folder / job.name / CANIFE)
+            facts["canife"] = canife_outcome.outcome(scores, settings, rounds, self._sampling(settings))
+        return facts
 
 
 def _keep(files: Mapping[str, bytes], place: Path) -> None:

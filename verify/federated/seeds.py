@@ -15,6 +15,7 @@ class Purpose(IntEnum):
     COINS = 2  # which canaries are included at all
     NOISE = 3  # a row of the noise on the sums of updates
     COUNTS = 4  # a round's noise on the number of unclipped updates
+    CANIFE = 5  # a round's audit by CANIFE; mock clients at place 0
 
 
 def generator(seed: Seed, purpose: Purpose, place: int = 0) -> np.random.Generator:

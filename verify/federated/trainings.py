@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from canaryproof.verify.federated import assembly, models
+from canaryproof.verify.federated import assembly, canife_audits, canife_outcome, models
+from canaryproof.verify.federated.canife_audits import Auditor, Road
 from canaryproof.verify.federated.configuration import Cell, Configuration
+from canaryproof.verify.federated.course import Course
 from canaryproof.verify.federated.data.federation import FederatedData, check_same
 from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.options import Training
@@ -30,6 +32,7 @@ from canaryproof.verify.output_files import own_folder
 DONE = "run.json"
 _SAVE_EVERY = 30.0  # seconds
 # Files of scores by attack.
+CANIFE = "canife.npz"
 _SCORES = {ALL: "rounds.npz", FINAL: "final.npz", CHANGE: "change.npz"}
 
 
@@ -87,7 +90,11 @@ class Trainings:
         def model(network: Network, settings: Data) -> Model:
             return models.model(network.name, federation(settings), network.hidden)
 
-        self.federation, self.model = federation, model
+        @cache
+        def road(settings: Settings) -> Road:
+            return canife_audits.road(settings, federation(settings.data), model(settings.model, settings.data))
+
+        self.federation, self.model, self._road = federation, model, road
 
     @contextlib.contextmanager
     def named(self, cell: Cell) -> Iterator[None]:
@@ -112,6 +119,16 @@ class Trainings:
         settings = self.settings(job)
         clients = self.federation(settings.data).clients
         return assembly.prepared(settings, clients, self.seeds(job), with_canaries=job.with_canaries)
+
+    def auditor(self, job: Job) -> Auditor | None:
+        """Return what audits a training by CANIFE; None if it is not to be."""
+        settings = self.settings(job)
+        # Of a pair with and without random canaries, the one with them.
+        if settings.canife is None or (settings.canaries is not None and not job.with_canaries):
+            return None
+        federation, model = self.federation(settings.data), self.model(settings.model, settings.data)
+        training = self.prepared(job)[1]
+        return Auditor(self._road(settings), settings, federation, model, training, self.seeds(job).training)
 
     def train(
         self, job: Job, place: Path | None = None, on_round: Callable[[int], object] | None = None
@@ -160,20 +177,34 @@ class Trainings:
                 training.save(place)
                 saved = time.monotonic()
 
-        training.run(on_round=after)
+        auditor = self.auditor(job)
+        rounds = self.prepared(job)[0].rounds
+        course = Course(training, rounds, settings, federation, model, auditor, place)
+        course.run(after)
         files: dict[str, bytes] = {}
         found: dict[str, Any] = {
             "accuracy": float(model.accuracy(training.params, federation.test_inputs, federation.test_labels)),
             "seconds": training.seconds,
+            "warnings": [],
         }
+        if settings.training.until_accuracy is not None:
+            found["rounds"] = training.rounds
+            if not course.reached:
+                found["warnings"].append(
+                    f"an accuracy of {settings.training.until_accuracy:g} on {settings.training.accuracy_on} examples "
+                    f"was not reached in {rounds} rounds"
+                )
+        if auditor is not None:
+            files[CANIFE] = _bytes(np.savez, **canife_outcome.arrays(course.audits))
+            found["seconds"] |= canife_outcome.seconds(course.audits)
         if canary_clients is not None:
             scores = CanaryScores.of(training, canary_clients)
             for attack in ATTACKS:
                 observed, unobserved = scores.observed[attack], scores.unobserved[attack]
                 files[_SCORES[attack]] = _bytes(np.savez, observed=observed, unobserved=unobserved)
-            found["warnings"] = canary_clients.warnings()
+            found["warnings"] += canary_clients.warnings()
             # ``canaryproof audit`` takes the first canaries for the observed ones, which they are not by coins.
-            if settings.canaries.inclusion == "fixed":
+            if settings.canaries is not None and settings.canaries.inclusion == "fixed":
                 change = self._in_canary_norms(job, training.theta - training.initial)
                 files["final.npy"] = _bytes(np.save, change)
         files[DONE] = json.dumps(found).encode()
@@ -238,6 +269,9 @@ def read_canary_scores(place: Path) -> CanaryScores:
 def _jobs(configuration: Configuration) -> Iterator[Job]:
     for i, cell in enumerate(configuration.cells):
         for repetition in range(configuration.heading.repetitions):
+            if cell.settings.canaries is None:
+                yield Job(i, repetition, 0, with_canaries=False)
+                continue
             for run in range(cell.settings.canaries.runs):
                 yield Job(i, repetition, run, with_canaries=True)
                 if cell.settings.audit.without_canaries:

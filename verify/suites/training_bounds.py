@@ -81,7 +81,7 @@ def _prepared(
 ) -> Iterator[tuple[str, float, list[Scores]]]:
     from canaryproof.verify.suites import training_runs
 
-    inclusion = chosen.canaries.inclusion
+    inclusion = chosen.random_canaries.inclusion
     for attack in (ALL, CHANGE):
         unobserved = inclusion == "coin" or attack == ALL
         null = None if unobserved else cosine_null(training_runs.dimension(chosen))

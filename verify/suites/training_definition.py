@@ -56,7 +56,9 @@ def algorithms(context: Context) -> Outcome:
 
     plain = _Plain(chosen, trainer.initial.astype(float), root)
     expected = plain.run(canary_clients.participation, canary_clients.canaries)
-    vectors = np.stack([canary_clients.canaries.vector(j) for j in range(2 * chosen.canaries.count)]).astype(float)
+    vectors = np.stack([canary_clients.canaries.vector(j) for j in range(2 * chosen.random_canaries.count)]).astype(
+        float
+    )
     observed = canary_clients.participation.included
     wanted = {
         ALL: np.max([vectors @ _direction(delta) for delta in expected], axis=0),

@@ -70,7 +70,7 @@ def sample(context: Context, purpose: str, chosen: Settings, repetitions: int) -
     repetitions
         How often.
     """
-    dim, runs = _model(chosen.model, chosen.data).dim, chosen.canaries.runs
+    dim, runs = _model(chosen.model, chosen.data).dim, chosen.random_canaries.runs
     roots = context.key(purpose).spawn(repetitions * runs)
     distances, ratios = [], []
     for i in range(repetitions):
@@ -122,7 +122,7 @@ def noise_alone(chosen: Settings, rounds: int, noise_multiplier: float, root: np
     root
         Seed.
     """
-    seeds, plan = Seeds.of(root), chosen.canaries
+    seeds, plan = Seeds.of(root), chosen.random_canaries
     federation, model = _federation(chosen.data), _model(chosen.model, chosen.data)
     schedule = _every_round(2 * plan.count, rounds, plan.count if plan.inclusion == "fixed" else None, root)
     canary_clients = CanaryClients(Canaries(seeds.canaries, 2 * plan.count, model.dim), schedule)

@@ -44,25 +44,25 @@ def test_every_training_has_seeds_of_its_own():
     ],
 )
 def test_noise_multipliers(training, expected):
-    assert assembly.noise_multiplier(changed(training=training)) == expected
+    assert assembly.noise_multiplier(changed(training=training), 750) == expected
 
 
 def test_adaptive_clipping_has_its_share_of_the_noise():
     settings = changed(training={"clip_quantile": 0.5, "one_round_epsilon": None, "noise_multiplier": 1.0})
-    clip, noise = assembly.clip_and_noise(settings, 10, ROOT)
+    clip, noise = assembly.clip_and_noise(settings, 750, 10, ROOT)
     assert clip.count_noise == settings.training.cohort / 20.0
     assert noise.noise_multiplier == split(1.0, clip.count_noise) > 1.0
-    assert math.isinf(assembly.clip_and_noise(changed(), 10, ROOT)[0].count_noise)
+    assert math.isinf(assembly.clip_and_noise(changed(), 750, 10, ROOT)[0].count_noise)
 
 
 @pytest.mark.parametrize(("name", "factor"), [("tree", Tree(10)), ("square_root", SquareRoot(10))])
 def test_correlated_noise_is_for_all_rounds(name, factor):
     noise = assembly.clip_and_noise(
-        changed(training={"noise": name, "one_round_epsilon": None, "noise_multiplier": 1.0}), 10, ROOT
+        changed(training={"noise": name, "one_round_epsilon": None, "noise_multiplier": 1.0}), 750, 10, ROOT
     )[1]
     assert isinstance(noise, Correlated)
     assert noise.factor == factor
-    assert isinstance(assembly.clip_and_noise(changed(), 10, ROOT)[1], Independent)
+    assert isinstance(assembly.clip_and_noise(changed(), 750, 10, ROOT)[1], Independent)
 
 
 @pytest.mark.parametrize(

@@ -109,11 +109,11 @@ def test_axes_are_combined_and_lists_of_one_axis_go_together(write):
             'noise_multiplier = "0"',
             "training.noise_multiplier: must be a number from 0 to 1e",
         ),
-        ("noise_multiplier = 0.1", "", "training.noise_multiplier: this or one_round_epsilon must be given, and not"),
+        ("noise_multiplier = 0.1", "", "training.noise_multiplier: this, one_round_epsilon or epsilon must be given, and only"),
         (
             "noise_multiplier = 0.1",
             "noise_multiplier = 0\none_round_epsilon = inf",
-            "training.noise_multiplier: this or",
+            "training.noise_multiplier: this, one_round",
         ),
         (
             "noise_multiplier = 0.1",
@@ -123,7 +123,7 @@ def test_axes_are_combined_and_lists_of_one_axis_go_together(write):
         ("epochs = 2", "rounds = 2", "training.epochs: must be given with shuffled, and rounds must not"),
         ("epochs = 2", 'epochs = 2\nparticipation = "uniform"', "training.rounds: must be given with uniform, and epo"),
         ("epochs = 2", 'epochs = 2\nserver = "adam"\nmomentum = 0.9', "training.momentum: must not be given with adam"),
-        ('"digits"', '"pixels"', "data.format: must be one of digits, idx, leaf, plays, not 'pixels'"),
+        ('"digits"', '"pixels"', "data.format: must be one of digits, idx, leaf, plays, tff, cifar10, not 'pixels'"),
         ("delta = 1e-3", "delta = 1e-3\nwithout_canaries = 1", "audit.without_canaries: must be true or false, not 1"),
         ("[audit]", "[audits]", "audits: there is no such field; there are title, source, seed, repetitions, data"),
         ("[audit]", "[[audit]]", "audit: must be a table, not [{'delta': 0.001}]"),
