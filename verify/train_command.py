@@ -41,7 +41,7 @@ _BEGUN = "experiment.json"
     help="Those that come with the package end in two minutes or in an hour, on two cores.",
 )
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data, for experiments that need one.")
-@click.option("--estimate", is_flag=True, help="Print what it will cost, which is told anyway, and end.")
+@click.option("--estimate", is_flag=True, help="Print what it will cost and end; no --out needed.")
 @engine_option
 def train_command(
     config: str, out: Path | None, resume: bool, size: str, data: Path | None, estimate: bool, engine_name: str
@@ -52,7 +52,7 @@ def train_command(
     arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
     training its canaries' scores, which "canaryproof audit" takes.
 
-    What it will cost is told on stderr before it starts, from pieces of it that are measured.
+    What takes more than a minute or so is measured in pieces first, and what it will cost is told on stderr.
 
     A stopped experiment goes on to the same results.json with --resume, and loses at most half a minute, or with
     --engine dask the trainings that are not done.
@@ -71,14 +71,17 @@ def train_command(
     from canaryproof.verify.federated.experiment import Experiment
 
     experiment = Experiment(configuration, data)
-    cost = experiment.cost(out or Path())
-    click.echo("\n".join(cost.lines()) if cost is not None else "all trainings are done", err=True)
     if estimate or out is None:
+        cost = experiment.cost(out or Path())
+        click.echo("all trainings are done" if cost is None else "\n".join(cost.lines()), err=True)
         return
     try:
         out.mkdir(parents=True, exist_ok=True)
         with locked(out):
             _begin(out, configuration, experiment.examples())
+            # Of what takes a minute or so there is nothing to tell.
+            if (cost := experiment.cost(out)) is not None and cost.seconds is not None:
+                click.echo("\n".join(cost.lines()), err=True)
             with _progress() as advance:
                 found, timings = experiment.run(out, advance, workers)
             results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))

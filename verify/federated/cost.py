@@ -2,7 +2,7 @@
 
 Measured are a chunk of clients, a few canaries' updates and scores, a round's noise, the accuracy on a few examples and
 some steps of CANIFE's design, each after its compilation; each is multiplied by how often it will be done. Compilation,
-reading data and writing files are left out, and other trainings in the same memory too.
+reading data, and the audits of a repetition's scores, which take seconds, are left out.
 """
 
 import os
@@ -29,7 +29,9 @@ from canaryproof.verify.federated.trainings import Job, Trainings
 # What touches fewer coordinates takes less than a minute or so, and is not measured.
 _SMALL = 10**10
 # Sizes of what is measured.
-_CANARIES, _DELTAS, _EXAMPLES, _STEPS, _POOL, _SCORES = 8, 32, 64, 10, 16, 20
+_DELTAS, _EXAMPLES, _STEPS, _POOL, _SCORES = 32, 64, 10, 16, 20
+# Coordinates of the canaries that are measured, of which there are some for each processor.
+_CANARIES = 2 * 10**7
 
 
 @dataclass(frozen=True)
@@ -255,11 +257,12 @@ def _mock_clients(auditor: Auditor) -> int:
 
 def _measured_canary(dim: int) -> tuple[float, float, float]:
     """Seconds of scoring a canary in a round, of its update, and of a round's noise."""
-    canaries = Canaries(0, _CANARIES, dim)
+    count = min(1000, max(4 * len(os.sched_getaffinity(0)), _CANARIES // dim))
+    canaries = Canaries(0, count, dim)
     rng = np.random.default_rng(0)
     deltas = np.ones((_DELTAS, dim), np.float32)
-    scoring = _timed(lambda: canaries.block_cosines(deltas)) / (_CANARIES * _DELTAS)
-    update = _timed(lambda: canaries.sum(np.arange(_CANARIES))) / _CANARIES
+    scoring = _timed(lambda: canaries.block_cosines(deltas)) / (count * _DELTAS)
+    update = _timed(lambda: canaries.sum(np.arange(count))) / count
     return scoring, update, _timed(lambda: rng.standard_normal(dim))
 
 
@@ -274,8 +277,13 @@ def _timed(call: Callable[[], Any]) -> float:
 def _span(seconds: float) -> str:
     for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2.0 * length:
-            return f"{seconds / length:.2g} {unit}"
-    return f"{seconds:.2g} seconds"
+            return f"{_short(seconds / length)} {unit}"
+    return f"{_short(seconds)} seconds"
+
+
+def _short(value: float) -> str:
+    """Two digits, or what is before the point."""
+    return f"{value:,.0f}" if value >= 10.0 else f"{value:.2g}"
 
 
 def _bytes(count: float) -> str:

@@ -109,7 +109,11 @@ def test_axes_are_combined_and_lists_of_one_axis_go_together(write):
             'noise_multiplier = "0"',
             "training.noise_multiplier: must be a number from 0 to 1e",
         ),
-        ("noise_multiplier = 0.1", "", "training.noise_multiplier: this, one_round_epsilon or epsilon must be given, and only"),
+        (
+            "noise_multiplier = 0.1",
+            "",
+            "training.noise_multiplier: this, one_round_epsilon or epsilon must be given, and only",
+        ),
         (
             "noise_multiplier = 0.1",
             "noise_multiplier = 0\none_round_epsilon = inf",
