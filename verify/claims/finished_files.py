@@ -29,6 +29,8 @@ from canaryproof.verify.results import Verdict, plain
 
 RESULTS, BENCHMARK = "results.json", "canife.json"
 _LARGEST_FILE = 2**28
+# Twenty times the papers' number; experiments are simulated with so many.
+_MOST_CANARIES = 20_000
 # The lower bound that the papers print, and the null that each attack's printed numbers are against.
 _BOUND = "andrew"
 _NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
@@ -138,10 +140,7 @@ def _flat(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _cell(value: Any, place: str) -> Cell:
     swept = member(value, place, "swept", dict, "an object")
-    settings = member(value, place, "settings", dict, "an object")
-    for name, table in settings.items():
-        if table is not None and not isinstance(table, dict):
-            raise ValueError(f"{place}.settings.{name[:60]}: must be an object")
+    settings = _settings(member(value, place, "settings", dict, "an object"), f"{place}.settings")
     numbers = {name: count(value, place, name) for name in ("dim", "rounds", "clients", "test_examples")}
     repetitions = tuple(
         _repetition(one, f"{place}.results[{i}]")
@@ -150,7 +149,22 @@ def _cell(value: Any, place: str) -> Cell:
     if not repetitions:
         raise ValueError(f"{place}.results: must not be empty")
     multiplier = number(value, place, "noise_multiplier")
-    return Cell(swept, dict(_flat(settings)), **numbers, noise_multiplier=multiplier, repetitions=repetitions)
+    return Cell(swept, settings, **numbers, noise_multiplier=multiplier, repetitions=repetitions)
+
+
+def _settings(value: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Read settings by the rules of an experiment's file, where what is absent here is null."""
+    tables = {}
+    for name, table in value.items():
+        if table is not None and not isinstance(table, dict):
+            raise ValueError(f"{place}.{name[:60]}: must be an object")
+        given = {field: entry for field, entry in (table or {}).items() if entry is not None}
+        tables[name] = {field: math.inf if entry == "inf" else entry for field, entry in given.items()}
+    try:
+        settings = configuration.settings({name: table for name, table in tables.items() if table})
+    except ValueError as error:
+        raise ValueError(f"{place}.{error}") from None
+    return dict(_flat(plain(asdict(settings))))
 
 
 def _repetition(value: Any, place: str) -> Repetition:
@@ -170,6 +184,10 @@ def _repetition(value: Any, place: str) -> Repetition:
 
 def _attack(value: Any, place: str) -> Attack:
     numbers = {name: number(value, place, name) for name in ("distance", "distance_error", "ratio", "ratio_error")}
+    if not numbers["ratio"] > 0.0 or not min(numbers["distance_error"], numbers["ratio_error"]) >= 0.0:
+        raise ValueError(f"{place}.ratio: must be above 0, and errors not below")
+    if not 2 <= count(value, place, "observed") <= _MOST_CANARIES:
+        raise ValueError(f"{place}.observed: must be from 2 to {_MOST_CANARIES:,}")
     normality, unobserved = optional(value, "normality"), optional(value, "unobserved")
     estimates = member(value, place, "estimates", dict, "an object")
     bounds = member(value, place, "bounds", dict, "an object")

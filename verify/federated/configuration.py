@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from canaryproof.verify.federated.fields import shortened
@@ -150,7 +151,7 @@ def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration
         size,
         _section(Heading, {field: merged[field] for field in _HEADING if field in merged}, ""),
         tuple(tuple(axis[0]) for axis in axes),
-        tuple(Cell(swept, _settings(merged, swept)) for swept in combinations),
+        tuple(Cell(swept, settings(merged, swept)) for swept in combinations),
         _ours(merged.get("ours", [])),
     )
 
@@ -165,7 +166,21 @@ def _ours(listed: Any) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _settings(document: Mapping[str, Any], swept: Mapping[str, Any]) -> Settings:
+def settings(document: Mapping[str, Any], swept: Mapping[str, Any] = MappingProxyType({})) -> Settings:
+    """Check the tables of a document.
+
+    Parameters
+    ----------
+    document
+        Tables by name.
+    swept
+        Values by field, instead of those in the tables.
+
+    Raises
+    ------
+    ValueError
+        If a field breaks its rule, or two contradict each other.
+    """
     there = {place.partition(".")[0] for place in swept} | document.keys()
     tables = {
         name: dict(_table(document.get(name, {}), name)) for name in _TABLES if name not in _OPTIONAL or name in there
@@ -173,9 +188,9 @@ def _settings(document: Mapping[str, Any], swept: Mapping[str, Any]) -> Settings
     for place, value in swept.items():
         table, _, field = place.partition(".")
         tables[table][field] = value
-    settings = Settings(**{name: _section(_TABLES[name], table, f"{name}.") for name, table in tables.items()})
-    settings.check()
-    return settings
+    made = Settings(**{name: _section(_TABLES[name], table, f"{name}.") for name, table in tables.items()})
+    made.check()
+    return made
 
 
 def _section(kind: type[_T], table: Mapping[str, Any], inside: str) -> _T:

@@ -6,6 +6,8 @@ from pathlib import Path
 import made_results
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from canaryproof.verify import expected
 from canaryproof.verify.claims import (
@@ -51,6 +53,13 @@ def figure(folder, name, factor=1.0, size="full"):
     rng = np.random.default_rng(7)
     made = made_results.document(name, lambda cell, _: ([made_results.run()], rising(cell, rng, factor)), size=size)
     made_results.write(folder, made)
+
+
+WHOLE = json.dumps(
+    made_results.document(
+        "final_figure2", lambda cell, _: ([made_results.run()], rising(cell, np.random.default_rng(7)))
+    )
+)
 
 
 def test_every_claim_that_needs_data_has_an_experiment_or_a_reason():
@@ -308,6 +317,14 @@ def damage(folder, change):
             "cells[1].settings.training.cohort: must be 167 as in final_figure2, not 100",
         ),
         (
+            lambda d: d["cells"][1]["settings"]["training"].update(batch_size="16"),
+            "cells[1].settings.training.batch_size: must be a whole number from 1 to 100000, not '16'",
+        ),
+        (
+            lambda d: d["cells"][1]["settings"]["audit"].pop("delta"),
+            "cells[1].settings.audit.delta: is missing",
+        ),
+        (
             lambda d: d["cells"][0]["results"][0]["audits"]["final"]["exact"].update(distance=[1]),
             "cells[0].results[0].audits.final.exact.distance: must be a number, not [1]",
         ),
@@ -327,6 +344,39 @@ def test_damaged_results_are_refused_in_one_line(tmp_path, change, message):
     with pytest.raises(InputError) as error:
         finished_files.read(tmp_path)
     assert error.value.message == f"{tmp_path}/final_figure2/results.json: {message}"
+
+
+def places(value, place=()):
+    """Keys of all values in a document, of lists the first entry's."""
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*place, key)
+        yield from places(inner, (*place, key))
+
+
+@given(data=st.data())
+def test_any_change_is_read_or_refused_in_one_line(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("any")
+    made = json.loads(WHOLE)
+    *inner, last = data.draw(st.sampled_from(list(places(made))))
+    value = made
+    for key in inner:
+        value = value[key]
+    value[last] = data.draw(st.sampled_from([None, True, -1, 0, 0.5, "x", "inf", "nan", [], {}, [[]], 10**400]))
+    made_results.write(folder, made | {"name": "final_figure2"})
+    (folder / "final_figure2" / "results.json").write_text(json.dumps(made))
+    try:
+        given_ = context(folder)
+    except InputError as error:
+        message = error.message
+    else:
+        message = ""
+    assert "\n" not in message
+    assert len(message) < 1000
+    if message:
+        return
+    for claim in ("final.figure1.measured", "final.figure2.measured", "final.table6.row1.measured"):
+        assert decided(claim, "a data set", given_).verdict in list(Verdict)
 
 
 @pytest.mark.parametrize(
