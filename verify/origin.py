@@ -29,6 +29,7 @@ def origin(suites: tuple[str, ...], context: Context) -> dict[str, str]:
         "level": str(context.level),
         "seed": str(context.seed),
         "suites": " ".join(suites),
+        **({} if context.measurements is None else {"measurements": context.measurements.digest}),
         **code_and_machine(),
     }
 

@@ -3,11 +3,14 @@
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from canaryproof.verify.claims.finished import Measurements
 
 # What all stochastic checks of a full run together may be wrong with, by chance, where nothing is to be found.
 FALSE_ALARM_BUDGET = 1e-3
@@ -42,7 +45,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Context:
-    """What a check may depend on: the level and the seed, nothing else.
+    """What a check may depend on: the level, the seed and the user's measurements, nothing else.
 
     Attributes
     ----------
@@ -50,10 +53,13 @@ class Context:
         How much work to do.
     seed
         Seed of the whole run, not negative.
+    measurements
+        Finished experiments, which decide claims on what the papers measured; None if there are none.
     """
 
     level: Level
     seed: int
+    measurements: "Measurements | None" = field(default=None, hash=False)
 
     def key(self, purpose: str) -> np.random.SeedSequence:
         """Root of all randomness used for one named purpose."""
@@ -298,7 +304,7 @@ def _restored(value: Any) -> Any:
 def _design(value: object, place: str) -> Design | None:
     if value is None:
         return None
-    values = _fields(value, tuple(field.name for field in fields(Design)), place)
+    values = _fields(value, tuple(entry.name for entry in fields(Design)), place)
     return Design(
         _typed(values["null"], str, f"{place}.null", "text"),
         _typed(values["level"], float, f"{place}.level", "a number"),

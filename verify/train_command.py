@@ -31,7 +31,7 @@ _BEGUN = "experiment.json"
 
 @click.command("train", epilog=f"Experiments that come with the package: {', '.join(names())}.")
 @click.argument("config")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for all results; must not exist.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for all results; must not exist.")
 @click.option("--resume", is_flag=True, help="Go on with the experiment in --out that was stopped.")
 @click.option(
     "--size",
@@ -41,13 +41,18 @@ _BEGUN = "experiment.json"
     help="Those that come with the package end in two minutes or in an hour, on two cores.",
 )
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data, for experiments that need one.")
+@click.option("--estimate", is_flag=True, help="Print what it will cost and end; no --out needed.")
 @engine_option
-def train_command(config: str, out: Path, resume: bool, size: str, data: Path | None, engine_name: str) -> None:
+def train_command(
+    config: str, out: Path | None, resume: bool, size: str, data: Path | None, estimate: bool, engine_name: str
+) -> None:
     """Train with canaries and differential privacy, and audit what is released.
 
     CONFIG is the name of an experiment that comes with the package, or a TOML file. Algorithms 2 and 3 of
     arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
     training its canaries' scores, which "canaryproof audit" takes.
+
+    What takes more than a minute or so is measured in pieces first, and what it will cost is told on stderr.
 
     A stopped experiment goes on to the same results.json with --resume, and loses at most half a minute, or with
     --engine dask the trainings that are not done.
@@ -58,15 +63,25 @@ def train_command(config: str, out: Path, resume: bool, size: str, data: Path | 
         raise InputError(f"train: needs {', '.join(missing)}: pip install canaryproof[federated]")
     workers = cluster(engine_name)
     # Before the data is read and JAX is loaded, which take seconds.
-    _check_folder(out, resume)
+    if out is not None:
+        _check_folder(out, resume)
+    elif not estimate:
+        raise click.UsageError("Missing option '--out'.")
     from canaryproof.reports import training
     from canaryproof.verify.federated.experiment import Experiment
 
     experiment = Experiment(configuration, data)
+    if estimate or out is None:
+        cost = experiment.cost(out or Path())
+        click.echo("all trainings are done" if cost is None else "\n".join(cost.lines()), err=True)
+        return
     try:
         out.mkdir(parents=True, exist_ok=True)
         with locked(out):
             _begin(out, configuration, experiment.examples())
+            # Of what takes a minute or so there is nothing to tell.
+            if (cost := experiment.cost(out)) is not None and cost.seconds is not None:
+                click.echo("\n".join(cost.lines()), err=True)
             with _progress() as advance:
                 found, timings = experiment.run(out, advance, workers)
             results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))

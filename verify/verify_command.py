@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from canaryproof.verify import expected
+from canaryproof.verify.claims import finished_files
 from canaryproof.verify.engines import engine_option, given_again
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.judging import Plan, load
@@ -53,6 +54,12 @@ def _seconds(text: str) -> float:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to leave results in.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder with finished experiments, which decide claims that need data.",
+)
 @engine_option
 @click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
 @click.option("--with-fault", "fault", help="Seed this fault, to see which checks notice it; nothing is kept.")
@@ -63,6 +70,7 @@ def verify_command(
     seed: int,
     out: Path | None,
     resume: bool,
+    data: Path | None,
     engine_name: str,
     limit: float | None,
     fault: str | None,
@@ -75,6 +83,9 @@ def verify_command(
     verdict on a document's statement is not the expected one; a refuted statement that is expected to be refuted is a
     finding and not a failure.
 
+    With --data, claims on what the papers measured are judged by experiments that "canaryproof train NAME --size full"
+    and "canaryproof benchmark canife" left in folders in DIR; a claim that is not says which command decides it.
+
     With --out, each result is kept in the folder's run.sqlite as soon as it is known, and a run that was stopped, by
     whatever, goes on with --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
     there are; results do not depend on it.
@@ -84,6 +95,7 @@ def verify_command(
         if name not in known:
             raise click.UsageError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
     _check_fault(fault, out, engine_name)
+    measurements = None if data is None else finished_files.read(data)
     if resume and out is None:
         raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
     if out is not None:
@@ -94,7 +106,7 @@ def verify_command(
         except OSError as error:
             raise click.UsageError(f"--out: {error.filename or out}: {error.strerror or error}") from None
     judges = engine(engine_name, limit)
-    plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed), fault or "")
+    plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements), fault or "")
     table = expected.read()
     made_by = origin(plan.suites, plan.context)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
@@ -107,7 +119,7 @@ def verify_command(
             )
             _write(run, out, {"command": command, **made_by, **told})
         file.finish()
-    changes = expected.changes(run, table, plan.suites)
+    changes = expected.changes(run, table, plan.suites, with_data=measurements is not None)
     if as_json:
         click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
     else:

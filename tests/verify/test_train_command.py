@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from canaryproof.verify import train_command
 from canaryproof.verify.command_line import main
 from canaryproof.verify.engines import EngineError
-from canaryproof.verify.federated import configuration, experiment
+from canaryproof.verify.federated import configuration, cost, experiment
 
 # One small training, so that most of the time is that of JAX and of the audit.
 TEXT = (Path(__file__).parent / "tiny.toml").read_text()
@@ -261,6 +261,27 @@ def test_data_that_is_needed_must_be_given(tmp_path):
 def test_what_is_not_installed_is_named_with_the_extra(config, tmp_path, monkeypatch):
     monkeypatch.setattr(train_command, "find_spec", lambda name: None if name in ("jax", "optax") else object())
     refused(train(config, "--out", tmp_path / "out"), "train: needs jax, optax: pip install canaryproof[federated]")
+
+
+def test_an_estimate_trains_nothing(config, tmp_path):
+    result = train(config, "--estimate")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith(
+        "1 training of 12 rounds with 50 clients and 40 canaries, 310 parameters; arrays of "
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
+    result = train(config)
+    assert result.exit_code == 2
+    assert "Missing option '--out'." in result.stderr
+
+
+def test_a_long_experiment_says_what_it_costs_before_it_starts(config, tmp_path, monkeypatch):
+    monkeypatch.setattr(cost, "_SMALL", 0)
+    result = train(config, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    first, second = result.stderr.splitlines()
+    assert first.startswith("1 training of 12 rounds")
+    assert second.startswith("about ")
 
 
 def test_help_names_the_experiments():

@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.verify import expected, origin, verify_command
+from canaryproof.verify.claims import finished_files
+from canaryproof.verify.claims.finished import Measurements
 from canaryproof.verify.input_files import InputError
 from canaryproof.verify.judging import load
 from canaryproof.verify.results import Level, Run, Verdict
@@ -44,6 +46,27 @@ def test_a_refuted_document_is_a_finding_and_not_a_failure(run):
     # What a check found is not markup.
     assert "[found] quick" in result.output
     assert "1 of 1 own checks hold; documents: 1 refuted" in result.output
+
+
+def test_measurements_reach_the_checks_and_decide_which_run_goes_on(run, tmp_path, monkeypatch):
+    digests = iter(("one", "one", "two"))
+    monkeypatch.setattr(finished_files, "read", lambda _: Measurements({}, None, {}, next(digests)))
+    assert run("good", "--data", tmp_path, "--out", tmp_path / "out").exit_code == 0
+    assert json.loads((tmp_path / "out" / "environment.json").read_text())["measurements"] == "one"
+    assert run("good", "--data", tmp_path, "--out", tmp_path / "out", "--resume").exit_code == 0
+    result = run("good", "--data", tmp_path, "--out", tmp_path / "out", "--resume")
+    assert result.exit_code == 2
+    assert "was begun with measurements one, not two" in result.stderr
+    result = run("good", "--out", tmp_path / "out", "--resume")
+    assert "was begun with measurements one, not None" in result.stderr
+
+
+def test_a_folder_without_experiments_is_refused_before_any_work(run, log, tmp_path):
+    result = run("good", "--data", tmp_path, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {tmp_path}: must hold folders that canaryproof train or benchmark canife")
+    assert result.stderr.count("\n") == 1
+    assert not log.exists()
 
 
 def test_a_refuted_statement_of_ours_fails_and_is_named(run):

@@ -1,7 +1,8 @@
 """CANIFE's experimental results: what only a training on the named data set decides."""
 
 from canaryproof.verify.claims.canife_numbers import CELEBA, PAPER, SENT140, SHAKESPEARE
-from canaryproof.verify.claims.judging import claim, needs_data
+from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.claims.judging import claim
 
 _CIFAR10 = "CIFAR10"
 _CELEBA, _SENT140, _SHAKESPEARE = (task.data for task in (CELEBA, SENT140, SHAKESPEARE))
@@ -58,5 +59,6 @@ _RESULTS = (
 )
 
 CHECKS = tuple(
-    claim(f"canife.{id_}", PAPER + place, statement, needs_data(data)) for id_, place, statement, data in _RESULTS
+    claim(f"canife.{id_}", PAPER + place, statement, needs_data(f"canife.{id_}", data))
+    for id_, place, statement, data in _RESULTS
 )

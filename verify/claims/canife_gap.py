@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from canaryproof.verify.claims.canife_numbers import (
     fixed,
     rounding,
 )
-from canaryproof.verify.claims.judging import claim, found, undecided
+from canaryproof.verify.claims.deciding import decided
+from canaryproof.verify.claims.judging import claim, found
 from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.results import Context, Outcome, Verdict
 
@@ -35,7 +37,7 @@ def _deltas(task: Task) -> dict[str, float]:
     return {**deltas, f"δ = 1/{task.users}": 1.0 / task.users} if task is SENT140 else deltas
 
 
-def judge_gap(task: Task, least: str, most: str) -> Outcome:
+def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
     """Judge a printed ratio of theoretical to empirical per-round ε by the ε̂ that it implies and the largest there is.
 
     Parameters
@@ -59,7 +61,8 @@ def judge_gap(task: Task, least: str, most: str) -> Outcome:
     if "δ = 1e-5" not in possible:
         return found(Verdict.QUALIFIED, f"possible only with {' or '.join(possible)}: {finding}", **evidence)
     reach = "the range is" if whole else "part of the range is"
-    return undecided(task.data, f"{reach} possible; {finding}; ", **evidence)
+    id_ = f"canife.section4.2.gap.{task.id}"
+    return decided(id_, task.data, context, f"{reach} possible; {finding}; ", **evidence)
 
 
 def _judge_tight(_: Context) -> Outcome:
@@ -214,7 +217,7 @@ CHECKS = (
             f"{PAPER}abstract; Section 4.2, {figure}",
             f"On {task.name} at ε = 50 the theoretical per-round ε is {' to '.join(sorted({least, most}))} times the "
             "empirical one",
-            fixed(judge_gap, task, least, most),
+            partial(judge_gap, task, least, most),
         )
         for task, figure, least, most in GAPS
     ),

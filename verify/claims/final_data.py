@@ -1,15 +1,16 @@
 """Measurements of the final version that only its data sets decide."""
 
+from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_printed import TABLE_3, TABLE_4, TABLE_5, TABLE_6
 from canaryproof.verify.claims.final_text import DOCUMENT
-from canaryproof.verify.claims.judging import claim, needs_data
+from canaryproof.verify.claims.judging import claim
 from canaryproof.verify.results import Check
 
 _STACKOVERFLOW, _EMNIST, _FASHION = "StackOverflow (TFF)", "federated EMNIST (TFF)", "Fashion-MNIST"
 
 
 def _measured(id: str, place: str, statement: str, data: str) -> Check:  # noqa: A002
-    return claim(id, f"{DOCUMENT}, {place}", statement, needs_data(data))
+    return claim(id, f"{DOCUMENT}, {place}", statement, needs_data(id, data))
 
 
 CHECKS = (

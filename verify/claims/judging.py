@@ -8,7 +8,6 @@ from canaryproof.verify.results import Check, Context, Design, Outcome, Subject,
 # Level of a claim's test, all its parts together: by the chance of what is printed where the null speaks of it, of our
 # draws elsewhere.
 LEVEL = 1e-6
-_COMMAND = "canaryproof verify claims --data DIR"
 
 
 def claim(id: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:  # noqa: A002
@@ -36,24 +35,3 @@ def found(verdict: Verdict, finding: str, design: Design | None = None, **eviden
 def holds(condition: bool) -> Verdict:
     """Return confirmed or refuted."""
     return Verdict.CONFIRMED if condition else Verdict.REFUTED
-
-
-def undecided(what: str, known: str = "", **evidence: Any) -> Outcome:
-    """Return that only a data set decides a claim, with what is known without it.
-
-    Parameters
-    ----------
-    what
-        The data set, in words.
-    known
-        What the finding begins with.
-    evidence
-        Numbers behind that.
-    """
-    finding = f"{known}needs {what}; `{_COMMAND}`, which is to decide it, is not in this version"
-    return found(Verdict.NEEDS_DATA, finding, data=what, command=_COMMAND, **evidence)
-
-
-def needs_data(what: str) -> Callable[[Context], Outcome]:
-    """Return the judge of a claim that only a data set decides."""
-    return lambda _: undecided(what)

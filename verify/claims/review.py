@@ -17,9 +17,10 @@ from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
 
 from canaryproof.verify.claims import review_bounds, review_estimates
 from canaryproof.verify.claims.canife_numbers import fixed, rounding
+from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_printed import CANARIES, PARAMETERS, STACKOVERFLOW_CLIENTS
 from canaryproof.verify.claims.final_tables import unbiased
-from canaryproof.verify.claims.judging import LEVEL, claim, found, holds, needs_data
+from canaryproof.verify.claims.judging import LEVEL, claim, found, holds
 from canaryproof.verify.claims.review_bounds import TO_LDHU, TO_ZCEQ
 from canaryproof.verify.error_control import POWER, visible_mean
 from canaryproof.verify.results import Design, Outcome, Verdict
@@ -257,7 +258,7 @@ CHECKS = (
         "review.accuracy.measured",
         TO_LDHU,
         "The participation of 1,000 canaries has no significant effect on StackOverflow's accuracy",
-        needs_data("StackOverflow"),
+        needs_data("review.accuracy.measured", "StackOverflow"),
     ),
     claim(
         "review.models.size",

@@ -14,6 +14,7 @@ from canaryproof.verify.claims.canife_numbers import (
     noise_for,
     prints,
 )
+from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_bounds import largest_bounds
 from canaryproof.verify.claims.final_printed import (
     CANARIES,
@@ -23,7 +24,7 @@ from canaryproof.verify.claims.final_printed import (
     TABLE_4,
     Row,
 )
-from canaryproof.verify.claims.judging import claim, found, holds, needs_data
+from canaryproof.verify.claims.judging import claim, found, holds
 from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.results import Outcome, Verdict
 
@@ -166,6 +167,6 @@ CHECKS = (
         "review.canife.bound",
         TO_ZYJW,
         "A lower bound from random canaries (its value is lost in our text) is above CANIFE's 0.879 and below 6.76",
-        needs_data("Fashion-MNIST"),
+        needs_data("review.canife.bound", "Fashion-MNIST"),
     ),
 )

@@ -6,8 +6,9 @@ from fractions import Fraction
 from scipy import stats
 
 from canaryproof.proofs_check import anderson_darling
+from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_quantiles import judge_medians
-from canaryproof.verify.claims.judging import claim, found, holds, needs_data
+from canaryproof.verify.claims.judging import claim, found, holds
 from canaryproof.verify.claims.submission_emnist import EMNIST
 from canaryproof.verify.claims.submission_printed import QUANTILES, SUBMISSION, TABLE_2, TABLE_4, TABLE_6
 from canaryproof.verify.claims.v1_estimates import figure
@@ -103,7 +104,7 @@ def judge_gaussian() -> Outcome:
 
 
 def _measured(place: str, source: str, statement: str, data: str) -> Check:
-    return claim(f"submission.{place}", f"{SUBMISSION}, {source}", statement, needs_data(data))
+    return claim(f"submission.{place}", f"{SUBMISSION}, {source}", statement, needs_data(f"submission.{place}", data))
 
 
 _claim = placed("submission", SUBMISSION)

@@ -8,7 +8,8 @@ from flint import arb, fmpq
 
 from canaryproof.kernels.certified import Enclosure, at_precision
 from canaryproof.verify.claims import final
-from canaryproof.verify.claims.judging import claim, found, holds, needs_data
+from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.claims.judging import claim, found, holds
 from canaryproof.verify.results import Check, Outcome
 from canaryproof.verify.suites import tables
 
@@ -54,7 +55,8 @@ def experiment(table: str, document: str, number: int, statement: str, what: str
     what
         The data set.
     """
-    return claim(f"{table}.row{number}", document, statement, needs_data(what))
+    id_ = f"{table}.row{number}"
+    return claim(id_, document, statement, needs_data(id_, what))
 
 
 def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:

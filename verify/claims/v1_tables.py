@@ -7,7 +7,8 @@ from scipy import stats
 
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.claims import accounting
-from canaryproof.verify.claims.judging import claim, found, holds, needs_data
+from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.claims.judging import claim, found, holds
 from canaryproof.verify.claims.v1_accounting import calibrated, noise_alone, sampled
 from canaryproof.verify.claims.v1_estimates import checks, figure, judge_high, judge_regime, judge_separation
 from canaryproof.verify.claims.v1_judging import (
@@ -140,7 +141,8 @@ def _row(table: int, number: int, statement: str) -> Check:
 
 def _figure(number: int, statement: str) -> Check:
     source = f"{V1}, Section 5.3 and Figure {number}"
-    return claim(f"v1.figure{number}.measured", source, statement, needs_data(STACKOVERFLOW))
+    id_ = f"v1.figure{number}.measured"
+    return claim(id_, source, statement, needs_data(id_, STACKOVERFLOW))
 
 
 _claim = placed("v1", V1)

@@ -72,6 +72,11 @@ class Clients:
     cohort
         Largest number of clients in a round; larger rounds work too, with chunks that are not of the best size.
 
+    Attributes
+    ----------
+    chunk
+        How many clients are trained at a time.
+
     Notes
     -----
     Andrew et al. (arXiv 2302.03098), Algorithm 2, lines 4, 5, 14 and 15.
@@ -90,7 +95,7 @@ class Clients:
     ) -> None:
         self._federation = federation
         self._examples = examples
-        self._chunk = chunk_of(model, federation, cohort, min(batch_size, examples))
+        self.chunk = chunk_of(model, federation, cohort, min(batch_size, examples))
         self._rate = np.float32(rate)
         self._sum = _chunk_sum(model, epochs, batch_size)
 
@@ -124,15 +129,15 @@ class Clients:
     def _chunks(
         self, theta: Any, clients: NDArray[np.int64], clip_norm: float
     ) -> Iterator[tuple[jax.Array, jax.Array]]:
-        for start in range(0, len(clients), self._chunk):
-            some = clients[start : start + self._chunk]
-            inputs, labels, mask = self._federation.cohort(np.resize(some, self._chunk), self._examples)
+        for start in range(0, len(clients), self.chunk):
+            some = clients[start : start + self.chunk]
+            inputs, labels, mask = self._federation.cohort(np.resize(some, self.chunk), self._examples)
             mask[len(some) :] = 0.0
             yield self._sum(theta, inputs, labels, mask, self._rate, np.float32(clip_norm))
 
 
-def _between(model: Model, federation: FederatedData, batch: int) -> int:
-    """Count the numbers that a batch's loss makes on the way, most of which its gradient needs."""
+def between(model: Model, federation: FederatedData, batch: int) -> int:
+    """Count the numbers that the loss of a batch of examples makes on the way, most of which its gradient needs."""
     params = jax.eval_shape(lambda: model.init(0))
     inputs, labels = (np.broadcast_to(part, (batch, *part.shape[1:])) for part in federation.template)
     steps = jax.make_jaxpr(model.loss)(params, inputs, labels, np.ones(batch, np.float32)).eqns
@@ -195,7 +200,7 @@ def chunk_of(model: Model, federation: FederatedData, cohort: int, batch: int) -
     batch
         Examples of a client in a step.
     """
-    most = max(1, min(_HELD // model.dim, _HELD_BETWEEN // _between(model, federation, batch)))
+    most = max(1, min(_HELD // model.dim, _HELD_BETWEEN // between(model, federation, batch)))
     # Equal chunks, so that the last one is not nearly empty.
     chunk = math.ceil(cohort / math.ceil(cohort / most))
     # Of few sizes, so that trainings with cohorts of chance do not each compile their own.

@@ -2,7 +2,8 @@
 
 A file has the fields of ``settings.Heading`` and the tables of ``settings.Settings``. A table ``[[sweep]]`` lists
 values of fields, which change together if there are several in it; every combination of such tables is a cell.
-``[quick]`` and ``[full]`` replace parts of all this at one size.
+``[quick]`` and ``[full]`` replace parts of all this at one size. ``ours`` lists fields that the source of the
+experiment does not state.
 """
 
 import itertools
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from canaryproof.verify.federated.fields import shortened
@@ -75,6 +77,8 @@ class Configuration:
         Fields of each axis of the sweep.
     cells
         The cells, the last axis changing fastest.
+    ours
+        Fields, such as ``training.batch_size``, that the source does not state.
     """
 
     name: str
@@ -82,6 +86,7 @@ class Configuration:
     heading: Heading
     axes: tuple[tuple[str, ...], ...]
     cells: tuple[Cell, ...]
+    ours: tuple[str, ...] = ()
 
 
 def names() -> list[str]:
@@ -136,7 +141,7 @@ def _shipped() -> Any:
 
 def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration:
     merged = _merged(document, _table(document.get(size, {}), size))
-    _check_names(merged, (*_HEADING, *_TABLES, "sweep", *SIZES), "")
+    _check_names(merged, (*_HEADING, *_TABLES, "sweep", *SIZES, "ours"), "")
     axes = _axes(merged.get("sweep", []))
     combinations = (
         dict(itertools.chain.from_iterable(values.items() for values in chosen)) for chosen in itertools.product(*axes)
@@ -146,11 +151,36 @@ def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration
         size,
         _section(Heading, {field: merged[field] for field in _HEADING if field in merged}, ""),
         tuple(tuple(axis[0]) for axis in axes),
-        tuple(Cell(swept, _settings(merged, swept)) for swept in combinations),
+        tuple(Cell(swept, settings(merged, swept)) for swept in combinations),
+        _ours(merged.get("ours", [])),
     )
 
 
-def _settings(document: Mapping[str, Any], swept: Mapping[str, Any]) -> Settings:
+def _ours(listed: Any) -> tuple[str, ...]:
+    known = {f"{table}.{entry.name}" for table, kind in _TABLES.items() for entry in fields(kind)}
+    if not isinstance(listed, list):
+        raise ValueError(f"ours: must be a list of fields, not {shortened(repr(listed))}")
+    for i, name in enumerate(listed):
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"ours[{i}]: must be a field, such as training.batch_size, not {shortened(repr(name))}")
+    return tuple(listed)
+
+
+def settings(document: Mapping[str, Any], swept: Mapping[str, Any] = MappingProxyType({})) -> Settings:
+    """Check the tables of a document.
+
+    Parameters
+    ----------
+    document
+        Tables by name.
+    swept
+        Values by field, instead of those in the tables.
+
+    Raises
+    ------
+    ValueError
+        If a field breaks its rule, or two contradict each other.
+    """
     there = {place.partition(".")[0] for place in swept} | document.keys()
     tables = {
         name: dict(_table(document.get(name, {}), name)) for name in _TABLES if name not in _OPTIONAL or name in there
@@ -158,9 +188,9 @@ def _settings(document: Mapping[str, Any], swept: Mapping[str, Any]) -> Settings
     for place, value in swept.items():
         table, _, field = place.partition(".")
         tables[table][field] = value
-    settings = Settings(**{name: _section(_TABLES[name], table, f"{name}.") for name, table in tables.items()})
-    settings.check()
-    return settings
+    made = Settings(**{name: _section(_TABLES[name], table, f"{name}.") for name, table in tables.items()})
+    made.check()
+    return made
 
 
 def _section(kind: type[_T], table: Mapping[str, Any], inside: str) -> _T:

@@ -16,6 +16,7 @@ from canaryproof.verify.engines import EngineError, Lost
 from canaryproof.verify.federated import assembly, canife_audits, canife_outcome
 from canaryproof.verify.federated.accounting import Accounting, analytical_epsilon
 from canaryproof.verify.federated.configuration import Configuration
+from canaryproof.verify.federated.cost import Cost, estimate
 from canaryproof.verify.federated.outcome import CanaryScores, audits, densities
 from canaryproof.verify.federated.participation import Members
 from canaryproof.verify.federated.settings import Settings
@@ -66,6 +67,11 @@ class Experiment:
     def names(self) -> list[str]:
         """Names of the trainings."""
         return [job.name for job in self._trainings.jobs]
+
+    def cost(self, folder: Path) -> Cost | None:
+        """Estimate what remains to be done of the experiment in a folder; None if nothing does."""
+        left = [job for job in self._trainings.jobs if not (folder / job.name / DONE).exists()]
+        return estimate(self._trainings, left) if left else None
 
     def examples(self) -> list[str]:
         """Return texts that only equal data has."""

@@ -36,7 +36,7 @@ def test_theoretical_epsilon_of_a_round_and_of_all():
     [("2.5", "2.5", Verdict.REFUTED), ("4.5", "4.5", Verdict.QUALIFIED), ("4", "5", Verdict.NEEDS_DATA)],
 )
 def test_gaps_within_reach_and_out_of_it(least, most, verdict):
-    assert canife_gap.judge_gap(canife_numbers.SENT140, least, most).verdict is verdict
+    assert canife_gap.judge_gap(canife_numbers.SENT140, least, most, CONTEXT).verdict is verdict
 
 
 def test_composed_estimates_that_readings_reach_and_miss():

@@ -1,0 +1,100 @@
+"""Makes the results.json of experiments that come with the package, from what is supposed to be true."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+
+from canaryproof.kernels.gaussian_mechanism import noise_multiplier
+from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.bounds.scores import cosine_null, prepare
+from canaryproof.verify.federated import configuration
+from canaryproof.verify.oneshot import estimators, moments
+from canaryproof.verify.results import plain
+
+DIM, TEST_EXAMPLES, CLIENTS = 4_050_748, 10_000, 341_000
+NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
+
+
+def attack(rng, distance, ratio=1.0, count=1000, unobserved=None, delta=8.2e-7):
+    """What an audit says of cosines with this mean and deviation, in the null's deviations."""
+    observed = distance + ratio * rng.standard_normal((1, count))
+    if unobserved is None:
+        observed /= np.sqrt(DIM)
+        found, scores = moments.from_dimension(observed, DIM), prepare(observed, None, cosine_null(DIM))
+    else:
+        null = rng.standard_normal((1, unobserved))
+        found, scores = moments.from_unobserved(observed, null), prepare(observed, null)
+    estimate = {"fitted": estimators.fitted(found, delta), "pinned": estimators.pinned(found, delta)}
+    return {
+        "observed": count,
+        "unobserved": unobserved,
+        "distance": float(found.distance[0]),
+        "distance_error": float(found.ratio[0] / np.sqrt(count)),
+        "ratio": float(found.ratio[0]),
+        "ratio_error": float(found.ratio[0] / np.sqrt(2 * count)),
+        "normality": {"statistic": float(rng.choice([0.2, 0.3, 0.4])), "p_value": 0.5},
+        "estimates": {name: {"epsilon": float(one.epsilon[0])} for name, one in estimate.items()},
+        "bounds": {"andrew": {"value": float(METHODS["andrew"].compute(scores, delta, 0.05)[0][0])}},
+    }
+
+
+def distance(epsilon, delta=8.2e-7):
+    """Mean of the cosines of a mechanism with this ε."""
+    return 1.0 / noise_multiplier(epsilon, delta)
+
+
+def run(accuracy=0.25, without=0.25, canife=None):
+    """One training."""
+    return {"accuracy": accuracy, "accuracy_without": without, "canife": canife, "warnings": []}
+
+
+def trials(health=0.99, accuracy=1.0, deviation=0.4, capped=3.88, separated=3.88):
+    """An attack by CANIFE."""
+    epsilons = {"capped": {"epsilon": capped}, "separated": {"epsilon": separated}}
+    return plain({"health": health, "accuracy": accuracy, "deviations": [deviation, deviation], **epsilons})
+
+
+def canife(rounds, attack, epsilon, accuracy=0.6):
+    """CANIFE's part of a training: audits of these rounds, each of one attack that depends on the round."""
+    audits = [{"round": t, "model_accuracy": accuracy, "attacks": [attack(t)]} for t in rounds]
+    composed = None if epsilon is None else plain([epsilon])
+    return {"audits": audits, "composed": {"capped": composed, "separated": composed}}
+
+
+def document(name, repetition, repetitions=1, size="full", noise_multiplier=0.1, clients=CLIENTS):
+    """All of an experiment: ``repetition(cell, i)`` gives the runs, and the attacks or None."""
+    shipped = configuration.read(name, size)
+    cells = []
+    for cell in shipped.cells:
+        results = []
+        for i in range(repetitions):
+            runs, attacks = repetition(cell, i)
+            one = {"runs": runs}
+            if attacks is not None:
+                one["audits"] = {key: {NULLS[key]: value} for key, value in attacks.items()}
+            results.append(one)
+        given = cell.settings.training.noise_multiplier
+        cells.append(
+            plain(
+                {
+                    "swept": dict(cell.swept),
+                    "settings": asdict(cell.settings),
+                    "dim": DIM,
+                    "rounds": 2048,
+                    "clients": clients,
+                    "test_examples": TEST_EXAMPLES,
+                    "noise_multiplier": noise_multiplier if given is None else given,
+                    "results": results,
+                }
+            )
+        )
+    return {"name": name, "size": size, "source": shipped.heading.source, "cells": cells}
+
+
+def write(folder, made):
+    """Write it as ``canaryproof train`` does."""
+    place = folder / made["name"]
+    place.mkdir(parents=True)
+    (place / "results.json").write_text(json.dumps(made, allow_nan=False))
+    return place

@@ -1,0 +1,203 @@
+"""How measured numbers decide printed ones.
+
+**A printed number** is one draw of an experiment, and ours are others of the same experiment, if the paper is right and
+what it does not state does not matter. A prediction interval holds a further draw with probability 1 − α, where all
+printed numbers of a claim share α = 1%:
+
+- of eight repetitions or more by Student's law, on the logarithms of estimates from all rounds, whose errors are in
+  proportion to them (of three it reaches 20 deviations);
+- of fewer by the range of ⌈2/α⌉ − 1 simulated experiments whose cosines are normal with a mean and a deviation that
+  differ from ours by the errors of ours.
+
+A printed number, allowing for its rounding, is *confirmed* inside of it, *qualified* outside if it is within a factor
+of 2 of ours, and else *refuted*. It is *inconclusive* inside of an interval that holds twice ours too, or half of it:
+one draw of such a law tells too little. So it is where ours are not numbers. Lower bounds of so wide a law, which
+theirs often have, are let pass: the estimates beside them decide.
+
+**An order** ("rises with presentations") is confirmed where every step that it names is seen at 1%, all steps together;
+refuted where one is seen to be the other way round; inconclusive else.
+
+A claim of several parts is refuted, inconclusive, qualified or confirmed as the first of these that a part is. Where
+the text can be read in several ways, the first reading is its own: another one that is confirmed *qualifies* the claim.
+What the paper does not state is ours, and a mismatch may be due to that: the finding lists it.
+"""
+
+import math
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from canaryproof.verify.claims.final_printed import half_unit
+from canaryproof.verify.claims.finished import Cell, Experiment
+from canaryproof.verify.claims.judging import found
+from canaryproof.verify.results import Outcome, Verdict
+
+Array = NDArray[np.float64]
+
+# Of all parts of a claim together.
+ALPHA = 0.01
+# Within this factor a number is qualified; an interval that reaches so far from ours decides nothing.
+NEAR = 2.0
+# Repetitions from which Student's law is taken: of few numbers, and of one in ten thousand.
+FEW, ENOUGH = 3, 8
+_WORST = (Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.QUALIFIED, Verdict.CONFIRMED)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one number or one order of a claim came to."""
+
+    verdict: Verdict
+    text: str
+
+
+def worst(parts: Iterable[Part]) -> Verdict:
+    """Return the verdict of a claim from those of its parts."""
+    verdicts = {part.verdict for part in parts}
+    return next(verdict for verdict in _WORST if verdict in verdicts)
+
+
+def student(values: Sequence[float], alpha: float, *, logarithmic: bool = False) -> tuple[float, float]:
+    """Return the interval that holds a further draw with probability 1 − alpha.
+
+    Parameters
+    ----------
+    values
+        At least two draws; positive ones, if ``logarithmic``.
+    alpha
+        Probability to miss it.
+    logarithmic
+        Whether their logarithms are normal, and not they.
+    """
+    draws = np.log(values) if logarithmic else np.asarray(values)
+    count = len(draws)
+    reach = stats.t.isf(0.5 * alpha, count - 1) * draws.std(ddof=1) * math.sqrt(1.0 + 1.0 / count)
+    ends = (float(draws.mean() - reach), float(draws.mean() + reach))
+    return (math.exp(ends[0]), math.exp(ends[1])) if logarithmic else ends
+
+
+def number(
+    name: str, printed: str, values: Sequence[float], interval: tuple[float, float] | None, *, telling: bool = True
+) -> Part:
+    """Judge a printed number by measured ones.
+
+    Parameters
+    ----------
+    name
+        What it is.
+    printed
+        The number; ``inf`` must be infinite in all repetitions.
+    values
+        Ours, one a repetition.
+    interval
+        Prediction interval; None if there can be none.
+    telling
+        Whether the claim is inconclusive where the interval is too wide.
+    """
+    ours = np.asarray(values, dtype=float)
+    listed = f"{name} {printed}, measured {shown(values)}"
+    if printed == "inf" or np.isposinf(ours).any():
+        agreed = printed == "inf" and bool(np.isposinf(ours).all())
+        return Part(Verdict.CONFIRMED if agreed else Verdict.REFUTED, listed)
+    if not np.isfinite(ours).all() or interval is None:
+        return Part(Verdict.INCONCLUSIVE, f"{listed}, which decides nothing")
+    value, margin, (low, high) = float(printed), float(half_unit(printed)), interval
+    listed += f" ({low:.3g} to {high:.3g})"
+    middle = float(np.median(ours))
+    if value + margin >= low and value - margin <= high:
+        wide = low <= middle / NEAR or high >= middle * NEAR
+        return (
+            Part(Verdict.INCONCLUSIVE, f"{listed}, too wide") if wide and telling else Part(Verdict.CONFIRMED, listed)
+        )
+    ratio = value / middle if middle > 0.0 and value > 0.0 else math.inf
+    near = 1.0 / NEAR <= ratio <= NEAR
+    return Part(Verdict.QUALIFIED if near else Verdict.REFUTED, f"{listed}, a factor of {ratio:.2g}")
+
+
+def order(name: str, steps: Sequence[tuple[str, float, float]], alpha: float) -> Part:
+    """Judge that steps are all upward.
+
+    Parameters
+    ----------
+    name
+        What rises.
+    steps
+        Of each its name, its height and the standard error of that.
+    alpha
+        Level of all together.
+    """
+    critical = stats.norm.isf(alpha / len(steps))
+    seen = [label for label, height, error in steps if height > critical * error]
+    reversed_ = [label for label, height, error in steps if height < -critical * error]
+    if reversed_:
+        return Part(Verdict.REFUTED, f"{name} falls at {', '.join(reversed_)}")
+    if len(seen) == len(steps):
+        return Part(Verdict.CONFIRMED, f"{name} rises in all {len(steps)}")
+    missing = [label for label, *_ in steps if label not in seen]
+    return Part(Verdict.INCONCLUSIVE, f"{name} rises in {len(seen)} of {len(steps)}; not seen: {', '.join(missing)}")
+
+
+def readings(judged: Mapping[str, Sequence[Part]], experiment: Experiment, **evidence: Any) -> Outcome:
+    """Put readings of a claim together, the text's own first.
+
+    Parameters
+    ----------
+    judged
+        Parts by reading.
+    experiment
+        Where they were measured.
+    evidence
+        Numbers behind them.
+    """
+    verdicts = {name: worst(parts) for name, parts in judged.items()}
+    first, *others = verdicts
+    verdict, told = verdicts[first], first
+    if verdict is not Verdict.CONFIRMED and (
+        others := [name for name in others if verdicts[name] is Verdict.CONFIRMED]
+    ):
+        verdict, told = Verdict.QUALIFIED, others[0]
+    listed = "; ".join(f"{part.text}: {part.verdict}" for part in judged[told])
+    if told != first:
+        listed = f"only {told} ({listed}); {first}: {'; '.join(part.text for part in judged[first])}"
+    rest = {name: str(one) for name, one in verdicts.items()}
+    return found(verdict, f"{listed}; {not_stated(experiment)}", readings=rest, folder=experiment.folder, **evidence)
+
+
+def not_stated(experiment: Experiment) -> str:
+    """List what the source of an experiment does not state, with the values that it had."""
+    listed = []
+    for field in experiment.ours:
+        values = list(dict.fromkeys(repr(cell.settings.get(field)) for cell in experiment.cells))
+        listed.append(f"{field} {', '.join(values)}")
+    return f"not stated, and ours: {'; '.join(listed)}"
+
+
+def cells(experiment: Experiment, **swept: Any) -> list[Cell]:
+    """Return the cells whose settings are such: fields with ``__`` for the dot, numbers as printed."""
+    return [
+        cell
+        for cell in experiment.cells
+        if all(_equal(cell.settings.get(name.replace("__", ".")), value) for name, value in swept.items())
+    ]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    number_ = isinstance(one, int | float) and not isinstance(one, bool)
+    return math.isclose(one, float(other), rel_tol=1e-9) if number_ else one == str(other)
+
+
+def generator(*names: str) -> np.random.Generator:
+    """Return randomness of its own for a simulation, the same in every run."""
+    return np.random.default_rng([zlib.crc32(name.encode()) for name in names])
+
+
+def shown(values: Sequence[float]) -> str:
+    """List a few numbers, or sum up many."""
+    if len(values) <= FEW:
+        return ", ".join(f"{value:.4g}" for value in values)
+    return f"{np.mean(values):.4g} ± {np.std(values, ddof=1):.2g} in {len(values)}"
