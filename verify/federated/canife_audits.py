@@ -232,7 +232,7 @@ class Auditor:
 
     def _chunk(self, clients: int) -> int:
         batch = min(self.training.batch_size, self.training.examples_per_client)
-        return chunk_of(self.model, self.data, max(1, clients), batch)
+        return chunk_of(self.model, self.data, clients, batch)
 
     def _updates(self, theta: NDArray[np.float32], *examples: NDArray[Any]) -> NDArray[np.float32]:
         function = clipped_updates(self.model, self.training.local_epochs, self.training.batch_size)

@@ -196,13 +196,13 @@ def chunk_of(model: Model, federation: FederatedData, cohort: int, batch: int) -
     model, federation
         The model, and examples of it.
     cohort
-        Number of clients, at least 1.
+        Number of clients.
     batch
         Examples of a client in a step.
     """
     most = max(1, min(_HELD // model.dim, _HELD_BETWEEN // between(model, federation, batch)))
     # Equal chunks, so that the last one is not nearly empty.
-    chunk = math.ceil(cohort / math.ceil(cohort / most))
+    chunk = max(1, math.ceil(cohort / max(1, math.ceil(cohort / most))))
     # Of few sizes, so that trainings with cohorts of chance do not each compile their own.
     step = max(1, (1 << chunk.bit_length()) // 16)
     return step * math.ceil(chunk / step)

@@ -129,7 +129,7 @@ class Trainer:
             epochs=training.local_epochs,
             batch_size=training.batch_size,
             examples=training.examples_per_client,
-            cohort=max(1, *(len(participation.clients(t)) for t in range(participation.rounds))),
+            cohort=max(len(participation.clients(t)) for t in range(participation.rounds)),
         )
 
     @property

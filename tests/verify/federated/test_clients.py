@@ -81,7 +81,7 @@ def test_chunks_change_only_rounding(federation, theta, monkeypatch):
     clients = made(federation)
     found = clients.sum(theta, EVERYBODY, 0.3)
 
-    assert clients._chunk == 3
+    assert clients.chunk == 3
     np.testing.assert_allclose(found.norms, whole.norms, rtol=ROUNDING)
     np.testing.assert_allclose(found.total, whole.total, atol=len(SIZES) * ROUNDING)
 
@@ -89,8 +89,8 @@ def test_chunks_change_only_rounding(federation, theta, monkeypatch):
 def test_chunks_are_even_and_of_few_sizes(federation, monkeypatch):
     monkeypatch.setattr(module, "_HELD", 40 * plain.DIM)
 
-    assert [made(federation, cohort=cohort)._chunk for cohort in (0, 1, 40, 41, 100)] == [1, 1, 40, 22, 36]
-    assert {made(federation, cohort=cohort)._chunk for cohort in range(32, 41)} == {32, 36, 40}
+    assert [made(federation, cohort=cohort).chunk for cohort in (0, 1, 40, 41, 100)] == [1, 1, 40, 22, 36]
+    assert {made(federation, cohort=cohort).chunk for cohort in range(32, 41)} == {32, 36, 40}
 
 
 def test_chunks_are_small_where_what_is_between_inputs_and_loss_is_much(federation, monkeypatch):
@@ -99,9 +99,9 @@ def test_chunks_are_small_where_what_is_between_inputs_and_loss_is_much(federati
     assert plain.HIDDEN + plain.CLASSES < two - one <= one < 100
     assert ten - one == 9 * (two - one)
     monkeypatch.setattr(module, "_HELD_BETWEEN", 3 * module._between(tiny.MODEL, federation, 6))
-    assert [made(federation, examples=examples)._chunk for examples in (6, 3, 1)] == [3, 4, 7]
+    assert [made(federation, examples=examples).chunk for examples in (6, 3, 1)] == [3, 4, 7]
     monkeypatch.setattr(module, "_HELD_BETWEEN", 1)
-    assert made(federation)._chunk == 1
+    assert made(federation).chunk == 1
 
 
 def test_one_example_a_client_gives_gradients_of_single_examples(theta):
