@@ -47,7 +47,8 @@ def train_command(config: str, out: Path, resume: bool, size: str, data: Path | 
 
     CONFIG is the name of an experiment that comes with the package, or a TOML file. Algorithms 2 and 3 of
     arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
-    training its canaries' scores, which "canaryproof audit" takes.
+    training its canaries' scores, which "canaryproof audit" takes. With a table [canife], CANIFE (arXiv:2210.02912)
+    audits the same training too, or instead.
 
     A stopped experiment goes on to the same results.json with --resume, and loses at most half a minute, or with
     --engine dask the trainings that are not done.
