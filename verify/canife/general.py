@@ -134,10 +134,29 @@ class GeneralUpdates:
         return updates
 
     def _of_sample(self, params: Params, sample: Sample, local: Local) -> jax.Array:
-        # Cross-entropy is linear in the label: a soft one is the sample once with each class, weighted.
-        classes = sample.label.shape[0]
-        inputs = jnp.broadcast_to(sample.input, (classes, *sample.input.shape))
-        return local_update(lambda p: self.loss(p, inputs, jnp.arange(classes), sample.label), params, local)
+        return local_update(lambda p: soft_loss(self.loss, p, sample.input, sample.label), params, local)
+
+
+def soft_loss(loss: Loss, params: Params, sample: jax.Array, label: jax.Array) -> jax.Array:
+    """Return the loss of one sample with a soft label: cross-entropy is linear in the label.
+
+    Parameters
+    ----------
+    loss
+        The model's loss, which knows classes alone.
+    params
+        Parameters of the model.
+    sample
+        The sample.
+    label
+        Weight of each class.
+    """
+
+    def of_class(index: jax.Array) -> jax.Array:
+        return jnp.asarray(loss(params, sample[None], index[None], jnp.ones(1)))
+
+    # Under ``vmap`` only what depends on the class is done for each: not the network.
+    return label @ jax.vmap(of_class)(jnp.arange(len(label)))
 
 
 def local_update(loss: Callable[[Params], Any], params: Params, local: Local) -> jax.Array:

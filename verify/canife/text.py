@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.canife.design import Designer, Settings, Start, Starts, State, Variables
-from canaryproof.verify.canife.general import GeneralUpdates, Local, Loss, Params, local_update
+from canaryproof.verify.canife.general import GeneralUpdates, Local, Loss, Params, local_update, soft_loss
 from canaryproof.verify.canife.sample import Sample
 
 _EMBEDDING = "embedding"
@@ -55,18 +55,16 @@ class TextUpdates(GeneralUpdates):
 
     def _of_sample(self, params: Params, sample: Sample, local: Local) -> jax.Array:
         length, vocabulary = sample.input.shape
-        texts = vocabulary + jnp.arange(length)[None]
-        labels, mask = sample.label[None], jnp.ones(1)
-        if not jnp.issubdtype(sample.label.dtype, jnp.integer):
-            # A soft label is the text once with each class, weighted.
-            labels, mask = jnp.arange(len(sample.label)), sample.label
-            texts = jnp.broadcast_to(texts, (len(sample.label), length))
+        text = vocabulary + jnp.arange(length)
 
         def loss(p: Params) -> jax.Array:
             if self.vectors is not None:
                 p = {_EMBEDDING: self.vectors, "rest": p}
-            value: jax.Array = self.extended_loss(_with_rows(p, sample.input), texts, labels, mask)
-            return value
+            extended = _with_rows(p, sample.input)
+            if jnp.issubdtype(sample.label.dtype, jnp.integer):
+                value: jax.Array = self.extended_loss(extended, text[None], sample.label[None], jnp.ones(1))
+                return value
+            return soft_loss(self.extended_loss, extended, text, sample.label)
 
         return local_update(loss, params, local)
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from jax.flatten_util import ravel_pytree
@@ -34,7 +34,7 @@ from canaryproof.verify.federated.data.federation import FederatedData
 from canaryproof.verify.federated.models import Model
 from canaryproof.verify.federated.options import Training
 from canaryproof.verify.federated.seeds import Purpose, Seed, generator
-from canaryproof.verify.federated.settings import CanifePlan, Network, Settings
+from canaryproof.verify.federated.settings import CanifePlan, Data, Network, Settings
 
 # An audit as JSON has it.
 Audit = dict[str, Any]
@@ -48,13 +48,56 @@ class Road(NamedTuple):
     whole: GeneralUpdates
 
 
-def road(settings: Settings, data: FederatedData, model: Model) -> Road:
+@dataclass(frozen=True)
+class Designing:
+    """What of the settings decides how canaries are designed; cells that share it share what is compiled.
+
+    Attributes
+    ----------
+    data, network
+        Tables of the experiment.
+    settings
+        Of the design.
+    local
+        Clients' training.
+    clip_norm
+        C.
+    one_step
+        Whether clients make one step on all of their examples.
+    """
+
+    data: Data
+    network: Network
+    settings: design.Settings
+    local: Local
+    clip_norm: float
+    one_step: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Take it from the settings of a training."""
+        plan, training = settings.canife, settings.training
+        assert plan is not None
+        chosen = design.Settings(
+            steps=plan.steps,
+            rate=plan.rate,
+            loss=cast(Any, plan.loss),
+            norm_constant=plan.norm_constant,
+            label=cast(Any, plan.label),
+            restarts=design.AS_PRINTED.restarts,
+        )
+        one_step = training.local_epochs == 1 and settings.data.examples_per_client <= training.batch_size
+        local = Local(training.client_rate, training.local_epochs)
+        return cls(settings.data, settings.model, chosen, local, training.clip_norm, one_step)
+
+
+def road(designing: Designing, data: FederatedData, model: Model) -> Road:
     """Choose the road to a model's inner products.
 
     Parameters
     ----------
-    settings
-        Settings.
+    designing
+        How canaries are designed.
     data, model
         Clients and what they train.
 
@@ -62,26 +105,15 @@ def road(settings: Settings, data: FederatedData, model: Model) -> Road:
     -------
     The road: of factors for dense layers whose clients make one step, of text's tokens, or the general one.
     """
-    plan, training = settings.canife, settings.training
-    assert plan is not None
-    chosen = design.Settings(
-        steps=plan.steps,
-        rate=plan.rate,
-        loss=cast(Any, plan.loss),
-        norm_constant=plan.norm_constant,
-        label=cast(Any, plan.label),
-        restarts=design.AS_PRINTED.restarts,
-    )
-    local = Local(training.client_rate, training.local_epochs)
+    local, clip_norm = designing.local, designing.clip_norm
     if data.vocabulary is not None:
-        extended = _extended_loss(data, settings.model)
-        text = TextUpdates(model.loss, extended, training.clip_norm, local, vectors=data.vectors)
-        return Road(TextDesigner(text, chosen), text)
-    whole = GeneralUpdates(model.loss, training.clip_norm, local)
-    one_step = training.local_epochs == 1 and settings.data.examples_per_client <= training.batch_size
-    if settings.model.name == "two_layer" and one_step:
-        return Road(Designer(FactoredUpdates(training.clip_norm, training.client_rate), chosen), whole)
-    return Road(Designer(whole, chosen), whole)
+        extended = _extended_loss(data, designing.network)
+        text = TextUpdates(model.loss, extended, clip_norm, local, vectors=data.vectors)
+        return Road(TextDesigner(text, designing.settings), text)
+    whole = GeneralUpdates(model.loss, clip_norm, local)
+    if designing.network.name == "two_layer" and designing.one_step:
+        return Road(Designer(FactoredUpdates(clip_norm, local.rate), designing.settings), whole)
+    return Road(Designer(whole, designing.settings), whole)
 
 
 def _extended_loss(data: FederatedData, network: Network) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.federated import assembly, canife_audits, canife_outcome, models
-from canaryproof.verify.federated.canife_audits import Auditor, Road
+from canaryproof.verify.federated.canife_audits import Auditor, Designing, Road
 from canaryproof.verify.federated.configuration import Cell, Configuration
 from canaryproof.verify.federated.course import Course
 from canaryproof.verify.federated.data.federation import FederatedData, check_same
@@ -91,8 +91,9 @@ class Trainings:
             return models.model(network.name, federation(settings), network.hidden)
 
         @cache
-        def road(settings: Settings) -> Road:
-            return canife_audits.road(settings, federation(settings.data), model(settings.model, settings.data))
+        def road(designing: Designing) -> Road:
+            data, network = designing.data, designing.network
+            return canife_audits.road(designing, federation(data), model(network, data))
 
         self.federation, self.model, self._road = federation, model, road
 
@@ -128,7 +129,9 @@ class Trainings:
             return None
         federation, model = self.federation(settings.data), self.model(settings.model, settings.data)
         training = self.prepared(job)[1]
-        return Auditor(self._road(settings), settings, federation, model, training, self.seeds(job).training)
+        return Auditor(
+            self._road(Designing.of(settings)), settings, federation, model, training, self.seeds(job).training
+        )
 
     def train(
         self, job: Job, place: Path | None = None, on_round: Callable[[int], object] | None = None

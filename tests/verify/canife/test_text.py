@@ -55,6 +55,25 @@ def test_a_canary_is_a_text_and_better_than_its_start():
     assert 0.0 < score_law(response, Mechanism(4, 0.1)).shift <= 1.0 + 1e-5
 
 
+def test_given_embeddings_are_mixed_and_not_trained():
+    rng = np.random.default_rng(3)
+    table, out = rng.normal(size=(VOCABULARY, 4)).astype(np.float32), rng.normal(size=(4, 3)).astype(np.float32)
+
+    def loss(params, *batch):
+        return bag_of_tokens({"embedding": table, **params}, *batch)
+
+    def extended_loss(params, *batch):
+        return bag_of_tokens({"embedding": params["embedding"], **params["rest"]}, *batch)
+
+    updates = TextUpdates(loss, extended_loss, vectors=table)
+    text, clients = rng.integers(0, VOCABULARY, LENGTH), rng.normal(size=(2, 12)).astype(np.float32)
+    label = np.array([0.0, 1.0, 0.0], np.float32)
+    products, squared = updates.products(State({"out": out}, clients), Sample(np.eye(VOCABULARY)[text], label))
+    update = -flatten(jax.grad(loss)({"out": out}, text[None], np.array([1]), np.ones(1)))
+    np.testing.assert_allclose(products, clients @ update, rtol=1e-4)
+    assert float(squared) == pytest.approx(float(update @ update), rel=1e-4)
+
+
 def test_starts():
     tokens, rng = np.array([1, 0, 2]), np.random.default_rng(1)
     start = text_of(tokens, 4, 5)(rng)

@@ -5,7 +5,14 @@ import pytest
 from scipy import optimize, stats
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified
-from canaryproof.verify.federated.accounting import ADD_OR_REMOVE, REPLACE, analytical_epsilon
+from canaryproof.verify.canife.measure import composed_epsilon
+from canaryproof.verify.claims import accounting as accountants
+from canaryproof.verify.federated.accounting import (
+    ADD_OR_REMOVE,
+    REPLACE,
+    analytical_epsilon,
+    poisson_noise_multiplier,
+)
 from canaryproof.verify.federated.clipping import AdaptiveClip, FixedClip, split
 from canaryproof.verify.federated.noise import Correlated, Independent, SquareRoot, Tree
 from canaryproof.verify.federated.schedules import (
@@ -212,3 +219,21 @@ def test_who_never_takes_part_loses_nothing():
     for schedule in (shuffled_epochs(9, 3, 1, 0, Insertion(4, 0)), bernoulli(9, 0.0, 3, 0, Insertion(4, 4))):
         found = analytical_epsilon(Independent(0.0, 0), DELTA, schedule, FIXED)
         assert (found.epsilon, found.rule) == (0.0, "nobody takes part")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rounds", "sampling"),
+    # CelebA and Shakespeare of CANIFE, few clients, all of them, one round, the largest ε.
+    [(50.0, 2550, 100 / 8408), (10.0, 510, 60 / 1016), (3.0, 5, 0.4), (20.0, 7, 1.0), (0.3, 1, 0.01), (1e5, 100, 0.1)],
+)
+def test_noise_gives_a_training_its_epsilon(epsilon, rounds, sampling):
+    sigma = poisson_noise_multiplier(epsilon, DELTA, rounds, sampling)
+    assert composed_epsilon([sigma], [rounds], sampling, DELTA) == pytest.approx(epsilon, rel=1e-4)
+    # Another library's bound for the same noise, above by what it is known to be coarse.
+    assert epsilon * (1.0 - 1e-3) <= accountants.rdp(sigma, DELTA, rounds, sampling) <= 1.2 * epsilon
+
+
+def test_an_infinite_epsilon_is_no_noise_and_one_below_the_accountings_end_is_refused():
+    assert poisson_noise_multiplier(math.inf, DELTA, 5, 0.1) == 0.0
+    with pytest.raises(ValueError, match=r"^training.epsilon: must be at least 0.103, as Rényi accounting ends there$"):
+        poisson_noise_multiplier(0.1, DELTA, 5, 0.1)

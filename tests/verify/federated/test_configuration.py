@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from canaryproof.verify.federated import configuration, settings
+from canaryproof.verify.federated import configuration
 from canaryproof.verify.federated.configuration import SIZES, names, read
 from canaryproof.verify.input_files import InputError
 
@@ -68,6 +68,24 @@ def test_values_and_defaults_are_those_of_the_file(write):
     assert cell.settings.canaries.inclusion == "fixed"
 
 
+def test_tables_of_canaries_may_be_missing_one_at_a_time(write):
+    random, canife = "[canaries]\ncount = 20", "[canife]\nevery = 7"
+    (cell,) = read(write(VALID), "quick").cells
+    assert cell.settings.canife is None
+    assert cell.settings.random_canaries.count == 20
+    (cell,) = read(write(VALID.replace(random, canife)), "quick").cells
+    assert cell.settings.canaries is None
+    with pytest.raises(ValueError, match="this table must be there"):
+        _ = cell.settings.random_canaries
+    # Settings as Section 4 prints them.
+    plan = cell.settings.canife
+    assert (plan.every, plan.audits, plan.scores, plan.pool, plan.steps) == (7, 1, 100, 512, 2500)
+    assert (plan.rate, plan.norm_constant, plan.label, plan.loss) == (1.0, 1.0, "class", "covariance")
+    swept = "[[sweep]]\ncanife.pool = [32, 64]\n"
+    found = read(write(VALID.replace(random, "") + swept), "quick").cells
+    assert [cell.settings.canife.pool for cell in found] == [32, 64]
+
+
 def test_a_size_replaces_parts_of_tables(write):
     path = write(VALID + "[full]\nrepetitions = 7\ntraining.epochs = 9\n")
     quick, full = (read(path, size) for size in SIZES)
@@ -123,6 +141,40 @@ def test_axes_are_combined_and_lists_of_one_axis_go_together(write):
             "noise_multiplier = 0.1",
             'one_round_epsilon = 3\nnoise = "tree"',
             "training.one_round_epsilon: must be given with independent noise alone",
+        ),
+        (
+            "noise_multiplier = 0.1",
+            "epsilon = 3",
+            "training.epsilon: must be given with bernoulli alone",
+        ),
+        (
+            "noise_multiplier = 0.1",
+            'epsilon = 3\nnoise = "tree"',
+            "training.epsilon: must be given with independent noise alone",
+        ),
+        ("[canaries]\ncount = 20", "", "canaries: this table or canife must be there"),
+        ("[canaries]\ncount = 20", "[canaries]", "canaries.count: is missing"),
+        ("[canaries]", "[canife]\nscores = 19\n[canaries]", "canife.scores: must be a whole number from 20 to 100000"),
+        ("[canaries]", "[canife]\nscore = 19\n[canaries]", "canife.score: there is no such field; there are every, "),
+        ("[canaries]", '[canife]\nlabel = "hard"\n[canaries]', "canife.label: must be one of soft, class, not 'hard'"),
+        ("[canaries]", "[canife]\nstart = 1\n[canaries]", "canife.start: must be one of noise, sample, not 1"),
+        ("[canaries]", "canife = 1\n[canaries]", "training.canife: there is no such field"),
+        (
+            "noise_multiplier = 0.1",
+            'noise_multiplier = 0.1\nnoise = "tree"\n[canife]',
+            "canife: must be given with independent noise and a fixed clip norm alone",
+        ),
+        (
+            "noise_multiplier = 0.1",
+            "noise_multiplier = 0.1\nclip_quantile = 0.5\n[canife]",
+            "canife: must be given with independent noise and a fixed clip norm alone",
+        ),
+        ("epochs = 2", "epochs = 2\nuntil_accuracy = 0.5", "training.until_accuracy: must not be given with the table"),
+        ("epochs = 2", "epochs = 2\nuntil_accuracy = 60", "training.until_accuracy: must be a number from 0 to 1, not"),
+        (
+            "[canaries]\ncount = 20\n\n[audit]",
+            "[canife]\n[audit]\nwithout_canaries = true",
+            "audit.without_canaries: must be given with the table canaries alone",
         ),
         ("epochs = 2", "rounds = 2", "training.epochs: must be given with shuffled, and rounds must not"),
         ("epochs = 2", 'epochs = 2\nparticipation = "uniform"', "training.rounds: must be given with uniform, and epo"),
@@ -210,13 +262,7 @@ def test_a_file_that_is_not_there_and_an_unknown_name_are_refused(tmp_path):
     assert refusal("none").endswith(f"an experiment that comes with the package: {', '.join(names())}")
 
 
-# Until the table [canife] is there: of the merge, all are read.
-READABLE = [
-    name for name in names() if hasattr(settings, "CanifePlan") or not name.startswith(("canife_", "fashion_mnist"))
-]
-
-
-@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("size", SIZES)
 def test_experiments_that_come_with_the_package_are_valid(name, size):
     found = read(name, size)

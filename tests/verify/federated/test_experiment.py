@@ -296,6 +296,7 @@ ENDS = {
     "training.noise": ['"tree"', '"square_root"'],
     "training.noise_multiplier": [0, 1e-300, 1e-6, 1e6],
     "training.one_round_epsilon": [1e-3, 1e5, "inf"],
+    "training.epsilon": [1e-3, 1e5, "inf"],
     "canaries.count": [20, 10**4],
     "canaries.inclusion": ['"fixed"', '"coin"'],
     "canaries.participation": ['"clients"', '"last_rounds"'],
@@ -310,6 +311,8 @@ ENDS = {
 @given(st.lists(st.sampled_from([(f, v) for f in ENDS for v in ENDS[f]]), max_size=4, unique_by=lambda pair: pair[0]))
 @example([("training.epochs", 10**6)])
 @example([("training.noise_multiplier", 1e-300)])
+@example([("training.participation", '"bernoulli"'), ("training.rounds", 1), ("training.epsilon", 1e5)])
+@example([("training.participation", '"bernoulli"'), ("training.rounds", 1), ("training.epsilon", 1e-3)])
 @example([("training.participation", '"uniform"'), ("training.rounds", 10**6)])
 @example([("training.participation", '"bernoulli"'), ("training.rounds", 1000), ("training.noise_multiplier", 1e-300)])
 def test_settings_at_their_ends_are_taken_or_refused_in_a_line(configured, changes):
@@ -317,7 +320,9 @@ def test_settings_at_their_ends_are_taken_or_refused_in_a_line(configured, chang
     for place, value in changes:
         table, _, name = place.partition(".")
         # One of each is needed, and not both.
-        others = {"rounds": "epochs", "noise_multiplier": "one_round_epsilon"}.get(name, name)
+        others = {"rounds": "epochs", "noise_multiplier": "one_round_epsilon", "epsilon": "one_round_epsilon"}.get(
+            name, name
+        )
         lines = [line for line in lines if not line.startswith((f"{name} =", f"{others} ="))]
         lines.insert(lines.index(f"[{table}]") + 1, f"{name} = {value}")
     message = ""
