@@ -19,7 +19,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.federated.canife_audits import Auditor, audited_rounds, road
+from canaryproof.verify.federated.canife_audits import Auditor, Designing, audited_rounds, road
 from canaryproof.verify.federated.canife_pool import pool
 from canaryproof.verify.federated.clients import Clients, chunk_of
 from canaryproof.verify.federated.course import shown
@@ -220,7 +220,7 @@ class _Pieces:
         assert auditor.settings.canife is not None
         small = replace(auditor.settings.canife, steps=_STEPS, audits=1, scores=_SCORES, pool=_POOL)
         settings = replace(auditor.settings, canife=small)
-        few = replace(auditor, settings=settings, road=road(settings, auditor.data, auditor.model))
+        few = replace(auditor, settings=settings, road=road(Designing.of(settings), auditor.data, auditor.model))
         params = few.model.init(0)
         few.audit(params, 1)
         designed = float(few.audit(params, 2)["seconds"]["design"])
@@ -287,4 +287,4 @@ def _short(value: float) -> str:
 
 
 def _bytes(count: float) -> str:
-    return f"{count / 1e9:.2g} GB" if count >= 1e9 else f"{count / 1e6:.2g} MB"
+    return f"{_short(count / 1e9)} GB" if count >= 1e9 else f"{_short(count / 1e6)} MB"
