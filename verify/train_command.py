@@ -50,7 +50,8 @@ def train_command(
 
     CONFIG is the name of an experiment that comes with the package, or a TOML file. Algorithms 2 and 3 of
     arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
-    training its canaries' scores, which "canaryproof audit" takes.
+    training its canaries' scores, which "canaryproof audit" takes. With a table [canife], CANIFE (arXiv:2210.02912)
+    audits the same training too, or instead.
 
     What takes more than a minute or so is measured in pieces first, and what it will cost is told on stderr.
 

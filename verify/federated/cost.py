@@ -289,4 +289,4 @@ def _short(value: float) -> str:
 
 
 def _bytes(count: float) -> str:
-    return f"{count / 1e9:.2g} GB" if count >= 1e9 else f"{count / 1e6:.2g} MB"
+    return f"{_short(count / 1e9)} GB" if count >= 1e9 else f"{_short(count / 1e6)} MB"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from canaryproof.verify.federated import configuration, settings
+from canaryproof.verify.federated import configuration
 from canaryproof.verify.federated.configuration import SIZES, names, read
 from canaryproof.verify.input_files import InputError
 
@@ -262,13 +262,7 @@ def test_a_file_that_is_not_there_and_an_unknown_name_are_refused(tmp_path):
     assert refusal("none").endswith(f"an experiment that comes with the package: {', '.join(names())}")
 
 
-# Until the table [canife] is there: of the merge, all are read.
-READABLE = [
-    name for name in names() if hasattr(settings, "CanifePlan") or not name.startswith(("canife_", "fashion_mnist"))
-]
-
-
-@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("size", SIZES)
 def test_experiments_that_come_with_the_package_are_valid(name, size):
     found = read(name, size)
