@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.claims import sampled_rdp
+from canaryproof.verify import sampled_rdp
 
 Conversion = Literal["improved", "classical"]
 

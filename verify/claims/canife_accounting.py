@@ -6,7 +6,7 @@
 from functools import cache
 
 from canaryproof.verify.claims.canife_numbers import TRAINED_EPSILON, Task, noise_for
-from canaryproof.verify.claims.sampled_rdp import rdp
+from canaryproof.verify.sampled_rdp import rdp
 
 
 @cache

@@ -25,8 +25,8 @@ from canaryproof.verify.claims.canife_numbers import (
 )
 from canaryproof.verify.claims.canife_toy import TOY_ROUNDS_AN_EPOCH, TOY_SAMPLING, TOY_SIGMA
 from canaryproof.verify.claims.judging import claim, found
-from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.results import Context, Outcome, Verdict
+from canaryproof.verify.sampled_rdp import rdp
 
 
 def _conversions(task: Task) -> Mapping[str, tuple[float, Callable[[float], float]]]:

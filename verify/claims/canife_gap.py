@@ -27,8 +27,8 @@ from canaryproof.verify.claims.canife_numbers import (
 )
 from canaryproof.verify.claims.deciding import decided
 from canaryproof.verify.claims.judging import claim, found
-from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.results import Context, Outcome, Verdict
+from canaryproof.verify.sampled_rdp import rdp
 
 
 def _deltas(task: Task) -> dict[str, float]:

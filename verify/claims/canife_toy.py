@@ -16,9 +16,9 @@ from canaryproof.verify.claims.canife_numbers import (
     rounding,
 )
 from canaryproof.verify.claims.judging import LEVEL, claim, found
-from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.error_control import POWER, visible_spread
 from canaryproof.verify.results import Context, Design, Outcome, Verdict
+from canaryproof.verify.sampled_rdp import rdp
 
 # Noise, and the mean standard deviations of the scores with it and without.
 TOY_SIGMA, DEVIATION, NOISELESS = "0.423", "0.478", "0.006"

@@ -12,8 +12,8 @@ from canaryproof.verify.claims.final_printed import half_unit
 from canaryproof.verify.claims.finished import Cell, Experiment, Training, Trials
 from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
 from canaryproof.verify.claims.measured_figures import accuracy
-from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.results import Outcome, Verdict
+from canaryproof.verify.sampled_rdp import rdp
 
 # "Far below": by this factor at least.
 _FAR = 2.0

@@ -25,8 +25,8 @@ from canaryproof.verify.claims.final_printed import (
     Row,
 )
 from canaryproof.verify.claims.judging import claim, found, holds
-from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.results import Outcome, Verdict
+from canaryproof.verify.sampled_rdp import rdp
 
 _ANSWERS = "Reviews of Andrew et al., authors' answers"
 TO_ZYJW, TO_ZCEQ, TO_LDHU = (f"{_ANSWERS} to reviewer {name}" for name in ("ZyjW", "zCeQ", "LDHu"))

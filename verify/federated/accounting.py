@@ -13,10 +13,10 @@ from scipy import optimize
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.claims import accounting as accountants
-from canaryproof.verify.claims.sampled_rdp import rdp
 from canaryproof.verify.federated.clipping import Clip, joined
 from canaryproof.verify.federated.noise import Independent, Noise
 from canaryproof.verify.federated.participation import SCHEDULED, Members, Participation, Sampling, patterns
+from canaryproof.verify.sampled_rdp import rdp
 
 # Of the Gaussian mechanism: both the average's divisor m and the other members' updates are as they were.
 ADD_OR_REMOVE = "one member more or less, the divisor m unchanged"

@@ -73,7 +73,7 @@ def rise(context: Context) -> Outcome:
 
 def gap(context: Context) -> Outcome:
     """Judge that the theoretical ε of a round and of a training is more than half as large again as CANIFE's."""
-    from canaryproof.verify.claims.sampled_rdp import rdp
+    from canaryproof.verify.sampled_rdp import rdp
     from canaryproof.verify.suites import canife_trainings as trainings
 
     found, runs = _monitored(context, *_EPSILONS)

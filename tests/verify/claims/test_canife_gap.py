@@ -3,6 +3,7 @@ import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
 from scipy import integrate, stats
 
+from canaryproof.verify import sampled_rdp
 from canaryproof.verify.claims import (
     accounting,
     canife_accounting,
@@ -10,7 +11,6 @@ from canaryproof.verify.claims import (
     canife_gap,
     canife_numbers,
     canife_toy,
-    sampled_rdp,
 )
 from canaryproof.verify.results import Context, Level, Verdict
 
