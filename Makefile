@@ -6,7 +6,7 @@ ROOMS := kernels proofs_check verify reports
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
 STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -path '*/templates/*' -o -name 'schema.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
-.PHONY: verify test test-deep fuzz lint format published published-canife benchmark worst-inputs faults clean
+.PHONY: verify test test-deep fuzz lint format published published-canife published-trainings benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -40,6 +40,15 @@ published: $(STAMP)
 # CANIFE beside Algorithms 2 and 3, on the IDX files in the folder DATA: an hour or less.
 published-canife: $(STAMP)
 	$(BIN)/canaryproof benchmark canife --data '$(DATA)' --level full --out reports/published
+
+# The papers' experiments on data that everybody can have, at full size: DATA has the folders mnist and shakespeare. An
+# hour on two cores.
+published-trainings: $(STAMP)
+	$(BIN)/canaryproof train mnist_canife --size full --data '$(DATA)/mnist' --out runs/mnist_canife
+	$(BIN)/canaryproof train emnist_cnn --size full --data '$(DATA)/mnist' --out runs/emnist_cnn
+	$(BIN)/canaryproof train plays --size full --data '$(DATA)/shakespeare' --out runs/plays
+	for name in mnist_canife emnist_cnn plays; do \
+		mkdir -p reports/published/$$name && cp runs/$$name/*.* reports/published/$$name; done
 
 # What the kernels cost on this machine, beside others.
 benchmark: $(STAMP)
