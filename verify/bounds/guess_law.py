@@ -12,18 +12,18 @@ from functools import lru_cache
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy import fft, special, stats
+from scipy import fft, stats
 
 Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Complexes = NDArray[np.complex128]
-# Counts, each one more than the one before, and their probabilities.
-Law = tuple[Ints, Array]
+# The least count, and the probabilities of it and of those that follow.
+Law = tuple[int, Array]
 
 # Levels of the numbers of canaries that are shown; beyond the last, which has this share of α, all guesses are right.
 _LEVELS, _LAST = (0.16, 0.38, 0.58, 0.76, 0.88, 0.96, 0.995), 1e-4
-# Probabilities below are left out, with what is this far below 1 in the modulus of a characteristic function.
-_NEGLIGIBLE, _SMALL_MODULUS = 1e-16, -40.0
+# Counts that are less likely than the likeliest by this factor are left out, and frequencies where the logarithm of a
+# characteristic function's modulus is below.
+_NEGLIGIBLE, _SMALL_MODULUS = 1e-17, -40.0
 
 
 def wrong_at_most(
@@ -90,78 +90,113 @@ def wrong_guesses(count: int, null_count: int, top: int, bottom: int, epsilon: f
     the number that took part among those not guessed, through the condition, ties the two kinds of wrong guesses.
     """
     total = count + null_count
-    right, share = float(special.expit(epsilon)), count / total
-    high = share * right + (1.0 - share) * (1.0 - right)
+    share, odds, factor = count / total, count / null_count, math.exp(epsilon)
+    high = (share * factor + 1.0 - share) / (1.0 + factor)
     # A canary took no part, on the high side; took part, on the low side.
-    wrong = 1.0 / (1.0 + count / null_count * math.exp(epsilon)), 1.0 / (1.0 + null_count / count * math.exp(epsilon))
-    sizes, weights = _binomial(total, high)
-    weights = weights / stats.binom.pmf(count, total, share)
-    unguessed = total - top - bottom
+    wrong = 1.0 / (1.0 + odds * factor), 1.0 / (1.0 + factor / odds)
+    least, weights = _binomial(total, high)
+    condition = _binomial(total, share)
+    weights /= condition[1][count - condition[0]]
     result = np.zeros(top + bottom + 1)
+    # From start until stop, the side's size leaves both kinds of guesses room on their sides.
+    start, stop = (min(max(size - least, 0), len(weights)) for size in (top, total - bottom + 1))
+    if start < stop:
+        rest = _mixture(weights[start:stop], least + start - top, total - top - bottom, 1.0 - wrong[0], wrong[1])
+        _add(count - top, _binomial(top, wrong[0]), _binomial(bottom, wrong[1]), rest, result)
+    _add_others(count, total, top, bottom, wrong, (least, weights[:start]), result)
+    _add_others(count, total, top, bottom, wrong, (least + stop, weights[stop:]), result)
+    return result
 
-    def add(first: Law, second: Law, rest: Law) -> None:
-        # That count canaries took part: those right at the top, wrong at the bottom, and the rest.
-        needed = count - top + first[0][:, np.newaxis] - second[0] - rest[0][0]
-        inside = (needed >= 0) & (needed < len(rest[0]))
-        joint = first[1][:, np.newaxis] * second[1] * np.where(inside, rest[1][np.where(inside, needed, 0)], 0.0)
-        errors = first[0][:, np.newaxis] + second[0]
-        result[:] += np.bincount(errors.ravel(), joint.ravel(), minlength=len(result))
 
-    enough = (sizes >= top) & (sizes <= total - bottom)
-    if enough.any():
-        rest = _mixture(weights[enough], int(sizes[enough][0]) - top, unguessed, 1.0 - wrong[0], wrong[1])
-        add(_binomial(top, wrong[0]), _binomial(bottom, wrong[1]), rest)
-    for size, weight in zip(sizes[~enough].tolist(), weights[~enough], strict=True):
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add(more: int, first: Law, second: Law, rest: Law, result: Array) -> None:
+    """Add P(F = f) P(S = s) P(R = ``more`` + f − s) to the result at f + s, for all f and s."""
+    for i in range(len(first[1])):
+        f = first[0] + i
+        # Where s is j more than its least, R is that much less.
+        place = more + f - second[0] - rest[0]
+        for j in range(max(place + 1 - len(rest[1]), 0), min(place + 1, len(second[1]))):
+            result[f + second[0] + j] += first[1][i] * second[1][j] * rest[1][place - j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_others(
+    count: int,
+    total: int,
+    top: int,
+    bottom: int,
+    wrong: tuple[float, float],
+    sizes: Law,
+    result: Array,
+) -> None:
+    """Add what these sizes of the high side contribute; arguments as in ``wrong_guesses``."""
+    for i in range(len(sizes[1])):
+        size = sizes[0] + i
         # Guesses beyond the side's size fall on the other side.
         beyond, below = max(top - size, 0), max(bottom - (total - size), 0)
+        on_high = max(size - top - below, 0)
         first = _sum(_binomial(top - beyond, wrong[0]), _binomial(beyond, 1.0 - wrong[1]))
         second = _sum(_binomial(bottom - below, wrong[1]), _binomial(below, 1.0 - wrong[0]))
-        on_high = max(size - top - below, 0)
-        counts, law = _sum(_binomial(on_high, 1.0 - wrong[0]), _binomial(unguessed - on_high, wrong[1]))
-        add(first, second, (counts, weight * law))
-    return result
+        rest = _sum(_binomial(on_high, 1.0 - wrong[0]), _binomial(total - top - bottom - on_high, wrong[1]))
+        _add(count - top, first, second, (rest[0], sizes[1][i] * rest[1]), result)
 
 
 def _mixture(weights: Array, least: int, total: int, one: float, other: float) -> Law:
     """Mix the laws of the sum of ``least`` + i trials of one rate and the rest of ``total`` of the other."""
-    length = fft.next_fast_len(total + 1, real=True)
-    z = np.exp(-2j * np.pi * np.arange(length // 2 + 1) / length)
-    factors = 1.0 - one + one * z, 1.0 - other + other * z
-    modulus = np.maximum(np.maximum(*(abs(factor) for factor in factors)), 1e-300)
-    kept = total * np.log(modulus) > _SMALL_MODULUS
-    spectrum = np.zeros(len(z), dtype=np.complex128)
-    spectrum[kept] = _products(factors[0][kept], factors[1][kept], weights, least, total)
-    return np.arange(total + 1), np.maximum(fft.irfft(spectrum, length)[: total + 1], 0.0)
-
-
-@njit(cache=True, nogil=True)
-def _products(one: Complexes, other: Complexes, weights: Array, least: int, total: int) -> Complexes:
-    """Return Σᵢ wᵢ·one^(least + i)·other^(total − least − i)."""
-    result = np.empty_like(one)
     last = len(weights) - 1
-    for j in range(len(one)):
-        # By powers of a quotient whose modulus is 1 at most.
-        rising = abs(one[j]) > abs(other[j])
-        large = one[j] if rising else other[j]
-        quotient = (other[j] if rising else one[j]) / large
-        found = 0.0j
-        for i in range(last + 1):
-            found = found * quotient + weights[i if rising else last - i]
-        result[j] = found * large**last * one[j] ** least * other[j] ** (total - least - last)
+    # From the rate of the smaller variance on, whose characteristic function's modulus is the larger everywhere: the
+    # powers below are those of a quotient whose modulus is 1 at most.
+    if one * (1.0 - one) > other * (1.0 - other):
+        weights, least, one, other = weights[::-1].copy(), total - least - last, other, one
+    numbers = np.array([least, least + last])
+    means = numbers * one + (total - numbers) * other
+    variances = numbers * one * (1.0 - one) + (total - numbers) * other * (1.0 - other)
+    # By Bernstein's inequality less than 1e-15 lies beyond, and a transform as long as the rest has few frequencies.
+    reach = 8.5 * math.sqrt(variances.max()) + 30.0
+    first = max(int(means.min() - reach), 0)
+    length = fft.next_fast_len(min(int(means.max() + reach) + 1, total) + 1 - first, real=True)
+    z = np.exp(-2j * np.pi * np.arange(length // 2 + 1) / length)
+    large, small = 1.0 - one + one * z, 1.0 - other + other * z
+    # The modulus falls.
+    kept = int(np.sum(total * np.log(np.maximum(abs(large), 1e-300)) > _SMALL_MODULUS))
+    z, large, small = z[:kept], large[:kept], small[:kept]
+    spectrum = large ** (least + last) * small ** (total - least - last) * z.conj() ** first
+    spectrum *= _polynomial(weights, small / large)
+    return first, np.maximum(fft.irfft(spectrum, length), 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _polynomial(coefficients: Array, points: Complexes) -> Complexes:
+    """Evaluate the polynomial whose coefficients are given, the highest power's first."""
+    result = np.zeros_like(points)
+    for coefficient in coefficients:
+        for j in range(len(points)):
+            result[j] = result[j] * points[j] + coefficient
     return result
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
 def _binomial(trials: int, rate: float) -> Law:
     """Return the counts that are not negligible, and their probabilities."""
-    reach = 8.5 * math.sqrt(trials * rate * (1.0 - rate)) + 30.0
-    first, last = max(0, int(trials * rate - reach)), min(trials, int(trials * rate + reach) + 1)
-    counts = np.arange(first, last + 1)
-    # Many times as fast as scipy's.
-    logs = special.gammaln(trials + 1.0) - special.gammaln(counts + 1.0) - special.gammaln(trials - counts + 1.0)
-    law = np.exp(logs + special.xlogy(counts, rate) + special.xlog1py(trials - counts, -rate))
-    likely = np.flatnonzero(law > _NEGLIGIBLE)
-    return counts[likely[0] : likely[-1] + 1], law[likely[0] : likely[-1] + 1]
+    # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
+    likeliest = min(int((trials + 1) * rate), trials)
+    law = np.empty(trials + 1)
+    law[likeliest] = 1.0
+    first = last = likeliest
+    while first > 0 and law[first] > _NEGLIGIBLE:
+        law[first - 1] = law[first] * (first * (1.0 - rate) / ((trials - first + 1) * rate))
+        first -= 1
+    while last < trials and law[last] > _NEGLIGIBLE:
+        law[last + 1] = law[last] * ((trials - last) * rate / ((last + 1) * (1.0 - rate)))
+        last += 1
+    return first, law[first : last + 1] / law[first : last + 1].sum()
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
 def _sum(one: Law, other: Law) -> Law:
-    return np.arange(one[0][0] + other[0][0], one[0][-1] + other[0][-1] + 1), np.convolve(one[1], other[1])
+    # np.convolve would take two seconds more to compile, and longer to run.
+    law = np.zeros(len(one[1]) + len(other[1]) - 1)
+    for i in range(len(one[1])):
+        for j in range(len(other[1])):
+            law[i + j] += one[1][i] * other[1][j]
+    return one[0] + other[0], law
