@@ -116,7 +116,7 @@ def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, mon
     nothing = Run("0", Level.QUICK, 0, ())
     monkeypatch.setattr(verify_command, "_run", lambda plan, *_: plans.append(plan) or nothing)
     # Nothing that is expected is judged.
-    monkeypatch.setattr(verify_command.expected, "changes", lambda *_: [])
+    monkeypatch.setattr(verify_command.expected, "changes", lambda *_, **__: [])
     for arguments in ((), ("bad", "good", "bad")):
         assert run(*arguments).exit_code == 0
     assert [plan.suites for plan in plans] == [("good", "bad"), ("bad", "good")]
