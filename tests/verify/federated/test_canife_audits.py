@@ -154,7 +154,7 @@ def test_designs_know_how_mock_clients_train(auditor):
     expected = GeneralUpdates(MODEL.loss, 0.2, Local(0.5)).prepare(PARAMS, inputs, labels, mask).updates
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert found.ctypes.data % 64 == 0
-    assert chunk_of(8, MODEL.dim) == 8
+    assert chunk_of(MODEL, DATA, 8, 4) == 8
 
 
 def test_a_canary_whose_update_is_not_finite_never_shows(auditor, monkeypatch):

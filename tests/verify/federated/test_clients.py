@@ -94,11 +94,11 @@ def test_chunks_are_even_and_of_few_sizes(federation, monkeypatch):
 
 
 def test_chunks_are_small_where_what_is_between_inputs_and_loss_is_much(federation, monkeypatch):
-    one, two, ten = (module._between(tiny.MODEL, federation, examples) for examples in (1, 2, 10))
+    one, two, ten = (module.between(tiny.MODEL, federation, examples) for examples in (1, 2, 10))
     # An example makes hidden units and scores at the least, more than once; few numbers are the whole batch's.
     assert plain.HIDDEN + plain.CLASSES < two - one <= one < 100
     assert ten - one == 9 * (two - one)
-    monkeypatch.setattr(module, "_HELD_BETWEEN", 3 * module._between(tiny.MODEL, federation, 6))
+    monkeypatch.setattr(module, "_HELD_BETWEEN", 3 * module.between(tiny.MODEL, federation, 6))
     assert [made(federation, examples=examples).chunk for examples in (6, 3, 1)] == [3, 4, 7]
     monkeypatch.setattr(module, "_HELD_BETWEEN", 1)
     assert made(federation).chunk == 1

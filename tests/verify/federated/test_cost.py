@@ -46,7 +46,9 @@ def test_pieces_are_multiplied_by_how_often_they_are_done(trainings, monkeypatch
     data, model = made.federation(made.settings(made.jobs[0]).data), made.model(*_of(made))
     count = min(1000, cost._CANARIES // model.dim)
     # A chunk takes a second, and so do all canaries measured, a round's noise, and 64 examples.
-    chunk = cost.chunk_of(50, model.dim)
+    settings = made.settings(made.jobs[0])
+    batch = min(settings.training.batch_size, settings.data.examples_per_client)
+    chunk = cost.chunk_of(model, data, 50, batch)
     expected = 12 * (50 / chunk + 1.0 + 40 / (count * 32)) + 20 / count + len(data.test_labels) / 64
     assert found.seconds == pytest.approx(expected)
     assert found.longest == found.seconds
