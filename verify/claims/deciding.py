@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from canaryproof.verify.claims.experiments import BENCHMARK, DECISIONS, UNDECIDABLE
+from canaryproof.verify.claims.experiments import BENCHMARK, CLIENTS_MARGIN, DECISIONS, POPULATIONS, UNDECIDABLE
 from canaryproof.verify.claims.finished import Measurements
 from canaryproof.verify.claims.judging import found
 from canaryproof.verify.results import Context, Outcome, Verdict
@@ -44,10 +44,12 @@ def decided(claim: str, what: str, context: Context, known: str = "", **evidence
         return found(Verdict.NEEDS_DATA, finding, data=what, **evidence)
     decision, there, lacking = DECISIONS[claim], context.measurements, ""
     if there is not None and all(_in_full(there, name) for name in decision.experiments):
-        outcome = decision.judge(there)
+        others = {name: _other_data(there, name) for name in decision.experiments}
+        lacking = "".join(f"; {name} is there on {data}" for name, data in others.items() if data)
+        outcome = None if lacking else decision.judge(there)
         if outcome is not None:
             return found(outcome.verdict, known + outcome.finding, **evidence, **outcome.evidence)
-        lacking = "; what is there lacks a cell or its canaries"
+        lacking = lacking or "; what is there lacks a cell or its canaries"
     elif there is not None:
         small = [name for name in decision.experiments if name in there.experiments and not _in_full(there, name)]
         lacking = "".join(f"; {name} is there at its quick size, which decides nothing" for name in small)
@@ -62,6 +64,21 @@ def _in_full(there: Measurements, name: str) -> bool:
     if name == BENCHMARK:
         return there.benchmark is not None
     return name in there.experiments and there.experiments[name].size == "full"
+
+
+def _other_data(there: Measurements, name: str) -> str:
+    """Say what an experiment was trained on, if it is not what the paper has."""
+    if name == BENCHMARK:
+        return ""
+    wanted = POPULATIONS[name]
+    for cell in there.experiments[name].cells:
+        near = abs(cell.clients / wanted.clients - 1.0) <= CLIENTS_MARGIN
+        if cell.federation != wanted.federation or not near:
+            return (
+                f"{cell.federation} with {cell.clients:,} clients, and the paper's on {wanted.federation} with "
+                f"{wanted.clients:,}"
+            )
+    return ""
 
 
 def _command(name: str) -> str:

@@ -17,12 +17,52 @@ from canaryproof.verify.claims import (
     submission_printed,
     v1_printed,
 )
+from canaryproof.verify.claims.canife_numbers import CELEBA, SENT140, SHAKESPEARE
 from canaryproof.verify.claims.final_printed import Row
 from canaryproof.verify.claims.finished import Experiment, Measurements
 from canaryproof.verify.claims.measured_tables import EMNIST, STACKOVERFLOW, Reading, quantiles, row
+from canaryproof.verify.federated.data import idx
 from canaryproof.verify.results import Outcome
 
 BENCHMARK = "benchmark canife"
+
+# How far a number of clients may be from the printed one: TFF's StackOverflow has 342,477 and not 341,000, its EMNIST
+# 3,400 in 62 classes and not 3,383.
+CLIENTS_MARGIN = 0.02
+
+
+@dataclass(frozen=True)
+class Population:
+    """What an experiment of the papers was trained on.
+
+    Attributes
+    ----------
+    federation
+        What our loader of the data set calls it.
+    clients
+        Number of its clients, as printed.
+    """
+
+    federation: str
+    clients: int
+
+
+_STACKOVERFLOW = Population("stackoverflow", final_printed.STACKOVERFLOW_CLIENTS)
+_FEDERATED_EMNIST = Population("federated_emnist", final_printed.EMNIST_USERS)
+_CELEBA, _SENT140, _SHAKESPEARE = (Population(task.id, task.users) for task in (CELEBA, SENT140, SHAKESPEARE))
+# Where a client is an example; CIFAR-10 has 50,000 (Maddock et al., Appendix B).
+_CIFAR10, _FASHION = Population("cifar10", 50_000), Population(idx.FASHION, final_printed.FASHION_EXAMPLES)
+POPULATIONS: Mapping[str, Population] = {
+    **dict.fromkeys(("final_table3", "final_figure2", "final_table5", "v1_table3", "v1_figure2"), _STACKOVERFLOW),
+    **dict.fromkeys(("final_table4", "final_figure4", "submission_table3", "submission_figure2"), _FEDERATED_EMNIST),
+    "fashion_mnist": _FASHION,
+    "canife_figure1_shakespeare": _SHAKESPEARE,
+    **dict.fromkeys(("canife_figure1_sent140", "canife_figure5c"), _SENT140),
+    "canife_figure3": _CIFAR10,
+    **dict.fromkeys(
+        ("canife_figure1_celeba", "canife_figure5", "canife_figure8", "canife_figure8b", "canife_figure9"), _CELEBA
+    ),
+}
 
 # None if a cell is missing.
 Rule = Callable[[Experiment], Outcome | None]

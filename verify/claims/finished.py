@@ -107,6 +107,8 @@ class Cell:
         Values by field.
     settings
         All values by field.
+    federation
+        What the data set is called.
     dim, rounds, clients, test_examples
         What they say.
     noise_multiplier
@@ -117,6 +119,7 @@ class Cell:
 
     swept: Swept
     settings: Swept
+    federation: str
     dim: int
     rounds: int
     clients: int

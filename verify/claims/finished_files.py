@@ -149,7 +149,8 @@ def _cell(value: Any, place: str) -> Cell:
     if not repetitions:
         raise ValueError(f"{place}.results: must not be empty")
     multiplier = number(value, place, "noise_multiplier")
-    return Cell(swept, settings, **numbers, noise_multiplier=multiplier, repetitions=repetitions)
+    federation = words(value, "federation", place)
+    return Cell(swept, settings, federation, **numbers, noise_multiplier=multiplier, repetitions=repetitions)
 
 
 def _settings(value: Mapping[str, Any], place: str) -> dict[str, Any]:

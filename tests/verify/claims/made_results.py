@@ -8,11 +8,12 @@ import numpy as np
 from canaryproof.kernels.gaussian_mechanism import noise_multiplier
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.scores import cosine_null, prepare
+from canaryproof.verify.claims.experiments import POPULATIONS
 from canaryproof.verify.federated import configuration
 from canaryproof.verify.oneshot import estimators, moments
 from canaryproof.verify.results import plain
 
-DIM, TEST_EXAMPLES, CLIENTS = 4_050_748, 10_000, 341_000
+DIM, TEST_EXAMPLES = 4_050_748, 10_000
 NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
 
 
@@ -62,7 +63,7 @@ def canife(rounds, attack, epsilon, accuracy=0.6):
     return {"audits": audits, "composed": {"capped": composed, "separated": composed}}
 
 
-def document(name, repetition, repetitions=1, size="full", noise_multiplier=0.1, clients=CLIENTS):
+def document(name, repetition, repetitions=1, size="full", noise_multiplier=0.1, clients=None):
     """All of an experiment: ``repetition(cell, i)`` gives the runs, and the attacks or None."""
     shipped = configuration.read(name, size)
     cells = []
@@ -80,9 +81,10 @@ def document(name, repetition, repetitions=1, size="full", noise_multiplier=0.1,
                 {
                     "swept": dict(cell.swept),
                     "settings": asdict(cell.settings),
+                    "federation": POPULATIONS[name].federation,
                     "dim": DIM,
                     "rounds": 2048,
-                    "clients": clients,
+                    "clients": clients or POPULATIONS[name].clients,
                     "test_examples": TEST_EXAMPLES,
                     "noise_multiplier": noise_multiplier if given is None else given,
                     "results": results,

@@ -283,6 +283,28 @@ def test_a_quick_size_decides_nothing_and_says_so(tmp_path):
     assert "final_figure2 is there at its quick size" in outcome.finding
 
 
+@pytest.mark.parametrize(("field", "value"), [("clients", 24), ("clients", 10**6), ("federation", "mnist")])
+def test_other_data_than_the_papers_decides_nothing_and_is_told(tmp_path, field, value):
+    figure(tmp_path, "final_figure2")
+    path = tmp_path / "final_figure2" / "results.json"
+    made = json.loads(path.read_text())
+    made["cells"][-1][field] = value
+    path.write_text(json.dumps(made))
+    outcome = judge("final.figure2.measured", tmp_path)
+    assert outcome.verdict is NEEDS_DATA
+    assert "final_figure2 is there on" in outcome.finding
+    assert "the paper's on stackoverflow with 341,000" in outcome.finding
+
+
+def test_what_tensorflow_federated_releases_is_the_papers_data():
+    released = {"stackoverflow": (342_477,), "federated_emnist": (3_383, 3_400)}
+    for population in experiments.POPULATIONS.values():
+        for clients in released.get(population.federation, (population.clients,)):
+            assert abs(clients / population.clients - 1) <= experiments.CLIENTS_MARGIN
+    named = {name for one in experiments.DECISIONS.values() for name in one.experiments}
+    assert experiments.POPULATIONS.keys() == named - {experiments.BENCHMARK}
+
+
 def test_the_folder_may_be_that_of_the_experiment_itself(tmp_path):
     figure(tmp_path, "final_figure2")
     assert set(finished_files.read(tmp_path / "final_figure2").experiments) == {"final_figure2"}
@@ -410,7 +432,15 @@ def test_folders_that_hold_nothing_or_one_experiment_twice_are_refused(tmp_path)
 # CANIFE's experiments, made without files.
 def cell(settings, runs, noise_multiplier=0.5, clients=1000, swept=None):
     return Cell(
-        swept or {}, settings, 10, 100, clients, 1000, noise_multiplier, tuple(Repetition((run,), {}) for run in runs)
+        swept or {},
+        settings,
+        "data",
+        10,
+        100,
+        clients,
+        1000,
+        noise_multiplier,
+        tuple(Repetition((run,), {}) for run in runs),
     )
 
 

@@ -135,8 +135,14 @@ def test_an_experiment_is_trained_on_made_data_and_judged(tmp_path, name):
         quick = decided(claim, "data", Context(Level.QUICK, 0, measurements))
         assert quick.verdict is Verdict.NEEDS_DATA
         assert f"{name} is there at its quick size" in quick.finding
+    found = replace(measurements.experiments[name], size="full")
+    population = experiments.POPULATIONS[name]
+    assert {cell.federation for cell in found.cells} == {population.federation}
+    for claim in claims:
+        few = decided(claim, "data", Context(Level.QUICK, 0, Measurements({name: found}, None, {}, "")))
+        assert few.verdict is Verdict.NEEDS_DATA
     # The same rules read what a full size has; on made data of this size most find that a cell is missing.
-    enlarged = replace(measurements.experiments[name], size="full")
+    enlarged = replace(found, cells=tuple(replace(cell, clients=population.clients) for cell in found.cells))
     given = Measurements({name: enlarged}, None, {}, "")
     for claim in claims:
         outcome = decided(claim, "data", Context(Level.QUICK, 0, given))

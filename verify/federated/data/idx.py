@@ -33,6 +33,9 @@ _CLASSES = {
     "emnist-letters": 27,
 }
 
+# What a federation of Fashion-MNIST is called; no folder that ``load`` names one after has such a name by accident.
+FASHION = "Fashion-MNIST, files as published"
+
 # MD5 of the gzipped files of Fashion-MNIST, as its authors' page has them (README of zalandoresearch/fashion-mnist).
 _FASHION = {
     ("train", "images"): "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
@@ -58,7 +61,7 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
 
     Returns
     -------
-    The federation, named after the folder or after EMNIST's part.
+    The federation, named ``FASHION`` if the folder ``is_fashion``, else after the folder or EMNIST's part.
 
     Raises
     ------
@@ -79,7 +82,7 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
         raise InputError(f"{folder}: {error}") from error
     transposed = name.startswith("emnist-")
     return Federation(
-        name=name,
+        name=FASHION if is_fashion(folder) else name,
         inputs=_scaled(images[order], transposed),
         labels=labels[order],
         starts=starts,
@@ -108,7 +111,9 @@ def is_fashion(folder: Path) -> bool:
 
 def _is_published(path: Path, digest: str) -> bool:
     packed = path if path.suffix == ".gz" else path.with_name(f"{path.name}.gz")
-    if not packed.is_file() or hashlib.md5(content := packed.read_bytes(), usedforsecurity=False).hexdigest() != digest:
+    if not packed.is_file() or packed.stat().st_size > LARGEST:
+        return False
+    if hashlib.md5(content := packed.read_bytes(), usedforsecurity=False).hexdigest() != digest:
         return False
     return packed == path or gzip.decompress(content) == path.read_bytes()
 

@@ -215,8 +215,10 @@ def test_fashion_mnist_is_known_by_its_published_files(tmp_path, monkeypatch):
     _, paths = idx._found(tmp_path)
     published = {place: hashlib.md5(path.read_bytes()).hexdigest() for place, path in paths.items()}
     assert set(published) == set(idx._FASHION)
+    assert idx.load(tmp_path, 1, seed=0).name == tmp_path.name
     monkeypatch.setattr(idx, "_FASHION", published)
     assert idx.is_fashion(tmp_path)
+    assert idx.load(tmp_path, 1, seed=0).name == idx.FASHION
     # Inflated files are read in the place of those beside which they stand.
     put(tmp_path, packed=False)
     assert idx.is_fashion(tmp_path)
