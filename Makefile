@@ -4,7 +4,7 @@ BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
-STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -path '*/templates/*' -o -name 'schema.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
+STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -path '*/templates/*' -o -name 'schema.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
 .PHONY: verify test test-deep fuzz lint format published published-canife published-trainings benchmark worst-inputs faults clean
 
@@ -51,15 +51,15 @@ published-trainings: $(STAMP)
 
 # What the kernels cost on this machine, beside others.
 benchmark: $(STAMP)
-	$(BIN)/canaryproof benchmark kernels --out reports/published
+	$(BIN)/python -m tests.benchmarks --out reports/published
 
 # The inputs at which the kernels were found to err most: from those known on, the worst of a long search.
 worst-inputs: $(STAMP)
-	$(BIN)/python -m canaryproof.verify.worst_case 20000 verify/worst_case
+	$(BIN)/python -m canaryproof.verify.suites.worst_case 20000 verify/worst_case
 
 # Faults seeded into one function each, and what notices them.
 faults: $(STAMP)
-	$(BIN)/python -m canaryproof.verify.faults
+	$(BIN)/python -m tests.faults
 
 clean:
 	rm -rf .venv build runs *.egg-info

@@ -17,9 +17,9 @@ from flwr.supercore.task_identity import TaskIdentity
 from numpy_loop import CANARIES, CLIENTS, CLIP_NORM, ROUNDS, SEED, SERVER_RATE, client_update, first_model, made_data
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.federated.canary_clients import CanaryClients
-from canaryproof.verify.federated.schedules import Insertion, shuffled_epochs
-from canaryproof.verify.oneshot.shapes import flatten, split
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, shuffled_epochs
+from canaryproof.verify.canaries.shapes import flatten, split
 
 NAMES = tuple(first_model(np.random.default_rng(0)))
 

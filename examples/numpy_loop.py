@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.oneshot.algorithm_3 import RoundScores
-from canaryproof.verify.oneshot.shapes import flatten, split
+from canaryproof.verify.canaries.round_scores import RoundScores
+from canaryproof.verify.canaries.shapes import flatten, split
 
 ROUNDS, CLIENTS, CANARIES, SEED = 20, 50, 1000, 7
 CLIP_NORM, SERVER_RATE, LOCAL_STEPS = 1.0, 1.0, 3

@@ -11,8 +11,7 @@ import sympy
 from sympy import Expr, sqrt
 
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.gaussian_canaries import X, gaussian_divergence
-from canaryproof.proofs_check.joint_law import limit_law, remainder
+from canaryproof.proofs_check.joint_law import X, gaussian_divergence, limit_law, remainder
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.regime import in_proportion, limit, vanishes
 from canaryproof.proofs_check.spelling import text

@@ -1,43 +1,344 @@
-"""Section 3.2, the privacy curve of two Gaussians: every line judged.
+"""The privacy loss f = log(p₁/p₂) of two Gaussians, in symbols, and the reductions that lead to Section 3.2.
 
-Identities are decided symbolically (``two_gaussians_loss``); what is said of numbers is decided in ball arithmetic, by
-the section's own recipe on a grid of rational pairs (``two_gaussians_recipe``).
+log p₁ − log(e^ε·p₂) = f − ε: p₁ − e^ε·p₂ is positive exactly on S = {f > ε}. So no event E has a larger
+P₁(E) − e^ε·P₂(E) than S, and that of S is not negative.
 """
 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import sympy
-from sympy import Expr, exp, log, pi, sqrt
+from flint import arb, fmpq
+from sympy import Expr, Rational, Symbol, erfc, exp, log, pi, sqrt
 
-from canaryproof.kernels.certified import two_gaussians
-from canaryproof.proofs_check import two_gaussians_loss, two_gaussians_recipe
+from canaryproof.kernels.certified import at_precision, gaussian_mechanism, two_gaussians
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.spelling import text
-from canaryproof.proofs_check.two_gaussians_loss import (
-    EPSILON,
-    FIRST,
-    MU1,
-    MU2,
-    SECOND,
-    SHIFT,
-    SIGMA,
-    SIGMA1,
-    SIGMA2,
-    Gaussian,
-    X,
-    derivative,
-    implication,
-    is_best_event,
-    loss,
-    upper,
-    vanishes,
+
+X, MU1, MU2, SHIFT = sympy.symbols("x mu_1 mu_2 t", real=True)
+SIGMA, SIGMA1, SIGMA2, DIM, SCALE = sympy.symbols("sigma sigma_1 sigma_2 d s", positive=True)
+EPSILON = Symbol("epsilon", nonnegative=True)
+
+
+class Gaussian(NamedTuple):
+    """Mean and standard deviation: expressions or fractions."""
+
+    mean: Any
+    deviation: Any
+
+
+FIRST, SECOND = Gaussian(MU1, SIGMA1), Gaussian(MU2, SIGMA2)
+
+
+def log_density(law: Gaussian, at: Expr = X) -> Expr:
+    """Log density of a Gaussian."""
+    density: Expr = -(((at - law.mean) / law.deviation) ** 2) / 2 - log(law.deviation) - log(2 * pi) / 2
+    return density
+
+
+def loss(first: Gaussian, second: Gaussian, at: Expr = X) -> Expr:
+    """Privacy loss f = log(p₁/p₂) of a point."""
+    return log_density(first, at) - log_density(second, at)
+
+
+def upper(law: Gaussian, threshold: Expr) -> Expr:
+    """Pr[X > threshold]."""
+    tail: Expr = erfc((threshold - law.mean) / (law.deviation * sqrt(2))) / 2
+    return tail
+
+
+def vanishes(expression: Expr | int) -> bool:
+    """Whether an expression is shown to be 0 identically."""
+    return bool(sympy.simplify(sympy.expand(sympy.expand_log(sympy.sympify(expression)))) == 0)
+
+
+def is_best_event(first: Gaussian, second: Gaussian, weight: Expr, z: Expr, minus_other: Expr) -> bool:
+    """Whether z > ε and minus_other > ε are one event, on which exactly the first density exceeds weight·second."""
+    excess = log_density(first) - log(weight) - log_density(second)
+    return vanishes(z - minus_other) and vanishes(excess - (z - EPSILON))
+
+
+def implication(first: Gaussian, second: Gaussian, weight: Expr) -> Judgement:
+    """Judge Pr[Z > ε] − weight·Pr[−Z′ > ε] ≤ δ, Z the loss of the first law against the second, Z′ the other."""
+    z, other = loss(first, second), loss(second, first)
+    return held(
+        is_best_event(first, second, weight, z, -other),
+        "both probabilities are of one event S, the loss above ε (row 1: f > ε; row 2: −f > ε), so that it is the "
+        "definition of (ε, δ)-DP at S; as "
+        "log p − log(e^ε·p′) = f − ε, no other event asks for a larger δ",
+        event=f"{text(z)} > ε",
+        weight=text(weight),
+    )
+
+
+def reduction() -> Judgement:
+    """Judge that N(x̄, σ²I) and N(x̄ + x, σ²I), ‖x‖ ≤ 1, come down to N(0, σ²) and N(1, σ²)."""
+    length, projection = Symbol("r", positive=True), Symbol("y", real=True)
+    point, centre, added = sympy.symbols("u xbar x_i", real=True)
+    # A coordinate's share of f, which adds up to (⟨x, u − x̄⟩ − ‖x‖²/2)/σ² in every dimension.
+    share = loss(Gaussian(centre + added, SIGMA), Gaussian(centre, SIGMA), point)
+    pair = Gaussian(length, SIGMA), Gaussian(0, SIGMA)
+    root = EPSILON * SIGMA**2 / length + length / 2
+    curve = upper(pair[0], root) - exp(EPSILON) * upper(pair[1], root)
+    slope = exp(log_density(pair[0], root))
+    facts = {
+        "coordinates": vanishes(share - (added * (point - centre) - added**2 / 2) / SIGMA**2),
+        # With y = ⟨x, u − x̄⟩/‖x‖, which is N(0, σ²) or N(‖x‖, σ²).
+        "projection": vanishes(loss(*pair, projection) - (length * projection - length**2 / 2) / SIGMA**2),
+        "both_directions_equal": vanishes(loss(*pair[::-1], length - X) - loss(*pair, X)),
+        "increasing": vanishes(loss(*pair, root) - EPSILON) and vanishes(sympy.diff(curve, length) - slope),
+    }
+    return held(
+        facts,
+        "f = (⟨x, u − x̄⟩ − ‖x‖²/2)/σ² depends on y = ⟨x, u − x̄⟩/‖x‖ alone, N(0, σ²) or N(‖x‖, σ²); ∂δ/∂‖x‖ is the "
+        "second density at the root, positive, so that ‖x‖ = 1 is worst (symmetry alone does not say this); and both "
+        "directions have one curve",
+    )
+
+
+def scaling(before: tuple[Gaussian, Gaussian], factor: Expr, after: tuple[Gaussian, Gaussian]) -> Judgement:
+    """Judge that the second pair is the first one scaled, and that f and so ε stay the same."""
+    images = [Gaussian(factor * law.mean, factor * law.deviation) for law in before]
+    first, second = (Gaussian(SCALE * law.mean + SHIFT, SCALE * law.deviation) for law in (FIRST, SECOND))
+    facts = {
+        "images_equal": all(
+            vanishes(a - b) for law, image in zip(after, images, strict=True) for a, b in zip(law, image, strict=True)
+        ),
+        "loss_invariant": vanishes(loss(first, second, SCALE * X + SHIFT) - loss(FIRST, SECOND)),
+    }
+    return held(
+        facts,
+        f"x ↦ x·{text(factor)} takes the one pair to the other, and f(s·x + t) of the images under x ↦ s·x + t is "
+        "f(x): the losses have the same laws, in both directions",
+    )
+
+
+def derivative() -> Judgement:
+    """Judge δ′(ε) = −e^ε·Pr[−Z₂ > ε]."""
+    root, slope = sympy.Function("r")(EPSILON), Symbol("r_prime", real=True)
+    # Every event is put together of tails that end at roots, where f = ε.
+    tail = upper(FIRST, root) - exp(EPSILON) * upper(SECOND, root)
+    rest = sympy.diff(tail, EPSILON) + exp(EPSILON) * upper(SECOND, root)
+    rest = rest.subs(sympy.Derivative(root, EPSILON), slope).subs(root, X).subs(EPSILON, loss(FIRST, SECOND))
+    return held(
+        sympy.simplify(rest) == 0,
+        "the roots' motion adds nothing, because p₁ = e^ε·p₂ there; so δ falls strictly where it is positive, and "
+        "−1 ≤ −Pr[Z₁ > ε] ≤ δ′ ≤ 0",
+    )
+
+
+def converse() -> Judgement:
+    """Judge that the two inequalities suffice for the pair to be (ε, δ)-DP."""
+    pairs = (FIRST, SECOND), (SECOND, FIRST)
+    return held(
+        all(is_best_event(*pair, exp(EPSILON), loss(*pair), -loss(*pair[::-1])) for pair in pairs),
+        "for every event E, P₁(E) − e^ε·P₂(E) ≤ P₁(S) − e^ε·P₂(S), because the integrand is positive on S and not "
+        "outside; the same holds the other way: the least ε that meets both inequalities is optimal for the pair",
+    )
+
+
+_UNIT_PAIR = Gaussian(0, SIGMA), Gaussian(1, SIGMA)
+_COSINES = Gaussian(0, 1 / sqrt(DIM)), Gaussian(1 / (SIGMA * sqrt(DIM)), 1 / sqrt(DIM))
+_SCALED_FIT = Gaussian(0, 1), Gaussian(sqrt(DIM) * MU2, sqrt(DIM) * SIGMA2)
+
+_TWO_GAUSSIANS_LOSS_LINES: tuple[Line, ...] = (
+    Line(
+        "final.section-3.reduction",
+        "final, Section 3, first paragraph",
+        "The Gaussian vector sum with ‖x‖ ≤ 1 has the privacy of N(0, σ²) against N(1, σ²).",
+        reduction,
+    ),
+    Line(
+        "final.section-3.1.scaling",
+        "final, Section 3.1, before Theorem 3.1",
+        "N(0, 1/d) and N(1/(σ√d), 1/d) are N(0, σ²) and N(1, σ²) scaled by 1/(σ√d), and have the same ε.",
+        partial(scaling, _UNIT_PAIR, 1 / (SIGMA * sqrt(DIM)), _COSINES),
+    ),
+    Line(
+        "review.mann-wald.scaling",
+        "review, the authors' answer on the Mann–Wald theorem (its symbols are lost in the text)",
+        "ε(N(0, 1/d) || N(μ̂, σ̂²); δ) = ε(N(0, 1) || N(√d·μ̂, d·σ̂²); δ).",
+        partial(scaling, (_COSINES[0], SECOND), sqrt(DIM), _SCALED_FIT),
+    ),
+    Line(
+        "ours.section-3.2.converse",
+        "final, Section 3.2",
+        "The two inequalities suffice: the pair is (ε, δ)-DP if and only if both hold.",
+        converse,
+        ours=True,
+    ),
+    Line(
+        "ours.section-3.2.derivative",
+        "final, Section 3.2",
+        "δ′(ε) = −e^ε·Pr[−Z₂ > ε] where δ is positive.",
+        derivative,
+        ours=True,
+    ),
 )
-from canaryproof.proofs_check.two_gaussians_recipe import balls, difference, grid, probabilities
+
+
+# Section 3.2's own recipe for δ(ε) of two Gaussians: a, b, c, the roots and the cases, in ball arithmetic.
+#
+# ``kernels.certified.two_gaussians`` goes another way; the two are compared on a grid of rational pairs.
+
+
+T = TypeVar("T")
+_PRECISION = 256
+
+
+def _rational(number: Fraction | int) -> fmpq:
+    return fmpq(number.numerator, number.denominator)
+
+
+def balls(compute: Callable[[], T]) -> T:
+    """Compute at the precision of this module."""
+    return at_precision(_PRECISION, compute)
+
+
+def probabilities(epsilon: Fraction, first: Gaussian, second: Gaussian) -> tuple[arb, arb, str]:
+    """Pr[Z₁ > ε] and Pr[−Z₂ > ε] as the section computes them, in balls at the precision in force.
+
+    Parameters
+    ----------
+    epsilon
+        ε ≥ 0.
+    first, second
+        P₁ and P₂, with rational means and deviations.
+
+    Returns
+    -------
+    The two probabilities, and the name of the case that holds.
+
+    Raises
+    ------
+    ArithmeticError
+        If the precision does not tell the sign of the discriminant.
+
+    Notes
+    -----
+    Andrew et al. (arXiv 2302.03098), Section 3.2.
+    """
+    m1, s1, m2, s2 = (_rational(number) for number in (*first, *second))
+    a, b = (1 / s2**2 - 1 / s1**2) / 2, m1 / s1**2 - m2 / s2**2
+    rest = arb(((m2 / s2) ** 2 - (m1 / s1) ** 2) / 2) + arb(s2 / s1).log() - _rational(epsilon)
+    # The event's probability is a constant plus signed lower tails of the roots.
+    constant, case, tails = 0, "never", []
+    if a == 0 and b > 0:
+        constant, case, tails = 1, "above the root", [(-1, -rest / b)]
+    elif a == 0 and b < 0:
+        case, tails = "below the root", [(1, -rest / b)]
+    elif a != 0:
+        discriminant = b * b - 4 * a * rest
+        if discriminant > 0:
+            vertex, half = -b / (2 * a), discriminant.sqrt() / (2 * abs(a))
+            outside = 1 if a > 0 else -1
+            constant, case = (1, "outside the roots") if a > 0 else (0, "between the roots")
+            tails = [(outside, vertex - half), (-outside, vertex + half)]
+        # For a > 0 and ε ≥ 0 it is positive, as ``section_3_2.cases`` shows.
+        elif not discriminant < 0:
+            raise ArithmeticError("the sign of the discriminant is not told")
+
+    def probability(mean: fmpq, deviation: fmpq) -> arb:
+        return sum((sign * ((mean - root) / (deviation * arb(2).sqrt())).erfc() / 2 for sign, root in tails), arb(0))
+
+    return constant + probability(m1, s1), constant + probability(m2, s2), case
+
+
+def difference(epsilon: Fraction, first: Gaussian, second: Gaussian, multiple: int = 1) -> arb:
+    """Pr[Z₁ > ε] − e^(multiple·ε)·Pr[−Z₂ > ε]."""
+
+    def compute() -> arb:
+        above1, above2, _ = probabilities(epsilon, first, second)
+        return above1 - (multiple * arb(_rational(epsilon))).exp() * above2
+
+    return balls(compute)
+
+
+def grid() -> Iterator[tuple[Fraction, Gaussian, Gaussian]]:
+    """ε from 0 and pairs with smaller, equal and larger deviations, in both directions."""
+    distances = (Fraction(0), Fraction(1, 3), Fraction(-2), Fraction(5))
+    deviations = (Fraction(1, 2), Fraction(9, 10), Fraction(1), Fraction(11, 10), Fraction(2))
+    epsilons = (Fraction(0), Fraction(1, 10), Fraction(1), Fraction(4))
+    for distance, deviation, epsilon in itertools.product(distances, deviations, epsilons):
+        first, second = Gaussian(distance + 1, deviation), Gaussian(1, 1)
+        yield epsilon, first, second
+        yield epsilon, second, first
+
+
+def recipe() -> Judgement:
+    """Judge the section's recipe in balls against the certified enclosures, which come from another normal form."""
+    count, apart, narrowest = 0, 0, math.inf
+    for epsilon, first, second in grid():
+        ball = difference(epsilon, first, second)
+        count += 1
+        apart += not ball.overlaps(two_gaussians.delta(epsilon, *first, *second, direction="forward").ball)
+        narrowest = min(narrowest, math.inf if ball.is_zero() else ball.rel_accuracy_bits())
+    return held(
+        apart == 0 and narrowest > _PRECISION // 4,
+        f"the recipe's balls of δ(ε), {narrowest} bits or better, overlap the enclosures for all {count} of a grid",
+        compared=count,
+        apart=apart,
+        least_bits=narrowest,
+    )
+
+
+def balle_wang(numerator: int = 1) -> Judgement:
+    """Judge δ = Φ(−εσ + numerator/(2σ)) − e^ε·Φ(−εσ − numerator/(2σ)) for N(1, σ²) from N(0, σ²)."""
+    pair = Gaussian(1, SIGMA), Gaussian(0, SIGMA)
+    a, b, c = (sympy.expand(loss(*pair)).coeff(X, power) for power in (2, 1, 0))
+    root = (EPSILON - c) / b
+    curve = upper(pair[0], root) - exp(EPSILON) * upper(pair[1], root)
+    halves = [(-EPSILON * SIGMA + sign * Rational(numerator, 2) / SIGMA) / sqrt(2) for sign in (1, -1)]
+    printed = erfc(-halves[0]) / 2 - exp(EPSILON) * erfc(-halves[1]) / 2
+    derived = a == 0 and bool(b.is_positive) and vanishes(curve - printed)
+    overlaps = []
+    sigmas = (Fraction(1, 5), Fraction(541, 1000), Fraction(1), Fraction(422, 100))
+    for sigma, epsilon in itertools.product(sigmas, (Fraction(0), Fraction(1, 10), Fraction(1), Fraction(3))):
+        # The two kernels share the case of equal deviations; the recipe's ball shares nothing with them.
+        found = (
+            difference(epsilon, Gaussian(1, sigma), Gaussian(0, sigma)),
+            two_gaussians.delta(epsilon, 1, sigma, 0, sigma).ball,
+            gaussian_mechanism.delta(epsilon, sigma).ball,
+        )
+        overlaps.append(all(first.overlaps(second) for first, second in itertools.combinations(found, 2)))
+    return held(
+        derived and all(overlaps),
+        f"a = 0 and b = 1/σ² > 0 give S = (εσ² + 1/2, ∞) and Balle and Wang's Theorem 8; the recipe's ball and the "
+        f"enclosures of both kernels overlap for {sum(overlaps)} of {len(overlaps)} pairs of σ and ε",
+        derived=derived,
+        overlapping=sum(overlaps),
+        compared=len(overlaps),
+    )
+
+
+_TWO_GAUSSIANS_RECIPE_LINES: tuple[Line, ...] = (
+    Line(
+        "ours.section-3.2.recipe",
+        "final, Section 3.2",
+        "The section's recipe gives the certified δ(ε) in every case.",
+        recipe,
+        ours=True,
+    ),
+    Line(
+        "ours.section-3.2.balle-wang",
+        "final, Section 3.2",
+        "At equal variances δ = Φ(1/(2σ) − εσ) − e^ε·Φ(−1/(2σ) − εσ), Balle and Wang's.",
+        balle_wang,
+        ours=True,
+    ),
+)
+
+
+# Section 3.2, the privacy curve of two Gaussians: every line judged.
+#
+# Identities are decided symbolically (``two_gaussians_loss``); what is said of numbers is decided in ball arithmetic,
+# by the section's own recipe on a grid of rational pairs (``two_gaussians_recipe``).
+
 
 # Pr[Z₁ > ε] and Pr[−Z₂ > ε] where the event is not empty.
 ABOVE1, ABOVE2 = sympy.symbols("q_1 q_2", positive=True)
@@ -266,6 +567,6 @@ LINES: tuple[Line, ...] = (
         partial(identity, 1 - upper(Gaussian(SHIFT, SIGMA), MU1), upper(Gaussian(MU1, SIGMA), SHIFT)),
     ),
     _line("line-search", "A line search over ε finds the value that matches the target δ.", line_search),
-    *two_gaussians_loss.LINES,
-    *two_gaussians_recipe.LINES,
+    *_TWO_GAUSSIANS_LOSS_LINES,
+    *_TWO_GAUSSIANS_RECIPE_LINES,
 )

@@ -12,9 +12,7 @@ from collections.abc import Callable, Sequence
 import sympy
 from sympy import Expr, Rational, exp, gamma, pi, sqrt
 
-from canaryproof.proofs_check import normal_distance_bound as proof
-from canaryproof.proofs_check import normal_distance_numbers as numbers
-from canaryproof.proofs_check import normal_distance_tails as tails
+from canaryproof.proofs_check import normal_distance
 from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
 from canaryproof.proofs_check.normal_distance import T
 from canaryproof.proofs_check.spelling import text
@@ -115,7 +113,7 @@ def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Judgement:
     limits = [_limit(factor) for factor in _FACTORS]
     right = [sympy.simplify(limit - value) == 0 for limit, value in zip(limits, printed, strict=True)]
     return held(
-        all(right) and proof.gamma_bounds().kind is Kind.EXACT,
+        all(right) and normal_distance.gamma_bounds().kind is Kind.EXACT,
         f"the factors tend to {', '.join(map(text, limits))}",
     )
 
@@ -134,7 +132,7 @@ def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Judgement:
     """
     ends = [sympy.limit(bound * D / 2 / printed**2, D, sympy.oo) for bound in (1 - 3 / (2 * D), 1 - 1 / D)]
     return held(
-        ends == [1, 1] and proof.gamma_bounds().kind is Kind.EXACT,
+        ends == [1, 1] and normal_distance.gamma_bounds().kind is Kind.EXACT,
         "(d/2)(1 − 3/(2d)) < (Γ(d/2)/Γ((d − 1)/2))² ≤ (d/2)(1 − 1/d)",
         limits_of_bounds_on_squared_ratio=[text(end) for end in ends],
     )
@@ -152,8 +150,8 @@ def judge_convergence(variance: int = 1) -> Judgement:
     -------
     ``EXACT`` if the proven bound on the distance from N(0, 1) vanishes and that is the limit.
     """
-    rate = sympy.limit(Rational(proof.KOLMOGOROV) / (D - 1), D, sympy.oo)
-    proven = numbers.judge_kolmogorov_bound().kind is Kind.EXACT
+    rate = sympy.limit(Rational(normal_distance.KOLMOGOROV) / (D - 1), D, sympy.oo)
+    proven = normal_distance.judge_kolmogorov_bound().kind is Kind.EXACT
     return held(
         bool(rate == 0 and variance == 1) and proven,
         "|P(τ ≤ λ/√d) − Φ(λ)| ≤ 0.138/(d − 1) for all λ and all d ≥ 2",
@@ -285,6 +283,6 @@ LINES: tuple[Line, ...] = (
     _line("review:answer-scheffe", _ANSWER, "by Scheffé's theorem pointwise convergence of densities implies "
           "convergence in distribution", _scheffe),
     _line("review:answer-all-real", _ANSWER, "as √d grows, the pointwise limit holds for all real t", _all_real),
-    *numbers.DISTANCE_LINES,
-    *tails.TAIL_LINES,
+    *normal_distance.DISTANCE_LINES,
+    *normal_distance.TAIL_LINES,
 )  # fmt: skip

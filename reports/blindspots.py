@@ -1,31 +1,297 @@
-"""The page of the blind-spot atlas: what each method sees of mechanisms whose ε is known."""
+"""What a method sees of a mechanism of the blind-spot atlas, by the atlas's numbers."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
+import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullFormatter
 
-from canaryproof.reports import blindspots_pictures
-from canaryproof.reports.blindspots_sight import (
-    BESIDE,
-    COUNT,
-    SEEN,
-    Evidence,
-    Sight,
-    Verdict,
-    atlas,
-    audits_by,
-    beside,
-    harmless,
-    label,
-    methods_of,
-    rows_at,
-    share,
-    sight,
-    worst,
-)
-from canaryproof.reports.section import Section, page
-from canaryproof.verify.results import Run
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE
+from canaryproof.reports.markdown import Section, page
+from canaryproof.verify.check.results import Run
+
+Evidence = Mapping[str, Any]
+
+# Canaries at which pictures and verdicts are.
+COUNT = 1000
+# A method sees what it raises an alarm of in so many audits.
+SEEN = 0.9
+_PREFIX = "blindspots.atlas."
+# What is tested beside the cosines, or by canaries elsewhere.
+BESIDE = {"norm": "norm", "part-norms": "part norms", "rounds": "rounds", "confined": "confined canaries"}
+
+
+class Verdict(StrEnum):
+    """Whether a method sees what is wrong."""
+
+    SEES = "sees it"
+    MISSES = "misses it"
+    CANNOT = "cannot see it in principle"
+    NOTHING = "nothing is wrong"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a method sees.
+
+    Attributes
+    ----------
+    verdict
+        Whether it sees the mechanism where that is most broken.
+    rate
+        Share of audits with an alarm there; where nothing is wrong, the largest of any value: false ones.
+    epsilon
+        Median ε̂ there; None for a test.
+    """
+
+    verdict: Verdict
+    rate: float
+    epsilon: float | None
+
+
+def atlas(run: Run) -> dict[str, Evidence]:
+    """Return the evidence of a run on each mechanism, by name."""
+    return {r.id.removeprefix(_PREFIX): r.evidence for r in run.measured.results if r.id.startswith(_PREFIX)}
+
+
+def rows_at(found: Evidence, count: int = COUNT) -> list[Evidence]:
+    """Return the cells with so many canaries, in the order of the parameter."""
+    return [row for row in found["cells"] if row["count"] == count]
+
+
+def harmless(found: Evidence) -> bool:
+    """Whether the truth never exceeds what is claimed, to a few roundings."""
+    return all(row["truth"][0] <= found["claimed"]["epsilon"] * (1.0 + 1e-9) for row in found["cells"])
+
+
+def worst(rows: Sequence[Evidence]) -> int:
+    """Return the place of the row with the largest truth, the last of several."""
+    return max(range(len(rows)), key=lambda i: (rows[i]["truth"][0], i))
+
+
+def sight(found: Evidence, method: str) -> Sight | None:
+    """Say what a method sees of a mechanism with 1,000 canaries; nothing if it does not apply.
+
+    A method cannot see it in principle if ε̂ of canaries without number, or of CANIFE's trials, is hardly above what is
+    claimed.
+    """
+    rows = [row for row in rows_at(found) if method in row["methods"]]
+    if not rows:
+        return None
+    # Of the default there are more audits than of the others.
+    said = [{**row["methods"][method], **({"rate": row["rate"]} if method == "adaptive" else {})} for row in rows]
+    if harmless(found):
+        place = max(range(len(rows)), key=lambda i: said[i]["rate"][0])
+        return Sight(Verdict.NOTHING, said[place]["rate"][0], said[place]["epsilon"][1])
+    row, one = rows[worst(rows)], said[worst(rows)]
+    limit = row["canife"] if method == "canife" else row["unlimited"][1]
+    rate = one["rate"][0]
+    if rate >= SEEN:
+        verdict = Verdict.SEES
+    else:
+        unseen = limit <= found["margin"] * found["claimed"]["epsilon"]
+        verdict = Verdict.CANNOT if unseen else Verdict.MISSES
+    return Sight(verdict, rate, one["epsilon"][1])
+
+
+def beside(found: Evidence, test: str) -> Sight | None:
+    """Say what a test beside the cosines sees, or canaries that are confined to the part that is broken."""
+    place = worst(rows_at(found))
+    if place >= len(found["diagnosed"]):
+        return None
+    rates = [
+        row["confined"] if test == "confined" else row["tests"].get(test, {}).get("rate", [None])[0]
+        for row in found["diagnosed"]
+    ]
+    known = [rate for rate in rates if rate is not None]
+    if harmless(found) and known:
+        return Sight(Verdict.NOTHING, max(known), None)
+    rate = rates[place]
+    if rate is None and test == "confined" and known:
+        rate = known[-1]
+    if rate is None:
+        return None
+    return Sight(Verdict.SEES if rate >= SEEN else Verdict.MISSES, rate, None)
+
+
+def audits_by(row: Evidence, method: str) -> int:
+    """Return of how many audits a method's rate of alarms is: of the default there are more."""
+    return int(row["runs"] if method == "adaptive" else row["methods"][method]["runs"])
+
+
+def methods_of(found: Mapping[str, Evidence]) -> list[str]:
+    """Return the names of all methods, CANIFE last."""
+    names = dict.fromkeys(name for one in found.values() for row in rows_at(one) for name in row["methods"])
+    return [*(name for name in names if name != "canife"), *(["canife"] if "canife" in names else [])]
+
+
+def label(value: float) -> str:
+    """Print a parameter."""
+    return "∞" if math.isinf(value) else f"{value:,.6g}"
+
+
+def share(rate: float) -> str:
+    """Print a rate of alarms without decimals."""
+    return f"{rate:.0%}"
+
+
+# Pictures of the blind-spot atlas: one of each mechanism, all of one shape, and the matrix of who sees what.
+
+
+_BLACK = "#000000"
+# Colour and marker of what is drawn of a mechanism.
+_DRAWN = {
+    "canife": (GREY, "s"),
+    "fixed-sequence": (GREEN, "^"),
+    "normal-scores": (ORANGE, "D"),
+    "adaptive": (BLUE, "o"),
+}
+# Of all pictures, so that they can be compared; what is beyond is drawn at the edge.
+_LEAST, _MOST = 0.1, 200.0
+# Between labels, as a ratio.
+_APART = 1.75
+_SIGNS = {
+    Verdict.SEES: ("●", GREEN),
+    Verdict.MISSES: ("○", ORANGE),
+    Verdict.CANNOT: ("×", GREY),
+    Verdict.NOTHING: ("", ""),
+}
+_TINT = 0.4
+
+
+def mechanism(found: Evidence) -> Figure:
+    """Draw ε̂ of the main methods and the truth over a mechanism's parameter.
+
+    Parameters
+    ----------
+    found
+        Evidence of a check ``blindspots.atlas.*``.
+
+    Returns
+    -------
+    The figure.
+    """
+    rows = rows_at(found)
+    places = range(len(rows))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 2.9), layout="constrained")
+        axis = figure.subplots()
+        claimed = found["claimed"]["epsilon"]
+        axis.plot([-0.45, len(rows) - 1], [claimed, claimed], color=GREY, linewidth=0.8, linestyle="--", zorder=0)
+        ends = [("truth", rows[-1]["truth"][0], _BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
+        _truth(axis, [row["truth"][0] for row in rows])
+        for method, (colour, marker) in _DRAWN.items():
+            shown = [(i, row["methods"][method]["epsilon"]) for i, row in enumerate(rows) if method in row["methods"]]
+            if not shown:
+                continue
+            xs = [i for i, _ in shown]
+            low, middle, high = ([_clipped(quartiles[j]) for _, quartiles in shown] for j in range(3))
+            axis.plot(xs, middle, color=colour, marker=marker, markersize=4, linewidth=1.1, clip_on=False)
+            axis.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0.0)
+            ends.append((method, shown[-1][1][1], colour))
+        _labels(axis, ends, len(rows) - 1)
+        axis.set(yscale="log", ylim=(_LEAST, _MOST), xlim=(-0.45, len(rows) - 0.4), ylabel="ε̂, and ε")
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter(NullFormatter())
+        axis.set_xticks(list(places), [label(row["value"]) for row in rows])
+        axis.set_xlabel(found["parameter"])
+        return figure
+
+
+def _clipped(value: float) -> float:
+    return min(max(value, _LEAST), _MOST)
+
+
+def _truth(axis: Axes, values: Sequence[float]) -> None:
+    """Draw the truth, with arrows where it leaves the picture."""
+    axis.plot(range(len(values)), [_clipped(v) for v in values], color=_BLACK, linewidth=1.6, clip_on=False)
+    for place, value in enumerate(values):
+        if value > _MOST:
+            top = "∞" if math.isinf(value) else f"{value:,.0f}"
+            axis.annotate(
+                top, (place, _MOST), (0, 10), textcoords="offset points", ha="center", va="bottom",
+                arrowprops={"arrowstyle": "<-", "color": _BLACK, "shrinkA": 0, "shrinkB": 0}, annotation_clip=False,
+            )  # fmt: skip
+        else:
+            axis.plot(place, _clipped(value), "_", color=_BLACK, markersize=9, markeredgewidth=1.6, clip_on=False)
+
+
+def _labels(axis: Axes, ends: Sequence[tuple[str, float, str]], last: int) -> None:
+    """Name the lines at their ends, apart from each other."""
+    heights: list[float] = []
+    for _, value, _ in (ordered := sorted(ends, key=lambda end: _clipped(end[1]))):
+        height = _clipped(value)
+        heights.append(max(height, heights[-1] * _APART) if heights else height)
+    # What is pushed beyond the top pushes back.
+    for i in range(len(heights) - 1, -1, -1):
+        heights[i] = min(heights[i], _MOST / _APART ** (len(heights) - 1 - i))
+    for (name, value, colour), height in zip(ordered, heights, strict=True):
+        axis.annotate(
+            name, (last, _clipped(value)), (last + 0.12, height), color=colour, fontsize=8.0, va="center",
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5}, annotation_clip=False,
+        )  # fmt: skip
+
+
+def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[str, str], Sight | None]) -> Figure:
+    """Draw who sees what: a row for each mechanism, a column for each method, and then what is beside the cosines.
+
+    Parameters
+    ----------
+    names
+        Names of the mechanisms.
+    methods
+        Names of the methods, those of ``BESIDE`` last.
+    cells
+        What each method sees of each mechanism; None where it does not apply.
+
+    Returns
+    -------
+    The figure.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(1.9 + 0.5 * len(methods), 1.5 + 0.27 * len(names)), layout="constrained")
+        axis = figure.subplots()
+        used = set()
+        for row, name in enumerate(names):
+            for column, method in enumerate(methods):
+                one = cells[name, method]
+                if one is None:
+                    continue
+                used.add(one.verdict)
+                sign, colour = _SIGNS[one.verdict]
+                if colour:
+                    box = Rectangle(
+                        (column - 0.47, row - 0.44), 0.94, 0.88, facecolor=colour, alpha=_TINT, linewidth=0.0
+                    )
+                    axis.add_patch(box)
+                axis.text(column, row, f"{sign} {share(one.rate)}".strip(), ha="center", va="center", fontsize=7.0)
+        beside = sum(method not in BESIDE for method in methods)
+        axis.axvline(beside - 0.5, color=GREY, linewidth=0.8)
+        axis.set(xlim=(-0.5, len(methods) - 0.5), ylim=(len(names) - 0.5, -0.5))
+        axis.set_xticks(
+            range(len(methods)), [BESIDE.get(m, m) for m in methods], rotation=40, ha="left", rotation_mode="anchor"
+        )
+        axis.set_yticks(range(len(names)), names)
+        axis.xaxis.tick_top()
+        axis.tick_params(length=0, labelsize=8.0)
+        axis.spines[:].set_visible(False)
+        handles = [
+            Rectangle((0, 0), 1, 1, facecolor=_SIGNS[v][1], alpha=_TINT, label=f"{_SIGNS[v][0]} {v}")
+            for v in (Verdict.SEES, Verdict.MISSES, Verdict.CANNOT)
+            if v in used
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+        return figure
+
+
+# The page of the blind-spot atlas: what each method sees of mechanisms whose ε is known.
+
 
 MATRIX = "blindspots-matrix.svg"
 _ABOUT = """\
@@ -58,8 +324,8 @@ def figures(run: Run) -> dict[str, Figure]:
     if not found:
         return {}
     columns, cells = _cells(found)
-    drawn = {picture_name(name): blindspots_pictures.mechanism(one) for name, one in found.items()}
-    return {MATRIX: blindspots_pictures.matrix(list(found), columns, cells), **drawn}
+    drawn = {picture_name(name): mechanism(one) for name, one in found.items()}
+    return {MATRIX: matrix(list(found), columns, cells), **drawn}
 
 
 def blindspots(run: Run) -> str:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from canaryproof.reports import canife, performance, training
+from canaryproof.reports import canife, training
 from canaryproof.reports.estimators import estimators
 from canaryproof.reports.folder import pages_of
 from canaryproof.reports.material import Material
 from canaryproof.reports.proofs import overview
 from canaryproof.reports.summary import SHOWN, designs
+from tests.benchmarks import performance
 
 _ESTIMATORS = ("dimension-sweep.svg", "estimator-errors.svg")
 

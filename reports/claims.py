@@ -1,9 +1,12 @@
 """The ledger's pages: what a document states, claim by claim, and what holds of it."""
 
+import math
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from canaryproof.reports.markdown import table
-from canaryproof.verify.results import Result, Run, Subject, Verdict
+from canaryproof.reports.markdown import interval, table
+from canaryproof.verify.check.results import Result, Run, Subject, Verdict
 
 # Documents in the order of their pages, by the first part of a claim's id.
 TITLES = {
@@ -82,3 +85,186 @@ def claims(run: Run, document: str) -> str:
     if held:
         parts.append(f"{held} lines of proofs more are confirmed; they stand in [proofs.md](proofs.md).")
     return "\n\n".join(parts) + "\n"
+
+
+# Which findings matter most: a rule, so that nobody chooses them.
+
+
+RULE = (
+    "Of the documents' statements, refuted ones come before qualified ones; what a proof only says on its way to a "
+    "conclusion that stands comes last; statements of ε, of privacy, of confidence or of a theorem come before others; "
+    "then the order of the documents, final version first, and of their statements. Each suite gives its first one, as "
+    "suites ask different questions, before any gives a second."
+)
+_MATTERS = ("ε", "privacy", "confidence", "theorem")
+_ORDER = (Verdict.REFUTED, Verdict.QUALIFIED)
+
+
+def in_passing(result: Result) -> bool:
+    """Whether this is a line of a proof whose conclusion stands all the same."""
+    return bool(result.evidence.get("kind") == "wrong term")
+
+
+def findings(run: Run, count: int = 3) -> list[Result]:
+    """Choose the findings to show first, by ``RULE``.
+
+    Parameters
+    ----------
+    run
+        A run.
+    count
+        How many at most.
+
+    Returns
+    -------
+    Results on documents' statements, fewer where fewer are refuted or qualified.
+    """
+    known = list(TITLES)
+
+    def rank(result: Result) -> tuple[int, bool, bool, int]:
+        document = result.id.partition(".")[0]
+        return (
+            _ORDER.index(result.verdict),
+            in_passing(result),
+            not any(word in result.statement.lower() for word in _MATTERS),
+            known.index(document) if document in known else len(known),
+        )
+
+    ranked = sorted((r for r in run.results if r.subject is Subject.DOCUMENT and r.verdict in _ORDER), key=rank)
+    places: dict[str, int] = {}
+    turns = []
+    for result in ranked:
+        turns.append(places.setdefault(result.suite, 0))
+        places[result.suite] += 1
+    chosen = sorted(zip(turns, ranked, strict=True), key=lambda pair: (rank(pair[1])[:2], pair[0]))
+    return [result for _, result in chosen[:count]]
+
+
+# A claim's evidence as readable tables; what is too long ends with a pointer to ``results.json``.
+
+
+# Evidence has free form; what is nested deeper, longer or wider is cut.
+_MOST_COLUMNS, _MOST_ITEMS, _LONGEST_CELL = 9, 8, 160
+# An enclosure is a pair of neighbours: narrower than this relative width all its digits are shown.
+_NARROW = 1e-6
+# What the chapters show, with pictures.
+_ELSEWHERE = {"convergence"}
+
+
+def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
+    """Render evidence as Markdown.
+
+    Parameters
+    ----------
+    evidence
+        A result's.
+    place
+        Where all of it stands, for the pointer.
+    room
+        About how many characters there are for it.
+
+    Returns
+    -------
+    Tables, and what they leave out.
+    """
+    single: dict[str, str] = {}
+    grids: dict[str, Sequence[Mapping[str, Any]]] = {}
+    for key, value in evidence.items():
+        if key in _ELSEWHERE:
+            continue
+        if (rows := _grid(value)) is not None:
+            grids[key] = rows
+        else:
+            single |= dict(_flat(key, value))
+    parts, left = [], 0
+    if single:
+        shown = _fitting([(_named(key), value) for key, value in single.items()], room)
+        parts.append(table(("", "value"), shown))
+        left += len(single) - len(shown)
+        room -= sum(len("".join(row)) for row in shown)
+    for key, rows in grids.items():
+        flat = [dict(cell for name, value in row.items() for cell in _flat(name, value)) for row in rows]
+        names = list(dict.fromkeys(name for row in flat for name in row))
+        header, cells = names[:_MOST_COLUMNS], [[row.get(name, "") for name in names[:_MOST_COLUMNS]] for row in flat]
+        shown = _fitting(cells, max(room, 0))
+        left += len(rows) - len(shown) + (len(names) > len(header))
+        if shown:
+            parts += [f"**{_named(key)}**", table(list(map(_named, header)), shown)]
+            room -= sum(len("".join(row)) for row in shown)
+    if left:
+        parts.append(f"Shortened; all evidence is `{place}` in `results.json`.")
+    return "\n\n".join(parts)
+
+
+def number(value: Any) -> str:
+    """Render a value of JSON's with the digits that it may deserve: six, where nothing is known of its error."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return ("∞" if value > 0 else "−∞") if math.isinf(value) else f"{value:.6g}"
+    return _escaped(str(value))
+
+
+def _grid(value: Any) -> Sequence[Mapping[str, Any]] | None:
+    """Return the rows of what is a table: a list of objects, or an object of objects, whose names come first."""
+    if isinstance(value, list | tuple) and value and all(isinstance(row, Mapping) for row in value):
+        return value
+    if isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values()):
+        return [{"": name, **row} for name, row in value.items()]
+    return None
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Name the parts of an object by their paths."""
+    if isinstance(value, Mapping) and value:
+        for key, part in value.items():
+            yield from _flat(f"{name} · {key}" if name else str(key), part)
+    else:
+        yield name, _cell(value)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        if len(value) == 2 and all(isinstance(end, float) for end in value) and value[0] <= value[1]:
+            low, high = value
+            if math.isfinite(high - low) and high - low <= _NARROW * max(abs(low), abs(high)):
+                return _escaped(interval((low, high)))
+            return _escaped(f"[{number(low)}, {number(high)}]")
+        shown = ", ".join(map(_cell, value[:_MOST_ITEMS]))
+        return _cut(shown + (f", … ({len(value):,})" if len(value) > _MOST_ITEMS else ""))
+    if isinstance(value, Mapping):
+        return _cut(
+            ", ".join(f"{_escaped(str(key))}: {_cell(part)}" for key, part in list(value.items())[:_MOST_ITEMS])
+        )
+    return _cut(number(value))
+
+
+def _cut(text: str) -> str:
+    # A backslash at the cut would hide what follows.
+    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL].rstrip("\\") + "…"
+
+
+def _named(key: str) -> str:
+    # A line may break at a blank only.
+    return _escaped(key.replace("_", " "))
+
+
+def _escaped(text: str) -> str:
+    """Take from text what has a meaning in Markdown."""
+    text = text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"
+    return "".join(f"\\{c}" if c in "\\`*_[]<>#&~" else c for c in " ".join(text.split()))
+
+
+def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[Sequence[str]]:
+    """Return the first rows for which there is room."""
+    shown: list[Sequence[str]] = []
+    for row in rows:
+        room -= sum(map(len, row)) + 4 * len(row)
+        if room < 0:
+            break
+        shown.append(row)
+    return shown

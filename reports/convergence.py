@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from canaryproof.reports.markdown import plus_minus, rounded, table
 from canaryproof.reports.series import Series, series_of
-from canaryproof.verify.results import Result, Run
+from canaryproof.verify.check.results import Result, Run
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify --level {level} --seed {seed}`. A slope is that of the logarithm of the

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from canaryproof.reports.markdown import interval, table
-from canaryproof.verify.results import Run
+from canaryproof.verify.check.results import Run
 
 
 def estimators(run: Run) -> list[str]:

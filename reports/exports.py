@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
 from canaryproof.reports.chapters import Chapter
-from canaryproof.reports.encoding import png, svg
+from canaryproof.reports.figures import png, svg
 from canaryproof.reports.html import environment
 from canaryproof.reports.rich_text import tables
-from canaryproof.verify.results import Run
+from canaryproof.verify.check.results import Run
 
 # What an export of another run may have left in a folder.
 PATTERNS = ("tables/*.csv", "tables/*.tex", "pictures/*.svg", "pictures/*.png")

@@ -12,12 +12,12 @@ from canaryproof.reports.blindspots import figures as blindspots_figures
 from canaryproof.reports.claims import claims, documents, page_name
 from canaryproof.reports.convergence import convergence, picture_name
 from canaryproof.reports.coverage import coverage
-from canaryproof.reports.encoding import svg
+from canaryproof.reports.figures import svg
 from canaryproof.reports.pitfalls import pitfalls
 from canaryproof.reports.proofs import proofs
 from canaryproof.reports.series import series_of
 from canaryproof.reports.summary import SHOWN, summary
-from canaryproof.verify.results import Run
+from canaryproof.verify.check.results import Run
 
 RESULTS = "results.json"
 # What a run's folder may hold beside the summary, and another run's may lack.

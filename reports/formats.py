@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources import files as resources
 
-from canaryproof.reports import canife, performance
+from canaryproof.reports import canife
 from canaryproof.reports.chapters import chapters
 from canaryproof.reports.exports import PATTERNS, exports
 from canaryproof.reports.folder import PAGES, RESULTS, as_written, figures_of, markdown_of
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material
 from canaryproof.reports.pdf import pdf
+from tests.benchmarks import performance
 
 HTML = "report.html"
 

@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from canaryproof.reports.encoding import saved
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, saved
 
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 # What the style sheet has names for; white is the figure's ground, which the page has of its own.

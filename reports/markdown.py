@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 _TAG = re.compile(r"(?<!\\)<(?=[A-Za-z/!?])")
@@ -45,3 +46,34 @@ def rounded(value: float, error: float) -> str:
 def plus_minus(value: float, error: float) -> str:
     """Render a number with its standard error."""
     return f"{rounded(value, error)} ± {rounded(error, error)}"
+
+
+# Pages that are made of tables with words: what was found in a benchmark or in a training.
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a table with words above and below it, and perhaps a picture."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+    picture: str = ""
+    alternative: str = ""
+
+
+def page(title: str, about: Iterable[str], sections: Iterable[Section], last: str = "") -> str:
+    """Render a page as Markdown text; what nobody reads first comes last."""
+    parts = [f"# {title}", *about]
+    for section in sections:
+        parts.append(f"## {section.title}")
+        if section.picture:
+            parts.append(f"![{section.alternative}]({section.picture})")
+        parts += [table(section.header, section.rows), section.note]
+    return "\n\n".join([*parts, last] if last else parts) + "\n"
+
+
+def made_by(environment: Mapping[str, str]) -> str:
+    """Say on what a page was measured."""
+    return f"Environment: {', '.join(f'{name}: {value}' for name, value in environment.items())}."

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from canaryproof.verify.results import Run
+from canaryproof.verify.check.results import Run
 
 
 @dataclass(frozen=True)

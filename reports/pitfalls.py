@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from canaryproof.reports.markdown import table
-from canaryproof.verify.results import Run
+from canaryproof.verify.check.results import Run
 
 Evidence = Mapping[str, Mapping[str, Any]]
 

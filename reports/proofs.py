@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from canaryproof.reports.markdown import table
-from canaryproof.verify.results import Result, Run, Subject
+from canaryproof.verify.check.results import Result, Run, Subject
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify theorems --level {level} --seed {seed}`. Lines are judged by exact rational,

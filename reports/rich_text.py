@@ -10,7 +10,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from canaryproof.verify.results import Verdict
+from canaryproof.verify.check.results import Verdict
 
 # Besides its colour each verdict has a sign, so that colour never speaks alone.
 SIGNS = {

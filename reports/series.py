@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from canaryproof.verify.results import Result
+from canaryproof.verify.check.results import Result
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from canaryproof.reports.claims import TITLES, documents, page_name, statements
 from canaryproof.reports.estimators import estimators
 from canaryproof.reports.markdown import table
-from canaryproof.verify.results import Run, Subject, Verdict, false_alarms
+from canaryproof.verify.check.results import Run, Subject, Verdict, false_alarms
 
 # Pictures that the page shows, and what they show.
 SHOWN = {

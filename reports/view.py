@@ -9,13 +9,11 @@ from markupsafe import Markup
 
 from canaryproof.reports import rich_text
 from canaryproof.reports.chapters import Chapter
-from canaryproof.reports.claims import MEANINGS, TITLES
+from canaryproof.reports.claims import MEANINGS, RULE, TITLES, described, findings, in_passing
 from canaryproof.reports.convergence import picture_name
-from canaryproof.reports.evidence import described
-from canaryproof.reports.findings import RULE, findings, in_passing
 from canaryproof.reports.inline_svg import inline
 from canaryproof.reports.material import Material
-from canaryproof.verify.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
+from canaryproof.verify.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
 
 # What people come for comes first.
 _ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from canaryproof.verify.results import Result, Run
+from canaryproof.verify.check.results import Result, Run
 
 # "ci" draws the same examples every time; "deep" draws new ones, and many.
 settings.register_profile("ci", derandomize=True, max_examples=40, deadline=None)

@@ -4,8 +4,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from canaryproof.verify.faults import FAULTS
-from canaryproof.verify.results import Run, Verdict
+from canaryproof.verify.check.results import Run, Verdict
+from tests.faults import FAULTS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

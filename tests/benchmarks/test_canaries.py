@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.verify.benchmark.rivals import numpy_algorithm_1
-from canaryproof.verify.oneshot import algorithm_1
+from canaryproof.verify.estimators import algorithm_1
+from tests.benchmarks.rivals import numpy_algorithm_1
 
 COUNT, DIM, ROUNDS = 20, 2**14, 8
 

@@ -8,7 +8,7 @@ import pytest
 
 from canaryproof.reports.formats import report
 from canaryproof.reports.material import Material
-from canaryproof.verify.results import Design, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.check.results import Design, Level, Result, Run, Subject, Verdict
 
 COUNT = 10_000
 STATUS = Path("/proc/self/status")

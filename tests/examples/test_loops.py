@@ -20,8 +20,8 @@ from click.testing import CliRunner
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
-from canaryproof.verify.audit import audit_release, audit_scores
-from canaryproof.verify.command_line import main
+from canaryproof.verify.audit.audit import audit_release, audit_scores
+from canaryproof.verify.cli.command_line import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LEVEL = 1e-7

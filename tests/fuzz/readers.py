@@ -20,11 +20,13 @@ if find_spec("atheris") is None:
 import atheris
 
 with atheris.instrument_imports(include=["canaryproof.verify"]):
-    from canaryproof.verify.federated import checkpoint, configuration
-    from canaryproof.verify.federated.data import cifar10, glove, idx, leaf, plays, tff
-    from canaryproof.verify.input_files import InputError, read_release, read_scores
-    from canaryproof.verify.run_file import RunFile
-    from canaryproof.verify.run_folder import read_material
+    from canaryproof.verify.engine.run_file import RunFile
+    from canaryproof.verify.engine.run_folder import read_material
+    from canaryproof.verify.files import checkpoint
+    from canaryproof.verify.files.reading import InputError, read_release, read_scores
+    from canaryproof.verify.training import configuration
+    from canaryproof.verify.training.data import cifar10, idx, leaf, plays, tff
+    from canaryproof.verify.training.data import tokens as glove
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "verify" / "federated" / "data"))
 
@@ -32,7 +34,7 @@ import made
 import numpy as np
 from PIL import Image
 
-from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 
 OPTIONS = ["-max_total_time=60", "-timeout=10", "-rss_limit_mb=1024", "-max_len=30000", "-print_final_stats=1"]
 ARRAYS = {"a": np.zeros(3), "b": np.zeros((2, 2), np.int64)}

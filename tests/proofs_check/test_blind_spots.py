@@ -4,9 +4,8 @@ from importlib.resources import files
 import numpy as np
 from scipy import special
 
-from canaryproof.verify.blindspots import finite_noise
-from canaryproof.verify.blindspots.catalogue import MECHANISMS
-from canaryproof.verify.blindspots.mechanism import Claim
+from canaryproof.verify.blindspots import mechanisms
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
 from canaryproof.verify.suites.blindspots import CHECKS
 
 TEXT = (files("canaryproof.proofs_check") / "blind_spots.md").read_text()
@@ -32,5 +31,5 @@ def test_the_attacks_number_is_the_enumerations():
     index = np.arange(128, 2**24, 256)
     noise = special.ndtri((index + 0.5) / 2**24).astype(np.float32)
     releases = (np.float32(1.0) + noise)[:, np.newaxis]
-    told = finite_noise.accuses(releases, np.zeros(1), 24, 1.0)
+    told = mechanisms.accuses(releases, np.zeros(1), 24, 1.0)
     assert f"in {told.mean():.0%} of draws" in TEXT.replace("\n", " ")

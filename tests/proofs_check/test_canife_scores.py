@@ -1,7 +1,6 @@
 import sympy
 
-from canaryproof.proofs_check.canife_scores import score_with, score_without, weighted
-from canaryproof.proofs_check.canife_setting import NOISE
+from canaryproof.proofs_check.canife_a import NOISE, score_with, score_without, weighted
 from canaryproof.proofs_check.lines import Kind
 
 

@@ -16,7 +16,7 @@ from canaryproof.proofs_check.discretised_canaries import (
     estimates,
     moments,
 )
-from canaryproof.verify.streams import law
+from canaryproof.verify.suites.stream import quality
 
 TEXT = (files("canaryproof.proofs_check") / "discretised_canaries.md").read_text()
 KERNEL = Source()
@@ -57,12 +57,12 @@ def test_bounds_on_inner_cells_are_above_their_sums_and_not_far(monkeypatch):
 
 def test_variance_lost_to_the_cells_is_that_of_the_law():
     # Two roads: ball arithmetic with a bound on the inner cells, and Euler and Maclaurin in floats.
-    assert 1.0 < coordinate(Source(32, 0.0, 0.0)).variance / (1.0 - law.moment(2)) < 1.01
+    assert 1.0 < coordinate(Source(32, 0.0, 0.0)).variance / (1.0 - quality.moment(2)) < 1.01
 
 
 def test_the_bounds_are_those_of_the_kernel():
-    assert KERNEL.bits == law.BITS
-    assert KERNEL.quantile_error == law.QUANTILE_ERROR
+    assert KERNEL.bits == quality.BITS
+    assert KERNEL.quantile_error == quality.QUANTILE_ERROR
 
 
 def coupled(rng, shape, source):

@@ -3,21 +3,21 @@ import pytest
 from scipy import integrate, stats
 from sympy import log, sqrt
 
-from canaryproof.proofs_check import gaussian_canaries
-from canaryproof.proofs_check.gaussian_canaries import X, gaussian_divergence
+from canaryproof.proofs_check import joint_law
+from canaryproof.proofs_check.joint_law import X, gaussian_divergence
 from canaryproof.proofs_check.lines import Kind
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 
 @pytest.mark.parametrize("printed", [(X - log(1 - X)) / 4, (-log(1 - X) - X) / 2, X - log(1 - X) / 2])
 def test_an_altered_bound_is_found(printed):
-    assert gaussian_canaries._gaussian_canaries(SIGMA, printed).kind is Kind.FALSE
+    assert joint_law._gaussian_canaries(SIGMA, printed).kind is Kind.FALSE
 
 
 def test_the_share_of_the_canaries_does_not_vanish_where_the_noise_does_not_grow():
     share, bound = gaussian_divergence(SIGMA / sqrt(D))
     assert share == K / (K + SIGMA**2)
-    assert gaussian_canaries._gaussian_canaries(SIGMA / sqrt(D), bound).kind is Kind.FALSE
+    assert joint_law._gaussian_canaries(SIGMA / sqrt(D), bound).kind is Kind.FALSE
 
 
 @pytest.mark.parametrize(("dim", "count", "sigma"), [(5, 2, 1.0), (12, 4, 0.5)])

@@ -9,9 +9,9 @@ from mpmath import mp
 
 from canaryproof.kernels.certified import null_cosine
 from canaryproof.proofs_check import normal_distance as law
-from canaryproof.proofs_check import normal_distance_bound as proof
-from canaryproof.proofs_check import normal_distance_numbers as numbers
-from canaryproof.proofs_check import normal_distance_tails as tails
+from canaryproof.proofs_check import normal_distance as numbers
+from canaryproof.proofs_check import normal_distance as proof
+from canaryproof.proofs_check import normal_distance as tails
 from canaryproof.proofs_check.lines import Kind
 
 DIMS = st.one_of(st.integers(2, 60), st.floats(0.5, 12).map(lambda x: max(2, int(10**x))))

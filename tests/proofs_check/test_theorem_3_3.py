@@ -1,14 +1,14 @@
 import pytest
 import sympy
 
-from canaryproof.proofs_check import release_moments, theorem_3_3, theorem_3_3_square
+from canaryproof.proofs_check import release_moments, theorem_3_3
 from canaryproof.proofs_check.lines import Kind
 from canaryproof.proofs_check.regime import bounded, equation, limit, vanishes
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, expectation
-from canaryproof.proofs_check.theorem_3_3_square import nonnegative
+from canaryproof.proofs_check.theorem_3_3 import nonnegative
 
-LINES = {line.id.removeprefix("final.theorem-3.3."): line for line in (*theorem_3_3.LINES, *theorem_3_3_square.LINES)}
+LINES = {line.id.removeprefix("final.theorem-3.3."): line for line in (*theorem_3_3.LINES, *theorem_3_3.LINES)}
 
 # What exact moments say of the printed lines; all others hold as printed.
 NOT_EXACT = {
@@ -56,18 +56,18 @@ def tends_to_noise(mean):
         (Kind.FALSE, lambda: theorem_3_3.order("A", 1, "O(1/d²)", lambda e: bounded(D**2 * e))),
         (Kind.FALSE, lambda: theorem_3_3.order("B", 1, "O(1/d)", lambda e: bounded(D * e))),
         (Kind.WRONG_TERM, lambda: theorem_3_3._exact_of("A", 0, (K + 2 * SIGMA**2 * D) / D, tends_to_noise)),
-        (Kind.FALSE, lambda: theorem_3_3_square._definition(1 / K)),
-        (Kind.FALSE, lambda: theorem_3_3_square._rewriting(D / theorem_3_3_square._NORM)),
-        (Kind.FALSE, lambda: theorem_3_3_square._sufficient(SIGMA**2)),
-        (Kind.EXACT, lambda: theorem_3_3_square._variance_of_square(lambda: moments("T")[1])),
-        (Kind.WRONG_TERM, lambda: theorem_3_3_square._same_mean(1 + 2 * SIGMA**2)),
-        (Kind.FALSE, lambda: theorem_3_3_square._by_case(lambda a, b: 2 * expectation(a, b, a, b))),
-        (Kind.FALSE, lambda: theorem_3_3_square._at_most(1 / D, 1 / D**2)),
-        (Kind.FALSE, lambda: theorem_3_3_square._together(2 * (K - 1) / (K * D))),
-        (Kind.FALSE, lambda: theorem_3_3_square._together(3 * K / D)),
-        (Kind.FALSE, lambda: theorem_3_3_square._mixed_sum(2 * SIGMA**2 / K)),
-        (Kind.FALSE, lambda: theorem_3_3_square._noise_sum(SIGMA**4 / K)),
-        (Kind.FALSE, lambda: theorem_3_3_square._chi_squared(SIGMA**4)),
+        (Kind.FALSE, lambda: theorem_3_3._definition_theorem_3_3_square(1 / K)),
+        (Kind.FALSE, lambda: theorem_3_3._rewriting_theorem_3_3_square(D / theorem_3_3._NORM)),
+        (Kind.FALSE, lambda: theorem_3_3._sufficient(SIGMA**2)),
+        (Kind.EXACT, lambda: theorem_3_3._variance_of_square(lambda: moments("T")[1])),
+        (Kind.WRONG_TERM, lambda: theorem_3_3._same_mean(1 + 2 * SIGMA**2)),
+        (Kind.FALSE, lambda: theorem_3_3._by_case(lambda a, b: 2 * expectation(a, b, a, b))),
+        (Kind.FALSE, lambda: theorem_3_3._at_most(1 / D, 1 / D**2)),
+        (Kind.FALSE, lambda: theorem_3_3._together(2 * (K - 1) / (K * D))),
+        (Kind.FALSE, lambda: theorem_3_3._together(3 * K / D)),
+        (Kind.FALSE, lambda: theorem_3_3._mixed_sum(2 * SIGMA**2 / K)),
+        (Kind.FALSE, lambda: theorem_3_3._noise_sum(SIGMA**4 / K)),
+        (Kind.FALSE, lambda: theorem_3_3._chi_squared_theorem_3_3_square(SIGMA**4)),
     ],
 )
 def test_an_altered_statement_changes_the_kind(kind, judge):

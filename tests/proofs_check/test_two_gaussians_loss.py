@@ -1,16 +1,7 @@
 import sympy
 
 from canaryproof.proofs_check.lines import Kind
-from canaryproof.proofs_check.two_gaussians_loss import (
-    DIM,
-    EPSILON,
-    FIRST,
-    SECOND,
-    SIGMA,
-    Gaussian,
-    implication,
-    scaling,
-)
+from canaryproof.proofs_check.section_3_2 import DIM, EPSILON, FIRST, SECOND, SIGMA, Gaussian, implication, scaling
 
 
 def test_a_changed_weight_is_found():

@@ -9,8 +9,7 @@ from mpmath import mp
 from scipy.stats import norm
 
 from canaryproof.proofs_check.lines import Kind
-from canaryproof.proofs_check.two_gaussians_loss import Gaussian
-from canaryproof.proofs_check.two_gaussians_recipe import balle_wang, balls, difference, probabilities
+from canaryproof.proofs_check.section_3_2 import Gaussian, balle_wang, balls, difference, probabilities
 
 RATIONALS = st.fractions(Fraction(1, 4), 4, max_denominator=20)
 

@@ -4,7 +4,7 @@ from canaryproof.reports.chapters import chapters
 from canaryproof.reports.folder import figures_of
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material
-from canaryproof.verify.results import Design, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.check.results import Design, Level, Result, Run, Subject, Verdict
 
 HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'> & \"quoted\" 'too'"
 SERIES = {

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from canaryproof.reports.folder import render
-from canaryproof.verify.output_files import write_files
-from canaryproof.verify.results import Check, Context, Level, Run, perform
-from canaryproof.verify.suites import comparison, numerics
+from canaryproof.verify.check.results import Check, Context, Level, Run, perform
+from canaryproof.verify.files.writing import write_files
+from canaryproof.verify.suites import numerics
 
 CONTEXT = Context(Level.QUICK, 0)
 
@@ -43,8 +43,8 @@ def test_numbers_of_the_page_are_those_of_the_results(folder):
 
 
 def test_no_result_at_all_is_said_and_drawn(tmp_path):
-    sweep = comparison.SWEEPS[5]
+    sweep = numerics.SWEEPS[5]
     fails = replace(sweep, methods={**sweep.methods, "plain formula": lambda *_: 1.0 / 0.0})
-    check = replace(comparison.CHECKS[5], judge=lambda context: comparison.judge_sweep(fails, context))
+    check = replace(numerics.CHECKS[5], judge=lambda context: numerics.judge_sweep(fails, context))
     write_files(render(Run("0", Level.QUICK, 0, (perform("numerics", check, CONTEXT),))), tmp_path)
     assert "| no result |" in (tmp_path / "accuracy.md").read_text()

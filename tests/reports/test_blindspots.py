@@ -6,9 +6,9 @@ import made_up
 import pytest
 
 from canaryproof.reports import blindspots
-from canaryproof.reports.blindspots_sight import Verdict, atlas, beside, sight
+from canaryproof.reports.blindspots import Verdict, atlas, beside, sight
 from canaryproof.reports.folder import render
-from canaryproof.verify.results import Level, Run
+from canaryproof.verify.check.results import Level, Run
 
 
 def said(epsilon, rate):

@@ -12,7 +12,7 @@ from canaryproof.reports.canife import number, render, sections, spread
 from canaryproof.reports.chapters import chapters
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material
-from canaryproof.verify.results import Level, Run
+from canaryproof.verify.check.results import Level, Run
 
 NEEDS = {"participation": "nothing", "noise": "nothing", "models": "the last"}
 

@@ -1,7 +1,7 @@
 from xml.etree import ElementTree
 
-from canaryproof.reports.canife_pictures import values
-from canaryproof.reports.encoding import svg
+from canaryproof.reports.canife import values
+from canaryproof.reports.figures import svg
 
 
 def scenario(name, epsilons):
@@ -23,7 +23,7 @@ def test_values_are_drawn():
 
 
 def test_there_are_marks_for_all_scenarios_of_the_benchmark():
-    from canaryproof.verify.benchmark.canife import SCENARIOS
+    from canaryproof.verify.comparison.canife import SCENARIOS
 
     figure = values([scenario(one.name, ([1.0], ["inf"])) for one in SCENARIOS])
     drawn = {line.get_label(): (line.get_marker(), line.get_color()) for line in figure.axes[0].get_lines()}

@@ -1,6 +1,6 @@
 from canaryproof.reports.claims import claims, documents, page_name
 from canaryproof.reports.folder import render
-from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
 
 
 def result(name, verdict, suite="claims", **evidence):

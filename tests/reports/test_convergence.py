@@ -9,7 +9,7 @@ from canaryproof.reports import figures
 from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.folder import render
 from canaryproof.reports.series import series_of
-from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
 
 SERIES = {
     "title": "Distance of the law from its limit",

@@ -1,6 +1,6 @@
 import pytest
 
-from canaryproof.reports.evidence import described, number
+from canaryproof.reports.claims import described, number
 from canaryproof.reports.rich_text import tables
 
 

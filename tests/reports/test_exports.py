@@ -9,7 +9,7 @@ from made_up import claim
 from canaryproof.reports.exports import badge, comma_separated, latex
 from canaryproof.reports.formats import Format, report
 from canaryproof.reports.material import Material
-from canaryproof.verify.results import Level, Run, Verdict
+from canaryproof.verify.check.results import Level, Run, Verdict
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 from made_up import claim
 
-from canaryproof.reports.findings import findings
-from canaryproof.verify.results import Level, Run, Verdict
+from canaryproof.reports.claims import findings
+from canaryproof.verify.check.results import Level, Run, Verdict
 
 
 def names(*results):

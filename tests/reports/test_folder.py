@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from canaryproof.reports.folder import PAGES, render
-from canaryproof.verify.output_files import write_files
-from canaryproof.verify.results import Context, Level, Result, Run, Subject, Verdict, perform
-from canaryproof.verify.suites import estimation, tables
+from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, perform
+from canaryproof.verify.claims import simulated_tables
+from canaryproof.verify.files.writing import write_files
+from canaryproof.verify.suites import estimation
 
 
 @pytest.fixture(scope="module")
 def run():
     context = Context(Level.QUICK, 0)
-    small = [check for check in tables.CHECKS if ".d10k." in check.id]
+    small = [check for check in simulated_tables.CHECKS if ".d10k." in check.id]
     cheap = [c for c in estimation.CHECKS if c.id.endswith(("default-estimator", "fitted-bias", "count-sweep"))]
     return Run("0", Level.QUICK, 0, tuple(perform("gaussian", check, context) for check in (*small, *cheap)))
 

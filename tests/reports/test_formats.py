@@ -8,8 +8,8 @@ from made_up import page_of
 from canaryproof.reports import pdf as printing
 from canaryproof.reports.formats import Format, report
 from canaryproof.reports.material import Material
-from canaryproof.verify import expected
-from canaryproof.verify.results import Level, Run, Subject
+from canaryproof.verify.check.results import Level, Run, Subject
+from canaryproof.verify.engine import expected
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 

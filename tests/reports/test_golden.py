@@ -10,7 +10,7 @@ import made_up
 
 from canaryproof.reports.formats import Format, report
 from canaryproof.reports.material import Material
-from canaryproof.verify.results import Level, Run
+from canaryproof.verify.check.results import Level, Run
 
 FOLDER = Path(__file__).with_name("golden")
 ENVIRONMENT = {"command": "canaryproof verify", "processor": "a processor"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_up import HOSTILE, claim, page_of
 
 from canaryproof.reports.html import environment
-from canaryproof.verify.results import Result, Subject, Verdict
+from canaryproof.verify.check.results import Result, Subject, Verdict
 
 VOID = {"meta", "img", "br", "input", "link", "hr"}
 

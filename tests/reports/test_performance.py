@@ -6,8 +6,8 @@ import pytest
 from damage import FEW, damaged, reported_or_refused
 from hypothesis import given
 
-from canaryproof.reports import performance
-from canaryproof.reports.performance import digits, render
+from tests.benchmarks import performance
+from tests.benchmarks.performance import digits, render
 
 
 def timing(label, seconds, error=1e-4, threads=2, share=1.0, coordinates=2 * 10**9):

@@ -1,8 +1,8 @@
 import matplotlib as mpl
 import pytest
 
-from canaryproof.reports import performance_pictures as pictures
-from canaryproof.reports.encoding import svg
+from canaryproof.reports.figures import svg
+from tests.benchmarks import performance as pictures
 
 ROW = {"label": "canaryproof", "threads": 1, "seconds": 1.0, "coordinates": 10**9}
 

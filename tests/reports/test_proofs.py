@@ -1,7 +1,7 @@
 import pytest
 
 from canaryproof.reports.folder import render
-from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
 
 
 def line(name, kind, subject=Subject.DOCUMENT, source="final version, Theorem 3.3", **evidence):

@@ -10,7 +10,7 @@ from canaryproof.reports.chapters import chapters
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material, Training
 from canaryproof.reports.training import render
-from canaryproof.verify.results import Level, Run
+from canaryproof.verify.check.results import Level, Run
 
 BOUNDS = ("fixed-sequence", "normal-scores", "one-run", "andrew")
 COVERAGES = ("asymptotic", "asymptotic", "proven", "heuristic")

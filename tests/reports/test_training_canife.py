@@ -5,8 +5,8 @@ import pytest
 from damage import FEW, damaged, reported_or_refused
 from hypothesis import given
 
-from canaryproof.reports import training, training_canife
-from canaryproof.reports.encoding import svg
+from canaryproof.reports import training
+from canaryproof.reports.figures import svg
 
 SETTINGS = {
     "audit": {"delta": 1e-5, "confidence": 0.95, "without_canaries": False},
@@ -99,7 +99,7 @@ TIMINGS = [
 @pytest.fixture(autouse=True)
 def letters(monkeypatch):
     """Write letters, not their outlines."""
-    monkeypatch.setitem(training_canife.STYLE, "svg.fonttype", "none")
+    monkeypatch.setitem(training.STYLE, "svg.fonttype", "none")
 
 
 def test_a_page_without_random_canaries_has_the_audits_by_canife():
@@ -114,28 +114,28 @@ def test_a_page_without_random_canaries_has_the_audits_by_canife():
 
 
 def test_epsilons_of_rounds_and_trainings_stand_beside_the_theory():
-    found, _ = training_canife.sections(ALONG)
+    found, _ = training.canife_sections(ALONG)
     assert found.header[0] == "epsilon"
     assert found.rows[0] == ("30", "0.1872", "12.5", "∞ in 1 of 2", "2.75 ± 1.1", "30", "2", "2")
     assert found.rows[1] == ("∞", "0.1872", "12.5", "3 ± 0.71", "3 ± 0.71", "∞", "∞ in 1 of 1", "2")
-    found, _ = training_canife.sections(AT_END)
+    found, _ = training.canife_sections(AT_END)
     assert found.rows[0][-3:] == ("none known", "none known", "none known")
 
 
 def test_attacks_are_summed_up():
-    _, found = training_canife.sections(AT_END)
+    _, found = training.canife_sections(AT_END)
     assert found.rows[0] == (*("32", "128", "40", "2", "0.6", "0.8 ± 0.14", "0.3 ± 0", "0.99 ± 0", "0.25 ± 0", "1"),)
     broken = copy.deepcopy(AT_END)
     broken["cells"][0]["results"][0]["runs"][0]["canife"]["audits"][0]["attacks"][0]["health"] = "-inf"
-    assert training_canife.sections(broken)[1].rows[0][7] == "not finite in 1 of 2"
+    assert training.canife_sections(broken)[1].rows[0][7] == "not finite in 1 of 2"
 
 
 def test_audits_on_the_way_are_drawn_against_rounds():
-    drawn = svg(training_canife.picture(ALONG))
+    drawn = svg(training.picture(ALONG))
     ElementTree.fromstring(drawn)
     for words in ("epsilon 30", "epsilon ∞", "round", "ε̂ of a round", "theory", "health"):
         assert words in drawn
-    figure = training_canife.picture(ALONG)
+    figure = training.picture(ALONG)
     axes = figure.get_axes()
     assert len(axes) == 6
     heights = [line.get_ydata()[0] for line in axes[0].get_lines()]
@@ -146,18 +146,18 @@ def test_audits_on_the_way_are_drawn_against_rounds():
 
 
 def test_audits_at_the_end_are_drawn_against_what_is_swept():
-    drawn = svg(training_canife.picture(AT_END))
+    drawn = svg(training.picture(AT_END))
     ElementTree.fromstring(drawn)
     for words in ("cohort 32", "cohort 64", "pool", "128", "256", "accuracy of the attack", "deviation of scores"):
         assert words in drawn
-    assert all(axis.get_ylim()[0] == 0.0 for axis in training_canife.picture(AT_END).get_axes()[2:])
+    assert all(axis.get_ylim()[0] == 0.0 for axis in training.picture(AT_END).get_axes()[2:])
 
 
 def test_trainings_without_an_audit_are_drawn_too():
     empty = document([], ({}, 30.0, [run(composed=None)]))
     page = training.render(empty, TIMINGS[:1])
     ElementTree.fromstring(page["canife.svg"])
-    assert training_canife.sections(empty)[1].rows[0][1:3] == ("0", "none")
+    assert training.canife_sections(empty)[1].rows[0][1:3] == ("0", "none")
 
 
 @FEW

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from canaryproof.reports.training_document import audit_of, label, spoken, value
+from canaryproof.reports.training import audit_of, label, spoken, value
 
 
 @pytest.mark.parametrize(

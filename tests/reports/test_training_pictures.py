@@ -3,9 +3,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from canaryproof.reports import training_pictures
-from canaryproof.reports.encoding import svg
-from canaryproof.reports.training_pictures import densities, estimates
+from canaryproof.reports import training
+from canaryproof.reports.figures import svg
+from canaryproof.reports.training import densities, estimates
 
 DENSITY = {"x": [-1.0, 0.0, 9.0], "y": [0.1, 0.4, 0.1]}
 AUDIT = {"estimates": {"fitted": {"epsilon": 2.5}}, "bounds": {"fixed-sequence": {"value": 1.5}}}
@@ -26,7 +26,7 @@ DOCUMENT = {
 @pytest.fixture(autouse=True)
 def text(monkeypatch):
     """Write letters, not their outlines."""
-    monkeypatch.setitem(training_pictures.STYLE, "svg.fonttype", "none")
+    monkeypatch.setitem(training.STYLE, "svg.fonttype", "none")
 
 
 @pytest.mark.parametrize("draw", [densities, estimates])

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from canaryproof.verify.results import Check, Outcome, Subject, Verdict
+from canaryproof.verify.check.results import Check, Outcome, Subject, Verdict
 
 OURS, THEIRS = Subject.IMPLEMENTATION, Subject.DOCUMENT
 

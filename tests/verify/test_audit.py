@@ -10,12 +10,11 @@ from scipy import stats
 
 from canaryproof.kernels import exact_law, null_cosine
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify import audit
-from canaryproof.verify.audit import Audit, audit_release, audit_scores
+from canaryproof.verify.audit.audit import Audit, audit, audit_release, audit_scores
 from canaryproof.verify.bounds.catalogue import lower_bounds
-from canaryproof.verify.bounds.scores import cosine_null, normal_null, prepare
-from canaryproof.verify.oneshot import algorithm_1, estimators
-from canaryproof.verify.oneshot.moments import from_dimension, from_unobserved
+from canaryproof.verify.bounds.lower_bound import cosine_null, normal_null, prepare
+from canaryproof.verify.estimators import algorithm_1, estimators
+from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
 
 DIM = 10**6
 DELTA = 1e-6

@@ -4,14 +4,14 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.reports import canife as canife_page
-from canaryproof.reports import performance
-from canaryproof.reports.section import Section
-from canaryproof.verify import benchmark_command
-from canaryproof.verify.benchmark import canife, kernels, processes
-from canaryproof.verify.benchmark.kernels import Size
-from canaryproof.verify.benchmark.processes import Bits
-from canaryproof.verify.benchmark.timing import Skipped
-from canaryproof.verify.command_line import main
+from canaryproof.reports.markdown import Section
+from canaryproof.verify.cli import benchmark
+from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.comparison import canife
+from tests.benchmarks import kernels, performance, processes
+from tests.benchmarks.kernels import Size
+from tests.benchmarks.processes import Bits
+from tests.benchmarks.timing import Skipped
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +113,6 @@ def test_canife_refuses_in_one_line(told, tmp_path, monkeypatch):
     for arguments in wrong.items():
         result = call_canife(*arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1), arguments
-    monkeypatch.setattr(benchmark_command, "find_spec", lambda _: None)
+    monkeypatch.setattr(benchmark, "find_spec", lambda _: None)
     assert "pip install canaryproof[federated]" in call_canife().stderr
     assert told == []

@@ -3,8 +3,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify import claims_command as module
-from canaryproof.verify.claims_command import claims_command
+from canaryproof.verify.cli import claims as module
+from canaryproof.verify.cli.claims import claims_command
 
 
 def run(*arguments):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
 
 pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
 
@@ -164,11 +164,11 @@ def test_an_engine_that_is_not_there_is_named(start, monkeypatch, engine, said):
 
 
 def test_what_goes_wrong_on_a_worker_names_it(cluster, tmp_path):
-    from canaryproof.verify.cluster import Cluster
+    from canaryproof.verify.engine.cluster import Cluster
 
     cluster.worker()
     tasks = [(7, (tmp_path / "none.npy",))]
     with pytest.raises(InputError) as error:
-        list(Cluster(cluster.address, 1, None).results("canaryproof.verify.input_files:read_release", tasks))
+        list(Cluster(cluster.address, 1, None).results("canaryproof.verify.files.reading:read_release", tasks))
     lines = rf"--engine: worker tcp://127\.0\.0\.1:\d+: {re.escape(str(tmp_path))}/none\.npy: No such file or directory"
     assert re.fullmatch(lines, error.value.message)

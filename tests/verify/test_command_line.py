@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.verify import command_line
-from canaryproof.verify.audit import audit_scores
-from canaryproof.verify.audit_text import rounded
-from canaryproof.verify.bounds_table import _rounded_down
-from canaryproof.verify.command_line import _finite, main, one_line
+from canaryproof.verify.audit.audit import audit_scores
+from canaryproof.verify.audit.text import _rounded_down, rounded
+from canaryproof.verify.cli import command_line
+from canaryproof.verify.cli.command_line import _finite, main, one_line
 
-PROGRAM = [sys.executable, "-c", "from canaryproof.verify.command_line import main; main(prog_name='canaryproof')"]
+PROGRAM = [sys.executable, "-c", "from canaryproof.verify.cli.command_line import main; main(prog_name='canaryproof')"]
 COSINES = exact_law.cosines(200, 10**6, 4.22, np.random.default_rng(3))
 OTHERS = np.random.default_rng(4).normal(size=100) / 1000.0
 

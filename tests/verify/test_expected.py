@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from canaryproof.reports.folder import render
-from canaryproof.verify.expected import changes, main, read, updated
-from canaryproof.verify.judging import load
-from canaryproof.verify.output_files import write_files
-from canaryproof.verify.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.engine.expected import changes, main, read, updated
+from canaryproof.verify.engine.plan import load
+from canaryproof.verify.files.writing import write_files
 
 
 def result(name, verdict=Verdict.CONFIRMED, suite="claims", subject=Subject.DOCUMENT):
@@ -63,7 +63,7 @@ def test_an_update_replaces_the_suites_that_ran():
 def test_the_command_takes_over_a_run(tmp_path):
     write_files(render(RUN), tmp_path)
     table = tmp_path / "table.csv"
-    subprocess.run([sys.executable, "-m", "canaryproof.verify.expected", tmp_path, table], check=True)
+    subprocess.run([sys.executable, "-m", "canaryproof.verify.engine.expected", tmp_path, table], check=True)
     assert read(table.read_text()) == EXPECTED
 
 

@@ -13,13 +13,12 @@ from click.testing import CliRunner
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.proofs_check import release_moments
-from canaryproof.verify import simulation
-from canaryproof.verify.faults import FAULTS, Fault, seeded, trial
-from canaryproof.verify.faults import __main__ as command
-from canaryproof.verify.faults.trial import CHECKS, alarms, answer, in_turn, trials
-from canaryproof.verify.oneshot import estimators
-from canaryproof.verify.results import Check, Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.worst_case.targets import TARGETS
+from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.estimators import estimators, simulation
+from canaryproof.verify.suites.worst_case.targets import TARGETS
+from tests.faults import FAULTS, Fault, seeded, trial
+from tests.faults import __main__ as command
+from tests.faults.trial import CHECKS, alarms, answer, in_turn, trials
 
 # A few that take no time, of each topic.
 CAUGHT = {
@@ -107,7 +106,9 @@ def test_a_fault_is_wherever_the_function_is_kept() -> None:
 
 def test_a_fault_is_where_the_function_was_imported_by_name() -> None:
     imported: Any = simulation.simulate
-    fault = Fault("none", "", "canaryproof.verify.simulation:simulate", lambda _: lambda *_a, **_o: "drawn wrongly", ())
+    fault = Fault(
+        "none", "", "canaryproof.verify.estimators.simulation:simulate", lambda _: lambda *_a, **_o: "drawn wrongly", ()
+    )
     with seeded(fault):
         assert imported(1, 2, 3, 1.0, np.random.SeedSequence(0)) == "drawn wrongly"
     assert len(simulation.simulate(1, 2, 3, 1.0, np.random.SeedSequence(0)).distance) == 1
@@ -116,7 +117,7 @@ def test_a_fault_is_where_the_function_was_imported_by_name() -> None:
 def test_defaults_and_keywords_reach_the_original_and_come_back() -> None:
     function = estimators.pinned
     kept = function.__code__, function.__defaults__, function.__kwdefaults__
-    fault = Fault("same", "", "canaryproof.verify.oneshot.estimators:pinned", lambda original: original, ())
+    fault = Fault("same", "", "canaryproof.verify.estimators.estimators:pinned", lambda original: original, ())
     moments = estimators.Moments(np.asarray(1.0), np.asarray(1.0), 10)
     right = estimators.pinned(moments, 1e-6)
     with seeded(fault):

@@ -12,12 +12,13 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify import verify_command
-from canaryproof.verify.benchmark import canife, kernels
-from canaryproof.verify.command_line import main
-from canaryproof.verify.federated.experiment import Experiment
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import Level, Run
+from canaryproof.verify.check.results import Level, Run
+from canaryproof.verify.cli import verify
+from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.comparison import canife
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.experiment import Experiment
+from tests.benchmarks import kernels
 
 TINY = (Path(__file__).parent / "tiny.toml").read_text()
 NUMBERS = [
@@ -100,8 +101,8 @@ def stubs(fake_suites, monkeypatch):  # noqa: ARG001
     def stopped(*_, **__):
         raise InputError("would begin")
 
-    monkeypatch.setattr(verify_command, "SUITES", "fake_suites:SUITES")
-    monkeypatch.setattr(verify_command, "_run", stopped)
+    monkeypatch.setattr(verify, "SUITES", "fake_suites:SUITES")
+    monkeypatch.setattr(verify, "_run", stopped)
     monkeypatch.setattr(kernels, "measure", stopped)
     monkeypatch.setattr(canife, "measure", stopped)
     monkeypatch.setattr(Experiment, "run", stopped)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.input_files import LARGEST_COUNT, InputError, Scores, read_release, read_scores
+from canaryproof.verify.files.reading import LARGEST_COUNT, InputError, Scores, read_release, read_scores
 
 COSINES = np.array([0.25, -0.5, 0.125])
 OTHERS = np.array([0.5, 0.0])

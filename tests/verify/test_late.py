@@ -1,5 +1,5 @@
 from canaryproof.kernels import two_gaussians
-from canaryproof.verify.late import late
+from canaryproof.verify.check.late import late
 
 
 def test_a_replaced_function_is_seen(monkeypatch):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.judging import Plan, judge
-from canaryproof.verify.processes import inherited, processes_of_a_run
-from canaryproof.verify.results import Context, Level
+from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.engine.executors import inherited, processes_of_a_run
+from canaryproof.verify.engine.plan import Plan, judge
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 # The cheapest suites of hundreds of checks and of many bounds: all for some fifteen minutes, or a part for seconds.

@@ -3,9 +3,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from canaryproof.verify import origin as module
-from canaryproof.verify.origin import origin
-from canaryproof.verify.results import Context, Level
+from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.engine import origin as module
+from canaryproof.verify.engine.origin import origin
 
 
 def test_it_names_the_plan_the_code_the_versions_and_the_machine():

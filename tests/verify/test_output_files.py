@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.output_files import locked, own_folder, replaced, write_files
-from canaryproof.verify.results import Level, Run
+from canaryproof.verify.check.results import Level, Run
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.writing import locked, own_folder, replaced, write_files
 
 
 def test_a_file_takes_the_place_of_another(tmp_path):

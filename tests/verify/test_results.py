@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 
 
 def judged(subject, verdict, evidence=None):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.run_file import RunFile
+from canaryproof.verify.engine.run_file import RunFile
+from canaryproof.verify.files.reading import InputError
 
 ORIGIN = {"version": "1", "seed": "0"}
 CHECKS = tuple(("suite", f"check{i}") for i in range(4))
@@ -135,7 +135,7 @@ def test_a_run_of_other_checks_is_not_resumed(path, checks):
 
 
 def test_a_second_writer_is_refused(path):
-    program = "import sys; from canaryproof.verify.run_file import RunFile; from pathlib import Path\n"
+    program = "import sys; from canaryproof.verify.engine.run_file import RunFile; from pathlib import Path\n"
     program += f"RunFile(Path(sys.argv[1]), {ORIGIN!r}, {CHECKS!r}, resume=True)"
     with opened(path, resume=True) as file:
         second = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify import expected
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
-from canaryproof.verify.run_file import RunFile
-from canaryproof.verify.run_folder import read_material, unjudged
+from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.engine import expected
+from canaryproof.verify.engine.run_file import RunFile
+from canaryproof.verify.engine.run_folder import read_material, unjudged
+from canaryproof.verify.files.reading import InputError
 
 CHECKS = [("claims", "final.a"), ("claims", "final.b"), ("claims", "final.c")]
 ORIGIN = {"version": "0", "level": "quick", "seed": "7", "processor": "a processor"}

@@ -10,11 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
-from canaryproof.verify.judging import Plan, load
-from canaryproof.verify.processes import Local
-from canaryproof.verify.results import Context, Level, Subject, Verdict
-from canaryproof.verify.run_file import RunFile
-from canaryproof.verify.runner import run_plan
+from canaryproof.verify.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.engine.executors import Local
+from canaryproof.verify.engine.plan import Plan, load, run_plan
+from canaryproof.verify.engine.run_file import RunFile
 
 
 @pytest.fixture

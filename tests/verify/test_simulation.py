@@ -1,6 +1,6 @@
 import numpy as np
 
-from canaryproof.verify import simulation
+from canaryproof.verify.estimators import simulation
 
 
 def simulate(key=0, runs=40, **changes):

@@ -12,24 +12,24 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify import train_command
-from canaryproof.verify.command_line import main
-from canaryproof.verify.engines import EngineError
-from canaryproof.verify.federated import configuration, cost, experiment
+from canaryproof.verify.cli import train as train_command
+from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.engine.executors import EngineError
+from canaryproof.verify.training import configuration, cost, experiment
 
 # One small training, so that most of the time is that of JAX and of the audit.
 TEXT = (Path(__file__).parent / "tiny.toml").read_text()
 # Saves after every round, and is slow enough to be killed between two.
 DRIVER = """
 import time
-from canaryproof.verify.federated import training, trainings
+from canaryproof.verify.training import training, trainings
 trainings._SAVE_EVERY = 0.0
 run = training.Trainer.round
 def slow(self):
     time.sleep(0.3)
     return run(self)
 training.Trainer.round = slow
-from canaryproof.verify.command_line import main
+from canaryproof.verify.cli.command_line import main
 main(prog_name="canaryproof")
 """
 
@@ -293,7 +293,7 @@ def test_help_names_the_experiments():
 
 def test_help_does_not_wait_for_what_computes():
     code = (
-        "import sys; from canaryproof.verify.command_line import main; "
+        "import sys; from canaryproof.verify.cli.command_line import main; "
         "main(['train', '--help'], standalone_mode=False); "
         "assert not {'jax', 'numba', 'scipy', 'matplotlib'} & sys.modules.keys()"
     )

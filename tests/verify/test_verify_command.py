@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify import expected, origin, verify_command
-from canaryproof.verify.claims import finished_files
+from canaryproof.verify.check.results import Level, Run, Verdict
+from canaryproof.verify.claims import finished
 from canaryproof.verify.claims.finished import Measurements
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.judging import load
-from canaryproof.verify.results import Level, Run, Verdict
+from canaryproof.verify.cli import verify
+from canaryproof.verify.engine import expected, origin
+from canaryproof.verify.engine.plan import load
+from canaryproof.verify.files.reading import InputError
 
 
 @pytest.fixture
@@ -26,9 +27,9 @@ def log(tmp_path_factory):
 @pytest.fixture
 def run(fake_suites, monkeypatch, log):
     monkeypatch.setenv("FAKE_LOG", str(log))
-    monkeypatch.setattr(verify_command, "SUITES", "fake_suites:SUITES")
+    monkeypatch.setattr(verify, "SUITES", "fake_suites:SUITES")
     monkeypatch.setattr(expected, "read", lambda: fake_suites.EXPECTED)
-    return lambda *arguments: CliRunner().invoke(verify_command.verify_command, [str(a) for a in arguments])
+    return lambda *arguments: CliRunner().invoke(verify.verify_command, [str(a) for a in arguments])
 
 
 def judged(log):
@@ -50,7 +51,7 @@ def test_a_refuted_document_is_a_finding_and_not_a_failure(run):
 
 def test_measurements_reach_the_checks_and_decide_which_run_goes_on(run, tmp_path, monkeypatch):
     digests = iter(("one", "one", "two"))
-    monkeypatch.setattr(finished_files, "read", lambda _: Measurements({}, None, {}, next(digests)))
+    monkeypatch.setattr(finished, "read", lambda _: Measurements({}, None, {}, next(digests)))
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out").exit_code == 0
     assert json.loads((tmp_path / "out" / "environment.json").read_text())["measurements"] == "one"
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out", "--resume").exit_code == 0
@@ -114,9 +115,9 @@ def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, mon
     monkeypatch.setattr(fake_suites, "SUITES", {name: fake_suites.SUITES[name] for name in ("good", "bad")})
     plans = []
     nothing = Run("0", Level.QUICK, 0, ())
-    monkeypatch.setattr(verify_command, "_run", lambda plan, *_: plans.append(plan) or nothing)
+    monkeypatch.setattr(verify, "_run", lambda plan, *_: plans.append(plan) or nothing)
     # Nothing that is expected is judged.
-    monkeypatch.setattr(verify_command.expected, "changes", lambda *_, **__: [])
+    monkeypatch.setattr(verify.expected, "changes", lambda *_, **__: [])
     for arguments in ((), ("bad", "good", "bad")):
         assert run(*arguments).exit_code == 0
     assert [plan.suites for plan in plans] == [("good", "bad"), ("bad", "good")]
@@ -125,8 +126,8 @@ def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, mon
 def test_a_suite_that_lacks_an_extra_is_skipped_or_refused(run, log, fake_suites, monkeypatch):
     # The processes that judge import the whole module.
     suites = {name: fake_suites.SUITES[name] for name in ("good", "bad")}
-    monkeypatch.setattr(verify_command, "load", lambda _: suites)
-    monkeypatch.setattr(verify_command, "lacking", lambda name: "needs more" if name == "bad" else "")
+    monkeypatch.setattr(verify, "load", lambda _: suites)
+    monkeypatch.setattr(verify, "lacking", lambda name: "needs more" if name == "bad" else "")
     refused = run("good", "bad")
     assert refused.exit_code == 2
     assert "SUITE: bad needs more" in refused.stderr
@@ -272,6 +273,6 @@ def test_a_terminal_shows_how_far_it_is_and_what_is_left(start):
 def test_the_quick_run_of_everything_holds(quick_run):
     # All own checks are confirmed, and all other verdicts are as expected.
     assert quick_run.status == 0, quick_run.printed
-    suites = load(verify_command.SUITES)
+    suites = load(verify.SUITES)
     judged_by_suite = [(result.suite, result.id) for result in quick_run.run.results]
     assert judged_by_suite == [(name, check.id) for name, checks in suites.items() for check in checks]

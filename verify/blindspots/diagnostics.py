@@ -8,12 +8,15 @@ one of them, with the generator's states or with the noise's last bits is no eas
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from canaryproof.verify.blindspots.mechanism import Array, Claim, Mechanism, Residual
+from canaryproof.kernels import binomial
+from canaryproof.verify.blindspots.alarms import ALPHA, CONFIDENCE
+from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, Residual
 
 
 def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:
@@ -151,3 +154,35 @@ DIAGNOSTICS: dict[str, Callable[[Residual, Claim], Array | None]] = {
     "part-norms": _part_norms,
     "rounds": _rounds,
 }
+
+
+# How often each diagnostic raises an alarm.
+
+
+def measure(
+    mechanism: Mechanism, value: float, claim: Claim, runs: int, key: np.random.SeedSequence
+) -> dict[str, dict[str, Any]]:
+    """Test residuals of a mechanism by all diagnostics that apply, each at level α = 5%.
+
+    Parameters
+    ----------
+    mechanism, value, claim
+        The mechanism, its parameter and the claim.
+    runs
+        Number of releases, or of series of them.
+    key
+        Root of the randomness.
+
+    Returns
+    -------
+    For each diagnostic the median p-value, the number of alarms and their rate with its limits.
+    """
+    residual = mechanism.residual(value, claim, runs, np.random.default_rng(key))
+    tested = {name: test(residual, claim) for name, test in DIAGNOSTICS.items()}
+    found = {}
+    for name, p_values in tested.items():
+        if p_values is not None:
+            alarms = int((p_values <= ALPHA).sum())
+            rate = [alarms / runs, *binomial.interval(alarms, runs, CONFIDENCE)]
+            found[name] = {"p_value": float(np.median(p_values)), "alarms": alarms, "rate": rate}
+    return found

@@ -9,9 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.blindspots import prediction
-from canaryproof.verify.blindspots.catalogue import MECHANISMS
-from canaryproof.verify.blindspots.mechanism import Claim, Mechanism
+from canaryproof.verify.blindspots import alarms as prediction
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
 
 # What is taken to be claimed where nothing is said.
 EPSILON = 3.0

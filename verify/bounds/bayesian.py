@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from canaryproof.verify.bounds.declared import split_counts
-from canaryproof.verify.bounds.lower_bound import Kind, Method, never
-from canaryproof.verify.bounds.scores import Scores
+from canaryproof.verify.bounds.lower_bound import Kind, Method, Scores, never
 
 Array = NDArray[np.float64]
 

@@ -1,8 +1,7 @@
 """All bounds by name, the best first."""
 
 from canaryproof.verify.bounds import band, bayesian, declared, fixed_sequence, gaussian, one_run, printed
-from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, Method
-from canaryproof.verify.bounds.scores import Scores
+from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, Method, Scores
 
 METHODS: dict[str, Method] = {
     method.name: method

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels import binomial
-from canaryproof.verify.bounds.limits import alarms, misses, shared
-from canaryproof.verify.bounds.lower_bound import Method, if_independent
-from canaryproof.verify.bounds.scores import Scores
-from canaryproof.verify.bounds.sweep import Rates, sweep
+from canaryproof.verify.bounds.lower_bound import Method, Scores, if_independent
+from canaryproof.verify.bounds.sweep import Rates, alarms, misses, shared, sweep
 
 Array = NDArray[np.float64]
 

@@ -1,24 +1,539 @@
-"""The sharpest valid bound: (ε, δ)-privacy is tested for one ε after another until one passes.
+"""The law of wrong guesses that (ε, δ)-privacy allows at best, of scores that are known by their order only.
 
-Each test holds its level whatever the mechanism (``known_null``, ``guesses``), and what it looks at is declared for its
-ε, not chosen from the scores. As the tests come in a fixed order and the first that does not reject ends them, each may
-have all of α (Maurer, Hothorn and Lehmacher 1995; proof in ``proofs_check/lower_bounds.md``).
+Of the pooled scores of k canaries that took part and k₀ that did not, the ``top`` highest are guessed to have taken
+part, the ``bottom`` lowest not to. The fewest wrong guesses, in law, are those of a mechanism that shows the truth with
+probability δ, and otherwise puts a canary on its right side, high or low, with probability e^ε/(1 + e^ε), in an order
+that says nothing more (``proofs_check/lower_bounds.md``).
 """
 
 import math
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
+from scipy import fft, special, stats
 
-from canaryproof.verify.bounds import guesses, known_null
-from canaryproof.verify.bounds.lower_bound import Method, if_independent
-from canaryproof.verify.bounds.scores import Scores
+from canaryproof.verify.bounds.lower_bound import ExactNull, Method, Scores, if_independent
 
 Array = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+# The least count, and the probabilities of it and of those that follow.
+Law = tuple[int, Array]
+
+# Levels of the numbers of canaries that are shown; beyond the last, which has this share of α, all guesses are right.
+_LEVELS, _LAST = (0.16, 0.38, 0.58, 0.76, 0.88, 0.96, 0.995), 1e-4
+# Counts that are less likely than the likeliest by this factor are left out, and frequencies where the logarithm of a
+# characteristic function's modulus is below.
+_NEGLIGIBLE, _SMALL_MODULUS = 1e-17, -40.0
+
+
+def wrong_at_most(
+    count: int, null_count: int, top: int, bottom: int, epsilon: float, delta: float, alpha: float
+) -> Array:
+    """Bound the probabilities that so many guesses at most are wrong.
+
+    Parameters
+    ----------
+    count, null_count
+        Canaries that took part and that did not.
+    top, bottom
+        Guesses, no more than canaries in all.
+    epsilon, delta
+        ε ≥ 0 and δ.
+    alpha
+        Probabilities are close where they are about as large.
+
+    Returns
+    -------
+    P(W ≤ w), w = 0, …, top + bottom, not less than the exact one beyond rounding, relatively below 1e-6 and absolutely
+    below 1e-11.
+    """
+    result = np.zeros(top + bottom + 1)
+    for shown, probability in _shown(count, null_count, delta, alpha):
+        result += probability * _given_shown(count, null_count, top, bottom, epsilon, shown)
+    return result
+
+
+@lru_cache(maxsize=256)
+def _shown(count: int, null_count: int, delta: float, alpha: float) -> list[tuple[tuple[int, ...], float]]:
+    """Return numbers of canaries of both kinds that are shown at most, with probabilities.
+
+    The more are shown, the fewer guesses are wrong: numbers up to a pair, but not to the pair before, count as it.
+    """
+    levels = (*_LEVELS, 1.0 - _LAST * alpha)
+    pairs = [tuple(int(stats.binom.ppf(level, n, delta)) for n in (count, null_count)) for level in levels]
+    found, before = [], 0.0
+    for pair in dict.fromkeys(pairs):
+        until = float(stats.binom.cdf(pair[0], count, delta) * stats.binom.cdf(pair[1], null_count, delta))
+        found.append((pair, until - before))
+        before = until
+    return [*found, ((count, null_count), 1.0 - before)]
+
+
+def _given_shown(count: int, null_count: int, top: int, bottom: int, epsilon: float, shown: tuple[int, ...]) -> Array:
+    result = np.ones(top + bottom + 1)
+    seen, unseen = count - shown[0], null_count - shown[1]
+    if seen > 0 and unseen > 0:
+        # Shown ones that end among the guesses of the other kind are wrong ones, and left out.
+        high, low = (min(max(n - i, 0), seen + unseen) for n, i in zip((top, bottom), shown, strict=True))
+        law = wrong_guesses(seen, unseen, high, low, epsilon)
+        result[: len(law)] = np.minimum(np.cumsum(law), 1.0)
+    return result
+
+
+def wrong_guesses(count: int, null_count: int, top: int, bottom: int, epsilon: float) -> Array:
+    """Return the law of the number of wrong guesses at δ = 0; arguments as for ``wrong_at_most``.
+
+    Notes
+    -----
+    As if each of all n canaries took part with probability k/n, on the condition that k do. Then, given the number on
+    the high side, labels are independent, the higher guesses are on the high side as far as there are so many, and only
+    the number that took part among those not guessed, through the condition, ties the two kinds of wrong guesses.
+    """
+    total = count + null_count
+    share, odds, factor = count / total, count / null_count, math.exp(epsilon)
+    high = (share * factor + 1.0 - share) / (1.0 + factor)
+    # A canary took no part, on the high side; took part, on the low side.
+    wrong = 1.0 / (1.0 + odds * factor), 1.0 / (1.0 + factor / odds)
+    least, weights = _binomial(total, high)
+    condition = _binomial(total, share)
+    weights /= condition[1][count - condition[0]]
+    result = np.zeros(top + bottom + 1)
+    # From start until stop, the side's size leaves both kinds of guesses room on their sides.
+    start, stop = (min(max(size - least, 0), len(weights)) for size in (top, total - bottom + 1))
+    if start < stop:
+        rest = _mixture(weights[start:stop], least + start - top, total - top - bottom, 1.0 - wrong[0], wrong[1])
+        _add(count - top, _binomial(top, wrong[0]), _binomial(bottom, wrong[1]), rest, result)
+    _add_others(count, total, top, bottom, wrong, (least, weights[:start]), result)
+    _add_others(count, total, top, bottom, wrong, (least + stop, weights[stop:]), result)
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add(more: int, first: Law, second: Law, rest: Law, result: Array) -> None:
+    """Add P(F = f) P(S = s) P(R = ``more`` + f − s) to the result at f + s, for all f and s."""
+    for i in range(len(first[1])):
+        f = first[0] + i
+        # Where s is j more than its least, R is that much less.
+        place = more + f - second[0] - rest[0]
+        for j in range(max(place + 1 - len(rest[1]), 0), min(place + 1, len(second[1]))):
+            result[f + second[0] + j] += first[1][i] * second[1][j] * rest[1][place - j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_others(
+    count: int,
+    total: int,
+    top: int,
+    bottom: int,
+    wrong: tuple[float, float],
+    sizes: Law,
+    result: Array,
+) -> None:
+    """Add what these sizes of the high side contribute; arguments as in ``wrong_guesses``."""
+    for i in range(len(sizes[1])):
+        size = sizes[0] + i
+        # Guesses beyond the side's size fall on the other side.
+        beyond, below = max(top - size, 0), max(bottom - (total - size), 0)
+        on_high = max(size - top - below, 0)
+        first = _sum(_binomial(top - beyond, wrong[0]), _binomial(beyond, 1.0 - wrong[1]))
+        second = _sum(_binomial(bottom - below, wrong[1]), _binomial(below, 1.0 - wrong[0]))
+        rest = _sum(_binomial(on_high, 1.0 - wrong[0]), _binomial(total - top - bottom - on_high, wrong[1]))
+        _add(count - top, first, second, (rest[0], sizes[1][i] * rest[1]), result)
+
+
+def _mixture(weights: Array, least: int, total: int, one: float, other: float) -> Law:
+    """Mix the laws of the sum of ``least`` + i trials of one rate and the rest of ``total`` of the other."""
+    last = len(weights) - 1
+    # From the rate of the smaller variance on, whose characteristic function's modulus is the larger everywhere: the
+    # powers below are those of a quotient whose modulus is 1 at most.
+    if one * (1.0 - one) > other * (1.0 - other):
+        weights, least, one, other = weights[::-1].copy(), total - least - last, other, one
+    numbers = np.array([least, least + last])
+    means = numbers * one + (total - numbers) * other
+    variances = numbers * one * (1.0 - one) + (total - numbers) * other * (1.0 - other)
+    # By Bernstein's inequality less than 1e-15 lies beyond, and a transform as long as the rest has few frequencies.
+    reach = 8.5 * math.sqrt(variances.max()) + 30.0
+    first = max(int(means.min() - reach), 0)
+    length = fft.next_fast_len(min(int(means.max() + reach) + 1, total) + 1 - first, real=True)
+    z = np.exp(-2j * np.pi * np.arange(length // 2 + 1) / length)
+    large, small = 1.0 - one + one * z, 1.0 - other + other * z
+    # The modulus falls.
+    kept = int(np.sum(total * np.log(np.maximum(abs(large), 1e-300)) > _SMALL_MODULUS))
+    z, large, small = z[:kept], large[:kept], small[:kept]
+    spectrum = large ** (least + last) * small ** (total - least - last) * z.conj() ** first
+    spectrum *= _polynomial(weights, small / large)
+    return first, np.maximum(fft.irfft(spectrum, length), 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _polynomial(coefficients: Array, points: Complexes) -> Complexes:
+    """Evaluate the polynomial whose coefficients are given, the highest power's first."""
+    result = np.zeros_like(points)
+    for coefficient in coefficients:
+        for j in range(len(points)):
+            result[j] = result[j] * points[j] + coefficient
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _binomial(trials: int, rate: float) -> Law:
+    """Return the counts that are not negligible, and their probabilities."""
+    # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
+    likeliest = min(int((trials + 1) * rate), trials)
+    law = np.empty(trials + 1)
+    law[likeliest] = 1.0
+    first = last = likeliest
+    while first > 0 and law[first] > _NEGLIGIBLE:
+        law[first - 1] = law[first] * (first * (1.0 - rate) / ((trials - first + 1) * rate))
+        first -= 1
+    while last < trials and law[last] > _NEGLIGIBLE:
+        law[last + 1] = law[last] * ((trials - last) * rate / ((last + 1) * (1.0 - rate)))
+        last += 1
+    return first, law[first : last + 1] / law[first : last + 1].sum()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum(one: Law, other: Law) -> Law:
+    # np.convolve would take two seconds more to compile, and longer to run.
+    law = np.zeros(len(one[1]) + len(other[1]) - 1)
+    for i in range(len(one[1])):
+        for j in range(len(other[1])):
+            law[i + j] += one[1][i] * other[1][j]
+    return one[0] + other[0], law
+
+
+# Tests of (ε, δ)-privacy from observed and unobserved scores: how many of so many guesses are right.
+#
+# Of all scores together so many of the highest are guessed to have taken part, so many of the lowest not to: numbers
+# that are declared for each ε, where a Gaussian mechanism that is just found out shows most. Among equal scores
+# guesses count as if they went wrong.
+
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Epsilons = tuple[float, ...]
+
+# Gaussian mechanisms to choose for, by their means, and thresholds, so far above the middle of both means.
+_SHIFTS = np.geomspace(5e-3, 60.0, 200)[:, np.newaxis]
+_ABOVE = np.linspace(0.0, 4.5, 90)
+_LARGEST_EPSILON, _HALVINGS = 40.0, 40
+# Rounding may put a probability this far off, relatively and absolutely.
+_RELATIVE, _ABSOLUTE = 1e-6, 1e-11
+
+
+def tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
+    """Prepare the tests; the function returned says of some audits which of some ε are rejected, and at which score."""
+    assert scores.unobserved is not None
+    count, null_count = scores.count, scores.null_count
+    pooled, wrong = pooled_order(scores.observed, scores.unobserved)
+
+    def reject(audits: Ints, epsilons: Epsilons) -> tuple[Bools, Array]:
+        top, bottom, most = _critical_values(count, null_count, delta, alpha, epsilons)
+        on_top = wrong[audits][:, top]
+        # The lowest hold all that took part but those above.
+        at_bottom = bottom - (null_count - wrong[audits][:, count + null_count - bottom])
+        return on_top + at_bottom <= most, pooled[audits][:, top - 1]
+
+    return reject
+
+
+@njit(cache=True, nogil=True)
+def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
+    """Put all scores of each audit into falling order, unobserved ones first among equals.
+
+    Parameters
+    ----------
+    observed, unobserved
+        Scores of each audit, rising.
+
+    Returns
+    -------
+    The scores, and the number of unobserved ones among the first n, n = 0, …
+    """
+    audits, count = observed.shape
+    null_count = unobserved.shape[1]
+    scores = np.empty((audits, count + null_count))
+    wrong = np.zeros((audits, count + null_count + 1), dtype=np.int64)
+    for a in range(audits):
+        i, j = count - 1, null_count - 1
+        for place in range(count + null_count):
+            take = i < 0 or (j >= 0 and unobserved[a, j] >= observed[a, i])
+            wrong[a, place + 1] = wrong[a, place] + take
+            if take:
+                scores[a, place] = unobserved[a, j]
+                j -= 1
+            else:
+                scores[a, place] = observed[a, i]
+                i -= 1
+    return scores, wrong
+
+
+@lru_cache(maxsize=64)
+def _design(count: int, null_count: int, delta: float, alpha: float) -> tuple[Array, Array, Array]:
+    """Return values of ε, rising, and the numbers of guesses, high and low, that find them out first."""
+    z = 0.5 * _SHIFTS + _ABOVE
+    # The low guesses are below μ − z, as far from the other mean.
+    hit, alarm = special.ndtr(_SHIFTS - z), special.ndtr(-z)
+    top = np.maximum(np.rint(count * hit + null_count * alarm), 1.0)
+    bottom = np.minimum(np.rint(count * alarm + null_count * hit), count + null_count - top)
+    wrong, made = (count + null_count) * alarm, top + bottom
+    most = special.betaincinv(wrong + 1.0, np.maximum(made - wrong, 1e-9), 1.0 - alpha) * made
+    odds = math.log(count / null_count)
+    low, high = np.zeros(made.shape), np.full(made.shape, _LARGEST_EPSILON)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        expected = np.maximum(top - delta * count, 0.0) * special.expit(-middle - odds)
+        expected += np.maximum(bottom - delta * null_count, 0.0) * special.expit(odds - middle)
+        low, high = np.where(expected > most, middle, low), np.where(expected > most, high, middle)
+    best = np.argmax(low, axis=1)
+    rows = np.arange(len(low))
+    found = low[rows, best]
+    rising = found > np.maximum.accumulate(np.concatenate([[1e-9], found[:-1]]))
+    if not rising.any():
+        rising[-1] = True
+    return found[rising], top[rows, best][rising], bottom[rows, best][rising]
+
+
+@lru_cache(maxsize=2048)
+def _critical_values(
+    count: int, null_count: int, delta: float, alpha: float, epsilons: Epsilons
+) -> tuple[Ints, Ints, Ints]:
+    """Return for each ε the numbers of high and low guesses, and the most wrong ones that reject, −1 if none do."""
+    found, tops, bottoms = _design(count, null_count, delta, alpha)
+    top = np.rint(np.interp(epsilons, found, tops)).astype(np.int64)
+    bottom = np.rint(np.interp(epsilons, found, bottoms)).astype(np.int64)
+    bottom = np.minimum(bottom, count + null_count - top)
+    allowed = alpha * (1.0 - _RELATIVE) - _ABSOLUTE
+    most = [
+        int(np.sum(wrong_at_most(count, null_count, int(t), int(b), epsilon, delta, alpha) <= allowed)) - 1
+        for t, b, epsilon in zip(top, bottom, epsilons, strict=True)
+    ]
+    return top, bottom, np.array(most, dtype=np.int64)
+
+
+# Tests of (ε, δ)-privacy beside an exact null.
+#
+# If the mechanism is (ε, δ)-private, the observed scores' tail is nowhere above that of the law P*, the smaller of
+# e^ε·u + δ and 1 − e^−ε·(1 − u − δ) where the null's tail is u. A statistic that rises with every score is then at
+# most what it is for independent draws from P*, in law: its test is exact whatever the mechanism.
+#
+# The statistic is a sum over scores of whole weights, each the number of thresholds that a score reaches. The
+# thresholds are declared for each ε: the weights are the log likelihood ratio of a Gaussian mechanism, just found out
+# from as many scores, and the private law that is hardest to tell from it (Huber and Strassen 1973), in equal steps.
+
+
+# Steps of the weights: fewer where the sums, whose law takes a Fourier transform, would have more values than these,
+# and a single one beyond so many scores.
+_STEPS, _MOST_SUMS, _FEWEST_STEPS = 32, 120_000, 4
+_MOST_SCORES = 100_000
+# Means of the Gaussian mechanisms to choose from.
+_SHIFTS_KNOWN_NULL = np.geomspace(5e-3, 150.0, 80)[:, np.newaxis]
+# Weights go on to where one of the scores lies with this probability.
+_REACH = 0.1
+_HALVINGS_KNOWN_NULL = 45
+# Rounding may put a probability this far off, relatively and absolutely.
+
+
+def worst_tail(epsilon: Array, log_tail: Array, delta: float) -> Array:
+    """Return the largest tail of the observed scores that (ε, δ)-privacy allows, rounded up.
+
+    Parameters
+    ----------
+    epsilon
+        ε ≥ 0.
+    log_tail
+        Log of the null's tail, of a shape that broadcasts with it.
+    delta
+        δ in [0, 1).
+    """
+    high = np.exp(np.minimum(epsilon + log_tail, 0.0)) + delta
+    low = 1.0 - np.exp(-epsilon) * np.maximum(-np.expm1(log_tail) - delta, 0.0)
+    return np.clip(np.minimum(high, low) * (1.0 + 1e-14), 0.0, 1.0)
+
+
+def tests_known_null(
+    scores: Scores, delta: float, alpha: float
+) -> Callable[[NDArray[np.int64], Epsilons], tuple[Bools, Array]]:
+    """Prepare the tests; the function returned says of some audits which of some ε are rejected, and NaN for places."""
+    null, count = scores.null, scores.count
+    assert null is not None
+
+    def reject(audits: NDArray[np.int64], epsilons: Epsilons) -> tuple[Bools, Array]:
+        places, critical = _critical_values_known_null(count, null, delta, alpha, epsilons)
+        found = _rejected(scores.observed[audits], places, critical)
+        return found, np.full(found.shape, math.nan)
+
+    return reject
+
+
+def excludes_all(scores: Scores, delta: float, alpha: float) -> Bools:
+    """Say of each audit whether every finite ε is rejected, by scores that the null has no probability of reaching.
+
+    If ε is finite, an observed score is one of these with probability δ at most.
+    """
+    assert scores.null is not None
+    impossible = np.isneginf(scores.null.log_tail(scores.observed)).sum(axis=1)
+    return np.asarray(impossible > stats.binom.isf(alpha * (1.0 - _RELATIVE), scores.count, delta))
+
+
+def _root(falling: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    for _ in range(_HALVINGS_KNOWN_NULL):
+        middle = 0.5 * (low + high)
+        positive = falling(middle) > 0.0
+        low, high = np.where(positive, middle, low), np.where(positive, high, middle)
+    return 0.5 * (low + high)
+
+
+def _hardest(mu: Array, epsilon: Array, delta: float) -> tuple[Array, Array, Array, Array]:
+    """Return the places between which the log likelihood ratio of N(μ, 1) and the hardest private law rises.
+
+    In falling order: above the first it is flat, as δ hides what is there; it rises down to the second, is flat down to
+    the third, rises below and is flat again below the fourth.
+    """
+    mu, epsilon = np.broadcast_arrays(mu, epsilon)
+    half = 0.5 * mu * mu
+
+    def top(x: Array) -> Array:
+        # What N(μ, 1) has above x beyond e^ε·N(0, 1), were the likelihood ratio e^ε at x.
+        ratio = special.log_ndtr(mu - x) - mu * x + half
+        return np.asarray(np.exp(ratio) - special.ndtr(-x) - delta * np.exp(-epsilon))
+
+    def bottom(x: Array) -> Array:
+        ratio = np.minimum(special.log_ndtr(x - mu) - mu * x + half, 0.0)
+        return np.asarray(delta - special.ndtr(x) + np.exp(ratio))
+
+    def mass(x: Array) -> Array:
+        other = x - 2.0 * epsilon / mu
+        flat = np.clip(
+            epsilon - mu * x + half + np.log(np.maximum(_between(other - mu, x - mu), 1e-300)), -700.0, 700.0
+        )
+        high = np.exp(np.minimum(epsilon + special.log_ndtr(-x), 700.0)) + delta
+        return np.asarray(np.exp(flat) + high + np.exp(-epsilon) * np.maximum(special.ndtr(other) - delta, 0.0) - 1.0)
+
+    low, high = np.full(mu.shape, -40.0), 40.0 + mu
+    second = _root(mass, low, high)
+    third = second - 2.0 * epsilon / mu
+    return np.maximum(_root(top, low, high), second), second, third, np.minimum(_root(bottom, low, high), third)
+
+
+def _between(low: Array, high: Array) -> Array:
+    """Return the probability of N(0, 1) between two places, each from its near tail."""
+    upper = low > 0.0
+    return np.where(upper, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
+
+
+@lru_cache(maxsize=512)
+def _design_known_null(count: int, delta: float, alpha: float, epsilons: Epsilons) -> Array:
+    """Return thresholds for each ε, falling, where the null is N(0, 1)."""
+    mu, epsilon = np.broadcast_arrays(_SHIFTS_KNOWN_NULL, np.array(epsilons))
+    first, second, third, fourth = _hardest(mu, epsilon, delta)
+    reach = -special.ndtri(_REACH / max(count, 1))
+    first = np.maximum(np.minimum(first, mu + reach), second)
+    fourth = np.minimum(np.maximum(fourth, -reach), third)
+    # The ratio's logarithm, but for μ²/2: μx − ε above the flat part, μx + ε below it.
+    low, high, middle = mu * fourth + epsilon, mu * first - epsilon, mu * second - epsilon
+    several = min(_STEPS, max(_MOST_SUMS // count, _FEWEST_STEPS)) if count <= _MOST_SCORES else 1
+    parts = (np.arange(_STEPS if several == 1 else several) + 0.5) / (_STEPS if several == 1 else several)
+    levels = high[..., np.newaxis] - (high - low)[..., np.newaxis] * parts
+    sign = np.where(levels > middle[..., np.newaxis], 1.0, -1.0)
+    cuts = (levels + sign * epsilon[..., np.newaxis]) / mu[..., np.newaxis]
+    private = worst_tail(epsilon[..., np.newaxis], special.log_ndtr(-cuts), delta)
+    found = special.ndtr(mu[..., np.newaxis] - cuts)
+    if several == 1:
+        gain = (found - private) / np.sqrt(private * (1.0 - private) + 1e-300)
+        best = np.argmax(gain, axis=-1)[..., np.newaxis]
+        cuts, private, found = (np.take_along_axis(a, best, axis=-1) for a in (cuts, private, found))
+    mean = private.sum(axis=-1)
+    # Of two thresholds the higher one says whether both are reached.
+    pairs = 2.0 * np.arange(cuts.shape[-1])[::-1] + 1.0
+    variance = np.maximum((private * pairs).sum(axis=-1) - mean**2, 0.0)
+    # The weakest mechanism whose mean statistic is at the critical value.
+    seen = math.sqrt(count) * (found.sum(axis=-1) - mean) > -special.ndtri(alpha) * np.sqrt(variance)
+    weakest = np.where(seen.any(axis=0), np.argmax(seen, axis=0), len(_SHIFTS_KNOWN_NULL) - 1)
+    return np.asarray(cuts[weakest, np.arange(len(epsilons))])
+
+
+@lru_cache(maxsize=2048)
+def _critical_values_known_null(
+    count: int, null: ExactNull, delta: float, alpha: float, epsilons: Epsilons
+) -> tuple[Array, NDArray[np.int64]]:
+    """Return thresholds, rising, shape (tests, thresholds), and the least sums of weights that reject."""
+    places = np.sort(null.place(special.log_ndtr(-_design_known_null(count, delta, alpha, epsilons))), axis=1)
+    tails = worst_tail(np.array(epsilons)[:, np.newaxis], null.log_tail(places), delta)
+    different, which = np.unique(tails, axis=0, return_inverse=True)
+    critical = np.array([least_rejecting(row, count, alpha * (1.0 - _RELATIVE)) for row in different], dtype=np.int64)
+    return places, critical[which.reshape(-1)]
+
+
+def least_rejecting(tails: Array, count: int, alpha: float) -> int:
+    """Return the least s with P(Σ ≥ s) ≤ α, Σ being the number of thresholds that independent scores reach in all.
+
+    Parameters
+    ----------
+    tails
+        Probability of reaching each threshold, falling.
+    count
+        Number of scores.
+    alpha
+        α.
+    """
+    if len(tails) == 1:
+        return int(stats.binom.isf(alpha, count, tails[0])) + 1
+    law = -np.diff(np.concatenate([[1.0], tails, [0.0]]))
+    size = count * len(tails) + 1
+    length = fft.next_fast_len(size, real=True)
+    sums = fft.irfft(_power(fft.rfft(law, length), count), length)[:size]
+    rejecting = np.cumsum(sums[::-1])[::-1] <= alpha - _ABSOLUTE
+    return int(np.argmax(rejecting)) if rejecting[-1] else size
+
+
+def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    """Raise to a whole power by squaring, some ten times as fast as numpy's."""
+    result = np.ones_like(base)
+    while exponent:
+        if exponent % 2:
+            result *= base
+        base, exponent = base * base, exponent // 2
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _rejected(observed: Array, places: Array, critical: NDArray[np.int64]) -> Bools:
+    """Say which tests reject, up to the first that does not: weights are the thresholds that scores reach."""
+    audits, count = observed.shape
+    result = np.zeros((audits, len(places)), dtype=np.bool_)
+    for a in range(audits):
+        for t in range(len(places)):
+            total, below = 0, 0
+            for x in places[t]:
+                # The thresholds rise: what is below one is below the next.
+                low, high = below, count
+                while low < high:
+                    middle = (low + high) // 2
+                    if observed[a, middle] < x:
+                        low = middle + 1
+                    else:
+                        high = middle
+                below = low
+                total += count - below
+            if total < critical[t]:
+                break
+            result[a, t] = True
+    return result
+
+
+# The sharpest valid bound: (ε, δ)-privacy is tested for one ε after another until one passes.
+#
+# Each test holds its level whatever the mechanism (``known_null``, ``guesses``), and what it looks at is declared for
+# its ε, not chosen from the scores. As the tests come in a fixed order and the first that does not reject ends them,
+# each may have all of α (Maurer, Hothorn and Lehmacher 1995; proof in ``proofs_check/lower_bounds.md``).
+
 
 # Tested values of ε: this far apart, absolutely and, where that is more, relatively. They are made in blocks.
-_STEP, _RATIO, _LARGEST_EPSILON = 0.01, 1.015, 1e4
+_STEP, _RATIO, _LARGEST_EPSILON_FIXED_SEQUENCE = 0.01, 1.015, 1e4
 _BLOCK = 32
 
 
@@ -26,7 +541,7 @@ _BLOCK = 32
 def epsilon_sequence() -> tuple[tuple[float, ...], ...]:
     """Return the finite values of ε that are tested, in blocks."""
     low = np.arange(0.0, _STEP / (_RATIO - 1.0), _STEP)
-    steps = math.ceil(math.log(_LARGEST_EPSILON / low[-1]) / math.log(_RATIO))
+    steps = math.ceil(math.log(_LARGEST_EPSILON_FIXED_SEQUENCE / low[-1]) / math.log(_RATIO))
     values = np.concatenate([low, low[-1] * _RATIO ** np.arange(1.0, steps + 1.0)])
     return tuple(tuple(values[i : i + _BLOCK].tolist()) for i in range(0, len(values), _BLOCK))
 
@@ -46,7 +561,7 @@ def fixed_sequence(scores: Scores, delta: float, alpha: float) -> tuple[Array, A
     Bounds and thresholds: beside unobserved scores the lowest score that the last test's guesses say took part, and
     NaN beside an exact null, where scores count by many thresholds.
     """
-    reject = guesses.tests(scores, delta, alpha) if scores.null is None else known_null.tests(scores, delta, alpha)
+    reject = tests(scores, delta, alpha) if scores.null is None else tests_known_null(scores, delta, alpha)
     audits = len(scores.observed)
     values, thresholds = np.zeros(audits), np.full(audits, math.nan)
     left = np.arange(audits)
@@ -63,7 +578,7 @@ def fixed_sequence(scores: Scores, delta: float, alpha: float) -> tuple[Array, A
         left = left[rejected == len(epsilons)]
     if scores.null is not None:
         # The last of the sequence: that ε is finite.
-        values[left[known_null.excludes_all(scores, delta, alpha)[left]]] = math.inf
+        values[left[excludes_all(scores, delta, alpha)[left]]] = math.inf
     return values, thresholds
 
 

@@ -12,9 +12,8 @@ from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.bounds.declared import places
-from canaryproof.verify.bounds.limits import misses, shared
-from canaryproof.verify.bounds.lower_bound import Method, if_independent
-from canaryproof.verify.bounds.scores import Scores
+from canaryproof.verify.bounds.lower_bound import Method, Scores, if_independent
+from canaryproof.verify.bounds.sweep import misses, shared
 
 Array = NDArray[np.float64]
 

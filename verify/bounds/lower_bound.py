@@ -1,4 +1,4 @@
-"""What a bound is: its value, and what it takes to believe it."""
+"""What a bound is computed from: scores, checked and sorted once, and the null hypothesis."""
 
 import math
 from collections.abc import Callable
@@ -6,11 +6,207 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from canaryproof.verify.bounds.scores import Inclusion, Scores, check_levels
+from canaryproof.kernels import null_cosine
 
 Array = NDArray[np.float64]
+
+_BELOW_ONE = math.nextafter(1.0, 0.0)
+
+
+class Inclusion(StrEnum):
+    """How it was decided which canaries take part."""
+
+    FIXED = "fixed"  # so many of them, chosen in advance
+    COIN = "coin"  # each by a fair coin of its own
+
+
+@dataclass(frozen=True)
+class ExactNull:
+    """The law of the score of a canary that did not take part.
+
+    Attributes
+    ----------
+    name
+        What it is.
+    log_tail
+        Log of P(score ≥ x), the place x itself included.
+    place
+        A score whose ``log_tail`` is about the given one. It only tells where to put thresholds, so that it need not
+        be exact: validity rests on ``log_tail`` alone.
+    """
+
+    name: str
+    log_tail: Callable[[Array], Array]
+    place: Callable[[Array], Array]
+
+
+def normal_null(deviation: float = 1.0) -> ExactNull:
+    """Return N(0, deviation²): the cosine's law in the limit, deviation 1/√d (Andrew et al., Theorem 3.2)."""
+    return ExactNull(
+        f"N(0, {deviation:g}²)",
+        lambda x: special.log_ndtr(-x / deviation),
+        lambda log_tail: -deviation * special.ndtri_exp(log_tail),
+    )
+
+
+def cosine_null(dim: float) -> ExactNull:
+    """Return the exact law of a cosine in R^d (Andrew et al., arXiv 2302.03098, Theorem 3.1)."""
+
+    def place(log_tail: Array) -> Array:
+        # 1 − x² is what the tail's exponent (d − 1)/2 makes as small as the normal tail at z.
+        z = np.clip(-special.ndtri_exp(log_tail), -1e100, 1e100)
+        return np.asarray(np.minimum(np.sign(z) * np.sqrt(-np.expm1(-z * z / (dim - 1.0))), _BELOW_ONE))
+
+    # A cosine of 1 has been rounded: a mechanism of finite ε can have it, and the null reaches it.
+    return ExactNull(
+        f"cosine in {dim:,} dimensions",
+        lambda x: null_cosine.logsf(np.minimum(x, _BELOW_ONE), dim),
+        place,
+    )
+
+
+def discrete_null(values: ArrayLike, probabilities: ArrayLike) -> ExactNull:
+    """Return the law with the given probabilities, which sum to 1, at the given values, which increase."""
+    atoms = np.asarray(values, dtype=np.float64)
+    # Sums from the upper end, where small probabilities must not drown.
+    tails = np.cumsum(np.asarray(probabilities, dtype=np.float64)[::-1])[::-1]
+    log_tails = np.append(np.log(np.minimum(tails, 1.0)), -math.inf)
+
+    def place(log_tail: Array) -> Array:
+        distance = np.abs(np.asarray(log_tail)[..., np.newaxis] - log_tails[1:-1])
+        return np.asarray(atoms[1:][np.argmin(distance, axis=-1)])
+
+    return ExactNull("a discrete law", lambda x: log_tails[np.searchsorted(atoms, x, side="left")], place)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of one or many audits of the same size; made by ``prepare``.
+
+    Attributes
+    ----------
+    observed
+        Scores of canaries that took part, each audit's in increasing order, shape (audits, k).
+    unobserved
+        The same of canaries that did not take part, shape (audits, k₀); None beside an exact null.
+    shuffled
+        Observed and unobserved scores in an order that does not depend on them.
+    null
+        The exact null; None beside unobserved scores.
+    inclusion
+        How it was decided which canaries take part.
+    independent
+        Whether each score is of a run of its own.
+    """
+
+    observed: Array
+    unobserved: Array | None
+    shuffled: tuple[Array, Array | None]
+    null: ExactNull | None
+    inclusion: Inclusion
+    independent: bool
+
+    @property
+    def count(self) -> int:
+        """Number k of observed scores of an audit."""
+        return int(self.observed.shape[1])
+
+    @property
+    def null_count(self) -> int:
+        """Number k₀ of unobserved scores of an audit; 0 beside an exact null."""
+        return 0 if self.unobserved is None else int(self.unobserved.shape[1])
+
+    @property
+    def separated(self) -> "Scores":
+        """The best that could be seen: as many scores, perfectly told apart from the null."""
+        observed = np.arange(1.0, self.count + 1.0)[np.newaxis]
+        unobserved = None if self.unobserved is None else -np.arange(1.0, self.null_count + 1.0)[np.newaxis, ::-1]
+        null = None if self.null is None else ExactNull("nothing", lambda x: np.full(np.shape(x), -math.inf), np.exp)
+        return Scores(observed, unobserved, (observed, unobserved), null, self.inclusion, self.independent)
+
+
+def prepare(
+    observed: ArrayLike,
+    unobserved: ArrayLike | None = None,
+    null: ExactNull | None = None,
+    *,
+    inclusion: Inclusion | str = Inclusion.FIXED,
+    independent: bool = False,
+) -> Scores:
+    """Check scores and sort them.
+
+    Parameters
+    ----------
+    observed
+        Scores of canaries that took part, higher where they left a trace, shape (k,) or (audits, k).
+    unobserved
+        Scores of canaries that did not take part, shape (k₀,) or (audits, k₀).
+    null
+        The exact null instead.
+    inclusion
+        ``fixed`` or ``coin``.
+    independent
+        Whether each score is of a run of its own; scores of one run depend on each other.
+
+    Returns
+    -------
+    The scores.
+
+    Raises
+    ------
+    ValueError
+        If both or neither of unobserved scores and null are given, a score is not finite, or there are none.
+    """
+    if (unobserved is None) == (null is None):
+        raise ValueError("either unobserved scores or an exact null must be given")
+    seen = _checked("observed", observed)
+    unseen = None if unobserved is None else _checked("unobserved", unobserved)
+    if unseen is not None and len(unseen) != len(seen):
+        raise ValueError(f"unobserved: there must be as many audits as for observed, {len(seen)}, not {len(unseen)}")
+    return Scores(
+        np.sort(seen, axis=1),
+        None if unseen is None else np.sort(unseen, axis=1),
+        (_shuffled(seen), None if unseen is None else _shuffled(unseen)),
+        null,
+        Inclusion(inclusion),
+        independent,
+    )
+
+
+def _checked(name: str, scores: ArrayLike) -> Array:
+    array = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"{name}: an audit must have at least one score, in one row")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name}: every score must be finite")
+    return array
+
+
+def _shuffled(scores: Array) -> Array:
+    # A file may hold sorted scores, of which the first half is not like the second.
+    return scores[:, np.random.default_rng(0).permutation(scores.shape[1])]
+
+
+def check_levels(delta: float, alpha: float) -> None:
+    """Refuse δ outside [0, 1) and α outside (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If one of them is outside.
+    """
+    if not 0.0 <= delta < 1.0:
+        raise ValueError(f"delta must lie in [0, 1), not {delta!r}")
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha!r}")
+
+
+# What a bound is: its value, and what it takes to believe it.
+
+
 # Value and threshold of each audit, of scores at δ and α; the threshold is NaN where the value is 0 or there is none.
 Compute = Callable[[Scores, float, float], tuple[Array, Array]]
 

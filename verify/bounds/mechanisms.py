@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.bounds.scores import ExactNull, discrete_null, normal_null
+from canaryproof.verify.bounds.lower_bound import ExactNull, discrete_null, normal_null
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]

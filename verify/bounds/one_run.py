@@ -14,8 +14,7 @@ from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial
 from canaryproof.verify.bounds.gaussian import ASSUMPTION, epsilon_of_mu
-from canaryproof.verify.bounds.lower_bound import Method, if_coins
-from canaryproof.verify.bounds.scores import Scores
+from canaryproof.verify.bounds.lower_bound import Method, Scores, if_coins
 
 Array = NDArray[np.float64]
 

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.binomial import Method
-from canaryproof.verify.bounds.guesses import pooled_order
-from canaryproof.verify.bounds.limits import alarms, misses
+from canaryproof.verify.bounds.fixed_sequence import pooled_order
 from canaryproof.verify.bounds.lower_bound import Method as Bound
-from canaryproof.verify.bounds.lower_bound import never
-from canaryproof.verify.bounds.scores import Scores
-from canaryproof.verify.bounds.sweep import Rates, rates, sweep
+from canaryproof.verify.bounds.lower_bound import Scores, never
+from canaryproof.verify.bounds.sweep import Rates, alarms, misses, rates, sweep
 
 Array = NDArray[np.float64]
 

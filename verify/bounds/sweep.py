@@ -6,12 +6,15 @@ when a rate falls, so that upper limits of the rates give lower bounds of ε.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.verify.bounds.scores import Scores
+from canaryproof.kernels import binomial
+from canaryproof.kernels.binomial import Method
+from canaryproof.verify.bounds.lower_bound import Scores
 
 Array = NDArray[np.float64]
 
@@ -141,3 +144,33 @@ def sweep(
         alarm.log_rest,
         by_value,
     )
+
+
+# Confidence limits of the two rates of error for every count.
+
+
+@lru_cache(maxsize=128)
+def misses(count: int, delta: float, alpha: float, method: Method = "clopper-pearson") -> Rates:
+    """Upper limits of FNR at confidence 1 − α, by number of the ``count`` observed scores that are hits."""
+    hits = np.arange(count + 1)
+    return rates(
+        binomial.upper(count - hits, count, 1.0 - alpha, method),
+        binomial.lower(hits, count, 1.0 - alpha, method),
+        delta,
+    )
+
+
+@lru_cache(maxsize=128)
+def alarms(count: int, delta: float, alpha: float, method: Method = "clopper-pearson") -> Rates:
+    """Upper limits of FPR at confidence 1 − α, by number of the ``count`` unobserved scores that are false alarms."""
+    false = np.arange(count + 1)
+    return rates(
+        binomial.upper(false, count, 1.0 - alpha, method),
+        binomial.lower(count - false, count, 1.0 - alpha, method),
+        delta,
+    )
+
+
+def shared(alpha: float, exact: bool) -> float:
+    """Return the share of α for each rate: all of it where only FNR is estimated, half of it otherwise."""
+    return alpha if exact else 0.5 * alpha

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.canife.attack import Response
-from canaryproof.verify.canife.sample import Canary, Sample, clip_factor
+from canaryproof.verify.canife.design import Canary, Sample, clip_factor
 
 Params = Any
 

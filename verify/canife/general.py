@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.canife.attack import Response
-from canaryproof.verify.canife.sample import Canary, Sample, clip_factor
+from canaryproof.verify.canife.design import Canary, Sample, clip_factor
 
 Params = Any
 # (parameters, inputs, labels, mask) to the mean loss over examples where the mask is not 0, weighted by it.

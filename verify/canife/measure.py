@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import binomial
-from canaryproof.verify.sampled_rdp import log_moment
+from canaryproof.verify.accounting.sampled_gaussian import log_moment
 
 Array = NDArray[np.float64]
 ZeroCounts = Literal["infinite", "separated", "capped"]

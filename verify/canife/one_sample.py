@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.verify.canife.attack import Mechanism, ScoreLaw, attack, halves, score_law
-from canaryproof.verify.canife.design import Designer, noise
-from canaryproof.verify.canife.sample import Canary
+from canaryproof.verify.canife.design import Canary, Designer, noise
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.verify.canife.design import Designer, Settings, Start, Starts, State, Variables
+from canaryproof.verify.canife.design import Designer, Sample, Settings, Start, Starts, State, Variables
 from canaryproof.verify.canife.general import GeneralUpdates, Local, Loss, Params, local_update, soft_loss
-from canaryproof.verify.canife.sample import Sample
 
 _EMBEDDING = "embedding"
 

@@ -1,13 +1,221 @@
-"""Claims that only a data set decides: by the user's finished experiments, or not yet."""
+"""Which experiment decides which claim on what the papers measured, and by which rule.
 
-from collections.abc import Callable
+An experiment is one that comes with the package, at its full size: ``canaryproof train NAME --size full``. Cells of it
+are found by the values that the rules name. ``BENCHMARK`` is ``canaryproof benchmark canife`` on Fashion-MNIST.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from canaryproof.verify.claims.experiments import BENCHMARK, CLIENTS_MARGIN, DECISIONS, POPULATIONS, UNDECIDABLE
-from canaryproof.verify.claims.finished import Measurements
-from canaryproof.verify.claims.judging import found
-from canaryproof.verify.results import Context, Outcome, Verdict
+from canaryproof.verify.check.results import Context, Outcome, Verdict
+from canaryproof.verify.check.verdicts import found
+from canaryproof.verify.claims import measured_andrew, measured_canife
+from canaryproof.verify.claims import printed as final_printed
+from canaryproof.verify.claims import printed as submission_printed
+from canaryproof.verify.claims import printed as v1_printed
+from canaryproof.verify.claims.finished import Experiment, Measurements
+from canaryproof.verify.claims.measured_andrew import EMNIST, STACKOVERFLOW, Reading, quantiles, row
+from canaryproof.verify.claims.printed import CELEBA, SENT140, SHAKESPEARE, Row
+from canaryproof.verify.training.data import idx
+
+BENCHMARK = "benchmark canife"
+
+# How far a number of clients may be from the printed one: TFF's StackOverflow has 342,477 and not 341,000, its EMNIST
+# 3,400 in 62 classes and not 3,383.
+CLIENTS_MARGIN = 0.02
+
+
+@dataclass(frozen=True)
+class Population:
+    """What an experiment of the papers was trained on.
+
+    Attributes
+    ----------
+    federation
+        What our loader of the data set calls it.
+    clients
+        Number of its clients, as printed.
+    """
+
+    federation: str
+    clients: int
+
+
+_STACKOVERFLOW = Population("stackoverflow", final_printed.STACKOVERFLOW_CLIENTS)
+_FEDERATED_EMNIST = Population("federated_emnist", final_printed.EMNIST_USERS)
+_CELEBA, _SENT140, _SHAKESPEARE = (Population(task.id, task.users) for task in (CELEBA, SENT140, SHAKESPEARE))
+# Where a client is an example; CIFAR-10 has 50,000 (Maddock et al., Appendix B).
+_CIFAR10, _FASHION = Population("cifar10", 50_000), Population(idx.FASHION, final_printed.FASHION_EXAMPLES)
+POPULATIONS: Mapping[str, Population] = {
+    **dict.fromkeys(("final_table3", "final_figure2", "final_table5", "v1_table3", "v1_figure2"), _STACKOVERFLOW),
+    **dict.fromkeys(("final_table4", "final_figure4", "submission_table3", "submission_figure2"), _FEDERATED_EMNIST),
+    "fashion_mnist": _FASHION,
+    "canife_figure1_shakespeare": _SHAKESPEARE,
+    **dict.fromkeys(("canife_figure1_sent140", "canife_figure5c"), _SENT140),
+    "canife_figure3": _CIFAR10,
+    **dict.fromkeys(
+        ("canife_figure1_celeba", "canife_figure5", "canife_figure8", "canife_figure8b", "canife_figure9"), _CELEBA
+    ),
+}
+
+# None if a cell is missing.
+Rule = Callable[[Experiment], Outcome | None]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What decides a claim.
+
+    Attributes
+    ----------
+    experiments
+        Names of the experiments that must be there.
+    judge
+        Rule for these.
+    """
+
+    experiments: tuple[str, ...]
+    judge: Callable[[Measurements], Outcome | None]
+
+
+def _one(name: str, rule: Rule) -> Decision:
+    return Decision((name,), lambda measurements: rule(measurements.experiments[name]))
+
+
+def _rows(
+    claims: str, name: str, rows: Sequence[Row], readings: Mapping[str, Reading]
+) -> Iterator[tuple[str, Decision]]:
+    for number, printed in enumerate(rows, 1):
+        yield claims.format(number), _one(name, partial(row, printed, readings))
+
+
+def _quantiles(claims: str) -> Iterator[tuple[str, Decision]]:
+    for number, (noise, runs, count, values) in enumerate(final_printed.TABLE_5, 1):
+        yield claims.format(number), _one("final_table5", partial(quantiles, noise, runs, count, values))
+
+
+def _anderson(
+    claims: str, name: str, rows: Sequence[tuple[str, Sequence[str]]], presentations: Sequence[int]
+) -> Iterator[tuple[str, Decision]]:
+    for number, (noise, values) in enumerate(rows, 1):
+        yield claims.format(number), _one(name, partial(measured_andrew.anderson, noise, presentations, values))
+
+
+_NOISES, _EMNIST_NOISES = (
+    tuple(one.noise for one in table) for table in (final_printed.TABLE_3, final_printed.TABLE_4)
+)
+_TIMES = (1, 2, 4, 8)
+_TABLE_6 = [(noise, [f"{value:g}" for value in values]) for noise, values in final_printed.TABLE_6]
+# Tables 2 and 4 of the first version have the noise with other digits.
+_V1_NOISES = ("0", "0.1023", "0.2344")
+_V1_TABLE_3 = [
+    Row(noise, *(one.analytical, one.lower_all, one.estimate_all, one.lower_final, one.estimate_final))
+    for (noise, *_), one in zip(v1_printed.TABLE_2, v1_printed.TABLE_3_V1_PRINTED, strict=True)
+]
+_V1_TABLE_4 = list(zip(_V1_NOISES, v1_printed.TABLE_4_V1_PRINTED.values(), strict=True))
+_FIGURES = {"separates": measured_andrew.separates, "rises": measured_andrew.rises}
+
+
+def _figure(claim: str, name: str, what: str, noises: Sequence[str], times: Sequence[int]) -> tuple[str, Decision]:
+    return f"{claim}.measured", _one(name, partial(_FIGURES[what], noises, times))
+
+
+_TASKS = {task: f"canife_figure1_{task}" for task in ("sent140", "celeba", "shakespeare")}
+
+
+def _stable(measurements: Measurements) -> Outcome | None:
+    return measured_canife.stable({task: measurements.experiments[name] for task, name in _TASKS.items()}, "sent140")
+
+
+def _canife() -> Iterator[tuple[str, Decision]]:
+    far = partial(measured_canife.far_below, ("10", "30", "50"))
+    accuracies = {"sent140": "63.9", "celeba": "89.9", "shakespeare": "44.8"}
+    for task, name in _TASKS.items():
+        yield f"figure1.{task}", _one(name, far)
+        yield f"section4.2.accuracy.{task}", _one(name, partial(measured_canife.model_accuracy, accuracies[task], "50"))
+        printed = ("4.5", "4.5") if task == "sent140" else ("4", "5")
+        yield f"section4.2.gap.{task}", _one(name, partial(measured_canife.gap, *printed))
+    sent140, celeba, shakespeare = _TASKS.values()
+    means = (("0.970", 0), ("0.990", 1000))
+    yield "section4.2.health.measured", _one(sent140, partial(measured_canife.health, means))
+    yield "figure4.a", _one(sent140, measured_canife.settles)
+    yield "figure4.b", _one(celeba, partial(measured_canife.gap, "4", "5"))
+    yield "figure4.c", Decision(tuple(_TASKS.values()), _stable)
+    together = measured_canife.goes_with_accuracy
+    yield "figure7", _one(sent140, partial(together, "epsilon", ("10", "30", "50")))
+    yield "figure6", _one(shakespeare, measured_canife.at_its_bound)
+    no_privacy = partial(measured_canife.model_accuracy, epsilon="inf")
+    yield "appendixB.shakespeare.accuracy", _one(shakespeare, lambda found: no_privacy("44.4", experiment=found))
+    yield "appendixB.sent140.accuracy", _one("canife_figure5c", lambda found: no_privacy("64.8", experiment=found))
+    yield "figure5.c", _one("canife_figure5c", partial(together, "model", ("inf",)))
+    yield "section4.1.accuracy", _one("canife_figure3", partial(measured_canife.reached, "60"))
+    for letter, deviation, noise in (("a", "0.006", "0"), ("b", "0.478", "0.423")):
+        yield f"figure3.{letter}", _one("canife_figure3", partial(measured_canife.deviation, deviation, noise))
+    yield "figure3.c", _one("canife_figure3", measured_canife.clients_and_pools)
+    yield "figure5.a", _one("canife_figure5", measured_canife.start_and_pool)
+    yield "figure5.b", _one("canife_figure5", partial(measured_canife.steps, ((1000, "0.95"), (3000, "1.00"))))
+    yield "figure8.a", _one("canife_figure8", measured_canife.losses)
+    yield "figure8.b", _one("canife_figure8b", partial(measured_canife.falls_with_clients, "accuracy"))
+    yield "figure8.c", _one("canife_figure8b", partial(measured_canife.falls_with_clients, "composed"))
+    yield "figure9", _one("canife_figure9", partial(measured_canife.norm_constants, 50, 600))
+
+
+DECISIONS: Mapping[str, Decision] = dict(
+    (
+        *_rows("final.table3.row{}.measured", "final_table3", final_printed.TABLE_3, STACKOVERFLOW),
+        *_rows("final.table4.row{}.measured", "final_table4", final_printed.TABLE_4, EMNIST),
+        *_quantiles("final.table5.row{}.measured"),
+        *_anderson("final.table6.row{}.measured", "final_figure2", _TABLE_6, _TIMES),
+        _figure("final.figure1", "final_figure2", "separates", _NOISES, _TIMES),
+        _figure("final.figure2", "final_figure2", "rises", _NOISES, _TIMES),
+        _figure("final.figure3", "final_figure4", "separates", _EMNIST_NOISES, _TIMES),
+        _figure("final.figure4", "final_figure4", "rises", _EMNIST_NOISES, _TIMES),
+        ("final.section5.1.accuracy", _one("final_table3", partial(measured_andrew.cost, False))),
+        ("review.accuracy.measured", _one("final_table3", partial(measured_andrew.cost, True))),
+        *(
+            (f"v1.table2.row{number}", _one("v1_table3", partial(measured_andrew.accuracies, noise, without, with_)))
+            for number, (noise, _, without, with_) in enumerate(v1_printed.TABLE_2, 1)
+        ),
+        *_rows("v1.table3.row{}", "v1_table3", _V1_TABLE_3, STACKOVERFLOW),
+        *_anderson("v1.table4.row{}", "v1_figure2", _V1_TABLE_4, v1_printed.REPETITIONS),
+        _figure("v1.figure1", "v1_figure2", "separates", _V1_NOISES, v1_printed.REPETITIONS),
+        _figure("v1.figure2", "v1_figure2", "rises", _V1_NOISES, v1_printed.REPETITIONS),
+        *_rows("submission.table2.row{}", "final_table3", submission_printed.TABLE_2_SUBMISSION_PRINTED, STACKOVERFLOW),
+        *_rows("submission.table3.row{}", "submission_table3", submission_printed.TABLE_3_SUBMISSION_PRINTED, EMNIST),
+        *_anderson("submission.table4.row{}", "v1_figure2", _V1_TABLE_4, v1_printed.REPETITIONS),
+        *_quantiles("submission.table6.row{}"),
+        _figure("submission.figure1", "final_figure2", "separates", _NOISES, _TIMES),
+        _figure("submission.figure2", "submission_figure2", "rises", ("0.16", "0.18", "0.195"), _TIMES),
+        _figure("submission.figure3", "final_figure2", "rises", _NOISES, _TIMES),
+        *(
+            (claim, Decision((BENCHMARK,), rule))
+            for claim, rule in (
+                ("final.section5.4.canife", partial(measured_canife.printed, "final.section5.4.canife")),
+                ("submission.appendixH.canife", partial(measured_canife.printed, "final.section5.4.canife")),
+                ("review.canife.bound", partial(measured_canife.printed, "review.canife.bound")),
+                ("final.section5.4.cost", measured_canife.cost),
+                ("submission.appendixH.cost", measured_canife.crafting),
+            )
+        ),
+        *(
+            (claim, Decision((BENCHMARK, "fashion_mnist"), measured_canife.ours))
+            for claim in ("final.section5.4.ours", "submission.appendixH.canaries")
+        ),
+        *((f"canife.{claim}", decision) for claim, decision in _canife()),
+    )
+)
+
+# Claims that no training decides, each with the reason.
+UNDECIDABLE: Mapping[str, str] = {
+    "canife.section4.hours": "hours on an A100 GPU are its, and no other machine's",
+    "canife.section4.3.gpu": "minutes on a GPU that is not named are its, and no other machine's",
+}
+
+
+# Claims that only a data set decides: by the user's finished experiments, or not yet.
+
 
 _COMMAND = "canaryproof verify claims --data DIR"
 

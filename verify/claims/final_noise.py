@@ -7,8 +7,11 @@ from typing import Any
 from flint import arb, fmpq
 
 from canaryproof.kernels.certified import at_precision, gaussian_mechanism
-from canaryproof.verify.claims import accounting
-from canaryproof.verify.claims.final_printed import (
+from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.results import Context, Outcome, Verdict
+from canaryproof.verify.check.verdicts import claim, found, holds
+from canaryproof.verify.claims.final_setting import DOCUMENT
+from canaryproof.verify.claims.printed import (
     EMNIST_COHORT,
     EMNIST_DELTA,
     EMNIST_EPOCHS,
@@ -26,9 +29,6 @@ from canaryproof.verify.claims.final_printed import (
     half_unit,
     rounds_to,
 )
-from canaryproof.verify.claims.final_text import DOCUMENT
-from canaryproof.verify.claims.judging import claim, found, holds
-from canaryproof.verify.results import Context, Outcome, Verdict
 
 _TAIL = "tail of the privacy loss, one round"
 # By name what m in δ = m^(−1.1) may be; the first is what the text says.
@@ -75,8 +75,8 @@ def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, p
     """Judge a printed pair of noise multiplier and analytical ε under every accounting and every meaning of m."""
 
     def compute(sigma: float, delta: float) -> dict[str, float]:
-        readings = accounting.readings(sigma, delta, rounds=rounds, participations=participations)
-        return readings | accounting.sampled_readings(sigma, delta, rounds, sampling)
+        readings = analytical.readings(sigma, delta, rounds=rounds, participations=participations)
+        return readings | analytical.sampled_readings(sigma, delta, rounds, sampling)
 
     agreeing = {}
     for name, m in sizes.items():
@@ -97,7 +97,7 @@ def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, p
     if verdict is Verdict.QUALIFIED:
         finding = f"only as: {'; '.join(readings)}. {finding[0].upper()}{finding[1:]}"
     if participations > 1:
-        all_rounds = accounting.gaussian(float(row.noise), delta, participations)
+        all_rounds = analytical.gaussian(float(row.noise), delta, participations)
         finding += f"; {participations} participations have ε = {all_rounds:.0f}"
     evidence: dict[str, Any] = {
         "agreeing": agreeing,
@@ -165,8 +165,8 @@ def judge_epochs(rows: Sequence[Row], participations: int = EMNIST_EPOCHS) -> Ou
     values: list[dict[str, Any]] = []
     for row in rows:
         sigma = float(row.noise)
-        one, composed = (accounting.gaussian(sigma, EMNIST_DELTA, count) for count in (1, participations))
-        sampled = min(accounting.sampled_readings(sigma, EMNIST_DELTA, EMNIST_ROUNDS, sampling).values())
+        one, composed = (analytical.gaussian(sigma, EMNIST_DELTA, count) for count in (1, participations))
+        sampled = min(analytical.sampled_readings(sigma, EMNIST_DELTA, EMNIST_ROUNDS, sampling).values())
         values.append({"printed": row.analytical, "one round": one, "composed": composed, "sampled": sampled})
     right = all(min(value["composed"], value["sampled"]) <= float(value["printed"]) for value in values)
     listed = ", ".join("{composed:.0f} and not {printed}".format(**value) for value in values)
@@ -182,7 +182,7 @@ def judge_no_bound(rows: Sequence[Row]) -> Outcome:
     """Judge that no bound of ε is known where a client takes part at most so many times."""
     counts = 1, 2, 4, 8
     bounds = {
-        row.noise: [accounting.gaussian(float(row.noise), STACKOVERFLOW_DELTA, count) for count in counts]
+        row.noise: [analytical.gaussian(float(row.noise), STACKOVERFLOW_DELTA, count) for count in counts]
         for row in rows
         if Fraction(row.noise) > 0
     }
@@ -199,12 +199,12 @@ def _judge_footnote_5(_: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
     for row in TABLE_3[1:]:
         exact = gaussian_mechanism.epsilon(STACKOVERFLOW_DELTA, Fraction(row.noise))
-        tail = accounting.loss_tail(float(row.noise), STACKOVERFLOW_DELTA)
+        tail = analytical.loss_tail(float(row.noise), STACKOVERFLOW_DELTA)
         rows.append({"printed": row.analytical, "exact": (exact.lo, exact.hi), "tail": tail})
     listed = ", ".join(f"{row['exact'][0]:.2f} and not {row['printed']}" for row in rows)
     proven = all(calibrated_by_tail(row, STACKOVERFLOW_CLIENTS) for row in TABLE_3[1:])
     exact_too = all(
-        accounting.gaussian(float(r.noise) - 5e-5, STACKOVERFLOW_DELTA) >= float(r.analytical) for r in TABLE_3[1:]
+        analytical.gaussian(float(r.noise) - 5e-5, STACKOVERFLOW_DELTA) >= float(r.analytical) for r in TABLE_3[1:]
     )
     verdict = Verdict.CONFIRMED if exact_too else Verdict.QUALIFIED if proven else Verdict.REFUTED
     finding = (
@@ -225,7 +225,7 @@ def judge_canife_epsilon(printed: str = "34.5", sigma: float = 0.2) -> Outcome:
     low, high = float(Fraction(printed) - half_unit(printed)), float(Fraction(printed) + half_unit(printed))
     values = {}
     for name, delta in _DELTAS.items():
-        for reading, value in accounting.readings(sigma, delta, rounds=rounds, sampling=sampling).items():
+        for reading, value in analytical.readings(sigma, delta, rounds=rounds, sampling=sampling).items():
             values[f"{reading}, δ = {name}"] = value
     fitting = [name for name, value in values.items() if low <= value <= high]
     sampled = {name: value for name, value in values.items() if "Poisson" in name}

@@ -2,17 +2,35 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
-from scipy import stats
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
 from statsmodels.stats.power import TTestPower
 
+from canaryproof.kernels import gaussian_mechanism
 from canaryproof.proofs_check import anderson_darling
-from canaryproof.verify.claims.final_printed import RESULTS, TABLE_3, TABLE_4, TABLE_6, Row
-from canaryproof.verify.claims.final_text import DOCUMENT
-from canaryproof.verify.claims.judging import LEVEL, claim, found, holds
-from canaryproof.verify.error_control import POWER
-from canaryproof.verify.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.suites.tables import CELLS, PRINTED_RUNS, Cell
+from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
+from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.claims import laws
+from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.claims.final_setting import DOCUMENT
+from canaryproof.verify.claims.laws import MEANS, Law_estimate_law
+from canaryproof.verify.claims.printed import (
+    CANARIES,
+    RESULTS,
+    STACKOVERFLOW_DELTA,
+    TABLE_3,
+    TABLE_4,
+    TABLE_5,
+    TABLE_6,
+    Row,
+)
+from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, Cell
+from canaryproof.verify.estimators import estimators
 
 # What "close", "about" and "in the ballpark" are taken to allow.
 FACTOR = 2.0
@@ -209,7 +227,7 @@ def judge_much_closer(ours: str = "6.76", theirs: str = "0.879", analytical: str
     return found(verdict, finding, shares=(near / bound, far / bound), gaps=gaps)
 
 
-CHECKS = (
+_FINAL_TABLES_CHECKS = (
     claim(
         "final.section3.close",
         f"{DOCUMENT}, Section 3 and Table 2",
@@ -294,4 +312,291 @@ CHECKS = (
         "Anderson's test cannot rule out that the sixteen sets of 1000 cosines are Gaussian",
         lambda _: judge_gaussianity(),
     ),
+)
+
+
+# Figures 1 and 3 of the final version for a canary presented once, whose cosines Tables 3 and 4 summarise.
+
+
+def distance(row: Row, delta: float) -> float:
+    """Mean of the observed cosines, in the null's standard deviation and theirs, that has a row's estimate as its ε."""
+    return 1.0 / float(gaussian_mechanism.noise_multiplier(float(row.estimate_final), delta))
+
+
+def accuracy(shift: float) -> float:
+    """Share of right guesses of the best attack on one canary, observed or not with probability 1/2 each."""
+    return float(special.ndtr(0.5 * shift))
+
+
+def judge_separable(row: Row, delta: float) -> Outcome:
+    """Judge that observed cosines are easily told from the null distribution."""
+    shift = distance(row, delta)
+    right, errors = accuracy(shift), shift * math.sqrt(CANARIES)
+    # One cosine: hardly an error. A thousand: farther from 0 than chance explains.
+    verdict = Verdict.CONFIRMED if right > 0.99 else Verdict.QUALIFIED if errors > 5.0 else Verdict.REFUTED
+    finding = (
+        f"an estimate of {row.estimate_final} is that of cosines {shift:.2f} standard deviations above the null's: the "
+        f"mean of {CANARIES:,} is {errors:.0f} standard errors from 0, while the best attack on one canary is right in "
+        f"{right:.0%}"
+    )
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only as distributions, not canary by canary: {finding}"
+    return found(verdict, finding, distance=shift, accuracy=right)
+
+
+def judge_less_separable(rows: Sequence[Row], delta: float) -> Outcome:
+    """Judge that observed cosines come closer to the null distribution as the noise grows."""
+    shifts = [distance(row, delta) for row in rows]
+    falling = all(one > other for one, other in pairwise(shifts))
+    finding = (
+        f"from noise {rows[0].noise} to {rows[-1].noise} they are {', '.join(f'{shift:.2f}' for shift in shifts)} "
+        f"standard deviations above it, and the best attack on one canary is right in "
+        f"{', '.join(f'{accuracy(shift):.0%}' for shift in shifts)}"
+    )
+    return found(holds(falling), finding, distances=shifts)
+
+
+# Figures by the table that they are drawn beside.
+_FIGURES = ((1, 3), (3, 4))
+
+_FINAL_FIGURES_CHECKS = tuple(
+    claim(
+        f"final.figure{figure}.{name}", f"{DOCUMENT}, Section 5.2, Figure {figure} and Table {table}", statement, judge
+    )
+    for figure, table in _FIGURES
+    for rows, _, delta in (RESULTS[table],)
+    for name, statement, judge in (
+        (
+            "separable",
+            "without noise the cosines of observed canaries are easily separable from the null distribution",
+            lambda _, row=rows[0], delta=delta: judge_separable(row, delta),
+        ),
+        (
+            "noise",
+            "as the noise grows, the cosines of observed canaries approach the null distribution",
+            lambda _, rows=rows, delta=delta: judge_less_separable(rows, delta),
+        ),
+    )
+)
+
+
+# Table 5 of the final version: quantiles of ε̂ over fifty experiments, and what they say of the estimator.
+
+
+_EXPERIMENTS = 50
+_ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
+# By every usual definition a quantile lies between the order statistics with these ranks and the next.
+_RANKS = np.array([round(order * _EXPERIMENTS) for order in _ORDERS])
+# Tests of a row: of each quantile, and of how far the outermost are apart.
+_PARTS = len(_ORDERS) + 1
+# A row of Table 5: noise, runs, canaries a run, quantiles.
+Experiments = tuple[str, int, int, Sequence[str]]
+
+
+def p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
+    """p-values of printed quantiles of fifty estimates: one each, and one for how far the outermost are apart.
+
+    Parameters
+    ----------
+    below
+        Values of the estimate's law at the printed quantiles (last axis).
+
+    Returns
+    -------
+    Two-sided p-values (last axis), no smaller than the exact ones: uniform draws take the place of the estimates, and
+    the next order statistic on the safe side that of a quantile between two.
+    """
+    low, high = stats.binom.sf(_RANKS - 1, _EXPERIMENTS, below), stats.binom.cdf(_RANKS, _EXPERIMENTS, below)
+    ranks, apart = _RANKS[-1] - _RANKS[0], below[..., -1:] - below[..., :1]
+    near, far = (stats.beta(between, _EXPERIMENTS + 1 - between) for between in (ranks - 1, ranks + 1))
+    spread = np.minimum(near.cdf(apart), far.sf(apart))
+    return np.minimum(1.0, 2.0 * np.concatenate([np.minimum(low, high), spread], axis=-1))
+
+
+def joint(rows: Sequence[Experiments], law: Law_estimate_law) -> float:
+    """p-value of printed quantiles being those of estimates with one mean of the cosines: the largest over all means.
+
+    Parameters
+    ----------
+    rows
+        Rows of Table 5 at the same noise.
+    law
+        The estimate's law.
+    """
+    tests = [p_values(law(np.asarray(row[3], dtype=float), MEANS, STACKOVERFLOW_DELTA)) for row in rows]
+    return min(1.0, len(rows) * _PARTS * float(np.concatenate(tests, axis=-1).min(axis=-1).max()))
+
+
+def judge_spread(row: Experiments) -> Outcome:
+    """Judge whether a row's quantiles are those of fifty estimates from 1,000 normal cosines each."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, law in (("fitted", laws.fitted), ("pinned", laws.pinned)):
+        mean = laws.mean_at(law, float(row[3][2]), 0.5, STACKOVERFLOW_DELTA)
+        rows[name] = {
+            "distance": mean,
+            "epsilon": float(estimators.pinned_epsilon(STACKOVERFLOW_DELTA, np.asarray(mean))),
+            "quantiles": [laws.quantile(law, order, mean, STACKOVERFLOW_DELTA) for order in _ORDERS],
+            "p_value": joint([row], law),
+        }
+    fitted, pinned = rows["fitted"], rows["pinned"]
+    listed = ", ".join(f"{value:.2f}" for value in fitted["quantiles"])
+    finding = (
+        f"fitted Gaussians give {listed} (p = {fitted['p_value']:.2f}), a pinned variance far less spread "
+        f"(p = {pinned['p_value']:.0e}); the median {row[3][2]} then belongs to a true ε of {fitted['epsilon']:.2f}"
+    )
+    # Of normal estimates: the fifty of a narrower law have their outermost quantiles in an interval of so small a
+    # probability under the other.
+    ranks = _RANKS[-1] - _RANKS[0]
+    within = stats.beta.ppf(LEVEL / (2 * _PARTS), ranks - 1, _EXPERIMENTS + 2 - ranks)
+    reach = stats.beta.ppf(0.5 + 0.5 * POWER, _RANKS[-1] + 1, _EXPERIMENTS - _RANKS[-1])
+    narrower = float(special.ndtri(reach) / special.ndtri(0.5 + 0.5 * within))
+    design = Design(
+        f"the printed row is of {_EXPERIMENTS} estimates by fitted, each from 1,000 independent normal cosines with "
+        "the null's variance",
+        LEVEL,
+        f"they are of estimates with a deviation {narrower:.2g} times smaller",
+        POWER,
+        _EXPERIMENTS,
+    )
+    verdict = Verdict.CONFIRMED if fitted["p_value"] >= LEVEL else Verdict.REFUTED
+    return found(verdict, finding, design, estimators=rows, level=LEVEL)
+
+
+def judge_close_final_quantiles(rows: Sequence[Experiments] = TABLE_5) -> Outcome:
+    """Judge whether one run and ten runs at the same noise, in pairs of rows, differ by more than chance."""
+    pairs = list(zip(rows[::2], rows[1::2], strict=True))
+    values = np.array([[row[3] for row in pair] for pair in pairs], dtype=float)
+    differences = (values[:, 1] / values[:, 0] - 1.0).ravel().tolist()
+    p_value = min(1.0, len(pairs) * min(joint(pair, laws.fitted) for pair in pairs))
+    finding = (
+        f"quantiles differ by {min(differences):+.0%} to {max(differences):+.0%}; that both are of fifty "
+        f"estimates with one law has p = {p_value:.2g}"
+    )
+    # Of normal estimates: one median is the lower tail of a mean between, the other its upper one.
+    rank, parts = _RANKS[_ORDERS.index(0.5)], 2 * len(pairs) * _PARTS
+    tail = special.ndtri(stats.beta.ppf(LEVEL / (2 * parts), rank, _EXPERIMENTS + 1 - rank))
+    error = special.ndtri(stats.beta.ppf(0.5 + 0.5 * POWER, rank + 1, _EXPERIMENTS - rank))
+    design = Design(
+        f"both printed rows of a pair are of {_EXPERIMENTS} estimates by fitted, each from 1,000 independent normal "
+        "cosines with the null's variance and one mean",
+        LEVEL,
+        f"in a pair they differ by {2.0 * (error - tail):.2g} deviations of an estimate",
+        POWER,
+        _EXPERIMENTS,
+    )
+    ordered = bool(np.all(np.diff(values) > 0.0))
+    verdict = Verdict.CONFIRMED if ordered and p_value >= LEVEL else Verdict.REFUTED
+    return found(verdict, finding, design, differences=differences, p_value=p_value, level=LEVEL)
+
+
+def judge_medians(rows: Sequence[Row] = TABLE_3) -> Outcome:
+    """Judge that Table 5's medians of one run each are the estimates of Table 3."""
+    pairs = [
+        (row.estimate_final, quantiles[2])
+        for row in rows
+        for noise, runs, _, quantiles in TABLE_5
+        if runs == 1 and noise == row.noise
+    ]
+    listed = ", ".join(f"{one} and {other}" for one, other in pairs)
+    same = all(one == other for one, other in pairs)
+    return found(Verdict.CONFIRMED if same else Verdict.REFUTED, listed, pairs=pairs)
+
+
+_FINAL_QUANTILES_CHECKS = (
+    claim(
+        "final.table5.medians",
+        f"{DOCUMENT}, Tables 3 and 5",
+        "the medians of one run's estimates are the estimates of Table 3",
+        lambda _: judge_medians(),
+    ),
+    *(
+        claim(
+            f"final.table5.row{number}.spread",
+            f"{DOCUMENT}, Table 5",
+            f"at noise {noise} and {runs} × {canaries} canaries, Algorithm 2's estimates have the quantiles "
+            f"{', '.join(quantiles)}",
+            lambda _, row=row: judge_spread(row),  # type: ignore[misc]
+        )
+        for number, row in enumerate(TABLE_5, 1)
+        for noise, runs, canaries, quantiles in [row]
+    ),
+    claim(
+        "final.table5.close",
+        f"{DOCUMENT}, Section 5.3 and Table 5",
+        "one run with 1000 canaries and ten runs with 100 have very close distributions of the estimate",
+        lambda _: judge_close_final_quantiles(),
+    ),
+)
+
+
+# Measurements of the final version that only its data sets decide.
+
+
+_STACKOVERFLOW, _EMNIST, _FASHION = "StackOverflow (TFF)", "federated EMNIST (TFF)", "Fashion-MNIST"
+
+
+def _measured(id: str, place: str, statement: str, data: str) -> Check:  # noqa: A002
+    return claim(id, f"{DOCUMENT}, {place}", statement, needs_data(id, data))
+
+
+_FINAL_DATA_CHECKS = (
+    *(
+        _measured(
+            f"final.table{table}.row{number}.measured",
+            f"Table {table}",
+            f"at noise {row.noise}: lower bound {row.lower_all} and estimate {row.estimate_all} from all model deltas, "
+            f"{row.lower_final} and {row.estimate_final} from the final model",
+            data,
+        )
+        for table, rows, data in ((3, TABLE_3, _STACKOVERFLOW), (4, TABLE_4, _EMNIST))
+        for number, row in enumerate(rows, 1)
+    ),
+    *(
+        _measured(
+            f"final.table5.row{number}.measured",
+            "Table 5",
+            f"fifty experiments at noise {noise} with {runs} × {canaries} canaries have the quantiles "
+            f"{', '.join(quantiles)}",
+            _STACKOVERFLOW,
+        )
+        for number, (noise, runs, canaries, quantiles) in enumerate(TABLE_5, 1)
+    ),
+    *(
+        _measured(
+            f"final.table6.row{number}.measured",
+            "Table 6",
+            f"at noise {noise} Anderson's statistics for 1, 2, 4 and 8 presentations are "
+            f"{', '.join(f'{value:g}' for value in values)}",
+            _STACKOVERFLOW,
+        )
+        for number, (noise, values) in enumerate(TABLE_6, 1)
+    ),
+    *(
+        _measured(f"final.figure{number}.measured", f"Figure {number}", statement, data)
+        for number, statement, data in (
+            (1, "cosines separate more with 1, 2, 4, 8 presentations and less with noise", _STACKOVERFLOW),
+            (2, "the estimate rises sharply from 1 to 8 presentations at every noise", _STACKOVERFLOW),
+            (3, "cosines separate more with 1, 2, 4, 8 presentations and less with noise", _EMNIST),
+            (4, "the estimate rises sharply from 1 to 8 presentations at every noise", _EMNIST),
+        )
+    ),
+    _measured("final.section5.1.accuracy", "Section 5.1", "1k canaries cost at most 0.1% of accuracy", _STACKOVERFLOW),
+    _measured("final.section5.4.canife", "Section 5.4", "CANIFE's estimate is 0.879 ± 0.124", _FASHION),
+    _measured(
+        "final.section5.4.ours", "Section 5.4", "the estimate from 1000 + 1000 canaries is 6.76 ± 1.06", _FASHION
+    ),
+    _measured(
+        "final.section5.4.cost",
+        "Sections 1 and 5.4",
+        "canaries add negligible computation, CANIFE's 2500 optimisation steps from a pool of 512 much",
+        _FASHION,
+    ),
+)
+
+
+CHECKS = (
+    *_FINAL_TABLES_CHECKS,
+    *_FINAL_FIGURES_CHECKS,
+    *_FINAL_QUANTILES_CHECKS,
+    *_FINAL_DATA_CHECKS,
 )

@@ -32,10 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from canaryproof.verify.claims.final_printed import half_unit
+from canaryproof.verify.check.results import Outcome, Verdict
+from canaryproof.verify.check.verdicts import found
 from canaryproof.verify.claims.finished import Cell, Experiment
-from canaryproof.verify.claims.judging import found
-from canaryproof.verify.results import Outcome, Verdict
+from canaryproof.verify.claims.printed import half_unit
 
 Array = NDArray[np.float64]
 

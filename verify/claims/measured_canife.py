@@ -2,18 +2,22 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
+from canaryproof.verify.accounting.sampled_gaussian import rdp
+from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.results import Outcome, Verdict
+from canaryproof.verify.check.verdicts import found
 from canaryproof.verify.claims import measured
-from canaryproof.verify.claims.canife_numbers import CODE_DELTA
-from canaryproof.verify.claims.final_printed import half_unit
-from canaryproof.verify.claims.finished import Cell, Experiment, Training, Trials
+from canaryproof.verify.claims.finished import Cell, Experiment, Measurements, Training, Trials
 from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
-from canaryproof.verify.claims.measured_figures import accuracy
-from canaryproof.verify.results import Outcome, Verdict
-from canaryproof.verify.sampled_rdp import rdp
+from canaryproof.verify.claims.measured_andrew import accuracy
+from canaryproof.verify.claims.printed import CODE_DELTA, half_unit
+from canaryproof.verify.comparison.canife_methods import METHODS, Plan, spread
 
 # "Far below": by this factor at least.
 _FAR = 2.0
@@ -261,3 +265,437 @@ def _after_epoch(cell: Cell, run: Training) -> list[tuple[int, float]]:
     """Return rounds and ε̂ of audits after the first epoch."""
     epoch = cell.clients / float(cell.settings["training.cohort"])
     return [(audit.round, one.epsilon) for audit in run.audits if audit.round > epoch for one in audit.trials]
+
+
+# Rules for what CANIFE (Maddock et al., arXiv 2210.02912) varied: pool, clients, start, steps, loss, norm.
+
+
+# Relative standard error of the mean of two deviations of fifty normal scores each.
+_DEVIATION_ERROR = 1.0 / np.sqrt(2 * 2 * 49)
+
+
+def reached(printed: str, experiment: Experiment) -> Outcome | None:
+    """Judge that a model is trained to a printed test accuracy, in per cent, within the rounds that we allow."""
+    best = [max((run.accuracy for run in cell.runs()), default=0.0) for cell in experiment.cells]
+    short = [100 * one for one in best if 100 * one < float(printed)]
+    text = f"{len(best) - len(short)} of {len(best)} trainings reach {printed}%"
+    if short:
+        text += f", others {measured.shown(short)}%"
+    verdict = Verdict.CONFIRMED if not short else Verdict.QUALIFIED if len(short) < len(best) else Verdict.REFUTED
+    return measured.readings({"as printed": [Part(verdict, text)]}, experiment)
+
+
+def deviation(printed: str, noise: str, experiment: Experiment) -> Outcome | None:
+    """Judge a printed standard deviation of histograms, at a noise multiplier, with 64 clients and a pool of 512."""
+    cell = {"training__noise_multiplier": noise, "training__cohort": 64, "canife__pool": 512}
+    found = measured.cells(experiment, **cell)
+    drawn = [one for cell in found for one in values(cell, "deviation")]
+    if len(found) != 1 or not drawn:
+        return None
+    if len(drawn) >= measured.FEW and min(drawn) > 0.0:
+        interval = measured.student(drawn, ALPHA, logarithmic=True)
+    else:
+        reach = stats.norm.isf(0.5 * ALPHA) * _DEVIATION_ERROR * np.sqrt(1.0 + 1.0 / len(drawn))
+        middle = float(np.mean(drawn))
+        interval = (middle * float(np.exp(-reach)), middle * float(np.exp(reach)))
+    return measured.readings({"as printed": [measured.number("deviation", printed, drawn, interval)]}, experiment)
+
+
+def clients_and_pools(experiment: Experiment) -> Outcome | None:
+    """Judge that deviations rise with clients a round at every pool, and that the pool matters less than clients do."""
+    grid = {
+        (int(cell.settings["training.cohort"]), int(cell.settings["canife.pool"])): float(np.mean(drawn))
+        for cell in experiment.cells
+        if cell.noise_multiplier == 0.0 and (drawn := values(cell, "deviation"))
+    }
+    cohorts, pools = (sorted({key[i] for key in grid}) for i in (0, 1))
+    if len(cohorts) < 2 or len(pools) < 2 or len(grid) < len(cohorts) * len(pools):
+        return None
+    if min(grid.values()) <= 0.0:
+        return None
+    error = float(_DEVIATION_ERROR * np.sqrt(2.0))
+    steps = [(f"pool {pool}", float(np.log(grid[cohorts[-1], pool] / grid[cohorts[0], pool])), error) for pool in pools]
+    by_clients = float(np.mean([grid[cohorts[-1], pool] / grid[cohorts[0], pool] for pool in pools]))
+    by_pools = float(np.mean([factor(grid[one, pools[0]], grid[one, pools[-1]]) for one in cohorts]))
+    hardly = Part(
+        Verdict.CONFIRMED if by_pools < by_clients else Verdict.REFUTED,
+        f"mean factor {by_clients:.2g} from {cohorts[0]} to {cohorts[-1]} clients, {by_pools:.2g} from a pool of "
+        f"{pools[0]} to {pools[-1]}",
+    )
+    return measured.readings(
+        {"as printed": [measured.order("deviation with clients", steps, ALPHA), hardly]}, experiment
+    )
+
+
+def start_and_pool(experiment: Experiment) -> Outcome | None:
+    """Judge that neither start nor pool changes the deviation much: mean factors, at 2,500 steps."""
+    found = measured.cells(experiment, canife__steps=2500)
+    means = {
+        (str(cell.settings["canife.start"]), int(cell.settings["canife.pool"])): float(np.mean(drawn))
+        for cell in found
+        if (drawn := values(cell, "deviation"))
+    }
+    pools = sorted({pool for _, pool in means})
+    if len(pools) < 2 or len(means) < 2 * len(pools):
+        return None
+    starts = float(np.mean([factor(means["noise", pool], means["sample", pool]) for pool in pools]))
+    extremes = [[means[start, pool] for pool in pools] for start in ("noise", "sample")]
+    widest = float(np.mean([factor(min(one), max(one)) for one in extremes]))
+    parts = [
+        Part(little(starts), f"mean factor {starts:.3g} between both starts"),
+        Part(little(widest), f"{widest:.3g} between the pools that differ most"),
+    ]
+    return measured.readings({"as printed": parts}, experiment)
+
+
+def steps(printed: Sequence[tuple[int, str]], experiment: Experiment) -> Outcome | None:
+    """Judge the attack's accuracy after so many iterations of the design; 1.00 stands for almost 1.
+
+    Parameters
+    ----------
+    printed
+        Iterations, and the share.
+    experiment
+        What was measured.
+    """
+    parts = []
+    for count, text in printed:
+        found = measured.cells(experiment, canife__steps=count, canife__start="noise", canife__pool=512)
+        drawn = [one for cell in found for one in values(cell, "accuracy")]
+        if not drawn:
+            return None
+        mean = float(np.mean(drawn))
+        # More than is printed for few iterations is no less true of "just so many are needed".
+        verdict = Verdict.CONFIRMED if text != "1.00" and mean >= float(text) else share_of(text, mean)
+        parts.append(Part(verdict, f"{count} iterations {text}, measured {measured.shown(drawn)}"))
+    return measured.readings({"as printed": parts}, experiment)
+
+
+def losses(experiment: Experiment) -> Outcome | None:
+    """Judge that the covariance loss attacks better than the mean's, at every pool, by a test of ranks over all."""
+    drawn = {
+        loss: [one for cell in measured.cells(experiment, canife__loss=loss) for one in values(cell, "accuracy")]
+        for loss in ("covariance", "mean")
+    }
+    if min(map(len, drawn.values())) < 2:
+        return None
+    test = stats.mannwhitneyu(drawn["covariance"], drawn["mean"], alternative="greater")
+    text = ", ".join(f"{loss} {measured.shown(one)}" for loss, one in drawn.items())
+    return measured.readings({"as printed": [_tested("accuracy", float(test.pvalue), text)]}, experiment)
+
+
+def falls_with_clients(quantity: str, experiment: Experiment) -> Outcome | None:
+    """Judge what clients a round do: accuracies of attacks fall slowly, or ε̂ of trainings rises, by rank correlation.
+
+    Parameters
+    ----------
+    quantity
+        ``accuracy`` or ``composed``.
+    experiment
+        What was measured.
+    """
+    pairs = [
+        (float(cell.settings["training.cohort"]), one) for cell in experiment.cells for one in _each(cell, quantity)
+    ]
+    if len({cohort for cohort, _ in pairs}) < 2 or len(pairs) < 4:
+        return None
+    cohorts, drawn = np.array(sorted(pairs)).T
+    if np.ptp(drawn) == 0.0:
+        alike = Part(Verdict.INCONCLUSIVE, f"all {len(drawn)} are {drawn[0]:.3g}")
+        return measured.readings({"as printed": [alike]}, experiment)
+    falling = quantity == "accuracy"
+    test = stats.spearmanr(cohorts, drawn, alternative="less" if falling else "greater")
+    means = {c: float(np.mean([v for _, v in group])) for c, group in groupby(sorted(pairs), key=lambda pair: pair[0])}
+    text = ", ".join(f"{cohort:.0f} clients {mean:.3g}" for cohort, mean in means.items())
+    parts = [_tested("it", float(test.pvalue), text)]
+    if falling:
+        first, *_, last = means.values()
+        parts.append(Part(little(factor(first, last)), f"by a factor of {factor(first, last):.3g}"))
+    return measured.readings({"as printed": parts}, experiment)
+
+
+def norm_constants(accuracy_at: int, health_at: int, experiment: Experiment) -> Outcome | None:
+    """Judge that accuracy drops for norm constants above one, and health for those above another alone.
+
+    Parameters
+    ----------
+    accuracy_at, health_at
+        The constants.
+    experiment
+        What was measured.
+    """
+    parts = []
+    for quantity, border in (("accuracy", accuracy_at), ("health", health_at)):
+        drawn: dict[bool, list[float]] = {False: [], True: []}
+        for cell in experiment.cells:
+            drawn[float(cell.settings["canife.norm_constant"]) > border] += values(cell, quantity)
+        if min(map(len, drawn.values())) < 2:
+            return None
+        test = stats.mannwhitneyu(drawn[False], drawn[True], alternative="greater")
+        text = f"{quantity} to {border} {measured.shown(drawn[False])}, above {measured.shown(drawn[True])}"
+        parts.append(_tested(quantity, float(test.pvalue), text))
+    return measured.readings({"as printed": parts}, experiment)
+
+
+def _tested(name: str, p_value: float, text: str) -> Part:
+    verdict = Verdict.CONFIRMED if p_value <= ALPHA / 2 else Verdict.INCONCLUSIVE
+    return Part(Verdict.REFUTED if p_value >= 1.0 - ALPHA / 2 else verdict, f"{name}: {text} (p = {p_value:.2g})")
+
+
+def _each(cell: Cell, quantity: str) -> list[float]:
+    if quantity == "composed":
+        return [run.composed for run in cell.runs() if run.composed is not None]
+    # Means over a training, whose audits depend on each other.
+    return [
+        float(np.mean([one.accuracy for audit in run.audits for one in audit.trials]))
+        for run in cell.runs()
+        if run.audits
+    ]
+
+
+# The numbers that the papers print of the comparison with CANIFE, judged beside our own on the same data.
+#
+# Section 5.4 of the final version and Appendix H of the submission have the same two means and deviations. Neither
+# says over how many trainings, at which δ of the conversion, nor what attack and estimator one of them is of.
+
+
+# Of each reading's tests together.
+LEVEL = 1e-6
+
+
+class Printed(NamedTuple):
+    """A printed mean and deviation, and the methods that it may be of: the text's own first."""
+
+    ids: tuple[str, ...]
+    mean: float
+    deviation: float
+    readings: tuple[str, ...]
+
+
+PRINTED = (
+    Printed(
+        ("final.section5.4.canife", "submission.appendixH.canife"),
+        0.879,
+        0.124,
+        ("CANIFE as printed", "CANIFE, conversion at 1/n", "CANIFE, no errors are ∞"),
+    ),
+    Printed(
+        ("final.section5.4.ours",),
+        6.76,
+        1.06,
+        (
+            "Algorithm 3, all rounds",
+            "Algorithm 3, all rounds: pinned",
+            "Algorithm 2, final model",
+            "Algorithm 2, change of the model",
+        ),
+    ),
+)
+# The authors' own lower bound, and one whose coverage is proven for independent scores.
+_BOUNDS = ("andrew", "fixed-sequence")
+_BETWEEN = (PRINTED[0].mean, PRINTED[1].mean)
+
+
+def claims(found: Sequence[Mapping[str, Any]], plan: Plan, fashion: bool) -> list[dict[str, Any]]:
+    """Put what is printed beside what was found.
+
+    Parameters
+    ----------
+    found
+        Runs with Poisson samples.
+    plan
+        What CANIFE's composition is told.
+    fashion
+        Whether the data are those of the papers; else nothing is decided.
+
+    Returns
+    -------
+    A row for each reading of each claim, with the verdicts of both.
+    """
+    methods = {method.name: method for method in METHODS}
+    rows = []
+    for printed in PRINTED:
+        readings = {}
+        for name in printed.readings:
+            values = [methods[name].value(run, plan).epsilon for run in found]
+            judged = compared(values, printed.mean, printed.deviation, methods[name].cap(found[0], plan))
+            readings[name] = values, judged
+        rows += _rows(", ".join(printed.ids), f"{printed.mean:g} ± {printed.deviation:g}", readings, fashion)
+    readings = {}
+    for name in _BOUNDS:
+        values = [float(run["oneshot"]["all"]["unobserved"]["bounds"][name]["value"]) for run in found]
+        readings[f"Algorithm 3, all rounds: {name}"] = values, between(values, *_BETWEEN)
+    low, high = _BETWEEN
+    return rows + _rows("review.canife.bound", f"a lower bound between {low:g} and {high:g}", readings, fashion)
+
+
+def _rows(
+    name: str, statement: str, readings: Mapping[str, tuple[Sequence[float], tuple[Verdict, str]]], fashion: bool
+) -> list[dict[str, Any]]:
+    verdict = _verdict([found for _, (found, _) in readings.values()])
+    return [
+        {
+            "id": name,
+            "statement": statement,
+            "method": method,
+            "epsilon": spread(values),
+            "reading": str(found if fashion else Verdict.NEEDS_DATA),
+            "verdict": str(verdict if fashion else Verdict.NEEDS_DATA),
+            "finding": finding if fashion else "",
+        }
+        for method, (values, (found, finding)) in readings.items()
+    ]
+
+
+def _verdict(readings: Sequence[Verdict]) -> Verdict:
+    """Verdict of a claim from those of its readings, the text's own first.
+
+    Where all are refuted the claim is not: learning rate, width and a δ are not printed, and others may have it.
+    """
+    if readings[0] is Verdict.CONFIRMED:
+        return Verdict.CONFIRMED
+    return Verdict.QUALIFIED if Verdict.CONFIRMED in readings else Verdict.INCONCLUSIVE
+
+
+def compared(values: Sequence[float], mean: float, deviation: float, cap: float) -> tuple[Verdict, str]:
+    """Judge whether a printed mean and deviation may be of trainings like ours, of which as many are supposed.
+
+    Parameters
+    ----------
+    values
+        Our numbers, one a training.
+    mean, deviation
+        What is printed.
+    cap
+        The largest number that ours can be.
+
+    Returns
+    -------
+    Refuted if the printed mean is above the cap, or Welch's test of the means or the F test of the variances rejects.
+    Else confirmed, unless ours are all equal, or the test could not have told the printed mean from 0.
+    """
+    runs, array = len(values), np.array(values)
+    if mean > cap:
+        return Verdict.REFUTED, f"the cap is {cap:.3g}"
+    if runs < 2 or not np.isfinite(array).all():
+        infinite = int(np.isinf(array).sum())
+        return (Verdict.REFUTED, f"infinite in {infinite}") if infinite else (Verdict.INCONCLUSIVE, "one training")
+    ours = float(array.std(ddof=1))
+    welch = float(stats.ttest_ind_from_stats(array.mean(), ours, runs, mean, deviation, runs, equal_var=False).pvalue)
+    finding = f"p = {welch:.2g} for the mean"
+    p_values = [welch]
+    # Numbers that are equal but for rounding have no normal law, and their variance no test.
+    varied = ours > 1e-9 * abs(array.mean())
+    if varied:
+        law, larger = stats.f(runs - 1, runs - 1), (deviation / ours) ** 2
+        p_values.append(2.0 * float(min(law.sf(larger), law.cdf(larger))))
+        finding += f", {p_values[-1]:.2g} for the deviation"
+    if min(p_values) <= 0.5 * LEVEL:
+        return Verdict.REFUTED, finding
+    visible = visible_shift(runs)
+    finding += f"; a shift of {visible:.2g} printed deviations would be seen"
+    return (Verdict.CONFIRMED if varied and visible * deviation <= mean else Verdict.INCONCLUSIVE), finding
+
+
+def visible_shift(runs: int) -> float:
+    """Return the distance of two means, in deviations, that a two-sided t test of so many runs each sees."""
+    freedom, root = 2 * runs - 2, math.sqrt(runs / 2.0)
+    critical = stats.t.isf(0.25 * LEVEL, freedom)
+
+    def missing(shift: float) -> float:
+        return float(stats.nct.sf(critical, freedom, shift * root)) - POWER
+
+    return float(optimize.brentq(missing, 0.0, 4.0 * critical / root))
+
+
+def between(values: Sequence[float], low: float, high: float) -> tuple[Verdict, str]:
+    """Judge by Student's tests whether the mean of our numbers lies between two others.
+
+    Parameters
+    ----------
+    values
+        Our numbers, one a training.
+    low, high
+        The ends.
+    """
+    array = np.array(values)
+    if len(values) < 2 or not np.isfinite(array).all():
+        return Verdict.INCONCLUSIVE, "one training, or an infinite bound"
+    if array.std() == 0.0:
+        # All numbers are the bound's cap, of which Student's law says nothing.
+        return Verdict.INCONCLUSIVE, "equal in all trainings"
+    above = float(stats.ttest_1samp(array, low, alternative="greater").pvalue)
+    below = float(stats.ttest_1samp(array, high, alternative="less").pvalue)
+    finding = f"p = {above:.2g} that it is not above, {below:.2g} that it is not below"
+    if max(above, below) <= 0.5 * LEVEL:
+        return Verdict.CONFIRMED, finding
+    outside = max(above, below) >= 1.0 - 0.5 * LEVEL
+    return (Verdict.REFUTED if outside else Verdict.INCONCLUSIVE), finding
+
+
+# Rules for the comparison with CANIFE on Fashion-MNIST: the rows of its benchmark, and a training of our own.
+
+
+# "Negligible" and "much", as shares of the training's time.
+_NEGLIGIBLE, _MUCH = 0.1, 0.5
+_NOT_STATED = "not stated, and ours: learning rates, width, δ of the conversion and how many trainings there were"
+
+
+def printed(claim: str, measurements: Measurements) -> Outcome | None:
+    """Take over what the benchmark found of a claim, reading by reading.
+
+    Parameters
+    ----------
+    claim
+        Id in the benchmark's rows.
+    measurements
+        The folder's.
+    """
+    rows = [row for row in measurements.benchmark or () if claim in row["id"].split(", ")]
+    if not rows:
+        return None
+    listed = "; ".join(f"{row['method']} {row['reading']} ({row['finding']})" for row in rows)
+    readings = {row["method"]: row["reading"] for row in rows}
+    return found(Verdict(rows[0]["verdict"]), f"{listed}; {_NOT_STATED}", readings=readings)
+
+
+def ours(measurements: Measurements) -> Outcome | None:
+    """Judge the printed mean and deviation of Algorithm 3: under Poisson samples, or else in a shuffled epoch."""
+    poisson = printed("final.section5.4.ours", measurements)
+    claim = next(one for one in PRINTED if "final.section5.4.ours" in one.ids)
+    cells = measurements.experiments["fashion_mnist"].cells
+    if poisson is None or len(cells) != 1 or not all(one.attacks for one in cells[0].repetitions):
+        return None
+    values = [one.attacks["all"].fitted for one in cells[0].repetitions]
+    verdict, finding = compared(values, claim.mean, claim.deviation, float("inf"))
+    shuffled = f"in a shuffled epoch {measured.shown(values)} ({finding})"
+    total = poisson.verdict
+    if verdict is Verdict.CONFIRMED and total is not Verdict.CONFIRMED:
+        total = Verdict.QUALIFIED
+    return found(total, f"{poisson.finding}; {shuffled}: {verdict}", shuffled=values, **poisson.evidence)
+
+
+def cost(measurements: Measurements) -> Outcome | None:
+    """Judge that random canaries add negligible time to a training, and CANIFE's design much more than they do."""
+    if not (seconds := measurements.seconds):
+        return None
+    canaries, canife = (seconds[name] / seconds["training"] for name in ("oneshot", "canife"))
+    verdict = Verdict.CONFIRMED if canaries <= _NEGLIGIBLE and canife > canaries else Verdict.QUALIFIED
+    if canife <= canaries:
+        verdict = Verdict.REFUTED
+    return found(verdict, _shares(canaries, canife), seconds=dict(seconds))
+
+
+def crafting(measurements: Measurements) -> Outcome | None:
+    """Judge that crafting canaries costs much: half of the training's time or more."""
+    if not (seconds := measurements.seconds):
+        return None
+    canaries, canife = (seconds[name] / seconds["training"] for name in ("oneshot", "canife"))
+    verdict = Verdict.CONFIRMED if canife >= _MUCH else Verdict.QUALIFIED
+    return found(
+        Verdict.REFUTED if canife <= _NEGLIGIBLE else verdict, _shares(canaries, canife), seconds=dict(seconds)
+    )
+
+
+def _shares(canaries: float, canife: float) -> str:
+    return f"random canaries took {canaries:.2g} and CANIFE {canife:.2g} of the training's time, with our code"

@@ -1,11 +1,8 @@
-"""Claims of the public reviews of Andrew et al., and of the authors' answers.
-
-The reviews are about the submission of 2023; the conversion to text lost the value of the lower bound that the answers
-report beside CANIFE. The answers' sweep over d is judged cell by cell in ``verify.suites.tables``.
-"""
+"""The reviews and answers on lower bounds, on the estimates beside them, and on CANIFE."""
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -15,16 +12,347 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_generic
 from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
 
-from canaryproof.verify.claims import review_bounds, review_estimates
-from canaryproof.verify.claims.canife_numbers import fixed, rounding
+from canaryproof.verify.accounting.sampled_gaussian import rdp
+from canaryproof.verify.check.declared_tests import POWER, visible_mean
+from canaryproof.verify.check.results import Design, Outcome, Verdict
+from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.claims import canife_attack, final_noise, final_tables
+from canaryproof.verify.claims import printed as submission_printed
 from canaryproof.verify.claims.deciding import needs_data
-from canaryproof.verify.claims.final_printed import CANARIES, PARAMETERS, STACKOVERFLOW_CLIENTS
+from canaryproof.verify.claims.final_bounds import largest_bounds
 from canaryproof.verify.claims.final_tables import unbiased
-from canaryproof.verify.claims.judging import LEVEL, claim, found, holds
-from canaryproof.verify.claims.review_bounds import TO_LDHU, TO_ZCEQ
-from canaryproof.verify.error_control import POWER, visible_mean
-from canaryproof.verify.results import Design, Outcome, Verdict
-from canaryproof.verify.suites.tables import CELLS, PRINTED_RUNS, Cell
+from canaryproof.verify.claims.printed import (
+    CANARIES,
+    CODE_DELTA,
+    FASHION_BATCH,
+    FASHION_EXAMPLES,
+    PARAMETERS,
+    SCORES_DELTA,
+    STACKOVERFLOW_CLIENTS,
+    STACKOVERFLOW_DELTA,
+    TABLE_3,
+    TABLE_4,
+    TRIALS,
+    Row,
+    fixed,
+    noise_for,
+    prints,
+    rounding,
+)
+from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, Cell
+
+_ANSWERS = "Reviews of Andrew et al., authors' answers"
+TO_ZYJW, TO_ZCEQ, TO_LDHU = (f"{_ANSWERS} to reviewer {name}" for name in ("ZyjW", "zCeQ", "LDHu"))
+
+# The submission's Table 2 is the final version's Table 3; its own EMNIST table is another.
+SUBMISSION_EMNIST = tuple(Row(*astuple(row)) for row in submission_printed.TABLE_3_SUBMISSION_PRINTED)
+SUBMISSION = {"StackOverflow": TABLE_3, "EMNIST": SUBMISSION_EMNIST}
+
+
+def judge_cap(printed: str) -> Outcome:
+    """Judge a maximum of the authors' lower bound from 1,000 canaries.
+
+    Parameters
+    ----------
+    printed
+        The maximum.
+    """
+    bounds = largest_bounds(CANARIES)
+    stated = bounds["Jeffreys for FNR, exact FPR"]
+    fitting = [name for name, bound in bounds.items() if prints(bound, printed)]
+    above = [row.lower_all for row in (*TABLE_3, *TABLE_4, *SUBMISSION_EMNIST) if float(row.lower_all) > float(printed)]
+    # The other direction of the hypothesis test divides by FPR, which is exact and can be as small as one likes.
+    final = [row.lower_final for row in TABLE_4 if float(row.lower_final) > stated]
+    listed = "; ".join(f"{name}: {bound:.4f}" for name, bound in bounds.items())
+    finding = (
+        f"1,000 canaries without a miss reach {stated:.4f} (for all readings: {listed}), and with the exact FPR in the "
+        f"denominator there is no maximum: the papers print {', '.join(sorted(set(above)))}, and {', '.join(final)} "
+        "for a final model"
+    )
+    verdict = Verdict.CONFIRMED if prints(stated, printed) else Verdict.QUALIFIED if fitting else Verdict.REFUTED
+    return found(verdict, finding, bounds=bounds, printed_above=above, final_above=final)
+
+
+def judge_not_falsified(tables: Mapping[str, Sequence[Row]]) -> Outcome:
+    """Judge that no printed lower bound exceeds the estimate beside it.
+
+    Parameters
+    ----------
+    tables
+        Rows by name of the table.
+    """
+    pairs = [
+        (name, float(low), float(estimate))
+        for name, rows in tables.items()
+        for row in rows
+        for low, estimate in ((row.lower_all, row.estimate_all), (row.lower_final, row.estimate_final))
+    ]
+    wrong = [pair for pair in pairs if pair[1] > pair[2]]
+    closest = min(pairs, key=lambda pair: pair[2] / pair[1])
+    return found(
+        holds(not wrong),
+        f"{len(pairs) - len(wrong)} of {len(pairs)} estimates are above their lower bounds, the closest {closest[2]:g} "
+        f"above {closest[1]:g}",
+        pairs=len(pairs),
+        wrong=wrong,
+    )
+
+
+def judge_ceiling(rounds: int, sampling: float, estimate: float) -> Outcome:
+    """Judge that CANIFE has a maximum in the answers' comparison, by composing its largest per-round ε̂.
+
+    Parameters
+    ----------
+    rounds
+        Rounds of one epoch.
+    sampling
+        Share of the examples in a round.
+    estimate
+        The estimate by random canaries.
+    """
+    largest = canife_attack.largest(Fraction(1, TRIALS), 0)
+    readings = {
+        "σ̂ of one round, δ = 1e-5": noise_for(largest, lambda sigma: rdp(sigma, CODE_DELTA), 0.5, 2.0),
+        "σ̂ of one round, δ = 1/n": noise_for(largest, lambda sigma: rdp(sigma, SCORES_DELTA), 0.5, 2.0),
+        "σ̂ of 100 sampled rounds, δ = 1e-5 (CANIFE's public code)": noise_for(
+            largest, lambda sigma: rdp(sigma, CODE_DELTA, TRIALS, sampling), 0.35, 1.0
+        ),
+    }
+    composed = {name: rdp(sigma, CODE_DELTA, rounds, sampling) for name, sigma in readings.items()}
+    listed = "; ".join(f"{name}: {value:.2f}" for name, value in composed.items())
+    # A round without errors counts as infinite, so that there is a maximum of finite estimates only.
+    verdict = Verdict.QUALIFIED if max(composed.values()) < estimate else Verdict.INCONCLUSIVE
+    return found(
+        verdict,
+        f"only for finite per-round estimates (a round without errors counts as infinite): ε̂ ≤ {largest:.3f} in each "
+        f"round composes to at most {listed}, whatever leaks; their own estimate is {estimate:g}, and the 0.879 that "
+        "they had from CANIFE is above the first",
+        largest=largest,
+        composed=composed,
+    )
+
+
+def judge_lower_bound() -> Outcome:
+    """Judge that CANIFE uses a lower bound of each round's ε, by its ε̂ and its own lower limit for equal counts."""
+    point = canife_attack.largest(Fraction(1, TRIALS), 1)
+    lower = canife_attack.lower_limit(1, 1)
+    return found(
+        Verdict.QUALIFIED if point > lower else Verdict.CONFIRMED,
+        "only for the true rates of error, for which the formula is a lower bound; CANIFE puts in counted ones: one "
+        f"error of each kind gives {point:.3f}, where its 95% lower limit, which it does not compose, is {lower:.3f}",
+        point=point,
+        lower=lower,
+    )
+
+
+_REVIEW_BOUNDS_CHECKS = (
+    claim(
+        "review.epsilon-lo.cap",
+        TO_ZYJW + " and zCeQ",
+        "The lower bound cannot exceed 6.24, its value where no canary is missed",
+        fixed(judge_cap, "6.24"),
+    ),
+    claim(
+        "review.epsilon-lo.not-falsified",
+        TO_ZYJW + " and zCeQ",
+        "No estimate is falsified by its lower bound, also below 6.24",
+        fixed(judge_not_falsified, SUBMISSION),
+    ),
+    claim(
+        "review.canife.analytical",
+        TO_ZYJW,
+        "34.5 is the analytical upper bound in the comparison with CANIFE (noise multiplier 0.2)",
+        fixed(final_noise.judge_canife_epsilon, "34.5", 0.2),
+    ),
+    claim(
+        "review.canife.maximum",
+        TO_ZYJW,
+        "There is a maximum that CANIFE's estimate cannot exceed, because samples are finite",
+        fixed(judge_ceiling, math.ceil(FASHION_EXAMPLES / FASHION_BATCH), FASHION_BATCH / FASHION_EXAMPLES, 6.76),
+    ),
+    claim(
+        "review.canife.lower-bound",
+        TO_ZYJW + " and zCeQ",
+        "CANIFE estimates a round's ε by a lower bound of it",
+        fixed(judge_lower_bound),
+    ),
+    claim(
+        "review.canife.bound",
+        TO_ZYJW,
+        "A lower bound from random canaries (its value is lost in our text) is above CANIFE's 0.879 and below 6.76",
+        needs_data("review.canife.bound", "Fashion-MNIST"),
+    ),
+)
+
+
+# The reviews and answers on the printed estimates: beside their bounds, beside the analytical ε, and by the noise.
+
+
+_REVIEWER = "Reviews of Andrew et al., reviewer ZyjW"
+
+
+def judge_smallest(limit: float, smallest: str, tables: Mapping[str, Sequence[Row]]) -> Outcome:
+    """Judge that the final model's estimate is below a limit at the smallest analytical ε, itself printed.
+
+    Parameters
+    ----------
+    limit
+        The limit.
+    smallest
+        Analytical ε that is said to be the smallest.
+    tables
+        Rows by name of the table.
+    """
+    rows = {name: min(table, key=lambda row: float(row.analytical)) for name, table in tables.items()}
+    listed = ", ".join(f"{name} {row.estimate_final} at ε = {row.analytical}" for name, row in rows.items())
+    if not all(float(row.estimate_final) < limit for row in rows.values()):
+        return found(Verdict.REFUTED, listed, estimates=listed)
+    agree = [name for name, row in rows.items() if row.analytical == smallest]
+    if len(agree) == len(rows):
+        return found(Verdict.CONFIRMED, listed, estimates=listed)
+    where = " and ".join(agree) or "no table"
+    return found(Verdict.QUALIFIED, f"{smallest} is the smallest on {where} only: {listed}", estimates=listed)
+
+
+def judge_smaller(tables: Mapping[str, Sequence[Row]]) -> Outcome:
+    """Judge that estimates fall with the analytical ε, to the last row of every table.
+
+    Parameters
+    ----------
+    tables
+        Rows by name of the table, from the lowest noise to the highest.
+    """
+    rising = [
+        f"{name} from {getattr(one, column)} to {getattr(other, column)}"
+        for name, rows in tables.items()
+        for column in ("estimate_all", "estimate_final")
+        for one, other in pairwise(rows)
+        if float(getattr(one, column)) <= float(getattr(other, column))
+    ]
+    ends = ", ".join(
+        f"on {name} to {rows[-1].estimate_all} and {rows[-1].estimate_final} at ε = {rows[-1].analytical}"
+        for name, rows in tables.items()
+    )
+    return found(holds(not rising), f"not {'; '.join(rising)}" if rising else f"they fall {ends}", rising=rising)
+
+
+def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) -> Outcome:
+    """Judge that the analytical ε is many times what the final model's release loses; what can be, no table confirms.
+
+    Parameters
+    ----------
+    tables
+        Rows by name of the table.
+    factor
+        How many times.
+    """
+    rows = [row for table in tables.values() for row in table if row.analytical != "inf"]
+    by_estimate = [float(row.analytical) / float(row.estimate_final) for row in rows]
+    by_bound = [float(row.analytical) / float(row.lower_final) for row in rows]
+    verdict = Verdict.REFUTED if max(by_bound) < factor else Verdict.INCONCLUSIVE
+    finding = (
+        f"it is {min(by_estimate):.0f} to {max(by_estimate):.0f} times the estimate of one attack and "
+        f"{min(by_bound):.0f} to {max(by_bound):.0f} times its lower bound; from above, nothing but the analytical ε "
+        "is known of the final model"
+    )
+    return found(verdict, finding, by_estimate=by_estimate, by_bound=by_bound)
+
+
+def judge_indistinguishable(row: Row) -> Outcome:
+    """Judge that the density of observed cosines is almost that of the null, in a figure with several presentations.
+
+    Parameters
+    ----------
+    row
+        Of the figure's table.
+    """
+    shift = final_tables.distance(row, STACKOVERFLOW_DELTA)
+    # Total variation of two Gaussians: what the best attack gains on guessing.
+    variation = 2.0 * final_tables.accuracy(shift) - 1.0
+    finding = (
+        f"for canaries presented once, the only ones of which the text has an estimate: at {row.estimate_final} the "
+        f"densities are {shift:.2f} standard deviations apart and differ by {variation:.1%} in total variation, while "
+        f"the mean of {CANARIES:,} is {shift * math.sqrt(CANARIES):.1f} standard errors off"
+    )
+    return found(
+        Verdict.QUALIFIED if variation < 0.1 else Verdict.REFUTED, finding, distance=shift, variation=variation
+    )
+
+
+def judge_wide(rows: Sequence[Row]) -> Outcome:
+    """Judge that estimates from all rounds are farther above their lower bounds than the final model's.
+
+    Parameters
+    ----------
+    rows
+        Of a table.
+    """
+    everywhere = [float(row.estimate_all) / float(row.lower_all) for row in rows]
+    final = [float(row.estimate_final) / float(row.lower_final) for row in rows]
+    finding = (
+        f"{min(everywhere):.1f} to {max(everywhere):.0f} times the bound from all rounds, {min(final):.1f} to "
+        f"{max(final):.1f} times from the final model"
+    )
+    return found(holds(min(everywhere) > max(final)), finding, all=everywhere, final=final)
+
+
+def judge_quantiles(printed: int) -> Outcome:
+    """Judge the number of quantiles in the submission's Table 6.
+
+    Parameters
+    ----------
+    printed
+        Number stated.
+    """
+    counts = {len(quantiles) for *_, quantiles in submission_printed.TABLE_6_SUBMISSION_PRINTED}
+    return found(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
+
+
+_REVIEW_ESTIMATES_CHECKS = (
+    claim(
+        "review.epsilon-final.smallest",
+        TO_LDHU,
+        "Even at the smallest analytical ε, 30, the final model's estimate is below 1",
+        fixed(judge_smallest, 1.0, "30", SUBMISSION),
+    ),
+    claim(
+        "review.epsilon-final.smaller",
+        TO_LDHU,
+        "More noise leads to smaller estimates still, from all rounds and from the final model",
+        fixed(judge_smaller, SUBMISSION),
+    ),
+    claim(
+        "review.epsilon-final.overstated",
+        TO_LDHU,
+        "The analytical ε vastly overstates the true risk of releasing only the final model",
+        fixed(judge_overstated, SUBMISSION),
+    ),
+    claim(
+        "review.figure1.indistinguishable",
+        TO_LDHU,
+        "At the analytical ε of 30, observed cosines in Figure 1 can hardly be told by eye from the null distribution",
+        fixed(judge_indistinguishable, TABLE_3[-1]),
+    ),
+    claim(
+        "review.table2.wide",
+        _REVIEWER,
+        "Table 2's intervals from bound to estimate are huge in the columns of all rounds",
+        fixed(judge_wide, TABLE_3),
+    ),
+    claim(
+        "review.table6.quantiles",
+        _REVIEWER,
+        "Table 6 shows five quantiles",
+        fixed(judge_quantiles, 5),
+    ),
+)
+
+
+# Claims of the public reviews of Andrew et al., and of the authors' answers.
+#
+# The reviews are about the submission of 2023; the conversion to text lost the value of the lower bound that the
+# answers report beside CANIFE. The answers' sweep over d is judged cell by cell in ``verify.suites.tables``.
+
 
 # Table 2 of the first version: accuracy in per cent without and with 1,000 canaries.
 ACCURACIES = (("25.3", "25.3"), ("24.0", "23.9"), ("23.1", "23.1"), ("21.5", "21.5"), ("20.6", "20.5"))
@@ -226,8 +554,8 @@ def judge_growth(cells: Sequence[Cell], exponent: float) -> Outcome:
 
 
 CHECKS = (
-    *review_bounds.CHECKS,
-    *review_estimates.CHECKS,
+    *_REVIEW_BOUNDS_CHECKS,
+    *_REVIEW_ESTIMATES_CHECKS,
     claim(
         "review.replaced.share",
         TO_ZCEQ,

@@ -13,10 +13,11 @@ from scipy import special, stats
 
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify import audit, input_files
-from canaryproof.verify.oneshot import algorithm_1, estimators
-from canaryproof.verify.oneshot.moments import Moments
-from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.audit.audit import audit
+from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.estimators import algorithm_1, estimators
+from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.files import reading
 
 DELTA = 1e-6
 # Of each number, relative: far above rounding, far below any fault.
@@ -162,13 +163,13 @@ def _files(context: Context) -> Outcome:
         for name, null in (
             ("seen.npy", None), ("both.npz", unseen), ("packed.npz", unseen), ("seen.csv", None), ("both.csv", unseen),
         ):  # fmt: skip
-            scores, read = input_files.read_scores(place / name), read + 1
+            scores, read = reading.read_scores(place / name), read + 1
             same = np.array_equal(scores.observed, seen) and _same(scores.unobserved, null)
             wrong += [] if same else [name]
         for dtype in (np.float32, np.float64):
             release = rng.standard_normal(9).astype(dtype)
             np.save(place / "release.npy", release)
-            again, read = input_files.read_release(place / "release.npy"), read + 1
+            again, read = reading.read_release(place / "release.npy"), read + 1
             wrong += [] if again.dtype == dtype and np.array_equal(again, release) else [f"release in {again.dtype}"]
     finding = f"{read - len(wrong)} of {read} files are read as they were written"
     if wrong:

@@ -1,35 +1,325 @@
-"""Private trainings for the suite ``canife``: those that it monitors, and those with random canaries too."""
+"""Trainings for ``canife_comparison``: CANIFE and random canaries in the same ones, with and without faults."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.scores import prepare
-from canaryproof.verify.canife.attack import Mechanism, ScoreLaw, attack, coins, halves, score_law
-from canaryproof.verify.canife.design import noise
+from canaryproof.verify.bounds.lower_bound import prepare
+from canaryproof.verify.canaries import participation as schedules
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import NO_CANARIES, Insertion
+from canaryproof.verify.canife.attack import Mechanism, ScoreLaw, accuracy, attack, coins, halves, score_law
+from canaryproof.verify.canife.design import Designer, Settings, Starts, noise, pool_samples
+from canaryproof.verify.canife.factored import FactoredUpdates, State
 from canaryproof.verify.canife.measure import Deltas, composed_epsilon, round_epsilon, rounds_served, training_epsilon
-from canaryproof.verify.federated import schedules
-from canaryproof.verify.federated.assembly import Seeds
-from canaryproof.verify.federated.canary_clients import CanaryClients
-from canaryproof.verify.federated.clipping import FixedClip
-from canaryproof.verify.federated.noise import Independent
-from canaryproof.verify.federated.options import Training
-from canaryproof.verify.federated.schedules import NO_CANARIES, Insertion
-from canaryproof.verify.federated.training import Trainer
-from canaryproof.verify.oneshot import estimators
-from canaryproof.verify.oneshot.moments import from_unobserved
-from canaryproof.verify.results import Context
-from canaryproof.verify.suites import canife_studies as studies
+from canaryproof.verify.check.results import Context
+from canaryproof.verify.comparison import canife
+from canaryproof.verify.comparison.canife_methods import largest_round
+from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Setting, Trained
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
+from canaryproof.verify.training import networks
+from canaryproof.verify.training.assembly import Seeds
+from canaryproof.verify.training.clipping import FixedClip
+from canaryproof.verify.training.data import digits
+from canaryproof.verify.training.data.federation import Federation
+from canaryproof.verify.training.networks import Model, Params, model
+from canaryproof.verify.training.noise import Independent
+from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
+from canaryproof.verify.training.training import Trainer, Training
 
 Array = NDArray[np.float64]
+
+# Digits in rounds of 50, so that a training is short; the rate has grown with the batch. Audits are as many as pilots
+# asked for, in which canaries differed much in how they avoid coordinates that have noise.
+SETTING = Setting(batch=50, canaries=200, every=5, pool=256, trials=(100,), rate=3.0)
+SCENARIOS = {
+    "poisson": canife.POISSON,
+    "shuffled": Scenario("shuffled epoch", shuffled=True),
+    "reused": Scenario("the first round's noise in all", fault=Fault.NOISE),
+    "halved": Scenario("no noise on half of the coordinates", fault=Fault.COORDINATES),
+    "unclipped": Scenario("one client in a hundred not clipped", fault=Fault.CLIPPING),
+}
+_ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What each method says of repeated trainings.
+
+    Attributes
+    ----------
+    values
+        Numbers by method, shape (trainings,).
+    rounds
+        ε̂ of CANIFE's audits as shares of its cap, shape (trainings, audits).
+    cosines
+        Root mean square of cosines of CANIFE's canaries with updates of the training's clients, alike.
+    deviations
+        Deviation of CANIFE's scores, cohorts and noise together, as a multiple of the noise's, alike.
+    """
+
+    values: Mapping[str, Array]
+    rounds: Array
+    cosines: Array
+    deviations: Array
+
+
+def pairs(context: Context, scenario: str, runs: int) -> tuple[Numbers, Numbers]:
+    """Return the numbers of trainings without a fault, and of trainings of a scenario with the same seeds."""
+    return _numbers(context, "poisson", runs), _numbers(context, scenario, runs)
+
+
+@cache
+def _numbers(context: Context, scenario: str, runs: int) -> Numbers:
+    roots = context.key("canife-comparison").spawn(runs)
+    done = [_bench().train(root, SCENARIOS[scenario]) for root in roots]
+    found = [_said(one) for one in done]
+    cap = largest_round(SETTING.trials[0])
+    return Numbers(
+        {name: np.array([one[name] for one in found]) for name in found[0]},
+        np.array([[min(1.0, _round(audit) / cap) for audit in one.audits] for one in done]),
+        np.array([[audit["cosines"]["root mean square"] for audit in one.audits] for one in done]),
+        np.array([[_deviation(audit["law"]) for audit in one.audits] for one in done]),
+    )
+
+
+def _round(audit: Mapping[str, Any]) -> float:
+    return float(audit["scores"][0]["epsilon"]["capped"]["epsilon"])
+
+
+def _deviation(law: Mapping[str, float]) -> float:
+    return law["deviation"] / law["noise"] if law["noise"] else math.inf
+
+
+@cache
+def _bench() -> Bench:
+    federation = digits.load(1, SEED)
+    return Bench(federation, networks.model("two_layer", federation, None), SETTING)
+
+
+def dimension() -> int:
+    """Return the dimension d of the model."""
+    return _bench().model.dim
+
+
+def rounds() -> int:
+    """Return the number of rounds of a training."""
+    return _bench().rounds
+
+
+def _said(done: Trained) -> dict[str, float]:
+    scores, delta, dim = CanaryScores.of(done.trainer, done.canary_clients), SETTING.delta, dimension()
+    all_rounds = from_unobserved(scores.observed[ALL], scores.unobserved[ALL])
+    found: dict[str, Any] = {
+        "algorithm-3": estimators.both_directions(delta, all_rounds.distance, all_rounds.ratio),
+        "algorithm-3-pinned": estimators.pinned(all_rounds, delta).epsilon,
+        "bound": METHODS["fixed-threshold"]
+        .bound(prepare(scores.observed[ALL], scores.unobserved[ALL], inclusion="fixed"), delta, _ALPHA)
+        .value,
+    }
+    for seen in (FINAL, CHANGE):
+        moments = from_dimension(scores.observed[seen], dim)
+        found[seen] = estimators.pinned(moments, delta).epsilon
+        found[f"{seen}-fitted"] = estimators.both_directions(delta, moments.distance, moments.ratio)
+    # Of the rounds, whose mean is geometric: one canary that happens to avoid the noise decides no other.
+    found["canife-law"] = np.exp(np.mean([np.log(audit["law"]["epsilon"]) for audit in done.audits]))
+    return {name: float(value) for name, value in found.items()}
+
+
+# Designs and attacks for the suite ``canife``: small networks on digits, repeated with seeds of their own.
+#
+# A client has one example, and a network of 32 hidden units is trained without privacy, to some 70% of held-out
+# images unless a study says otherwise. Plans of a purpose share models, pools and starts, repetition by repetition,
+# so that they can be compared in pairs.
+
+
+# Mock clients of the largest pool; 297 images are held out.
+POOL = 256
+# Scores of an attack, half of them with the canary (Section 4.1).
+TRIALS = 100
+# Plain descent: examples of a step, its rate, and steps to 71% of held-out images on average.
+_BATCH, _RATE, _STEPS = 64, 0.5, 20
+# The setting of Section 4.1 without noise: 64 clients a round.
+QUIET = Mechanism(64, 0.0)
+DEFAULT = Settings()
+# Fewer steps than the default, so that hundreds of designs take seconds, and no other start than that of the pair.
+BASE = Settings(steps=1000, restarts=0)
+# The same for attacks, in which a poor canary is designed anew.
+AUDIT = Settings(steps=1000)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How canaries are designed and what they attack.
+
+    Attributes
+    ----------
+    settings
+        Of the design.
+    start
+        Random pixels of one law or the other, or a sample of the pool.
+    pool
+        Mock clients; a power of two, at most ``POOL``.
+    training
+        Steps of the network's training.
+    rounds
+        Rounds to attack.
+    """
+
+    settings: Settings
+    start: Literal["normal", "uniform", "pool"] = "normal"
+    pool: int = POOL
+    training: int = _STEPS
+    rounds: tuple[Mechanism, ...] = (QUIET,)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What repetitions of a plan found, shape (repetitions,) or (repetitions, rounds).
+
+    Attributes
+    ----------
+    healthy, health, attempts, label
+        Of the canaries' designs; the last is the sum of the soft label's probabilities.
+    separation, deviation, accuracy
+        Of scores: distance of the means with the canary and without, mean of both deviations, and the attack's
+        accuracy at the best threshold.
+    shift, law
+        ‖u_c‖² and the scores' deviation over cohorts and noise, by calculation.
+    """
+
+    healthy: NDArray[np.bool_]
+    health: Array
+    attempts: NDArray[np.int64]
+    label: Array
+    separation: Array
+    deviation: Array
+    accuracy: Array
+    shift: Array
+    law: Array
+
+
+def sample(context: Context, purpose: str, plan: Plan, repetitions: int) -> Sample:
+    """Design a canary for each of many networks, and attack.
+
+    Parameters
+    ----------
+    context
+        Level and seed.
+    purpose
+        Name of the randomness.
+    plan
+        What is done.
+    repetitions
+        How often.
+    """
+    root = context.key(purpose)
+    assert isinstance(root.entropy, int)
+    return _sampled(root.entropy, tuple(root.spawn_key), plan, repetitions)
+
+
+@lru_cache(maxsize=16)
+def _sampled(entropy: int, spawn_key: tuple[int, ...], plan: Plan, repetitions: int) -> Sample:
+    canaries, attacks = [], []
+    for root in np.random.SeedSequence(entropy, spawn_key=spawn_key).spawn(repetitions):
+        network, pool, design, scores = (np.random.default_rng(seed) for seed in root.spawn(4))
+        params = trained(plan.training, network)
+        images = federation()
+        chosen = pool.permutation(len(images.test_labels))[: plan.pool]
+        state = _pool(params, chosen, plan.settings.loss)
+        canary = designer(plan.settings).design(state, _starts(plan.start, chosen), design)
+        response = updates().response(mock_clients(params, images.inputs, images.labels), [canary])
+        canaries.append((canary.healthy, canary.health, canary.attempts, canary.label.sum(dtype=np.float64)))
+        found = []
+        for mechanism in plan.rounds:
+            observed, unobserved = attack(response, halves(TRIALS, 1, scores), mechanism, scores).of()
+            law = score_law(response, mechanism)
+            spread = 0.5 * (observed.std(ddof=1) + unobserved.std(ddof=1))
+            separation = observed.mean() - unobserved.mean()
+            found.append((separation, spread, accuracy(observed, unobserved), law.shift, law.deviation))
+        attacks.append(found)
+    designs = (np.array(column) for column in zip(*canaries, strict=True))
+    return Sample(*designs, *np.moveaxis(np.array(attacks), 2, 0))
+
+
+@cache
+def federation() -> Federation:
+    """Return the digits, one for each client."""
+    return digits.load(1, 0)
+
+
+@cache
+def network_canife_studies() -> Model:
+    """Return the network."""
+    return model("two_layer", federation(), 32)
+
+
+@cache
+def updates() -> FactoredUpdates:
+    """Return the clients' updates at clip norm 1."""
+    return FactoredUpdates()
+
+
+@cache
+def designer(settings: Settings) -> Designer:
+    """Return a designer that is compiled once."""
+    return Designer(updates(), settings)
+
+
+def trained(steps: int, rng: np.random.Generator) -> Params:
+    """Return parameters after steps of plain gradient descent from a random start."""
+    params = network_canife_studies().init(int(rng.integers(2**32)))
+    batches = rng.integers(len(federation().labels), size=(steps, _BATCH))
+    return _descent()(params, batches) if steps else params
+
+
+@cache
+def _descent() -> Any:
+    inputs, labels = jnp.asarray(federation().inputs), jnp.asarray(federation().labels)
+
+    def step(params: Params, batch: jax.Array) -> tuple[Params, None]:
+        slope = jax.grad(network_canife_studies().loss)(params, inputs[batch], labels[batch], jnp.ones(_BATCH))
+        return jax.tree.map(lambda p, s: p - _RATE * s, params, slope), None
+
+    return jax.jit(lambda params, batches: jax.lax.scan(step, params, batches)[0])
+
+
+def mock_clients(params: Params, inputs: NDArray[Any], labels: NDArray[Any]) -> State:
+    """Return the updates of clients that have one example each."""
+    return updates().prepare(params, inputs[:, None], labels[:, None], np.ones((len(labels), 1), np.float32))
+
+
+def _pool(params: Params, chosen: NDArray[np.int64], loss: str) -> State:
+    """Return a pool of the largest size, whatever its own, so that nothing is compiled anew for it."""
+    images, missing = federation(), POOL - len(chosen)
+    if loss == "mean":
+        # A pool twice has the same mean.
+        chosen, missing = np.resize(chosen, POOL), 0
+    state = mock_clients(params, images.test_inputs[chosen], images.test_labels[chosen])
+    # Clients whose updates are 0 add nothing to a sum of squares.
+    return updates().padded(state, missing) if missing else state
+
+
+def _starts(start: str, chosen: NDArray[np.int64]) -> Starts:
+    images = federation()
+    if start == "pool":
+        return pool_samples(images.test_inputs[chosen][:, None], images.test_labels[chosen][:, None], images.classes)
+    return noise(images.inputs.shape[1:], images.classes, "uniform" if start == "uniform" else "normal")
+
+
+# Private trainings for the suite ``canife``: those that it monitors, and those with random canaries too.
+
 
 # Three epochs of ten rounds, in which a client takes part with this probability.
 COHORT, EPOCH, ROUNDS = 150, 10, 30
@@ -115,7 +405,7 @@ def _monitored(entropy: int, spawn_key: tuple[int, ...], epsilon: float, repetit
     roots = np.random.SeedSequence(entropy, spawn_key=spawn_key).spawn(repetitions)
     found = [_along(root, sigma) for root in roots]
     served = rounds_served(AUDITED, ROUNDS)
-    deltas = Deltas.as_printed(studies.TRIALS, DELTA)
+    deltas = Deltas.as_printed(TRIALS, DELTA)
     rows = np.array([audits for audits, _ in found])
     composed = [training_epsilon(audits[:, 0].tolist(), served, SAMPLING, deltas) for audits in rows]
     accuracies = [accuracy for _, accuracy in found]
@@ -124,7 +414,7 @@ def _monitored(entropy: int, spawn_key: tuple[int, ...], epsilon: float, repetit
 
 
 def _along(root: np.random.SeedSequence, sigma: float) -> tuple[list[tuple[float, float, float]], float]:
-    images, rng = studies.federation(), np.random.default_rng(root.spawn(1)[0])
+    images, rng = federation(), np.random.default_rng(root.spawn(1)[0])
     training, _ = trainer(root, sigma)
     audits = []
     for number in AUDITED:
@@ -132,14 +422,14 @@ def _along(root: np.random.SeedSequence, sigma: float) -> tuple[list[tuple[float
         audits.append(_audit(training, sigma, rng))
     training.run()
     test = images.test_inputs, images.test_labels
-    return audits, float(studies.network().accuracy(training.params, *test))
+    return audits, float(network_canife_studies().accuracy(training.params, *test))
 
 
 def trainer(
     root: np.random.SeedSequence, sigma: float, rounds: int = ROUNDS, inserted: Insertion = NO_CANARIES
 ) -> tuple[Trainer, CanaryClients | None]:
     """Return a training at a noise multiplier, and its random canaries if there are any."""
-    seeds, images, network = Seeds.of(root), studies.federation(), studies.network()
+    seeds, images, network = Seeds.of(root), federation(), network_canife_studies()
     participation = schedules.bernoulli(images.clients, SAMPLING, rounds, seeds.training, inserted)
     training = Training(
         clip=FixedClip(1.0),
@@ -158,21 +448,21 @@ def trainer(
 def _audit(training: Trainer, sigma: float, rng: np.random.Generator) -> tuple[float, float, float]:
     """Return ε̂ of the round that is next, ε of unlimited scores, and the canary's health."""
     observed, unobserved, law, health = _audited(training, sigma, rng, coins)
-    delta = 1.0 / studies.TRIALS
+    delta = 1.0 / TRIALS
     return round_epsilon(observed, unobserved, delta, zero_counts="capped").epsilon, law.epsilon(delta), health
 
 
 def _audited(
     training: Trainer, sigma: float, rng: np.random.Generator, insert: Callable[..., NDArray[np.bool_]]
 ) -> tuple[Array, Array, ScoreLaw, float]:
-    images = studies.federation()
-    chosen = rng.permutation(len(images.test_labels))[: studies.POOL]
-    state = studies.mock_clients(training.params, images.test_inputs[chosen], images.test_labels[chosen])
+    images = federation()
+    chosen = rng.permutation(len(images.test_labels))[:POOL]
+    state = mock_clients(training.params, images.test_inputs[chosen], images.test_labels[chosen])
     starts = noise(images.inputs.shape[1:], images.classes)
-    canary = studies.designer(studies.AUDIT).design(state, starts, rng)
-    present = studies.mock_clients(training.params, images.inputs, images.labels)
-    response, mechanism = studies.updates().response(present, [canary]), Mechanism(COHORT, sigma)
-    scores = attack(response, insert(studies.TRIALS, 1, rng), mechanism, rng)
+    canary = designer(AUDIT).design(state, starts, rng)
+    present = mock_clients(training.params, images.inputs, images.labels)
+    response, mechanism = updates().response(present, [canary]), Mechanism(COHORT, sigma)
+    scores = attack(response, insert(TRIALS, 1, rng), mechanism, rng)
     return *scores.of(), score_law(response, mechanism), canary.health
 
 
@@ -200,7 +490,7 @@ def side_by_side(context: Context, purpose: str, repetitions: int) -> list[Besid
 
 
 def _beside(root: np.random.SeedSequence) -> Beside:
-    rng, count, sigma = np.random.default_rng(root.spawn(1)[0]), studies.TRIALS, 0.2
+    rng, count, sigma = np.random.default_rng(root.spawn(1)[0]), TRIALS, 0.2
     training, canaries = trainer(root, sigma, EPOCH, schedules.Insertion(2 * count, count))
     assert canaries is not None
     rounds = []

@@ -5,12 +5,12 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
-from canaryproof.verify.results import Check
+from canaryproof.verify.check.results import Check
 
 _SUITES = "canaryproof.verify.suites"
 # Modules with the checks of each suite.
 _MODULES = {
-    "numerics": (f"{_SUITES}.numerics", f"{_SUITES}.paths"),
+    "numerics": (f"{_SUITES}.numerics",),
     "gaussian": (f"{_SUITES}.gaussian",),
     "theorems": (f"{_SUITES}.theorems",),
     "bounds": (f"{_SUITES}.bounds",),

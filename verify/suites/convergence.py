@@ -12,18 +12,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import exact_law, gaussian_mechanism
-from canaryproof.proofs_check import (
-    consistency,
-    finite_bounds,
-    normal_distance,
-    normal_distance_numbers,
-    release_moments,
-)
+from canaryproof.proofs_check import consistency, finite_bounds, normal_distance, release_moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify import simulation
-from canaryproof.verify.error_control import POWER, mean_p_value, visible_mean
-from canaryproof.verify.oneshot import estimators
-from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.check.declared_tests import POWER, mean_p_value, visible_mean
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.estimators import estimators, simulation
 
 DELTA = 1e-6
 # Declared level of a check, and that of all its points, Bonferroni, as in ``witnesses``.
@@ -177,7 +170,7 @@ _PLACE = 0.7419637843027259
 
 def _normal_law(context: Context) -> Outcome:
     size = context.pick(400_000, 20_000_000)
-    table = normal_distance_numbers.distance_table()
+    table = normal_distance.distance_table()
     dims = [row["dim"] for row in table]
     simulated, errors, p_values = [], [], []
     for dim in dims:

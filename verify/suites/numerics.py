@@ -1,19 +1,291 @@
-"""Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and all beside others."""
+"""The kernels beside what a user would take instead: the same inputs, errors against the same certified enclosures."""
 
-from collections.abc import Iterable
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import mpmath as mp
 import numpy as np
+from scipy import optimize, special, stats
 
+from canaryproof.kernels import binomial, gaussian_mechanism, null_cosine, two_gaussians
 from canaryproof.kernels.certified import Enclosure
-from canaryproof.kernels.reference import binomial, gaussian_mechanism, null_cosine, two_gaussians
-from canaryproof.verify.results import Check, Context, Outcome, Subject, Verdict
-from canaryproof.verify.suites import comparison
-from canaryproof.verify.worst_case.search import BUDGETS, Case, Domain, search
-from canaryproof.verify.worst_case.table import Row, read
-from canaryproof.verify.worst_case.targets import TARGETS, Arguments, Target
+from canaryproof.kernels.certified import binomial as certified_binomial
+from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
+from canaryproof.kernels.certified import null_cosine as certified_cosine
+from canaryproof.kernels.certified import two_gaussians as certified_pair
+from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
+from canaryproof.kernels.reference import binomial as binomial_numerics
+from canaryproof.kernels.reference import gaussian_mechanism as gaussian_mechanism_numerics
+from canaryproof.kernels.reference import null_cosine as null_cosine_numerics
+from canaryproof.kernels.reference import two_gaussians as two_gaussians_numerics
+from canaryproof.verify.check.late import late
+from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.suites.worst_case.search import BUDGETS, Case, Domain, error_bound, in_ulps, search
+from canaryproof.verify.suites.worst_case.table import Row, read
+from canaryproof.verify.suites.worst_case.targets import TARGETS, Arguments, Target
+
+OURS = "canaryproof"
+_DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One function along one line through its domain of practice.
+
+    Attributes
+    ----------
+    name
+        Topic and function.
+    title
+        What is computed, with the arguments that stand still.
+    axis
+        What moves.
+    ends
+        First and last value of what moves; the points between are spaced by equal factors.
+    arguments
+        Arguments at a point.
+    certified
+        Enclosure at these arguments.
+    methods
+        Functions of these arguments, ours first.
+    """
+
+    name: str
+    title: str
+    axis: str
+    ends: tuple[float, float]
+    arguments: Callable[[float], tuple[float, ...]]
+    certified: Callable[..., Enclosure]
+    methods: Mapping[str, Callable[..., Any]]
+
+
+def _plain_delta(epsilon: float, distance: float, ratio: float) -> float:
+    """δ of N(distance, ratio²) from N(0, 1) as Andrew et al. print it in Section 3.2."""
+    if ratio == 1.0:
+        u = epsilon / distance - 0.5 * distance
+        return float(special.ndtr(-u) - math.exp(epsilon) * special.ndtr(-u - distance))
+    # Roots of the privacy loss less ε, by the school formula.
+    a = 0.5 - 0.5 / ratio**2
+    b, c = distance / ratio**2, -0.5 * distance**2 / ratio**2 - math.log(ratio) - epsilon
+    square = b * b - 4.0 * a * c
+    if square < 0.0:
+        return 0.0 if a < 0.0 else 1.0 - math.exp(epsilon)
+    root = math.sqrt(square)
+    low, high = sorted(((-b - root) / (2.0 * a), (-b + root) / (2.0 * a)))
+    first = special.ndtr((high - distance) / ratio) - special.ndtr((low - distance) / ratio)
+    second = special.ndtr(high) - special.ndtr(low)
+    if a > 0.0:
+        first, second = 1.0 - first, 1.0 - second
+    return float(first - math.exp(epsilon) * second)
+
+
+def _root(function: Callable[[float], float], high: float) -> float:
+    if function(1e-9) <= 0.0:
+        return 0.0
+    return float(optimize.brentq(function, 1e-9, high, xtol=1e-300, rtol=4.0 * np.finfo(float).eps, maxiter=500))
+
+
+def _plain_epsilon(delta: float, distance: float, ratio: float) -> float:
+    """Invert it by Brent's method, the larger of both directions."""
+    return max(
+        _root(lambda e: _plain_delta(e, distance, ratio) - delta, 200.0),
+        _root(lambda e: _plain_delta(e, distance / ratio, 1.0 / ratio) - delta, 200.0) if ratio != 1.0 else 0.0,
+    )
+
+
+def _plain_log_density(x: float, dim: float) -> float:
+    scale = special.gammaln(0.5 * dim) - special.gammaln(0.5 * (dim - 1.0)) - 0.5 * math.log(math.pi)
+    return float(scale + 0.5 * (dim - 3.0) * math.log(1.0 - x * x))
+
+
+# dp-accounting is imported when called: it takes a second, and only the comparison needs it.
+def _their_delta(epsilon: float, sigma: float) -> Any:
+    from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
+
+    return GaussianPrivacyLoss(sigma).get_delta_for_epsilon(epsilon)
+
+
+def _their_epsilon(delta: float, sigma: float) -> Any:
+    from dp_accounting import get_epsilon_gaussian
+
+    return get_epsilon_gaussian(sigma, delta)
+
+
+def _their_noise_multiplier(epsilon: float, delta: float) -> Any:
+    from dp_accounting import get_sigma_gaussian
+
+    return get_sigma_gaussian(epsilon, delta)
+
+
+SWEEPS = (
+    Sweep(
+        "null-cosine.sf", "P(cosine > 3/√d)", "d", (1e2, 1e12),
+        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), late(certified_cosine, "sf"),
+        {
+            OURS: late(null_cosine, "sf"),
+            "scipy": lambda x, d: 0.5 * stats.beta.sf(x * x, 0.5, 0.5 * (d - 1.0)),
+            "N(0, 1/d)": lambda x, d: stats.norm.sf(x * math.sqrt(d)),
+        },
+    ),
+    Sweep(
+        "null-cosine.logpdf", "log density at 3/√d", "d", (1e2, 1e12),
+        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), late(certified_cosine, "logpdf"),
+        {OURS: late(null_cosine, "logpdf"), "plain formula": _plain_log_density},
+    ),
+    Sweep(
+        "gaussian-mechanism.delta", "δ at ε = 1", "noise multiplier", (0.2, 7.0),
+        lambda sigma: (1.0, sigma), late(certified_mechanism, "delta"),
+        {
+            OURS: late(gaussian_mechanism, "delta"),
+            "dp-accounting": _their_delta,
+            "plain formula": lambda epsilon, sigma: _plain_delta(epsilon, 1.0 / sigma, 1.0),
+        },
+    ),
+    Sweep(
+        "gaussian-mechanism.epsilon", "ε at δ = 1e-6", "noise multiplier", (0.2, 40.0),
+        lambda sigma: (_DELTA, sigma), late(certified_mechanism, "epsilon"),
+        {
+            OURS: late(gaussian_mechanism, "epsilon"),
+            "dp-accounting": _their_epsilon,
+            "plain formula": lambda delta, sigma: _plain_epsilon(delta, 1.0 / sigma, 1.0),
+        },
+    ),
+    Sweep(
+        "gaussian-mechanism.noise-multiplier", "noise multiplier at δ = 1e-6", "ε", (0.1, 50.0),
+        lambda epsilon: (epsilon, _DELTA), late(certified_mechanism, "noise_multiplier"),
+        {
+            OURS: late(gaussian_mechanism, "noise_multiplier"),
+            "dp-accounting": _their_noise_multiplier,
+            "plain formula": lambda epsilon, delta: 1.0
+            / _root(lambda m: delta - _plain_delta(epsilon, m, 1.0), 100.0),
+        },
+    ),
+    Sweep(
+        "two-gaussians.epsilon", "ε at δ = 1e-6, distance 0.2", "ratio of deviations − 1", (1e-15, 1.0),
+        lambda gap: (_DELTA, 0.2, 1.0 + gap), lambda delta, m, s: certified_pair.epsilon(delta, m, s, 0, 1),
+        {
+            OURS: lambda delta, m, s: two_gaussians.epsilon(delta, m, s, 0.0, 1.0),
+            "plain formula": _plain_epsilon,
+        },
+    ),
+    Sweep(
+        "binomial.upper", "Clopper–Pearson 95% upper limit, 1 success", "trials", (10.0, 1e6),
+        lambda n: (1.0, float(round(n))), lambda s, n: certified_binomial.upper(int(s), int(n)),
+        {
+            OURS: late(binomial, "upper"),
+            "scipy": lambda s, n: special.betaincinv(s + 1.0, n - s, 0.95),
+        },
+    ),
+)  # fmt: skip
+
+
+def judge_sweep(sweep: Sweep, context: Context) -> Outcome:
+    """Measure the errors of all methods along a sweep; ours must keep its budget."""
+    places = np.geomspace(*sweep.ends, context.pick(12, 97)).tolist()
+    errors: dict[str, list[float]] = {name: [] for name in sweep.methods}
+    for place in places:
+        arguments = sweep.arguments(place)
+        exact = sweep.certified(*arguments)
+        for name, method in sweep.methods.items():
+            errors[name].append(_ulps(method, arguments, exact))
+    worst = {name: max(found) for name, found in errors.items()}
+    finding = f"{worst[OURS]:.2g} ulps at most; " + ", ".join(
+        f"{name} {'fails' if math.isinf(ulps) else f'{ulps:.2g}'}" for name, ulps in worst.items() if name != OURS
+    )
+    evidence = {"title": sweep.title, "axis": sweep.axis, "places": places, "ulps": errors, "worst": worst}
+    holds = worst[OURS] <= BUDGETS[Domain.PRACTICE]
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
+
+
+def _ulps(method: Callable[..., Any], arguments: Sequence[float], exact: Enclosure) -> float:
+    try:
+        with np.errstate(all="ignore"):
+            value = float(method(*arguments))
+    except (ArithmeticError, ValueError):
+        # No result at all: a root that is not bracketed, a square root of a negative number.
+        return math.inf
+    return in_ulps(error_bound(value, exact), exact)
+
+
+_COMPARISON_CHECKS = tuple(
+    Check(
+        f"numerics.comparison.{sweep.name}",
+        Subject.IMPLEMENTATION,
+        f"kernels.{sweep.name.partition('.')[0].replace('-', '_')}",
+        f"{sweep.title}: at most {BUDGETS[Domain.PRACTICE]:g} ulps off along the sweep, whatever others are",
+        lambda context, sweep=sweep: judge_sweep(sweep, context),  # type: ignore[misc]
+    )
+    for sweep in SWEEPS
+)
+
+
+# Public functions that no target of the search covers: both directions, the reverse one, and two-sided limits.
+
+
+_BY_NAME = {target.name: target for target in TARGETS}
+
+
+def _like(name: str, other: str, kernel: Callable[..., Any], certified: Callable[..., Enclosure]) -> Target:
+    return dataclasses.replace(_BY_NAME[other], name=name, kernel=kernel, certified=certified)
+
+
+def _direction(function: str, direction: str) -> Target:
+    topic = f"two-gaussians.{function.replace('_', '-')}"
+    return _like(
+        f"{topic}.{direction}",
+        f"{topic}.forward",
+        late(two_gaussians, function, direction=direction),
+        late(certified_two_gaussians, function, direction=direction),
+    )
+
+
+def _two_sided(end: int, name: str, method: str) -> Target:
+    return _like(
+        f"binomial.interval.{name}.{method}",
+        f"binomial.{name}.{method}",
+        lambda s, n, c: binomial.interval(s, n, c, method)[end],  # type: ignore[arg-type]
+        lambda s, n, c: certified_binomial.interval(int(s), int(n), c, method)[end],  # type: ignore[arg-type]
+    )
+
+
+PATHS = (
+    _direction("log_delta", "reverse"),
+    _direction("log_delta", "both"),
+    _direction("epsilon", "reverse"),
+    *(
+        _two_sided(end, name, method)
+        for method in ("clopper-pearson", "jeffreys")
+        for end, name in enumerate(("lower", "upper"))
+    ),
+)
+
+
+def _judge(target: Target, context: Context) -> Outcome:
+    return judge_errors(target, (), context)
+
+
+def _check(target: Target) -> Check:
+    floor = ", or by 1e-15 where it is below 0.1" if target.absolute else ""
+    return Check(
+        f"numerics.paths.{target.name}",
+        Subject.IMPLEMENTATION,
+        f"kernels.{target.name.partition('.')[0].replace('-', '_')}",
+        f"differs from the exact result by at most {BUDGETS[Domain.PRACTICE]:g} ulps in practice and "
+        f"{BUDGETS[Domain.WHOLE]:g} anywhere{floor}",
+        partial(_judge, target),
+    )
+
+
+_PATHS_CHECKS = tuple(map(_check, PATHS))
+
+
+# Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and all beside others.
+
 
 # Decimal digits of the twins, nearly four times what a float holds.
 _DIGITS = 60
@@ -21,10 +293,10 @@ _MOST_TRIALS = 1e4
 _MOST_DRAWS = 10_000
 
 _MODULES = {
-    "null-cosine": null_cosine,
-    "two-gaussians": two_gaussians,
-    "gaussian-mechanism": gaussian_mechanism,
-    "binomial": binomial,
+    "null-cosine": null_cosine_numerics,
+    "two-gaussians": two_gaussians_numerics,
+    "gaussian-mechanism": gaussian_mechanism_numerics,
+    "binomial": binomial_numerics,
 }
 
 
@@ -151,4 +423,4 @@ def _enclosure_check(topic: str) -> Check:
     )
 
 
-CHECKS = (*map(_error_check, TARGETS), *map(_enclosure_check, _MODULES), *comparison.CHECKS)
+CHECKS = (*map(_error_check, TARGETS), *map(_enclosure_check, _MODULES), *_COMPARISON_CHECKS, *_PATHS_CHECKS)

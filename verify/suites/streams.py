@@ -1,6 +1,7 @@
 """Checks of canaries and noise, coordinate by coordinate: against Philox in plain integers, and of sums and cosines."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +9,10 @@ from scipy import special, stats
 
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import null_cosine
-from canaryproof.verify.error_control import POWER, visible_mean
-from canaryproof.verify.oneshot import algorithm_1
-from canaryproof.verify.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.check.declared_tests import POWER, visible_mean
+from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.estimators import algorithm_1
+from canaryproof.verify.suites.stream import quality
 
 # Level of the one statistical check.
 LEVEL = 1e-6
@@ -175,7 +177,7 @@ def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> C
     return Check(f"gaussian.streams.{topic}", Subject.IMPLEMENTATION, "kernels.canaries", statement, judge)
 
 
-CHECKS = (
+_STREAMS_CHECKS = (
     _check(
         "coordinates",
         "canaries and noise have the coordinates that the module states, by Philox in plain integers and scipy's "
@@ -198,4 +200,66 @@ CHECKS = (
         "canaries and noise of one seed are as independent as uniform directions are, and the noise is normal",
         _independence,
     ),
+)
+
+
+# Check of the canary stream's own quality: the law of its coordinates, and their independence.
+
+
+def _moments_agree(scan: quality.Scan) -> bool:
+    """Whether the kernel's moments, by adding up all its values, are the exact ones within the quantiles' error."""
+    allowed = ((1.0 + quality.QUANTILE_ERROR) ** (2 * k) - 1.0 for k in range(1, 5))
+    exact = (quality.moment(2 * k) for k in range(1, 5))
+    return all(
+        abs(found / right - 1.0) <= slack for found, right, slack in zip(scan.moments, exact, allowed, strict=True)
+    )
+
+
+def _quality(context: Context) -> Outcome:
+    exhaustive = context.level is Level.FULL
+    scan = quality.scan(1 if exhaustive else 1009)
+    lawful = (
+        scan.symmetric and scan.largest_error <= quality.QUANTILE_ERROR and (not exhaustive or _moments_agree(scan))
+    )
+    found = quality.judge(context.pick(20_000_000, 10**9), context.key("streams/quality"))
+    label, smallest = found.smallest
+    visible = {order: quality.visible_moment(order, found.coordinates, len(found.p_values)) for order in (2, 4, 6, 8)}
+    finding = (
+        f"quantiles within {scan.largest_error:.2g} at {scan.words:,} words of a tail; smallest of "
+        f"{len(found.p_values)} p-values {smallest:.2g} ({label}) at {found.coordinates:,} coordinates; moments "
+        f"2, 4, 6, 8 seen to {', '.join(f'{deviation:.1e}' for deviation in visible.values())}"
+    )
+    evidence = {
+        "scan": asdict(scan),
+        "coordinates": found.coordinates,
+        "level": quality.LEVEL,
+        "p_values": found.p_values,
+        "linked": found.linked,
+        "visible": {str(order): deviation for order, deviation in visible.items()},
+    }
+    design = Design(
+        "words are independent and uniform, and coordinates their quantiles",
+        quality.LEVEL,
+        f"the eighth moment is off by {visible[8]:.1g}, relative",
+        quality.POWER,
+        found.coordinates,
+    )
+    return Outcome(Verdict.CONFIRMED if lawful and found.passed else Verdict.REFUTED, finding, evidence, design)
+
+
+_STREAM_QUALITY_CHECKS = (
+    Check(
+        "gaussian.streams.quality",
+        Subject.IMPLEMENTATION,
+        "kernels.canaries",
+        "coordinates have the law of the normal in 2^31 values, to 4.6e-7 of each, and are independent along a canary, "
+        "across canaries, seeds and noise: moments, tails, bins, bits and pairs, at level 1e-6 together",
+        _quality,
+    ),
+)
+
+
+CHECKS = (
+    *_STREAMS_CHECKS,
+    *_STREAM_QUALITY_CHECKS,
 )

@@ -10,23 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.federated import assembly, models, schedules
-from canaryproof.verify.federated.accounting import analytical_epsilon
-from canaryproof.verify.federated.assembly import Seeds
-from canaryproof.verify.federated.canary_clients import CanaryClients
-from canaryproof.verify.federated.clipping import FixedClip
-from canaryproof.verify.federated.configuration import read
-from canaryproof.verify.federated.data.federation import FederatedData
-from canaryproof.verify.federated.models import Model
-from canaryproof.verify.federated.noise import Independent
-from canaryproof.verify.federated.options import Training
-from canaryproof.verify.federated.outcome import ALL, ATTACKS, CanaryScores
-from canaryproof.verify.federated.schedules import Insertion, Presentations, Schedule
-from canaryproof.verify.federated.settings import Data, Network, Settings
-from canaryproof.verify.federated.training import Trainer
-from canaryproof.verify.oneshot import estimators
-from canaryproof.verify.oneshot.moments import from_dimension, from_unobserved
-from canaryproof.verify.results import Context
+from canaryproof.verify.accounting.training import analytical_epsilon
+from canaryproof.verify.canaries import participation
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, Presentations, Schedule
+from canaryproof.verify.check.results import Context
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
+from canaryproof.verify.training import assembly, networks
+from canaryproof.verify.training.assembly import Seeds
+from canaryproof.verify.training.clipping import FixedClip
+from canaryproof.verify.training.configuration import Data, Network, Settings, read
+from canaryproof.verify.training.data.federation import FederatedData
+from canaryproof.verify.training.networks import Model
+from canaryproof.verify.training.noise import Independent
+from canaryproof.verify.training.outcome import ALL, ATTACKS, CanaryScores
+from canaryproof.verify.training.training import Trainer, Training
 
 Array = NDArray[np.float64]
 
@@ -148,7 +147,7 @@ def noise_alone_epsilon(rounds: int, noise_multiplier: float, delta: float) -> f
 
 
 def _every_round(count: int, rounds: int, observed: int | None, root: np.random.SeedSequence) -> Schedule:
-    return schedules.uniform(0, 0, rounds, root, Insertion(count, observed, Presentations(rounds)))
+    return participation.uniform(0, 0, rounds, root, Insertion(count, observed, Presentations(rounds)))
 
 
 def dimension(chosen: Settings) -> int:
@@ -181,4 +180,4 @@ def _federation(data: Data) -> FederatedData:
 @cache
 def _model(network: Network, data: Data) -> Model:
     # Equal settings have one model, so that nothing is compiled twice.
-    return models.model(network.name, _federation(data), network.hidden)
+    return networks.model(network.name, _federation(data), network.hidden)

@@ -1,11 +1,10 @@
 import pytest
 
-from canaryproof.verify.benchmark import canife
-from canaryproof.verify.benchmark.canife_run import Bench
-from canaryproof.verify.benchmark.canife_setting import Setting
-from canaryproof.verify.claims import accounting as accountants
-from canaryproof.verify.federated.data import digits
-from canaryproof.verify.federated.models import model
+from canaryproof.verify.accounting import analytical as accountants
+from canaryproof.verify.comparison import canife
+from canaryproof.verify.comparison.canife_training import Bench, Setting
+from canaryproof.verify.training.data import digits
+from canaryproof.verify.training.networks import model
 
 TINY = Setting(batch=125, canaries=20, every=8, pool=150, steps=200, trials=(20, 60), noise_multiplier=1.0)
 

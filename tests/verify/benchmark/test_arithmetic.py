@@ -2,8 +2,8 @@ import platform
 
 import pytest
 
-from canaryproof.verify.benchmark.arithmetic import Arithmetic, arithmetic, count
-from canaryproof.verify.benchmark.timing import Skipped
+from tests.benchmarks.arithmetic import Arithmetic, arithmetic, count
+from tests.benchmarks.timing import Skipped
 
 PHILOX = """
 .LBB0_1:

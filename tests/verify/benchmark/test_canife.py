@@ -5,10 +5,9 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from canaryproof.verify.benchmark.canife import DIGITS, POISSON, PRINTED, read
-from canaryproof.verify.benchmark.canife_runs import Run, on_cluster, train
-from canaryproof.verify.engines import EngineError, Lost
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, Run, on_cluster, read, train
+from canaryproof.verify.engine.executors import EngineError, Lost
+from canaryproof.verify.files.reading import InputError
 
 
 def test_the_document_is_json_and_has_all_parts(document):
@@ -75,7 +74,7 @@ def comparable(found):
 
 def test_a_cluster_finds_the_same(measured, document, cluster):
     pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
-    from canaryproof.verify.cluster import Cluster
+    from canaryproof.verify.engine.cluster import Cluster
 
     cluster.worker()
     parts = []

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from canaryproof.verify.benchmark.canife_faults import (
+from canaryproof.verify.canife.factored import FactoredUpdates
+from canaryproof.verify.comparison.canife_training import (
     EVERY,
     Fault,
     Halved,
@@ -10,9 +11,8 @@ from canaryproof.verify.benchmark.canife_faults import (
     trial_noise,
     with_unclipped,
 )
-from canaryproof.verify.canife.factored import FactoredUpdates
-from canaryproof.verify.federated.clients import Clients
-from canaryproof.verify.federated.noise import Independent
+from canaryproof.verify.training.clients import Clients
+from canaryproof.verify.training.noise import Independent
 
 
 def test_repeated_noise_is_that_of_the_first_round():

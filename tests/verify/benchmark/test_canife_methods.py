@@ -3,8 +3,8 @@ import math
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.benchmark.canife_methods import METHODS, Plan
 from canaryproof.verify.canife.measure import Deltas, composed_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.comparison.canife_methods import METHODS, Plan
 
 PLAN = Plan((10, 20), 25, 0.01, 0.5, 1e-5, 10_000, 100)
 BY_NAME = {method.name: method for method in METHODS}

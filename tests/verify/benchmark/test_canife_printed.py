@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.benchmark import canife_printed
-from canaryproof.verify.benchmark.canife_methods import METHODS
-from canaryproof.verify.benchmark.canife_printed import LEVEL, PRINTED, between, claims, compared, visible_shift
-from canaryproof.verify.results import Verdict
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims import measured_canife
+from canaryproof.verify.claims.measured_canife import LEVEL, PRINTED, between, claims, compared, visible_shift
+from canaryproof.verify.comparison.canife_methods import METHODS
 
 
 def sample(mean, deviation, runs):
@@ -72,7 +72,7 @@ def test_a_claim_follows_its_readings():
         ((refuted, refuted), unclear),
         ((refuted, unclear), unclear),
     ):
-        assert canife_printed._verdict(readings) is verdict
+        assert measured_canife._verdict(readings) is verdict
 
 
 def test_readings_are_methods_and_numbers_those_of_the_ledger():
@@ -96,7 +96,7 @@ def test_nothing_is_decided_on_other_data(document):
 
 
 def test_fashion_mnist_is_decided(document):
-    from canaryproof.verify.benchmark.canife_methods import Plan
+    from canaryproof.verify.comparison.canife_methods import Plan
 
     setting = document["setting"]
     plan = Plan(

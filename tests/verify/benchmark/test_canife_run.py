@@ -1,13 +1,11 @@
 import numpy as np
 import pytest
 
-from canaryproof.verify.benchmark import canife_run
-from canaryproof.verify.benchmark.canife_faults import Fault
-from canaryproof.verify.benchmark.canife_run import CONFIDENCE
-from canaryproof.verify.benchmark.canife_setting import Scenario
-from canaryproof.verify.claims import accounting as accountants
-from canaryproof.verify.federated.assembly import Seeds
-from canaryproof.verify.federated.outcome import CanaryScores, audits
+from canaryproof.verify.accounting import analytical as accountants
+from canaryproof.verify.comparison import canife_training
+from canaryproof.verify.comparison.canife_training import CONFIDENCE, Fault, Scenario
+from canaryproof.verify.training.assembly import Seeds
+from canaryproof.verify.training.outcome import CanaryScores, audits
 
 ROOT = np.random.SeedSequence(5)
 SHUFFLED, FAULTY = Scenario("shuffled", shuffled=True), Scenario("faulty", fault=Fault.CLIPPING)
@@ -52,7 +50,7 @@ def test_cosines_with_clients_are_those_of_plain_gradients(bench):
 
 def test_equal_arguments_give_equal_numbers_and_audits_are_of_the_model_before_their_round(bench, found, monkeypatch):
     seen = []
-    real = canife_run.Trainer
+    real = canife_training.Trainer
 
     class Watched(real):
         @property
@@ -60,7 +58,7 @@ def test_equal_arguments_give_equal_numbers_and_audits_are_of_the_model_before_t
             seen.append(self.rounds + 1)
             return super().params
 
-    monkeypatch.setattr(canife_run, "Trainer", Watched)
+    monkeypatch.setattr(canife_training, "Trainer", Watched)
     again = bench.run(ROOT, SHUFFLED)
     assert seen[:1] == [8] == [audit["round"] for audit in again["canife"]]
     assert _timeless(again) == _timeless(found)

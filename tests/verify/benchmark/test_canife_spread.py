@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from canaryproof.verify.benchmark.canife_spread import spread
+from canaryproof.verify.comparison.canife_methods import spread
 
 
 def test_infinite_numbers_are_counted():

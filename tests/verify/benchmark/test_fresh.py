@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from canaryproof.verify.benchmark import fresh
+from tests.benchmarks import fresh
 
 DIM = 2**18
 
@@ -13,7 +13,7 @@ DIM = 2**18
 # In a process of its own: this one may have memory to spare.
 HOLD = f"""
 import json, numpy as np
-from canaryproof.verify.benchmark import fresh
+from canaryproof.verify.comparison import fresh
 held = []
 fresh.OPERATIONS["hold"] = (lambda dim, *_: lambda: held.append(np.ones(2 * dim)), lambda dim, _: 8 * dim)
 print(json.dumps(fresh.memory("hold", "{DIM}", "1", "1")))
@@ -52,5 +52,5 @@ def test_digests_notice_a_changed_bit(monkeypatch):
 
 
 def test_it_runs_by_itself():
-    command = [sys.executable, "-m", "canaryproof.verify.benchmark.fresh", "work", "nothing", "300", "2"]
+    command = [sys.executable, "-m", "tests.benchmarks.fresh", "work", "nothing", "300", "2"]
     assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout) == {"done": "nothing"}

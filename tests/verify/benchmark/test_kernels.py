@@ -4,10 +4,10 @@ from dataclasses import asdict, replace
 import numba
 import pytest
 
-from canaryproof.verify.benchmark import kernels, processes
-from canaryproof.verify.benchmark.kernels import SIZES, Size, measure
-from canaryproof.verify.benchmark.processes import Bits
-from canaryproof.verify.benchmark.timing import Skipped
+from tests.benchmarks import kernels, processes
+from tests.benchmarks.kernels import SIZES, Size, measure
+from tests.benchmarks.processes import Bits
+from tests.benchmarks.timing import Skipped
 
 TINY = Size("tiny", 1, 5000, 4, 3, 2, 4096, 4, (32, 64), 16, ((1000, 2), (1000, 8), (4000, 2), (4000, 8)), 0)
 

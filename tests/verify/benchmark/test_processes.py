@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-from canaryproof.verify.benchmark import processes
-from canaryproof.verify.benchmark.processes import Bits, Instructions, Memory
-from canaryproof.verify.benchmark.timing import Skipped
+from tests.benchmarks import processes
+from tests.benchmarks.processes import Bits, Instructions, Memory
+from tests.benchmarks.timing import Skipped
 
 PERF = "\n1234567,,instructions:u,98765432,100.00,,\n"
 NO_COUNTER = "<not supported>,,instructions:u,0,100.00,,\n"

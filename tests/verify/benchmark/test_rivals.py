@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from canaryproof.verify.benchmark import rivals
+from tests.benchmarks import rivals
 
 COUNT, DIM, SIGMA, SEED = 6, 5000, 0.5, 3
 
@@ -32,7 +32,7 @@ def test_numpy_does_all_of_algorithm_1(bits):
 # JAX's threads would warn every later test of this process that forks.
 JAX = f"""
 import json, jax, numpy as np
-from canaryproof.verify.benchmark.rivals import jax_algorithm_1
+from tests.benchmarks.rivals import jax_algorithm_1
 key = jax.random.key({SEED}, impl="threefry2x32")
 drawn = [jax.random.normal(jax.random.fold_in(key, j), ({DIM},)) for j in range({COUNT} + 1)]
 found = jax_algorithm_1({COUNT}, {DIM}, {SIGMA}, {SEED})

@@ -1,8 +1,8 @@
 import pytest
 
-from canaryproof.verify.benchmark.processes import Memory
-from canaryproof.verify.benchmark.targets import targets
-from canaryproof.verify.benchmark.timing import Skipped, Timing
+from tests.benchmarks.processes import Memory
+from tests.benchmarks.targets import targets
+from tests.benchmarks.timing import Skipped, Timing
 
 
 def timing(label, seconds, threads=2, error=0.0):

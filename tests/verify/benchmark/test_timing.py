@@ -1,8 +1,8 @@
 import numba
 import pytest
 
-from canaryproof.verify.benchmark import timing
-from canaryproof.verify.benchmark.timing import Contestant, Timing, limited, race
+from tests.benchmarks import timing
+from tests.benchmarks.timing import Contestant, Timing, limited, race
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from canaryproof.verify.blindspots import diagnosed, diagnostics, power
-from canaryproof.verify.blindspots.catalogue import MECHANISMS
-from canaryproof.verify.blindspots.mechanism import Claim
+from canaryproof.verify.blindspots import alarms, diagnostics
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
 
 CLAIM = Claim(1.0, 1e-5, 10**6)
 
@@ -79,12 +78,12 @@ def test_noise_that_is_the_same_is_seen_beside_little_data():
     ],
 )
 def test_what_is_seen(name, value, test, sees):
-    low, high = diagnosed.measure(MECHANISMS[name], value, CLAIM, 200, np.random.SeedSequence(1))[test]["rate"][1:]
+    low, high = diagnostics.measure(MECHANISMS[name], value, CLAIM, 200, np.random.SeedSequence(1))[test]["rate"][1:]
     assert low > 0.9 if sees else high < 0.3
 
 
 def test_one_release_has_no_rounds_to_compare():
-    found = diagnosed.measure(MECHANISMS["less-noise"], 1.0, CLAIM, 10, np.random.SeedSequence(1))
+    found = diagnostics.measure(MECHANISMS["less-noise"], 1.0, CLAIM, 10, np.random.SeedSequence(1))
     assert set(found) == {"norm", "part-norms"}
 
 
@@ -99,9 +98,9 @@ def test_canaries_of_one_part_see_that_part_alone():
 def test_a_few_canaries_of_a_layer_see_what_many_elsewhere_do_not():
     mechanism, runs = MECHANISMS["half-noise-on-a-share"], 100
     layer, part = diagnostics.confined(mechanism, CLAIM), replace(CLAIM, dim=1000)
-    few = power.measure(layer, 0.001, part, power.Size(30, runs, 5, 1, exact=True), np.random.SeedSequence(2))
-    everywhere = power.measure(
-        mechanism, 0.001, CLAIM, power.Size(1000, runs, 5, 1, exact=False), np.random.SeedSequence(2)
+    few = alarms.measure(layer, 0.001, part, alarms.Size(30, runs, 5, 1, exact=True), np.random.SeedSequence(2))
+    everywhere = alarms.measure(
+        mechanism, 0.001, CLAIM, alarms.Size(1000, runs, 5, 1, exact=False), np.random.SeedSequence(2)
     )
     assert few["rate"][1] > 0.8
     assert everywhere["rate"][2] < 0.3

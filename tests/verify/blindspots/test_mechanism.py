@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.blindspots.catalogue import MECHANISMS
-from canaryproof.verify.blindspots.mechanism import Claim, Residual, gaussian_truth, single
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Residual, gaussian_truth, single
 
 CLAIM = Claim(1.0, 1e-5, 10_000)
 # Where the first value is what is claimed; the others are broken, or better, throughout.

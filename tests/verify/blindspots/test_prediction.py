@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.blindspots import prediction
-from canaryproof.verify.blindspots.catalogue import MECHANISMS
-from canaryproof.verify.blindspots.mechanism import Claim
-from canaryproof.verify.oneshot import estimators
-from canaryproof.verify.oneshot.moments import Moments
+from canaryproof.verify.blindspots import alarms as prediction
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import Moments
 
 CLAIM = Claim(1.3905934566745368, 1e-5, 10**6)
 COUNT = 1000

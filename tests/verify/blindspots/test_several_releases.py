@@ -3,9 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from canaryproof.verify.blindspots import several_releases
-from canaryproof.verify.blindspots.catalogue import MECHANISMS
-from canaryproof.verify.blindspots.mechanism import Claim
+from canaryproof.verify.blindspots import mechanisms
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
 
 CLAIM = Claim(0.8, 1e-5, 500)
 
@@ -16,7 +15,7 @@ def grams(name, value, runs=3000):
 
 def test_gram_matrices_have_their_mean_and_spread():
     covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
-    found = several_releases._wishart(covariance, 30, 20_000, np.random.default_rng(0))
+    found = mechanisms._wishart(covariance, 30, 20_000, np.random.default_rng(0))
     np.testing.assert_allclose(found.mean(axis=0), 30.0 * covariance, rtol=0.02)
     # Var of an off-diagonal entry: d(C₁₁C₂₂ + C₁₂²).
     assert found[:, 0, 1].var() == pytest.approx(30.0 * 2.25, rel=0.05)
@@ -51,7 +50,7 @@ def test_an_iterate_that_contracts_hides_its_noise():
 
 @pytest.mark.parametrize("dim", [1, 3, 10, 40])
 def test_gram_matrices_of_fewer_dimensions_than_rounds_have_their_rank(dim):
-    grams = several_releases._wishart(np.eye(10), dim, 4000, np.random.default_rng(dim))
+    grams = mechanisms._wishart(np.eye(10), dim, 4000, np.random.default_rng(dim))
     assert np.linalg.matrix_rank(grams[0]) == min(dim, 10)
     # A squared norm's mean is d; its error has the deviation √(2d/40,000).
     assert np.trace(grams, axis1=1, axis2=2).mean() / 10 == pytest.approx(dim, abs=6.0 * (2.0 * dim / 40_000) ** 0.5)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.blindspots.catalogue import MECHANISMS
-from canaryproof.verify.blindspots.mechanism import Claim
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
 
 CLAIM = Claim(0.8, 1e-5, 1000)
 RUNS = 4000

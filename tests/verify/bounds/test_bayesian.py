@@ -9,8 +9,7 @@ from scipy import stats
 from canaryproof.verify.bounds import bayesian
 from canaryproof.verify.bounds.bayesian import allowed, probability_known
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import Kind
-from canaryproof.verify.bounds.scores import normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import Kind, normal_null, prepare
 
 
 def epsilon(fnr, fpr, delta):

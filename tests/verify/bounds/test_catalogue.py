@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS, lower_bounds
-from canaryproof.verify.bounds.lower_bound import Coverage, Kind
-from canaryproof.verify.bounds.scores import normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import Coverage, Kind, normal_null, prepare
 
 SEEN, UNSEEN = np.random.default_rng(0).normal([[1.5], [0.0]], 1.0, (2, 300))
 NULL = normal_null()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.bounds.crossing import band, chosen_ranks, local_level, staying_above
+from canaryproof.verify.bounds.band import band, chosen_ranks, local_level, staying_above
 
 
 def by_enumeration(levels):

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from canaryproof.verify.bounds.band import simultaneous
-from canaryproof.verify.bounds.crossing import band
+from canaryproof.verify.bounds.band import band, simultaneous
 from canaryproof.verify.bounds.declared import at_places, bonferroni, fixed, split, split_counts
-from canaryproof.verify.bounds.scores import discrete_null, normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
 
 
 def miss_limit(missed, count, alpha):

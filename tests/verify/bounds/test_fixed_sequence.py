@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.bounds import guesses, known_null
+from canaryproof.verify.bounds import fixed_sequence as guesses
+from canaryproof.verify.bounds import fixed_sequence as known_null
 from canaryproof.verify.bounds.fixed_sequence import epsilon_sequence, fixed_sequence
-from canaryproof.verify.bounds.scores import discrete_null, normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
 
 NULL = normal_null()
 
@@ -25,7 +26,7 @@ def reference(seen, unseen, delta):
     expected = 0.0
     for epsilons in epsilon_sequence():
         if unseen is None:
-            places, critical = known_null._critical_values(len(seen), NULL, delta, 0.05, epsilons)
+            places, critical = known_null._critical_values_known_null(len(seen), NULL, delta, 0.05, epsilons)
             rejects = [sum(np.sum(seen >= t) for t in row) >= c for row, c in zip(places, critical, strict=True)]
         else:
             tops, bottoms, most = guesses._critical_values(len(seen), len(unseen), delta, 0.05, epsilons)
@@ -80,7 +81,7 @@ def test_a_discrete_null_is_used_at_its_own_places():
 def test_many_scores_have_few_thresholds(count, places):
     rng = np.random.default_rng(3)
     value, _ = fixed_sequence(prepare(0.5 + rng.normal(size=count), null=NULL), 1e-6, 0.05)
-    assert known_null._critical_values(count, NULL, 1e-6, 0.05, epsilon_sequence()[0])[0].shape[1] == places
+    assert known_null._critical_values_known_null(count, NULL, 1e-6, 0.05, epsilon_sequence()[0])[0].shape[1] == places
     assert 1.2 < value[0] < 2.4
 
 
@@ -110,7 +111,7 @@ def test_nothing_counts_after_the_first_test_that_does_not_reject(monkeypatch):
 
         return reject
 
-    monkeypatch.setattr(known_null, "tests", tests)
+    monkeypatch.setattr(known_null, "tests_known_null", tests)
     values = fixed_sequence(prepare(np.zeros((3, 4)), null=NULL), 1e-5, 0.05)[0]
     sequence = np.concatenate(epsilon_sequence())
     assert values.tolist() == [sequence[1], 0.0, sequence[len(epsilon_sequence()[0]) + 4]]

@@ -9,7 +9,7 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.gaussian import epsilon_of_mu, gaussian_dp, normal_scores
-from canaryproof.verify.bounds.scores import cosine_null, discrete_null, normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import cosine_null, discrete_null, normal_null, prepare
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.3])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.bounds.guess_law import wrong_at_most, wrong_guesses
+from canaryproof.verify.bounds.fixed_sequence import wrong_at_most, wrong_guesses
 
 
 def drawn(number, total, of_a_kind, draws):

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from canaryproof.verify.bounds import known_null
-from canaryproof.verify.bounds.fixed_sequence import epsilon_sequence
-from canaryproof.verify.bounds.known_null import excludes_all, least_rejecting, worst_tail
-from canaryproof.verify.bounds.scores import ExactNull, normal_null, prepare
+from canaryproof.verify.bounds import fixed_sequence
+from canaryproof.verify.bounds.fixed_sequence import epsilon_sequence, excludes_all, least_rejecting, worst_tail
+from canaryproof.verify.bounds.lower_bound import ExactNull, normal_null, prepare
 
 NULL = normal_null()
 
@@ -49,7 +48,7 @@ def test_critical_values_are_the_least_of_the_exact_law(tails, alpha):
 def test_each_test_has_level_alpha_whatever_the_block(block):
     """P(T ≥ c) at the worst law, by its exact convolution, for some tests of a block."""
     epsilons = epsilon_sequence()[block]
-    places, critical = known_null._critical_values(40, NULL, 1e-3, 0.05, epsilons)
+    places, critical = fixed_sequence._critical_values_known_null(40, NULL, 1e-3, 0.05, epsilons)
     assert np.all(np.diff(places, axis=1) >= 0.0)
     for j in (1, 30):
         tails = worst_tail(epsilons[j], NULL.log_tail(places[j]), 1e-3)
@@ -63,7 +62,7 @@ def test_each_test_has_level_alpha_whatever_the_block(block):
 
 @pytest.mark.parametrize(("mu", "epsilon", "delta"), [(1.0, 0.5, 1e-5), (0.3, 0.1, 1e-2), (3.0, 6.0, 1e-6)])
 def test_hardest_law_is_private_and_a_law(mu, epsilon, delta):
-    first, second, third, fourth = (float(x) for x in known_null._hardest(np.array(mu), np.array(epsilon), delta))
+    first, second, third, fourth = (float(x) for x in fixed_sequence._hardest(np.array(mu), np.array(epsilon), delta))
     x = np.linspace(-12.0, 12.0 + mu, 400_001)
     q, ratio = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi), np.exp(mu * x - 0.5 * mu * mu)
 

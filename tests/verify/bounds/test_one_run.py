@@ -10,6 +10,7 @@ from scipy import optimize, special, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.bounds.one_run import (
     correct,
     excess_gaussian,
@@ -18,7 +19,6 @@ from canaryproof.verify.bounds.one_run import (
     p_value,
     steinke_bound,
 )
-from canaryproof.verify.bounds.scores import prepare
 
 
 def printed_p_value(total, number, right, epsilon, delta):
@@ -192,7 +192,7 @@ def test_enumerated_coins_of_randomised_response_keep_the_bound():
 
 
 def test_both_need_unobserved_scores():
-    from canaryproof.verify.bounds.scores import normal_null
+    from canaryproof.verify.bounds.lower_bound import normal_null
 
     for name in ("one-run", "one-run-gaussian", "canife"):
         with pytest.raises(ValueError, match=f"{name} needs unobserved scores"):

@@ -10,8 +10,8 @@ from scipy import stats
 
 from canaryproof.kernels import null_cosine
 from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.bounds.lower_bound import ExactNull, normal_null, prepare
 from canaryproof.verify.bounds.printed import at_counts
-from canaryproof.verify.bounds.scores import ExactNull, normal_null, prepare
 
 
 def jeffreys(errors, trials, alpha):

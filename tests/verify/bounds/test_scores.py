@@ -6,7 +6,7 @@ from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.scores import check_levels, cosine_null, discrete_null, normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import check_levels, cosine_null, discrete_null, normal_null, prepare
 
 
 @pytest.mark.parametrize("bad", [[], [math.nan], [1.0, math.inf], [[[1.0]]]])

@@ -5,8 +5,8 @@ import jax
 import numpy as np
 import pytest
 
-from canaryproof.verify.federated.data import digits, idx
-from canaryproof.verify.federated.models import model
+from canaryproof.verify.training.data import digits, idx
+from canaryproof.verify.training.networks import model
 
 
 def trained(network, federation, steps, seed):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.canife.attack import Mechanism, attack, halves, score_law
-from canaryproof.verify.canife.design import AS_PRINTED, Designer, Settings, noise, pool_samples
+from canaryproof.verify.canife.design import AS_PRINTED, Designer, Sample, Settings, noise, pool_samples
 from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates, Local
-from canaryproof.verify.canife.sample import Sample
 
 POOL = 128
 

@@ -2,9 +2,9 @@ import jax
 import numpy as np
 import pytest
 
+from canaryproof.verify.canife.design import Canary, Sample
 from canaryproof.verify.canife.factored import FactoredUpdates, dense_layers
 from canaryproof.verify.canife.general import GeneralUpdates, Local
-from canaryproof.verify.canife.sample import Canary, Sample
 
 RATE, CLIP = 0.6, 0.8
 

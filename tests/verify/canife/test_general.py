@@ -4,8 +4,8 @@ import numpy as np
 import optax
 import pytest
 
+from canaryproof.verify.canife.design import Canary, Sample
 from canaryproof.verify.canife.general import GeneralUpdates, Local
-from canaryproof.verify.canife.sample import Canary, Sample
 
 RATE, STEPS, CLIP = 0.7, 3, 0.4
 

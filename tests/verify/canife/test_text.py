@@ -5,14 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from canaryproof.verify.canaries.shapes import flatten
 from canaryproof.verify.canife.attack import Mechanism, score_law
-from canaryproof.verify.canife.design import Settings
+from canaryproof.verify.canife.design import Sample, Settings
 from canaryproof.verify.canife.general import State
-from canaryproof.verify.canife.sample import Sample
 from canaryproof.verify.canife.text import Relaxation, TextDesigner, TextUpdates, random_tokens, text_of
-from canaryproof.verify.federated.data.federation import Federation
-from canaryproof.verify.federated.models import model
-from canaryproof.verify.oneshot.shapes import flatten
+from canaryproof.verify.training.data.federation import Federation
+from canaryproof.verify.training.networks import model
 
 LENGTH, VOCABULARY, CLIENTS = 6, 9, 12
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from canaryproof.kernels.gaussian_mechanism import noise_multiplier
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.scores import cosine_null, prepare
-from canaryproof.verify.claims.experiments import POPULATIONS
-from canaryproof.verify.federated import configuration
-from canaryproof.verify.oneshot import estimators, moments
-from canaryproof.verify.results import plain
+from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
+from canaryproof.verify.check.results import plain
+from canaryproof.verify.claims.deciding import POPULATIONS
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.training import configuration
 
 DIM, TEST_EXAMPLES = 4_050_748, 10_000
 NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
@@ -22,10 +22,10 @@ def attack(rng, distance, ratio=1.0, count=1000, unobserved=None, delta=8.2e-7):
     observed = distance + ratio * rng.standard_normal((1, count))
     if unobserved is None:
         observed /= np.sqrt(DIM)
-        found, scores = moments.from_dimension(observed, DIM), prepare(observed, None, cosine_null(DIM))
+        found, scores = estimators.from_dimension(observed, DIM), prepare(observed, None, cosine_null(DIM))
     else:
         null = rng.standard_normal((1, unobserved))
-        found, scores = moments.from_unobserved(observed, null), prepare(observed, null)
+        found, scores = estimators.from_unobserved(observed, null), prepare(observed, null)
     estimate = {"fitted": estimators.fitted(found, delta), "pinned": estimators.pinned(found, delta)}
     return {
         "observed": count,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from canaryproof.verify.claims import bound_law, final_all_rounds, final_bounds
+from canaryproof.verify.claims import final_bounds, laws
 
 DELTA, ROUNDS = 8.2e-7, 500
 PROBABILITIES = (0.001, 0.01, 0.1, 0.9, 0.99, 0.999)
@@ -23,14 +23,14 @@ def sampled(distance: float, runs: int = 3000) -> np.ndarray:
     rng = np.random.default_rng(9)
     null, others = (special.ndtri(rng.random((runs, 1000)) ** (1.0 / n)) for n in (ROUNDS, ROUNDS - 1))
     seen = np.maximum(others, distance + rng.standard_normal((runs, 1000)))
-    return final_all_rounds.sampled_bounds(null, seen, DELTA)
+    return final_bounds.sampled_bounds(null, seen, DELTA)
 
 
 CASES = [
-    (bound_law.KnownNull(DELTA), known, 0.1),
-    (bound_law.KnownNull(DELTA), known, 0.9),
-    (bound_law.SampledNull(ROUNDS, DELTA), sampled, 2.0),
-    (bound_law.SampledNull(ROUNDS, DELTA), sampled, 3.0),
+    (laws.KnownNull(DELTA), known, 0.1),
+    (laws.KnownNull(DELTA), known, 0.9),
+    (laws.SampledNull(ROUNDS, DELTA), sampled, 2.0),
+    (laws.SampledNull(ROUNDS, DELTA), sampled, 3.0),
 ]
 
 
@@ -57,16 +57,16 @@ def test_both_tails_fall_to_nothing(law, draw, distance):
 
 @pytest.mark.parametrize(("law", "draw", "distance"), CASES)
 def test_another_distance_is_noticed_as_often_as_said(law, draw, distance):
-    factor = bound_law.noticed(law, distance, 0.01)
+    factor = laws.noticed(law, distance, 0.01)
     found = max(
-        np.mean([bound_law.p_value(law, bound, distance) < 0.01 for bound in draw(other, 300)])
+        np.mean([laws.p_value(law, bound, distance) < 0.01 for bound in draw(other, 300)])
         for other in (distance * factor, distance / factor)
     )
     assert found >= 0.9 - 5.0 * np.sqrt(0.09 / 300)
 
 
 def test_a_bound_far_from_its_distance_is_rejected_and_the_design_tells_by_how_much():
-    law = bound_law.KnownNull(DELTA)
-    p_value, design = bound_law.fit(law, [(0.5, 0.9), (0.3, 0.1)])
+    law = laws.KnownNull(DELTA)
+    p_value, design = laws.fit(law, [(0.5, 0.9), (0.3, 0.1)])
     assert p_value < design.level
-    assert bound_law.fit(law, [(3.0, 0.9), (0.3, 0.1)])[0] == 1.0
+    assert laws.fit(law, [(3.0, 0.9), (0.3, 0.1)])[0] == 1.0

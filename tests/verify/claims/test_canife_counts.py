@@ -2,10 +2,10 @@ from fractions import Fraction
 
 import pytest
 
-from canaryproof.verify.claims import canife_attack, canife_counts, canife_models, canife_numbers, canife_schedule
-from canaryproof.verify.results import Verdict
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims import canife_attack, canife_models, printed
 
-ALTERED = canife_numbers.Task("x", "X", 100, 8508, 30, 85, 2550, 1, 63)
+ALTERED = printed.Task("x", "X", 100, 8508, 30, 85, 2550, 1, 63)
 
 
 def test_parameters_by_hand():
@@ -34,25 +34,25 @@ def test_a_canary_in_more_characters_than_there_are_classes_is_refuted(monkeypat
 
 
 def test_altered_schedules_change_the_verdict():
-    assert canife_schedule.judge_rounds(ALTERED).verdict is Verdict.REFUTED
-    right = canife_numbers.Task("x", "X", 100, 8408, 30, 85, 2550, 40, 63)
-    assert canife_schedule.judge_audits(right).verdict is Verdict.CONFIRMED
-    assert canife_schedule.judge_epochs(canife_numbers.SHAKESPEARE, 15).verdict is Verdict.QUALIFIED
-    assert canife_schedule.judge_epochs(canife_numbers.SHAKESPEARE, 30).verdict is Verdict.CONFIRMED
-    assert canife_schedule.judge_clients(100, canife_numbers.TASKS).verdict is Verdict.REFUTED
-    assert canife_schedule.judge_covered((ALTERED,)).verdict is Verdict.CONFIRMED
-    everybody = canife_numbers.Task("x", "X", 7, 7, 30, 1, 30, 1, 30)
-    assert canife_schedule.judge_poisson((everybody,)).verdict is Verdict.CONFIRMED
+    assert canife_models.judge_rounds(ALTERED).verdict is Verdict.REFUTED
+    right = printed.Task("x", "X", 100, 8408, 30, 85, 2550, 40, 63)
+    assert canife_models.judge_audits(right).verdict is Verdict.CONFIRMED
+    assert canife_models.judge_epochs(printed.SHAKESPEARE, 15).verdict is Verdict.QUALIFIED
+    assert canife_models.judge_epochs(printed.SHAKESPEARE, 30).verdict is Verdict.CONFIRMED
+    assert canife_models.judge_clients(100, printed.TASKS).verdict is Verdict.REFUTED
+    assert canife_models.judge_covered((ALTERED,)).verdict is Verdict.CONFIRMED
+    everybody = printed.Task("x", "X", 7, 7, 30, 1, 30, 1, 30)
+    assert canife_models.judge_poisson((everybody,)).verdict is Verdict.CONFIRMED
 
 
 def test_altered_counts_change_the_verdict():
-    assert canife_counts.judge_split(8409, 934, Fraction(9, 10), 9343, "X").verdict is Verdict.REFUTED
-    assert canife_counts.judge_split(50_000, 10_000, Fraction(5, 6), 70_000, "X").verdict is Verdict.QUALIFIED
-    assert canife_counts.judge_times("0.06", 2500, "150").verdict is Verdict.CONFIRMED
-    assert canife_counts.judge_times("0.08", 2500, "165").verdict is Verdict.REFUTED
-    assert canife_counts.judge_health("0.970", "0.950", 1000).verdict is Verdict.REFUTED
-    assert canife_counts.judge_pool(20_000, 10_000).verdict is Verdict.REFUTED
-    assert canife_counts.judge_range(4.6, 5.0, {"Sent140": (4.5, 4.5)}).verdict is Verdict.REFUTED
+    assert canife_models.judge_split(8409, 934, Fraction(9, 10), 9343, "X").verdict is Verdict.REFUTED
+    assert canife_models.judge_split(50_000, 10_000, Fraction(5, 6), 70_000, "X").verdict is Verdict.QUALIFIED
+    assert canife_models.judge_times("0.06", 2500, "150").verdict is Verdict.CONFIRMED
+    assert canife_models.judge_times("0.08", 2500, "165").verdict is Verdict.REFUTED
+    assert canife_models.judge_health("0.970", "0.950", 1000).verdict is Verdict.REFUTED
+    assert canife_models.judge_pool(20_000, 10_000).verdict is Verdict.REFUTED
+    assert canife_models.judge_range(4.6, 5.0, {"Sent140": (4.5, 4.5)}).verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_altered_counts_change_the_verdict():
     [("0.06", Verdict.CONFIRMED), ("0.098", Verdict.QUALIFIED), ("0.7", Verdict.REFUTED)],
 )
 def test_a_spread_of_bounded_numbers_is_bounded(spread, verdict):
-    assert canife_counts.judge_spread("0.970", spread).verdict is verdict
+    assert canife_models.judge_spread("0.970", spread).verdict is verdict
 
 
 @pytest.mark.parametrize(
     ("minutes", "verdict"), [(12.0, Verdict.CONFIRMED), (10.0, Verdict.QUALIFIED), (9.0, Verdict.REFUTED)]
 )
 def test_longer_designs_take_longer(minutes, verdict):
-    assert canife_counts.judge_iterations("0.23", (2500, 3000), minutes).verdict is verdict
+    assert canife_models.judge_iterations("0.23", (2500, 3000), minutes).verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,6 @@ def test_the_losses_agree_at_a_clip_norm_of_one(clips, verdict):
 
 
 def test_a_number_prints_within_half_a_unit():
-    assert canife_numbers.prints(3.8918, "3.89")
-    assert not canife_numbers.prints(3.8816, "3.89")
-    assert canife_numbers.prints(5.6, "6")
+    assert printed.prints(3.8918, "3.89")
+    assert not printed.prints(3.8816, "3.89")
+    assert printed.prints(5.6, "6")

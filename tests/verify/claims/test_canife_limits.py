@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.claims import canife_limits, canife_rates
-from canaryproof.verify.results import Verdict
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims import canife_attack
 
 
 def test_largest_estimate_is_the_largest_over_all_counts():
@@ -17,23 +17,23 @@ def test_largest_estimate_is_the_largest_over_all_counts():
                 for one in range(least, 51)
                 for other in range(max(least, 1), 51)
             ]
-            assert canife_rates.largest(delta, least) == pytest.approx(np.log(float(max(ratios))), rel=1e-14)
+            assert canife_attack.largest(delta, least) == pytest.approx(np.log(float(max(ratios))), rel=1e-14)
 
 
 def test_a_cap_at_the_texts_delta_is_confirmed_and_another_refuted():
-    assert canife_rates.judge_cap("3.88").verdict is Verdict.CONFIRMED
-    assert canife_rates.judge_cap("3.98").verdict is Verdict.REFUTED
+    assert canife_attack.judge_cap("3.88").verdict is Verdict.CONFIRMED
+    assert canife_attack.judge_cap("3.98").verdict is Verdict.REFUTED
 
 
 def test_lower_limit_at_perfect_separation():
     # The limit of a rate with no errors in 50 trials solves (1 − p)^50 = 1/40.
     rate = 1.0 - 0.025 ** (1 / 50)
-    assert canife_rates.lower_limit(0, 0) == pytest.approx(np.log((0.99 - rate) / rate), rel=1e-12)
+    assert canife_attack.lower_limit(0, 0) == pytest.approx(np.log((0.99 - rate) / rate), rel=1e-12)
 
 
 def test_coverage_agrees_with_simulation():
     rng = np.random.default_rng(7)
-    exact = canife_limits.coverage(0.01, [0.1])["lower"]
+    exact = canife_attack.coverage(0.01, [0.1])["lower"]
     false_positives, false_negatives = rng.binomial(50, 0.1, (2, 20000))
     high = stats.beta.ppf(0.975, np.arange(51) + 1, np.maximum(50 - np.arange(51), 1e-9))
     one, other = high[false_positives], high[false_negatives]
@@ -44,8 +44,8 @@ def test_coverage_agrees_with_simulation():
 
 
 def test_another_printed_maximum_of_split_trials_is_confirmed():
-    assert canife_rates.judge_insertion("3.89").verdict is Verdict.QUALIFIED
-    assert canife_rates.judge_insertion("4.4").verdict is Verdict.CONFIRMED
+    assert canife_attack.judge_insertion("3.89").verdict is Verdict.QUALIFIED
+    assert canife_attack.judge_insertion("4.4").verdict is Verdict.CONFIRMED
 
 
 def test_the_largest_estimate_of_split_trials_is_that_over_all_counts():
@@ -59,13 +59,13 @@ def test_the_largest_estimate_of_split_trials_is_that_over_all_counts():
             for one in range(1, others + 1)
             for other in range(1, inserted + 1)
         ]
-        assert canife_rates.split_cap(inserted, others) == pytest.approx(np.log(max(ratios)), rel=1e-12)
-    assert canife_rates.split_cap(50, 50) == pytest.approx(canife_rates.largest(Fraction(1, 10**5), 1), rel=1e-14)
+        assert canife_attack.split_cap(inserted, others) == pytest.approx(np.log(max(ratios)), rel=1e-12)
+    assert canife_attack.split_cap(50, 50) == pytest.approx(canife_attack.largest(Fraction(1, 10**5), 1), rel=1e-14)
 
 
 @pytest.mark.parametrize("half", [1, 2, 4])
 def test_the_law_at_the_chosen_threshold_is_that_of_all_orders(half):
-    values = canife_limits.estimates(0.01, half)
+    values = canife_attack.estimates(0.01, half)
     largest = []
     for chosen in combinations(range(2 * half), half):
         with_canary = np.isin(np.arange(2 * half), chosen)
@@ -73,30 +73,30 @@ def test_the_law_at_the_chosen_threshold_is_that_of_all_orders(half):
         fp = half - np.concatenate([[0], np.cumsum(~with_canary)])
         met = values[fp, fn]
         largest.append(met[np.isfinite(met)].max())
-    law = canife_limits.selected(values)
+    law = canife_attack.selected(values)
     expected = [np.mean(np.isclose(largest, value, rtol=0, atol=1e-12)) for value in law.values]
     np.testing.assert_allclose(law.probabilities, expected, atol=1e-14)
 
 
 def test_a_threshold_that_does_not_err_upwards_is_not_conservative():
-    law = canife_limits.selected(canife_limits.estimates(0.01))
-    assert canife_limits.judge_conservative(law).verdict is Verdict.CONFIRMED
+    law = canife_attack.selected(canife_attack.estimates(0.01))
+    assert canife_attack.judge_conservative(law).verdict is Verdict.CONFIRMED
     lower = law._replace(values=law.values - 1.0)
-    assert canife_limits.judge_conservative(lower).verdict is Verdict.REFUTED
+    assert canife_attack.judge_conservative(lower).verdict is Verdict.REFUTED
 
 
 def test_the_choice_among_equal_estimates_bounds_how_often_limits_miss():
-    least, most = canife_limits.selected_miss(0.01)
+    least, most = canife_attack.selected_miss(0.01)
     assert 0.0 < least <= most
     # Simulated, at level 1e-6 each.
     rng, runs = np.random.default_rng(5), 20000
     with_canary = rng.permuted(np.tile(np.arange(100) < 50, (runs, 1)), axis=1)
     fn, fp = np.cumsum(with_canary, axis=1), 50 - np.cumsum(~with_canary, axis=1)
-    values = canife_limits.estimates(0.01)[fp, fn]
+    values = canife_attack.estimates(0.01)[fp, fn]
     values[~np.isfinite(values)] = -np.inf
     best = values == values.max(axis=1, keepdims=True)
     high = stats.beta.ppf(0.975, np.arange(51) + 1, np.maximum(50 - np.arange(51), 1e-9))
-    above = canife_limits.estimate(high[fp], high[fn], 0.01) > 0.0
+    above = canife_attack.estimate(high[fp], high[fn], 0.01) > 0.0
     missed_by_one = np.any(best & above, axis=1)
     missed_by_all = missed_by_one & ~np.any(best & ~above, axis=1)
     assert stats.binomtest(int(missed_by_one.sum()), runs, most).pvalue > 1e-6

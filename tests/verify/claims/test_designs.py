@@ -2,9 +2,9 @@
 
 import math
 
+from canaryproof.verify.check.results import Check, Context, Level
+from canaryproof.verify.check.verdicts import LEVEL
 from canaryproof.verify.claims import CHECKS
-from canaryproof.verify.claims.judging import LEVEL
-from canaryproof.verify.results import Check, Context, Level
 
 # Claims that draw, but whose verdict does not depend on the draws.
 ILLUSTRATIONS = {"canife.section1.gap": "the smallest gap decides; the simulated medians stand beside it"}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from canaryproof.verify.check.results import Subject, Verdict
 from canaryproof.verify.claims import final
-from canaryproof.verify.results import Subject, Verdict
 
 QUALIFIED = {
     "final.abstract.retrainings",

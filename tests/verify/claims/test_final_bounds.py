@@ -8,9 +8,9 @@ import pytest
 from scipy import special, stats
 
 from canaryproof.kernels import two_gaussians
-from canaryproof.verify.claims import final_all_rounds, final_bounds
-from canaryproof.verify.claims.final_printed import EMNIST_DELTA, STACKOVERFLOW_DELTA, TABLE_3, TABLE_4
-from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.claims import final_bounds
+from canaryproof.verify.claims.printed import EMNIST_DELTA, STACKOVERFLOW_DELTA, TABLE_3, TABLE_4
 
 CONTEXT = Context(Level.QUICK, 0)
 
@@ -54,7 +54,7 @@ def test_moments_of_the_largest_cosine_by_simulation(distance):
     # The largest of n normals by its quantile function.
     largest = special.ndtri(rng.random(count) ** (1.0 / (rounds - 1)))
     sample = np.maximum(largest, distance + rng.standard_normal(count))
-    mean, deviation, skewness = final_all_rounds.largest_cosine(rounds, distance)
+    mean, deviation, skewness = final_bounds.largest_cosine(rounds, distance)
     assert mean == pytest.approx(sample.mean(), abs=6.0 * deviation / math.sqrt(count))
     assert deviation == pytest.approx(sample.std(), rel=0.01)
     assert skewness == pytest.approx(stats.skew(sample), abs=0.05)
@@ -66,7 +66,7 @@ def test_algorithm_3_without_data_by_simulation():
     null, other = (special.ndtri(rng.random(count) ** (1.0 / n)) for n in (rounds, rounds - 1))
     seen = np.maximum(other, 1.0 / sigma + rng.standard_normal(count))
     simulated = two_gaussians.epsilon(EMNIST_DELTA, null.mean(), null.std(), seen.mean(), seen.std(), "both")
-    assert final_all_rounds.algorithm_3(rounds, 1.0 / sigma, EMNIST_DELTA) == pytest.approx(float(simulated), rel=0.02)
+    assert final_bounds.algorithm_3(rounds, 1.0 / sigma, EMNIST_DELTA) == pytest.approx(float(simulated), rel=0.02)
 
 
 def test_sampled_bounds_by_a_loop_over_thresholds():
@@ -82,12 +82,12 @@ def test_sampled_bounds_by_a_loop_over_thresholds():
         for one, other in ((miss, alarm), (alarm, miss)):
             if 1.0 - delta - one > 0.0:
                 best = max(best, math.log((1.0 - delta - one) / other))
-    found = final_all_rounds.sampled_bounds(null[np.newaxis], seen[np.newaxis], delta)
+    found = final_bounds.sampled_bounds(null[np.newaxis], seen[np.newaxis], delta)
     assert found[0] == pytest.approx(best, rel=1e-8)
 
 
 def test_bounds_of_all_rounds_that_do_not_fit_are_refuted():
     for lower in ("2.50", "6.25"):
         row = replace(TABLE_3[2], lower_all=lower)
-        fault = final_all_rounds.judge_lower_all(CONTEXT, (row,), 2048, STACKOVERFLOW_DELTA, "fault")
+        fault = final_bounds.judge_lower_all(CONTEXT, (row,), 2048, STACKOVERFLOW_DELTA, "fault")
         assert fault.verdict is Verdict.REFUTED

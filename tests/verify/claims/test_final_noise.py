@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from scipy import special
 
+from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_noise
-from canaryproof.verify.claims.final_printed import EMNIST_DELTA, STACKOVERFLOW_DELTA, TABLE_3, TABLE_4
-from canaryproof.verify.results import Verdict
+from canaryproof.verify.claims.printed import EMNIST_DELTA, STACKOVERFLOW_DELTA, TABLE_3, TABLE_4
 
 NOISY_ROWS = (*TABLE_3[1:], *TABLE_4[1:])
 EMNIST = {"users": 3383, "users × epochs": 3383 * 15}

@@ -4,62 +4,62 @@ import math
 
 import pytest
 
-from canaryproof.verify.claims import final_setup, final_text
-from canaryproof.verify.results import Verdict
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims import final_setting
 
 
 def test_largest_bound_is_the_closed_form():
     limit = 1.0 - 0.05 ** (1.0 / 500.0)
-    low, high = final_text.largest_bound(1000)
+    low, high = final_setting.largest_bound(1000)
     assert low <= math.log((1.0 - limit) / limit) <= high or low == pytest.approx(math.log((1.0 - limit) / limit))
 
 
 def test_another_posterior_is_refuted():
-    assert final_text.judge_posterior(printed="0.95").verdict is Verdict.REFUTED
-    assert final_text.judge_posterior(epsilon=4).verdict is Verdict.REFUTED
+    assert final_setting.judge_posterior(printed="0.95").verdict is Verdict.REFUTED
+    assert final_setting.judge_posterior(epsilon=4).verdict is Verdict.REFUTED
 
 
 def test_few_dimensions_are_not_orthogonal():
-    assert final_text.judge_orthogonal({"small": 10_000}).verdict is Verdict.REFUTED
-    assert final_text.judge_orthogonal_to_clients({"EMNIST": 10_000}).verdict is Verdict.REFUTED
+    assert final_setting.judge_orthogonal({"small": 10_000}).verdict is Verdict.REFUTED
+    assert final_setting.judge_orthogonal_to_clients({"EMNIST": 10_000}).verdict is Verdict.REFUTED
 
 
 def test_epoch():
-    assert final_setup.judge_epoch(342).verdict is Verdict.CONFIRMED
-    assert final_setup.judge_epoch(340).verdict is Verdict.REFUTED
-    assert final_setup.judge_epoch().evidence["places"] == 342_016
+    assert final_setting.judge_epoch(342).verdict is Verdict.CONFIRMED
+    assert final_setting.judge_epoch(340).verdict is Verdict.REFUTED
+    assert final_setting.judge_epoch().evidence["places"] == 342_016
 
 
 def test_rounds_of_emnist():
-    assert final_setup.judge_emnist_rounds(510).verdict is Verdict.CONFIRMED
-    assert final_setup.judge_emnist_rounds(520).verdict is Verdict.REFUTED
+    assert final_setting.judge_emnist_rounds(510).verdict is Verdict.CONFIRMED
+    assert final_setting.judge_emnist_rounds(520).verdict is Verdict.REFUTED
 
 
 def test_size_of_emnist():
-    assert final_setup.judge_emnist_size(3400, 749).verdict is Verdict.CONFIRMED
-    assert final_setup.judge_emnist_size(3383, 383).verdict is Verdict.CONFIRMED
+    assert final_setting.judge_emnist_size(3400, 749).verdict is Verdict.CONFIRMED
+    assert final_setting.judge_emnist_size(3383, 383).verdict is Verdict.CONFIRMED
 
 
 def test_parameters_are_those_of_reddi_et_al():
-    assert final_setup.lstm_parameters(10_004) == 4_050_748
-    assert final_setup.cnn_parameters(10) == 1_199_882
-    assert final_setup.judge_parameters("4.2", {"": 4_050_748}, True).verdict is Verdict.REFUTED
+    assert final_setting.lstm_parameters(10_004) == 4_050_748
+    assert final_setting.cnn_parameters(10) == 1_199_882
+    assert final_setting.judge_parameters("4.2", {"": 4_050_748}, True).verdict is Verdict.REFUTED
 
 
 def test_another_number_of_trainings_is_refuted():
-    assert final_setup.judge_trainings(repetitions=40).verdict is Verdict.REFUTED
+    assert final_setting.judge_trainings(repetitions=40).verdict is Verdict.REFUTED
 
 
 def test_another_split_of_the_canaries_is_refuted():
-    assert final_setup.judge_canaries(10, 90).verdict is Verdict.REFUTED
-    assert final_setup.judge_canaries(5, 200).verdict is Verdict.REFUTED
+    assert final_setting.judge_canaries(10, 90).verdict is Verdict.REFUTED
+    assert final_setting.judge_canaries(5, 200).verdict is Verdict.REFUTED
 
 
 def test_audits_farther_apart_than_an_epoch_are_refuted():
-    assert final_setup.judge_audits(every=469).verdict is Verdict.REFUTED
-    assert final_setup.judge_audits(every=468).evidence["audits"] == 1
+    assert final_setting.judge_audits(every=469).verdict is Verdict.REFUTED
+    assert final_setting.judge_audits(every=468).evidence["audits"] == 1
 
 
 @pytest.mark.parametrize("fault", [{"pool": 256}, {"iterations": 3000}, {"every": 50}, {"scores": 64}])
 def test_settings_that_canife_does_not_print_are_refuted(fault):
-    assert final_setup.judge_canife_settings(**fault).verdict is Verdict.REFUTED
+    assert final_setting.judge_canife_settings(**fault).verdict is Verdict.REFUTED

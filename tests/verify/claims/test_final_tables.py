@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.claims import final_figures, final_quantiles, final_tables
-from canaryproof.verify.claims.final_printed import (
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims import final_tables
+from canaryproof.verify.claims.printed import (
     EMNIST_DELTA,
     STACKOVERFLOW_DELTA,
     TABLE_3,
@@ -21,8 +22,7 @@ from canaryproof.verify.claims.final_printed import (
     read_rows,
     rounds_to,
 )
-from canaryproof.verify.results import Verdict
-from canaryproof.verify.suites.tables import CELLS
+from canaryproof.verify.claims.simulated_tables import CELLS
 
 TABLE_2 = [cell for cell in CELLS if cell.id.startswith("final.table2.")]
 
@@ -95,20 +95,20 @@ def test_tables_of_another_order_are_not_similar():
 
 def test_separation():
     far, near = (replace(TABLE_3[0], estimate_final=value) for value in ("60", "0.01"))
-    assert final_figures.judge_separable(far, STACKOVERFLOW_DELTA).verdict is Verdict.CONFIRMED
-    assert final_figures.judge_separable(near, STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
-    assert final_figures.accuracy(2.0) == pytest.approx(stats.norm.cdf(1.0))
+    assert final_tables.judge_separable(far, STACKOVERFLOW_DELTA).verdict is Verdict.CONFIRMED
+    assert final_tables.judge_separable(near, STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
+    assert final_tables.accuracy(2.0) == pytest.approx(stats.norm.cdf(1.0))
 
 
 def test_distance_has_the_estimate_as_its_epsilon():
     # δ(ε) of two unit Gaussians at the distance found.
-    shift = final_figures.distance(TABLE_4[0], EMNIST_DELTA)
+    shift = final_tables.distance(TABLE_4[0], EMNIST_DELTA)
     a, b = stats.norm.cdf(shift / 2 - 8.87 / shift), stats.norm.cdf(-shift / 2 - 8.87 / shift)
     assert a - math.exp(8.87) * b == pytest.approx(EMNIST_DELTA, rel=1e-6)
 
 
 def test_figures_in_another_order_are_refuted():
-    assert final_figures.judge_less_separable(TABLE_3[::-1], STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
+    assert final_tables.judge_less_separable(TABLE_3[::-1], STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
 
 
 # Quantiles.
@@ -116,27 +116,27 @@ def test_figures_in_another_order_are_refuted():
 
 def test_a_pinned_variance_would_not_spread_so():
     # The quantiles of the pinned estimate with this median.
-    pinned = final_quantiles.judge_spread(TABLE_5[0]).evidence["estimators"]["pinned"]["quantiles"]
+    pinned = final_tables.judge_spread(TABLE_5[0]).evidence["estimators"]["pinned"]["quantiles"]
     assert (pinned[4] - pinned[0]) / (2.46 - 1.59) == pytest.approx(0.456, abs=0.04)
-    narrow = final_quantiles.judge_spread((*TABLE_5[0][:3], ("1.92", "1.95", "1.97", "1.99", "2.02")))
+    narrow = final_tables.judge_spread((*TABLE_5[0][:3], ("1.92", "1.95", "1.97", "1.99", "2.02")))
     assert narrow.verdict is Verdict.REFUTED
 
 
 def test_rows_far_apart_are_not_close():
     noise, runs, canaries, _ = TABLE_5[1]
     moved = (TABLE_5[0], (noise, runs, canaries, ("2.65", "2.80", "2.92", "3.16", "3.32")))
-    assert final_quantiles.judge_close(moved).verdict is Verdict.REFUTED
+    assert final_tables.judge_close_final_quantiles(moved).verdict is Verdict.REFUTED
 
 
 def test_p_values_of_quantiles_by_simulation():
     # Of fifty uniform draws, for which any law can be exchanged: no p-value is too small, and none much too large.
     draws = np.random.default_rng(4).random((40_000, 50))
     quantiles = np.quantile(draws, (0.1, 0.3, 0.5, 0.7, 0.9), axis=1).T
-    shares = (final_quantiles.p_values(quantiles) < 0.01).mean(axis=0)
+    shares = (final_tables.p_values(quantiles) < 0.01).mean(axis=0)
     assert np.all(shares < 0.01 + 5.0 * math.sqrt(0.01 / 40_000))
     assert np.all(shares > 0.002)
 
 
 def test_other_medians_are_refuted():
     rows = (*TABLE_3[:1], replace(TABLE_3[1], estimate_final="1.98"), *TABLE_3[2:])
-    assert final_quantiles.judge_medians(rows).verdict is Verdict.REFUTED
+    assert final_tables.judge_medians(rows).verdict is Verdict.REFUTED

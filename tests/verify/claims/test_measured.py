@@ -9,29 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.verify import expected
-from canaryproof.verify.claims import (
-    experiments,
-    final,
-    finished_files,
-    measured,
-    measured_attacks,
-    measured_canife,
-    measured_tables,
-    v1,
-)
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.claims import deciding, final, finished, measured, measured_andrew, measured_canife, v1
 from canaryproof.verify.claims.deciding import decided
-from canaryproof.verify.claims.final_printed import Row
 from canaryproof.verify.claims.finished import Cell, Experiment, Measurements, Repetition, Round, Training, Trials
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.claims.printed import Row
+from canaryproof.verify.engine import expected
+from canaryproof.verify.files.reading import InputError
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 TABLE = Path(expected.__file__).with_name("expected_verdicts.csv").read_text(encoding="utf-8")
 
 
 def context(folder=None):
-    return Context(Level.QUICK, 0, None if folder is None else finished_files.read(folder))
+    return Context(Level.QUICK, 0, None if folder is None else finished.read(folder))
 
 
 def judge(claim, folder):
@@ -64,18 +55,18 @@ WHOLE = json.dumps(
 
 def test_every_claim_that_needs_data_has_an_experiment_or_a_reason():
     needed = {name for (_, name), verdict in expected.read(TABLE).items() if verdict is NEEDS_DATA}
-    known = experiments.DECISIONS.keys() | experiments.UNDECIDABLE.keys()
+    known = deciding.DECISIONS.keys() | deciding.UNDECIDABLE.keys()
     assert needed <= known
     # This one is out of reach without any data; it is in the table should that change.
     assert known - needed == {"canife.section4.2.gap.sent140"}
-    assert not experiments.DECISIONS.keys() & experiments.UNDECIDABLE.keys()
+    assert not deciding.DECISIONS.keys() & deciding.UNDECIDABLE.keys()
 
 
 def test_every_experiment_comes_with_the_package():
-    from canaryproof.verify.federated import configuration
+    from canaryproof.verify.training import configuration
 
-    named = {name for one in experiments.DECISIONS.values() for name in one.experiments}
-    assert named - {experiments.BENCHMARK} <= set(configuration.names())
+    named = {name for one in deciding.DECISIONS.values() for name in one.experiments}
+    assert named - {deciding.BENCHMARK} <= set(configuration.names())
 
 
 @pytest.mark.parametrize("check", [*final.CHECKS, *v1.CHECKS], ids=lambda check: check.id)
@@ -119,16 +110,16 @@ def printed_row(attacks, factor=1.0):
 def test_a_row_that_is_another_draw_is_confirmed_and_a_distant_one_refuted(tmp_path, repetitions):
     made, other = row_document(6.0, 5, repetitions)
     made_results.write(tmp_path, made)
-    experiment = finished_files.read(tmp_path).experiments["final_table3"]
-    readings = {"as printed": measured_tables.AS_PRINTED}
-    outcome = measured_tables.row(printed_row(other), readings, experiment)
+    experiment = finished.read(tmp_path).experiments["final_table3"]
+    readings = {"as printed": measured_andrew.AS_PRINTED}
+    outcome = measured_andrew.row(printed_row(other), readings, experiment)
     assert outcome.verdict is CONFIRMED, outcome.finding
     # What the paper does not state is always told.
     assert "training.batch_size 16" in outcome.finding
     far = replace(printed_row(other), estimate_all=str(3 * float(printed_row(other).estimate_all)))
-    assert measured_tables.row(far, readings, experiment).verdict is REFUTED
+    assert measured_andrew.row(far, readings, experiment).verdict is REFUTED
     near = replace(printed_row(other), estimate_all=f"{1.8 * float(printed_row(other).estimate_all):.4g}")
-    assert measured_tables.row(near, readings, experiment).verdict in (QUALIFIED, REFUTED)
+    assert measured_andrew.row(near, readings, experiment).verdict in (QUALIFIED, REFUTED)
 
 
 def test_a_row_that_only_another_reading_has_is_qualified(tmp_path):
@@ -138,8 +129,8 @@ def test_a_row_that_only_another_reading_has_is_qualified(tmp_path):
         for result in cell["results"]:
             result["audits"]["final"]["exact"] = made_results.attack(rng, made_results.distance(2.0))
     made_results.write(tmp_path, made)
-    experiment = finished_files.read(tmp_path).experiments["final_table3"]
-    outcome = measured_tables.row(printed_row(other), measured_tables.STACKOVERFLOW, experiment)
+    experiment = finished.read(tmp_path).experiments["final_table3"]
+    outcome = measured_andrew.row(printed_row(other), measured_andrew.STACKOVERFLOW, experiment)
     assert outcome.verdict is QUALIFIED
     assert outcome.finding.startswith("only from the change of the model")
 
@@ -258,7 +249,7 @@ def test_quantiles_of_fifty_experiments():
         ours, theirs = (np.sort(rng.normal(2.0, 0.33, 50)) for _ in range(2))
         for factor in verdicts:
             parts = [
-                measured_tables._quantile(q, f"{factor * np.quantile(theirs, q):.2f}", ours, 0.002) for q in shares
+                measured_andrew._quantile(q, f"{factor * np.quantile(theirs, q):.2f}", ours, 0.002) for q in shares
             ]
             verdicts[factor] += measured.worst(parts) is CONFIRMED
     assert verdicts[1.0] >= 190
@@ -298,24 +289,24 @@ def test_other_data_than_the_papers_decides_nothing_and_is_told(tmp_path, field,
 
 def test_what_tensorflow_federated_releases_is_the_papers_data():
     released = {"stackoverflow": (342_477,), "federated_emnist": (3_383, 3_400)}
-    for population in experiments.POPULATIONS.values():
+    for population in deciding.POPULATIONS.values():
         for clients in released.get(population.federation, (population.clients,)):
-            assert abs(clients / population.clients - 1) <= experiments.CLIENTS_MARGIN
-    named = {name for one in experiments.DECISIONS.values() for name in one.experiments}
-    assert experiments.POPULATIONS.keys() == named - {experiments.BENCHMARK}
+            assert abs(clients / population.clients - 1) <= deciding.CLIENTS_MARGIN
+    named = {name for one in deciding.DECISIONS.values() for name in one.experiments}
+    assert deciding.POPULATIONS.keys() == named - {deciding.BENCHMARK}
 
 
 def test_the_folder_may_be_that_of_the_experiment_itself(tmp_path):
     figure(tmp_path, "final_figure2")
-    assert set(finished_files.read(tmp_path / "final_figure2").experiments) == {"final_figure2"}
+    assert set(finished.read(tmp_path / "final_figure2").experiments) == {"final_figure2"}
 
 
 def test_other_measurements_have_another_digest(tmp_path):
     for i in (1, 2):
         figure(tmp_path / str(i), "final_figure2", factor=float(i))
-    first, second = (finished_files.read(tmp_path / str(i)) for i in (1, 2))
+    first, second = (finished.read(tmp_path / str(i)) for i in (1, 2))
     assert first.digest != second.digest
-    assert first.digest == finished_files.read(tmp_path / "1").digest
+    assert first.digest == finished.read(tmp_path / "1").digest
 
 
 def damage(folder, change):
@@ -364,7 +355,7 @@ def test_damaged_results_are_refused_in_one_line(tmp_path, change, message):
     figure(tmp_path, "final_figure2")
     damage(tmp_path, change)
     with pytest.raises(InputError) as error:
-        finished_files.read(tmp_path)
+        finished.read(tmp_path)
     assert error.value.message == f"{tmp_path}/final_figure2/results.json: {message}"
 
 
@@ -413,20 +404,20 @@ def test_any_change_is_read_or_refused_in_one_line(tmp_path_factory, data):
 def test_a_file_that_is_no_json_is_refused(tmp_path, text, message):
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(InputError) as error:
-        finished_files.read(tmp_path)
+        finished.read(tmp_path)
     assert error.value.message == f"{tmp_path}/results.json: {message}"
 
 
 def test_folders_that_hold_nothing_or_one_experiment_twice_are_refused(tmp_path):
     with pytest.raises(InputError, match="must be a folder"):
-        finished_files.read(tmp_path / "none")
+        finished.read(tmp_path / "none")
     with pytest.raises(InputError, match="must hold folders that canaryproof train"):
-        finished_files.read(tmp_path)
+        finished.read(tmp_path)
     figure(tmp_path, "final_figure2")
     (tmp_path / "final_figure2").rename(tmp_path / "one")
     figure(tmp_path, "final_figure2")
     with pytest.raises(InputError, match="name: final_figure2 is in final_figure2 too"):
-        finished_files.read(tmp_path)
+        finished.read(tmp_path)
 
 
 # CANIFE's experiments, made without files.
@@ -574,14 +565,14 @@ def test_deviations_of_histograms():
         for p in (64, 512)
     ]
     rising_ = grid(settings, {"deviation": lambda one: 0.006 * one["training.cohort"] / 64})
-    assert measured_attacks.clients_and_pools(rising_).verdict is CONFIRMED
-    assert measured_attacks.deviation("0.006", "0", rising_).verdict is CONFIRMED
-    assert measured_attacks.deviation("0.009", "0", rising_).verdict is QUALIFIED
-    assert measured_attacks.deviation("0.060", "0", rising_).verdict is REFUTED
-    assert measured_attacks.reached("60", rising_).verdict is CONFIRMED
-    assert measured_attacks.reached("75", rising_).verdict is REFUTED
+    assert measured_canife.clients_and_pools(rising_).verdict is CONFIRMED
+    assert measured_canife.deviation("0.006", "0", rising_).verdict is CONFIRMED
+    assert measured_canife.deviation("0.009", "0", rising_).verdict is QUALIFIED
+    assert measured_canife.deviation("0.060", "0", rising_).verdict is REFUTED
+    assert measured_canife.reached("60", rising_).verdict is CONFIRMED
+    assert measured_canife.reached("75", rising_).verdict is REFUTED
     falling = grid(settings, {"deviation": lambda one: 1.0 / one["training.cohort"]})
-    assert measured_attacks.clients_and_pools(falling).verdict is REFUTED
+    assert measured_canife.clients_and_pools(falling).verdict is REFUTED
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.1, CONFIRMED), (1.6, QUALIFIED), (3.0, REFUTED)])
@@ -590,24 +581,24 @@ def test_starts_and_pools(factor, verdict):
         {"canife.steps": 2500, "canife.start": s, "canife.pool": p} for s in ("noise", "sample") for p in (32, 512)
     ]
     found = grid(settings, {"deviation": lambda one: factor if one["canife.start"] == "noise" else 1.0})
-    assert measured_attacks.start_and_pool(found).verdict is verdict
+    assert measured_canife.start_and_pool(found).verdict is verdict
 
 
 def test_steps_of_the_design():
     settings = [{"canife.steps": s, "canife.start": "noise", "canife.pool": 512} for s in (1000, 3000)]
     printed = ((1000, "0.95"), (3000, "1.00"))
     good = grid(settings, {"accuracy": lambda one: 0.95 if one["canife.steps"] == 1000 else 0.99})
-    assert measured_attacks.steps(printed, good).verdict is CONFIRMED
-    assert measured_attacks.steps(printed, grid(settings, {"accuracy": lambda _: 0.7})).verdict is REFUTED
+    assert measured_canife.steps(printed, good).verdict is CONFIRMED
+    assert measured_canife.steps(printed, grid(settings, {"accuracy": lambda _: 0.7})).verdict is REFUTED
 
 
 def test_losses():
     settings = [{"canife.loss": loss, "canife.pool": p} for loss in ("covariance", "mean") for p in range(8)]
     better = {"covariance": 0.98, "mean": 0.8}
     spread = lambda one: better[one["canife.loss"]] + one["canife.pool"] / 1000  # noqa: E731
-    assert measured_attacks.losses(grid(settings, {"accuracy": spread})).verdict is CONFIRMED
+    assert measured_canife.losses(grid(settings, {"accuracy": spread})).verdict is CONFIRMED
     worse = lambda one: -spread(one)  # noqa: E731
-    assert measured_attacks.losses(grid(settings, {"accuracy": worse})).verdict is REFUTED
+    assert measured_canife.losses(grid(settings, {"accuracy": worse})).verdict is REFUTED
 
 
 def test_clients_a_round():
@@ -618,8 +609,8 @@ def test_clients_a_round():
         )
         for c in (25, 50, 100, 200)
     ]
-    assert measured_attacks.falls_with_clients("accuracy", made(*cells_)).verdict is CONFIRMED
-    assert measured_attacks.falls_with_clients("composed", made(*cells_)).verdict is CONFIRMED
+    assert measured_canife.falls_with_clients("accuracy", made(*cells_)).verdict is CONFIRMED
+    assert measured_canife.falls_with_clients("composed", made(*cells_)).verdict is CONFIRMED
 
 
 def test_norm_constants():
@@ -631,7 +622,7 @@ def test_norm_constants():
             "health": lambda one: (0.98 if one["canife.norm_constant"] <= 600 else 0.6) + one["i"] / 100,
         },
     )
-    assert measured_attacks.norm_constants(50, 600, found).verdict is CONFIRMED
+    assert measured_canife.norm_constants(50, 600, found).verdict is CONFIRMED
 
 
 def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
@@ -653,7 +644,7 @@ def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
 
 
 def test_what_needed_data_may_have_any_verdict_with_data():
-    from canaryproof.verify.results import Result, Run, Subject
+    from canaryproof.verify.check.results import Result, Run, Subject
 
     run = Run("0", Level.QUICK, 0, (Result("a", "claims", Subject.DOCUMENT, "", "", REFUTED, "", {}),))
     assert len(expected.changes(run, {("claims", "a"): NEEDS_DATA}, ("claims",))) == 1

@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.claims import review, review_bounds, review_estimates
-from canaryproof.verify.claims.final_printed import STACKOVERFLOW_DELTA, TABLE_3
+from canaryproof.verify.check.results import Subject, Verdict
+from canaryproof.verify.claims import review
+from canaryproof.verify.claims.printed import STACKOVERFLOW_DELTA, TABLE_3
 from canaryproof.verify.claims.review import CHECKS
-from canaryproof.verify.results import Subject, Verdict
-from canaryproof.verify.suites.tables import CELLS
+from canaryproof.verify.claims.simulated_tables import CELLS
 
 SWEEP = [cell for cell in CELLS if cell.id.startswith("review.sweep.")]
 
@@ -48,20 +48,20 @@ def test_verdict(check, quick_run):
 def test_the_cap_by_another_road():
     # Jeffreys' upper limit without a miss among 1,000, by scipy.
     limit = stats.beta.ppf(0.95, 0.5, 1000.5)
-    bounds = review_bounds.judge_cap("6.24").evidence["bounds"]
+    bounds = review.judge_cap("6.24").evidence["bounds"]
     assert bounds["Jeffreys for FNR, exact FPR"] == pytest.approx(-np.log(limit), abs=1e-8)
-    assert review_bounds.judge_cap("6.26").verdict is Verdict.CONFIRMED
-    assert review_bounds.judge_cap("5.81").verdict is Verdict.QUALIFIED
+    assert review.judge_cap("6.26").verdict is Verdict.CONFIRMED
+    assert review.judge_cap("5.81").verdict is Verdict.QUALIFIED
 
 
 def test_an_estimate_below_its_lower_bound_falsifies():
     row = replace(TABLE_3[3], estimate_final="0.3")
-    assert review_bounds.judge_not_falsified({"altered": (row,)}).verdict is Verdict.REFUTED
+    assert review.judge_not_falsified({"altered": (row,)}).verdict is Verdict.REFUTED
 
 
 def test_the_smallest_analytical_epsilon():
-    assert review_estimates.judge_smallest(1.0, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.CONFIRMED
-    assert review_estimates.judge_smallest(0.5, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.REFUTED
+    assert review.judge_smallest(1.0, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.CONFIRMED
+    assert review.judge_smallest(0.5, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.REFUTED
 
 
 def test_altered_numbers_change_the_verdict():
@@ -77,29 +77,29 @@ def test_altered_numbers_change_the_verdict():
 
 def test_estimates_that_rise_with_the_noise_are_refuted():
     rows = (TABLE_3[2], replace(TABLE_3[3], estimate_final="1.20"))
-    assert review_estimates.judge_smaller({"altered": rows}).verdict is Verdict.REFUTED
-    assert review_estimates.judge_smaller({"as printed": TABLE_3}).verdict is Verdict.CONFIRMED
+    assert review.judge_smaller({"altered": rows}).verdict is Verdict.REFUTED
+    assert review.judge_smaller({"as printed": TABLE_3}).verdict is Verdict.CONFIRMED
 
 
 def test_an_analytical_epsilon_near_the_lower_bound_is_not_vast():
     rows = (replace(TABLE_3[3], analytical="2"),)
-    assert review_estimates.judge_overstated({"altered": rows}).verdict is Verdict.REFUTED
+    assert review.judge_overstated({"altered": rows}).verdict is Verdict.REFUTED
 
 
 def test_total_variation_by_integration():
-    outcome = review_estimates.judge_indistinguishable(TABLE_3[3])
+    outcome = review.judge_indistinguishable(TABLE_3[3])
     x = np.linspace(-12.0, 12.0, 200_001)
     densities = stats.norm.pdf(x), stats.norm.pdf(x, outcome.evidence["distance"])
     half = 0.5 * np.trapezoid(np.abs(densities[0] - densities[1]), x)
     assert outcome.evidence["variation"] == pytest.approx(half, rel=1e-6)
     epsilon = gaussian_mechanism.epsilon(STACKOVERFLOW_DELTA, 1.0 / outcome.evidence["distance"])
     assert float(epsilon) == pytest.approx(0.569)
-    assert review_estimates.judge_indistinguishable(TABLE_3[0]).verdict is Verdict.REFUTED
+    assert review.judge_indistinguishable(TABLE_3[0]).verdict is Verdict.REFUTED
 
 
 def test_intervals_that_are_not_wider_are_refuted():
-    assert review_estimates.judge_wide((replace(TABLE_3[3], estimate_all="0.5"),)).verdict is Verdict.REFUTED
-    assert review_estimates.judge_quantiles(4).verdict is Verdict.REFUTED
+    assert review.judge_wide((replace(TABLE_3[3], estimate_all="0.5"),)).verdict is Verdict.REFUTED
+    assert review.judge_quantiles(4).verdict is Verdict.REFUTED
 
 
 def test_a_rerun_of_other_laws_is_refuted():
@@ -128,4 +128,4 @@ def test_a_biased_or_rising_sweep_is_refuted():
 
 
 def test_an_estimate_within_canifes_reach_leaves_its_maximum_open():
-    assert review_bounds.judge_ceiling(469, 128 / 60_000, 3.0).verdict is Verdict.INCONCLUSIVE
+    assert review.judge_ceiling(469, 128 / 60_000, 3.0).verdict is Verdict.INCONCLUSIVE

@@ -6,15 +6,13 @@ from functools import partial
 import pytest
 from scipy import stats
 
-from canaryproof.verify.claims import (
-    submission,
-    submission_appendices,
-    submission_emnist,
-    submission_stackoverflow,
-    submission_versions,
+from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.claims import submission, submission_experiments
+from canaryproof.verify.claims.printed import (
+    TABLE_2_SUBMISSION_PRINTED,
+    TABLE_3_SUBMISSION_PRINTED,
+    TABLE_4_SUBMISSION_PRINTED,
 )
-from canaryproof.verify.claims.submission_printed import TABLE_2, TABLE_3, TABLE_4
-from canaryproof.verify.results import Context, Level, Outcome, Subject, Verdict
 
 NOT_CONFIRMED = {
     "submission.abstract.retrainings": Verdict.QUALIFIED,
@@ -66,7 +64,7 @@ NOT_CONFIRMED = {
 }
 NAMES_OF_CHANCE = ("submission.table1.row3", "submission.table2.lower-all", "submission.table2.lower-final")
 # Table 3's rows with noise, and the same with the first ε raised by 1.
-PRINTED = tuple((row.noise, row.analytical) for row in TABLE_3[1:])
+PRINTED = tuple((row.noise, row.analytical) for row in TABLE_3_SUBMISSION_PRINTED[1:])
 RAISED = (("0.16", "34.8"), *PRINTED[1:])
 
 
@@ -91,27 +89,37 @@ def test_another_seed_changes_no_verdict(quick_run):
 @pytest.mark.parametrize(
     ("judge", "verdict"),
     [
-        (partial(submission_stackoverflow.judge_users, "341k"), Verdict.CONFIRMED),
-        (partial(submission_stackoverflow.judge_users, others="35k"), Verdict.REFUTED),
-        (partial(submission_stackoverflow.judge_epsilon, "0.0986", "103.3"), Verdict.QUALIFIED),
-        (partial(submission_stackoverflow.judge_epsilon, "0.0986", "99.2"), Verdict.CONFIRMED),
-        (partial(submission_stackoverflow.judge_epsilon, "0.0986", "110"), Verdict.REFUTED),
-        (partial(submission_stackoverflow.judge_delta, {"m = 341k": 341_000}), Verdict.CONFIRMED),
-        (partial(submission_stackoverflow.judge_delta, {"m = 34k": 34_000}), Verdict.REFUTED),
-        (partial(submission_emnist.judge_epsilon, "0.16", "41.6"), Verdict.QUALIFIED),
-        (partial(submission_emnist.judge_epsilon, "0.16", "34.8"), Verdict.REFUTED),
-        (partial(submission_emnist.judge_delta, RAISED), Verdict.REFUTED),
+        (partial(submission_experiments.judge_users, "341k"), Verdict.CONFIRMED),
+        (partial(submission_experiments.judge_users, others="35k"), Verdict.REFUTED),
+        (partial(submission_experiments.judge_epsilon, "0.0986", "103.3"), Verdict.QUALIFIED),
+        (partial(submission_experiments.judge_epsilon, "0.0986", "99.2"), Verdict.CONFIRMED),
+        (partial(submission_experiments.judge_epsilon, "0.0986", "110"), Verdict.REFUTED),
+        (partial(submission_experiments.judge_delta, {"m = 341k": 341_000}), Verdict.CONFIRMED),
+        (partial(submission_experiments.judge_delta, {"m = 34k": 34_000}), Verdict.REFUTED),
+        (partial(submission_experiments.judge_epsilon_submission_emnist, "0.16", "41.6"), Verdict.QUALIFIED),
+        (partial(submission_experiments.judge_epsilon_submission_emnist, "0.16", "34.8"), Verdict.REFUTED),
+        (partial(submission_experiments.judge_delta_submission_emnist, RAISED), Verdict.REFUTED),
         # At δ = 3383^(−1.1) one round of noise 0.16 and 0.315 has these ε.
-        (partial(submission_emnist.judge_delta, (("0.16", "41.6"), ("0.315", "16.0"))), Verdict.CONFIRMED),
-        (partial(submission_emnist.judge_epochs, (("0.16", "150"), ("0.315", "60"))), Verdict.CONFIRMED),
-        (partial(submission_emnist.judge_figure_2, ("0.16", "0.17")), Verdict.REFUTED),
-        (partial(submission_appendices.judge_three_of_fifteen, "0.40"), Verdict.CONFIRMED),
-        (partial(submission_versions.judge_same, [("1.97", "1.98")]), Verdict.REFUTED),
-        (partial(submission_versions.judge_settings, {"batch": ("16", "16")}), Verdict.CONFIRMED),
-        (partial(submission_versions.judge_settings, {"batch": ("16", "20")}), Verdict.REFUTED),
-        (partial(submission_versions.judge_without_noise, TABLE_2[0], TABLE_2[0]), Verdict.CONFIRMED),
         (
-            partial(submission_versions.judge_without_noise, TABLE_2[0], replace(TABLE_2[0], estimate_final="12")),
+            partial(submission_experiments.judge_delta_submission_emnist, (("0.16", "41.6"), ("0.315", "16.0"))),
+            Verdict.CONFIRMED,
+        ),
+        (partial(submission_experiments.judge_epochs, (("0.16", "150"), ("0.315", "60"))), Verdict.CONFIRMED),
+        (partial(submission_experiments.judge_figure_2, ("0.16", "0.17")), Verdict.REFUTED),
+        (partial(submission.judge_three_of_fifteen, "0.40"), Verdict.CONFIRMED),
+        (partial(submission.judge_same, [("1.97", "1.98")]), Verdict.REFUTED),
+        (partial(submission.judge_settings, {"batch": ("16", "16")}), Verdict.CONFIRMED),
+        (partial(submission.judge_settings, {"batch": ("16", "20")}), Verdict.REFUTED),
+        (
+            partial(submission.judge_without_noise, TABLE_2_SUBMISSION_PRINTED[0], TABLE_2_SUBMISSION_PRINTED[0]),
+            Verdict.CONFIRMED,
+        ),
+        (
+            partial(
+                submission.judge_without_noise,
+                TABLE_2_SUBMISSION_PRINTED[0],
+                replace(TABLE_2_SUBMISSION_PRINTED[0], estimate_final="12"),
+            ),
             Verdict.REFUTED,
         ),
     ],
@@ -122,17 +130,15 @@ def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Ve
 
 def test_three_of_fifteen_by_scipy_and_by_counting() -> None:
     level = Fraction(3, 20)
-    assert float(submission_appendices.exceedance(15, 3, level)) == pytest.approx(
-        stats.binom.sf(2, 15, 0.15), rel=1e-12
-    )
-    assert submission_appendices.exceedance(15, 0, level) == 1
+    assert float(submission.exceedance(15, 3, level)) == pytest.approx(stats.binom.sf(2, 15, 0.15), rel=1e-12)
+    assert submission.exceedance(15, 0, level) == 1
     # The printed probability is that of two or more; the table has three above the printed critical value.
-    assert float(submission_appendices.exceedance(15, 2, level)) == pytest.approx(0.6814, abs=5e-5)
-    assert sum(float(value) > 0.574 for row in TABLE_4.values() for value in row) == 3
+    assert float(submission.exceedance(15, 2, level)) == pytest.approx(0.6814, abs=5e-5)
+    assert sum(float(value) > 0.574 for row in TABLE_4_SUBMISSION_PRINTED.values() for value in row) == 3
 
 
 def test_one_delta_fits_all_rows_of_table_3() -> None:
-    low, high = submission_emnist.common_delta(PRINTED)
+    low, high = submission_experiments.common_delta(PRINTED)
     middle = 0.5 * (low + high)
     assert 0.0076 < low < high < 0.0078
     # By the mechanism's own formula, and not by certified enclosures.
@@ -140,5 +146,5 @@ def test_one_delta_fits_all_rows_of_table_3() -> None:
         shift, scale = epsilon * sigma, 0.5 / sigma
         delta = stats.norm.sf(shift - scale) - math.exp(epsilon) * stats.norm.sf(shift + scale)
         assert delta == pytest.approx(middle, rel=0.05)
-    low, high = submission_emnist.common_delta(RAISED)
+    low, high = submission_experiments.common_delta(RAISED)
     assert low > high

@@ -8,23 +8,13 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.claims import (
-    accounting,
-    final,
-    v1,
-    v1_accounting,
-    v1_estimates,
-    v1_gaussian,
-    v1_judging,
-    v1_printed,
-    v1_setting,
-    v1_tables,
-)
-from canaryproof.verify.claims.final_printed import Row
-from canaryproof.verify.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.claims import final, printed, tables_judging, v1
+from canaryproof.verify.claims.printed import Row
 
 QUICK = Context(Level.QUICK, 0)
-DELTA = v1_judging.STACKOVERFLOW_DELTA
+DELTA = tables_judging.STACKOVERFLOW_DELTA
 LIKE_ROW_4 = Row("0.1836", "100", "2.44", "92.0", "0.802", "0.865")
 NOT_CONFIRMED = {
     "v1.abstract.retrainings": Verdict.QUALIFIED,
@@ -71,35 +61,38 @@ def test_another_seed_changes_no_verdict(quick_run):
 @pytest.mark.parametrize(
     ("judge", "verdict"),
     [
-        (partial(v1_setting.judge_users, "342k"), Verdict.CONFIRMED),
-        (partial(v1_setting.judge_users, "340k"), Verdict.REFUTED),
-        (partial(v1_setting.judge_delta, "8.21e-7"), Verdict.REFUTED),
-        (partial(v1_setting.judge_quotient, "0.082"), Verdict.CONFIRMED),
-        (partial(v1_setting.judge_rate, "4.90e-4"), Verdict.CONFIRMED),
-        (partial(v1_setting.judge_epochs, epochs=(1, 2, 4)), Verdict.CONFIRMED),
-        (partial(v1_setting.judge_confidence, "0.994"), Verdict.REFUTED),
-        (partial(v1_setting.judge_census, "19.7"), Verdict.REFUTED),
-        (partial(v1_tables.judge_epsilon, "0.1836", "105"), Verdict.REFUTED),
-        (partial(v1_tables.judge_clipping, "5.50"), Verdict.REFUTED),
-        (partial(v1_judging.decreasing, {"a": [3.0, 2.0, 2.0]}), Verdict.REFUTED),
-        (partial(v1_judging.below, [(1.0, 2.0), (3.0, 2.9)]), Verdict.REFUTED),
-        (partial(v1_tables.judge_three, 4), Verdict.REFUTED),
-        (partial(v1_gaussian.judge_cell, QUICK, ("4.22", "1.0", "0.80", "0.148"), "pinned"), Verdict.REFUTED),
-        (partial(v1_gaussian.judge_cell, QUICK, ("4.22", "1.0", "1.00", "0.310"), "pinned"), Verdict.REFUTED),
-        (partial(v1_gaussian.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "pinned"), Verdict.QUALIFIED),
-        (partial(v1_gaussian.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "fitted"), Verdict.CONFIRMED),
-        (partial(v1_estimates.judge_analytical, (LIKE_ROW_4,), DELTA, 2048), Verdict.CONFIRMED),
-        (partial(v1_estimates.judge_analytical, (replace(LIKE_ROW_4, analytical="91"),), DELTA, 2048), Verdict.REFUTED),
-        (partial(v1_estimates.judge_threat_models, (LIKE_ROW_4,)), Verdict.CONFIRMED),
-        (partial(v1_estimates.judge_threat_models, (replace(LIKE_ROW_4, lower_all="0.8"),)), Verdict.QUALIFIED),
-        (partial(v1_estimates.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="93"),)), Verdict.REFUTED),
-        (partial(v1_estimates.judge_separation, (LIKE_ROW_4,)), Verdict.CONFIRMED),
-        (partial(v1_estimates.judge_separation, (replace(LIKE_ROW_4, lower_all="9.3"),)), Verdict.REFUTED),
-        (partial(v1_estimates.judge_high, (LIKE_ROW_4, replace(LIKE_ROW_4, estimate_all="4.9"))), Verdict.QUALIFIED),
-        (partial(v1_estimates.judge_high, (replace(LIKE_ROW_4, estimate_all="4.9"),)), Verdict.REFUTED),
-        (partial(v1_estimates.judge_regime, (replace(LIKE_ROW_4, estimate_final="2.1"),)), Verdict.REFUTED),
+        (partial(v1.judge_users, "342k"), Verdict.CONFIRMED),
+        (partial(v1.judge_users, "340k"), Verdict.REFUTED),
+        (partial(v1.judge_delta, "8.21e-7"), Verdict.REFUTED),
+        (partial(v1.judge_quotient, "0.082"), Verdict.CONFIRMED),
+        (partial(v1.judge_rate, "4.90e-4"), Verdict.CONFIRMED),
+        (partial(v1.judge_epochs, epochs=(1, 2, 4)), Verdict.CONFIRMED),
+        (partial(v1.judge_confidence, "0.994"), Verdict.REFUTED),
+        (partial(v1.judge_census, "19.7"), Verdict.REFUTED),
+        (partial(v1.judge_epsilon, "0.1836", "105"), Verdict.REFUTED),
+        (partial(v1.judge_clipping, "5.50"), Verdict.REFUTED),
+        (partial(tables_judging.decreasing, {"a": [3.0, 2.0, 2.0]}), Verdict.REFUTED),
+        (partial(tables_judging.below, [(1.0, 2.0), (3.0, 2.9)]), Verdict.REFUTED),
+        (partial(v1.judge_three, 4), Verdict.REFUTED),
+        (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "0.80", "0.148"), "pinned"), Verdict.REFUTED),
+        (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.00", "0.310"), "pinned"), Verdict.REFUTED),
+        (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "pinned"), Verdict.QUALIFIED),
+        (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "fitted"), Verdict.CONFIRMED),
+        (partial(tables_judging.judge_analytical, (LIKE_ROW_4,), DELTA, 2048), Verdict.CONFIRMED),
         (
-            partial(v1_accounting.noise_alone, (replace(LIKE_ROW_4, estimate_final="4.0"),), DELTA, 2048),
+            partial(tables_judging.judge_analytical, (replace(LIKE_ROW_4, analytical="91"),), DELTA, 2048),
+            Verdict.REFUTED,
+        ),
+        (partial(tables_judging.judge_threat_models, (LIKE_ROW_4,)), Verdict.CONFIRMED),
+        (partial(tables_judging.judge_threat_models, (replace(LIKE_ROW_4, lower_all="0.8"),)), Verdict.QUALIFIED),
+        (partial(tables_judging.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="93"),)), Verdict.REFUTED),
+        (partial(tables_judging.judge_separation, (LIKE_ROW_4,)), Verdict.CONFIRMED),
+        (partial(tables_judging.judge_separation, (replace(LIKE_ROW_4, lower_all="9.3"),)), Verdict.REFUTED),
+        (partial(tables_judging.judge_high, (LIKE_ROW_4, replace(LIKE_ROW_4, estimate_all="4.9"))), Verdict.QUALIFIED),
+        (partial(tables_judging.judge_high, (replace(LIKE_ROW_4, estimate_all="4.9"),)), Verdict.REFUTED),
+        (partial(tables_judging.judge_regime, (replace(LIKE_ROW_4, estimate_final="2.1"),)), Verdict.REFUTED),
+        (
+            partial(tables_judging.noise_alone, (replace(LIKE_ROW_4, estimate_final="4.0"),), DELTA, 2048),
             Verdict.INCONCLUSIVE,
         ),
     ],
@@ -118,16 +111,16 @@ def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Ve
     ],
 )
 def test_a_printed_number_is_an_interval(text: str, low: Fraction, high: Fraction) -> None:
-    assert v1_judging.printed(text) == (low, high)
-    assert v1_judging.middle(text) == (low + high) / 2
+    assert tables_judging.printed(text) == (low, high)
+    assert tables_judging.middle(text) == (low + high) / 2
 
 
 def test_poisson_sampling_lies_between_its_own_counts() -> None:
     # The participations are Poisson with mean 1, nearly: nine or more have probability 1.1e-6, eight or more 1.0e-5.
     # Hence PLD's ε at δ = 8.2e-7 is about that of nine known rounds, and RDP's 100,000 is slack.
-    delta, sigma = v1_judging.STACKOVERFLOW_DELTA, 0.0644
+    delta, sigma = tables_judging.STACKOVERFLOW_DELTA, 0.0644
     assert stats.poisson.sf(8, 1.0) == pytest.approx(1.1e-6, rel=0.05)
-    loss = accounting.pld(sigma, delta, 2048, 1 / 2048)
+    loss = analytical.pld(sigma, delta, 2048, 1 / 2048)
     assert gaussian_mechanism.epsilon(1e-4, sigma / 7**0.5) < loss < gaussian_mechanism.epsilon(delta, sigma / 10**0.5)
 
 
@@ -141,12 +134,12 @@ def test_noise_alone_by_simulating_rounds() -> None:
 
 
 def test_printed_tables_have_their_shape() -> None:
-    assert [len(row) for row in v1_printed.TABLE_4.values()] == [len(v1_printed.REPETITIONS)] * 3
-    assert len(v1_printed.TABLE_2) == len(v1_printed.TABLE_3) == 5
+    assert [len(row) for row in printed.TABLE_4_V1_PRINTED.values()] == [len(printed.REPETITIONS)] * 3
+    assert len(printed.TABLE_2) == len(printed.TABLE_3_V1_PRINTED) == 5
 
 
 def test_presented_twice_at_twice_the_noise_a_canary_tells_as_much() -> None:
-    assert v1_accounting.noise_mean(0.2, 2048, 2) == pytest.approx(v1_accounting.noise_mean(0.1, 2048))
+    assert tables_judging.noise_mean(0.2, 2048, 2) == pytest.approx(tables_judging.noise_mean(0.1, 2048))
 
 
 def test_a_repeated_claim_is_the_final_versions() -> None:
@@ -161,7 +154,7 @@ def test_a_calibration_is_judged_within_the_rounding_of_the_noise() -> None:
         return {"inverse": 1.0 / sigma, "far": 100.0 / sigma}
 
     def judge(epsilon: str, stated: str = "inverse") -> Verdict:
-        return v1_accounting.calibrated("0.50", epsilon, readings, 1e-6, frozenset({stated})).verdict
+        return tables_judging.calibrated("0.50", epsilon, readings, 1e-6, frozenset({stated})).verdict
 
     # σ is between 0.495 and 0.505, so that 1/σ is between 1.980 and 2.020.
     assert (judge("2.0"), judge("2.03"), judge("1.97")) == (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.REFUTED)

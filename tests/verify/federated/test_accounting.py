@@ -5,17 +5,9 @@ import pytest
 from scipy import optimize, stats
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified
-from canaryproof.verify.canife.measure import composed_epsilon
-from canaryproof.verify.claims import accounting as accountants
-from canaryproof.verify.federated.accounting import (
-    ADD_OR_REMOVE,
-    REPLACE,
-    analytical_epsilon,
-    poisson_noise_multiplier,
-)
-from canaryproof.verify.federated.clipping import AdaptiveClip, FixedClip, split
-from canaryproof.verify.federated.noise import Correlated, Independent, SquareRoot, Tree
-from canaryproof.verify.federated.schedules import (
+from canaryproof.verify.accounting import analytical as accountants
+from canaryproof.verify.accounting.training import ADD_OR_REMOVE, REPLACE, analytical_epsilon, poisson_noise_multiplier
+from canaryproof.verify.canaries.participation import (
     Insertion,
     LastRounds,
     Presentations,
@@ -23,6 +15,9 @@ from canaryproof.verify.federated.schedules import (
     shuffled_epochs,
     uniform,
 )
+from canaryproof.verify.canife.measure import composed_epsilon
+from canaryproof.verify.training.clipping import AdaptiveClip, FixedClip, split
+from canaryproof.verify.training.noise import Correlated, Independent, SquareRoot, Tree
 
 DELTA = 1e-5
 FIXED = FixedClip(1.0)

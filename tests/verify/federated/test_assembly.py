@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.federated import assembly
-from canaryproof.verify.federated.clipping import split
-from canaryproof.verify.federated.configuration import read
-from canaryproof.verify.federated.noise import Correlated, Independent, SquareRoot, Tree
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training import assembly
+from canaryproof.verify.training.clipping import split
+from canaryproof.verify.training.configuration import read
+from canaryproof.verify.training.noise import Correlated, Independent, SquareRoot, Tree
 
 SETTINGS = read("presentations", "quick").cells[0].settings
 ROOT = np.random.SeedSequence(1)

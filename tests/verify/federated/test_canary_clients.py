@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.verify.federated import checkpoint
-from canaryproof.verify.federated.canary_clients import CanaryClients
-from canaryproof.verify.federated.schedules import Insertion, Presentations, bernoulli, uniform
-from canaryproof.verify.oneshot import algorithm_1
-from canaryproof.verify.oneshot.algorithm_3 import RoundScores
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, Presentations, bernoulli, uniform
+from canaryproof.verify.canaries.round_scores import RoundScores
+from canaryproof.verify.estimators import algorithm_1
+from canaryproof.verify.files import checkpoint
 
 DIM, COUNT, OBSERVED, ROUNDS = 600, 40, 25, 10
 CANARIES = Canaries(3, COUNT, DIM)

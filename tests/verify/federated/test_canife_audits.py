@@ -13,16 +13,14 @@ from jax.flatten_util import ravel_pytree
 from canaryproof.verify.canife.design import AS_PRINTED
 from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates, Local
-from canaryproof.verify.federated import canife_audits, models
-from canaryproof.verify.federated.canife_audits import Auditor, Designing, audited_rounds, road
-from canaryproof.verify.federated.canife_pool import pool, starts
-from canaryproof.verify.federated.clients import chunk_of, clipped_updates
-from canaryproof.verify.federated.clipping import FixedClip
-from canaryproof.verify.federated.configuration import read
-from canaryproof.verify.federated.data.federation import Federation
-from canaryproof.verify.federated.noise import Independent
-from canaryproof.verify.federated.options import Training
-from canaryproof.verify.federated.settings import CanifePlan, Federated, Network
+from canaryproof.verify.training import canife, networks
+from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, pool, road, starts
+from canaryproof.verify.training.clients import chunk_of, clipped_updates
+from canaryproof.verify.training.clipping import FixedClip
+from canaryproof.verify.training.configuration import CanifePlan, Federated, Network, read
+from canaryproof.verify.training.data.federation import Federation
+from canaryproof.verify.training.noise import Independent
+from canaryproof.verify.training.training import Training
 
 SETTINGS = replace(
     read("presentations", "quick").cells[0].settings,
@@ -194,7 +192,7 @@ def test_designs_of_texts_begin_as_the_plan_says(every_token):
 
 
 def test_mock_clients_that_do_not_fit_into_memory_are_refused(auditor, monkeypatch):
-    monkeypatch.setattr(canife_audits.os, "sysconf", lambda _: 10)
+    monkeypatch.setattr(canife.os, "sysconf", lambda _: 10)
     with pytest.raises(ValueError, match=r"^canife.pool: 8 mock clients' updates take 0.0 GB, and this machine has 0"):
         replace(auditor)
 
@@ -213,7 +211,7 @@ def test_dense_layers_have_the_road_of_factors_where_clients_make_one_step(examp
         model=Network(name="two_layer", hidden=4),
         training=replace(SETTINGS.training, batch_size=examples),
     )
-    chosen = road(Designing.of(settings), DATA, models.model("two_layer", DATA, 4))
+    chosen = road(Designing.of(settings), DATA, networks.model("two_layer", DATA, 4))
     assert isinstance(chosen.designer.updates, FactoredUpdates) == factored
 
 

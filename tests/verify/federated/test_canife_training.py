@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.federated import configuration, course, experiment, trainings
-from canaryproof.verify.federated.canife_outcome import read
-from canaryproof.verify.federated.experiment import Experiment
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import plain
+from canaryproof.verify.check.results import plain
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training import configuration, experiment, training
+from canaryproof.verify.training.experiment import Experiment
+from canaryproof.verify.training.outcome import read
 
 TINY = (Path(__file__).parents[1] / "tiny.toml").read_text()
 RANDOM = '[canaries]\ncount = 20\nparticipation = "periods"\n'
@@ -21,12 +21,12 @@ TEXT = TEXT.replace(RANDOM, "[canife]\nevery = 2\nsteps = 20\nscores = 40\npool 
 @pytest.fixture(autouse=True)
 def shared(monkeypatch):
     """Compile once for all experiments here on the same data."""
-    monkeypatch.setattr(trainings.models, "model", _model)
-    monkeypatch.setattr(trainings.canife_audits, "road", _road)
+    monkeypatch.setattr(experiment.models, "model", _model)
+    monkeypatch.setattr(experiment.canife_audits, "road", _road)
 
 
 MADE, ROADS = {}, {}
-MODEL, ROAD = trainings.models.model, trainings.canife_audits.road
+MODEL, ROAD = experiment.models.model, experiment.canife_audits.road
 
 
 def _model(name, data, hidden):
@@ -60,8 +60,8 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     (folder / "tiny.toml").write_text(TEXT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainings.models, "model", _model)
-        patch.setattr(trainings.canife_audits, "road", _road)
+        patch.setattr(experiment.models, "model", _model)
+        patch.setattr(experiment.canife_audits, "road", _road)
         return folder, *run(configuration.read(str(folder / "tiny.toml"), "quick"), folder)
 
 
@@ -95,10 +95,10 @@ def test_a_training_without_random_canaries_has_audits_by_canife_alone(finished)
 
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finished, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
     stops = iter((1, 2, 3))
     stop = next(stops)
-    audit, done = course.Auditor.audit, []
+    audit, done = training.Auditor.audit, []
 
     def counted(self, params, rounds):
         done.append(rounds)
@@ -114,7 +114,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finish
             stop = next(stops, None)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(course.Auditor, "audit", counted)
+    monkeypatch.setattr(training.Auditor, "audit", counted)
     for _ in range(4):
         with pytest.raises(KeyboardInterrupt):
             run(configured(), tmp_path / "run", advance)
@@ -128,7 +128,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finish
 
 
 def test_a_damaged_audit_of_a_stopped_training_is_refused(configured, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
 
     def stop(_, done, __):
         if done == 3:
@@ -154,7 +154,7 @@ def test_damaged_scores_are_refused(configured, finished, tmp_path):
 
 def test_a_cluster_finds_the_same(configured, finished, cluster, tmp_path):
     pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
-    from canaryproof.verify.cluster import Cluster
+    from canaryproof.verify.engine.cluster import Cluster
 
     cluster.worker()
     assert run(configured(), tmp_path / "run", cluster=Cluster(cluster.address, 1, None))[0] == finished[1]
@@ -163,7 +163,7 @@ def test_a_cluster_finds_the_same(configured, finished, cluster, tmp_path):
 def test_audits_beside_random_canaries_leave_their_training_alone(configured):
     plan = "[canife]\nsteps = 20\nscores = 40\npool = 50\naudits = 2\n"
     text = TINY.replace("epochs = 4", "epochs = 1") + "without_canaries = true\n"
-    alone, both = (trainings.Trainings(configured(content), None) for content in (text, text + plan))
+    alone, both = (experiment.Trainings(configured(content), None) for content in (text, text + plan))
     assert both.jobs == alone.jobs
     files, expected = both.train(both.jobs[0]), alone.train(alone.jobs[0])
     assert files.keys() - expected.keys() == {"canife.npz"}
@@ -181,7 +181,7 @@ def test_a_training_ends_at_an_accuracy(configured, tmp_path, monkeypatch, on, e
         seen.append(len(shown[1]))
         return accuracies[2 * len(seen)]
 
-    monkeypatch.setattr(course, "accuracy", accuracy)
+    monkeypatch.setattr(training, "accuracy", accuracy)
     ends = f'rounds = 9\nuntil_accuracy = 0.5\naccuracy_every = 2\naccuracy_on = "{on}"'
     _, document, _ = run(configured(TEXT.replace("rounds = 5", ends)), tmp_path / on)
     (facts,) = document["cells"][0]["results"][0]["runs"]

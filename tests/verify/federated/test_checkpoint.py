@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.federated import checkpoint
+from canaryproof.verify.files import checkpoint
 
 DESCRIPTION = {"model": "tiny", "rate": 0.1, "sizes": [1, 2], "clip": None}
 ARRAYS = {"theta": np.arange(5, dtype=np.float32), "count": np.array(3, dtype=np.int32), "none": np.zeros((0, 4))}

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import tiny
 from jax.flatten_util import ravel_pytree
 
-from canaryproof.verify.federated import clients as module
-from canaryproof.verify.federated.clients import Clients
+from canaryproof.verify.training import clients as module
+from canaryproof.verify.training.clients import Clients
 
 SIZES = [4, 1, 7, 3, 2, 9, 5]
 EVERYBODY = np.arange(len(SIZES))

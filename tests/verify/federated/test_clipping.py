@@ -7,7 +7,7 @@ from dp_accounting import pld
 from scipy import stats
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified
-from canaryproof.verify.federated.clipping import AdaptiveClip, FixedClip, joined, split
+from canaryproof.verify.training.clipping import AdaptiveClip, FixedClip, joined, split
 
 LEVEL = 1e-6
 NORMS = stats.lognorm(0.8, scale=3.0)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from canaryproof.verify.federated import configuration
-from canaryproof.verify.federated.configuration import SIZES, names, read
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training import configuration
+from canaryproof.verify.training.configuration import SIZES, names, read
 
 VALID = """
 title = "Noise"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.federated import configuration, cost
-from canaryproof.verify.federated.trainings import Job, Trainings
+from canaryproof.verify.training import configuration, cost
+from canaryproof.verify.training.experiment import Job, Trainings
 
 TEXT = (Path(__file__).parents[1] / "tiny.toml").read_text()
 CANIFE = """

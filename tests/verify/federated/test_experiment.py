@@ -9,14 +9,14 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.command_line import main
-from canaryproof.verify.engines import EngineError, Lost
-from canaryproof.verify.federated import configuration, experiment, trainings
-from canaryproof.verify.federated.accounting import Accounting
-from canaryproof.verify.federated.experiment import Experiment
-from canaryproof.verify.federated.noise import Independent
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import plain
+from canaryproof.verify.accounting.training import Accounting
+from canaryproof.verify.check.results import plain
+from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.engine.executors import EngineError, Lost
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training import configuration, experiment
+from canaryproof.verify.training.experiment import Experiment
+from canaryproof.verify.training.noise import Independent
 
 TINY = (Path(__file__).parents[1] / "tiny.toml").read_text()
 TEXT = f"""
@@ -100,7 +100,7 @@ def test_files_of_a_training_give_the_same_audits(finished):
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finished, tmp_path, monkeypatch):
     folder, expected, _, _ = finished
-    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
     stops = iter((2, 8, 31))
     stop = next(stops)
 
@@ -124,7 +124,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finish
 def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, monkeypatch):
     folder, expected, _, _ = finished
     shutil.copytree(folder, tmp_path / "run")
-    monkeypatch.setattr(trainings.assembly, "trainer", None)
+    monkeypatch.setattr(experiment.assembly, "trainer", None)
     assert run(configured(), tmp_path / "run")[0] == expected
     file = tmp_path / "run" / "001-000-000" / "run.json"
     file.write_text("{")
@@ -135,7 +135,7 @@ def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, m
 
 def test_a_cluster_finds_the_same_though_a_worker_dies(configured, finished, cluster, tmp_path):
     pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
-    from canaryproof.verify.cluster import Cluster
+    from canaryproof.verify.engine.cluster import Cluster
 
     workers = [cluster.worker() for _ in range(2)]
     engine = Cluster(cluster.address, 2, None)
@@ -182,7 +182,7 @@ def test_a_training_that_is_given_up_keeps_no_other_from_being_done(configured, 
 
 def test_other_data_on_a_worker_is_refused(configured):
     with pytest.raises(InputError, match=r"^folder: holds other data than where the command runs$"):
-        trainings.train(configured(), Path("folder"), "other", 0)
+        experiment.train(configured(), Path("folder"), "other", 0)
 
 
 def test_damaged_scores_are_refused(finished, configured, tmp_path):
@@ -205,7 +205,7 @@ def test_scores_that_cannot_be_audited_name_the_cell(finished, configured, tmp_p
 
 
 def test_a_damaged_checkpoint_is_refused(configured, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
 
     def stop(_, done, __):
         if done == 3:

@@ -7,11 +7,11 @@ from jax.flatten_util import ravel_pytree
 from scipy.signal import correlate
 from scipy.special import expit, log_softmax
 
+from canaryproof.verify.canaries.shapes import flatten
 from canaryproof.verify.claims import canife_models
-from canaryproof.verify.federated.data import digits
-from canaryproof.verify.federated.data.federation import Federation
-from canaryproof.verify.federated.models import NAMES, model
-from canaryproof.verify.oneshot.shapes import flatten
+from canaryproof.verify.training.data import digits
+from canaryproof.verify.training.data.federation import Federation
+from canaryproof.verify.training.networks import NAMES, model
 
 RNG = np.random.default_rng(8)
 

@@ -6,8 +6,8 @@ import pytest
 from scipy import special, stats
 from scipy.linalg import toeplitz
 
-from canaryproof.verify.federated.noise import Correlated, Independent, SquareRoot, Tree
-from canaryproof.verify.federated.seeds import Purpose, generator
+from canaryproof.verify.canaries.seeds import Purpose, generator
+from canaryproof.verify.training.noise import Correlated, Independent, SquareRoot, Tree
 
 LEVEL = 1e-6
 ROUNDS = 8

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from canaryproof.verify.audit import audit_scores
+from canaryproof.verify.audit.audit import audit_scores
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.federated.outcome import ATTACKS, CanaryScores, audits, densities
-from canaryproof.verify.oneshot import estimators
-from canaryproof.verify.oneshot.moments import from_dimension
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import from_dimension
+from canaryproof.verify.training.outcome import ATTACKS, CanaryScores, audits, densities
 
 DIM, DELTA = 1000, 1e-3
 

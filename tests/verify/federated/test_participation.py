@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from canaryproof.verify.federated.participation import check, checked_integer, patterns
+from canaryproof.verify.canaries.participation import check, checked_integer, patterns
 
 
 class Own:

@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.federated.participation import SCHEDULED, Sampling, check
-from canaryproof.verify.federated.schedules import (
+from canaryproof.verify.canaries.participation import (
+    SCHEDULED,
     Insertion,
     LastRounds,
     Presentations,
+    Sampling,
     bernoulli,
+    check,
     shuffled_epochs,
     uniform,
 )

@@ -3,7 +3,7 @@ import pytest
 
 pytest.importorskip("optax", reason="training needs the extra 'federated'")
 
-from canaryproof.verify.federated.server import Server
+from canaryproof.verify.training.training import Server
 
 DIM, STEPS = 7, 5
 RATE = 0.3

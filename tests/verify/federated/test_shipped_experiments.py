@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.claims import experiments, finished_files
+from canaryproof.verify.check.results import Context, Level, Verdict, plain
+from canaryproof.verify.claims import deciding, finished
 from canaryproof.verify.claims.deciding import decided
 from canaryproof.verify.claims.finished import Measurements
-from canaryproof.verify.federated import configuration
-from canaryproof.verify.federated.experiment import Experiment
-from canaryproof.verify.input_files import InputError
-from canaryproof.verify.results import Context, Level, Verdict, plain
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training import configuration
+from canaryproof.verify.training.experiment import Experiment
 
 # Makers of data stand beside its tests.
 sys.path.insert(0, str(Path(__file__).parent / "data"))
@@ -27,7 +27,7 @@ DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 SHIPPED = Path(configuration.__file__).with_name("experiments")
 NAMES = sorted(
-    {name for decision in experiments.DECISIONS.values() for name in decision.experiments} - {experiments.BENCHMARK}
+    {name for decision in deciding.DECISIONS.values() for name in decision.experiments} - {deciding.BENCHMARK}
 )
 # Others take minutes to compile; each kind of data is trained on in its own tests.
 QUICK = ("final_table3", "final_figure4", "canife_figure1_sent140")
@@ -127,16 +127,16 @@ def test_an_experiment_is_trained_on_made_data_and_judged(tmp_path, name):
     if name == "fashion_mnist":
         # What the paper states is not so here: such results are none of the printed experiment.
         with pytest.raises(InputError, match=r"settings\.training\.cohort: must be 128 as in fashion_mnist"):
-            finished_files.read(tmp_path / "results")
+            finished.read(tmp_path / "results")
         return
-    measurements = finished_files.read(tmp_path / "results")
-    claims = [claim for claim, decision in experiments.DECISIONS.items() if name in decision.experiments]
+    measurements = finished.read(tmp_path / "results")
+    claims = [claim for claim, decision in deciding.DECISIONS.items() if name in decision.experiments]
     for claim in claims:
         quick = decided(claim, "data", Context(Level.QUICK, 0, measurements))
         assert quick.verdict is Verdict.NEEDS_DATA
         assert f"{name} is there at its quick size" in quick.finding
     found = replace(measurements.experiments[name], size="full")
-    population = experiments.POPULATIONS[name]
+    population = deciding.POPULATIONS[name]
     assert {cell.federation for cell in found.cells} == {population.federation}
     for claim in claims:
         few = decided(claim, "data", Context(Level.QUICK, 0, Measurements({name: found}, None, {}, "")))

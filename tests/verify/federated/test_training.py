@@ -19,14 +19,14 @@ from scipy import stats
 
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.verify.federated import checkpoint, schedules
-from canaryproof.verify.federated.canary_clients import CanaryClients
-from canaryproof.verify.federated.clipping import AdaptiveClip, FixedClip
-from canaryproof.verify.federated.noise import Correlated, Independent, Tree
-from canaryproof.verify.federated.options import Training
-from canaryproof.verify.federated.schedules import Insertion, Presentations
-from canaryproof.verify.federated.training import DivergenceError, Trainer
-from canaryproof.verify.oneshot import algorithm_1
+from canaryproof.verify.canaries import participation as schedules
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, Presentations
+from canaryproof.verify.estimators import algorithm_1
+from canaryproof.verify.files import checkpoint
+from canaryproof.verify.training.clipping import AdaptiveClip, FixedClip
+from canaryproof.verify.training.noise import Correlated, Independent, Tree
+from canaryproof.verify.training.training import DivergenceError, Trainer, Training
 
 SIZES = [4, 1, 7, 3, 2, 9, 5, 6]
 ROUNDS = 8

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import plain
 
-from canaryproof.verify.federated.data.federation import Federation
-from canaryproof.verify.federated.models import Model
+from canaryproof.verify.training.data.federation import Federation
+from canaryproof.verify.training.networks import Model
 
 
 def init(seed):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.oneshot.algorithm_3 import RoundScores
+from canaryproof.verify.canaries.round_scores import RoundScores
 
 PROPERTY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 COUNT, DIM = 5, 40
@@ -192,7 +192,7 @@ def test_a_killed_loop_resumes_with_the_same_bits(tmp_path):
         import sys
         import numpy as np
         from canaryproof.kernels.canaries import Canaries
-        from canaryproof.verify.oneshot.algorithm_3 import RoundScores
+        from canaryproof.verify.canaries.round_scores import RoundScores
 
         scores = RoundScores(Canaries(3, 5, 100_000), 3)
         rng = np.random.default_rng(0)

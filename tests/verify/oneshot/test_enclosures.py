@@ -8,9 +8,9 @@ from flint import arb, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.kernels.certified import Enclosure, at_precision
-from canaryproof.verify.oneshot import enclosures, estimators
-from canaryproof.verify.oneshot.threshold_attack import threshold_epsilon
+from canaryproof.kernels.certified import Enclosure, at_precision, estimates
+from canaryproof.kernels.threshold_attack import threshold_epsilon
+from canaryproof.verify.estimators import estimators
 
 DELTAS = st.sampled_from([1e-12, 1e-6, 1e-2])
 DISTANCES = st.floats(0.05, 5.0)
@@ -21,27 +21,27 @@ NEAR = 1e-13
 
 @given(DELTAS, st.floats(-1.0, 5.0))
 def test_pinned_encloses_the_estimate(delta, distance):
-    enclosure = enclosures.pinned(delta, distance)
+    enclosure = estimates.pinned(delta, distance)
     assert enclosure.tight
     assert float(estimators.pinned_epsilon(delta, np.asarray(distance))) == pytest.approx(enclosure.lo, NEAR, 1e-14)
 
 
 @given(DELTAS, DISTANCES, RATIOS)
 def test_fitted_encloses_the_estimate(delta, distance, ratio):
-    enclosure = enclosures.fitted(delta, distance, ratio)
+    enclosure = estimates.fitted(delta, distance, ratio)
     assert enclosure.tight
     estimate = estimators.both_directions(delta, np.asarray(distance), np.asarray(ratio))
     assert float(estimate) == pytest.approx(enclosure.lo, NEAR, 1e-14)
-    directions = [enclosures.fitted(delta, distance, ratio, way) for way in ("forward", "reverse")]
+    directions = [estimates.fitted(delta, distance, ratio, way) for way in ("forward", "reverse")]
     assert enclosure == max(directions, key=lambda e: e.hi)
 
 
 @given(DELTAS, DISTANCES, RATIOS)
 def test_threshold_encloses_the_estimate(delta, distance, ratio):
-    enclosure = enclosures.threshold(delta, distance, ratio)
+    enclosure = estimates.threshold(delta, distance, ratio)
     assert enclosure.width_in_ulps <= 3 or enclosure.hi - enclosure.lo <= 1e-17
     assert float(threshold_epsilon(delta, distance, ratio)) == pytest.approx(enclosure.lo, 1e-12, 1e-14)
-    assert enclosure.lo <= enclosures.fitted(delta, distance, ratio).hi
+    assert enclosure.lo <= estimates.fitted(delta, distance, ratio).hi
 
 
 def gain(a, delta, distance, ratio):
@@ -60,7 +60,7 @@ def gain(a, delta, distance, ratio):
 @pytest.mark.parametrize("ratio", [0.7, 1.0, 1.3])
 def test_no_threshold_exceeds_the_enclosure(ratio):
     delta, distance = 1e-6, 0.7
-    enclosure = enclosures.threshold(delta, distance, ratio)
+    enclosure = estimates.threshold(delta, distance, ratio)
     gains = [gain(mp.mpf(a), delta, distance, ratio) for a in np.linspace(-12.0, 12.0, 2401)]
     assert max(gains) <= enclosure.hi
     # The best of so fine a grid is nearly the best of all.
@@ -68,13 +68,13 @@ def test_no_threshold_exceeds_the_enclosure(ratio):
 
 
 def test_equal_gaussians_leave_nothing_to_guess():
-    for enclosure in (enclosures.threshold(1e-6, 0.0, 1.0), enclosures.pinned(1e-6, -0.3)):
+    for enclosure in (estimates.threshold(1e-6, 0.0, 1.0), estimates.pinned(1e-6, -0.3)):
         assert (enclosure.lo, enclosure.hi) == (0.0, 0.0)
 
 
 def test_mean_lies_between_the_means_of_the_ends():
     thirds = [Enclosure(x, math.nextafter(x, 9.0), None) for x in (0.1, 0.2, 0.7)]
-    low, high = enclosures.mean(thirds)
+    low, high = estimates.mean(thirds)
     with mp.workdps(50):
         assert low <= mp.fsum(mp.mpf(e.lo) for e in thirds) / 3
         assert high >= mp.fsum(mp.mpf(e.hi) for e in thirds) / 3
@@ -83,21 +83,21 @@ def test_mean_lies_between_the_means_of_the_ends():
 
 @pytest.mark.parametrize(("distance", "ratio"), [(1e30, 1.0), (3.0, 1e25), (1e7, 1e-6)])
 def test_too_few_bits_only_widen(distance, ratio):
-    enclosure = enclosures.threshold(1e-6, distance, ratio)
-    assert enclosure.lo <= enclosures.fitted(1e-6, distance, ratio).hi <= 4.0 * enclosure.hi
+    enclosure = estimates.threshold(1e-6, distance, ratio)
+    assert enclosure.lo <= estimates.fitted(1e-6, distance, ratio).hi <= 4.0 * enclosure.hi
 
 
 def test_next_to_the_null_the_search_ends():
-    enclosure = enclosures.threshold(1e-20, 0.0, 1.0 + 1e-9)
-    assert 0.0 <= enclosure.lo <= enclosure.hi <= enclosures.fitted(1e-20, 0.0, 1.0 + 1e-9).hi
+    enclosure = estimates.threshold(1e-20, 0.0, 1.0 + 1e-9)
+    assert 0.0 <= enclosure.lo <= enclosure.hi <= estimates.fitted(1e-20, 0.0, 1.0 + 1e-9).hi
 
 
 def test_hits_that_may_be_positive_are_not_ruled_out():
     # δ = P(X > 0): at 0, too few bits tell whether the attack hits more often than δ allows.
-    attack = enclosures._Attack(fmpq(1, 2), fmpq(60), fmpq(1))
+    attack = estimates._Attack(fmpq(1, 2), fmpq(60), fmpq(1))
     hits = at_precision(64, lambda: attack._hits(fmpq(0)) + arb(0, 1e-15))
     assert not hits > 0
     assert not hits <= 0
     blurred = SimpleNamespace(**vars(attack), _hits=lambda _: hits, _log_misses=attack._log_misses, gain=attack.gain)
     # log(1e-15) and 1,800 nats of misses: far from nothing.
-    assert at_precision(64, lambda: enclosures._Attack.bound(blurred, fmpq(0), fmpq(1, 8))) > 1000.0
+    assert at_precision(64, lambda: estimates._Attack.bound(blurred, fmpq(0), fmpq(1, 8))) > 1000.0

@@ -5,17 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.kernels import exact_law, gaussian_mechanism, two_gaussians
-from canaryproof.verify.oneshot import candidates, estimators, threshold_attack
-from canaryproof.verify.oneshot.moments import Moments, from_dimension, from_unobserved
+from canaryproof.kernels import exact_law, gaussian_mechanism, threshold_attack, two_gaussians
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import Moments, from_dimension, from_unobserved
+from canaryproof.verify.suites import estimation
 
 CANARY_ESTIMATORS = [
     estimators.adaptive,
     estimators.pinned,
     estimators.fitted,
     estimators.threshold,
-    candidates.shrunk,
-    candidates.corrected,
+    estimation.shrunk,
+    estimation.corrected,
 ]
 DELTA = 1e-6
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from canaryproof.verify.oneshot.moments import from_dimension, from_unobserved
+from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
 
 
 def test_moments_against_the_closed_form_are_the_scaled_mean_and_deviation():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.oneshot.shapes import flatten, split
+from canaryproof.verify.canaries.shapes import flatten, split
 
 Pair = namedtuple("Pair", ["weights", "bias"])
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import optimize, stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.oneshot.threshold_attack import threshold_epsilon
+from canaryproof.kernels.threshold_attack import threshold_epsilon
 
 
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])

@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from canaryproof.verify.streams import counts, law
-from canaryproof.verify.streams.counts import BINS, LAGS, LENGTH, ORDERS, THRESHOLDS, Counts
+from canaryproof.verify.suites.stream import quality
+from canaryproof.verify.suites.stream.quality import BINS, LAGS, LENGTH, ORDERS, THRESHOLDS, Counts
 
-SLAB = counts._SLAB
+SLAB = quality._SLAB
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_pairs(stretch, found, lag, late):
         slabs = array.reshape(-1, SLAB)[:, late * lag : late * lag + blocks * 2 * lag].reshape(-1, 2, lag)
         both.append((slabs[:, 0].ravel(), slabs[:, 1].ravel()))
     (word, other), (a, b) = both
-    a, b, centre = a.astype(float), b.astype(float), law.moment(2)
+    a, b, centre = a.astype(float), b.astype(float), quality.moment(2)
     assert found.pairs[k, late] == len(word)
     assert found.products[k, late] == pytest.approx(
         [np.sum(a * b), np.sum((a**2 - centre) * (b**2 - centre))], rel=1e-9

@@ -1,9 +1,9 @@
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify.faults import FAULTS
-from canaryproof.verify.faults.fault import seeded
-from canaryproof.verify.streams.__main__ import main
+from canaryproof.verify.suites.stream.__main__ import main
+from tests.faults import FAULTS
+from tests.faults.fault import seeded
 
 
 def test_the_command_prints_every_reading_and_exits_with_0():

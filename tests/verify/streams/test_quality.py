@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.faults import streams as faults
-from canaryproof.verify.faults.fault import seeded
-from canaryproof.verify.streams import law, quality
-from canaryproof.verify.streams.counts import LENGTH
-from canaryproof.verify.streams.quality import LEVEL, Quality, judge, visible_moment
+from canaryproof.verify.suites.stream import quality
+from canaryproof.verify.suites.stream.quality import LENGTH, LEVEL, Quality, judge, visible_moment
+from tests.faults import streams as faults
+from tests.faults.fault import seeded
 
 FAULTS = {fault.name.removeprefix("stream."): fault for fault in faults.FAULTS}
 
@@ -52,7 +51,7 @@ def test_variances_of_powers_are_those_of_the_normal_nearly(order):
     exact = stats.norm.moment(2 * order) - stats.norm.moment(order) ** 2
     assert variance == pytest.approx(exact, rel=2e-3)
     assert mean == pytest.approx(stats.norm.moment(order), rel=1e-4, abs=1e-12)
-    assert largest >= law.largest() ** order
+    assert largest >= quality.largest_law() ** order
     assert 0.0 <= slack <= 5e-6 * max(mean, 1e-300)
 
 
@@ -119,9 +118,9 @@ def test_faults_are_seen_where_they_are(name, test):
 
 @pytest.mark.parametrize("name", ["truncated", "coefficient"])
 def test_wrong_quantiles_are_seen_by_a_scan(name):
-    assert law.scan(1_000_003).largest_error <= law.QUANTILE_ERROR
+    assert quality.scan(1_000_003).largest_error <= quality.QUANTILE_ERROR
     with seeded(FAULTS[name]):
-        assert law.scan(1_000_003).largest_error > 5e-6
+        assert quality.scan(1_000_003).largest_error > 5e-6
 
 
 def test_philox_in_plain_numpy_with_all_rounds_is_the_stream(found):

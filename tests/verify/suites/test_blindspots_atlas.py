@@ -1,9 +1,9 @@
 import pytest
 
-from canaryproof.verify.blindspots import methods
-from canaryproof.verify.blindspots.catalogue import MECHANISMS
-from canaryproof.verify.results import Context, Level, Verdict
-from canaryproof.verify.suites import blindspots_atlas as atlas
+from canaryproof.verify.blindspots import alarms as methods
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.suites import blindspots as atlas
 
 CONTEXT = Context(Level.QUICK, 7)
 

@@ -1,8 +1,8 @@
 import pytest
 
-from canaryproof.verify.blindspots import finite_noise, power
-from canaryproof.verify.results import Context, Level, Subject, Verdict
-from canaryproof.verify.suites import blindspots_claims as claims
+from canaryproof.verify.blindspots import alarms, mechanisms
+from canaryproof.verify.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.suites import blindspots as claims
 
 CONTEXT = Context(Level.QUICK, 7)
 QUALIFIED = {"final.section4.any-user", "final.section4.same-distribution", "v1.section4.worst-case", "review.laplace"}
@@ -23,12 +23,12 @@ def test_the_documents_sentences_are_judged(check, quick_run):
 
 @pytest.mark.parametrize("check", claims.CHECKS, ids=lambda check: check.id)
 def test_nothing_is_said_where_faults_are_seen_in_half_of_the_audits(check, monkeypatch):
-    monkeypatch.setattr(power, "alarms_of", lambda _m, _v, _c, size, _k: size.runs // 2)
+    monkeypatch.setattr(alarms, "alarms_of", lambda _m, _v, _c, size, _k: size.runs // 2)
     assert check.judge(CONTEXT).verdict is Verdict.INCONCLUSIVE
 
 
 def test_no_refutation_without_an_attack_that_wins(monkeypatch):
-    monkeypatch.setattr(finite_noise, "accuses", lambda releases, *_: (releases == releases).all(axis=-1))
+    monkeypatch.setattr(mechanisms, "accuses", lambda releases, *_: (releases == releases).all(axis=-1))
     won = claims.attack(CONTEXT)
     assert won["with"] == won["without"] == won["releases"]
     assert claims._refutation(CONTEXT).verdict is Verdict.INCONCLUSIVE

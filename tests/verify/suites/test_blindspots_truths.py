@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.blindspots.mechanism import gaussian_truth
-from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.blindspots.mechanisms import gaussian_truth
+from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import blindspots_truths
 from canaryproof.verify.suites.blindspots_truths import MECHANISMS
 

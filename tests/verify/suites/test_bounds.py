@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.bounds import band, declared, guesses, known_null, mechanisms, one_run
+from canaryproof.verify.bounds import band, declared, fixed_sequence, mechanisms, one_run
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.results import Context, Level, Subject, Verdict
-from canaryproof.verify.suites import bounds, coverage
+from canaryproof.verify.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.suites import bounds
 
 CONTEXT = Context(Level.QUICK, 42)
 
@@ -39,7 +39,7 @@ def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
 
 
 def test_full_level_has_ten_thousand_scores_too():
-    for table in (coverage._RUNS, coverage._FEWER, coverage._COSINE_RUNS):
+    for table in (bounds._RUNS, bounds._FEWER, bounds._COSINE_RUNS):
         assert set(table[Level.FULL]) == {100, 1000, 10_000}
 
 
@@ -70,8 +70,8 @@ def test_bounds_that_promise_too_much_are_found(monkeypatch, name, compute):
 
 def test_delta_dropped_is_found(monkeypatch):
     # At δ = 0.01 the truth of Laplace noise is 0.02 lower, more than the spread of large audits only.
-    monkeypatch.setattr(coverage, "_RUNS", {Level.QUICK: {100_000: 40}})
-    monkeypatch.setattr(coverage, "EPSILONS", (0.5,))
+    monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100_000: 40}})
+    monkeypatch.setattr(bounds, "EPSILONS", (0.5,))
     monkeypatch.setattr(mechanisms, "FAMILIES", (mechanisms.randomised_response,))
     monkeypatch.setattr(bounds, "METHODS", faulty("fixed-threshold", without_delta))
     assert bounds._coverage(CONTEXT, "fixed-threshold").verdict is Verdict.REFUTED
@@ -86,10 +86,10 @@ def test_one_run_bounds_that_promise_too_much_are_found(monkeypatch):
 @pytest.fixture
 def forgetful(monkeypatch):
     """Forget critical values before and after, and look at fewer cells, as many of them must be computed anew."""
-    monkeypatch.setattr(coverage, "_RUNS", {Level.QUICK: {100: 400}})
-    monkeypatch.setattr(coverage, "EPSILONS", (0.0, 1.0))
-    monkeypatch.setattr(coverage, "DELTAS", (1e-5,))
-    caches = known_null._critical_values, guesses._critical_values
+    monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 400}})
+    monkeypatch.setattr(bounds, "EPSILONS", (0.0, 1.0))
+    monkeypatch.setattr(bounds, "DELTAS", (1e-5,))
+    caches = fixed_sequence._critical_values_known_null, fixed_sequence._critical_values
     for cache in caches:
         cache.cache_clear()
     yield
@@ -99,15 +99,15 @@ def forgetful(monkeypatch):
 
 @pytest.mark.usefixtures("forgetful")
 def test_critical_values_too_small_are_found(monkeypatch):
-    right = known_null.least_rejecting
-    monkeypatch.setattr(known_null, "least_rejecting", lambda tails, count, alpha: right(tails, count, 4.0 * alpha))
+    right = fixed_sequence.least_rejecting
+    monkeypatch.setattr(fixed_sequence, "least_rejecting", lambda tails, count, alpha: right(tails, count, 4.0 * alpha))
     assert bounds._coverage(CONTEXT, "fixed-sequence").verdict is Verdict.REFUTED
 
 
 @pytest.mark.usefixtures("forgetful")
 def test_too_many_wrong_guesses_are_found(monkeypatch):
-    right = guesses.wrong_at_most
-    monkeypatch.setattr(guesses, "wrong_at_most", lambda *arguments: 0.2 * right(*arguments))
+    right = fixed_sequence.wrong_at_most
+    monkeypatch.setattr(fixed_sequence, "wrong_at_most", lambda *arguments: 0.2 * right(*arguments))
     assert bounds._coverage(CONTEXT, "fixed-sequence").verdict is Verdict.REFUTED
 
 
@@ -117,9 +117,9 @@ def test_a_poor_default_is_found(monkeypatch):
 
 
 def test_a_lead_varies_as_it_is_said_to(monkeypatch):
-    monkeypatch.setattr(coverage, "_RUNS", {Level.QUICK: {100: 60}})
-    monkeypatch.setattr(coverage, "EPSILONS", (1.0, 3.0))
-    monkeypatch.setattr(coverage, "DELTAS", (1e-5, 1e-2))
+    monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 60}})
+    monkeypatch.setattr(bounds, "EPSILONS", (1.0, 3.0))
+    monkeypatch.setattr(bounds, "DELTAS", (1e-5, 1e-2))
     found = [bounds._best(Context(Level.QUICK, seed)).evidence for seed in range(40)]
     for name in ("band", "bonferroni", "fixed-threshold", "split"):
         spread = np.std([evidence["leads"][name] for evidence in found])
@@ -139,7 +139,7 @@ def test_significance_is_of_all_cells_together():
     row = {"mechanism": "m", "epsilon": 1.0, "count": 10, "delta": 0.1, "null": "exact", "runs": 1000,
            "interval": (0.0, 1.0), "mean": 0.0, "truth": 1.0, "deficit": 1.0}  # fmt: skip
     # The least that is significant alone is not among a thousand.
-    edge = int(stats.binom.isf(coverage.LEVEL, 1000, 0.05)) + 1
+    edge = int(stats.binom.isf(bounds.LEVEL, 1000, 0.05)) + 1
     one = {**row, "above": edge, "rate": edge / 1000}
     fine = {**row, "above": 50, "rate": 0.05}
     assert bounds._outcome([one], 0.05).verdict is Verdict.REFUTED
@@ -148,13 +148,13 @@ def test_significance_is_of_all_cells_together():
 
 
 def test_a_bound_at_the_truth_is_not_above_it():
-    cell = coverage.Cell({"null": "exact"}, {0.1: 2.0}, ())
+    cell = bounds.Cell({"null": "exact"}, {0.1: 2.0}, ())
     for values, above in (([2.0, 2.0 * (1.0 + 1e-12)], 0), ([2.0001, 1.0], 1)):
-        assert coverage._row(cell, 0.1, 2.0, np.array(values))["above"] == above
+        assert bounds._row(cell, 0.1, 2.0, np.array(values))["above"] == above
 
 
 def test_coins_decide_on_twice_as_many_canaries():
-    cell = next(iter(coverage.coin_cells(CONTEXT, (mechanisms.gaussian,))))
+    cell = next(iter(bounds.coin_cells(CONTEXT, (mechanisms.gaussian,))))
     sizes = [(scores.count, scores.null_count) for scores in cell.audits]
     assert {a + b for a, b in sizes} == {200}
     assert len({a for a, _ in sizes}) > 5
@@ -163,7 +163,7 @@ def test_coins_decide_on_twice_as_many_canaries():
 
 def test_cells_depend_on_the_seed_alone():
     def first(seed):
-        cell = next(iter(coverage.independent_cells(Context(Level.QUICK, seed), (mechanisms.laplace,), ("exact",))))
+        cell = next(iter(bounds.independent_cells(Context(Level.QUICK, seed), (mechanisms.laplace,), ("exact",))))
         return cell.audits[0].observed
 
     assert np.array_equal(first(1), first(1))

@@ -4,20 +4,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from canaryproof.verify.results import Context, Level, Verdict
-from canaryproof.verify.suites import (
-    canife,
-    canife_design,
-    canife_judging,
-    canife_losses,
-    canife_measures,
-    canife_monitoring,
-    canife_one_sample,
-    canife_studies,
-    canife_trainings,
-    catalogue,
-)
-from canaryproof.verify.suites.canife_studies import Plan, Sample
+from canaryproof.verify.check import declared_tests
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.suites import canife, canife_ablations, canife_trainings, catalogue
+from canaryproof.verify.suites.canife_trainings import Plan, Sample
 
 QUICK = Context(Level.QUICK, 0)
 
@@ -44,7 +34,7 @@ def samples(monkeypatch, law):
     """Draw samples whose scale, accuracy and health depend on the plan, in place of designs."""
     # Python's own hashes differ from process to process.
     monkeypatch.setattr(
-        canife_studies,
+        canife_trainings,
         "sample",
         lambda _, __, plan, size: drawn(plan, size, zlib.crc32(repr(plan).encode()), **law(plan)),
     )
@@ -53,41 +43,41 @@ def samples(monkeypatch, law):
 @pytest.mark.parametrize(
     ("judge", "law", "verdict"),
     [
-        (canife_one_sample.success, lambda _: {}, Verdict.CONFIRMED),
-        (canife_one_sample.success, lambda _: {"accuracy": 0.99}, Verdict.REFUTED),
-        (canife_one_sample.close_to_noise, lambda _: {"scale": 0.423 / 0.04}, Verdict.CONFIRMED),
-        (canife_one_sample.close_to_noise, lambda _: {"scale": 0.5 / 0.04}, Verdict.REFUTED),
-        (canife_one_sample.separated, lambda _: {"scale": 5.0}, Verdict.CONFIRMED),
-        (canife_one_sample.separated, lambda _: {"scale": 5.9}, Verdict.REFUTED),
-        (canife_one_sample.clients, lambda _: {}, Verdict.INCONCLUSIVE),
-        (canife_one_sample.pool, lambda plan: {"scale": {16: 4.0, 64: 1.5, 256: 1.0}[plan.pool]}, Verdict.CONFIRMED),
-        (canife_one_sample.pool, lambda plan: {"scale": {16: 1.0, 64: 1.5, 256: 4.0}[plan.pool]}, Verdict.REFUTED),
-        (canife_design.steps, lambda plan: {"scale": 100 / plan.settings.steps}, Verdict.CONFIRMED),
-        (canife_design.steps, lambda plan: {"scale": plan.settings.steps / 100}, Verdict.REFUTED),
-        (canife_design.rate, lambda plan: {"healthy": plan.settings.rate < 1.0}, Verdict.QUALIFIED),
-        (canife_design.rate, lambda _: {}, Verdict.CONFIRMED),
-        (canife_design.start, lambda _: {}, Verdict.CONFIRMED),
-        (canife_design.start, lambda plan: {"scale": 2.0 if plan.start == "pool" else 1.0}, Verdict.REFUTED),
-        (canife_design.model, lambda plan: {"accuracy": 1.0 if plan.training else 0.6}, Verdict.CONFIRMED),
-        (canife_design.model, lambda _: {}, Verdict.REFUTED),
-        (canife_design.default, lambda _: {}, Verdict.CONFIRMED),
-        (canife_design.default, lambda _: {"healthy": False}, Verdict.REFUTED),
+        (canife_ablations.success, lambda _: {}, Verdict.CONFIRMED),
+        (canife_ablations.success, lambda _: {"accuracy": 0.99}, Verdict.REFUTED),
+        (canife_ablations.close_to_noise, lambda _: {"scale": 0.423 / 0.04}, Verdict.CONFIRMED),
+        (canife_ablations.close_to_noise, lambda _: {"scale": 0.5 / 0.04}, Verdict.REFUTED),
+        (canife_ablations.separated, lambda _: {"scale": 5.0}, Verdict.CONFIRMED),
+        (canife_ablations.separated, lambda _: {"scale": 5.9}, Verdict.REFUTED),
+        (canife_ablations.clients, lambda _: {}, Verdict.INCONCLUSIVE),
+        (canife_ablations.pool, lambda plan: {"scale": {16: 4.0, 64: 1.5, 256: 1.0}[plan.pool]}, Verdict.CONFIRMED),
+        (canife_ablations.pool, lambda plan: {"scale": {16: 1.0, 64: 1.5, 256: 4.0}[plan.pool]}, Verdict.REFUTED),
+        (canife_ablations.steps, lambda plan: {"scale": 100 / plan.settings.steps}, Verdict.CONFIRMED),
+        (canife_ablations.steps, lambda plan: {"scale": plan.settings.steps / 100}, Verdict.REFUTED),
+        (canife_ablations.rate, lambda plan: {"healthy": plan.settings.rate < 1.0}, Verdict.QUALIFIED),
+        (canife_ablations.rate, lambda _: {}, Verdict.CONFIRMED),
+        (canife_ablations.start, lambda _: {}, Verdict.CONFIRMED),
+        (canife_ablations.start, lambda plan: {"scale": 2.0 if plan.start == "pool" else 1.0}, Verdict.REFUTED),
+        (canife_ablations.model, lambda plan: {"accuracy": 1.0 if plan.training else 0.6}, Verdict.CONFIRMED),
+        (canife_ablations.model, lambda _: {}, Verdict.REFUTED),
+        (canife_ablations.default, lambda _: {}, Verdict.CONFIRMED),
+        (canife_ablations.default, lambda _: {"healthy": False}, Verdict.REFUTED),
         (
-            canife_losses.losses,
+            canife_ablations.losses,
             lambda plan: {"accuracy": 0.9 if plan.settings.loss == "mean" else 1.0},
             Verdict.CONFIRMED,
         ),
-        (canife_losses.constancy, lambda _: {}, Verdict.CONFIRMED),
-        (canife_losses.constancy, lambda plan: {"accuracy": 0.9 if plan.pool == 32 else 1.0}, Verdict.REFUTED),
-        (canife_losses.sensitivity, lambda plan: {"accuracy": 0.9 if plan.pool == 32 else 1.0}, Verdict.CONFIRMED),
-        (canife_losses.sensitivity, lambda _: {}, Verdict.REFUTED),
+        (canife_ablations.constancy, lambda _: {}, Verdict.CONFIRMED),
+        (canife_ablations.constancy, lambda plan: {"accuracy": 0.9 if plan.pool == 32 else 1.0}, Verdict.REFUTED),
+        (canife_ablations.sensitivity, lambda plan: {"accuracy": 0.9 if plan.pool == 32 else 1.0}, Verdict.CONFIRMED),
+        (canife_ablations.sensitivity, lambda _: {}, Verdict.REFUTED),
         (
-            canife_losses.constants,
+            canife_ablations.constants,
             lambda plan: {"scale": 3.0 if plan.settings.norm_constant > 1 else 1.0},
             Verdict.CONFIRMED,
         ),
-        (canife_losses.health, lambda _: {}, Verdict.REFUTED),
-        (canife_losses.health, lambda _: {"accuracy": 0.6}, Verdict.CONFIRMED),
+        (canife_ablations.health, lambda _: {}, Verdict.REFUTED),
+        (canife_ablations.health, lambda _: {"accuracy": 0.6}, Verdict.CONFIRMED),
     ],
 )
 def test_verdicts_follow_what_is_found(monkeypatch, judge, law, verdict):
@@ -111,13 +101,13 @@ def monitored(rise=1.0, gap=4.0, health=0.999):
 @pytest.mark.parametrize(
     ("judge", "values", "verdict"),
     [
-        (canife_monitoring.level, {}, Verdict.CONFIRMED),
-        (canife_monitoring.rise, {}, Verdict.REFUTED),
-        (canife_monitoring.rise, {"rise": 2.0}, Verdict.CONFIRMED),
-        (canife_monitoring.gap, {"gap": 0.5}, Verdict.REFUTED),
-        (canife_monitoring.gap, {"gap": 20.0}, Verdict.CONFIRMED),
-        (canife_monitoring.health, {}, Verdict.CONFIRMED),
-        (canife_monitoring.health, {"health": 0.9}, Verdict.REFUTED),
+        (canife.level, {}, Verdict.CONFIRMED),
+        (canife.rise, {}, Verdict.REFUTED),
+        (canife.rise, {"rise": 2.0}, Verdict.CONFIRMED),
+        (canife.gap, {"gap": 0.5}, Verdict.REFUTED),
+        (canife.gap, {"gap": 20.0}, Verdict.CONFIRMED),
+        (canife.health, {}, Verdict.CONFIRMED),
+        (canife.health, {"health": 0.9}, Verdict.REFUTED),
     ],
 )
 def test_verdicts_along_trainings(monkeypatch, judge, values, verdict):
@@ -141,20 +131,20 @@ def test_the_reviewers_experiment(monkeypatch, changes, plausible, stronger):
         return [canife_trainings.Beside(*np.array(base) * np.exp(0.05 * rng.standard_normal(5))) for _ in range(runs)]
 
     monkeypatch.setattr(canife_trainings, "side_by_side", make)
-    assert canife_monitoring.plausible(QUICK).verdict is plausible
-    assert canife_monitoring.stronger(QUICK).verdict is stronger
+    assert canife.plausible(QUICK).verdict is plausible
+    assert canife.stronger(QUICK).verdict is stronger
 
 
 def test_audits_leave_trainings_alone_and_a_difference_is_noticed(monkeypatch):
     assert canife_trainings.undisturbed(np.random.SeedSequence(3))
     monkeypatch.setattr(canife_trainings, "undisturbed", lambda _: False)
-    assert canife_monitoring.undisturbed(QUICK).verdict is Verdict.REFUTED
+    assert canife.undisturbed(QUICK).verdict is Verdict.REFUTED
 
 
 def test_plans_of_a_purpose_share_networks_and_starts():
-    plan = Plan(replace(canife_studies.BASE, steps=20))
-    one, again = (canife_studies.sample(QUICK, "test", plan, 2) for _ in range(2))
-    other = canife_studies.sample(QUICK, "test", replace(plan, pool=16), 2)
+    plan = Plan(replace(canife_trainings.BASE, steps=20))
+    one, again = (canife_trainings.sample(QUICK, "test", plan, 2) for _ in range(2))
+    other = canife_trainings.sample(QUICK, "test", replace(plan, pool=16), 2)
     for field in fields(Sample):
         np.testing.assert_array_equal(getattr(one, field.name), getattr(again, field.name))
     assert one.label == pytest.approx(np.ones(2), rel=1e-5)
@@ -162,19 +152,19 @@ def test_plans_of_a_purpose_share_networks_and_starts():
 
 
 def test_the_second_road_notices_what_is_wrong(monkeypatch):
-    assert canife_measures.measures(QUICK).verdict is Verdict.CONFIRMED
-    real = canife_measures.training_epsilon
-    monkeypatch.setattr(canife_measures, "training_epsilon", lambda *a: (1.0 + 1e-5) * real(*a))
-    assert canife_measures.measures(QUICK).verdict is Verdict.REFUTED
+    assert canife.measures(QUICK).verdict is Verdict.CONFIRMED
+    real = canife.training_epsilon
+    monkeypatch.setattr(canife, "training_epsilon", lambda *a: (1.0 + 1e-5) * real(*a))
+    assert canife.measures(QUICK).verdict is Verdict.REFUTED
 
 
 def test_equal_values_are_judged_by_their_signs():
-    assert canife_judging.above(np.full(10, 0.5)) == 0.5**10
-    assert canife_judging.above(np.zeros(10)) == canife_judging.below(np.full(10, 0.5)) == 1.0
+    assert declared_tests.above(np.full(10, 0.5)) == 0.5**10
+    assert declared_tests.above(np.zeros(10)) == declared_tests.below(np.full(10, 0.5)) == 1.0
 
 
 def test_two_settings():
-    both = canife_judging.both
+    both = declared_tests.both
     assert both(Verdict.CONFIRMED, Verdict.REFUTED) is Verdict.QUALIFIED
     assert both(Verdict.REFUTED, Verdict.REFUTED) is Verdict.REFUTED
     assert both(Verdict.CONFIRMED, Verdict.INCONCLUSIVE) is Verdict.INCONCLUSIVE

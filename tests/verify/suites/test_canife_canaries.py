@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from canaryproof.verify.results import Context, Level, Verdict
-from canaryproof.verify.suites import canife_canaries, canife_scenarios
-from canaryproof.verify.suites.canife_scenarios import Numbers
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.suites import canife, canife_trainings
+from canaryproof.verify.suites.canife_trainings import Numbers
 
 QUICK = Context(Level.QUICK, 0)
 
@@ -15,8 +15,8 @@ def trained(monkeypatch, cosine=0.01, deviation=1.01):
         spread = np.exp(0.01 * rng.standard_normal((2, runs, 4)))
         return Numbers({}, np.ones((runs, 4)), cosine * spread[0], deviation * spread[1])
 
-    monkeypatch.setattr(canife_scenarios, "pairs", lambda _, __, runs: (numbers(runs), numbers(runs)))
-    monkeypatch.setattr(canife_scenarios, "dimension", lambda: 10_000)
+    monkeypatch.setattr(canife_trainings, "pairs", lambda _, __, runs: (numbers(runs), numbers(runs)))
+    monkeypatch.setattr(canife_trainings, "dimension", lambda: 10_000)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def trained(monkeypatch, cosine=0.01, deviation=1.01):
 )
 def test_orthogonality(monkeypatch, cosine, verdict):
     trained(monkeypatch, cosine=cosine)
-    found = canife_canaries.orthogonality(QUICK)
+    found = canife.orthogonality(QUICK)
     assert found.verdict is verdict
     assert found.evidence["random"] == 0.01
 
@@ -34,7 +34,7 @@ def test_orthogonality(monkeypatch, cosine, verdict):
 )
 def test_disturbance(monkeypatch, deviation, verdict):
     trained(monkeypatch, deviation=deviation)
-    assert canife_canaries.disturbance(QUICK).verdict is verdict
+    assert canife.disturbance(QUICK).verdict is verdict
 
 
 def test_the_cap_is_most_of_the_gap(quick_run):

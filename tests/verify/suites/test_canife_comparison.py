@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from canaryproof.verify.results import Context, Level, Subject, Verdict
-from canaryproof.verify.suites import canife_comparison, canife_scenarios
-from canaryproof.verify.suites.canife_comparison import CHECKS
-from canaryproof.verify.suites.canife_scenarios import Numbers
+from canaryproof.verify.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.suites import canife, canife_trainings
+from canaryproof.verify.suites.canife import CHECKS
+from canaryproof.verify.suites.canife_trainings import Numbers
 
 QUICK = Context(Level.QUICK, 0)
 BY_ID = {check.id: check for check in CHECKS}
@@ -23,8 +23,8 @@ def trained(monkeypatch, factor, share=1.0):
         ones = np.ones((runs, 4))
         return Numbers(without, ones, ones, ones), Numbers(with_fault, share * ones, ones, ones)
 
-    monkeypatch.setattr(canife_scenarios, "pairs", pairs)
-    monkeypatch.setattr(canife_scenarios, "rounds", lambda: 30)
+    monkeypatch.setattr(canife_trainings, "pairs", pairs)
+    monkeypatch.setattr(canife_trainings, "rounds", lambda: 30)
 
 
 @pytest.mark.parametrize("check", [check for check in CHECKS if check.id.startswith("comparison.")], ids=lambda c: c.id)
@@ -57,7 +57,7 @@ def test_a_cap_that_all_audits_reach_hides_a_fault(monkeypatch, share, verdict, 
 
 def test_canife_is_not_wrong_where_nothing_changes(monkeypatch):
     trained(monkeypatch, 1.0)
-    monkeypatch.setattr(canife_comparison.accounting, "pld", lambda *_: 33.0)
+    monkeypatch.setattr(canife.accounting, "pld", lambda *_: 33.0)
     assert BY_ID["final.section5.4.canife.shuffled"].judge(QUICK).verdict is Verdict.REFUTED
     assert BY_ID["final.section5.4.canife.halved"].judge(QUICK).verdict is Verdict.CONFIRMED
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from canaryproof.proofs_check import consistency, finite_bounds
-from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import convergence
 
 CONTEXT = Context(Level.QUICK, 5)

@@ -3,9 +3,8 @@ from dataclasses import replace
 import pytest
 
 from canaryproof.proofs_check import consistency
-from canaryproof.verify import simulation
-from canaryproof.verify.oneshot import estimators
-from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.suites import estimation
 
 CONTEXT = Context(Level.QUICK, 42)

@@ -5,10 +5,10 @@ import pytest
 
 from canaryproof.kernels import two_gaussians
 from canaryproof.kernels.certified import Enclosure
-from canaryproof.verify.results import Context, Level, Verdict
+from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import numerics
-from canaryproof.verify.worst_case.table import read
-from canaryproof.verify.worst_case.targets import TARGETS
+from canaryproof.verify.suites.worst_case.table import read
+from canaryproof.verify.suites.worst_case.targets import TARGETS
 
 CONTEXT = Context(Level.QUICK, 5)
 BY_NAME = {target.name: target for target in TARGETS}

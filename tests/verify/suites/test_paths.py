@@ -1,10 +1,10 @@
 import pytest
 
-from canaryproof.verify.results import Check, Context, Level, Verdict
-from canaryproof.verify.suites import numerics, paths
+from canaryproof.verify.check.results import Check, Context, Level, Verdict
+from canaryproof.verify.suites import numerics
 
 
-@pytest.mark.parametrize("check", paths.CHECKS[:4], ids=lambda check: check.id)
+@pytest.mark.parametrize("check", numerics.CHECKS[:4], ids=lambda check: check.id)
 def test_it_is_confirmed(check: Check) -> None:
     outcome = check.judge(Context(Level.QUICK, 3))
     assert outcome.verdict is Verdict.CONFIRMED, outcome.finding
@@ -12,4 +12,4 @@ def test_it_is_confirmed(check: Check) -> None:
 
 def test_no_path_is_a_target_of_the_search() -> None:
     searched = {check.id for check in numerics.CHECKS}
-    assert not {f"numerics.{target.name}" for target in paths.PATHS} & searched
+    assert not {f"numerics.{target.name}" for target in numerics.PATHS} & searched

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.suites.ratios import FACTOR, Ratio, capped_ratio, mean_limits, ratio, visible
+from canaryproof.verify.check.declared_tests import FACTOR, Ratio, capped_ratio, mean_limits, ratio, seen_ratio
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_limits_of_a_mean_at_its_end():
 
 def test_visible_factors_are_seen_as_often_as_said():
     runs, power = 24, 0.9
-    shift = visible(runs, power)
+    shift = seen_ratio(runs, power)
     rng = np.random.default_rng(3)
     seen = sum(
         ratio(np.ones(runs), FACTOR * np.exp(0.1 * (shift + rng.standard_normal(runs)))).moves == "rises"

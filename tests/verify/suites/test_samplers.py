@@ -1,14 +1,14 @@
 import pytest
 
 from canaryproof.kernels import exact_law
-from canaryproof.verify.results import Context, Level, Verdict
-from canaryproof.verify.suites import samplers
-from canaryproof.verify.suites.samplers import SETTINGS
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.suites import gaussian
+from canaryproof.verify.suites.gaussian import SETTINGS
 
 CONTEXT = Context(Level.QUICK, 7)
 
 
-@pytest.mark.parametrize("check", samplers.CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("check", gaussian.CHECKS, ids=lambda check: check.id)
 def test_the_three_samplers_agree(check, quick_run):
     assert quick_run.results[check.id].verdict is Verdict.CONFIRMED
 
@@ -16,10 +16,10 @@ def test_the_three_samplers_agree(check, quick_run):
 def test_a_sampler_with_the_wrong_noise_is_found(monkeypatch):
     right = exact_law.cosines
     monkeypatch.setattr(exact_law, "cosines", lambda k, d, sigma, rng, norm: right(k, d, 1.5 * sigma, rng, norm))
-    assert samplers._judge(SETTINGS[1], CONTEXT).verdict is Verdict.REFUTED
+    assert gaussian._judge(SETTINGS[1], CONTEXT).verdict is Verdict.REFUTED
 
 
 def test_a_sampler_that_forgets_the_data_is_found(monkeypatch):
     right = exact_law.cosines
     monkeypatch.setattr(exact_law, "cosines", lambda *arguments: right(*arguments[:4]))
-    assert samplers._judge(SETTINGS[2], CONTEXT).verdict is Verdict.REFUTED
+    assert gaussian._judge(SETTINGS[2], CONTEXT).verdict is Verdict.REFUTED

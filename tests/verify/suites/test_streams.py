@@ -1,6 +1,6 @@
 import pytest
 
-from canaryproof.verify.results import Verdict
+from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.suites import streams
 
 

@@ -3,15 +3,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from canaryproof.verify.results import Context, Level, Verdict
-from canaryproof.verify.suites import tables
-from canaryproof.verify.suites.tables import CELLS, CHECKS
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.claims import simulated_tables
+from canaryproof.verify.claims.simulated_tables import CELLS, CHECKS
 
 CONTEXT = Context(Level.QUICK, 20230206)
 
 
 def verdict(cell):
-    return tables._judge(cell, CONTEXT).verdict
+    return simulated_tables._judge(cell, CONTEXT).verdict
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.id)
@@ -19,7 +19,7 @@ def test_printed_cells_agree_with_the_first_versions_estimator_only(cell, quick_
     # Level 1e-6 a cell for the agreement.
     result = quick_run.results[cell.id]
     assert result.verdict is Verdict.QUALIFIED
-    assert result.evidence["readings"]["pinned"]["p_value"] >= tables.LEVEL
+    assert result.evidence["readings"]["pinned"]["p_value"] >= simulated_tables.LEVEL
 
 
 def test_a_cell_with_another_mean_is_refuted():
@@ -37,21 +37,21 @@ def test_a_cell_that_the_final_algorithm_gives_is_confirmed():
 
 
 def test_equal_seeds_give_equal_evidence():
-    assert tables._judge(CELLS[3], CONTEXT) == tables._judge(CELLS[3], CONTEXT)
+    assert simulated_tables._judge(CELLS[3], CONTEXT) == simulated_tables._judge(CELLS[3], CONTEXT)
 
 
 def test_means_from_one_sample_are_consistent_with_another():
     rng = np.random.default_rng(1)
     cell = replace(CELLS[0], mean=0.0, deviation=1.0)
-    assert tables._consistency(cell, rng.normal(0.0, 1.0, 1000)) > 1e-3
-    assert tables._consistency(cell, rng.normal(2.0, 1.0, 1000)) < 1e-9
-    assert tables._consistency(cell, rng.normal(0.0, 3.0, 1000)) < 1e-9
+    assert simulated_tables._consistency(cell, rng.normal(0.0, 1.0, 1000)) > 1e-3
+    assert simulated_tables._consistency(cell, rng.normal(2.0, 1.0, 1000)) < 1e-9
+    assert simulated_tables._consistency(cell, rng.normal(0.0, 3.0, 1000)) < 1e-9
 
 
 def test_printed_noise_multipliers_are_confirmed_and_a_misprint_is_not():
     sigma_checks = [check for check in CHECKS if check.id.endswith(".sigma")]
     assert [check.judge(CONTEXT).verdict for check in sigma_checks] == [Verdict.CONFIRMED] * 3
-    assert tables._judge_noise(1.0, "4.23").verdict is Verdict.REFUTED
+    assert simulated_tables._judge_noise(1.0, "4.23").verdict is Verdict.REFUTED
 
 
 def test_ids_are_unique():

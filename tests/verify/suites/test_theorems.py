@@ -4,7 +4,7 @@ import pytest
 
 from canaryproof.proofs_check import theorem_3_3
 from canaryproof.proofs_check.lines import Judgement, Kind, Line
-from canaryproof.verify.results import Context, Level, Subject, Verdict
+from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.suites import theorems
 
 CONTEXT = Context(Level.QUICK, 0)
@@ -52,7 +52,7 @@ def test_counts_of_displayed_lines(modules, rows):
 @pytest.mark.parametrize("ours", [True, False])
 def test_kinds_become_verdicts(kind, verdict, ours):
     line = Line("x", "a source", "a statement", lambda: Judgement(kind, "found", {"a": 1}), "a display", 2, ours=ours)
-    check = theorems._check(line)
+    check = theorems._check_theorems(line)
     assert check.subject is (Subject.IMPLEMENTATION if ours else Subject.DOCUMENT)
     outcome = check.judge(CONTEXT)
     assert outcome.verdict is verdict

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.federated.outcome import ATTACKS, CanaryScores
-from canaryproof.verify.results import Context, Level, Verdict
-from canaryproof.verify.suites import catalogue, training, training_bounds, training_runs
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.suites import catalogue, training, training_runs
 from canaryproof.verify.suites.training_runs import Sample
+from canaryproof.verify.training.outcome import ATTACKS, CanaryScores
 
 QUICK = Context(Level.QUICK, 0)
 
@@ -100,7 +100,7 @@ def test_bounds_notice_noise_that_is_too_little(monkeypatch, factor, verdict):
         lambda chosen, rounds, sigma, root: made(math.sqrt(rounds) / (factor * sigma), chosen.canaries.count, root),
     )
     monkeypatch.setattr(training_runs, "trained", lambda _, root: made(0.0, 50, root))
-    found = training_bounds.bounds(QUICK)
+    found = training.bounds(QUICK)
     assert found.verdict is verdict
     assert all(row["truth"] == pytest.approx(3.0) for row in found.evidence["rows"])
     kinds = {row["method"] for row in found.evidence["rows"]}

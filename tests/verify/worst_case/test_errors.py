@@ -4,7 +4,7 @@ import pytest
 from flint import arb
 
 from canaryproof.kernels.certified import Enclosure, at_precision
-from canaryproof.verify.worst_case.errors import error_bound, in_ulps, share_of_budget
+from canaryproof.verify.suites.worst_case.search import error_bound, in_ulps, share_of_budget
 
 UP = math.nextafter
 

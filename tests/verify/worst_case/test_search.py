@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.worst_case.search import Domain, measure, search
-from canaryproof.verify.worst_case.targets import TARGETS
+from canaryproof.verify.suites.worst_case.search import Domain, measure, search
+from canaryproof.verify.suites.worst_case.targets import TARGETS
 
 BY_NAME = {target.name: target for target in TARGETS}
 

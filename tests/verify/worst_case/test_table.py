@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.worst_case import table
-from canaryproof.verify.worst_case.search import BUDGETS, Domain, measure
-from canaryproof.verify.worst_case.targets import TARGETS
+from canaryproof.verify.suites.worst_case import table
+from canaryproof.verify.suites.worst_case.search import BUDGETS, Domain, measure
+from canaryproof.verify.suites.worst_case.targets import TARGETS
 
 BY_NAME = {target.name: target for target in TARGETS}
 ROWS = table.read()

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from made_images import celeba as write
 from made_images import leaf_part
 from PIL import Image
 
-from canaryproof.verify.federated.data import celeba, leaf
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data import leaf
 
 IMAGES = "raw/img_align_celeba"
 
@@ -83,12 +83,12 @@ def test_held_out_images_are_of_the_first_clients_that_fit(tmp_path, monkeypatch
     part = {f"u{i}": ([f"{j:06d}.jpg" for j in range(1, 4)], [0, 1, 0]) for i in range(3)}
     leaf_part(tmp_path, "test", part)
     for images, held in ((9, 9), (8, 6), (6, 6), (5, 3), (1, 3)):
-        monkeypatch.setattr(celeba, "_LARGEST_TEST", images * 12 * 32**2)
+        monkeypatch.setattr(leaf, "_LARGEST_TEST", images * 12 * 32**2)
         federation = load(tmp_path)
         assert federation.test_starts[-1] == len(federation.test_inputs) == len(federation.test_labels) == held
     monkeypatch.undo()
     # A tenth of CelebA's 202,599 images at LEAF's 84 × 84.
-    assert celeba._LARGEST_TEST // (12 * 84**2) > 20_260
+    assert leaf._LARGEST_TEST // (12 * 84**2) > 20_260
 
 
 def test_the_digest_is_of_the_images(tmp_path):
@@ -201,4 +201,4 @@ def test_damaged_bytes_are_read_or_refused(tmp_path, content, data):
     damaged[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=4))
     path.write_bytes(damaged)
     with suppress(InputError):
-        assert celeba._decoded(path, 16).shape == (16, 16, 3)
+        assert leaf._decoded(path, 16).shape == (16, 16, 3)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from canaryproof.verify.claims.canife_models import characters as parameters
 from canaryproof.verify.claims.canife_models import sentiment
-from canaryproof.verify.federated.data.characters import SHAKESPEARE, TWEETS, Vocabulary
+from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary
 
 
 def test_tokens_follow_the_alphabet():

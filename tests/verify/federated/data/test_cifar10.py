@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_images import BATCHES, cifar10_batches, cifar10_binary, cifar10_python, pickled_by_python_2
 
-from canaryproof.verify.federated.data import cifar10
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data import cifar10
 
 
 def test_images_are_dealt_out_with_their_labels(tmp_path):

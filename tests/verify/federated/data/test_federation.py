@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from canaryproof.verify.federated.data.federation import Federation, equal_lots, held_out
+from canaryproof.verify.training.data.federation import Federation, equal_lots, held_out
 
 SIZES = (3, 1, 5)
 
@@ -79,7 +79,7 @@ def test_held_out_is_the_last_tenth_of_each():
 
 
 def test_data_need_no_library_before_it_is_used():
-    names = ", ".join(f"canaryproof.verify.federated.data.{name}" for name in ("digits", "idx", "leaf", "plays", "tff"))
+    names = ", ".join(f"canaryproof.verify.training.data.{name}" for name in ("digits", "idx", "leaf", "plays", "tff"))
     libraries = {"flax", "google.protobuf", "h5py", "jax", "sklearn"}
     code = f"import sys, {names}; sys.exit(sorted({libraries} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -5,9 +5,9 @@ import tracemalloc
 
 import pytest
 
-from canaryproof.verify.federated.data import files
-from canaryproof.verify.federated.data.files import in_folder, inflated, read_one_more, read_text
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data import files
+from canaryproof.verify.training.data.files import in_folder, inflated, read_one_more, read_text
 
 TEXT = b"some bytes that can be deflated " * 100
 

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_images import glove as write
 
-from canaryproof.verify.federated.data import glove
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data import tokens as glove
 
 NAME = "glove.twitter.27B.25d.txt"
 
@@ -15,7 +15,7 @@ NAME = "glove.twitter.27B.25d.txt"
 def test_vectors_of_the_words_asked_for(tmp_path):
     path = tmp_path / NAME
     write(path, ["the", "naïve", "", "so", "\x85"], 25, 7)
-    tokens, vectors = glove.read(path, {"so", "naïve", "absent"})
+    tokens, vectors = glove.read_glove(path, {"so", "naïve", "absent"})
     # In the file's order.
     assert tokens == {"naïve": 1, "so": 2}
     assert (vectors.shape, vectors.dtype) == ((3, 25), np.float32)
@@ -62,7 +62,7 @@ NUMBERS = " ".join(["0.5"] * 24)
 def test_damaged_files_are_refused(tmp_path, refusal, content, said):
     path = tmp_path / NAME
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert refusal(glove.read, path, {"so"}).startswith(f": {said}")
+    assert refusal(glove.read_glove, path, {"so"}).startswith(f": {said}")
 
 
 def test_memory_is_that_of_the_words(tmp_path):
@@ -72,7 +72,7 @@ def test_memory_is_that_of_the_words(tmp_path):
     assert path.stat().st_size > 10**7
     tracemalloc.start()
     try:
-        tokens, vectors = glove.read(path, {"word7", "word4999"})
+        tokens, vectors = glove.read_glove(path, {"word7", "word4999"})
         assert tracemalloc.get_traced_memory()[1] < 2 * 10**5
     finally:
         tracemalloc.stop()
@@ -88,7 +88,7 @@ def test_damaged_lines_are_read_or_refused(tmp_path, place, content):
     whole = path.read_bytes()
     path.write_bytes(whole[:place] + content + whole[place + len(content) :])
     try:
-        _, vectors = glove.read(path, {"so", "bad"})
+        _, vectors = glove.read_glove(path, {"so", "bad"})
     except InputError:
         return
     assert np.isfinite(vectors).all()

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.federated.data import idx
-from canaryproof.verify.federated.data.files import LARGEST
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data import idx
+from canaryproof.verify.training.data.files import LARGEST
 
 MNIST = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_images import shakespeare
 
-from canaryproof.verify.federated.data import leaf
-from canaryproof.verify.federated.data.characters import SHAKESPEARE
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data import leaf
+from canaryproof.verify.training.data.tokens import SHAKESPEARE
 
 
 def content(users, **others):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_images import pickled_by_python_2
 
-from canaryproof.verify.federated.data import pickles
+from canaryproof.verify.training.data import pickles
 
 DATA = np.arange(6, dtype=np.uint8).reshape(2, 3)
 BATCH = {b"data": DATA, b"labels": [7, 300], b"batch_label": b"one of 5", b"filenames": [b"a.png", b"b.png"]}

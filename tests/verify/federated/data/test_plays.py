@@ -3,8 +3,8 @@ import re
 import numpy as np
 import pytest
 
-from canaryproof.verify.federated.data import plays
-from canaryproof.verify.federated.data.characters import SHAKESPEARE
+from canaryproof.verify.training.data import plays
+from canaryproof.verify.training.data.tokens import SHAKESPEARE
 
 SPEECHES = "ANNA:\nabc\nde\n\nBERT:\nzz\n\n\nANNA:\nfg\n"
 ANNA = "abc\nde\nfg\n"

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from canaryproof.verify.federated.data.federation import Federation
-from canaryproof.verify.federated.data.streamed import PerProcess, StreamedFederation
+from canaryproof.verify.training.data.federation import Federation, PerProcess, StreamedFederation
 
 SIZES = (3, 1, 5)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.federated import assembly
-from canaryproof.verify.federated.configuration import read as read_configuration
-from canaryproof.verify.federated.data import tff
-from canaryproof.verify.federated.data.federation import check_same
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training import assembly
+from canaryproof.verify.training.configuration import read as read_configuration
+from canaryproof.verify.training.data import tff
+from canaryproof.verify.training.data.federation import check_same
 
 RELEASES = ("hdf5", "sqlite")
 DATA = replace(read_configuration("presentations", "quick").cells[0].settings.data, format="tff", length=6, words=4)
@@ -152,7 +152,7 @@ def test_without_word_counts_the_file_is_named(tmp_path, refusal):
 def test_a_missing_library_is_named(tmp_path, monkeypatch, refusal, release, module):
     folder = made.emnist(tmp_path, release, WRITERS, WRITERS)
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, f"canaryproof.verify.federated.data.tff_{release}", raising=False)
+    monkeypatch.delitem(sys.modules, f"canaryproof.verify.training.data.tff_{release}", raising=False)
     assert refusal(tff.load, folder, 6, 4).endswith(
         f": needs {module.removeprefix('google.')}, of the extra canaryproof[federated]"
     )
@@ -165,7 +165,7 @@ def test_342477_clients_take_little_memory(tmp_path):
     made.stackoverflow(tmp_path, "sqlite", users, USERS)
     code = (
         "import sys, pathlib, numpy\n"
-        "from canaryproof.verify.federated.data import tff, tff_sqlite\n"
+        "from canaryproof.verify.training.data import tff, tff_sqlite\n"
         "def now():\n"
         "    return int(pathlib.Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]) / 1024\n"
         "before = now()\n"

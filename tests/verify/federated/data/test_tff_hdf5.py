@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.federated.data import hdf5_strings, tff
+from canaryproof.verify.training.data import tff, tff_hdf5
 
 WRITERS, TEST_WRITERS = made.images([2, 1]), made.images([1, 1], seed=1)
 USERS, TEST_USERS = made.sentences([3, 1]), made.sentences([2, 1], seed=1)
@@ -211,8 +211,8 @@ def test_strings_are_those_that_hdf5_itself_reads(tmp_path, options, libver):
     with h5py.File(tmp_path / "s.h5", "w", libver=libver) as file:
         file.create_dataset("tokens", data=strings, dtype=TEXT, **options)
     with h5py.File(tmp_path / "s.h5", "r") as file:
-        assert list(hdf5_strings.read(file["tokens"], 10**6)) == file["tokens"][:].tolist() == strings
-        assert list(hdf5_strings.read(file["tokens"], 11)) == strings[:11]
+        assert list(tff_hdf5.read(file["tokens"], 10**6)) == file["tokens"][:].tolist() == strings
+        assert list(tff_hdf5.read(file["tokens"], 11)) == strings[:11]
 
 
 def test_strings_of_fixed_length_are_read(tmp_path, stackoverflow):
@@ -255,8 +255,8 @@ def test_damaged_heaps_are_refused(tmp_path, stackoverflow, refusal, change, sai
 # Each in a process of its own: the HDF5 library, which reads the rest, is not known to survive every damage.
 FLIP = """
 import pathlib, random, sys
-from canaryproof.verify.federated.data import tff
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.training.data import tff
+from canaryproof.verify.files.reading import InputError
 folder, name, rng = pathlib.Path(sys.argv[1]), sys.argv[2], random.Random(int(sys.argv[3]))
 content = (folder / name).read_bytes()
 used = [i for i, byte in enumerate(content) if byte]
@@ -300,4 +300,4 @@ def test_flipped_bytes_of_strings_are_read_or_refused(tmp_path, stackoverflow, d
     changed.write_bytes(content)
     with h5py.File(changed, "r") as file, suppress(ValueError):
         for client in file["examples"].values():
-            assert len(list(hdf5_strings.read(client["tokens"], 9))) == len(client["tokens"])
+            assert len(list(tff_hdf5.read(client["tokens"], 9))) == len(client["tokens"])

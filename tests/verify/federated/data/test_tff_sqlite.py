@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.federated.data import tff, tff_sqlite
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data import tff, tff_sqlite
 
 WRITERS, TEST_WRITERS = made.images([2, 1]), made.images([1, 1], seed=1)
 USERS, TEST_USERS = made.sentences([3, 1]), made.sentences([2, 1], seed=1)

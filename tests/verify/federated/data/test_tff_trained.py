@@ -3,7 +3,7 @@ import json
 import made
 from click.testing import CliRunner
 
-from canaryproof.verify.command_line import main
+from canaryproof.verify.cli.command_line import main
 
 TEXT = """
 title = "TFF's federated EMNIST, small"

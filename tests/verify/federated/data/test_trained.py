@@ -3,8 +3,8 @@
 import pytest
 from made_images import celeba, cifar10_python, sent140, shakespeare
 
-from canaryproof.verify.federated import configuration
-from canaryproof.verify.federated.experiment import Experiment
+from canaryproof.verify.training import configuration
+from canaryproof.verify.training.experiment import Experiment
 
 TEXT = """
 [data]

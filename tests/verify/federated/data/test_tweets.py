@@ -4,7 +4,7 @@ import string
 import numpy as np
 from made_images import glove, leaf_part, sent140, tweet
 
-from canaryproof.verify.federated.data import leaf
+from canaryproof.verify.training.data import leaf
 
 TWEETS = {
     "ann": ([tweet("@bob I don't... LOVE it!"), tweet("so so bad")], [1, 0]),

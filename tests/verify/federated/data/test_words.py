@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.verify.federated.data import words
-from canaryproof.verify.federated.data.words import Words
-from canaryproof.verify.input_files import InputError
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data import tokens
+from canaryproof.verify.training.data.tokens import Words
 
 THREE = Words((b"the", b"a", b"."))
 UNKNOWN, BEGIN, END = 4, 5, 6
@@ -49,7 +49,7 @@ def test_examples_agree_with_a_plain_spelling(sentences, data):
 def test_words_are_the_first_of_the_file(tmp_path):
     path = tmp_path / "stackoverflow.word_count"
     path.write_text("the 9\na 7\nthe 6\n. 5\nis 1\nnot counted\n")
-    assert words.read(path, 3).words == (b"the", b"a", b".")
+    assert tokens.read(path, 3).words == (b"the", b"a", b".")
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_words_are_the_first_of_the_file(tmp_path):
 def test_other_files_are_refused(tmp_path, refusal, text, said):
     path = tmp_path / "stackoverflow.word_count"
     path.write_bytes(text)
-    assert refusal(words.read, path, 3) == said
+    assert refusal(tokens.read, path, 3) == said
 
 
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="No such file"):
-        words.read(tmp_path / "none", 3)
+        tokens.read(tmp_path / "none", 3)

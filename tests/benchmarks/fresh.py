@@ -1,0 +1,120 @@
+"""Work for a process of its own, ``python -m tests.benchmarks.fresh JOB …``: prints one JSON document."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.verify.canaries.round_scores import RoundScores
+from canaryproof.verify.estimators import algorithm_1
+from tests.benchmarks.rivals import numpy_algorithm_1
+
+# Writing 5 here sets a process's peak memory back to what it holds. ru_maxrss cannot be set back, and begins with the
+# peak of the process that started this one.
+RESET = Path("/proc/self/clear_refs")
+_STATUS = Path("/proc/self/status")
+
+
+def memory(operation: str, dim: str, count: str, block: str) -> dict[str, int]:
+    """Measure the peak memory of an operation, beyond what was there before.
+
+    Parameters
+    ----------
+    operation
+        Name in ``OPERATIONS``.
+    dim, count
+        Dimension and number of canaries, in decimal.
+    block
+        Number of rounds at once.
+
+    Returns
+    -------
+    Bytes of the vectors that the operation itself makes and hands back or keeps, and of the rest.
+    """
+    run, vectors = OPERATIONS[operation]
+    run(2 * 4096, 3, 2)()
+    prepared = run(int(dim), int(count), int(block))
+    RESET.write_text("5")
+    before = _peak()
+    prepared()
+    own = vectors(int(dim), int(block))
+    return {"vectors": own, "extra": max(0, _peak() - before - own)}
+
+
+def _peak() -> int:
+    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+def _algorithm_1(dim: int, count: int, _block: int) -> Callable[[], object]:
+    return lambda: algorithm_1.cosines(count, dim, 1.0, 0)
+
+
+def _sum(dim: int, count: int, _block: int) -> Callable[[], object]:
+    return Canaries(0, count, dim).sum
+
+
+def _cosines(dim: int, count: int, _block: int) -> Callable[[], object]:
+    vector = noise(0, dim)
+    return lambda: Canaries(0, count, dim).cosines(vector)
+
+
+def _round_scores(dim: int, count: int, block: int) -> Callable[[], object]:
+    delta, scores = noise(0, dim), RoundScores(Canaries(0, count, dim), block)
+
+    def add() -> None:
+        for _ in range(block):
+            scores.add(delta)
+
+    return add
+
+
+# How each is prepared, and how many bytes of vectors it makes that are its purpose.
+OPERATIONS: dict[str, tuple[Callable[[int, int, int], Callable[[], object]], Callable[[int, int], int]]] = {
+    "Algorithm 1": (_algorithm_1, lambda dim, _: 8 * dim),
+    "Canaries.sum": (_sum, lambda dim, _: 8 * dim),
+    "Canaries.cosines": (_cosines, lambda _dim, _block: 0),
+    "RoundScores": (_round_scores, lambda dim, block: 4 * dim * block),
+}
+
+
+def bits(dim: str, count: str) -> dict[str, str]:
+    """Digest results of the kernels, with as many threads as the environment says."""
+    d, k = int(dim), int(count)
+    canaries = Canaries(1, k, d)
+    block = np.stack([noise(seed, d) for seed in range(2)])
+    results: dict[str, NDArray[np.floating]] = {
+        "coordinates": np.stack([canaries.vector(j) for j in range(min(k, 8))]),
+        "noise": noise(1, d),
+        "sum": Canaries(1, k, d).sum(),
+        "cosines": algorithm_1.cosines(k, d, 1.0, 1),
+        "cosines of a block": Canaries(1, k, d).cosines(block),
+        "block_cosines": Canaries(1, k, d).block_cosines(block),
+    }
+    return {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in results.items()}
+
+
+def work(what: str, dim: str, count: str) -> dict[str, str]:
+    """Do Algorithm 1 in one way or not at all, for somebody who counts instructions."""
+    jobs: dict[str, Callable[[int, int], object]] = {
+        "canaryproof": lambda d, k: algorithm_1.cosines(k, d, 1.0, 0),
+        "numpy": lambda d, k: numpy_algorithm_1(np.random.PCG64, k, d, 1.0, 0),
+    }
+    # Whatever is counted of loading and compiling is then the same for all.
+    for job in jobs.values():
+        job(2 * 4096, 2)
+    if what in jobs:
+        jobs[what](int(dim), int(count))
+    return {"done": what}
+
+
+_JOBS: dict[str, Callable[..., Any]] = {"memory": memory, "bits": bits, "work": work}
+
+if __name__ == "__main__":
+    print(json.dumps(_JOBS[sys.argv[1]](*sys.argv[2:])))  # noqa: T201

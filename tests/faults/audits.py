@@ -1,0 +1,108 @@
+"""Faults of the estimates' enclosures, of the audit and of the files that it reads."""
+
+# A fault may ignore what it ought to use.
+# ruff: noqa: ARG005
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from canaryproof.kernels.certified import two_gaussians
+from tests.faults.fault import Fault, Function
+
+_VERIFY = "canaryproof.verify"
+
+
+def _enclosure(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
+    checks = ("gaussian.inference.enclosures", "gaussian.audit.scores", "gaussian.audit.release")
+    return Fault(f"enclosures.{name}", description, f"{_VERIFY}.oneshot.enclosures:{function}", make, checks)
+
+
+def _audit(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
+    inputs = {"audit_release": ("release",), "_null_law": ("scores",)}.get(function, ("scores", "release"))
+    checks = tuple(f"gaussian.audit.{given}" for given in inputs)
+    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit:{function}", make, checks)
+
+
+def _reads(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
+    target = f"{_VERIFY}.input_files:{function}"
+    return Fault(f"input.{name}", description, target, make, ("gaussian.audit.files",))
+
+
+FAULTS = (
+    _enclosure(
+        "direction",
+        "one direction for the larger of both",
+        "fitted",
+        lambda _: (
+            lambda delta, distance, ratio, direction="both": two_gaussians.epsilon(
+                delta, 0, 1, distance, ratio, "forward"
+            )
+        ),
+    ),
+    _enclosure(
+        "ratio",
+        "the fitted ratio ignored",
+        "threshold",
+        lambda f: lambda delta, distance, ratio: f(delta, distance, 1.0),
+    ),
+    _enclosure("clipped", "|μ̂| for max(μ̂, 0)", "pinned", lambda f: lambda delta, distance: f(delta, abs(distance))),
+    _audit(
+        "seed",
+        "canaries of another seed",
+        "audit_release",
+        lambda f: lambda release, count, seed, *rest: f(release, count, seed + 1, *rest),
+    ),
+    _audit(
+        "last-canary",
+        "the last canary not scored",
+        "audit_release",
+        lambda f: lambda release, count, *rest: f(release, count - 1, *rest),
+    ),
+    _audit("null-law", "the null law in R^(2d)", "_null_law", lambda f: lambda unobserved, dim: f(unobserved, 2 * dim)),
+    _audit(
+        "normality",
+        "normality of the cosines' squares for that of the cosines",
+        "_normality",
+        lambda f: lambda observed: f(np.square(observed)),
+    ),
+    _audit(
+        "confidence",
+        "the default confidence whatever is asked for",
+        "audit_scores",
+        lambda f: (
+            lambda observed, unobserved, dim, delta, confidence=0.95: dataclasses.replace(
+                f(observed, unobserved, dim, delta, 0.95), confidence=confidence
+            )
+        ),
+    ),
+    _audit(
+        "unobserved",
+        "unobserved cosines ignored where the dimension is known",
+        "_moments",
+        lambda f: lambda observed, unobserved, dim: f(observed, unobserved if dim is None else None, dim),
+    ),
+    _reads(
+        "swapped",
+        "observed and unobserved swapped",
+        "read_scores",
+        lambda f: (
+            lambda path: (lambda s: type(s)(s.unobserved if s.unobserved is not None else s.observed, s.observed))(
+                f(path)
+            )
+        ),
+    ),
+    _reads(
+        "first-line",
+        "the first cosine left out, as if it were a header",
+        "read_scores",
+        lambda f: lambda path: (lambda s: dataclasses.replace(s, observed=s.observed[1:]))(f(path)),
+    ),
+    _reads(
+        "single",
+        "a release in float64 read in float32",
+        "read_release",
+        lambda f: lambda path: f(path).astype(np.float32),
+    ),
+)

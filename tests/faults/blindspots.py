@@ -1,0 +1,99 @@
+"""Faults of the atlas: of its truths, of the scores that it draws, and of its diagnostics."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.faults.fault import Fault, Function
+
+_BLINDSPOTS = "canaryproof.verify.blindspots"
+
+
+def _fault(name: str, description: str, target: str, make: Callable[[Function], Function], *checks: str) -> Fault:
+    own = tuple(f"blindspots.{check}" for check in checks)
+    return Fault(f"blindspots.{name}", description, f"{_BLINDSPOTS}.{target}", make, own)
+
+
+FAULTS = (
+    _fault(
+        "odds",
+        "the probability of a release is taken for its odds",
+        "single_release:_outright",
+        lambda f: lambda value, claim: f(value / (1.0 + value), claim),
+        "truth.released-outright",
+    ),
+    _fault(
+        "first-round",
+        "the client of the last round for that of one in the middle",
+        "several_releases:_correlated",
+        lambda f: lambda value, claim: f(value / np.sqrt(2.0 - value**2), claim),
+        "truth.correlated-noise",
+    ),
+    _fault(
+        "known-subspace",
+        "noise of low rank counts as noise of its mean variance",
+        "single_release:low_rank",
+        lambda f: lambda _value, claim: f(1.0, claim),
+        "truth.low-rank",
+        "truth.low-rank-rounds",
+    ),
+    _fault(
+        "twice-the-delta",
+        "claim and truth of Laplace noise at twice the δ",
+        "laplace:_truth",
+        lambda f: lambda share, claim: f(share, dataclasses.replace(claim, delta=2.0 * claim.delta)),
+        "truth.laplace",
+    ),
+    _fault(
+        "shared-rest",
+        "the canaries' Gram matrix off the residuals' plane has one degree of freedom too many",
+        "view:_directions",
+        lambda f: lambda count, dim, axes, rng: f(count, dim + 60, axes, rng),
+        "scores.single.d40",
+        "scores.low-rank",
+    ),
+    _fault(
+        "one-root",
+        "eigenvalues of the Gram matrix for their roots",
+        "view:_factor",
+        lambda f: lambda gram: f(gram @ gram),
+        "scores.single.d100",
+        "scores.reused-noise",
+    ),
+    _fault(
+        "one-rank",
+        "the rounds' noise of low rank fills all dimensions",
+        "several_releases:_wishart",
+        lambda f: lambda covariance, dim, runs, rng: f(covariance * dim / 300.0, 300, runs, rng),
+        "scores.residuals",
+    ),
+    _fault(
+        "own-norm",
+        "a canary of the ℓ₁ sphere is as long as one with a single coordinate",
+        "laplace:_along",
+        lambda f: lambda spread, count, rng: (np.ones(count), f(spread, count, rng)[1]),
+        "scores.laplace.m30",
+    ),
+    _fault(
+        "no-bonferroni",
+        "the smallest p-value of the parts as it is",
+        "diagnostics:part_norms_p_value",
+        lambda f: lambda squares, sigma, dims: f(squares, sigma, dims) / len(dims),
+        "diagnostics.level",
+    ),
+    _fault(
+        "no-data",
+        "data that are alike in every round count as noise",
+        "diagnostics:rounds_p_value",
+        lambda f: lambda gram, sigma, dim, _data_norm=0.0: f(gram, sigma, dim),
+        "diagnostics.data",
+    ),
+    _fault(
+        "sum-for-norm",
+        "the norm's test has the degrees of freedom of a single round",
+        "diagnostics:norm_p_value",
+        lambda f: lambda square, sigma, dim: f(square, sigma, dim - 4),
+        "diagnostics.level",
+    ),
+)

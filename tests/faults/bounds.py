@@ -1,0 +1,58 @@
+"""Faults of the lower bounds."""
+
+# A fault may ignore what it ought to use.
+# ruff: noqa: ARG005
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.faults.fault import Fault, Function
+
+_BOUNDS = "canaryproof.verify.bounds"
+
+
+def _fault(name: str, description: str, target: str, make: Callable[[Function], Function], *checks: str) -> Fault:
+    return Fault(f"bounds.{name}", description, f"{_BOUNDS}.{target}", make, tuple(f"bounds.{c}" for c in checks))
+
+
+FAULTS = (
+    _fault(
+        "ties",
+        "equal scores are counted as if they could be told apart",
+        "sweep:sweep",
+        lambda f: lambda scores, miss, alarm, delta, *, by_value=True: f(scores, miss, alarm, delta, by_value=False),
+        "coverage.band",
+    ),
+    _fault(
+        "same-half",
+        "the split's threshold is chosen on the scores that it is judged by",
+        "declared:_halves",
+        lambda f: lambda scores: (scores, scores),
+        "coverage.split",
+        "nominal",
+    ),
+    _fault(
+        "worst-tail",
+        "e^ε is e^(ε/2) in the tail that privacy allows",
+        "known_null:worst_tail",
+        lambda f: lambda epsilon, log_tail, delta: f(0.5 * epsilon, log_tail, delta),
+        "coverage.fixed-sequence",
+    ),
+    _fault(
+        "upper-limit",
+        "the mean of the normal scores is not lowered by its error",
+        "gaussian:epsilon_of_mu",
+        lambda f: lambda mu, delta: f(np.asarray(mu) + 1.645 / math.sqrt(100.0), delta),
+        "coverage.normal-scores",
+        "nominal",
+    ),
+    _fault(
+        "guesses-among-equals",
+        "guesses among equal scores count as right",
+        "one_run:correct",
+        lambda f: lambda scores, number: np.minimum(f(scores, number) + number // 4, number),
+        "coverage.one-run",
+    ),
+)

@@ -1,0 +1,1 @@
+"""The analytical ε: what noise, sampling and rounds add up to."""

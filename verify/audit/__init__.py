@@ -1,0 +1,1 @@
+"""Scores in, an audit out, and how it reads."""

@@ -1,0 +1,455 @@
+"""The scores of canaries beside a residual, with exactly their joint law.
+
+A canary is a uniformly random direction, drawn apart from all else. Turning the space turns canaries into canaries, so
+the joint law of all their cosines depends on the residuals through their inner products alone: on one number, the
+residual's norm, where one vector is released (proofs_check, blind_spots.md). All is drawn in a basis that begins with
+the T residuals; on the rest of the space the canaries' Gram matrix has Bartlett's triangular factor.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from canaryproof.kernels import binomial
+from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, Residual, gaussian_truth
+from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.bounds.lower_bound import ExactNull, Inclusion, Kind, Method, Scores, cosine_null, prepare
+from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
+from canaryproof.verify.check.late import late
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import Estimate, Moments
+
+
+def _factor(gram: Array) -> Array:
+    """Return a square root of positive semi-definite matrices, rows as vectors, shape (..., T, T)."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., np.newaxis, :])
+
+
+def _directions(count: int, dim: int, axes: int, rng: np.random.Generator) -> Array:
+    """Draw uniform directions: coordinates on some axes, and a triangular factor of the rest."""
+    free = min(count, dim - axes)
+    rows = rng.standard_normal((count, axes + free))
+    rest = rows[:, axes:]
+    rest[:] = np.tril(rest, -1)
+    diagonal = np.arange(free)
+    rest[diagonal, diagonal] = np.sqrt(rng.chisquare(dim - axes - diagonal))
+    rows /= np.linalg.norm(rows, axis=1)[:, np.newaxis]
+    return rows
+
+
+def exact(
+    residual: Residual, weights: Array, count: int, null_count: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Draw scores: each canary's largest cosine with a released vector.
+
+    Parameters
+    ----------
+    residual
+        Residuals of some runs.
+    weights
+        Weight of a canary of each round in each released vector, shape (rounds, T); rounds take turns.
+    count, null_count
+        Numbers of observed and unobserved canaries.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    Observed and unobserved scores, shapes (runs, count) and (runs, null_count).
+    """
+    rounds = np.arange(count) % len(weights)
+    observed, unobserved = [], []
+    for basis in _factor(residual.gram):
+        axes = len(basis)
+        canaries = _directions(count, residual.dim, axes, rng)
+        releases = weights[rounds].T @ canaries
+        releases[:, :axes] += basis
+        lengths = np.linalg.norm(releases, axis=1)
+        observed.append((canaries @ (releases.T / lengths)).max(axis=1))
+        # Nothing of the releases depends on these, so that only the plane of the releases matters.
+        own = rng.standard_normal((null_count, axes))
+        norms = np.sqrt((own**2).sum(axis=1) + rng.chisquare(residual.dim - axes, null_count))
+        cosines = own @ (_factor(releases @ releases.T) / lengths[:, np.newaxis]).T
+        unobserved.append((cosines / norms[:, np.newaxis]).max(axis=1))
+    return np.array(observed), np.array(unobserved)
+
+
+def leading(
+    residual: Residual, weights: Array, count: int, null_count: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Draw the same to leading order, independently for each canary; arguments and result as for ``exact``.
+
+    Notes
+    -----
+    √d times a cosine is normal with variance 1, about √d times the canary's weight over the release's norm, whose
+    square is the residual's with what all canaries add.
+    """
+    runs, dim = len(residual.gram), residual.dim
+    rounds = np.arange(count) % len(weights)
+    gram = residual.gram + count * (weights.T @ weights) / len(weights)
+    lengths = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
+    shifts = math.sqrt(dim) * weights[rounds] / lengths[:, np.newaxis]
+    mixing = (_factor(gram) / lengths[..., np.newaxis]).swapaxes(1, 2)
+    axes = gram.shape[-1]
+    observed = rng.standard_normal((runs, count, axes)) @ mixing + shifts
+    unobserved = rng.standard_normal((runs, null_count, axes)) @ mixing
+    root = math.sqrt(dim)
+    return observed.max(axis=-1) / root, unobserved.max(axis=-1) / root
+
+
+# What each method says of scores. It raises an alarm where its lower end is above the claimed ε.
+
+
+ALPHA = 0.05
+# Method's name, what it says of each run, and its lower end at confidence 1 − α.
+Said = tuple[str, Array, Array]
+
+ESTIMATORS: dict[str, Callable[..., Estimate]] = {
+    name: late(estimators, name) for name in ("adaptive", "pinned", "fitted", "threshold")
+}
+_COINS = {method.name for method in ONE_RUN}
+BOUNDS = {
+    name: method
+    for name, method in METHODS.items()
+    if not method.printed and method.kind is Kind.LOWER_BOUND and name not in _COINS
+}
+COIN_BOUNDS = {name: METHODS[name] for name in sorted(_COINS)}
+CANIFE = "canife"
+# One null object for one law, as what belongs to it is remembered.
+_null: Callable[[float], ExactNull] = cache(cosine_null)
+
+
+def default_low(moments: Moments, delta: float) -> Array:
+    """Return the lower end of ``adaptive`` alone, which is that of ``pinned`` where variances are not told apart."""
+    low = estimators.pinned(moments, delta, 1.0 - 2.0 * ALPHA).low
+    differ = estimators.variance_p_value(moments) < estimators.TEST_LEVEL
+    if differ.any():
+        few = Moments(moments.distance[differ], moments.ratio[differ], moments.count, moments.null_count)
+        low[differ] = ESTIMATORS["adaptive"](few, delta, 1.0 - 2.0 * ALPHA).low
+    return low
+
+
+def estimates(moments: Moments, delta: float) -> Iterator[Said]:
+    """Estimate ε of runs from their moments."""
+    for name, estimator in ESTIMATORS.items():
+        found = estimator(moments, delta, 1.0 - 2.0 * ALPHA)
+        yield name, found.epsilon, found.low
+
+
+def bounds(observed: Array, unobserved: Array | None, dim: int, delta: float) -> Iterator[Said]:
+    """Bound ε of runs of fixed inclusion from below, by cosines' exact null unless there are unobserved scores."""
+    null = _null(dim) if unobserved is None else None
+    yield from _values(prepare(observed, unobserved, null), delta, BOUNDS)
+
+
+def coin_bounds(observed: Array, unobserved: Array, delta: float) -> Iterator[Said]:
+    """Bound ε of a run whose canaries each took part by a fair coin from below; shapes (k,) and (k₀,)."""
+    yield from _values(prepare(observed, unobserved, inclusion=Inclusion.COIN), delta, COIN_BOUNDS)
+
+
+def _values(scores: Scores, delta: float, methods: Mapping[str, Method]) -> Iterator[Said]:
+    for name, method in methods.items():
+        if method.serves(scores):
+            values, _ = method.values(scores, delta, ALPHA)
+            yield name, values, values
+
+
+def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -> Said:
+    """Draw CANIFE's trials of a round, half with its canary, and measure them as printed with its upper cap.
+
+    Maddock et al. (arXiv 2210.02912), Section 3.4, with δ = 1/n; the lower end is by its Clopper–Pearson limits.
+    """
+    # It takes a second to load, which an audit, that has no trials, is spared.
+    from canaryproof.verify.canife.measure import round_epsilon
+
+    half = trials // 2
+    found = [
+        round_epsilon(
+            1.0 + deviation * rng.standard_normal(half),
+            deviation * rng.standard_normal(trials - half),
+            1.0 / trials,
+            alpha=2.0 * ALPHA,
+            zero_counts="capped",
+        )
+        for _ in range(runs)
+    ]
+    return CANIFE, np.array([one.epsilon for one in found]), np.array([one.lower for one in found])
+
+
+# What an audit will say of a mechanism, from the residual alone: no canary is drawn where one vector is released.
+#
+# Canaries see a release through √d times their weight over its norm (``view``). That is the distance which ``pinned``
+# estimates, and ``adaptive``, the default, takes its lower end from ``pinned`` unless a test of level 0.01 tells it
+# not to. An alarm is a one-sample t-test's rejection, then, and its probability is that test's power.
+
+
+# Residuals that a prediction is an average over, and canaries of each where several vectors are released.
+RESIDUALS = 200
+_CANARIES = 1000
+# Of a sample of scores where they are no cosines of uniform directions.
+_SCORES = 50_000
+# Of squared norms: what has none is told with certainty.
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the default estimator will say.
+
+    Attributes
+    ----------
+    alarm
+        Probability that its lower end is above the claimed ε, to leading order in k/d.
+    epsilon, highest
+        Median and 99% quantile, over releases, of ε̂ from ever more canaries in ever more dimensions.
+    """
+
+    alarm: float
+    epsilon: float
+    highest: float
+
+
+def foretell(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Prediction:
+    """Predict what the default estimator will say of a mechanism.
+
+    Parameters
+    ----------
+    mechanism, value, claim
+        The mechanism, its parameter and the claim.
+    count
+        Number k of observed canaries, and of unobserved ones where scores are no single cosines.
+    rng
+        Source of residuals.
+
+    Returns
+    -------
+    The prediction.
+    """
+    law, unlimited = _laws(mechanism, value, claim, count, rng, RESIDUALS)
+    if math.isfinite(unlimited.null_count):
+        epsilon = estimators.adaptive(unlimited, claim.delta).epsilon
+    else:
+        epsilon = estimators.both_directions(claim.delta, unlimited.distance, unlimited.ratio)
+    median, highest = np.quantile(epsilon, (0.5, 0.99)).tolist()
+    return Prediction(_power(law, claim), median, highest)
+
+
+def alarm(
+    mechanism: Mechanism,
+    value: float,
+    claim: Claim,
+    count: int,
+    rng: np.random.Generator,
+    null_count: int | None = None,
+    residuals: int = RESIDUALS,
+) -> float:
+    """Predict the probability of an alarm alone; further arguments as for ``foretell``.
+
+    Parameters
+    ----------
+    null_count
+        Number of unobserved canaries that the null is fitted to; by default none where one vector is released.
+    residuals
+        Number of residuals over which it is averaged.
+    """
+    law, _ = _laws(mechanism, value, claim, count, rng, residuals)
+    if null_count is not None:
+        law = Moments(law.distance, law.ratio, count, null_count)
+    return _power(law, claim)
+
+
+def _laws(
+    mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator, residuals: int
+) -> tuple[Moments, Moments]:
+    """Return the moments of the law of scores for each residual, beside k canaries and beside few.
+
+    Where scores are not normal, the largest of several cosines for instance, both are moments of a sample, of all
+    residuals together.
+    """
+    if mechanism.scores is not None:
+        observed, unobserved = mechanism.scores(value, claim, count, max(1, _SCORES // count), rng)
+    else:
+        weights = mechanism.weights(value)
+        residual = mechanism.residual(value, claim, residuals, rng)
+        if weights.shape[1] == 1:
+            square, shifts = residual.gram[:, 0, 0], weights[:, 0] * math.sqrt(residual.dim)
+            several = square + count * (weights**2).mean()
+            beside, alone = (
+                Moments(shifts.mean() / np.sqrt(one), np.sqrt(1.0 + shifts.var() / one), count)
+                for one in (several, np.maximum(square, _LEAST))
+            )
+            return beside, alone
+        observed, unobserved = leading(residual, weights, _CANARIES, _CANARIES, rng)
+    sample = estimators.from_unobserved(observed.ravel(), unobserved.ravel())
+    return Moments(sample.distance, sample.ratio, count, count), sample
+
+
+def _power(law: Moments, claim: Claim) -> float:
+    """Return the probability that the mean of scores with these moments is significantly beyond what is claimed."""
+    count, null_count = law.count, law.null_count
+    distance = estimators.pinned_distance(law)
+    freedom, error, scale = count - 1.0, np.asarray(1.0 / math.sqrt(count)), law.ratio
+    if math.isfinite(null_count):
+        freedom = min(freedom, count + null_count - 2.0)
+        error = np.sqrt(1.0 / count + 1.0 / null_count + 0.5 * distance**2 / (count + null_count))
+        scale = np.ones_like(law.ratio)
+    critical = stats.t.isf(ALPHA, freedom) * scale
+    return float(np.mean(stats.nct.sf(critical, freedom, (distance - 1.0 / claim.noise_multiplier) / error)))
+
+
+# How often each method raises an alarm, and what it says on the way.
+
+
+# Of the rates, two-sided.
+CONFIDENCE = 0.999
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is drawn where k canaries take part.
+
+    Attributes
+    ----------
+    count
+        Number k of observed canaries; as many unobserved ones where several vectors are released, and CANIFE has k
+        trials.
+    runs
+        Number of audits by the default estimator.
+    few
+        How many of them are audited by every method; 0 to do without.
+    coins
+        Number of audits in which each of 2k canaries takes part by a fair coin.
+    exact
+        Whether scores are drawn with exactly their joint law, at a cost of k² a run, or to leading order.
+    """
+
+    count: int
+    runs: int
+    few: int
+    coins: int
+    exact: bool
+
+
+def measure(
+    mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence
+) -> dict[str, Any]:
+    """Audit runs of a mechanism by all methods.
+
+    Parameters
+    ----------
+    mechanism, value, claim
+        The mechanism, its parameter and the claim.
+    size
+        How much is drawn.
+    key
+        Root of the randomness.
+
+    Returns
+    -------
+    The parameter, k, the truth, the bound of what scores can tell, the default estimator's rate of alarms as measured
+    and as predicted, ε̂ of canaries without number and of CANIFE's trials without number, and for each method quartiles
+    of ε̂ and the rate of alarms with its limits.
+    """
+    rng, other = (np.random.default_rng(one) for one in key.spawn(2))
+    truth = mechanism.truth(value, claim)
+    observed, unobserved = _scores(mechanism, value, claim, size, rng)
+    alarms = _default_alarms(observed, unobserved, claim)
+    few = observed[: size.few], None if unobserved is None else unobserved[: size.few]
+    foretold = foretell(mechanism, value, claim, size.count, other)
+    said = [*_said(mechanism, value, claim, few, rng)] if size.few else []
+    said += _coins(mechanism, value, claim, size, rng)
+    return {
+        "value": value,
+        "count": size.count,
+        "exact": size.exact,
+        "truth": [truth.low, truth.high],
+        "distance": mechanism.distance(value, claim),
+        "runs": size.runs,
+        "rate": _rate(alarms, size.runs),
+        "predicted": foretold.alarm,
+        "unlimited": [foretold.epsilon, foretold.highest],
+        "canife": None if mechanism.canife is None else _of_deviation(mechanism.canife(value, claim), claim),
+        "methods": {name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in said},
+    }
+
+
+def alarms_of(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence) -> int:
+    """Count the audits in which the default estimator raises an alarm; arguments as for ``measure``."""
+    return _default_alarms(*_scores(mechanism, value, claim, size, np.random.default_rng(key)), claim)
+
+
+def _default_alarms(observed: Array, unobserved: Array | None, claim: Claim) -> int:
+    return int((default_low(_moments(observed, unobserved, claim), claim.delta) > claim.epsilon).sum())
+
+
+def _scores(
+    mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator
+) -> tuple[Array, Array | None]:
+    """Draw scores of observed canaries, and of unobserved ones where the law of these is not known."""
+    if mechanism.scores is not None:
+        return mechanism.scores(value, claim, size.count, size.runs, rng)
+    draw = exact if size.exact else leading
+    weights = mechanism.weights(value)
+    residual = mechanism.residual(value, claim, size.runs, rng)
+    if weights.shape[1] > 1:
+        return draw(residual, weights, size.count, size.count, rng)
+    return draw(residual, weights, size.count, 0, rng)[0], None
+
+
+def _moments(observed: Array, unobserved: Array | None, claim: Claim) -> Moments:
+    if unobserved is None:
+        return estimators.from_dimension(observed, claim.dim)
+    return estimators.from_unobserved(observed, unobserved)
+
+
+def _said(
+    mechanism: Mechanism, value: float, claim: Claim, scores: tuple[Array, Array | None], rng: np.random.Generator
+) -> Iterator[Said]:
+    runs, count = scores[0].shape
+    yield from estimates(_moments(*scores, claim), claim.delta)
+    yield from bounds(*scores, claim.dim, claim.delta)
+    if mechanism.canife is not None:
+        yield canife(mechanism.canife(value, claim), count, runs, rng)
+
+
+def _coins(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator) -> Iterator[Said]:
+    """Bound ε of runs in which each of 2k canaries takes part by a fair coin."""
+    found: dict[str, list[Array]] = {}
+    for seen in np.clip(rng.binomial(2 * size.count, 0.5, size.coins), 1, 2 * size.count - 1).tolist():
+        absent = 2 * size.count - seen
+        if mechanism.scores is not None:
+            observed, unobserved = mechanism.scores(value, claim, max(seen, absent), 1, rng)
+        else:
+            residual = mechanism.residual(value, claim, 1, rng)
+            observed, unobserved = leading(residual, mechanism.weights(value), seen, absent, rng)
+        observed, unobserved = observed[:, :seen], unobserved[:, :absent]
+        for name, values, _ in coin_bounds(observed[0], unobserved[0], claim.delta):
+            found.setdefault(name, []).append(values)
+    for name, parts in found.items():
+        yield name, np.concatenate(parts), np.concatenate(parts)
+
+
+def _of_deviation(deviation: float, claim: Claim) -> float:
+    """Return ε at δ of normal scores of means 0 and 1: what unlimited trials of CANIFE would tell."""
+    return gaussian_truth(claim, deviation / claim.noise_multiplier).high
+
+
+def _rate(alarms: int, runs: int) -> list[float]:
+    return [alarms / runs, *(float(end) for end in binomial.interval(alarms, runs, CONFIDENCE))]
+
+
+def _summary(epsilon: Array, low: Array, claimed: float) -> dict[str, Any]:
+    alarms, runs = int((low > claimed).sum()), len(low)
+    return {
+        "epsilon": np.quantile(epsilon, (0.25, 0.5, 0.75)).tolist(),
+        "low": float(np.median(low)),
+        "alarms": alarms,
+        "runs": runs,
+        "rate": _rate(alarms, runs),
+    }

@@ -1,0 +1,681 @@
+"""What a mechanism of the atlas is: what it claims, what is true, and what it leaves for canaries to be found in."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, special
+
+from canaryproof.kernels.certified import gaussian_mechanism
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What whoever releases a model says of it.
+
+    Attributes
+    ----------
+    noise_multiplier
+        Standard deviation σ of the noise on each coordinate, in units of the clip norm.
+    delta
+        δ in (0, 1).
+    dim
+        Dimension d of the release.
+    """
+
+    noise_multiplier: float
+    delta: float
+    dim: int
+
+    @cached_property
+    def epsilon(self) -> float:
+        """ε of the Gaussian mechanism with that noise, rounded up: what the release says of itself."""
+        return gaussian_truth(self, 1.0).high
+
+
+@dataclass(frozen=True)
+class Truth:
+    """ε of a mechanism at the claim's δ, for one client added or removed.
+
+    Attributes
+    ----------
+    low, high
+        Floats proven to lie on either side of it, given the reason; both infinite if no ε serves.
+    reason
+        Why it is what it is.
+    """
+
+    low: float
+    high: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Residual:
+    """What a release holds beside its canaries, up to a rotation of each part: noise and data.
+
+    Attributes
+    ----------
+    dims
+        Dimensions of the parts, layers for instance, shape (parts,).
+    grams
+        Inner products of the T released vectors' residuals on each part, shape (runs, parts, T, T), in units of
+        the clip norm squared.
+    """
+
+    dims: tuple[int, ...]
+    grams: Array
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the release."""
+        return sum(self.dims)
+
+    @property
+    def gram(self) -> Array:
+        """Inner products of the residuals as a whole, shape (runs, T, T)."""
+        return np.asarray(self.grams.sum(axis=1))
+
+    def part(self, index: int) -> "Residual":
+        """Return what canaries that are confined to one part have beside them."""
+        return Residual((self.dims[index],), self.grams[:, [index]])
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism with one parameter that leads from harmless to broken.
+
+    Attributes
+    ----------
+    name
+        Name, short and without spaces.
+    title
+        What is wrong with it.
+    parameter
+        What the parameter is.
+    values
+        Its values, in the order in which things change.
+    truth
+        ε of the mechanism with a parameter, beside a claim.
+    draw
+        Draw residuals: parameter, claim, number of runs and source of randomness; None where there are ``scores``.
+    weights
+        Weight of a canary of each round in each released vector, shape (rounds, T), by parameter; a canary takes part
+        in one round.
+    canife
+        Standard deviation of CANIFE's scores, whose means are 0 and 1, by parameter and claim; None where a single
+        round is not what is broken.
+    scores
+        Draw scores of as many observed as unobserved canaries, each of shape (runs, count), where they are no cosines
+        of uniform directions: parameter, claim, count, number of runs and source of randomness.
+    distance
+        Bound, proven, of the total variation between the law of all of an audit's scores and that of the mechanism as
+        claimed, by parameter and claim: so much more often an alarm may come, at most, and at 0 nothing that is made
+        of scores can see anything, in principle. 1 where nothing is proven.
+    """
+
+    name: str
+    title: str
+    parameter: str
+    values: tuple[float, ...]
+    truth: Callable[[float, Claim], Truth]
+    draw: Callable[[float, Claim, int, np.random.Generator], Residual] | None
+    weights: Callable[[float], Array] = lambda _value: np.ones((1, 1))
+    canife: Callable[[float, Claim], float] | None = None
+    scores: Callable[[float, Claim, int, int, np.random.Generator], tuple[Array, Array]] | None = None
+    distance: Callable[[float, Claim], float] = lambda _value, _claim: 1.0
+
+    def residual(self, value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+        """Draw residuals; a ``ValueError`` where there are none to be drawn."""
+        if self.draw is None:
+            raise ValueError(f"{self.name}: its canaries are no uniform directions")
+        return self.draw(value, claim, runs, rng)
+
+
+def gaussian_truth(claim: Claim, factor: float, reason: str = "Gaussian noise") -> Truth:
+    """Return ε of the Gaussian mechanism with the claimed noise multiplier times a factor, certified."""
+    if factor <= 0.0:
+        return without_noise(reason)
+    found = [gaussian_mechanism.epsilon(claim.delta, z) for z in _around(claim.noise_multiplier * factor)]
+    return Truth(min(one.lo for one in found), max(one.hi for one in found), reason)
+
+
+def without_noise(reason: str) -> Truth:
+    """Return the truth of what tells a client's presence with certainty: no ε serves at any δ < 1."""
+    return Truth(math.inf, math.inf, reason)
+
+
+def _around(value: float) -> tuple[float, float]:
+    # A factor of a few rounded operations.
+    return value * (1.0 - 1e-14), value * (1.0 + 1e-14)
+
+
+def single(dims: tuple[int, ...], squares: Array) -> Residual:
+    """Return the residuals of single releases from their squared norms on each part, shape (runs, parts)."""
+    return Residual(dims, squares[:, :, np.newaxis, np.newaxis])
+
+
+# Mechanisms that release one vector: the clients' sum with noise, in which something is amiss.
+#
+# Neighbours differ by one client, whose vector has at most the clip norm 1. Where the noise is normal with covariance
+# Σ, a client's vector x shifts the release by x, and ε is that of the Gaussian mechanism with σ = 1/√(xᵀΣ⁻¹x): the
+# worst client puts everything where there is the least noise. Without noise in some direction, what the release
+# differs by from the others' sum there is zero without that client and is not with it, so that no ε serves at any δ <
+# 1.
+
+
+def _noise(share: float, factors: tuple[float, float], claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    """Draw noise of two factors times the claimed deviation: on a share of the coordinates, and on the others."""
+    first = round(share * claim.dim)
+    parts = [(dim, factor) for dim, factor in zip((first, claim.dim - first), factors, strict=True) if dim > 0]
+    squares = [(factor * claim.noise_multiplier) ** 2 * rng.chisquare(dim, runs) for dim, factor in parts]
+    return single(tuple(dim for dim, _ in parts), np.stack(squares, axis=1))
+
+
+def _beside_data(norm: float, factor: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    """Draw noise with a sum of data of some norm, in whatever direction."""
+    sigma = factor * claim.noise_multiplier
+    return single((claim.dim,), sigma**2 * rng.noncentral_chisquare(claim.dim, (norm / sigma) ** 2, (runs, 1)))
+
+
+def honest(_value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    """Draw residuals of the Gaussian mechanism with the claimed noise and no data."""
+    return _beside_data(0.0, 1.0, claim, runs, rng)
+
+
+def unseen(_value: float, _claim: Claim) -> float:
+    """Return the total variation between the laws of scores where they are one law."""
+    return 0.0
+
+
+def _data_distance(norm: float, claim: Claim) -> float:
+    """Bound the total variation between the laws of scores with and without data of some norm (blind_spots.md, 3)."""
+    return min(1.0, norm**2 / (2.0 * claim.noise_multiplier**2 * math.sqrt(math.pi * claim.dim)))
+
+
+def _less_noise(value: float, claim: Claim) -> Truth:
+    return gaussian_truth(claim, value, "normal noise of the deviation that there is")
+
+
+def _draw_diluted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    norm = math.sqrt(value * claim.dim) * claim.noise_multiplier
+    return _beside_data(norm, 0.5, claim, runs, rng)
+
+
+def _on_a_share(factor: float, value: float, claim: Claim) -> Truth:
+    if value == 0.0:
+        return gaussian_truth(claim, 1.0)
+    return gaussian_truth(claim, factor, "a client with all its weight on those coordinates")
+
+
+def low_rank(value: float, claim: Claim) -> Truth:
+    """Return the truth for noise in a subspace that is the same in every run, so that whoever attacks may know it.
+
+    A subspace that is drawn anew, and told to nobody, would leave noise of a law that turns into itself, and an ε.
+    """
+    return gaussian_truth(claim, 1.0) if value == 1.0 else without_noise("a client across the noise's subspace")
+
+
+def _draw_low_rank(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    rank = max(1, round(value * claim.dim))
+    # Any subspace, so that there are no parts.
+    return single((claim.dim,), claim.noise_multiplier**2 / value * rng.chisquare(rank, (runs, 1)))
+
+
+def _longer(value: float, claim: Claim) -> Truth:
+    return gaussian_truth(claim, 1.0 / value, "the client whose vector is that long")
+
+
+def _memorised(value: float, claim: Claim) -> Truth:
+    return gaussian_truth(claim, 1.0 / (1.0 + value), "the client with that example: its vector and the trace add up")
+
+
+def _outright(value: float, claim: Claim) -> Truth:
+    """With probability p a client's data are released beside the Gaussian mechanism's vector.
+
+    On that event both neighbours are told apart by a third output, and apart from it they are the Gaussian
+    mechanism's: δ(ε) = p + (1 − p)·δ_Gauss(ε). So ε at δ is the Gaussian's at (δ − p)/(1 − p), and none if p ≥ δ.
+    """
+    if value >= claim.delta:
+        return without_noise("data are released with a probability of at least δ")
+    # To a few roundings, which move ε by less than those that are allowed for in σ.
+    left = (claim.delta - value) / (1.0 - value)
+    return gaussian_truth(Claim(claim.noise_multiplier, left, claim.dim), 1.0, "δ less the probability of a release")
+
+
+def _as_claimed(_value: float, claim: Claim) -> Truth:
+    return gaussian_truth(claim, 1.0, "clients are treated as claimed")
+
+
+def _mean_deviation(_value: float, claim: Claim) -> float:
+    return claim.noise_multiplier
+
+
+_SINGLE_RELEASE = (
+    Mechanism(
+        "less-noise",
+        "less noise than claimed, on all coordinates",
+        "deviation of the noise, as a share of the claimed",
+        (1.0, 0.9, 0.75, 0.5, 0.25),
+        _less_noise,
+        lambda value, claim, runs, rng: _beside_data(0.0, value, claim, runs, rng),
+        canife=lambda value, claim: value * claim.noise_multiplier,
+    ),
+    Mechanism(
+        "dilution",
+        "half the claimed noise, beside data vectors that point the same way",
+        "‖Σx‖²/(σ²d) of the data, with the claimed σ",
+        (0.0, 0.25, 1.0, 4.0, 16.0),
+        lambda _value, claim: gaussian_truth(claim, 0.5, "normal noise of half the claimed deviation"),
+        _draw_diluted,
+        canife=lambda _value, claim: 0.5 * claim.noise_multiplier,
+    ),
+    Mechanism(
+        "no-noise-on-a-share",
+        "no noise on some coordinates, one layer's for instance",
+        "share of the coordinates without noise",
+        (0.0, 0.001, 0.01, 0.1, 0.5, 0.9),
+        partial(_on_a_share, 0.0),
+        lambda value, claim, runs, rng: _noise(value, (0.0, 1.0), claim, runs, rng),
+        canife=lambda value, claim: math.sqrt(1.0 - value) * claim.noise_multiplier,
+    ),
+    Mechanism(
+        "half-noise-on-a-share",
+        "half the noise on some coordinates, one layer's for instance",
+        "share of the coordinates with half the noise",
+        (0.0, 0.001, 0.01, 0.1, 0.5, 0.9),
+        partial(_on_a_share, 0.5),
+        lambda value, claim, runs, rng: _noise(value, (0.5, 1.0), claim, runs, rng),
+        canife=lambda value, claim: math.sqrt(1.0 - 0.75 * value) * claim.noise_multiplier,
+    ),
+    Mechanism(
+        "low-rank",
+        "noise of the claimed mean variance, all of it in one subspace, the same in every run",
+        "the subspace's share of the dimensions",
+        (1.0, 0.5, 0.1, 0.01, 0.001),
+        low_rank,
+        _draw_low_rank,
+        canife=_mean_deviation,
+    ),
+    Mechanism(
+        "unclipped",
+        "one client that is not clipped, or counts several times",
+        "norm of its vector, in clip norms",
+        (1.0, 2.0, 10.0, 100.0),
+        _longer,
+        lambda value, claim, runs, rng: _beside_data(value, 1.0, claim, runs, rng),
+        canife=_mean_deviation,
+        distance=_data_distance,
+    ),
+    Mechanism(
+        "memorised",
+        "a model that memorises one rare example, and no random direction",
+        "norm of the trace that it leaves, in clip norms",
+        (0.0, 1.0, 3.0, 10.0),
+        _memorised,
+        lambda value, claim, runs, rng: _beside_data(1.0 + value, 1.0, claim, runs, rng),
+        canife=_mean_deviation,
+        distance=lambda value, claim: _data_distance(1.0 + value, claim),
+    ),
+    Mechanism(
+        "released-outright",
+        "a client's data released outright with a small probability",
+        "that probability",
+        (0.0, 1e-6, 9e-6, 1e-5, 1e-4, 1e-3),
+        _outright,
+        honest,
+        canife=_mean_deviation,
+        distance=unseen,
+    ),
+    Mechanism(
+        "other-canaries",
+        "the auditor's mistake: canaries longer or shorter than a client's vector, or taking part more or less often",
+        "their norm, or number of rounds, as a multiple of a client's",
+        (1.0, 0.1, 0.5, 2.0),
+        _as_claimed,
+        honest,
+        weights=lambda value: np.full((1, 1), value),
+    ),
+)
+
+
+# Mechanisms of several rounds, in which each client and each canary takes part once.
+#
+# Where all rounds are released, the adversary has T vectors whose noise is normal with covariance C ⊗ I, and a client
+# of round t shifts the t-th by its vector: ε is that of the Gaussian mechanism with σ = 1/√((C⁻¹)ₜₜ), the largest
+# over t. Where the final iterate alone is released, the last round's client is the worst: nothing contracts its
+# vector.
+
+
+_ROUNDS = 10
+
+
+def _wishart(covariance: Array, dim: int, runs: int, rng: np.random.Generator) -> Array:
+    """Draw Gram matrices of normal vectors in ℝᵈ, by Bartlett's decomposition, shape (runs, T, T)."""
+    size, free = len(covariance), min(len(covariance), dim)
+    factor = np.tril(rng.standard_normal((runs, size, free)), -1)
+    diagonal = np.arange(free)
+    factor[:, diagonal, diagonal] = np.sqrt(rng.chisquare(dim - diagonal, (runs, free)))
+    rows = linalg.cholesky(covariance, lower=True) @ factor
+    return np.asarray(rows @ rows.swapaxes(1, 2))
+
+
+def _reused(value: float, claim: Claim) -> Truth:
+    if value == 1.0:
+        return gaussian_truth(claim, 1.0)
+    return without_noise("the difference of two rounds has no noise")
+
+
+def _draw_reused(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    square = claim.noise_multiplier**2 * rng.chisquare(claim.dim, (runs, 1, 1, 1))
+    return Residual((claim.dim,), np.broadcast_to(square, (runs, 1, int(value), int(value))))
+
+
+def _covariance(value: float) -> Array:
+    return np.asarray(linalg.toeplitz(value ** np.arange(_ROUNDS)))
+
+
+def _correlated(value: float, claim: Claim) -> Truth:
+    """(C⁻¹)ₜₜ = (1 + φ²)/(1 − φ²) of a stationary autoregression, at every round but the first and the last."""
+    factor = float(np.sqrt((1.0 - value**2) / (1.0 + value**2)))
+    return gaussian_truth(claim, factor, "the noise that other rounds do not tell")
+
+
+def _draw_correlated(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    grams = _wishart(claim.noise_multiplier**2 * _covariance(value), claim.dim, runs, rng)
+    return Residual((claim.dim,), grams[:, np.newaxis])
+
+
+def _draw_low_rank_several_releases(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    rank = max(1, round(value * claim.dim))
+    grams = _wishart(claim.noise_multiplier**2 / value * np.eye(_ROUNDS), rank, runs, rng)
+    return Residual((claim.dim,), grams[:, np.newaxis])
+
+
+def _squares(value: float) -> float:
+    return float((value ** (2 * np.arange(_ROUNDS))).sum())
+
+
+def _contracted(value: float, claim: Claim) -> Truth:
+    return gaussian_truth(claim, float(np.sqrt(_squares(value))), "the last round's client, under the noise of all")
+
+
+def _draw_contracted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    square = claim.noise_multiplier**2 * _squares(value) * rng.chisquare(claim.dim, (runs, 1, 1, 1))
+    return Residual((claim.dim,), square)
+
+
+_SEVERAL_RELEASES = (
+    Mechanism(
+        "reused-noise",
+        "the same noise in every round",
+        "number of rounds",
+        (1.0, 2.0, 10.0),
+        _reused,
+        _draw_reused,
+        weights=lambda value: np.eye(int(value)),
+        canife=lambda value, claim: claim.noise_multiplier if value == 1.0 else 0.0,
+    ),
+    Mechanism(
+        "correlated-noise",
+        f"noise of {_ROUNDS} rounds correlated, as an autoregression, where independent noise is claimed",
+        "correlation of two rounds in sequence",
+        (0.0, 0.5, 0.9, 0.99),
+        _correlated,
+        _draw_correlated,
+        weights=lambda _value: np.eye(_ROUNDS),
+        canife=lambda _value, claim: claim.noise_multiplier,
+    ),
+    Mechanism(
+        "low-rank-rounds",
+        f"noise of the claimed mean variance, all of it in one subspace, the same in all of {_ROUNDS} rounds",
+        "the subspace's share of the dimensions",
+        (1.0, 0.5, 0.1, 0.01, 0.001),
+        low_rank,
+        _draw_low_rank_several_releases,
+        weights=lambda _value: np.eye(_ROUNDS),
+        canife=lambda _value, claim: claim.noise_multiplier,
+    ),
+    Mechanism(
+        "final-iterate",
+        f"nothing: the final iterate of {_ROUNDS} rounds of a linear model, which each step contracts",
+        "contraction of a step",
+        (0.0, 0.5, 0.9, 1.0),
+        _contracted,
+        _draw_contracted,
+        weights=lambda value: np.asarray(value ** np.arange(_ROUNDS, dtype=np.float64))[::-1, np.newaxis],
+    ),
+)
+
+
+# Laplace noise, with canaries on the ℓ₁ sphere, as the authors' answers in the reviews of Andrew et al. suggest.
+#
+# Clients' vectors have ℓ₁ norm at most 1, and each coordinate of their sum gets Laplace noise of scale b. The worst
+# client has one coordinate (blind_spots.md, 4), and δ(ε) = 1 − exp((ε − 1/b)/2) up to ε = 1/b. A uniform direction of
+# the ℓ₁ sphere in m coordinates has the Euclidean norm √(2/m), and noise in its direction the deviation b√2: what
+# such a canary adds to its score is 1/(b√m) deviations, and in all d coordinates next to nothing.
+#
+# What is claimed is the scale at which ε is that of the claimed Gaussian noise. A score is a canary's inner product
+# with the release, over the canary's norm, and unobserved canaries are the null.
+
+
+# Beyond so many coordinates, the noise in a canary's direction is normal, to leading order.
+_MOST = 100
+# Share of the claimed noise where the canaries' spread changes.
+_HALF = 0.5
+
+
+def claimed_scale(claim: Claim) -> float:
+    """Return the scale b of Laplace noise whose ε at δ is the claimed one."""
+    return 1.0 / (claim.epsilon - 2.0 * math.log1p(-claim.delta))
+
+
+def _truth(share: float, claim: Claim) -> Truth:
+    """Return 1/b + 2 log(1 − δ), a few roundings to either side."""
+    epsilon = 1.0 / (share * claimed_scale(claim)) + 2.0 * math.log1p(-claim.delta)
+    return Truth(
+        max(0.0, epsilon * (1.0 - 1e-14)), max(0.0, epsilon * (1.0 + 1e-14)), "a client with a single coordinate"
+    )
+
+
+def _along(spread: int, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Draw norms of canaries of a few coordinates, and noise of scale 1 along them."""
+    sizes = rng.standard_exponential((count, spread))
+    squares = (sizes**2).sum(axis=1)
+    noise = (sizes * rng.laplace(size=(count, spread))).sum(axis=1)
+    return np.sqrt(squares) / sizes.sum(axis=1), noise / np.sqrt(squares)
+
+
+def scores(spread: int, scale: float, dim: int, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Draw scores of as many observed as unobserved canaries, independently of each other, to leading order in 1/d.
+
+    Parameters
+    ----------
+    spread
+        Number m of coordinates, chosen at random, among which a canary is a uniform direction of the ℓ₁ sphere.
+    scale
+        Scale b of the Laplace noise.
+    dim
+        Dimension d of the release.
+    count
+        Number k of observed canaries.
+    runs
+        Number of runs.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    Observed and unobserved scores, of shape (runs, count) each.
+    """
+    # Of the other canaries, of mean square norm 2/(m + 1), in a canary's direction.
+    others = math.sqrt((count - 1) * 2.0 / ((spread + 1) * dim))
+    if spread > _MOST:
+        both = math.hypot(math.sqrt(2.0) * scale, others) * rng.standard_normal((runs, 2, count))
+        both[:, 0] += math.sqrt(2.0 / (spread + 1))
+        return both[:, 0], both[:, 1]
+    both = np.empty((runs, 2, count))
+    for run in both:
+        norms, noise = _along(spread, 2 * count, rng)
+        run[:] = (scale * noise).reshape(2, count)
+        run[0] += norms[:count]
+    both += others * rng.standard_normal(both.shape)
+    return both[:, 0], both[:, 1]
+
+
+def _everywhere(value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    return scores(claim.dim, value * claimed_scale(claim), claim.dim, count, runs, rng)
+
+
+def _somewhere(value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    return scores(min(int(value), claim.dim), _HALF * claimed_scale(claim), claim.dim, count, runs, rng)
+
+
+_LAPLACE = (
+    Mechanism(
+        "laplace",
+        "less Laplace noise than claimed, with canaries anywhere on the ℓ₁ sphere",
+        "scale of the noise, as a share of the claimed",
+        (1.0, 0.5, 0.1, 0.01),
+        _truth,
+        None,
+        scores=_everywhere,
+    ),
+    Mechanism(
+        "laplace-spread",
+        "half the claimed Laplace noise, with canaries on the ℓ₁ sphere of some coordinates",
+        "number of coordinates of a canary",
+        (1.0, 3.0, 10.0, 100.0, 10_000.0),
+        lambda _value, claim: _truth(_HALF, claim),
+        None,
+        scores=_somewhere,
+    ),
+)
+
+
+# Noise of finite precision, which the reviews of Andrew et al. name as what no such audit can see.
+#
+# Noise that takes finitely many values, added exactly to what is released, leaves no ε at any δ < 1: the differences
+# of two of its values are finitely many, some vector of the unit ball is none of them, and the values with that
+# client and without it are disjoint sets. So it is with a generator of 2^b states, however good, and with coordinates
+# made of b-bit uniforms. What it takes to use it is another matter: 2^b trials of a generator, and next to nothing
+# where single coordinates are coarse (Mironov 2012), even if the sum is rounded to float32: ``accuses``. Rounding of
+# the release of a mechanism with an ε is harmless: whoever attacks could have done it.
+
+
+Single = NDArray[np.float32]
+
+
+def quantiles(bits: int) -> Array:
+    """Return the 2^b values of a coordinate of noise of deviation 1: normal quantiles at (i + 1/2)/2^b."""
+    size = 2**bits
+    return np.asarray(special.ndtri((np.arange(size) + 0.5) / size))
+
+
+def _sum(vector: ArrayLike, sigma: float, quantile: Array) -> Single:
+    """Add noise to a vector, as single precision does it: the noise is rounded, its product with σ, and the sum."""
+    noise = np.float32(sigma) * quantile.astype(np.float32)
+    return np.asarray(np.asarray(vector, dtype=np.float32) + noise)
+
+
+def release(vector: ArrayLike, bits: int, sigma: float, rng: np.random.Generator, runs: int) -> Single:
+    """Release a vector in single precision, with noise made of b-bit uniforms.
+
+    Parameters
+    ----------
+    vector
+        The clients' sum, shape (d,).
+    bits
+        Number b of bits, at most 24.
+    sigma
+        Deviation of the noise.
+    rng
+        Source of randomness.
+    runs
+        Number of releases.
+
+    Returns
+    -------
+    Releases, shape (runs, d).
+    """
+    size = 2**bits
+    index = rng.integers(0, size, (runs, np.size(vector)))
+    return _sum(vector, sigma, np.asarray(special.ndtri((index + 0.5) / size)))
+
+
+def possible(releases: Single, vector: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
+    """Say of each coordinate of releases whether some uniform leads there from a vector: a few are tried."""
+    size = 2**bits
+    start = np.asarray(vector, dtype=np.float64)
+    nearest = np.floor(special.ndtr((releases - start) / sigma) * size)
+    # The quantile, the product and the sum err by 2^-24 of themselves at most; the density times that, in uniforms.
+    reach = math.ceil(2.0 ** (bits - 24) * (1.0 + float(np.abs(start).max()) / sigma)) + 1
+    found = np.zeros(releases.shape, dtype=np.bool_)
+    for step in range(-reach, reach + 1):
+        index = np.clip(nearest + step, 0, size - 1)
+        found |= _sum(start, sigma, np.asarray(special.ndtri((index + 0.5) / size))) == releases
+    return found
+
+
+def accuses(releases: Single, others: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
+    """Attack releases, one a row: is what the other clients' sum leads to ruled out? It is never wrong."""
+    return np.asarray(~possible(releases, others, bits, sigma).all(axis=-1))
+
+
+@cache
+def _square_moments(bits: int) -> tuple[float, float]:
+    """Return mean and variance of a coordinate's square, for deviation 1."""
+    square = quantiles(bits) ** 2
+    return float(square.mean()), float(square.var())
+
+
+def _draw_coarse(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    """Draw squared norms with their mean and variance, by the gamma law that is theirs where nothing is coarse."""
+    if math.isinf(value):
+        return honest(value, claim, runs, rng)
+    mean, variance = _square_moments(int(value))
+    squares = rng.gamma(claim.dim * mean**2 / variance, variance / mean, (runs, 1))
+    return single((claim.dim,), claim.noise_multiplier**2 * squares)
+
+
+def _finite(value: float, claim: Claim) -> Truth:
+    if math.isinf(value):
+        return gaussian_truth(claim, 1.0, "noise with a density, at most rounded afterwards")
+    return without_noise("finitely many values, and other ones with the client")
+
+
+_FINITE_NOISE = (
+    Mechanism(
+        "few-states",
+        "noise of a generator with few states",
+        "bits of its state",
+        (math.inf, 64.0, 32.0, 16.0, 0.0),
+        _finite,
+        # The generator's table of noise vectors is itself a draw, and so is any one vector of it.
+        honest,
+        canife=lambda value, claim: claim.noise_multiplier if value > 0.0 else 0.0,
+        distance=unseen,
+    ),
+    Mechanism(
+        "coarse-noise",
+        "noise of the granularity of single precision, or coarser",
+        "bits of the uniform behind a coordinate of the noise",
+        (math.inf, 24.0, 16.0, 8.0, 4.0, 2.0),
+        _finite,
+        _draw_coarse,
+        canife=lambda _value, claim: claim.noise_multiplier,
+    ),
+)
+
+
+# All mechanisms by name.
+
+
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.name: mechanism for mechanism in (*_SINGLE_RELEASE, *_SEVERAL_RELEASES, *_FINITE_NOISE, *_LAPLACE)
+}

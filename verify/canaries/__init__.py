@@ -1,0 +1,1 @@
+"""Canaries in somebody's training: who takes part, what they send, and their scores."""

@@ -1,0 +1,37 @@
+"""What the claims of all documents share."""
+
+from collections.abc import Callable
+from typing import Any
+
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+
+# Level of a claim's test, all its parts together: by the chance of what is printed where the null speaks of it, of our
+# draws elsewhere.
+LEVEL = 1e-6
+
+
+def claim(id: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:  # noqa: A002
+    """Return a document's claim as a check.
+
+    Parameters
+    ----------
+    id
+        Document and place, such as ``final.table2.row1`` or ``canife.section3.4.cap``.
+    source
+        Document and place in words.
+    statement
+        What it says, in our own words, with its printed numbers.
+    judge
+        Function that gathers the evidence.
+    """
+    return Check(id, Subject.DOCUMENT, source, statement, judge)
+
+
+def found(verdict: Verdict, finding: str, design: Design | None = None, **evidence: Any) -> Outcome:
+    """Return what a judge found, with the test if it depends on chance, and the numbers behind it."""
+    return Outcome(verdict, finding, evidence, design)
+
+
+def holds(condition: bool) -> Verdict:
+    """Return confirmed or refuted."""
+    return Verdict.CONFIRMED if condition else Verdict.REFUTED

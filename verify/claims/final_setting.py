@@ -1,0 +1,380 @@
+"""Claims of the final version outside its experiments: introduction, Equation (1), footnote 6, conclusion."""
+
+import math
+from collections.abc import Mapping
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from canaryproof.kernels.certified import binomial, gaussian_mechanism, null_cosine
+from canaryproof.kernels.threshold_attack import threshold_epsilon
+from canaryproof.verify.check.results import Context, Outcome, Verdict
+from canaryproof.verify.check.verdicts import claim, found, holds
+from canaryproof.verify.claims.printed import (
+    CANARIES,
+    EMNIST_COHORT,
+    EMNIST_EPOCHS,
+    EMNIST_ROUNDS,
+    EMNIST_USERS,
+    FASHION_BATCH,
+    FASHION_EXAMPLES,
+    PARAMETERS,
+    STACKOVERFLOW_CLIENTS,
+    STACKOVERFLOW_COHORT,
+    STACKOVERFLOW_ROUNDS,
+    TASKS,
+    TRIALS,
+    rounds_to,
+)
+
+DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
+_THOUSANDS = (1000, 10_000)
+# Pairs (δ, noise multiplier), from little privacy to much.
+_MECHANISMS = ((1e-6, 0.2), (1e-6, 0.541), (1e-6, 4.22), (1e-5, 1.0), (1e-3, 10.0))
+_USERS = {"StackOverflow": STACKOVERFLOW_CLIENTS, "EMNIST": EMNIST_USERS}
+# "Orthogonal" is a cosine no larger; "with high probability" all but this.
+_COSINE, _RARE = 0.01, 1e-6
+# What "existence" of SHA-3 may count from, by NIST's public announcements.
+_SHA_3 = {
+    "submission of Keccak, October 2008": date(2008, 10, 31),
+    "NIST's choice, October 2012": date(2012, 10, 2),
+    "FIPS 202, August 2015": date(2015, 8, 5),
+}
+_WRITTEN = date(2023, 9, 28)  # the last access date in the references
+
+
+def largest_bound(runs: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Enclose the largest ε that Equation (1) gives at δ = 0 with Clopper–Pearson limits, half of the runs a side."""
+    limit = binomial.upper(0, runs // 2, confidence)
+    return math.log1p(-limit.hi) - math.log(limit.hi), math.log1p(-limit.lo) - math.log(limit.lo)
+
+
+def _judge_retrainings(_: Context) -> Outcome:
+    reach = {runs: largest_bound(runs)[0] for runs in (100, *_THOUSANDS, 100_000)}
+    low, high = (reach[runs] for runs in _THOUSANDS)
+    # Retrainings by which the faultless attack certifies ε: (1 - limit)^(n/2) = 0.05.
+    needed = {e: 2 * math.ceil(math.log(0.05) / math.log1p(-1.0 / (1.0 + math.exp(e)))) for e in (1, 3, 5, 7, 10)}
+    listed = ", ".join(f"{models:,} for ε = {e}" for e, models in needed.items())
+    finding = (
+        f"read as what a 95% lower bound takes: at best, 1,000 to 10,000 models certify ε from {low:.2f} to "
+        f"{high:.2f}; needed are {listed}"
+    )
+    typical = needed[5] <= _THOUSANDS[1] and needed[7] >= _THOUSANDS[0]
+    return found(Verdict.QUALIFIED if typical else Verdict.REFUTED, finding, reach=reach, needed=needed)
+
+
+def _judge_equation_1(_: Context) -> Outcome:
+    rows: list[dict[str, Any]] = []
+    for delta, sigma in _MECHANISMS:
+        best = float(threshold_epsilon(delta, 1.0 / sigma, 1.0))
+        exact = gaussian_mechanism.epsilon(delta, sigma)
+        rows.append(
+            {"delta": delta, "noise_multiplier": sigma, "epsilon": (exact.lo, exact.hi), "best threshold": best}
+        )
+    worst = max(abs(row["best threshold"] / row["epsilon"][0] - 1.0) for row in rows)
+    finding = (
+        f"for the Gaussian mechanism its largest value over all thresholds is the exact ε to {worst:.0e} in "
+        f"{len(rows)} cases: no threshold exceeds it and one attains it"
+    )
+    return found(holds(worst < 1e-11), finding, rows=rows)
+
+
+def _not_orthogonal(pairs: Mapping[str, int], parameters: Mapping[str, int]) -> dict[str, float]:
+    """Bound the probability that any of so many pairs has a cosine that is not small, by model (union bound)."""
+    return {name: 2 * pairs[name] * null_cosine.sf(_COSINE, dim).hi for name, dim in parameters.items()}
+
+
+def judge_orthogonal(parameters: Mapping[str, int] = PARAMETERS) -> Outcome:
+    """Judge that 1,000 random canaries are nearly orthogonal to one another at the models' dimensions."""
+    pairs = CANARIES * (CANARIES - 1) // 2
+    bounds = _not_orthogonal(dict.fromkeys(parameters, pairs), parameters)
+    finding = (
+        f"any of {pairs:,} pairs of 1,000 canaries has |cosine| > {_COSINE} with probability at most "
+        f"{max(bounds.values()):.0e} (union bound, d = {min(parameters.values()):,})"
+    )
+    return found(holds(max(bounds.values()) < _RARE), finding, bounds=bounds)
+
+
+def judge_orthogonal_to_clients(parameters: Mapping[str, int] = PARAMETERS) -> Outcome:
+    """Judge that random canaries are nearly orthogonal to all clients' updates, one of each client."""
+    bounds = _not_orthogonal({name: CANARIES * _USERS[name] for name in parameters}, parameters)
+    listed = ", ".join(f"{bound:.0e} on {name}" for name, bound in bounds.items())
+    finding = (
+        f"only for updates that do not depend on the canaries, as all before their first round: any cosine with one "
+        f"update of each client exceeds {_COSINE} with probability at most {listed} (union bound); later updates are "
+        "computed at parameters that hold the canaries"
+    )
+    return found(Verdict.QUALIFIED if max(bounds.values()) < _RARE else Verdict.REFUTED, finding, bounds=bounds)
+
+
+def judge_posterior(epsilon: int = 5, prior: str = "0.1", printed: str = "0.94") -> Outcome:
+    """Judge the largest belief that an attacker may reach from a prior under ε-DP."""
+    before = arb(prior)
+    odds = arb(epsilon).exp() * before / (1 - before)
+    after = odds / (1 + odds)
+    low, high = float(after.lower()), float(after.upper())
+    finding = f"e^{epsilon}·{prior}/(e^{epsilon}·{prior} + 1 − {prior}) lies in [{low:.6f}, {high:.6f}]"
+    return found(holds(rounds_to(printed, low, high)), finding, posterior=(low, high), printed=printed)
+
+
+def _judge_scale(_: Context) -> Outcome:
+    reached = min(PARAMETERS.values()) >= 10**6 and 10**5 <= STACKOVERFLOW_CLIENTS < 10**6
+    finding = "341k clients and 4.1M parameters on StackOverflow; EMNIST has 1.2M parameters but 3,383 clients"
+    return found(holds(reached), finding, clients=STACKOVERFLOW_CLIENTS)
+
+
+def _judge_sha_3(_: Context) -> Outcome:
+    years = {name: (_WRITTEN - start).days / 365.2425 for name, start in _SHA_3.items()}
+    reading = [name for name, value in years.items() if round(value) == 11]
+    listed = ", ".join(f"{value:.1f} years since {name}" for name, value in years.items())
+    verdict = Verdict.QUALIFIED if reading else Verdict.REFUTED
+    return found(verdict, f"counted from {' or '.join(reading)}: {listed}", years=years)
+
+
+_FINAL_TEXT_CHECKS = (
+    claim(
+        "final.abstract.retrainings",
+        f"{DOCUMENT}, abstract and Section 1",
+        "existing estimates of ε need retraining typically on the order of thousands of times",
+        _judge_retrainings,
+    ),
+    claim(
+        "final.section2.equation1",
+        f"{DOCUMENT}, Section 2, Equation (1)",
+        "ε̂ = max{log((1 − δ − FPR)/FNR), log((1 − δ − FNR)/FPR)} turns error rates into ε",
+        _judge_equation_1,
+    ),
+    claim(
+        "final.section5.3.orthogonal",
+        f"{DOCUMENT}, Sections 1, 4 and 5.3",
+        "at the experiments' dimensions, 1.2M and 4.1M, random canaries are essentially mutually orthogonal",
+        lambda _: judge_orthogonal(),
+    ),
+    claim(
+        "final.section4.orthogonal",
+        f"{DOCUMENT}, Section 4",
+        "random canaries are nearly orthogonal to all true client updates where d is large beside the clients",
+        lambda _: judge_orthogonal_to_clients(),
+    ),
+    claim(
+        "final.section5.1.posterior",
+        f"{DOCUMENT}, footnote 6",
+        "at ε = 5 an attacker can go from a suspicion of 10% to a certainty of 94%",
+        lambda _: judge_posterior(),
+    ),
+    claim(
+        "final.section6.scale",
+        f"{DOCUMENT}, Section 6",
+        "the experiments speak of millions of parameters and hundreds of thousands of clients",
+        _judge_scale,
+    ),
+    claim(
+        "final.section6.sha3",
+        f"{DOCUMENT}, Section 6",
+        "SHA-3 has stood for 11 years",
+        _judge_sha_3,
+    ),
+)
+
+
+# Sizes that the final version prints: clients, rounds, epochs, parameters, trainings, audits.
+
+
+# TensorFlow Federated's documentation of its data sets; Cohen et al. (arXiv 1702.05373) for EMNIST by class; Caldas et
+# al. (arXiv 1812.01097) for LEAF.
+_STACKOVERFLOW_TRAINING_CLIENTS = 342_477
+_EMNIST_VERSIONS = {
+    "TFF, digits only": (3383, 341_873 + 40_832),
+    "TFF, 62 classes": (3400, 671_585 + 77_483),
+    "LEAF": (3550, 805_263),
+}
+_EMNIST_BY_CLASS = 814_255
+# What CANIFE prints: the design pool of Figure 3a (CIFAR10) and the design iterations of the timings in Section 4.3.
+_POOL, _ITERATIONS = 512, 2500
+
+
+def _thousands(printed: int, value: float) -> bool:
+    return abs(value - 1000 * printed) <= 500
+
+
+def judge_epoch(clients: int = 341, rounds: int = STACKOVERFLOW_ROUNDS, cohort: int = STACKOVERFLOW_COHORT) -> Outcome:
+    """Judge whether rounds × clients a round is one participation of each client, given in thousands."""
+    places = rounds * cohort
+    if _thousands(clients, places):
+        verdict = Verdict.CONFIRMED
+    else:
+        verdict = Verdict.QUALIFIED if _thousands(clients, places - CANARIES) else Verdict.REFUTED
+    finding = (
+        f"{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - CANARIES:,}: "
+        "right if the canaries count among the clients of a round"
+        f"; the data set has {_STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
+    )
+    return found(verdict, finding, places=places, without_canaries=places - CANARIES)
+
+
+def judge_emnist_rounds(rounds: int = EMNIST_ROUNDS) -> Outcome:
+    """Judge the number of rounds that the printed epochs and clients a round amount to."""
+    exact = Fraction(EMNIST_USERS * EMNIST_EPOCHS, EMNIST_COHORT)
+    readings = {
+        "whole epochs, last round of each dropped if short": EMNIST_USERS // EMNIST_COHORT * EMNIST_EPOCHS,
+        "all participations, last round dropped if short": int(exact),
+        "all participations, last round kept": -int(-exact // 1),
+        "whole epochs, last round of each kept": -(-EMNIST_USERS // EMNIST_COHORT) * EMNIST_EPOCHS,
+    }
+    rounded = round(exact, -2) == rounds
+    verdict = Verdict.CONFIRMED if rounds in readings.values() else Verdict.QUALIFIED if rounded else Verdict.REFUTED
+    finding = (
+        f"as a round number: {EMNIST_EPOCHS} × {EMNIST_USERS} / {EMNIST_COHORT} = {float(exact):.1f} rounds "
+        f"(by reading {', '.join(str(value) for value in readings.values())}); {rounds} rounds are "
+        f"{float(EMNIST_EPOCHS * rounds / exact):.2f} epochs"
+    )
+    return found(verdict, finding, exact=float(exact), readings=readings)
+
+
+def judge_emnist_size(users: int = EMNIST_USERS, thousands: int = 814) -> Outcome:
+    """Judge the number of EMNIST's characters and writers against its public versions."""
+    both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and _thousands(thousands, size)]
+    listed = "; ".join(f"{name} has {size:,} by {count:,}" for name, (count, size) in _EMNIST_VERSIONS.items())
+    finding = f"{listed}; {_EMNIST_BY_CLASS:,} is all of EMNIST by class, more than each of these holds"
+    return found(holds(bool(both)), finding, versions=_EMNIST_VERSIONS)
+
+
+def lstm_parameters(vocabulary: int, embedding: int = 96, cells: int = 670, dense: int = 96) -> int:
+    """Count the parameters of Reddi et al.'s word model: embedding, LSTM, two dense layers."""
+    lstm = 4 * cells * (embedding + cells + 1)
+    return vocabulary * embedding + lstm + (cells + 1) * dense + (dense + 1) * vocabulary
+
+
+def cnn_parameters(classes: int) -> int:
+    """Count the parameters of Reddi et al.'s CNN on 28 × 28: two 3 × 3 convolutions, pooling, two dense layers."""
+    return (9 + 1) * 32 + (9 * 32 + 1) * 64 + (12 * 12 * 64 + 1) * 128 + (128 + 1) * classes
+
+
+def judge_parameters(printed: str, counts: Mapping[str, int], stated: bool) -> Outcome:
+    """Judge a number of parameters in millions, against those of a model that the text does or does not name."""
+    low, high = (Fraction(printed) + Fraction(sign, 20) for sign in (-1, 1))
+    fits = [name for name, count in counts.items() if low <= Fraction(count, 10**6) <= high]
+    verdict = (Verdict.CONFIRMED if stated else Verdict.QUALIFIED) if fits else Verdict.REFUTED
+    return found(verdict, ", ".join(f"{count:,} ({name})" for name, count in counts.items()), counts=counts)
+
+
+def _judge_share(_: Context) -> Outcome:
+    places = STACKOVERFLOW_ROUNDS * STACKOVERFLOW_COHORT
+    shares = {"StackOverflow": CANARIES / places, "EMNIST": CANARIES / (EMNIST_ROUNDS * EMNIST_COHORT)}
+    finding = (
+        f"a canary that takes part once holds {shares['StackOverflow']:.2%} of all places on StackOverflow and "
+        f"{shares['EMNIST']:.1%} on EMNIST, where there are {EMNIST_USERS / CANARIES:.1f} users a canary"
+    )
+    return found(holds(shares["StackOverflow"] < 0.01), finding, shares=shares)
+
+
+def judge_trainings(runs: int = 10, settings: int = 2, repetitions: int = 50, printed: int = 1000) -> Outcome:
+    """Judge the number of models trained for Table 5."""
+    many, single = runs * settings * repetitions, settings * repetitions
+    finding = f"{runs} × {settings} × {repetitions} = {many:,}, and {single} more in the rows of one run each"
+    return found(holds(many == printed), finding, many=many, single=single)
+
+
+def judge_canaries(models: int = 10, each: int = 100, total: int = CANARIES) -> Outcome:
+    """Judge that models with so many canaries each, a tenth of one model's, have as many cosines together."""
+    finding = f"{models} × {each} = {models * each:,}, and {total // each} times fewer a run"
+    return found(holds(models * each == total and total == 10 * each), finding, total=models * each)
+
+
+def judge_audits(every: int = 100, scores: int = 100) -> Outcome:
+    """Judge that one epoch leaves room for audits at so many rounds' distance."""
+    rounds = Fraction(FASHION_EXAMPLES, FASHION_BATCH)
+    audits = int(rounds) // every
+    finding = (
+        f"an epoch of {FASHION_EXAMPLES:,} in batches of {FASHION_BATCH} has {float(rounds):.2f} rounds: {audits} "
+        f"audits of {scores} scores, {audits + 1} with one at the start; CANIFE's estimate stands on {scores * audits} "
+        f"to {scores * (audits + 1)} scores"
+    )
+    return found(holds(audits > 0), finding, rounds=float(rounds), audits=audits)
+
+
+def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 100, scores: int = 100) -> Outcome:
+    """Judge whether the settings of the comparison are those of CANIFE's experiments."""
+    tasks = [task.name for task in TASKS if task.every == every]
+    printed = pool == _POOL and iterations == _ITERATIONS and scores == TRIALS and bool(tasks)
+    # CANIFE has no training with all four.
+    verdict = Verdict.QUALIFIED if printed else Verdict.REFUTED
+    others = ", ".join(f"{task.every} on {task.name}" for task in TASKS if task.every != every)
+    finding = (
+        f"only taken from several of its experiments: the pool from CIFAR10, {iterations:,} steps from its timings, "
+        f"{scores} scores from all, audits every {every} rounds from {' and '.join(tasks) or 'none'} ({others})"
+        if printed
+        else f"CANIFE prints a pool of {_POOL}, {_ITERATIONS:,} steps, {TRIALS} scores, and audits every "
+        f"{', '.join(str(task.every) for task in TASKS)} rounds"
+    )
+    return found(verdict, finding, tasks=tasks)
+
+
+CHECKS = (
+    claim(
+        "final.section5.1.parameters",
+        f"{DOCUMENT}, Section 5.1",
+        "the word model of Reddi et al. has 4.1M parameters",
+        lambda _: judge_parameters("4.1", {"10,000 words and four special tokens": lstm_parameters(10_004)}, True),
+    ),
+    claim(
+        "final.section5.1.epoch",
+        f"{DOCUMENT}, Section 5.1",
+        "2048 rounds of 167 clients are one epoch in which each of 341k clients takes part exactly once",
+        lambda _: judge_epoch(),
+    ),
+    claim(
+        "final.section5.1.canary-share",
+        f"{DOCUMENT}, Sections 1 and 5.1",
+        "1k canaries are few beside a reasonable number of clients",
+        _judge_share,
+    ),
+    claim(
+        "final.section5.2.1.size",
+        f"{DOCUMENT}, Section 5.2.1",
+        "EMNIST holds 814k characters by 3,383 users",
+        lambda _: judge_emnist_size(),
+    ),
+    claim(
+        "final.section5.2.1.parameters",
+        f"{DOCUMENT}, Section 5.2.1",
+        "the CNN for EMNIST has 1.2M parameters",
+        lambda _: judge_parameters(
+            "1.2",
+            {"Reddi et al., 62 classes": cnn_parameters(62), "Reddi et al., 10 classes": cnn_parameters(10)},
+            False,
+        ),
+    ),
+    claim(
+        "final.section5.2.1.rounds",
+        f"{DOCUMENT}, Section 5.2.1",
+        "15 epochs over 3,383 users with 101 clients a round are 500 rounds",
+        lambda _: judge_emnist_rounds(),
+    ),
+    claim(
+        "final.section5.3.trainings",
+        f"{DOCUMENT}, Section 5.3",
+        "ten runs, two noise settings and fifty repetitions are 1000 trained models",
+        lambda _: judge_trainings(),
+    ),
+    claim(
+        "final.section5.3.canaries",
+        f"{DOCUMENT}, Section 5.3 and Table 5",
+        "ten models with one hundred canaries give 1000 cosines, an order of magnitude fewer canaries a run",
+        lambda _: judge_canaries(),
+    ),
+    claim(
+        "final.section5.4.audits",
+        f"{DOCUMENT}, Section 5.4",
+        "CANIFE audits every 100 rounds, with 100 scores each, in one epoch of batches of 128",
+        lambda _: judge_audits(),
+    ),
+    claim(
+        "final.section5.4.settings",
+        f"{DOCUMENT}, Section 5.4",
+        "a design pool of 512, 2500 optimisation steps, audits every 100 rounds with 100 scores follow CANIFE's own",
+        lambda _: judge_canife_settings(),
+    ),
+)

@@ -1,0 +1,505 @@
+"""The submission's Section 5 and Table 2: the setting, noise, lower bounds and estimates on StackOverflow."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+
+from canaryproof.kernels import two_gaussians
+from canaryproof.kernels.certified import gaussian_mechanism as mechanism
+from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.check.verdicts import found, holds
+from canaryproof.verify.claims import laws
+from canaryproof.verify.claims import printed as final_printed
+from canaryproof.verify.claims.final_bounds import largest_cosine
+from canaryproof.verify.claims.final_noise import calibrated_by_tail
+from canaryproof.verify.claims.final_tables import FACTOR, judge_ballpark, judge_order, near
+from canaryproof.verify.claims.printed import (
+    SUBMISSION,
+    TABLE_2_SUBMISSION_PRINTED,
+    TABLE_3_SUBMISSION_PRINTED,
+    columns,
+)
+from canaryproof.verify.claims.printed import TABLE_2 as V1_TABLE_2
+from canaryproof.verify.claims.tables_judging import (
+    CANARIES,
+    ROUNDS,
+    STACKOVERFLOW,
+    STACKOVERFLOW_DELTA,
+    STACKOVERFLOW_USERS,
+    agrees,
+    belief,
+    calibrated,
+    checks,
+    judge_high,
+    judge_regime,
+    judge_separation,
+    noise_alone,
+    noise_mean,
+    placed,
+    printed,
+    proven,
+    sampled,
+)
+from canaryproof.verify.claims.tables_judging import COHORT as SO_COHORT
+from canaryproof.verify.claims.v1 import judge_sizes
+
+# Our copy of the submission reads m = 34k, perhaps a slip of its conversion; both other versions have 341k.
+_USERS = {"m = 34k": 34_000, "m = 341k": STACKOVERFLOW_USERS}
+
+
+def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
+    """Judge the number of clients as our copy has it, and as the other versions do, against rounds × clients."""
+    places = ROUNDS * SO_COHORT
+    fits = {text: any(agrees(Fraction(n), text) for n in (places, places - CANARIES)) for text in (users, others)}
+    return found(
+        Verdict.CONFIRMED if fits[users] else Verdict.QUALIFIED if fits[others] else Verdict.REFUTED,
+        f"{ROUNDS} × {SO_COHORT} = {places:,} places, {places - CANARIES:,} without the canaries, are one each for "
+        f"{' and '.join(text for text in fits if fits[text]) or 'none'} of {users} and {others}; both other versions "
+        f"print {others}",
+        places=places,
+    )
+
+
+def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
+    """Judge δ = m^(−1.1) by the noise multipliers of Table 2: which m they were calibrated for.
+
+    Parameters
+    ----------
+    sizes
+        m by name, the one of our copy first.
+    """
+    rows = TABLE_2_SUBMISSION_PRINTED[1:]
+    tail = {name: sum(calibrated_by_tail(row, m) for row in rows) for name, m in sizes.items()}
+    classical = {
+        name: [analytical.rdp(float(row.noise), m**-1.1, conversion="classical", orders="dense") for row in rows]
+        for name, m in sizes.items()
+    }
+    whole = [name for name, count in tail.items() if count == len(rows)]
+    verdict = Verdict.CONFIRMED if next(iter(sizes)) in whole else Verdict.QUALIFIED if whole else Verdict.REFUTED
+    listed = "; ".join(
+        f"δ = {m**-1.1:.3g} with {name} fits {tail[name]}, and by RDP's classical conversion the ε are "
+        f"{', '.join(f'{value:.4g}' for value in classical[name])}"
+        for name, m in sizes.items()
+    )
+    return found(
+        verdict,
+        f"of {len(rows)} noise multipliers, calibrated by the tail of the privacy loss, {listed}; the first version "
+        "prints 8.20e-7",
+        tail=tail,
+        classical=classical,
+    )
+
+
+def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
+    """Judge a printed analytical ε, said to be that of the Gaussian mechanism applied once.
+
+    Parameters
+    ----------
+    multiplier, epsilon
+        As printed.
+    """
+
+    def readings(noise_multiplier: float) -> dict[str, float]:
+        values = {
+            f"{name}, {users}": value
+            for users, m in _USERS.items()
+            for name, value in analytical.readings(noise_multiplier, m**-1.1, rounds=ROUNDS).items()
+        }
+        poisson = sampled(noise_multiplier, STACKOVERFLOW_DELTA, ROUNDS, 1 / ROUNDS)
+        return values | {f"{name}, m = 341k": value for name, value in poisson.items()}
+
+    stated = frozenset(f"exact Gaussian, one round, {users}" for users in _USERS)
+    return calibrated(multiplier, epsilon, readings, STACKOVERFLOW_DELTA, stated)
+
+
+def judge_accuracy() -> Outcome:
+    """Judge the largest relative loss of accuracy against the accuracies that the first version prints."""
+    relative = [float((Fraction(a) - Fraction(b)) / Fraction(a)) for _, _, a, b in V1_TABLE_2]
+    points = max(Fraction(a) - Fraction(b) for _, _, a, b in V1_TABLE_2)
+    as_stated = max(relative) <= 0.0015
+    verdict = Verdict.CONFIRMED if as_stated else Verdict.QUALIFIED if points <= Fraction(1, 10) else Verdict.REFUTED
+    return found(
+        verdict,
+        f"the first version's accuracies fall by {float(points):g} percentage points at most, which is "
+        f"{100 * max(relative):.2f}% of the accuracy: it holds as percentage points, or where those figures lie at the "
+        "edge of their rounding",
+        relative=relative,
+    )
+
+
+def judge_clipping(estimate: str = TABLE_2_SUBMISSION_PRINTED[0].estimate_final) -> Outcome:
+    """Judge what the estimate with clipping only allows."""
+    _, tenth = proven(lambda: belief(estimate, Fraction(1, 10)), "1")
+    agreed = estimate == "4.60" and tenth > 0.9
+    return found(holds(agreed), f"ε = {estimate} takes a prior of 10% to {100 * tenth:.1f}%", belief=tenth)
+
+
+def judge_maximum() -> Outcome:
+    """Judge Algorithm 3 where its answer is known: Gaussian noise, and any number of canaries.
+
+    With nothing but noise the scores of a round are N(0, 1), and N(1/σ, 1) in the canary's own; the algorithm fits
+    Gaussians to their maxima over the rounds.
+    """
+    null_mean, null_deviation, _ = largest_cosine(ROUNDS, 0.0)
+    exact, one_way, both = [], [], []
+    for row in TABLE_2_SUBMISSION_PRINTED[1:]:
+        sigma = float(row.noise)
+        pair = (*largest_cosine(ROUNDS, 1.0 / sigma)[:2], null_mean, null_deviation)
+        ways = [float(two_gaussians.epsilon(STACKOVERFLOW_DELTA, *pair, way)) for way in ("forward", "reverse")]
+        exact.append(analytical.gaussian(sigma, STACKOVERFLOW_DELTA))
+        one_way.append(min(ways))
+        both.append(max(ways))
+    stated = [near(value, truth) for value, truth in zip(both, exact, strict=True)]
+    weaker = [near(value, truth) for value, truth in zip(one_way, exact, strict=True)]
+    verdict = Verdict.CONFIRMED if all(stated) else Verdict.QUALIFIED if all(weaker) else Verdict.REFUTED
+    listed = "; ".join(
+        f"{larger:.4g} in both directions and {smaller:.3g} in one at {row.noise}, where the exact ε is {truth:.3g} "
+        f"and {row.estimate_all} is printed"
+        for larger, smaller, truth, row in zip(both, one_way, exact, TABLE_2_SUBMISSION_PRINTED[1:], strict=True)
+    )
+    finding = (
+        f"with noise alone and unlimited canaries the algorithm gives {listed}: a maximum over {ROUNDS} rounds is not "
+        f"normal (deviation {null_deviation:.3f}), and the fit's tail decides"
+    )
+    null = (null_mean, null_deviation)
+    return found(verdict, finding, exact=exact, one_way=one_way, both=both, null=null)
+
+
+_claim = placed("submission", SUBMISSION)
+
+_SUBMISSION_STACKOVERFLOW_CHECKS: tuple[Check, ...] = (
+    _claim(
+        "section4.maximum",
+        "Section 4, Algorithm 3",
+        "where ε is known, with noise and canaries alone, the maximum over rounds gives estimates close to it",
+        judge_maximum,
+    ),
+    _claim(
+        "section4.moderate",
+        "Section 4 and Tables 2 and 3",
+        "under moderate noise the printed estimates from all iterates are close to the analytical ε",
+        lambda: judge_ballpark((*TABLE_2_SUBMISSION_PRINTED[1:], *TABLE_3_SUBMISSION_PRINTED[1:])),
+    ),
+    _claim("section5.users", "Section 5", "each of m = 34k clients (as our copy reads) is in one round", judge_users),
+    _claim("section5.delta", "Section 5", "δ = m^(−1.1), with m = 34k as our copy reads", judge_delta),
+    *(
+        _claim(
+            f"table2.row{number}.epsilon",
+            "Section 5, footnote 4 and Table 2",
+            f"one application of the Gaussian mechanism at noise multiplier {row.noise} has ε = {row.analytical} at "
+            "δ = m^(−1.1)",
+            partial(judge_epsilon, row.noise, row.analytical),
+        )
+        for number, row in enumerate(TABLE_2_SUBMISSION_PRINTED, 1)
+        if row.analytical != "inf"
+    ),
+    _claim(
+        "section5.accuracy", "Section 5", "1,000 canaries cost 0.1% of the accuracy at most, relatively", judge_accuracy
+    ),
+    *checks(
+        _claim,
+        "submission.table2",
+        f"{SUBMISSION}, Table 2",
+        TABLE_2_SUBMISSION_PRINTED,
+        STACKOVERFLOW_DELTA,
+        ROUNDS,
+        STACKOVERFLOW,
+    ),
+    _claim(
+        "section5.separation",
+        "Section 5",
+        "at the lower noise multipliers the estimates from all iterates are much higher than the lower bounds",
+        lambda: judge_separation(TABLE_2_SUBMISSION_PRINTED[:2]),
+    ),
+    _claim(
+        "table2.ballpark",
+        "Table 2's caption",
+        "for moderate noise the estimate from all iterates is in the ballpark of the analytical ε",
+        lambda: judge_ballpark(TABLE_2_SUBMISSION_PRINTED[1:]),
+    ),
+    _claim(
+        "table2.noise-alone",
+        "Table 2",
+        "the final model's estimates with noise are 1.97, 1.18 and 0.569",
+        partial(noise_alone, TABLE_2_SUBMISSION_PRINTED[1:], STACKOVERFLOW_DELTA, ROUNDS),
+    ),
+    _claim(
+        "section5.clipping",
+        "Section 5",
+        "with clipping only the final model's estimate is 4.60, which protects hardly at all",
+        judge_clipping,
+    ),
+    _claim(
+        "section5.regime",
+        "Section 5",
+        "with a little noise the final model's ε is about 1",
+        lambda: judge_regime(TABLE_2_SUBMISSION_PRINTED[1:]),
+    ),
+    _claim(
+        "section6.sizes",
+        "Section 6",
+        "the experiments are of production size: millions of parameters, hundreds of thousands of clients",
+        judge_sizes,
+    ),
+)
+
+
+# The submission's Appendix D, Table 3 and Figure 2: estimates on EMNIST.
+
+
+EMNIST = "federated EMNIST and a convolutional network trained on it"
+USERS, EPOCHS, COHORT = 3383, 5, 34
+_ROUNDS = round(EPOCHS * USERS / COHORT)
+_DELTA = USERS**-1.1
+_NOISE = tuple((row.noise, row.analytical) for row in TABLE_3_SUBMISSION_PRINTED[1:])
+_FIGURE_2 = ("0.16", "0.18", "0.195")
+
+
+def judge_rounds() -> Outcome:
+    """Judge that the submission's and the final version's training are about equally many rounds."""
+    ours = Fraction(EPOCHS * USERS, COHORT)
+    final = Fraction(final_printed.EMNIST_EPOCHS * final_printed.EMNIST_USERS, final_printed.EMNIST_COHORT)
+    return found(
+        holds(abs(ours / final - 1) < Fraction(2, 100)),
+        f"5 epochs of 34 clients a round are {float(ours):.1f} rounds, the final version's 15 of 101 are "
+        f"{float(final):.1f}: as many rounds at three times the sampling rate and three times the participations",
+        rounds=(float(ours), float(final)),
+    )
+
+
+def common_delta(rows: Sequence[tuple[str, str]]) -> tuple[float, float]:
+    """Return the δ at which one round of the Gaussian mechanism has every row's ε, as printed: empty if low > high.
+
+    Parameters
+    ----------
+    rows
+        Noise multipliers and analytical ε, as printed.
+
+    Returns
+    -------
+    Ends of the interval, proven: δ falls with ε.
+    """
+    ends = [[mechanism.delta(end, Fraction(sigma)) for end in printed(epsilon)] for sigma, epsilon in rows]
+    return max(high.hi for _, high in ends), min(low.lo for low, _ in ends)
+
+
+def judge_epsilon_submission_emnist(multiplier: str, epsilon: str) -> Outcome:
+    """Judge a printed analytical ε, of which the text says neither δ nor the accounting.
+
+    It is tried at δ = m^(−1.1), as on StackOverflow, under every accounting; then at the one δ, if there is one, at
+    which the exact Gaussian mechanism has the ε of all rows.
+
+    Parameters
+    ----------
+    multiplier, epsilon
+        As printed.
+    """
+
+    def readings(noise_multiplier: float) -> dict[str, float]:
+        values: dict[str, float] = {}
+        for size, m in {"users": USERS, "users × epochs": USERS * EPOCHS}.items():
+            each = analytical.readings(noise_multiplier, m**-1.1, rounds=_ROUNDS, participations=EPOCHS)
+            each |= sampled(noise_multiplier, m**-1.1, _ROUNDS, COHORT / USERS)
+            values |= {f"{name}, m = {size}": value for name, value in each.items()}
+        return values
+
+    outcome = calibrated(multiplier, epsilon, readings, _DELTA, frozenset())
+    five = analytical.gaussian(float(multiplier), _DELTA, EPOCHS)
+    low, high = common_delta([(multiplier, epsilon), *(row for row in _NOISE if row[0] != multiplier)])
+    verdict, finding = outcome.verdict, outcome.finding
+    if verdict is Verdict.REFUTED and low <= high:
+        verdict = Verdict.QUALIFIED
+        finding = (
+            f"only as one round of the exact Gaussian mechanism at a δ from {low:.6f} to {high:.6f}, which fits all "
+            f"rows and is above 1/m = {1 / USERS:.1e}; at δ = m^(−1.1) {finding}"
+        )
+    finding += f"; {EPOCHS} rounds, one an epoch, are {five:.4g} at δ = {_DELTA:.2e}"
+    return found(verdict, finding, common_delta=(low, high), **outcome.evidence)
+
+
+def judge_delta_submission_emnist(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
+    """Judge that Table 3's analytical ε are at δ = m^(−1.1), the submission's choice on StackOverflow.
+
+    Parameters
+    ----------
+    rows
+        Noise multipliers and analytical ε, as printed.
+    """
+    low, high = common_delta(rows)
+    one = f"all rows are one round of the Gaussian mechanism at a single δ, between {low:.6f} and {high:.6f}"
+    return found(
+        holds(low <= _DELTA <= high),
+        f"m^(−1.1) = {_DELTA:.3g} with {USERS:,} users; {one if low <= high else 'no single δ fits the rows'}",
+        common_delta=(low, high),
+    )
+
+
+def judge_epochs(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
+    """Judge that the analytical ε bounds what a user loses who takes part in every epoch, at the δ that fits all rows.
+
+    Parameters
+    ----------
+    rows
+        Noise multipliers and analytical ε, as printed.
+    """
+    delta = max(_DELTA, common_delta(rows)[1])
+    composed = [analytical.gaussian(float(sigma), delta, EPOCHS) for sigma, _ in rows]
+    listed = ", ".join(f"{value:.1f} and not {row[1]}" for value, row in zip(composed, rows, strict=True))
+    return found(
+        holds(all(value <= float(row[1]) for value, row in zip(composed, rows, strict=True))),
+        f"even at δ = {delta:.2g}, {EPOCHS} rounds known to the adversary have ε = {listed}",
+        composed=composed,
+        delta=delta,
+    )
+
+
+def judge_similar() -> Outcome:
+    """Judge that both data sets' tables have the same order: with noise, of bounds and estimates, of threat models."""
+    orders = {
+        "StackOverflow": judge_order(TABLE_2_SUBMISSION_PRINTED),
+        "EMNIST": judge_order(TABLE_3_SUBMISSION_PRINTED),
+    }
+    return found(
+        holds(all(order.verdict is Verdict.CONFIRMED for order in orders.values())),
+        "; ".join(f"{name}: {order.finding}" for name, order in orders.items()),
+    )
+
+
+def judge_close() -> Outcome:
+    """Judge that at low noise the estimate from all iterates is close to the analytical ε."""
+    row = TABLE_3_SUBMISSION_PRINTED[1]
+    right = analytical.gaussian(float(row.noise), _DELTA, EPOCHS)
+    once = analytical.gaussian(float(row.noise), _DELTA)
+    ratios = {"printed": float(row.estimate_all) / float(row.analytical), "once": float(row.estimate_all) / once}
+    ratios["epochs"] = float(row.estimate_all) / right
+    return found(
+        holds(min(ratios["once"], ratios["epochs"]) >= 1 / FACTOR),
+        f"{row.estimate_all} is {ratios['printed']:.2f} of the printed {row.analytical}, the nearest of all rows, but "
+        f"{ratios['once']:.2f} of the exact ε of one round ({once:.1f}) and {ratios['epochs']:.2f} of that of {EPOCHS} "
+        f"({right:.1f}); close is taken as a factor of {FACTOR:g}",
+        ratios=ratios,
+    )
+
+
+def judge_presentations() -> Outcome:
+    """Judge the final model's estimates by noise alone, at δ = (users × epochs)^(−1.1), for one and five presentations.
+
+    That δ is the one that the final version's noise multipliers on EMNIST fit.
+    """
+    delta = (USERS * EPOCHS) ** -1.1
+    outcome = noise_alone(TABLE_3_SUBMISSION_PRINTED[1:], delta, _ROUNDS)
+    medians = [
+        laws.quantile(laws.fitted, 0.5, noise_mean(float(row.noise), _ROUNDS, EPOCHS), delta)
+        for row in TABLE_3_SUBMISSION_PRINTED[1:]
+    ]
+    finding = (
+        f"{outcome.finding}; if each took part in all {EPOCHS} epochs, as every user does, the medians would be "
+        f"{', '.join(f'{median:.2f}' for median in medians)}"
+    )
+    return found(outcome.verdict, finding, outcome.design, five_presentations=medians, **outcome.evidence)
+
+
+def judge_final() -> Outcome:
+    """Judge that the results with noise fit between those of the final version, which is at other noise.
+
+    All four columns fall with the noise there, so that a noise between two of its rows should have results between
+    theirs, and one above its largest should have smaller ones.
+    """
+    names = tuple(columns(TABLE_3_SUBMISSION_PRINTED))
+    ours, theirs = (
+        [(float(row.noise), [float(getattr(row, name)) for name in names]) for row in rows]
+        for rows in (TABLE_3_SUBMISSION_PRINTED, final_printed.TABLE_4)
+    )
+    misfits, count = [], 0
+    for noise, values_here in ours[1:]:
+        before = [values for level, values in theirs if level < noise][-1]
+        after = next((values for level, values in theirs if level > noise), [0.0] * len(names))
+        count += len(names)
+        misfits += [
+            f"{name} {value:g} at {noise:g}"
+            for name, value, high, low in zip(names, values_here, before, after, strict=True)
+            if not low < value < high
+        ]
+    return found(
+        holds(not misfits),
+        f"{count - len(misfits)} of {count} results fit, in spite of the other sampling rate; misfits: "
+        f"{', '.join(misfits) or 'none'}",
+        misfits=misfits,
+    )
+
+
+def judge_figure_2(levels: tuple[str, ...] = _FIGURE_2) -> Outcome:
+    """Judge that Figure 2's noise multipliers are rows of Table 3."""
+    known = [row.noise for row in TABLE_3_SUBMISSION_PRINTED]
+    return found(
+        holds(all(level in known for level in levels)), f"of {', '.join(levels)} all are rows of Table 3", known=known
+    )
+
+
+_SUBMISSION_EMNIST_CHECKS: tuple[Check, ...] = (
+    _claim(
+        "appendixD.rounds",
+        "Appendix D; final version, Section 5.2.1",
+        "five epochs of 34 clients a round, where the final version has 15 epochs of 101, in 500 rounds",
+        judge_rounds,
+    ),
+    *(
+        _claim(
+            f"table3.row{number}.epsilon",
+            "Table 3",
+            f"noise multiplier {row.noise} has the analytical ε {row.analytical}",
+            partial(judge_epsilon_submission_emnist, row.noise, row.analytical),
+        )
+        for number, row in enumerate(TABLE_3_SUBMISSION_PRINTED, 1)
+        if row.analytical != "inf"
+    ),
+    _claim(
+        "table3.delta",
+        "Table 3",
+        "its analytical ε are at δ = m^(−1.1), with m = 3383 users",
+        judge_delta_submission_emnist,
+    ),
+    _claim(
+        "table3.epochs",
+        "Appendix D and Table 3",
+        "its analytical ε bound the privacy loss of five epochs",
+        judge_epochs,
+    ),
+    _claim(
+        "appendixD.similar", "Appendix D", "the results on EMNIST are similar to those on StackOverflow", judge_similar
+    ),
+    *checks(_claim, "submission.table3", f"{SUBMISSION}, Table 3", TABLE_3_SUBMISSION_PRINTED, _DELTA, _ROUNDS, EMNIST),
+    _claim(
+        "table3.high",
+        "Table 3's caption",
+        "the estimates from all iterates are so high that membership inference is easy",
+        partial(judge_high, TABLE_3_SUBMISSION_PRINTED),
+    ),
+    _claim(
+        "table3.noise-alone",
+        "Table 3",
+        "the final model's estimates with noise are 1.20, 1.15, 1.08, 0.818 and 0.737, of canaries that take part as "
+        "users do",
+        judge_presentations,
+    ),
+    _claim(
+        "table3.close",
+        "Appendix D",
+        "with all iterates and low noise the estimate is close to the analytical bound",
+        judge_close,
+    ),
+    _claim(
+        "table3.versions",
+        "Table 3; final version, Table 4",
+        "the same experiment at other noise fits between the final version's rows",
+        judge_final,
+    ),
+    _claim("figure2", "Figure 2's caption", "its noise multipliers 0.16, 0.18 and 0.195 are Table 3's", judge_figure_2),
+)
+
+
+CHECKS = (
+    *_SUBMISSION_STACKOVERFLOW_CHECKS,
+    *_SUBMISSION_EMNIST_CHECKS,
+)

@@ -1,0 +1,517 @@
+"""Judges that the claims of the first version and of the submission share: printed numbers, orders, noise, caps."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+
+from flint import arb, fmpq
+
+from canaryproof.kernels.certified import Enclosure, at_precision
+from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
+from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.results import Check, Design, Outcome, Verdict
+from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.claims import final, final_bounds, final_tables, laws, simulated_tables
+from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.claims.final_tables import FACTOR, near
+from canaryproof.verify.claims.printed import Row, columns
+
+# A judge's answer without the context, which only stochastic claims need.
+Judge = Callable[[], Outcome]
+
+V1 = "Andrew et al., arXiv 2302.03098v1"
+CANARIES = 1000
+ROUNDS, COHORT = 2048, 167
+# What decides a row of results, in words.
+STACKOVERFLOW = "federated StackOverflow and a word model trained on it"
+STACKOVERFLOW_USERS = 341_000
+STACKOVERFLOW_DELTA = STACKOVERFLOW_USERS**-1.1
+_FINAL = {check.id: check for check in (*final.CHECKS, *simulated_tables.CHECKS)}
+
+
+def fixed(id: str, source: str, statement: str, judge: Judge) -> Check:  # noqa: A002
+    """Return a claim whose judge needs neither level nor seed.
+
+    Parameters
+    ----------
+    id, source, statement
+        As for ``judging.claim``.
+    judge
+        Function that gathers the evidence.
+    """
+    return claim(id, source, statement, lambda _: judge())
+
+
+def experiment(table: str, document: str, number: int, statement: str, what: str) -> Check:
+    """Return a row of experimental results, which only the data set decides.
+
+    Parameters
+    ----------
+    table
+        Id of the table.
+    document
+        Document and place in words.
+    number
+        Row, from 1.
+    statement
+        What the row says.
+    what
+        The data set.
+    """
+    id_ = f"{table}.row{number}"
+    return claim(id_, document, statement, needs_data(id_, what))
+
+
+def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:
+    """Return the maker of a document's claims from their place in the id, place in words, statement and judge.
+
+    Parameters
+    ----------
+    document, name
+        Document in ids and in words.
+    """
+
+    def make(place: str, source: str, statement: str, judge: Judge) -> Check:
+        return fixed(f"{document}.{place}", f"{name}, {source}", statement, judge)
+
+    return make
+
+
+def repeated(id: str, source: str, original: str, statement: str = "") -> Check:  # noqa: A002
+    """Return a statement that the final version repeats with the same numbers: it is judged once, there.
+
+    Parameters
+    ----------
+    id, source
+        As for ``judging.claim``.
+    original
+        Id of the final version's claim.
+    statement
+        What it says, if the original speaks of tables that are numbered otherwise here.
+    """
+    check = _FINAL[original]
+    return claim(id, source, statement or check.statement, check.judge)
+
+
+def printed(text: str) -> tuple[Fraction, Fraction]:
+    """Return what a printed decimal may have been before it was rounded.
+
+    Parameters
+    ----------
+    text
+        Decimal, such as ``0.0644``, ``8.20e-7`` or ``100k``.
+
+    Returns
+    -------
+    Ends of the interval: half a unit of the last digit to either side.
+    """
+    digits, exponent = (text[:-1], "3") if text.endswith("k") else [*text.split("e"), "0"][:2]
+    half = Fraction(1, 2) * Fraction(10) ** (int(exponent) - len(digits.partition(".")[2]))
+    value = Fraction(digits) * Fraction(10) ** int(exponent)
+    return value - half, value + half
+
+
+def middle(text: str) -> Fraction:
+    """Return a printed decimal as it stands."""
+    return sum(printed(text), Fraction(0)) / 2
+
+
+def agrees(value: Enclosure | Fraction | float, text: str) -> bool:
+    """Return whether a number, or all of an enclosure, is printed as the text is."""
+    low, high = printed(text)
+    ends = (value.lo, value.hi) if isinstance(value, Enclosure) else (value, value)
+    return low <= ends[0] and ends[1] <= high
+
+
+def proven(compute: Callable[[], arb], text: str) -> tuple[bool, float]:
+    """Prove whether a number is printed as the text is.
+
+    Parameters
+    ----------
+    compute
+        Ball of the number at flint's present precision.
+    text
+        The printed decimal.
+
+    Returns
+    -------
+    Whether the whole ball, at 128 bits, lies in the text's rounding interval; and the ball's middle.
+    """
+    low, high = (fmpq(end.numerator, end.denominator) for end in printed(text))
+
+    def decide() -> tuple[bool, float]:
+        ball = compute()
+        return bool(ball >= low) and bool(ball <= high), float(ball.mid())
+
+    return at_precision(128, decide)
+
+
+def belief(epsilon: str, prior: Fraction) -> arb:
+    """Return the largest posterior belief that pure ε-DP allows from a prior, as a ball at flint's present precision.
+
+    Parameters
+    ----------
+    epsilon
+        ε as printed.
+    prior
+        Belief before, in (0, 1).
+    """
+    exact = Fraction(epsilon)
+    odds = fmpq(prior.numerator, prior.denominator) / fmpq((1 - prior).numerator, (1 - prior).denominator)
+    likely = odds * arb(fmpq(exact.numerator, exact.denominator)).exp()
+    return likely / (1 + likely)
+
+
+def decreasing(columns: Mapping[str, Sequence[float]]) -> Outcome:
+    """Judge that each column falls strictly from row to row.
+
+    Parameters
+    ----------
+    columns
+        Printed numbers by name, from the lowest noise to the highest.
+    """
+    broken = [name for name, values in columns.items() if any(a <= b for a, b in pairwise(values))]
+    finding = (
+        f"{', '.join(broken) or 'none'} of {len(columns)} columns of {len(next(iter(columns.values())))} rows rises"
+    )
+    return found(holds(not broken), finding, columns={name: list(values) for name, values in columns.items()})
+
+
+def below(pairs: Iterable[tuple[float, float]]) -> Outcome:
+    """Judge that the first number of each pair is below the second.
+
+    Parameters
+    ----------
+    pairs
+        Printed numbers.
+    """
+    listed = list(pairs)
+    ratios = [high / low for low, high in listed]
+    held = sum(ratio > 1 for ratio in ratios)
+    finding = f"in {held} of {len(listed)} pairs, by factors from {min(ratios):.3g} to {max(ratios):.3g}"
+    return found(holds(held == len(listed)), finding, pairs=listed, ratios=ratios)
+
+
+# Judges of privacy accounting that the first version and the submission share: noise, and what noise alone gives.
+
+
+# ε by name of the reading, as functions of the noise multiplier.
+Readings = Callable[[float], dict[str, float]]
+
+
+def sampled(noise_multiplier: float, delta: float, rounds: int, sampling: float) -> dict[str, float]:
+    """Return ε by Rényi accounting with Poisson sampling, by name of the reading, which tells the rate.
+
+    Parameters
+    ----------
+    noise_multiplier, delta, rounds, sampling
+        As for ``accounting.rdp``.
+    """
+    values = analytical.sampled_readings(noise_multiplier, delta, rounds, sampling)
+    return {f"{name} at {sampling:.3g}": value for name, value in values.items()}
+
+
+def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, stated: frozenset[str]) -> Outcome:
+    """Judge a printed ε under every reading, within the rounding of the noise multiplier and of an ε with decimals.
+
+    Parameters
+    ----------
+    multiplier, epsilon
+        The noise multiplier and ε, as printed; a whole ε is taken as the goal of a calibration, met to 0.1%.
+    readings
+        ε by name of the reading, as decreasing functions of the noise multiplier.
+    delta
+        δ of the exact ε that the finding gives.
+    stated
+        Names of the readings that the text states; another one that holds qualifies the claim.
+    """
+    sigma = float(multiplier)
+    # A whole number is no rounded result but what the noise was calibrated to, by a search that ends near it.
+    goal = float(middle(epsilon))
+    low, high = (float(end) for end in printed(epsilon)) if "." in epsilon else (goal * 0.999, goal * 1.001)
+    values, most, fewest = (readings(float(s)) for s in (sigma, *printed(multiplier)))
+    holding = [name for name in values if fewest[name] <= high and most[name] >= low]
+    right = [name for name in holding if name in stated]
+    verdict = Verdict.CONFIRMED if right else Verdict.QUALIFIED if holding else Verdict.REFUTED
+    exact = certified_mechanism.epsilon(delta, sigma)
+    nearest = min(values, key=lambda name: abs(values[name] / goal - 1))
+    named = right or holding
+    finding = (
+        f"holds under: {'; '.join(f'{name} ({values[name]:.6g})' for name in named)}"
+        if named
+        else f"under none of {len(values)} readings; the nearest is {nearest} with {values[nearest]:.6g}"
+    ) + f"; one round is exactly in [{exact.lo:.8g}, {exact.hi:.8g}]"
+    return found(verdict, finding, delta=delta, readings=values, holding=holding)
+
+
+def noise_mean(noise_multiplier: float, rounds: int, presentations: int = 1) -> float:
+    """Return the mean of the final model's cosines, in the null's units, if it is but canaries and noise of one size.
+
+    The cosines are then independent N(m, 1), m = p/(σ√T), but for O(k/d).
+
+    Parameters
+    ----------
+    noise_multiplier
+        σ of one round over the clip norm.
+    rounds, presentations
+        T, and the rounds p in which a canary takes part.
+    """
+    return presentations / (noise_multiplier * math.sqrt(rounds))
+
+
+def noise_alone(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
+    """Judge estimates from the final model by what noise of equal size in all rounds would give, and nothing else.
+
+    Each canary is in one round. Other clients' updates and a clip norm that changes are left out, so that an estimate
+    which agrees only qualifies, and one which doesn't decides nothing.
+
+    Parameters
+    ----------
+    rows
+        Printed rows with noise.
+    delta, rounds
+        δ and the rounds of training.
+    """
+    means = [noise_mean(float(row.noise), rounds) for row in rows]
+    p_values, listed = [], []
+    for row, mean in zip(rows, means, strict=True):
+        low, middle, high = (laws.quantile(laws.fitted, q, mean, delta) for q in (0.05, 0.5, 0.95))
+        below = laws.fitted(float(row.estimate_final), mean, delta)
+        p_values.append(float(laws.two_sided(below)[0, 0]))
+        listed.append(f"{low:.2f} to {high:.2f} (median {middle:.2f}, printed {row.estimate_final})")
+    joint = min(1.0, len(rows) * min(p_values))
+    finding = (
+        f"if noise, the same in all rounds, is all there is and each canary takes part once, 90% of estimates are "
+        f"{', '.join(listed)}"
+    )
+    shares = [mean / laws.noticed_estimate_law(mean, delta, LEVEL / len(rows)) for mean in means]
+    design = Design(
+        "the printed estimates are by fitted from 1,000 independent normal cosines each, as noise alone gives them",
+        LEVEL,
+        f"in one row the noise is {min(shares):.0%} of what is said",
+        POWER,
+        CANARIES,
+    )
+    verdict = Verdict.QUALIFIED if joint >= LEVEL else Verdict.INCONCLUSIVE
+    return found(verdict, finding, design, p_value=joint, p_values=p_values, level=LEVEL)
+
+
+# Judges of tables of lower bounds and estimates, which the first version and the submission share.
+
+
+def judge_threat_models(rows: Sequence[Row]) -> Outcome:
+    """Judge that the privacy loss is smaller when the final model alone is seen, by estimates and by lower bounds."""
+    table = columns(rows)
+    estimates = [a > b for a, b in zip(table["estimate_all"], table["estimate_final"], strict=True)]
+    bounds = [a > b for a, b in zip(table["lower_all"], table["lower_final"], strict=True)]
+    ratio = min(a / b for a, b in zip(table["estimate_all"], table["estimate_final"], strict=True))
+    verdict = Verdict.REFUTED
+    if all(estimates):
+        verdict = Verdict.CONFIRMED if all(bounds) and ratio >= FACTOR else Verdict.QUALIFIED
+    against = ", ".join(
+        f"at noise {row.noise} {row.lower_all} for all iterates and {row.lower_final} for the final model, which is "
+        "one of them"
+        for row, lower in zip(rows, bounds, strict=True)
+        if not lower
+    )
+    return found(
+        verdict,
+        f"by the estimates in {sum(estimates)} of {len(rows)} rows, by a factor of {ratio:.3g} at least; by the 95% "
+        f"lower bounds in {sum(bounds)}{f': {against}' if against else ''}",
+        estimates=estimates,
+        bounds=bounds,
+    )
+
+
+def judge_analytical(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
+    """Judge that no estimate from all iterates is above the analytical ε printed beside it.
+
+    Parameters
+    ----------
+    rows
+        Rows with noise.
+    delta, rounds
+        δ and the rounds of training.
+    """
+    listed, ratios = [], []
+    for row in rows:
+        bound = float(row.analytical.replace("k", "e3"))
+        ratios.append(float(row.estimate_all) / bound)
+        if ratios[-1] > 1.0:
+            once = analytical.gaussian(float(row.noise), delta)
+            alone = final_bounds.algorithm_3(rounds, 1.0 / float(row.noise), delta)
+            listed.append(
+                f"{row.estimate_all} at noise {row.noise}, above {row.analytical} (a round known to the adversary: "
+                f"{once:.4g}; what the algorithm tends to with noise and canaries alone: {alone:.4g})"
+            )
+    return found(
+        holds(not listed),
+        "; ".join(listed) + "; an estimate is no lower bound, so that this speaks against the estimate"
+        if listed
+        else f"estimate over analytical ε is {', '.join(f'{ratio:.3g}' for ratio in ratios)}",
+        ratios=ratios,
+    )
+
+
+def judge_separation(rows: Sequence[Row], least: float = 10.0) -> Outcome:
+    """Judge that estimates from all iterates are far above the lower bounds: by a factor of ten or more."""
+    ratios = [float(row.estimate_all) / float(row.lower_all) for row in rows]
+    return found(
+        holds(min(ratios) >= least),
+        f"by factors of {', '.join(f'{ratio:.3g}' for ratio in ratios)}; no bound from 1,000 canaries exceeds "
+        f"{max(final_bounds.largest_bounds(1000).values()):.2f}",
+        ratios=ratios,
+    )
+
+
+def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
+    """Judge that the estimates from all iterates are high: at least the ε = 5 that the documents call near certainty.
+
+    Parameters
+    ----------
+    rows
+        A table's rows.
+    vacuous
+        What counts as high.
+    """
+    low = [row for row in rows if float(row.estimate_all) < vacuous]
+    verdict = Verdict.CONFIRMED if not low else Verdict.QUALIFIED if len(low) < len(rows) else Verdict.REFUTED
+    listed = ", ".join(f"{row.estimate_all} at noise {row.noise}" for row in low)
+    finding = f"{len(rows) - len(low)} of {len(rows)} are {vacuous:g} or more" + (f"; not {listed}" if low else "")
+    return found(verdict, finding, low=[row.noise for row in low])
+
+
+def judge_regime(rows: Sequence[Row]) -> Outcome:
+    """Judge that with noise the final model's estimates are around one."""
+    values = [float(row.estimate_final) for row in rows]
+    agreed = all(near(value, 1.0) for value in values)
+    listed = ", ".join(map(str, values))
+    return found(holds(agreed), f"the estimates are {listed}; about is taken as a factor of {FACTOR:g}", values=values)
+
+
+def figure(
+    make: Callable[[str, str, str, Judge], Check], number: int, rows: Sequence[Row], delta: float
+) -> list[Check]:
+    """Return the claims on a figure of cosines that a table's estimates decide, for canaries seen once.
+
+    Parameters
+    ----------
+    make
+        Maker of the document's claims.
+    number
+        Number of the figure.
+    rows
+        The table, whose first row has no noise.
+    delta
+        δ.
+    """
+    return [
+        make(
+            f"figure{number}.separable",
+            f"Figure {number}",
+            "without noise the cosines of observed canaries are easily separable from the null distribution",
+            partial(final_tables.judge_separable, rows[0], delta),
+        ),
+        make(
+            f"figure{number}.noise",
+            f"Figure {number}",
+            "as the noise grows, the cosines of observed canaries approach the null distribution",
+            partial(final_tables.judge_less_separable, rows, delta),
+        ),
+    ]
+
+
+def checks(
+    make: Callable[[str, str, str, Judge], Check],
+    table: str,
+    name: str,
+    rows: Sequence[Row],
+    delta: float,
+    rounds: int,
+    data: str,
+) -> tuple[Check, ...]:
+    """Return the claims of a table of lower bounds and estimates that all such tables allow.
+
+    Parameters
+    ----------
+    make
+        Maker of the document's claims.
+    table, name
+        Table in ids, such as ``v1.table3``, and in words.
+    rows
+        The table, whose first row has no noise.
+    delta, rounds
+        δ and the rounds of training.
+    data
+        What decides the rows.
+    """
+    document, place = table.split(".")
+    source, values = f"Table {place.removeprefix('table')}", columns(rows)
+    # From here on some canary is missed, or taken for one that was not there.
+    erring = [row for row in rows if float(row.lower_all) < 6.0]
+    return (
+        *(
+            experiment(
+                table,
+                name,
+                number,
+                f"at noise multiplier {row.noise} the lower bound and the estimate are {row.lower_all} and "
+                f"{row.estimate_all} from all iterates, {row.lower_final} and {row.estimate_final} from the final "
+                "model",
+                data,
+            )
+            for number, row in enumerate(rows, 1)
+        ),
+        make(
+            f"{place}.bounds",
+            source,
+            "the 95% lower bounds lie below the estimates",
+            lambda: below(
+                [
+                    *zip(values["lower_all"], values["estimate_all"], strict=True),
+                    *zip(values["lower_final"], values["estimate_final"], strict=True),
+                ]
+            ),
+        ),
+        make(
+            f"{place}.decreasing",
+            source,
+            "lower bounds and estimates fall as the noise grows",
+            lambda: decreasing(values),
+        ),
+        make(
+            f"{place}.final",
+            f"{source} and its caption",
+            "the privacy loss is much lower if the final model alone is seen",
+            partial(judge_threat_models, rows),
+        ),
+        make(
+            f"{place}.below-analytical",
+            source,
+            "the analytical ε bounds what all iterates tell: no estimate is above it",
+            partial(judge_analytical, rows[1:], delta, rounds),
+        ),
+        make(
+            f"{place}.row1.cap",
+            source,
+            f"1k canaries, told apart without noise, give the 95% lower bound {rows[0].lower_all}",
+            partial(final_bounds.judge_cap, rows[0]),
+        ),
+        claim(
+            f"{document}.{place}.lower-final",
+            name,
+            f"the lower bounds {', '.join(row.lower_final for row in rows)} belong to the estimates "
+            f"{', '.join(row.estimate_final for row in rows)}",
+            lambda context: final_bounds.judge_fit(context, rows, delta, f"{table}.lower-final"),
+        ),
+        claim(
+            f"{document}.{place}.lower-all",
+            name,
+            f"where the attack errs, the lower bounds {', '.join(row.lower_all for row in erring)} from all iterates "
+            f"belong to the estimates {', '.join(row.estimate_all for row in erring)}",
+            lambda context: final_bounds.judge_lower_all(context, erring, rounds, delta, f"{table}.lower-all"),
+        ),
+    )

@@ -1,0 +1,152 @@
+"""Commands ``canaryproof benchmark``: what the kernels cost on this machine, and CANIFE beside Algorithms 2 and 3."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from canaryproof.verify.engine.executors import cluster, engine_option
+from canaryproof.verify.engine.run_folder import CANIFE, PERFORMANCE
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.writing import check_files, write_files
+
+if TYPE_CHECKING:
+    from canaryproof.reports.markdown import Section
+
+_EXTRA = ("jax", "flax", "optax")
+
+
+@click.group("benchmark")
+def benchmark_command() -> None:
+    """Measure this package beside others on this machine."""
+
+
+@benchmark_command.command("kernels")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for performance.md, its pictures and its numbers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@click.option(
+    "--size",
+    type=click.Choice(["full", "small"]),
+    default="full",
+    show_default=True,
+    help="Full takes minutes and 3 GB of memory; small shows that all runs, and its times mean little.",
+)
+def kernels_command(out: Path | None, as_json: bool, size: str) -> None:
+    """Time canaries beside numpy, JAX and a BLAS with stored ones, in one run.
+
+    All take turns, so that whatever else the machine does hits all alike. What was aimed at is printed beside what was
+    found, and missing an aim is no failure.
+    """
+    if out is not None:
+        _prepare(out, (PERFORMANCE, "performance.md"))
+    from tests.benchmarks.kernels import SIZES, measure
+
+    with Console(stderr=True).status("") as status:
+        found = measure(SIZES[size], lambda part: status.update(f"measuring: {part}"))
+    text = json.dumps(asdict(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    document = json.loads(text)
+    # matplotlib takes a second to import.
+    from tests.benchmarks import performance
+
+    if out is not None:
+        _write({PERFORMANCE: text, **performance.render(document)}, out)
+    if as_json:
+        click.echo(text, nl=False)
+        return
+    _print(performance.about(document), performance.sections(document))
+
+
+@benchmark_command.command("canife")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder with the IDX files of MNIST or the like; scikit-learn's digits, at smaller sizes, without.",
+)
+@click.option("--repeat", type=click.IntRange(1, 1000), help="Trainings of each scenario: 3, or 10 at the full level.")
+@click.option(
+    "--level",
+    type=click.Choice(["quick", "full"]),
+    default="quick",
+    show_default=True,
+    help="On MNIST minutes or an hour on two cores; full also breaks assumptions and tries learning rates.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for canife.md, its picture and its numbers.")
+@engine_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def canife_command(
+    data: Path | None, repeat: int | None, level: str, out: Path | None, engine_name: str, as_json: bool
+) -> None:
+    """Audit the same trainings by CANIFE, by Algorithms 2 and 3, and by all lower bounds.
+
+    The setting is that of Section 5.4 of arXiv:2302.03098: a two-layer network, clip norm 1, noise multiplier 0.2, one
+    epoch in batches of 128.
+    """
+    missing = [name for name in _EXTRA if find_spec(name) is None]
+    if missing:
+        raise InputError(f"benchmark canife: needs {', '.join(missing)}: pip install canaryproof[federated]")
+    workers = cluster(engine_name)
+    if out is not None:
+        _prepare(out, (CANIFE, "canife.md"))
+    from canaryproof.verify.comparison import canife as benchmark
+
+    federation, setting, fashion = benchmark.read(data)
+    with Console(stderr=True).status("") as status:
+        document = benchmark.measure(
+            federation,
+            setting,
+            level,
+            repeat,
+            lambda part: status.update(f"training: {part}"),
+            fashion=fashion,
+            cluster=workers,
+            data=data,
+        )
+    text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    from canaryproof.reports import canife
+
+    if out is not None:
+        _write({CANIFE: text, **canife.render(document)}, out)
+    if as_json:
+        click.echo(text, nl=False)
+        return
+    _print(canife.about(document), canife.sections(document))
+
+
+def _print(about: str, sections: "Iterable[Section]") -> None:
+    console = Console()
+    console.print(" ".join(about.split()), "", highlight=False, sep="\n")
+    for section in sections:
+        table = Table(title=section.title, title_justify="left")
+        for name in section.header:
+            table.add_column(name)
+        for row in section.rows:
+            table.add_row(*map(escape, row))
+        console.print(table, section.note, "", highlight=False)
+
+
+def _prepare(folder: Path, names: Iterable[str]) -> None:
+    """Make a folder: minutes of measuring are not to be lost to one that cannot be written to."""
+    with _named(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        check_files(names, folder)
+
+
+def _write(files: Mapping[str, str], folder: Path) -> None:
+    with _named(folder):
+        write_files({name: text.encode() for name, text in files.items()}, folder)
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error

@@ -1,0 +1,177 @@
+"""Command ``canaryproof train``: an experiment in federated training, and what its canaries tell."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from canaryproof.verify.check.results import plain
+from canaryproof.verify.cli.command_line import INTERRUPTED
+from canaryproof.verify.engine.executors import EngineError, cluster, engine_option, given_again
+from canaryproof.verify.engine.origin import code_and_machine
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.writing import locked, replaced, write_files
+from canaryproof.verify.training.configuration import SIZES, Configuration, names, read
+
+if TYPE_CHECKING:
+    from canaryproof.verify.training.experiment import Advance
+
+_EXTRA = ("jax", "flax", "optax")
+_BEGUN = "experiment.json"
+
+
+@click.command("train", epilog=f"Experiments that come with the package: {', '.join(names())}.")
+@click.argument("config")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for all results; must not exist.")
+@click.option("--resume", is_flag=True, help="Go on with the experiment in --out that was stopped.")
+@click.option(
+    "--size",
+    type=click.Choice(SIZES),
+    default="quick",
+    show_default=True,
+    help="Those that come with the package end in two minutes or in an hour, on two cores.",
+)
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the data, for experiments that need one.")
+@click.option("--estimate", is_flag=True, help="Print what it will cost and end; no --out needed.")
+@engine_option
+def train_command(
+    config: str, out: Path | None, resume: bool, size: str, data: Path | None, estimate: bool, engine_name: str
+) -> None:
+    """Train with canaries and differential privacy, and audit what is released.
+
+    CONFIG is the name of an experiment that comes with the package, or a TOML file. Algorithms 2 and 3 of
+    arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
+    training its canaries' scores, which "canaryproof audit" takes. With a table [canife], CANIFE (arXiv:2210.02912)
+    audits the same training too, or instead.
+
+    What takes more than a minute or so is measured in pieces first, and what it will cost is told on stderr.
+
+    A stopped experiment goes on to the same results.json with --resume, and loses at most half a minute, or with
+    --engine dask the trainings that are not done.
+    """
+    configuration = read(config, size)
+    missing = [name for name in _EXTRA if find_spec(name) is None]
+    if missing:
+        raise InputError(f"train: needs {', '.join(missing)}: pip install canaryproof[federated]")
+    workers = cluster(engine_name)
+    # Before the data is read and JAX is loaded, which take seconds.
+    if out is not None:
+        _check_folder(out, resume)
+    elif not estimate:
+        raise click.UsageError("Missing option '--out'.")
+    from canaryproof.reports import training
+    from canaryproof.verify.training.experiment import Experiment
+
+    experiment = Experiment(configuration, data)
+    if estimate or out is None:
+        cost = experiment.cost(out or Path())
+        click.echo("all trainings are done" if cost is None else "\n".join(cost.lines()), err=True)
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out):
+            _begin(out, configuration, experiment.examples())
+            # Of what takes a minute or so there is nothing to tell.
+            if (cost := experiment.cost(out)) is not None and cost.seconds is not None:
+                click.echo("\n".join(cost.lines()), err=True)
+            with _progress() as advance:
+                found, timings = experiment.run(out, advance, workers)
+            results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))
+            document = json.loads(results)
+            pages = training.render(document, timings)
+            files = {"results.json": results, "timings.json": times, **pages}
+            write_files({name: text.encode() for name, text in files.items()}, out)
+    except OSError as error:
+        reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
+        raise InputError(f"{error.filename or out}: {reason}") from error
+    except EngineError as error:
+        raise EngineError(f"{error.message}; what is done is kept, and --resume goes on") from error
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the same command with --resume goes on.", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    _print(document, timings, out)
+    if workers is not None:
+        given_again(workers.begun, experiment.names)
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    try:
+        if out.exists() and not resume:
+            raise InputError(f"{out}: must not exist already; --resume goes on with the experiment in it")
+        # Hidden files are what a start that was stopped at once has left.
+        if out.exists() and not (out / _BEGUN).exists() and any(path.name[0] != "." for path in out.iterdir()):
+            raise InputError(f"{out}: must be the folder of an experiment, with {_BEGUN} in it")
+    except OSError as error:
+        raise InputError(f"{out}: {error.strerror or error}") from error
+
+
+def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None:
+    """Write down what is run by what, or make sure that it is the same as before."""
+    parts = {"configuration": plain(asdict(configuration)), "data": {"data": examples}, "made by": code_and_machine()}
+    made_by = json.loads(_json(parts))
+    file = out / _BEGUN
+    if not file.exists():
+        with replaced(file) as begun:
+            begun.write(_json(made_by).encode())
+        return
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{file}: is damaged ({error})") from error
+    if before == made_by:
+        return
+    names = [name for part in made_by for name in made_by[part] if _part(before, part, name) != made_by[part][name]]
+    raise InputError(f"{out}: --resume: was begun with another {', '.join(names)}")
+
+
+def _part(document: Any, part: str, name: str) -> Any:
+    try:
+        return document[part][name]
+    except (KeyError, TypeError):
+        return None
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+@contextmanager
+def _progress() -> Iterator["Advance"]:
+    """Show a bar on stderr, if that is a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda words, done, total: progress.update(task, description=words, completed=done, total=total)
+
+
+def _print(document: dict[str, Any], timings: list[dict[str, Any]], out: Path) -> None:
+    from canaryproof.reports import training
+
+    section = training.sections(document, timings)[0]
+    console = Console()
+    table = Table(title=section.title, title_justify="left")
+    for name in section.header:
+        table.add_column(name)
+    for row in section.rows:
+        table.add_row(*map(escape, row))
+    console.print(table, section.note, highlight=False)
+    for warning in training.warnings(document):
+        console.print(f"warning: {escape(warning)}", highlight=False)
+    console.print(f"Results: {out}", highlight=False, markup=False)

@@ -1,0 +1,232 @@
+"""Command ``canaryproof verify``: run suites, print a verdict on every check, leave a run folder."""
+
+import contextlib
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
+from canaryproof.verify.claims import finished
+from canaryproof.verify.engine import expected
+from canaryproof.verify.engine.executors import engine_option, given_again
+from canaryproof.verify.engine.origin import origin
+from canaryproof.verify.engine.plan import Engine, Plan, engine, load, run_plan
+from canaryproof.verify.engine.run_file import RunFile
+from canaryproof.verify.engine.run_folder import ENVIRONMENT, RESULTS, unjudged
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.writing import check_files, write_files
+from canaryproof.verify.suites.catalogue import lacking
+
+SUITES = "canaryproof.verify.suites.catalogue:SUITES"
+# What every run writes.
+_MADE = (RESULTS, ENVIRONMENT, "summary.md", "report.html")
+
+_STYLES = {
+    Verdict.CONFIRMED: "green",
+    Verdict.QUALIFIED: "yellow",
+    Verdict.REFUTED: "red",
+    Verdict.INCONCLUSIVE: "magenta",
+    Verdict.NEEDS_DATA: "cyan",
+}
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        # False for NaN, and timers end at some centuries.
+        if 0.0 < (value := float(text)) <= 1e9:
+            return value
+    raise click.BadParameter(f"must be a number above 0, at most 1e9, not {text[:40]!r}")
+
+
+@click.command("verify")
+@click.argument("suites", nargs=-1, metavar="[SUITE]...")
+@click.option("--level", type=click.Choice([level.value for level in Level]), default="quick", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to leave results in.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder with finished experiments, which decide claims that need data.",
+)
+@engine_option
+@click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
+@click.option("--with-fault", "fault", help="Seed this fault, to see which checks notice it; nothing is kept.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def verify_command(
+    suites: tuple[str, ...],
+    level: str,
+    seed: int,
+    out: Path | None,
+    resume: bool,
+    data: Path | None,
+    engine_name: str,
+    limit: float | None,
+    fault: str | None,
+    as_json: bool,
+) -> None:
+    """Check the numerics, the algorithms, the printed tables and the proofs.
+
+    SUITE is numerics, gaussian, theorems, bounds, blindspots, claims, training or canife; all by default, but the last
+    two only where the extra canaryproof[federated] is installed. The exit status is 1 if a check of this package fails,
+    or if a verdict on a document's statement is not the expected one; a refuted statement that is expected to be
+    refuted is a finding and not a failure.
+
+    With --data, claims on what the papers measured are judged by experiments that "canaryproof train NAME --size full"
+    and "canaryproof benchmark canife" left in folders in DIR; a claim that is not says which command decides it.
+
+    With --out, each result is kept in the folder's run.sqlite as soon as it is known, and a run that was stopped, by
+    whatever, goes on with --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
+    there are; results do not depend on it.
+    """
+    known = load(SUITES)
+    for name in suites:
+        if name not in known:
+            raise click.UsageError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
+    _check_fault(fault, out, engine_name)
+    measurements = None if data is None else finished.read(data)
+    if resume and out is None:
+        raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
+    if out is not None:
+        # Before the work, so that a folder that cannot be written to costs no time.
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            check_files(_MADE, out)
+        except OSError as error:
+            raise click.UsageError(f"--out: {error.filename or out}: {error.strerror or error}") from None
+    judges = engine(engine_name, limit)
+    plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements), fault or "")
+    table = expected.read()
+    made_by = origin(plan.suites, plan.context)
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    with RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file:
+        run = _run(plan, file, judges)
+        again = given_again(judges.begun, [name for _, name in plan.checks])
+        if out is not None:
+            told = (
+                {"given again": ", ".join(f"{name} ({times} times)" for name, times in again.items())} if again else {}
+            )
+            _write(run, out, {"command": command, **made_by, **told})
+        file.finish()
+    changes = expected.changes(run, table, plan.suites, with_data=measurements is not None)
+    if as_json:
+        click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
+    else:
+        _print(run, out)
+    _print_failures(run, changes, Console(stderr=as_json))
+    sys.exit(1 if run.failures or changes else 0)
+
+
+def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the suites that are asked for, or else all that can be judged here."""
+    chosen = tuple(dict.fromkeys(suites or known))
+    reasons = {name: reason for name in chosen if (reason := lacking(name))}
+    for name, reason in reasons.items():
+        if suites:
+            raise click.UsageError(f"SUITE: {name} {reason}")
+        click.echo(f"skipped: suite {name} {reason}", err=True)
+    return tuple(name for name in chosen if name not in reasons)
+
+
+def _check_fault(fault: str | None, out: Path | None, engine_name: str) -> None:
+    if fault is None:
+        return
+    from tests.faults import FAULTS
+
+    if fault not in FAULTS:
+        raise click.UsageError(f"--with-fault: there is no fault {fault!r}; there are {', '.join(FAULTS)}")
+    if engine_name != "local":
+        raise click.UsageError("--with-fault: needs --engine local")
+    if out is not None:
+        raise click.UsageError("--with-fault: must not be given with --out, whose results others may take for true")
+
+
+def _run(plan: Plan, file: RunFile, judges: Engine) -> Run:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    # Checks take from a millisecond to minutes, so that the time left is told by all that are done.
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=1e9
+    ) as progress:
+        task = progress.add_task("", total=None)
+
+        def advance(done: int, total: int, current: str) -> None:
+            progress.update(task, completed=done, total=total, description=current)
+
+        return run_plan(plan, file, judges, advance)
+
+
+def _write(run: Run, out: Path, environment: dict[str, str]) -> None:
+    made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
+    # The reports need matplotlib, which takes a second to import.
+    from canaryproof.reports.formats import report
+    from canaryproof.reports.material import Material
+
+    made = report(Material(run, environment, unjudged=unjudged(run)))
+    try:
+        write_files({**made.files, ENVIRONMENT: made_by.encode()}, out, made.patterns)
+    except OSError as error:
+        reason = f"{error.strerror or error}; all results are kept, and --resume writes them"
+        raise InputError(f"{error.filename or out}: {reason}") from error
+
+
+def _print(run: Run, out: Path | None) -> None:
+    console = Console()
+    for subject, title in (
+        (Subject.IMPLEMENTATION, "This package's own checks"),
+        (Subject.DOCUMENT, "Statements of the documents"),
+    ):
+        results = [result for result in run.results if result.subject is subject]
+        shown = [result for result in results if not _goes_without_saying(result)]
+        if shown:
+            console.print(_table(title, shown))
+        if len(shown) < len(results):
+            console.print(f"{len(results) - len(shown)} statements more are confirmed or need data; --out lists them\n")
+    counts = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
+    own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
+    parts = [f"{own - len(run.failures)} of {own} own checks hold"] if own else []
+    if counts:
+        found = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        parts.append(f"documents: {found}")
+    console.print("; ".join(parts))
+    console.print(false_alarms(run), highlight=False)
+    if out is not None:
+        console.print(f"Results: {out}", highlight=False, markup=False)
+
+
+def _goes_without_saying(result: Result) -> bool:
+    """Whether a result is one of hundreds of lines and claims of which nothing is to be said."""
+    return (result.is_line or result.suite == "claims") and result.verdict in (Verdict.CONFIRMED, Verdict.NEEDS_DATA)
+
+
+def _print_failures(run: Run, changes: list[str], console: Console) -> None:
+    failures = [("failed", f"{failure.id}: {failure.finding}") for failure in run.failures]
+    for kind, text in [*failures, *(("changed", change) for change in changes)]:
+        console.print(f"[red]{kind}[/red] {escape(text)}", highlight=False)
+
+
+def _table(title: str, results: list[Result]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", expand=False)
+    table.add_column("check", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("finding", overflow="fold", ratio=1)
+    for result in results:
+        table.add_row(result.id, f"[{_STYLES[result.verdict]}]{result.verdict}[/]", escape(result.finding))
+    return table

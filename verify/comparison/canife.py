@@ -1,0 +1,436 @@
+"""The trainings of the comparison with CANIFE, one by one: here, or on a cluster."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, astuple, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from canaryproof.verify.canife.measure import composed_epsilon
+from canaryproof.verify.check.results import plain
+from canaryproof.verify.claims.measured_canife import LEVEL, claims
+from canaryproof.verify.comparison.canife_methods import METHODS, Plan, capped, composed, exact, largest_round, spread
+from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Setting
+from canaryproof.verify.engine.executors import EngineError, Lost
+from canaryproof.verify.engine.origin import code_and_machine
+from canaryproof.verify.estimators.simulation import threads
+from canaryproof.verify.training import networks
+from canaryproof.verify.training.data import digits, idx
+from canaryproof.verify.training.data.federation import Federation, check_same
+
+if TYPE_CHECKING:
+    from canaryproof.verify.engine.cluster import Cluster
+
+
+# What a run found, as plain numbers.
+Found = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, audited by all methods.
+
+    Attributes
+    ----------
+    repetition
+        Number of the repetition, of which all scenarios and rates share the seed.
+    scenario
+        What is otherwise than CANIFE takes for granted.
+    rate
+        Another learning rate than the setting's.
+    """
+
+    repetition: int
+    scenario: Scenario
+    rate: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        if self.rate is not None:
+            return f"learning rate {self.rate:g}"
+        return f"{self.scenario.name}, repetition {self.repetition + 1}"
+
+    def on(self, bench: Bench) -> Found:
+        """Do it."""
+        root = np.random.SeedSequence(SEED, spawn_key=(self.repetition,))
+        # A BLAS of one thread, as on a worker: its bits depend on how many it has.
+        with threadpool_limits(1, user_api="blas"):
+            return bench.run(root, self.scenario, self.rate)
+
+
+def images(folder: Path | None) -> Federation:
+    """Read the images of a folder, or the digits without one, a client each; errors as for ``idx.load``."""
+    return digits.load(1, SEED) if folder is None else idx.load(folder, 1, SEED)
+
+
+def here(bench: Bench, runs: Sequence[Run], advance: Callable[[str], object]) -> list[Found]:
+    """Do runs one after another.
+
+    Parameters
+    ----------
+    bench
+        What they have in common.
+    runs
+        The runs.
+    advance
+        Told which is being done.
+    """
+    found = []
+    for run in runs:
+        advance(run.name)
+        found.append(run.on(bench))
+    return found
+
+
+def on_cluster(
+    cluster: "Cluster",
+    data: Path | None,
+    bench: Bench,
+    hidden: int | None,
+    runs: Sequence[Run],
+    advance: Callable[[str], object],
+) -> list[Found]:
+    """Do runs on a cluster, where each finds the same as here.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    data
+        Folder of the images, which every worker reads; None for digits.
+    bench
+        What they have in common.
+    hidden
+        Width of the network, if it is not the usual one.
+    runs
+        The runs.
+    advance
+        Told how many are done.
+
+    Raises
+    ------
+    InputError
+        If the cluster cannot be used, or a worker has not the same data.
+    EngineError
+        If a run is given up, or the scheduler is lost.
+    """
+    common = data and data.absolute(), bench.federation.digest, astuple(bench.setting), hidden
+    tasks = ((i, (*common, *_described(run))) for i, run in enumerate(runs))
+    found: dict[int, Found] = {}
+    advance(f"none of {len(runs)} trainings done")
+    with closing(cluster.results("canaryproof.verify.comparison.canife:train", tasks)) as results:
+        for i, one in results:
+            if isinstance(one, Lost):
+                raise EngineError(f"{runs[i].name}: {one.reason}")
+            found[i] = one
+            advance(f"{len(found)} of {len(runs)} trainings done")
+    return [found[i] for i in range(len(runs))]
+
+
+def _described(run: Run) -> tuple[Any, ...]:
+    """Return what ``train`` makes the run of, without classes of ours."""
+    scenario = run.scenario
+    return run.repetition, scenario.name, scenario.shuffled, scenario.fault and scenario.fault.name, run.rate
+
+
+def train(
+    data: Path | None,
+    digest: str,
+    setting: tuple[Any, ...],
+    hidden: int | None,
+    repetition: int,
+    name: str,
+    shuffled: bool,
+    fault: str | None,
+    rate: float | None,
+) -> Found:
+    """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``Run``."""
+    bench = _bench(data, setting, hidden)
+    check_same(bench.federation, digest, data)
+    return Run(repetition, Scenario(name, shuffled, Fault[fault] if fault else None), rate).on(bench)
+
+
+# Tasks of one benchmark come one after another.
+@lru_cache(maxsize=1)
+def _bench(data: Path | None, setting: tuple[Any, ...], hidden: int | None) -> Bench:
+    federation = images(data)
+    return Bench(federation, networks.model("two_layer", federation, hidden), Setting(*setting))
+
+
+# CANIFE beside Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098), in the setting of its Section 5.4.
+#
+# The comparison there is one mean and deviation for each method. Here both audit the very same trainings, with what
+# each number is, its cap, and what it takes for granted.
+
+
+# Of images by the ten thousand, as printed: an epoch at batch 128 is 469 rounds of MNIST.
+PRINTED = Setting(batch=128, canaries=1000, every=100, pool=512)
+# Scikit-learn's 1,500 digits: a batch of an eighth makes 94 rounds of an epoch. Canaries and rounds between audits are
+# a fifth, as rounds are, so that a round has two canaries and a training four audits; 297 images are held out.
+DIGITS = Setting(batch=16, canaries=200, every=20, pool=256)
+# The paper does not print the learning rate. Of these, one training each, 1 is near the best accuracy: MNIST without
+# canaries 67, 80, 88, 91 and 92% of held-out images, digits with canaries 31, 50, 71, 80 and 83%.
+RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
+
+POISSON = Scenario("Poisson samples")
+SCENARIOS = (
+    POISSON,
+    Scenario("shuffled epoch", shuffled=True),
+    Scenario("noise of the first round in all", fault=Fault.NOISE),
+    Scenario("no noise on every second coordinate", fault=Fault.COORDINATES),
+    Scenario("one client in a hundred unclipped", fault=Fault.CLIPPING),
+)
+
+
+# Scores of Algorithms 2 and 3, and the null of their estimates.
+_SOURCES = (
+    ("Algorithm 3", "all", "unobserved"),
+    ("Algorithm 2, final model", "final", "exact"),
+    ("Algorithm 2, change", "change", "exact"),
+)
+
+
+@dataclass(frozen=True)
+class Level:
+    """How much is run.
+
+    Attributes
+    ----------
+    repeat
+        Trainings of each scenario, unless it is told.
+    scenarios
+        Scenarios.
+    rates
+        Learning rates to sweep over, one training each.
+    """
+
+    repeat: int
+    scenarios: tuple[Scenario, ...]
+    rates: tuple[float, ...] = ()
+
+
+LEVELS = {"quick": Level(3, SCENARIOS[:1]), "full": Level(10, SCENARIOS, RATES)}
+
+
+def read(folder: Path | None) -> tuple[Federation, Setting, bool]:
+    """Read the images of a folder, or the digits without one, with the sizes that fit and whether it is Fashion-MNIST.
+
+    Parameters
+    ----------
+    folder
+        Holds the four IDX files of MNIST, Fashion-MNIST or EMNIST.
+
+    Raises
+    ------
+    InputError
+        If a file breaks a rule.
+    """
+    federation = images(folder)
+    return (federation, DIGITS, False) if folder is None else (federation, PRINTED, idx.is_fashion(folder))
+
+
+def measure(
+    federation: Federation,
+    setting: Setting,
+    level: str,
+    repeat: int | None,
+    advance: Callable[[str], object],
+    hidden: int | None = None,
+    *,
+    fashion: bool = False,
+    cluster: "Cluster | None" = None,
+    data: Path | None = None,
+) -> dict[str, Any]:
+    """Run the benchmark.
+
+    Parameters
+    ----------
+    federation, setting
+        What ``read`` returns.
+    level
+        A name in ``LEVELS``.
+    repeat
+        Trainings of each scenario; the level's number if None.
+    advance
+        Told what is being done.
+    hidden
+        Width of the network, if it is to be another than the usual 128.
+    fashion
+        Whether the images are those of Fashion-MNIST, on which the paper's numbers were measured.
+    cluster, data
+        Where to train, if not here, and the folder that the workers read.
+
+    Returns
+    -------
+    The document that the page is made of, of JSON's own types; infinities are text.
+
+    Raises
+    ------
+    InputError, EngineError
+        As for ``on_cluster``.
+    """
+    plan = LEVELS[level]
+    repetitions = repeat or plan.repeat
+    network = networks.model("two_layer", federation, hidden)
+    bench = Bench(federation, network, setting)
+    advance("compiling")
+    compilation = bench.compile()
+    # Scenarios take turns, so that whatever else the machine does hits all alike.
+    wanted = [Run(i, scenario) for i in range(repetitions) for scenario in plan.scenarios]
+    wanted += [Run(0, POISSON, rate) for rate in plan.rates]
+    done = (
+        here(bench, wanted, advance) if cluster is None else on_cluster(cluster, data, bench, hidden, wanted, advance)
+    )
+    runs: dict[str, list[dict[str, Any]]] = {scenario.name: [] for scenario in plan.scenarios}
+    sweep = []
+    for run, found in zip(wanted, done, strict=True):
+        if run.rate is None:
+            runs[run.scenario.name].append(found)
+        else:
+            sweep.append({"rate": run.rate, **found})
+    facts = Plan(
+        tuple(bench.audited),
+        bench.rounds,
+        bench.sampling,
+        setting.noise_multiplier,
+        setting.delta,
+        network.dim,
+        setting.canaries,
+    )
+    document = {
+        "level": level,
+        "repeat": repetitions,
+        "seed": SEED,
+        "data": {"name": federation.name, "clients": federation.clients, "held out": len(federation.test_labels)},
+        "setting": {**asdict(setting), **asdict(facts)},
+        "compilation": compilation,
+        "memory": bench.memory(),
+        "rdp": composed_epsilon([setting.noise_multiplier], [bench.rounds], bench.sampling, setting.delta),
+        "scenarios": [{"name": name, **_summary(found, facts), "runs": found} for name, found in runs.items()],
+        "printed": {"fashion": fashion, "level": LEVEL, "claims": claims(runs[POISSON.name], facts, fashion)},
+        "counts": _counts(runs[POISSON.name], facts),
+        "sweep": [{"rate": one["rate"], "accuracy": one["accuracy"], **_summary([one], facts)} for one in sweep],
+        "environment": {
+            **code_and_machine(),
+            "threads": str(threads()),
+        },
+    }
+    plainly: dict[str, Any] = plain(document)
+    return plainly
+
+
+def _summary(found: Sequence[Mapping[str, Any]], plan: Plan) -> dict[str, Any]:
+    """Put what the runs of a scenario found together, method by method."""
+    rows = []
+    for method in METHODS:
+        values = [method.value(run, plan) for run in found]
+        rows.append(
+            {
+                "name": method.name,
+                "kind": method.kind,
+                "needs": method.needs._asdict(),
+                "family": method.family,
+                "epsilon": spread([value.epsilon for value in values]),
+                "values": [asdict(value) for value in values],
+                "cap": method.cap(found[0], plan),
+            }
+        )
+    audits = [audit for run in found for audit in run["canife"]]
+    return {
+        "analytical": found[0]["analytical"],
+        "accuracies": [run["accuracy"] for run in found],
+        "methods": rows,
+        # The first run of all has compilation in it.
+        "seconds": {part: float(np.median([run["seconds"][part] for run in found])) for part in found[0]["seconds"]},
+        "canife": {
+            "separation": spread([audit["scores"][0]["separation"] for audit in audits]),
+            "deviation": spread([audit["scores"][0]["deviation"] for audit in audits]),
+            "norm": spread([math.sqrt(audit["law"]["shift"]) for audit in audits]),
+            "clients": spread([audit["law"]["clients"] for audit in audits]),
+            "cosine": spread([audit["cosines"]["root mean square"] for audit in audits]),
+            "noise": spread([audit["law"]["noise"] for audit in audits]),
+            "unhealthy": sum(not audit["canary"]["healthy"] for audit in audits),
+            "audits": len(audits),
+        },
+        "audits": _audits(found),
+    }
+
+
+def _audits(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """List every estimate and every bound of each kind of score."""
+    rows: list[dict[str, Any]] = []
+    for name, attack, null in _SOURCES:
+        estimates = [run["oneshot"][attack][null]["estimates"] for run in found]
+        rows += [
+            {
+                "scores": name,
+                "name": estimator,
+                "kind": "estimate",
+                "coverage": "",
+                "epsilon": spread([each[estimator]["epsilon"] for each in estimates]),
+                "cap": math.inf,
+            }
+            for estimator in estimates[0]
+        ]
+    # Of two nulls the exact one is the sharper; some bounds need unobserved scores.
+    sources: dict[str, list[Mapping[str, Any]]] = {
+        name: [
+            {**run["oneshot"][attack]["unobserved"]["bounds"], **run["oneshot"][attack][null]["bounds"]}
+            for run in found
+        ]
+        for name, attack, null in _SOURCES
+    }
+    sources["a round of CANIFE"] = [audit["bounds"] for run in found for audit in run["canife"]]
+    for source, bounds in sources.items():
+        for name in bounds[0]:
+            one = bounds[0][name]
+            rows.append(
+                {
+                    "scores": source,
+                    "name": name,
+                    "kind": str(one["kind"]),
+                    "coverage": str(one["coverage"]),
+                    "epsilon": spread([each[name]["value"] for each in bounds]),
+                    "cap": one["cap"],
+                }
+            )
+    return rows
+
+
+def _counts(found: Sequence[Mapping[str, Any]], plan: Plan) -> list[dict[str, Any]]:
+    """Tell how CANIFE's number grows with the number of scores, up to that of unlimited ones."""
+    rows = []
+    for place, scores in enumerate(found[0]["canife"][0]["scores"]):
+        trials = scores["trials"]
+        rounds = [audit["scores"][place]["epsilon"]["capped"]["epsilon"] for run in found for audit in run["canife"]]
+        separated = [
+            math.isinf(audit["scores"][place]["epsilon"]["separated"]["epsilon"])
+            for run in found
+            for audit in run["canife"]
+        ]
+        largest = largest_round(trials)
+        rows.append(
+            {
+                "trials": trials,
+                "round": spread(rounds),
+                "round cap": largest,
+                "no error": sum(separated),
+                "audits": len(separated),
+                **{
+                    name: {
+                        "epsilon": spread([capped(run, plan, place, delta).epsilon for run in found]),
+                        "cap": composed((largest,) * len(plan.audited), plan, delta),
+                    }
+                    for name, delta in (("printed", plan.delta), ("at 1/n", 1.0 / trials))
+                },
+            }
+        )
+    rounds = [audit["law"]["epsilon"] for run in found for audit in run["canife"]]
+    rows.append({"trials": None, "round": spread(rounds), "exact": spread([exact(run, plan) for run in found])})
+    return rows

@@ -1,0 +1,193 @@
+"""Where a command computes: the option ``--engine``, and what it names."""
+
+import os
+import signal
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar
+
+import click
+
+from canaryproof.verify.engine.plan import Answer, Plan, judge
+
+if TYPE_CHECKING:
+    from canaryproof.verify.engine.cluster import Cluster
+
+
+_DASK = "dask"
+
+engine_option = click.option(
+    "--engine",
+    "engine_name",
+    default="local",
+    show_default=True,
+    help="local, dask for a cluster on this machine, or dask://HOST:PORT for the one of a scheduler.",
+)
+
+
+class EngineError(click.ClickException):
+    """An engine that cannot go on."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """In place of the result of a task that was given up.
+
+    Attributes
+    ----------
+    reason
+        Why.
+    """
+
+    reason: str
+
+
+def cluster(name: str, limit: float | None = None) -> "Cluster | None":
+    """Return the cluster that an engine's name stands for.
+
+    Parameters
+    ----------
+    name
+        ``local``; ``dask`` for a cluster on this machine; ``dask://host:port`` for the one whose scheduler is there.
+    limit
+        Seconds that a check may take; None for no limit.
+
+    Returns
+    -------
+    The cluster; None for ``local``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such engine, or what it needs is not installed.
+    """
+    if name == "local":
+        return None
+    if name != _DASK and not name.startswith(f"{_DASK}://"):
+        raise click.UsageError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
+    if find_spec("distributed") is None:
+        raise click.UsageError("--engine: dask needs pip install canaryproof[distributed]")
+    from canaryproof.verify.engine.cluster import Cluster
+    from canaryproof.verify.estimators.simulation import threads
+
+    address = name.removeprefix(_DASK).removeprefix("://")
+    return Cluster(address if "://" in address or not address else f"tcp://{address}", threads(), limit)
+
+
+def given_again(begun: Mapping[int, int], names: Sequence[str]) -> dict[str, int]:
+    """Tell on stderr, and return, how often the tasks were given to a worker that were so more than once."""
+    again = {names[i]: times for i, times in sorted(begun.items()) if times > 1}
+    for name, times in again.items():
+        click.echo(f"given to {times} workers, as some were lost: {name}", err=True)
+    return again
+
+
+# The local engine: parallel processes of this machine, and how they end.
+#
+# Each process judges one check at a time with one thread, so that cores are not oversubscribed and sums of BLAS,
+# which depend on its number of threads, are the same everywhere.
+
+
+ONE_THREAD = dict.fromkeys(
+    ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+
+
+@dataclass(frozen=True)
+class Local:
+    """Engine that judges checks in processes of this machine.
+
+    Attributes
+    ----------
+    workers
+        Number of processes, at least 1.
+    limit
+        Seconds that a check may take; None for no limit.
+    """
+
+    workers: int
+    limit: float | None = None
+    begun: ClassVar[Mapping[int, int]] = {}  # a process that is lost ends the run
+
+    def answers(self, plan: Plan, positions: Sequence[int]) -> Generator[tuple[int, Answer], None, None]:
+        """Judge checks of a plan, and give each answer as soon as it is known, with the check's position.
+
+        Raises
+        ------
+        EngineError
+            If a process is killed, also by the time limit.
+        """
+        with processes_of_a_run(min(self.workers, len(positions)) or 1, plan.fault) as pool:
+            with inherited():
+                futures = {pool.submit(judge, plan, i, self.limit): i for i in positions}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            except BrokenProcessPool as error:
+                slow = "" if self.limit is None else f"; or a check took longer than {self.limit:g} s"
+                raise EngineError(f"a process of the run was killed, perhaps for want of memory{slow}") from error
+
+
+@contextmanager
+def processes_of_a_run(workers: int, fault: str) -> Iterator[ProcessPoolExecutor]:
+    """Give processes that end when this block does, or this process, whatever ends it."""
+    processes = get_context("spawn")
+    reader, writer = processes.Pipe(duplex=False)
+    with reader, writer, ProcessPoolExecutor(workers, processes, _begin, (reader, fault)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            # An interrupt does not wait for the checks that are being judged.
+            writer.close()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+@contextmanager
+def inherited() -> Iterator[None]:
+    """Start processes with one thread, deaf to the terminal's interrupts: theirs come from the process that has them.
+
+    Both must hold before a process imports anything, so that it is too late when it gets its first call.
+    """
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+# What a process holds until it ends.
+_held = ExitStack()
+
+
+def _begin(lifeline: Connection, fault: str) -> None:
+    _live_with(lifeline)
+    if fault:
+        from tests.faults import FAULTS, seeded
+
+        _held.enter_context(seeded(FAULTS[fault]))
+
+
+def _live_with(lifeline: Connection) -> None:
+    """End this process when the other end of a pipe closes, as it does even if the process that has it is killed."""
+
+    def wait() -> None:
+        try:
+            lifeline.recv_bytes()
+        except (EOFError, OSError):
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()

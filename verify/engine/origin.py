@@ -1,0 +1,77 @@
+"""What the results of a run depend on: equal origins give equal bytes."""
+
+import hashlib
+import platform
+import re
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from canaryproof.verify.check.results import Context
+
+
+def origin(suites: tuple[str, ...], context: Context) -> dict[str, str]:
+    """Return what a run's results depend on, by name.
+
+    Parameters
+    ----------
+    suites
+        Names of suites.
+    context
+        Level and seed.
+
+    Returns
+    -------
+    Those, our code, the versions of what it uses, and the machine.
+    """
+    return {
+        "version": version("canaryproof"),
+        "level": str(context.level),
+        "seed": str(context.seed),
+        "suites": " ".join(suites),
+        **({} if context.measurements is None else {"measurements": context.measurements.digest}),
+        **code_and_machine(),
+    }
+
+
+def code_and_machine() -> dict[str, str]:
+    """Return what computes results, by name: our code, the versions of what it uses, and the machine."""
+    return {
+        "source code": _digest_of_code(),
+        "python": platform.python_version(),
+        "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),
+        "processor": _processor(),
+        **_versions(),
+    }
+
+
+def _digest_of_code() -> str:
+    """Digest of all that computes results, so that changed code does not go on with another's run."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for room in ("kernels", "proofs_check", "verify"):
+        # The table that checks start from has its hash beside it; the expected verdicts change no result.
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix not in (".py", ".sha256") or not path.is_file():
+                continue
+            digest.update(f"{path.relative_to(root)} ".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the packages that compute: numba's compiler, what this one needs, and its extra's for trainings."""
+    lines = (line for line in requires("canaryproof") or () if "extra ==" not in line or '"federated"' in line)
+    found = {"llvmlite": version("llvmlite")}
+    for match in filter(None, (re.match(r"[\w.-]+", line) for line in lines)):
+        with suppress(PackageNotFoundError):
+            found[match[0]] = version(match[0])
+    return found
+
+
+def _processor() -> str:
+    """Name of the processor; compiled kernels are its own."""
+    try:
+        match = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        match = None
+    return match[1] if match else platform.processor()

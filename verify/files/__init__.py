@@ -1,0 +1,1 @@
+"""Users' files in, ours out; errors here know nothing of a command line."""

@@ -1,0 +1,124 @@
+"""Files from which a training goes on: arrays by name, and a description that says whose they are.
+
+A crash, even of the machine, leaves the old file or the new one, whole. Nothing is unpickled.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.verify.files.writing import replaced
+
+_FORMAT = 1
+_DESCRIPTION = "description"
+_LARGEST_TEXT, _LARGEST_HEADER = 10**6, 2**16
+
+
+def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write or replace a checkpoint.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    description
+        What ``read`` must find again; values that JSON has.
+    arrays
+        The state.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    text = np.frombuffer(_described(description).encode(), np.uint8)
+    with replaced(path) as file:
+        np.savez(file, **{_DESCRIPTION: text}, **arrays)  # type: ignore[arg-type]
+
+
+def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Read a checkpoint.
+
+    Parameters
+    ----------
+    path
+        File that ``write`` wrote.
+    description
+        What must have been given to ``write``.
+    like
+        Arrays with the types and shapes of those in the file.
+
+    Returns
+    -------
+    The arrays, with finite values.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is damaged, or something else, or of another training: the file, the field and the rule are named.
+    """
+    with path.open("rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                # Sizes first: what a damaged or foreign file asks for is not allocated.
+                sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.zip.infolist()}
+                limits = {_DESCRIPTION: _LARGEST_TEXT} | {name: array.nbytes for name, array in like.items()}
+                for name in sizes.keys() & limits.keys():
+                    limit = limits[name] + _LARGEST_HEADER
+                    _check(sizes[name] <= limit, f"{name}: must have at most {limit} bytes, not {sizes[name]}")
+                _check_description(json.loads(archive[_DESCRIPTION].tobytes()), description)
+                _check(
+                    sizes.keys() == limits.keys(),
+                    f"its arrays must be {', '.join(limits)}, not {', '.join(sizes):.200}",
+                )
+                arrays = {name: archive[name] for name in like}
+            for name, array in arrays.items():
+                expected = like[name].dtype, like[name].shape
+                _check(
+                    (array.dtype, array.shape) == expected,
+                    f"{name}: must be {expected[0]} of shape {expected[1]}, not {array.dtype} of {array.shape}",
+                )
+                _check(bool(np.isfinite(array).all()), f"{name}: must be finite")
+        except _RuleError as error:
+            raise ValueError(f"{path}: {error}") from None
+        # zipfile, json and numpy have no closed list of what they raise over a damaged file.
+        except Exception as error:
+            reason = str(error).partition("\n")[0][:200]
+            raise ValueError(f"{path}: is not a checkpoint, or a damaged one ({reason})") from error
+    return arrays
+
+
+def digest(*arrays: NDArray[Any]) -> str:
+    """Return a text that only equal arrays have, to describe what is too large for a description."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(f"{array.dtype} {array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+class _RuleError(ValueError):
+    """A rule that a file breaks, with the field's name."""
+
+
+def _check(holds: bool, rule: str) -> None:
+    if not holds:
+        raise _RuleError(rule)
+
+
+def _check_description(found: Any, description: Mapping[str, Any]) -> None:
+    _check(isinstance(found, dict), "description: must be an object")
+    # As the file has it: JSON knows no tuples.
+    for name, value in json.loads(_described(description)).items():
+        _check(name in found and found[name] == value, f"{name}: must be {value!r} here, not {found.get(name)!r:.200}")
+
+
+def _described(description: Mapping[str, Any]) -> str:
+    return json.dumps({"format": _FORMAT, **description})

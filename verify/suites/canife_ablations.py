@@ -1,0 +1,577 @@
+"""What makes a good canary: CANIFE's ablations (Section 4.3, Appendix D) on small networks and digits.
+
+Deviations are of scores without noise, in rounds of 64 clients. "As printed" is Adam with rate 1 from uniform pixels
+with a fixed label; the default is ours, with rate 0.1 from normal pixels and a soft label.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from canaryproof.verify.canife.attack import Mechanism
+from canaryproof.verify.check.declared_tests import (
+    LEVEL,
+    PAPER,
+    POWER,
+    above,
+    below,
+    both,
+    judged,
+    mean_ratio,
+    seen_of_one,
+    share_above,
+    share_below,
+    spoken,
+    visible_share,
+)
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.claims.canife_composition import DEVIATION, TOY_SIGMA
+
+if TYPE_CHECKING:
+    from canaryproof.verify.suites.canife_trainings import Sample
+
+
+Array = NDArray[np.float64]
+
+_PURPOSE = "canife/design"
+# What is said of nearly all designs holds for more than this share, of which some failures leave no doubt.
+SHARE = 0.7
+# An attack that is nearly always right, and one that no longer is.
+NEARLY, POOR = 0.99, 0.95
+# What ratios are usually taken for equal, and the least rise of an accuracy that five attacks could show.
+_EQUAL, GAIN = 1.25, 0.05
+
+
+def varied(context: Context, size: int, *, printed: bool = False, **changes: Any) -> "Sample":
+    """Repeat the base design, or that as printed, with other fields of the plan or of its settings."""
+    from canaryproof.verify.canife.design import AS_PRINTED
+    from canaryproof.verify.suites import canife_trainings as studies
+
+    settings = AS_PRINTED if printed else studies.BASE
+    of_plan: dict[str, Any] = {"start": "uniform"} if printed else {}
+    of_plan |= {name: changes.pop(name) for name in ("start", "pool", "training") if name in changes}
+    plan = studies.Plan(replace(settings, **changes), **of_plan)
+    return studies.sample(context, _PURPOSE, plan, size)
+
+
+def default(context: Context) -> Outcome:
+    """Judge that designs of the default settings do not fail, and that their soft labels are probabilities."""
+    from canaryproof.verify.suites import canife_trainings as studies
+
+    size = context.pick(80, 500)
+    found = studies.sample(context, _PURPOSE, studies.Plan(studies.DEFAULT), size)
+    hits = int((found.healthy & (np.abs(found.label - 1.0) < 1e-5)).sum())
+    wrong = share_above(hits, size, SHARE)
+    first = int((found.healthy & (found.attempts == 1)).sum())
+    finding = (
+        f"{hits} of {size} canaries are healthy and have a label of weight 1, {first} from the first start; deviation "
+        f"of the scores {spoken(found.deviation[:, 0])}"
+    )
+    evidence = {"attempts": found.attempts.tolist(), "healthy": found.healthy.tolist(), "p": wrong}
+    verdict = Verdict.CONFIRMED if wrong <= 0.5 * LEVEL else Verdict.REFUTED
+    return Outcome(verdict, finding, evidence, of_share(size, 1, "designs are healthy"))
+
+
+def rate(context: Context) -> Outcome:
+    """Judge that Adam with rate 1 finds canaries of nearly no loss in a few thousand steps, in most designs."""
+    size = context.pick(200, 500)
+    ours, printed = varied(context, size, steps=2500), varied(context, size, printed=True)
+    verdicts, parts, tests = [], [], []
+    for found in (ours, printed):
+        hits = int(found.healthy.sum())
+        for_it, against_it = share_above(hits, size, 0.5), share_below(hits, size, 0.5)
+        verdicts.append(judged([for_it], [against_it], 0.5 * LEVEL))
+        parts.append(f"{size - hits} of {size} fail, mean accuracy {spoken(found.accuracy[:, 0])}")
+        tests += [for_it, against_it]
+    finding = (
+        f"2,500 steps: with our rate 0.1, normal pixels and soft label {parts[0]}; as printed (rate 1, uniform pixels, "
+        f"fixed label) {parts[1]}, while mean health is {spoken(printed.health)}"
+    )
+    evidence = {"default": ours.accuracy[:, 0].tolist(), "printed": printed.accuracy[:, 0].tolist(), "p": tests}
+    seen = visible_share(size, 0.5, 1, 0.5 * LEVEL)
+    design = Design(
+        "half of designs end with a loss of at most 2% of that of a sample without gradient",
+        LEVEL,
+        f"{seen:.1%} of them do, or {1.0 - seen:.1%}, with either setting",
+        POWER,
+        size,
+    )
+    return Outcome(both(*verdicts), finding, evidence, design)
+
+
+def steps(context: Context) -> Outcome:
+    """Judge that designs get better with iterations, by paired tests of neighbours."""
+    size, counts = context.pick(80, 500), (100, 1000, 2500)
+    found = [varied(context, size, steps=count) for count in counts]
+    falls = [np.log(one.deviation[:, 0] / more.deviation[:, 0]) for one, more in pairwise(found)]
+    for_it, against_it = [above(fall) for fall in falls], [below(fall) for fall in falls]
+    listed = ", ".join(
+        f"{count:,}: {spoken(one.deviation[:, 0])} ({one.accuracy.mean():.3f})"
+        for count, one in zip(counts, found, strict=True)
+    )
+    finding = f"deviation (accuracy) by iterations {listed}; the larger p-value is {max(for_it):.1g}"
+    evidence = {
+        "deviation": {str(count): one.deviation[:, 0].tolist() for count, one in zip(counts, found, strict=True)},
+        "p": [*for_it, *against_it],
+    }
+    return Outcome(judged(for_it, against_it), finding, evidence, of_pairs(size, 2, "more iterations do not narrow"))
+
+
+def start(context: Context) -> Outcome:
+    """Judge that a random start and a sample of the pool do equally well."""
+    size = context.pick(50, 300)
+    one, other = (varied(context, size, start=start).deviation[:, 0] for start in ("normal", "pool"))
+    values, margin = np.log(other / one), np.log(_EQUAL)
+    for_it, against_it = (
+        [below(values, margin), above(values, -margin)],
+        [above(values, margin), below(values, -margin)],
+    )
+    # As printed, canaries fail so often that only the accuracy tells something: one without a gradient has scores 0.
+    literal = [varied(context, size, printed=True, **change).accuracy[:, 0] for change in ({}, {"start": "pool"})]
+    design = Design(
+        f"starting from a sample of the pool makes the deviation {_EQUAL:g} times as large or small, or more",
+        LEVEL,
+        f"it makes no difference, and the margin is {seen_of_one(size, 2):.2g} standard deviations of a pair's logarithm",
+        POWER,
+        size,
+    )
+    finding = (
+        f"from random pixels the scores' deviation is {spoken(one)}, from a sample of the pool {spoken(other)}, "
+        f"{mean_ratio(other, one):.2f} times; as printed, accuracy {spoken(literal[0])} and {spoken(literal[1])}"
+    )
+    evidence = {"log ratio": values.tolist(), "p": [*for_it, *against_it]}
+    return Outcome(judged(for_it, against_it), finding, evidence, design)
+
+
+def model(context: Context) -> Outcome:
+    """Judge that attacks on a model that has learnt are the more accurate, in our design and as printed."""
+    size = context.pick(80, 500)
+    verdicts, parts, evidence = [], [], {}
+    for name, printed in (("ours", False), ("as printed", True)):
+        early, late = (varied(context, size, printed=printed, training=count).accuracy[:, 0] for count in (0, 300))
+        rise = late - early
+        for_it, against_it = [above(rise)], [below(rise), below(rise, GAIN)]
+        verdicts.append(judged(for_it, against_it, 0.5 * LEVEL))
+        parts.append(f"{name} {spoken(early)} before training and {spoken(late)} after")
+        evidence[name] = {"early": early.tolist(), "late": late.tolist(), "p": [*for_it, *against_it]}
+    finding = f"accuracy of the attack {'; '.join(parts)} 300 steps, to 91% of held-out images"
+    return Outcome(both(*verdicts), finding, evidence, of_pairs(size, 1, "training does not move", 0.5 * LEVEL))
+
+
+def of_pairs(size: int, parts: int, null: str, level: float = LEVEL) -> Design:
+    """Return the design of tests of pairs' mean differences."""
+    seen = seen_of_one(size, parts, level)
+    return Design(
+        f"{null} the mean of what is measured",
+        LEVEL,
+        f"it moves by {seen:.2g} standard deviations of a pair's difference",
+        POWER,
+        size,
+    )
+
+
+def of_share(size: int, parts: int, what: str, level: float = LEVEL) -> Design:
+    """Return the design of tests of a share."""
+    seen = visible_share(size, SHARE, parts, level)
+    return Design(f"at most {SHARE:.0%} of {what}", LEVEL, f"{seen:.2%} of them", POWER, size)
+
+
+_CANIFE_DESIGN_CHECKS = (
+    Check(
+        "canife.study.iterations",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.3, Figure 5b",
+        "more design iterations make a better canary, up to some thousands",
+        steps,
+    ),
+    Check(
+        "canife.study.rate",
+        Subject.DOCUMENT,
+        PAPER + "Sections 4 and 4.3",
+        "Adam with rate 1, from random pixels and in a few thousand iterations, designs nearly optimal canaries",
+        rate,
+    ),
+    Check(
+        "canife.study.start",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.3, Figure 5a",
+        "whether the design begins at random or from a sample of the pool makes no difference to the scores' deviation",
+        start,
+    ),
+    Check(
+        "canife.study.model",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.3, Figure 5c",
+        "the attack is inaccurate early in training and becomes accurate as the model does",
+        model,
+    ),
+    Check(
+        "canife.design",
+        Subject.IMPLEMENTATION,
+        "verify.canife.design",
+        "more than seven in ten canaries of the default settings are healthy, with labels that are probabilities",
+        default,
+    ),
+)
+
+
+# CANIFE's losses and norm constants (Appendix D) on small networks and digits.
+
+
+def losses(context: Context) -> Outcome:
+    """Judge that the covariance loss attacks better than the mean's."""
+    size = context.pick(80, 500)
+    covariance, mean = (varied(context, size, loss=loss).accuracy[:, 0] for loss in ("covariance", "mean"))
+    gain = covariance - mean
+    for_it, against_it = [above(gain)], [below(gain)]
+    finding = (
+        f"accuracy {spoken(covariance)} with the covariance loss, {spoken(mean)} with the mean's (p = {for_it[0]:.1g})"
+    )
+    evidence = {"covariance": covariance.tolist(), "mean": mean.tolist(), "p": [*for_it, *against_it]}
+    return Outcome(judged(for_it, against_it), finding, evidence, of_pairs(size, 1, "the loss does not move"))
+
+
+def constancy(context: Context) -> Outcome:
+    """Judge that the covariance loss attacks nearly always rightly, whatever the size of the pool."""
+    size, pools = context.pick(80, 500), (32, 64, 256)
+    found = {count: varied(context, size, pool=count).accuracy[:, 0] for count in pools}
+    hits = {count: int((values >= POOR).sum()) for count, values in found.items()}
+    for_it = [share_above(number, size, SHARE) for number in hits.values()]
+    against_it = [share_below(number, size, SHARE) for number in hits.values()]
+    listed = ", ".join(f"{count}: {hits[count]} ({values.mean():.4f})" for count, values in found.items())
+    finding = f"attacks of {size} with accuracy {POOR:.0%} or more (mean accuracy) by pool {listed}"
+    evidence = {"accuracy": {str(count): values.tolist() for count, values in found.items()}, "p": for_it + against_it}
+    design = of_share(size, len(pools), f"attacks have an accuracy of {POOR:.0%}")
+    return Outcome(judged(for_it, against_it), finding, evidence, design)
+
+
+def sensitivity(context: Context) -> Outcome:
+    """Judge that the mean's loss attacks the better, the larger the pool."""
+    size = context.pick(140, 500)
+    small, large = (varied(context, size, loss="mean", pool=count).accuracy[:, 0] for count in (32, 256))
+    rise = large - small
+    for_it, against_it = [above(rise)], [below(rise), below(rise, GAIN)]
+    finding = (
+        f"accuracy with the mean's loss {spoken(small)} with a pool of 32, {spoken(large)} with 256: a rise of "
+        f"{rise.mean():+.3f} (p = {for_it[0]:.1g} for none, {below(rise, GAIN):.1g} for {GAIN:g} or more)"
+    )
+    evidence = {"32": small.tolist(), "256": large.tolist(), "p": [*for_it, *against_it]}
+    return Outcome(judged(for_it, against_it), finding, evidence, of_pairs(size, 1, "the pool does not move"))
+
+
+def constants(context: Context) -> Outcome:
+    """Judge that a norm constant far too large spoils the design, and that C is enough."""
+    size = context.pick(80, 500)
+    enough, large = (varied(context, size, norm_constant=constant) for constant in (1.0, 1000.0))
+    hits = int((enough.accuracy[:, 0] >= NEARLY).sum())
+    harm = np.log(large.deviation[:, 0] / enough.deviation[:, 0])
+    for_it, against_it = (
+        [above(harm), share_above(hits, size, SHARE)],
+        [below(harm), share_below(hits, size, SHARE)],
+    )
+    finding = (
+        f"with the constant C {hits} of {size} attacks have accuracy {NEARLY:.0%} or more; deviation "
+        f"{spoken(enough.deviation[:, 0])}, and {spoken(large.deviation[:, 0])} with 1,000 C"
+    )
+    design = Design(
+        f"1,000 C does not widen the scores, or with C at most {SHARE:.0%} of attacks have accuracy {NEARLY:.0%}",
+        LEVEL,
+        f"the mean logarithm rises by {seen_of_one(size, 2):.2g} standard deviations, and "
+        f"{visible_share(size, SHARE, 2):.2%} of attacks have it",
+        POWER,
+        size,
+    )
+    return Outcome(judged(for_it, against_it), finding, {"log ratio": harm.tolist(), "p": for_it + against_it}, design)
+
+
+def health(context: Context) -> Outcome:
+    """Judge that with a norm constant beyond all that the paper tries the attack fails."""
+    size = context.pick(80, 500)
+    found = varied(context, size, norm_constant=1000.0)
+    fails, sound = int((found.accuracy[:, 0] < POOR).sum()), int((found.health >= POOR).sum())
+    for_it = [share_above(fails, size, 0.5), share_above(sound, size, 0.5)]
+    against_it = [share_below(fails, size, 0.5)]
+    finding = (
+        f"with 1,000 C, beyond both, accuracy {spoken(found.accuracy[:, 0])}, health {spoken(found.health)}: {fails} "
+        f"of {size} attacks are below {POOR:.0%}, and {size - sound} canaries"
+    )
+    seen = visible_share(size, 0.5, 1)
+    design = Design(
+        f"with 1,000 C half of the attacks have an accuracy below {POOR:.0%}",
+        LEVEL,
+        f"{seen:.1%} of them have, or {1.0 - seen:.1%}",
+        POWER,
+        size,
+    )
+    evidence = {"accuracy": found.accuracy[:, 0].tolist(), "health": found.health.tolist(), "p": for_it + against_it}
+    return Outcome(judged(for_it, against_it), finding, evidence, design)
+
+
+_CANIFE_LOSSES_CHECKS = (
+    Check(
+        "canife.study.losses",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 8a",
+        "the covariance loss (loss 2) makes more accurate attacks than the mean's (loss 1)",
+        losses,
+    ),
+    Check(
+        "canife.study.loss-2",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 8a",
+        "with the covariance loss the accuracy is high and nearly the same for all sizes of the pool",
+        constancy,
+    ),
+    Check(
+        "canife.study.loss-1",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 8a",
+        "with the mean's loss the accuracy rises with the size of the pool",
+        sensitivity,
+    ),
+    Check(
+        "canife.study.norm-constant",
+        Subject.DOCUMENT,
+        PAPER + "Section 3.3 and Appendix D",
+        "a norm constant far above C is bad for the design, and one around C is enough for a high accuracy",
+        constants,
+    ),
+    Check(
+        "canife.study.norm-health",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 9",
+        "for norm constants beyond 50 the attack loses much of its accuracy, beyond 600 canaries lose health too",
+        health,
+    ),
+)
+
+
+# CANIFE where every client has one example (Sections 3.2 and 4.1, Appendix D), measured.
+#
+# What the paper shows on a ResNet18 and CIFAR10 with one attack is judged on small networks and digits with hundreds.
+
+
+_PURPOSE_CANIFE_ONE_SAMPLE = "canife/one-sample"
+_SIGMA = float(TOY_SIGMA)
+_COHORTS = (16, 64, 256)
+_CROWDS = (*_COHORTS, 1024)
+# Without noise, and at the printed one; all checks here attack the same canaries.
+_ROUNDS = tuple(Mechanism(cohort, 0.0) for cohort in _COHORTS) + tuple(Mechanism(each, _SIGMA) for each in _CROWDS)
+_QUIET, _NOISY = slice(0, 3), slice(3, 7)
+_POOLS = (16, 64, 256)
+_SHARE = 0.7
+# A fall of the accuracy by this much over 64 times as many clients is not slow.
+_FALL = 0.05
+
+
+def success(context: Context) -> Outcome:
+    """Judge that without noise an attack errs in no trial, by the share of attacks that do not."""
+    found = _found(context)
+    right = found.accuracy[:, 1] == 1.0
+    size, hits = len(right), int(right.sum())
+    for_it, against_it = share_above(hits, size, _SHARE), share_below(hits, size, _SHARE)
+    deviation = found.deviation[:, 1]
+    design = Design(
+        f"at most {_SHARE:.0%} of attacks with 64 clients and no noise are right in all of 100 trials",
+        LEVEL,
+        f"{visible_share(size, _SHARE, 1):.2%} of them are",
+        POWER,
+        size,
+    )
+    finding = (
+        f"{hits} of {size} attacks err in no trial; mean standard deviation of the scores {spoken(deviation)}, printed "
+        "0.006 with two times the pool"
+    )
+    evidence = {"deviation": deviation.tolist(), "accuracy": found.accuracy[:, 1].tolist(), "p": [for_it, against_it]}
+    return Outcome(judged([for_it], [against_it]), finding, evidence, design)
+
+
+def close_to_noise(context: Context) -> Outcome:
+    """Judge that scores have the noise's deviation or little more: as near as the paper's own is."""
+    values = _found(context).deviation[:, _NOISY][:, 1] / _SIGMA
+    margin = float(DEVIATION) / _SIGMA
+    for_it = [below(values, margin), above(values, 1.0 / margin)]
+    against_it = [above(values, margin), below(values, 1.0 / margin)]
+    spread = np.sqrt(0.5 / 98)
+    design = Design(
+        f"the mean deviation of scores is {margin - 1.0:.1%} or more from the noise's, as the printed one is",
+        LEVEL,
+        f"it is the noise's, with a deviation of {spread:.3f}, as 100 Gaussian scores have, so that the margin is "
+        f"{(1.0 - 1.0 / margin) / spread:.2g} deviations; {seen_of_one(len(values), 2):.2g} are noticed",
+        POWER,
+        len(values),
+    )
+    finding = (
+        f"at σ = {TOY_SIGMA} and 64 clients the scores' deviation is {spoken(values)} of the noise's in {len(values)} "
+        f"attacks; the paper's one attack has {margin:.3f}"
+    )
+    return Outcome(judged(for_it, against_it), finding, {"ratio": values.tolist(), "p": [*for_it, *against_it]}, design)
+
+
+def clients(context: Context) -> Outcome:
+    """Judge that more clients a round widen the scores, by paired tests of neighbours."""
+    found = _found(context).deviation[:, _QUIET]
+    rises = [np.log(more / fewer) for fewer, more in pairwise(found.T)]
+    for_it, against_it = [above(rise) for rise in rises], [below(rise) for rise in rises]
+    design = Design(
+        "four times as many clients a round do not widen the scores",
+        LEVEL,
+        f"each time the mean logarithm of the deviation rises by {seen_of_one(len(found), 2):.2g} standard deviations",
+        POWER,
+        len(found),
+    )
+    listed = ", ".join(f"{count}: {spoken(column)}" for count, column in zip(_COHORTS, found.T, strict=True))
+    finding = f"deviation without noise by clients a round {listed}; the larger p-value is {max(for_it):.1g}"
+    evidence = {"deviation": found.T.tolist(), "p": [*for_it, *against_it]}
+    return Outcome(judged(for_it, against_it), finding, evidence, design)
+
+
+def pool(context: Context) -> Outcome:
+    """Judge that a larger pool narrows the scores, the less the larger it is."""
+    from canaryproof.verify.suites import canife_trainings as studies
+
+    # Pilots with other seeds had 0.4 to 1 standard deviation of a pair between the first fall and the second. A first
+    # size of 80 pairs, too few for that, had not decided at seed 0.
+    size = context.pick(200, 600)
+    columns = [
+        studies.sample(context, _PURPOSE_CANIFE_ONE_SAMPLE, studies.Plan(studies.AUDIT, pool=count), size).deviation[
+            :, 0
+        ]
+        for count in _POOLS
+    ]
+    falls = [np.log(one / other) for one, other in pairwise(columns)]
+    for_it = [above(falls[0]), above(falls[0] - falls[1])]
+    against_it = [below(falls[0]), below(falls[0] - falls[1])]
+    design = Design(
+        "four times the pool does not narrow the scores, or does so as much again where the pool was four times as "
+        "large",
+        LEVEL,
+        f"both differ by {seen_of_one(size, 2):.2g} standard deviations of a pair's logarithms",
+        POWER,
+        size,
+    )
+    listed = ", ".join(f"{count}: {spoken(column)}" for count, column in zip(_POOLS, columns, strict=True))
+    last = above(falls[1])
+    finding = (
+        f"deviation by pool {listed}; the first fourfold pool makes it {mean_ratio(columns[1], columns[0]):.2f} times as "
+        f"large, the second {mean_ratio(columns[2], columns[1]):.2f} times (p = {last:.1g} that this is no fall)"
+    )
+    evidence = {"deviation": dict(zip(map(str, _POOLS), (c.tolist() for c in columns), strict=True))}
+    return Outcome(judged(for_it, against_it), finding, {**evidence, "p": [*for_it, *against_it, last]}, design)
+
+
+def slowly(context: Context) -> Outcome:
+    """Judge that the accuracy falls with clients a round, and slowly, by the law of the scores at the printed noise."""
+    found = _found(context)
+    accuracies = stats.norm.cdf(0.5 * found.shift[:, _NOISY] / found.law[:, _NOISY])
+    fall = accuracies[:, 0] - accuracies[:, -1]
+    for_it, against_it = [above(fall), below(fall, _FALL)], [below(fall), above(fall, _FALL)]
+    design = Design(
+        f"the accuracy does not fall from {_CROWDS[0]} clients a round to {_CROWDS[-1]}, or by {_FALL:.0%} or more",
+        LEVEL,
+        f"the mean fall is {seen_of_one(len(fall), 2):.2g} standard deviations from both",
+        POWER,
+        len(fall),
+    )
+    means = ", ".join(
+        f"{each:.4f} ({counted:.3f})"
+        for each, counted in zip(accuracies.mean(axis=0), found.accuracy[:, _NOISY].mean(axis=0), strict=True)
+    )
+    finding = (
+        f"mean accuracy with {', '.join(map(str, _CROWDS))} clients a round at σ = {TOY_SIGMA}: {means}, by the law of "
+        "the scores (counted in 100 trials at the best threshold)"
+    )
+    return Outcome(judged(for_it, against_it), finding, {"fall": fall.tolist(), "p": [*for_it, *against_it]}, design)
+
+
+def separated(context: Context) -> Outcome:
+    """Judge our promise on scores in the rounds of ``benchmark canife``: their separation and their deviation."""
+    from canaryproof.verify.suites import canife_trainings as studies
+
+    size, sigma = context.pick(60, 400), 0.2
+    plan = studies.Plan(studies.DEFAULT, rounds=(Mechanism(16, sigma),))
+    found = studies.sample(context, "canife/separated", plan, size)
+    distance, deviation = found.separation[:, 0], found.deviation[:, 0] / sigma
+    wrong = max(above(distance, 0.95), below(distance, 1.05), above(deviation, 0.85), below(deviation, 1.15))
+    spreads = sigma / 5.0, np.sqrt(0.5 / 98)
+    design = Design(
+        "the mean separation is 0.05 or more from 1, or the mean deviation 15% or more from the noise's",
+        LEVEL,
+        f"they are 1 and the noise's, and margins {0.05 / spreads[0]:.2g} and {0.15 / spreads[1]:.2g} standard "
+        f"deviations of an audit's; {seen_of_one(size, 4):.2g} are noticed",
+        POWER,
+        size,
+    )
+    finding = (
+        f"{size} audits of 100 scores at σ = {sigma:g}: separation {spoken(distance)}, deviation {spoken(deviation)} "
+        f"of the noise's (p = {wrong:.1g} for a mean outside the margins)"
+    )
+    evidence = {"separation": distance.tolist(), "deviation": deviation.tolist(), "p": wrong}
+    verdict = Verdict.CONFIRMED if wrong <= LEVEL else Verdict.REFUTED
+    return Outcome(verdict, finding, evidence, design)
+
+
+def _found(context: Context) -> "Sample":
+    from canaryproof.verify.suites import canife_trainings as studies
+
+    return studies.sample(
+        context, _PURPOSE_CANIFE_ONE_SAMPLE, studies.Plan(studies.AUDIT, rounds=_ROUNDS), context.pick(80, 500)
+    )
+
+
+_CANIFE_ONE_SAMPLE_CHECKS = (
+    Check(
+        "canife.study.success",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.1, Figure 3a",
+        "with 64 clients a round and no noise the attack succeeds completely",
+        success,
+    ),
+    Check(
+        "canife.study.noise",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.1, Figure 3b",
+        f"at σ = {TOY_SIGMA} and 64 clients a round the scores' standard deviation is close to σ",
+        close_to_noise,
+    ),
+    Check(
+        "canife.study.clients",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.1, Figure 3c",
+        "the fewer clients take part in a round, the tighter is the attack",
+        clients,
+    ),
+    Check(
+        "canife.study.pool",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.1, Figure 3c",
+        "a larger design pool makes the scores' deviation smaller, with diminishing effect",
+        pool,
+    ),
+    Check(
+        "canife.study.clients-accuracy",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 8b",
+        "the attack's accuracy falls slowly as the clients of a round become more",
+        slowly,
+    ),
+    Check(
+        "canife.scores",
+        Subject.IMPLEMENTATION,
+        "verify.canife",
+        "scores of a round with and without a canary of the default settings are 1.0 ± 0.05 apart, and their deviation "
+        "is within 15% of the noise's",
+        separated,
+    ),
+)
+
+
+CHECKS = (
+    *_CANIFE_DESIGN_CHECKS,
+    *_CANIFE_LOSSES_CHECKS,
+    *_CANIFE_ONE_SAMPLE_CHECKS,
+)

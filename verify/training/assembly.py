@@ -1,0 +1,241 @@
+"""A cell's settings made into what is trained: seeds, data, schedule, clip norm, noise, canaries and the trainer."""
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.accounting.training import poisson_noise_multiplier
+from canaryproof.verify.canaries import participation as schedules
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, LastRounds, Presentations, Schedule
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip, split
+from canaryproof.verify.training.configuration import CanaryPlan, Data, Settings
+from canaryproof.verify.training.data import cifar10, digits, idx, leaf, plays, tff
+from canaryproof.verify.training.data.federation import FederatedData
+from canaryproof.verify.training.networks import Model
+from canaryproof.verify.training.noise import Correlated, Independent, Noise, SquareRoot, Tree
+from canaryproof.verify.training.training import Trainer, Training
+
+_MOST = 2 * 10**7
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of one training.
+
+    Attributes
+    ----------
+    canaries, model
+        Of the canaries and of the initial parameters.
+    training
+        Of who takes part when, and of the noise.
+    """
+
+    canaries: int
+    model: int
+    training: np.random.SeedSequence
+
+    @classmethod
+    def of(cls, root: np.random.SeedSequence) -> Self:
+        """Draw them from a root of their own."""
+        canaries, model = root.generate_state(2, np.uint64).tolist()
+        return cls(canaries, model, root)
+
+
+def seeds(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> Seeds:
+    """Return the seeds of a training: those of other cells, repetitions and runs are independent of them.
+
+    Parameters
+    ----------
+    seed
+        The experiment's.
+    swept
+        Swept values of the cell; its seeds do not depend on which other cells there are.
+    repetition, run
+        Numbers of the repetition, and of the run in it.
+    """
+    cell = zlib.crc32(json.dumps(dict(swept), sort_keys=True).encode())
+    return Seeds.of(np.random.SeedSequence(seed, spawn_key=(cell, repetition, run)))
+
+
+def federation(data: Data, folder: Path | None, seed: int) -> FederatedData:
+    """Read the data.
+
+    Parameters
+    ----------
+    data
+        Its settings.
+    folder
+        Where it is; None if nobody said.
+    seed
+        Decides which client gets which examples, where the data doesn't.
+
+    Raises
+    ------
+    InputError
+        If a folder is needed and not given, or what is in it breaks a rule.
+    """
+    if data.format == "digits":
+        return digits.load(data.examples_per_client, seed)
+    if folder is None:
+        raise InputError(f"--data: must be given, the folder with the files of data.format {data.format}")
+    if data.format == "idx":
+        return idx.load(folder, data.examples_per_client, seed)
+    if data.format == "leaf":
+        return leaf.load(folder, data.length, data.side)
+    if data.format == "cifar10":
+        return cifar10.load(folder, data.examples_per_client, seed)
+    if data.format == "tff":
+        return tff.load(folder, data.length, data.words)
+    return plays.load(folder, data.length)
+
+
+def noise_multiplier(settings: Settings, clients: int) -> float:
+    """Return the noise multiplier z of so many clients' training.
+
+    Where the clip norm adapts, updates and counts together are worth it.
+    """
+    training = settings.training
+    if training.epsilon is not None:
+        assert training.rounds is not None
+        sampling = training.cohort / clients
+        return poisson_noise_multiplier(training.epsilon, settings.audit.delta, training.rounds, sampling)
+    if training.one_round_epsilon is None:
+        return training.noise_multiplier or 0.0
+    if math.isinf(training.one_round_epsilon):
+        return 0.0
+    return float(gaussian_mechanism.noise_multiplier(training.one_round_epsilon, settings.audit.delta))
+
+
+def clip_and_noise(settings: Settings, clients: int, rounds: int, seed: np.random.SeedSequence) -> tuple[Clip, Noise]:
+    """Make the clip norm function S and the noise generator Z.
+
+    Parameters
+    ----------
+    settings
+        Settings.
+    clients
+        Number of clients that there are.
+    rounds
+        Number of rounds.
+    seed
+        Seed of both.
+
+    Raises
+    ------
+    ValueError
+        If the noise on the counts is too little for the noise multiplier.
+    """
+    training, multiplier = settings.training, noise_multiplier(settings, clients)
+    clip: Clip = FixedClip(training.clip_norm)
+    if training.clip_quantile is not None:
+        count_noise = training.cohort / 20.0
+        clip = AdaptiveClip(training.clip_norm, training.clip_quantile, training.clip_rate, count_noise, seed)
+        multiplier = split(multiplier, count_noise)
+    if training.noise == "independent":
+        return clip, Independent(multiplier, seed)
+    factor = Tree(rounds) if training.noise == "tree" else SquareRoot(rounds)
+    return clip, Correlated(factor, multiplier, seed)
+
+
+def schedule(settings: Settings, clients: int, seed: np.random.SeedSequence, *, with_canaries: bool) -> Schedule:
+    """Draw who takes part when.
+
+    Parameters
+    ----------
+    settings
+        Settings.
+    clients
+        Number of clients that there are.
+    seed
+        Seed; clients take part in the same rounds with canaries and without.
+    with_canaries
+        Whether there are canaries.
+
+    Raises
+    ------
+    ValueError
+        If the numbers do not fit each other.
+    """
+    training, inserted = settings.training, schedules.NO_CANARIES
+    if with_canaries:
+        inserted = _insertion(settings.random_canaries)
+    # All of it is drawn before the training, as accounting needs it.
+    name, often = ("epochs", clients) if training.participation == "shuffled" else ("rounds", training.cohort)
+    if often * (getattr(training, name) or 0) > _MOST:
+        raise ValueError(f"training.{name}: must be fewer, as clients may take part at most {_MOST:,} times in all")
+    if training.participation == "shuffled":
+        assert training.epochs is not None
+        return schedules.shuffled_epochs(clients, training.cohort, training.epochs, seed, inserted)
+    assert training.rounds is not None
+    if training.participation == "uniform":
+        return schedules.uniform(clients, training.cohort, training.rounds, seed, inserted)
+    return schedules.bernoulli(clients, training.cohort / clients, training.rounds, seed, inserted)
+
+
+def _insertion(plan: CanaryPlan) -> Insertion:
+    pattern = {
+        "clients": None,
+        "periods": Presentations(plan.presentations),
+        "last_rounds": LastRounds(plan.last_rounds, plan.mean),
+    }[plan.participation]
+    return Insertion(2 * plan.count, plan.count if plan.inclusion == "fixed" else None, pattern)
+
+
+def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: bool) -> tuple[Schedule, Training]:
+    """Decide who takes part when, and make the options of a training.
+
+    Parameters
+    ----------
+    settings
+        Settings.
+    clients
+        Number of clients that there are.
+    seeds
+        Seeds.
+    with_canaries
+        Whether there are canaries.
+
+    Raises
+    ------
+    ValueError
+        If settings do not fit each other.
+    """
+    participation = schedule(settings, clients, seeds.training, with_canaries=with_canaries)
+    clip, noise = clip_and_noise(settings, clients, participation.rounds, seeds.training)
+    options = settings.training
+    training = Training(
+        clip=clip,
+        noise=noise,
+        client_rate=options.client_rate,
+        batch_size=options.batch_size,
+        examples_per_client=settings.data.examples_per_client,
+        local_epochs=options.local_epochs,
+        server=options.server,
+        server_rate=options.server_rate,
+        momentum=options.momentum,
+        seed=seeds.model,
+    )
+    return participation, training
+
+
+def trainer(
+    settings: Settings, data: FederatedData, model: Model, seeds: Seeds, *, with_canaries: bool = True
+) -> tuple[Trainer, CanaryClients | None]:
+    """Make a training and its canaries; arguments and errors as for ``prepared``."""
+    participation, training = prepared(settings, data.clients, seeds, with_canaries=with_canaries)
+    canary_clients = None
+    if with_canaries:
+        canary_clients = CanaryClients(
+            Canaries(seeds.canaries, 2 * settings.random_canaries.count, model.dim), participation
+        )
+    return Trainer(data, model, participation, training, canary_clients), canary_clients

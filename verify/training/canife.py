@@ -1,0 +1,361 @@
+"""Mock clients of a design by CANIFE (Maddock et al., arXiv 2210.02912), and where designs begin."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NamedTuple, Self, cast
+
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
+
+from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
+from canaryproof.verify.canife import design, general
+from canaryproof.verify.canife.attack import coins, halves, scored
+from canaryproof.verify.canife.design import Designer, Start, Starts, noise, pool_samples
+from canaryproof.verify.canife.factored import FactoredUpdates
+from canaryproof.verify.canife.general import GeneralUpdates, Local
+from canaryproof.verify.canife.text import TextDesigner, TextUpdates, random_tokens, text_of
+from canaryproof.verify.training import networks
+from canaryproof.verify.training.clients import chunk_of, clipped_updates
+from canaryproof.verify.training.configuration import CanifePlan, Data, Network, Settings
+from canaryproof.verify.training.data.federation import FederatedData, Federation
+from canaryproof.verify.training.networks import Model
+from canaryproof.verify.training.training import Training
+
+# Inputs, labels and mask as ``Federation.cohort`` has them.
+Examples = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float32]]
+
+
+def pool(data: FederatedData, samples: int, most: int, rng: np.random.Generator) -> Examples:
+    """Make mock clients of held-out examples.
+
+    Parameters
+    ----------
+    data
+        Whose examples.
+    samples
+        Examples that they have at least, all together.
+    most
+        Examples of a mock client at most.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    Their examples as ``Federation.cohort`` has them.
+
+    Raises
+    ------
+    ValueError
+        If there are not so many held-out examples.
+    """
+    inputs, labels, starts = data.test_inputs, data.test_labels, data.test_starts
+    if starts is None:
+        order, starts = rng.permutation(len(labels)), np.arange(0, len(labels) + 1, min(most, len(labels)))
+        inputs, labels = inputs[order], labels[order]
+    sizes = np.minimum(np.diff(starts), most)
+    clients = rng.permutation(np.flatnonzero(sizes))
+    sums = np.cumsum(sizes[clients])
+    if samples > sums[-1]:
+        raise ValueError(f"canife.pool: must be at most {sums[-1]}, as mock clients have no more examples")
+    chosen = clients[: np.searchsorted(sums, samples) + 1]
+    held_out = Federation("held out", inputs, labels, starts, inputs[:0], labels[:0], data.classes)
+    return held_out.cohort(chosen, int(sizes[chosen].max()))
+
+
+def starts(start: str, data: FederatedData, examples: Examples) -> Starts:
+    """Choose where designs begin: by default with the paper's uniform pixels, or with random tokens.
+
+    Parameters
+    ----------
+    start
+        ``noise`` or ``sample``.
+    data
+        Whose examples.
+    examples
+        The mock clients'.
+
+    Returns
+    -------
+    What draws a start. Of a text whose every token has a label, labels stay: random ones, or the sample's own.
+    """
+    inputs, labels, _ = examples
+    classes, vocabulary = data.classes, data.vocabulary
+    sample = pool_samples(inputs, labels, classes)
+    if vocabulary is None:
+        return sample if start == "sample" else noise(inputs.shape[2:], classes, "uniform")
+    length, every_token = inputs.shape[2], labels.ndim == 3
+
+    def random_text(rng: np.random.Generator) -> Start:
+        label = np.asarray(rng.integers(classes, size=length)) if every_token else classes
+        return random_tokens(length, vocabulary, label)(rng)
+
+    def sample_text(rng: np.random.Generator) -> Start:
+        image = sample(rng)
+        own = labels[image.client, 0] if every_token else image.logits
+        return text_of(inputs[image.client, 0], vocabulary, classes)(rng)._replace(logits=own, client=image.client)
+
+    return sample_text if start == "sample" else random_text
+
+
+# Audits of a training by CANIFE (Maddock et al., arXiv 2210.02912), on its way or at its end.
+#
+# An audit freezes the model, designs canaries with mock clients of held-out examples, and draws the scores of trials:
+# rounds of the training's own clients, which are drawn as it draws them, with the canary's client on top of them.
+# What is random depends on the seed and the round alone, so that no audit depends on another or moves the training.
+#
+# The paper speaks of pools of samples. As in the authors' public code (github.com/facebookresearch/canife, commit
+# 8f4a9dd), held-out clients in random order are mock clients until they have so many; where nobody knows whose held-
+# out examples are, we deal them out to clients as large as the training's. Ours are also: canaries designed by their
+# update and not by their gradient, which differ by the client rate; trials in which the canary replaces nobody.
+
+
+# An audit as JSON has it.
+Audit = dict[str, Any]
+_INSERTION = {"halves": halves, "coins": coins}
+
+
+class Road(NamedTuple):
+    """What designs canaries for a model, and what makes their updates; compiled at its first use."""
+
+    designer: Designer
+    whole: GeneralUpdates
+
+
+@dataclass(frozen=True)
+class Designing:
+    """What of the settings decides how canaries are designed; cells that share it share what is compiled.
+
+    Attributes
+    ----------
+    data, network
+        Tables of the experiment.
+    settings
+        Of the design.
+    local
+        Clients' training.
+    clip_norm
+        C.
+    one_step
+        Whether clients make one step on all of their examples.
+    """
+
+    data: Data
+    network: Network
+    settings: design.Settings
+    local: Local
+    clip_norm: float
+    one_step: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Take it from the settings of a training."""
+        plan, training = settings.canife, settings.training
+        assert plan is not None
+        chosen = design.Settings(
+            steps=plan.steps,
+            rate=plan.rate,
+            loss=cast(Any, plan.loss),
+            norm_constant=plan.norm_constant,
+            label=cast(Any, plan.label),
+            restarts=design.AS_PRINTED.restarts,
+        )
+        one_step = training.local_epochs == 1 and settings.data.examples_per_client <= training.batch_size
+        local = Local(training.client_rate, training.local_epochs)
+        return cls(settings.data, settings.model, chosen, local, training.clip_norm, one_step)
+
+
+def road(designing: Designing, data: FederatedData, model: Model) -> Road:
+    """Choose the road to a model's inner products.
+
+    Parameters
+    ----------
+    designing
+        How canaries are designed.
+    data, model
+        Clients and what they train.
+
+    Returns
+    -------
+    The road: of factors for dense layers whose clients make one step, of text's tokens, or the general one.
+    """
+    local, clip_norm = designing.local, designing.clip_norm
+    if data.vocabulary is not None:
+        extended = _extended_loss(data, designing.network)
+        text = TextUpdates(model.loss, extended, clip_norm, local, vectors=data.vectors)
+        return Road(TextDesigner(text, designing.settings), text)
+    whole = GeneralUpdates(model.loss, clip_norm, local)
+    if designing.network.name == "two_layer" and designing.one_step:
+        return Road(Designer(FactoredUpdates(clip_norm, local.rate), designing.settings), whole)
+    return Road(Designer(whole, designing.settings), whole)
+
+
+def _extended_loss(data: FederatedData, network: Network) -> Callable[..., Any]:
+    """Return the loss of the model for a vocabulary that is larger by a text's length, as ``TextUpdates`` asks."""
+    assert data.vocabulary is not None
+    larger = data.vocabulary + data.template[0].shape[1]
+
+    def loss(vectors: Any) -> Callable[..., Any]:
+        names = ("name", "classes", "template", "unscored")
+        told = {name: getattr(data, name) for name in names} | {"vocabulary": larger, "vectors": vectors}
+        return networks.model(network.name, cast(FederatedData, SimpleNamespace(**told)), network.hidden).loss
+
+    if data.vectors is None:
+        return loss(None)
+    return lambda params, *batch: loss(params["embedding"])(params["rest"], *batch)
+
+
+@dataclass(frozen=True)
+class Auditor:
+    """Audits of one training.
+
+    Attributes
+    ----------
+    road
+        Of the model.
+    settings
+        Settings.
+    data, model, training
+        Clients, what they train and how.
+    seed
+        That of the training.
+
+    Raises
+    ------
+    ValueError
+        If mock clients' updates take more memory than this machine has, or there are too few examples for them.
+    """
+
+    road: Road
+    settings: Settings
+    data: FederatedData
+    model: Model
+    training: Training
+    seed: Seed
+
+    def __post_init__(self) -> None:
+        clients = len(self._pool(0)[2])
+        if self.road.designer.updates is self.road.whole:
+            held, there = 4 * clients * self.model.dim, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            if held > there:
+                raise ValueError(
+                    f"canife.pool: {clients} mock clients' updates take {held / 1e9:.1f} GB, and this machine has "
+                    f"{there / 1e9:.1f} GB"
+                )
+
+    def audit(self, params: Any, rounds: int) -> Audit:
+        """Audit the model that so many rounds have made.
+
+        Parameters
+        ----------
+        params
+            Its parameters.
+        rounds
+            Rounds done.
+
+        Returns
+        -------
+        The model's accuracy, and of each attack the canary's design and the trials' scores.
+        """
+        plan, began = self._plan, time.perf_counter()
+        rngs = generator(self.seed, Purpose.CANIFE, rounds).spawn(plan.audits)
+        theta = np.asarray(ravel_pytree(params)[0])
+        canaries = []
+        for i, rng in enumerate(rngs):
+            examples = self._pool(i)
+            canaries.append(
+                self.road.designer.design(
+                    self._state(theta, params, examples), starts(plan.start, self.data, examples), rng
+                )
+            )
+        designed = time.perf_counter()
+        updates = self.road.whole.canary_updates(params, canaries)
+        # A server drops an update that is not finite: such a canary never shows.
+        updates = np.where(np.isfinite(updates).all(axis=1, keepdims=True), updates, np.float32(0.0))
+        scores = self._scores(theta, updates, rngs)
+        attacked = time.perf_counter()
+        accuracy = float(self.model.accuracy(params, self.data.test_inputs, self.data.test_labels))
+        fields = ("loss", "initial_loss", "norm", "attempts", "healthy")
+        return {
+            "round": rounds,
+            "accuracy": accuracy,
+            **{name: [getattr(canary, name) for canary in canaries] for name in fields},
+            **scores,
+            "seconds": {"design": designed - began, "attack": attacked - designed},
+        }
+
+    @property
+    def _plan(self) -> CanifePlan:
+        assert self.settings.canife is not None
+        return self.settings.canife
+
+    def _pool(self, attack: int) -> Examples:
+        rng = generator(self.seed, Purpose.CANIFE, 0).spawn(self._plan.audits)[attack]
+        return pool(self.data, self._plan.pool, self.training.examples_per_client, rng)
+
+    def _state(self, theta: NDArray[np.float32], params: Any, examples: Examples) -> Any:
+        """Compute mock clients' clipped updates, which they make as clients do."""
+        if self.road.designer.updates is not self.road.whole:
+            return self.road.designer.updates.prepare(params, *examples)
+        updates = _empty(len(examples[2]), self.model.dim)
+        chunk = self._chunk(len(updates))
+        for start in range(0, len(updates), chunk):
+            some = np.arange(start, min(start + chunk, len(updates)))
+            updates[some] = self._updates(theta, *(part[np.resize(some, chunk)] for part in examples))[: len(some)]
+        return general.State(params, updates)
+
+    def _chunk(self, clients: int) -> int:
+        batch = min(self.training.batch_size, self.training.examples_per_client)
+        return chunk_of(self.model, self.data, clients, batch)
+
+    def _updates(self, theta: NDArray[np.float32], *examples: NDArray[Any]) -> NDArray[np.float32]:
+        function = clipped_updates(self.model, self.training.local_epochs, self.training.batch_size)
+        rate, clip_norm = np.float32(self.training.client_rate), np.float32(self.training.clip.initial)
+        return np.asarray(function(theta, *examples, rate, clip_norm))
+
+    def _scores(
+        self, theta: NDArray[np.float32], canaries: NDArray[np.float32], rngs: list[np.random.Generator]
+    ) -> dict[str, Any]:
+        """Draw the scores of all attacks; updates of a client that several trials draw are computed once."""
+        cohorts = [[self._cohort(rng) for _ in range(self._plan.scores)] for rng in rngs]
+        members = np.unique(np.concatenate([cohort for trials in cohorts for cohort in trials]))
+        products = np.empty((len(members), len(canaries)))
+        chunk = self._chunk(len(members))
+        for start in range(0, len(members), chunk):
+            some = members[start : start + chunk]
+            examples = self.data.cohort(np.resize(some, chunk), self.training.examples_per_client)
+            products[start : start + chunk] = self._updates(theta, *examples)[: len(some)] @ canaries.T
+        deviation = self.training.noise.noise_multiplier * self.training.clip.initial
+        drawn = []
+        for i, (trials, rng) in enumerate(zip(cohorts, rngs, strict=True)):
+            sums = np.array([[products[np.searchsorted(members, cohort), i].sum()] for cohort in trials])
+            gram = np.array([[np.vdot(canaries[i].astype(np.float64), canaries[i])]])
+            drawn.append(scored(sums, gram, _INSERTION[self._plan.inclusion](len(trials), 1, rng), deviation, rng))
+        return {
+            "scores": [one.values[:, 0].tolist() for one in drawn],
+            "inserted": [one.inserted[:, 0].tolist() for one in drawn],
+        }
+
+    def _cohort(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw a trial's clients: so many, or with ``bernoulli`` each by a coin of its own."""
+        clients, number = self.data.clients, self.settings.training.cohort
+        if self.settings.training.participation == "bernoulli":
+            number = int(rng.binomial(clients, number / clients))
+        return rng.choice(clients, number, replace=False)
+
+
+def _empty(clients: int, dim: int) -> NDArray[np.float32]:
+    """Make room for updates at an address from which JAX takes them over without a copy: a multiple of 64 bytes."""
+    memory = np.empty(clients * dim + 16, np.float32)
+    first = -memory.ctypes.data % 64 // 4
+    return memory[first : first + clients * dim].reshape(clients, dim)
+
+
+def audited_rounds(plan: CanifePlan | None, rounds: int) -> list[int]:
+    """Return after which of so many rounds there is an audit."""
+    if plan is None:
+        return []
+    return [rounds] if plan.every is None else list(range(plan.every, rounds + 1, plan.every))

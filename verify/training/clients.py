@@ -1,0 +1,255 @@
+"""The clients' part of a round, lines 4 and 5 of Algorithms 2 and 3: local training, clipping and the sum.
+
+All clients of a cohort are trained at once, ``vmap`` over clients and ``scan`` over local batches, a chunk of the
+cohort at a time, so that memory does not grow with it. Chunks have one shape, whatever the cohort, so that nothing is
+compiled twice: what a chunk lacks is filled with clients whose examples are all masked, so that their update is zero.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
+
+from canaryproof.verify.training.data.federation import FederatedData
+from canaryproof.verify.training.networks import Model
+
+# Coordinates of the clients' updates held at a time: 16 MB stay near the processor.
+_HELD = 2**22
+# Numbers between inputs and loss held at a time: half a GB.
+_HELD_BETWEEN = 2**27
+
+
+@dataclass(frozen=True)
+class CohortSum:
+    """What the clients of a round return.
+
+    Attributes
+    ----------
+    total
+        Σ Clip(τ_i(θ); S), shape (dim,).
+    norms
+        ‖τ_i(θ)‖ before clipping, one a client, in their order; not finite where a client's update is not.
+    """
+
+    total: NDArray[np.float64]
+    norms: NDArray[np.float32]
+
+
+class CohortSums(Protocol):
+    """What a training loop asks of clients."""
+
+    def sum(self, theta: jax.Array | NDArray[np.float32], clients: NDArray[np.int64], clip_norm: float) -> CohortSum:
+        """Train the clients of a round from θ on and add their clipped updates."""
+
+
+class Clients:
+    """The training functions τ_i of a federation's clients, and the sum of their clipped updates.
+
+    τ_i(θ) is the change that ``epochs`` passes of stochastic gradient descent over the client's examples make from θ
+    on. The examples are cut into batches in their order, the same in each epoch (McMahan et al., arXiv 1602.05629,
+    Algorithm 1, but for the shuffling); the last batch of an epoch may be smaller. With one example a client, a batch
+    of one, one epoch and rate 1, updates are the negative gradients of single examples, as in DP-SGD.
+
+    Parameters
+    ----------
+    federation
+        The clients' examples.
+    model
+        The loss that they minimise.
+    rate
+        Client learning rate.
+    epochs, batch_size
+        Passes over the client's examples, and examples a step.
+    examples
+        Largest number of examples that a client uses: its first.
+    cohort
+        Largest number of clients in a round; larger rounds work too, with chunks that are not of the best size.
+
+    Attributes
+    ----------
+    chunk
+        How many clients are trained at a time.
+
+    Notes
+    -----
+    Andrew et al. (arXiv 2302.03098), Algorithm 2, lines 4, 5, 14 and 15.
+    """
+
+    def __init__(
+        self,
+        federation: FederatedData,
+        model: Model,
+        *,
+        rate: float,
+        epochs: int,
+        batch_size: int,
+        examples: int,
+        cohort: int,
+    ) -> None:
+        self._federation = federation
+        self._examples = examples
+        self.chunk = chunk_of(model, federation, cohort, min(batch_size, examples))
+        self._rate = np.float32(rate)
+        self._sum = _chunk_sum(model, epochs, batch_size)
+
+    def sum(self, theta: jax.Array | NDArray[np.float32], clients: NDArray[np.int64], clip_norm: float) -> CohortSum:
+        """Train the clients of a round from θ on and add their clipped updates.
+
+        Parameters
+        ----------
+        theta
+            Parameters θ, flat, shape (dim,).
+        clients
+            Who takes part, shape (n,), n ≥ 0.
+        clip_norm
+            Clip norm S > 0.
+
+        Returns
+        -------
+        The sum, added in float32 within a chunk and in float64 over chunks, and the norms.
+        """
+        total, norms = np.zeros(np.shape(theta)), [np.zeros(0, np.float32)]
+        chunks = self._chunks(theta, clients, clip_norm)
+        running = next(chunks, None)
+        while running is not None:
+            # JAX returns before it is done: the next chunk's examples are gathered meanwhile.
+            following = next(chunks, None)
+            total += np.asarray(running[0])
+            norms.append(np.asarray(running[1]))
+            running = following
+        return CohortSum(total, np.concatenate(norms)[: len(clients)])
+
+    def _chunks(
+        self, theta: Any, clients: NDArray[np.int64], clip_norm: float
+    ) -> Iterator[tuple[jax.Array, jax.Array]]:
+        for start in range(0, len(clients), self.chunk):
+            some = clients[start : start + self.chunk]
+            inputs, labels, mask = self._federation.cohort(np.resize(some, self.chunk), self._examples)
+            mask[len(some) :] = 0.0
+            yield self._sum(theta, inputs, labels, mask, self._rate, np.float32(clip_norm))
+
+
+def between(model: Model, federation: FederatedData, batch: int) -> int:
+    """Count the numbers that the loss of a batch of examples makes on the way, most of which its gradient needs."""
+    params = jax.eval_shape(lambda: model.init(0))
+    inputs, labels = (np.broadcast_to(part, (batch, *part.shape[1:])) for part in federation.template)
+    steps = jax.make_jaxpr(model.loss)(params, inputs, labels, np.ones(batch, np.float32)).eqns
+    return sum(math.prod(value.aval.shape) for step in steps for value in step.outvars)
+
+
+# Another training of the same model is not compiled anew.
+@cache
+def _chunk_sum(model: Model, epochs: int, batch_size: int) -> Callable[..., tuple[jax.Array, jax.Array]]:
+    """Make the compiled function of (θ, inputs, labels, mask, rate, clip norm): the clipped sum, and the norms."""
+    trained = _trained(model, epochs, batch_size)
+
+    @jax.jit
+    def clipped_sum(
+        theta: jax.Array, inputs: jax.Array, labels: jax.Array, mask: jax.Array, rate: jax.Array, clip_norm: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        updates, norms, factors = trained(theta, inputs, labels, mask, rate, clip_norm)
+        total, _ = ravel_pytree(jax.tree.map(lambda leaf: jnp.tensordot(factors, leaf, 1), updates))
+        return total, norms
+
+    return clipped_sum
+
+
+@cache
+def clipped_updates(model: Model, epochs: int, batch_size: int) -> Callable[..., jax.Array]:
+    """Make the compiled function of clients' examples to their clipped updates themselves.
+
+    Parameters
+    ----------
+    model, epochs, batch_size
+        As for ``Clients``.
+
+    Returns
+    -------
+    A function of (θ, inputs, labels, mask, rate, clip norm), examples as ``Federation.cohort`` has them; its values
+    have the shape (clients, dim).
+    """
+    trained = _trained(model, epochs, batch_size)
+
+    @jax.jit
+    def clipped(
+        theta: jax.Array, inputs: jax.Array, labels: jax.Array, mask: jax.Array, rate: jax.Array, clip_norm: jax.Array
+    ) -> jax.Array:
+        updates, _, factors = trained(theta, inputs, labels, mask, rate, clip_norm)
+        rows = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(updates)]
+        return jnp.concatenate(rows, axis=1) * factors[:, jnp.newaxis]
+
+    return clipped
+
+
+def chunk_of(model: Model, federation: FederatedData, cohort: int, batch: int) -> int:
+    """Return how many clients' updates to compute at a time.
+
+    Parameters
+    ----------
+    model, federation
+        The model, and examples of it.
+    cohort
+        Number of clients.
+    batch
+        Examples of a client in a step.
+    """
+    most = max(1, min(_HELD // model.dim, _HELD_BETWEEN // between(model, federation, batch)))
+    # Equal chunks, so that the last one is not nearly empty.
+    chunk = max(1, math.ceil(cohort / max(1, math.ceil(cohort / most))))
+    # Of few sizes, so that trainings with cohorts of chance do not each compile their own.
+    step = max(1, (1 << chunk.bit_length()) // 16)
+    return step * math.ceil(chunk / step)
+
+
+def _trained(model: Model, epochs: int, batch_size: int) -> Callable[..., tuple[Any, jax.Array, jax.Array]]:
+    """Make the function of (θ, inputs, labels, mask, rate, clip norm): updates, their norms, and what clips them."""
+    _, unravel = ravel_pytree(model.init(0))
+
+    def update(params: Any, batches: Any, rate: jax.Array) -> Any:
+        number = len(batches[0])
+
+        def step(params: Any, i: Any) -> Any:
+            gradient = jax.grad(model.loss)(params, *(array[i % number] for array in batches))
+            return jax.tree.map(lambda leaf: -rate * leaf, gradient)
+
+        def later(change: Any, i: jax.Array) -> tuple[Any, None]:
+            return jax.tree.map(jnp.add, change, step(jax.tree.map(jnp.add, params, change), i)), None
+
+        # At the first step all clients have the same parameters, and products with them are one product for all.
+        change = step(params, 0)
+        if epochs * number > 1:
+            change, _ = jax.lax.scan(later, change, jnp.arange(1, epochs * number))
+        return change
+
+    def batched(examples: jax.Array) -> jax.Array:
+        """Cut (clients, examples, …) into (clients, batches, batch, …)."""
+        clients, count, *rest = examples.shape
+        batch = min(batch_size, count)
+        padding = [(0, 0), (0, -count % batch), *((0, 0) for _ in rest)]
+        return jnp.pad(examples, padding).reshape(clients, -1, batch, *rest)
+
+    def updates_and_factors(
+        theta: jax.Array, inputs: jax.Array, labels: jax.Array, mask: jax.Array, rate: jax.Array, clip_norm: jax.Array
+    ) -> tuple[Any, jax.Array, jax.Array]:
+        batches = tuple(batched(array) for array in (inputs, labels, mask))
+        updates = jax.vmap(update, (None, 0, None))(unravel(theta), batches, rate)
+        norms = _norms(updates)
+        # The comparison serves the norm 0 as well. A NaN stays one: not the clip hides it but the caller finds it.
+        return updates, norms, jnp.where(norms > clip_norm, clip_norm / norms, 1.0)
+
+    return updates_and_factors
+
+
+def _norms(updates: Any) -> jax.Array:
+    """Norms of a stack of updates: scaled by the largest coordinate, since squares leave float32's range early."""
+    rows = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(updates)]
+    largest = jnp.stack([jnp.abs(row).max(axis=1) for row in rows]).max(axis=0)
+    scale = jnp.where(largest > 0.0, largest, 1.0)
+    return scale * jnp.sqrt(sum(jnp.square(row / scale[:, jnp.newaxis]).sum(axis=1) for row in rows))

@@ -1,0 +1,168 @@
+"""The clip norm S(t) of Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098): fixed, or adapted to a quantile.
+
+Adaptive clipping is that of Andrew et al. 2021 (arXiv 1905.03871): a noisy count of the updates that were not clipped
+tells whether the clip norm is above or below a quantile of their norms.
+
+A canary client's update has exactly the clip norm and counts as unclipped, as it would in a system that does not know
+its canaries. With a share f of canaries among those who take part, the clip norm tends to the quantile (γ − f)/(1 − f)
+of the clients' norms instead of γ, and to 0 if f ≥ γ.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from canaryproof.verify.canaries.participation import checked_integer
+from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
+
+
+class Clip(Protocol):
+    """What a training loop and its accounting ask."""
+
+    @property
+    def initial(self) -> float:
+        """Clip norm of the first round."""
+
+    @property
+    def count_noise(self) -> float:
+        """Standard deviation of the noise on the number of unclipped updates; infinite if it is not released."""
+
+    def following(self, clip_norm: float, unclipped: int, participants: int, round: int) -> float:  # noqa: A002
+        """Return the clip norm of the round after this one."""
+
+
+@dataclass(frozen=True)
+class FixedClip:
+    """The same clip norm in all rounds.
+
+    Attributes
+    ----------
+    initial
+        Clip norm, positive.
+    """
+
+    initial: float
+    count_noise = math.inf
+
+    def __post_init__(self) -> None:
+        _check_positive("initial", self.initial)
+
+    def following(self, clip_norm: float, unclipped: int, participants: int, round: int) -> float:  # noqa: A002, ARG002
+        """Return the clip norm of the round after this one: the same."""
+        return clip_norm
+
+
+@dataclass(frozen=True)
+class AdaptiveClip:
+    """A clip norm that follows a quantile of the updates' norms, by geometric steps.
+
+    Recommended values are the authors', as TensorFlow Privacy's documentation of ``QuantileAdaptiveClipSumQuery`` has
+    them.
+
+    Attributes
+    ----------
+    initial
+        Clip norm of the first round.
+    quantile
+        Share γ of updates that should not be clipped, in [0, 1]; the median is recommended.
+    rate
+        Learning rate η of log S; 0.2 is recommended.
+    count_noise
+        Standard deviation σ_b of the noise on the number of unclipped updates; a twentieth of the cohort is
+        recommended.
+    seed
+        Seed of this noise.
+    """
+
+    initial: float
+    quantile: float
+    rate: float
+    count_noise: float
+    seed: Seed
+
+    def __post_init__(self) -> None:
+        _check_positive("initial", self.initial)
+        if not 0.0 <= self.quantile <= 1.0:
+            raise ValueError(f"quantile must lie in [0, 1], not {self.quantile!r}")
+        for name, value in (("rate", self.rate), ("count_noise", self.count_noise)):
+            if not 0.0 <= value < math.inf:
+                raise ValueError(f"{name} must be finite and not negative, not {value!r}")
+
+    def following(self, clip_norm: float, unclipped: int, participants: int, round: int) -> float:  # noqa: A002
+        """Return the clip norm of the round after this one.
+
+        Parameters
+        ----------
+        clip_norm
+            Clip norm of this round.
+        unclipped
+            Number of updates whose norm is at most the clip norm, canaries' among them.
+        participants
+            Number of updates, m.
+        round
+            Number of this round, which decides the noise.
+
+        Returns
+        -------
+        S·exp(−η(b̃ − γ)), b̃ = (Σb_i + N(0, σ_b²))/m; S if nobody took part.
+
+        Raises
+        ------
+        ValueError
+            If a count is out of its range, or the clip norm leaves that of floats.
+        """
+        _check_positive("clip_norm", clip_norm)
+        checked_integer("participants", participants, 0)
+        checked_integer("unclipped", unclipped, 0, participants)
+        if participants == 0:
+            return clip_norm
+        share = (
+            unclipped + self.count_noise * generator(self.seed, Purpose.COUNTS, round).standard_normal()
+        ) / participants
+        found = clip_norm * math.exp(min(-self.rate * (share - self.quantile), 700.0))
+        _check_positive(f"clip_norm after round {round}", found)
+        return found
+
+
+def split(noise_multiplier: float, count_noise: float) -> float:
+    """Noise multiplier of the updates, such that updates and counts together are as private as asked (Theorem 1 there).
+
+    Parameters
+    ----------
+    noise_multiplier
+        Noise multiplier z ≥ 0 that is asked for.
+    count_noise
+        σ_b of the clipping.
+
+    Returns
+    -------
+    z_Δ = (z⁻² − (2σ_b)⁻²)^(−1/2), at least z; z itself where the count is not released.
+
+    Raises
+    ------
+    ValueError
+        If z > 0 and the count alone gives away as much: z ≥ 2σ_b.
+    """
+    if noise_multiplier == 0.0:
+        return 0.0
+    if noise_multiplier >= 2.0 * count_noise:
+        raise ValueError(
+            f"count_noise must be more than half the noise multiplier {noise_multiplier:g}: {count_noise:g}"
+        )
+    # In this form infinity needs no case of its own.
+    return noise_multiplier / math.sqrt(1.0 - (noise_multiplier / (2.0 * count_noise)) ** 2)
+
+
+def joined(noise_multiplier: float, count_noise: float) -> float:
+    """Return what updates and counts together are worth, the inverse of ``split``: z = (z_Δ⁻² + (2σ_b)⁻²)^(−1/2).
+
+    A count's sensitivity is ½, in its centred form Σ(b_i − ½), and squares of sensitivity over noise add up.
+    """
+    if count_noise == 0.0:
+        return 0.0
+    return noise_multiplier / math.sqrt(1.0 + (noise_multiplier / (2.0 * count_noise)) ** 2)
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, not {value!r}")

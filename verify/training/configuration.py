@@ -1,0 +1,593 @@
+"""Rules of the fields of an experiment's tables: what each reads, and what it says of a value that breaks it.
+
+A rule makes a field of a dataclass, whose ``metadata["read"]`` returns a value or raises a ``ValueError``.
+"""
+
+import itertools
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from canaryproof.verify.files.reading import InputError, opened
+
+_LONGEST, _LONGEST_LINE = 60, 1000
+
+
+def shortened(text: str) -> str:
+    """Cut what would make a message long."""
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def _refuse(rule: str, value: Any) -> ValueError:
+    return ValueError(f"must be {rule}, not {shortened(repr(value))}")
+
+
+def _rule(read: Callable[[Any], Any], **options: Any) -> Any:
+    return field(metadata={"read": read}, **options)
+
+
+def whole(low: int, high: int, **options: Any) -> Any:
+    """Field of a whole number in a range."""
+
+    def read(value: Any) -> int:
+        # True is an int to Python.
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        raise _refuse(f"a whole number from {low} to {high}", value)
+
+    return _rule(read, **options)
+
+
+def number(low: float, high: float, *, infinite: bool = False, **options: Any) -> Any:
+    """Field of a number in a range, or perhaps infinity."""
+
+    def read(value: Any) -> float:
+        known = isinstance(value, int | float) and not isinstance(value, bool)
+        if known and (low <= value <= high or (infinite and value == math.inf)):
+            return float(value)
+        raise _refuse(f"a number from {low:g} to {high:g}{' or inf' if infinite else ''}", value)
+
+    return _rule(read, **options)
+
+
+def one_of(*names: str, **options: Any) -> Any:
+    """Field of one of some words."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, str) and value in names:
+            return value
+        raise _refuse(f"one of {', '.join(names)}", value)
+
+    return _rule(read, **options)
+
+
+def flag(**options: Any) -> Any:
+    """Field of true or false."""
+
+    def read(value: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise _refuse("true or false", value)
+
+    return _rule(read, **options)
+
+
+def text(**options: Any) -> Any:
+    """Field of a line of text."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, str) and len(value) <= _LONGEST_LINE and value.isprintable():
+            return value
+        raise _refuse(f"a line of at most {_LONGEST_LINE} characters", value)
+
+    return _rule(read, **options)
+
+
+# What decides a training: the tables of an experiment's file, each field with its rule.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heading:
+    """What stands above the tables.
+
+    Attributes
+    ----------
+    title
+        What the experiment shows.
+    source
+        What it is an analogue of.
+    seed
+        Seed of all randomness.
+    repetitions
+        How often each cell is repeated with other randomness.
+    """
+
+    title: str = text(default="")
+    source: str = text(default="")
+    seed: int = whole(0, 2**63 - 1, default=0)
+    repetitions: int = whole(1, 10_000, default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """Table ``[data]``: whose examples are trained on.
+
+    Attributes
+    ----------
+    format
+        ``digits`` needs no folder.
+    examples_per_client
+        How many examples a client has (``digits``, ``idx``, ``cifar10``), or trains on at most (others).
+    length
+        Characters, or words, of an example of text.
+    words
+        Words of the vocabulary of StackOverflow: the most frequent ones.
+    side
+        Width and height in pixels to which CelebA's images are brought.
+    """
+
+    format: str = one_of("digits", "idx", "leaf", "plays", "tff", "cifar10")
+    examples_per_client: int = whole(1, 10**5)
+    length: int = whole(2, 10_000, default=80)
+    words: int = whole(1, 10**6, default=10_000)
+    side: int = whole(8, 178, default=84)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """Table ``[model]``.
+
+    Attributes
+    ----------
+    name
+        Model, as in ``federated.models``.
+    hidden
+        Width of its hidden layers, or channels of the first convolution; by default that of the papers.
+    """
+
+    name: str = one_of(
+        "two_layer",
+        "small_cnn",
+        "four_layer_cnn",
+        "resnet18",
+        "char_lstm",
+        "word_lstm",
+        "sent140_lstm",
+        "leaf_lstm",
+    )
+    hidden: int | None = whole(1, 10**5, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Federated:
+    """Table ``[training]``: DP-FedAvg.
+
+    Attributes
+    ----------
+    participation
+        How clients take part: ``shuffled`` in epochs, each once in every epoch; ``uniform``, so many in each round
+        without replacement; ``bernoulli``, each in each round by a coin of its own.
+    cohort
+        Clients a round; with ``bernoulli``, their expected number.
+    epochs, rounds
+        How long to train: ``shuffled`` needs epochs, the others rounds.
+    client_rate, local_epochs, batch_size
+        Each client's own training.
+    server, server_rate, momentum
+        Server's optimiser, ``sgd`` or ``adam``.
+    clip_norm
+        Clip norm; the first one, if it adapts.
+    clip_quantile, clip_rate
+        With a quantile, the clip norm adapts to it with this learning rate; the noise on the number of unclipped
+        clients is a twentieth of the cohort, as in Andrew et al. 2021.
+    noise
+        ``independent`` in each round, or correlated over rounds by a factorisation: ``tree``, or ``square_root``, whose
+        cost grows with the square of the number of rounds.
+    noise_multiplier, one_round_epsilon, epsilon
+        Noise multiplier; or what decides it where noise is independent: the analytical ε of a client that takes part in
+        one round, or the ε of all rounds with ``bernoulli`` by Rényi accounting, as CANIFE has it. ``inf`` is no noise.
+    until_accuracy, accuracy_on, accuracy_every
+        The training ends when its accuracy on held-out examples (``test``) or on clients' own (``train``), which is
+        looked at after every so many rounds, is this or more; ``rounds`` is then the largest number of rounds.
+        Participation is drawn and privacy is accounted for as if all of them were done: an upper bound.
+    """
+
+    participation: str = one_of("shuffled", "uniform", "bernoulli", default="shuffled")
+    cohort: int = whole(1, 10**6)
+    epochs: int | None = whole(1, 10**6, default=None)
+    rounds: int | None = whole(1, 10**6, default=None)
+    client_rate: float = number(0.0, 1e3)
+    local_epochs: int = whole(1, 1000, default=1)
+    batch_size: int = whole(1, 10**5)
+    server: str = one_of("sgd", "adam", default="sgd")
+    server_rate: float = number(0.0, 1e3)
+    momentum: float = number(0.0, 0.999, default=0.0)
+    clip_norm: float = number(1e-6, 1e6)
+    clip_quantile: float | None = number(0.0, 1.0, default=None)
+    clip_rate: float = number(0.0, 10.0, default=0.2)
+    noise: str = one_of("independent", "tree", "square_root", default="independent")
+    noise_multiplier: float | None = number(0.0, 1e6, default=None)
+    one_round_epsilon: float | None = number(1e-3, 1e5, infinite=True, default=None)
+    epsilon: float | None = number(1e-3, 1e5, infinite=True, default=None)
+    until_accuracy: float | None = number(0.0, 1.0, default=None)
+    accuracy_on: str = one_of("test", "train", default="test")
+    accuracy_every: int = whole(1, 10**6, default=10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryPlan:
+    """Table ``[canaries]``.
+
+    Attributes
+    ----------
+    count
+        Observed canaries of a run; there are as many unobserved ones.
+    inclusion
+        ``fixed``, or ``coin`` if a fair coin decides on each of all these whether it is observed.
+    participation
+        ``clients``: as clients do; ``periods``: once in each of so many equal periods; ``last_rounds``: a Poisson
+        number of the last rounds.
+    presentations
+        Number of ``periods``.
+    last_rounds, mean
+        How many rounds are the last, and the mean of the Poisson law.
+    runs
+        Models to train, each with so many canaries of its own; their scores are pooled.
+    """
+
+    count: int = whole(20, 10**6)
+    inclusion: str = one_of("fixed", "coin", default="fixed")
+    participation: str = one_of("clients", "periods", "last_rounds", default="clients")
+    presentations: int = whole(1, 10**6, default=1)
+    last_rounds: int = whole(1, 10**6, default=1)
+    mean: float = number(0.01, 1e6, default=1.0)
+    runs: int = whole(1, 1000, default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanifePlan:
+    """Table ``[canife]``: audits by CANIFE (Maddock et al., arXiv 2210.02912), by default with the settings it prints.
+
+    Attributes
+    ----------
+    every
+        Rounds between audits; without it there is one, after the last round.
+    audits
+        Attacks of an audit, each with a canary, mock clients and trials of its own.
+    scores
+        Trials of an attack, and so its scores.
+    pool
+        Held-out examples of the mock clients that a canary is designed with.
+    steps, rate, norm_constant, loss
+        As in ``canife.design.Settings``.
+    label
+        ``soft``: designed with the canary; ``class``: one class.
+    start
+        A design begins with ``noise``, or with a ``sample`` of a mock client, which it then leaves out.
+    inclusion
+        The canary takes part in half of the trials (``halves``), or in each by a coin (``coins``).
+    """
+
+    every: int | None = whole(1, 10**6, default=None)
+    audits: int = whole(1, 1000, default=1)
+    scores: int = whole(20, 10**5, default=100)
+    pool: int = whole(1, 10**6, default=512)
+    steps: int = whole(1, 10**6, default=2500)
+    rate: float = number(1e-6, 1e3, default=1.0)
+    norm_constant: float = number(0.0, 1e6, default=1.0)
+    label: str = one_of("soft", "class", default="class")
+    start: str = one_of("noise", "sample", default="noise")
+    loss: str = one_of("covariance", "mean", default="covariance")
+    inclusion: str = one_of("halves", "coins", default="halves")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan:
+    """Table ``[audit]``.
+
+    Attributes
+    ----------
+    delta
+        Target δ.
+    confidence
+        Of intervals and bounds.
+    without_canaries
+        Whether to train the same model without canaries too, to see what they cost.
+    """
+
+    delta: float = number(1e-100, 0.5)
+    confidence: float = number(0.5, 0.999999, default=0.95)
+    without_canaries: bool = flag(default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All that decides a training, but its seeds; without random canaries, or without CANIFE, that plan is None."""
+
+    data: Data
+    model: Network
+    training: Federated
+    canaries: CanaryPlan | None = None
+    canife: CanifePlan | None = None
+    audit: AuditPlan
+
+    @property
+    def random_canaries(self) -> CanaryPlan:
+        """The plan of random canaries, where there must be some."""
+        if self.canaries is None:
+            raise ValueError("canaries: this table must be there")
+        return self.canaries
+
+    def check(self) -> None:
+        """Check fields against each other.
+
+        Raises
+        ------
+        ValueError
+            If two of them contradict each other; names them.
+        """
+        training = self.training
+        needed, other = ("epochs", "rounds") if training.participation == "shuffled" else ("rounds", "epochs")
+        if getattr(training, needed) is None or getattr(training, other) is not None:
+            raise ValueError(f"training.{needed}: must be given with {training.participation}, and {other} must not")
+        noises = (training.noise_multiplier, training.one_round_epsilon, training.epsilon)
+        if noises.count(None) != 2:
+            raise ValueError(
+                "training.noise_multiplier: this, one_round_epsilon or epsilon must be given, and only one"
+            )
+        for name in ("one_round_epsilon", "epsilon"):
+            if getattr(training, name) is not None and training.noise != "independent":
+                raise ValueError(f"training.{name}: must be given with independent noise alone")
+        if training.epsilon is not None and training.participation != "bernoulli":
+            raise ValueError("training.epsilon: must be given with bernoulli alone")
+        if training.server == "adam" and training.momentum:
+            raise ValueError("training.momentum: must not be given with adam")
+        if self.canaries is None and self.canife is None:
+            raise ValueError("canaries: this table or canife must be there")
+        if self.canaries is None and self.audit.without_canaries:
+            raise ValueError("audit.without_canaries: must be given with the table canaries alone")
+        if self.canaries is not None and training.until_accuracy is not None:
+            # A random canary's rounds are drawn for the whole training.
+            raise ValueError("training.until_accuracy: must not be given with the table canaries")
+        if self.canife is not None and (training.noise != "independent" or training.clip_quantile is not None):
+            raise ValueError("canife: must be given with independent noise and a fixed clip norm alone")
+
+
+# Experiments as TOML files, checked: each field has one rule, and what breaks it gets one line.
+#
+# A file has the fields of ``settings.Heading`` and the tables of ``settings.Settings``. A table ``[[sweep]]`` lists
+# values of fields, which change together if there are several in it; every combination of such tables is a cell.
+# ``[quick]`` and ``[full]`` replace parts of all this at one size. ``ours`` lists fields that the source of the
+# experiment does not state.
+
+
+SIZES = ("quick", "full")
+_LARGEST_FILE, _MOST_CELLS = 10**6, 1000
+_TABLES = {
+    "data": Data,
+    "model": Network,
+    "training": Federated,
+    "canaries": CanaryPlan,
+    "canife": CanifePlan,
+    "audit": AuditPlan,
+}
+_OPTIONAL = ("canaries", "canife")
+_HEADING = tuple(entry.name for entry in fields(Heading))
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A combination of swept values.
+
+    Attributes
+    ----------
+    swept
+        Values by field, such as ``training.noise_multiplier``.
+    settings
+        All settings, these included.
+    """
+
+    swept: Mapping[str, Any] = field(hash=False)
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A checked experiment at one size.
+
+    Attributes
+    ----------
+    name
+        Name of its file without the ending.
+    size
+        ``quick`` or ``full``.
+    heading
+        What it is.
+    axes
+        Fields of each axis of the sweep.
+    cells
+        The cells, the last axis changing fastest.
+    ours
+        Fields, such as ``training.batch_size``, that the source does not state.
+    """
+
+    name: str
+    size: str
+    heading: Heading
+    axes: tuple[tuple[str, ...], ...]
+    cells: tuple[Cell, ...]
+    ours: tuple[str, ...] = ()
+
+
+def names() -> list[str]:
+    """Names of the experiments that come with the package."""
+    return sorted(entry.name.removesuffix(".toml") for entry in _shipped().iterdir() if entry.name.endswith(".toml"))
+
+
+def read(name: str, size: str) -> Configuration:
+    """Read an experiment.
+
+    Parameters
+    ----------
+    name
+        Path of a file that ends in ``.toml``, or the name of an experiment that comes with the package.
+    size
+        ``quick`` or ``full``.
+
+    Returns
+    -------
+    The experiment at that size; it is checked at both.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it breaks a rule: the line names the file, the field and the rule.
+    """
+    if name in names():
+        path = Path(str(_shipped() / f"{name}.toml"))
+    elif name.endswith(".toml"):
+        path = Path(name)
+    else:
+        raise InputError(
+            f"{name}: must be a file whose name ends in .toml, or an experiment that comes with the package: "
+            f"{', '.join(names())}"
+        )
+    with opened(path) as file:
+        content = file.read(_LARGEST_FILE + 1)
+        if len(content) > _LARGEST_FILE:
+            raise ValueError(f"must have at most {_LARGEST_FILE} bytes")
+        try:
+            document = tomllib.loads(content.decode())
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"is not TOML: {error}") from error
+        except RecursionError as error:
+            raise ValueError("is nested too deeply") from error
+        return {other: _at_size(path.stem, document, other) for other in SIZES}[size]
+
+
+def _shipped() -> Any:
+    return files(__package__) / "experiments"
+
+
+def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration:
+    merged = _merged(document, _table(document.get(size, {}), size))
+    _check_names(merged, (*_HEADING, *_TABLES, "sweep", *SIZES, "ours"), "")
+    axes = _axes(merged.get("sweep", []))
+    combinations = (
+        dict(itertools.chain.from_iterable(values.items() for values in chosen)) for chosen in itertools.product(*axes)
+    )
+    return Configuration(
+        name,
+        size,
+        _section(Heading, {field: merged[field] for field in _HEADING if field in merged}, ""),
+        tuple(tuple(axis[0]) for axis in axes),
+        tuple(Cell(swept, settings(merged, swept)) for swept in combinations),
+        _ours(merged.get("ours", [])),
+    )
+
+
+def _ours(listed: Any) -> tuple[str, ...]:
+    known = {f"{table}.{entry.name}" for table, kind in _TABLES.items() for entry in fields(kind)}
+    if not isinstance(listed, list):
+        raise ValueError(f"ours: must be a list of fields, not {shortened(repr(listed))}")
+    for i, name in enumerate(listed):
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"ours[{i}]: must be a field, such as training.batch_size, not {shortened(repr(name))}")
+    return tuple(listed)
+
+
+def settings(document: Mapping[str, Any], swept: Mapping[str, Any] = MappingProxyType({})) -> Settings:
+    """Check the tables of a document.
+
+    Parameters
+    ----------
+    document
+        Tables by name.
+    swept
+        Values by field, instead of those in the tables.
+
+    Raises
+    ------
+    ValueError
+        If a field breaks its rule, or two contradict each other.
+    """
+    there = {place.partition(".")[0] for place in swept} | document.keys()
+    tables = {
+        name: dict(_table(document.get(name, {}), name)) for name in _TABLES if name not in _OPTIONAL or name in there
+    }
+    for place, value in swept.items():
+        table, _, field = place.partition(".")
+        tables[table][field] = value
+    made = Settings(**{name: _section(_TABLES[name], table, f"{name}.") for name, table in tables.items()})
+    made.check()
+    return made
+
+
+def _section(kind: type[_T], table: Mapping[str, Any], inside: str) -> _T:
+    """Make a dataclass of a table that has its fields, and no others."""
+    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    _check_names(table, tuple(known), inside)
+    values = {}
+    for name, entry in known.items():
+        if name in table:
+            try:
+                values[name] = entry.metadata["read"](table[name])
+            except ValueError as error:
+                raise ValueError(f"{inside}{name}: {error}") from None
+        elif entry.default is MISSING:
+            raise ValueError(f"{inside}{name}: is missing")
+    return kind(**values)
+
+
+def _axes(sweep: Any) -> list[list[dict[str, Any]]]:
+    """Return the values that each axis takes by field."""
+    if not isinstance(sweep, list):
+        raise ValueError("sweep: must be written as [[sweep]], as there may be several")
+    axes: list[list[dict[str, Any]]] = []
+    for i, axis in enumerate(sweep):
+        place = f"sweep[{i}]"
+        lists = {
+            f"{table}.{name}": values
+            for table, inner in _table(axis, place).items()
+            for name, values in _table(inner, f"{place}.{table}").items()
+        }
+        for name, values in lists.items():
+            if name.partition(".")[0] not in _TABLES:
+                raise ValueError(f"{place}.{shortened(name)}: there is no such field; tables are {', '.join(_TABLES)}")
+            if not isinstance(values, list) or not values:
+                raise ValueError(f"{place}.{name}: must be a list of values, not {shortened(repr(values))}")
+            if any(name in earlier[0] for earlier in axes):
+                raise ValueError(f"{place}.{name}: must not be in two sweeps")
+        if len({len(values) for values in lists.values()}) != 1:
+            raise ValueError(f"{place}: must have lists of one length")
+        axes.append([dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)])
+    if math.prod(map(len, axes)) > _MOST_CELLS:
+        raise ValueError(f"sweep: must have at most {_MOST_CELLS} combinations")
+    return axes
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for name, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = _merged(merged[name], value) if both else value
+    return merged
+
+
+def _table(value: Any, place: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise ValueError(f"{shortened(place)}: must be a table, not {shortened(repr(value))}")
+
+
+def _check_names(table: Mapping[str, Any], known: tuple[str, ...], inside: str) -> None:
+    for name in table:
+        if name not in known:
+            raise ValueError(f"{inside}{shortened(name)}: there is no such field; there are {', '.join(known)}")

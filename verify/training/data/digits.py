@@ -1,0 +1,50 @@
+"""The 1,797 images of handwritten digits, 8 × 8, that come with scikit-learn: the data of a user who has none."""
+
+import numpy as np
+
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data.federation import Federation, equal_lots
+
+_TRAINING = 1500
+
+
+def load(examples_per_client: int, seed: int) -> Federation:
+    """Deal the digits out to clients.
+
+    Parameters
+    ----------
+    examples_per_client
+        Number of examples of each client, 1 to 1,500.
+    seed
+        Decides which client gets which examples: equal lots of a shuffled order, so that all clients' examples have
+        one law. What remains is left out.
+
+    Returns
+    -------
+    The federation; the last 297 images are held out, whatever the seed.
+
+    Raises
+    ------
+    InputError
+        If scikit-learn is not installed, or the lots are too small or too large.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise InputError("digits: needs scikit-learn, of the extra canaryproof[federated]") from error
+    pixels, labels = load_digits(return_X_y=True)
+    images = (pixels / 16).astype(np.float32).reshape(-1, 8, 8, 1)
+    classes = labels.astype(np.int32)
+    try:
+        order, starts = equal_lots(_TRAINING, examples_per_client, seed)
+    except ValueError as error:
+        raise InputError(f"digits: {error}") from error
+    return Federation(
+        name="digits",
+        inputs=images[order],
+        labels=classes[order],
+        starts=starts,
+        test_inputs=images[_TRAINING:],
+        test_labels=classes[_TRAINING:],
+        classes=10,
+    )

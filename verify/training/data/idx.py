@@ -1,0 +1,182 @@
+"""IDX files: MNIST, Fashion-MNIST and EMNIST.
+
+The format is LeCun's: a magic number, 0x00000803 for images and 0x00000801 for labels, the sizes of the axes in 32 bits
+each, most significant byte first, and a byte for each pixel or label.
+
+EMNIST's files (Cohen et al., arXiv 1702.05373) hold every image with its rows and columns exchanged, as TensorFlow
+Datasets' page on EMNIST says; they are changed back here.
+"""
+
+import gzip
+import hashlib
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data.federation import Federation, equal_lots
+from canaryproof.verify.training.data.files import LARGEST, in_folder, inflated, read_one_more
+
+# torchvision leaves the inflated files beside the gzipped ones, and some archives spell "images.idx3".
+_NAME = re.compile(
+    r"(?:(?P<emnist>emnist-[a-z]+)-)?(?P<part>train|test|t10k)-(?P<kind>images|labels)[-.]idx[13]-ubyte(?:\.gz)?"
+)
+_AXES = {"images": 3, "labels": 1}
+# Letters are numbered from 1, so that class 0 stays empty.
+_CLASSES = {
+    "emnist-byclass": 62,
+    "emnist-bymerge": 47,
+    "emnist-balanced": 47,
+    "emnist-letters": 27,
+}
+
+# What a federation of Fashion-MNIST is called; no folder that ``load`` names one after has such a name by accident.
+FASHION = "Fashion-MNIST, files as published"
+
+# MD5 of the gzipped files of Fashion-MNIST, as its authors' page has them (README of zalandoresearch/fashion-mnist).
+_FASHION = {
+    ("train", "images"): "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    ("train", "labels"): "25c81989df183df01b3e8a0aad5dffbe",
+    ("test", "images"): "bef4ecab320f06d8554ea6380940ec79",
+    ("test", "labels"): "bb300cfdad3c16e7a12a480ee83cd310",
+}
+
+
+def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
+    """Read images and their classes, and deal them out to clients.
+
+    Parameters
+    ----------
+    folder
+        Holds the four files of one data set under their usual names, gzipped or not: ``train-images-idx3-ubyte.gz``,
+        ``t10k-labels-idx1-ubyte.gz``, and so on, or ``emnist-byclass-train-images-idx3-ubyte.gz``.
+    examples_per_client
+        Number of examples of each client, ≥ 1.
+    seed
+        Decides which client gets which examples: equal lots of a shuffled order, so that all clients' examples have
+        one law. What remains is left out. The files don't tell who wrote what; LEAF's FEMNIST does.
+
+    Returns
+    -------
+    The federation, named ``FASHION`` if the folder ``is_fashion``, else after the folder or EMNIST's part.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, cannot be read or breaks a rule.
+    """
+    name, paths = _found(folder)
+    classes = _CLASSES.get(name, 10)
+    images, labels = _read_part(paths, "train", classes)
+    test_images, test_labels = _read_part(paths, "test", classes)
+    if test_images.shape[1:] != images.shape[1:]:
+        raise InputError(
+            f"{paths['test', 'images']}: images must be {_size(images)} as those for training, not {_size(test_images)}"
+        )
+    try:
+        order, starts = equal_lots(len(images), examples_per_client, seed)
+    except ValueError as error:
+        raise InputError(f"{folder}: {error}") from error
+    transposed = name.startswith("emnist-")
+    return Federation(
+        name=FASHION if is_fashion(folder) else name,
+        inputs=_scaled(images[order], transposed),
+        labels=labels[order],
+        starts=starts,
+        test_inputs=_scaled(test_images, transposed),
+        test_labels=test_labels,
+        classes=classes,
+    )
+
+
+def is_fashion(folder: Path) -> bool:
+    """Whether a folder has Fashion-MNIST: its gzipped files as they were published, and no others than these inflated.
+
+    Parameters
+    ----------
+    folder
+        As for ``load``.
+
+    Raises
+    ------
+    InputError
+        If a file is missing.
+    """
+    _, paths = _found(folder)
+    return all(_is_published(paths[place], digest) for place, digest in _FASHION.items())
+
+
+def _is_published(path: Path, digest: str) -> bool:
+    packed = path if path.suffix == ".gz" else path.with_name(f"{path.name}.gz")
+    if not packed.is_file() or packed.stat().st_size > LARGEST:
+        return False
+    if hashlib.md5(content := packed.read_bytes(), usedforsecurity=False).hexdigest() != digest:
+        return False
+    return packed == path or gzip.decompress(content) == path.read_bytes()
+
+
+def _found(folder: Path) -> tuple[str, dict[tuple[str, str], Path]]:
+    """Return the data set's name, and its files by part and kind."""
+    paths: dict[tuple[str, str], Path] = {}
+    names = set()
+    for path in in_folder(folder, "*-ubyte*"):
+        if match := _NAME.fullmatch(path.name):
+            part = "train" if match["part"] == "train" else "test"
+            names.add(match["emnist"] or folder.resolve().name)
+            # A name comes before the same name with .gz.
+            paths.setdefault((part, match["kind"]), path)
+    for part, usual in (("train", "train"), ("test", "t10k")):
+        for kind, axes in _AXES.items():
+            if (part, kind) not in paths:
+                raise InputError(f"{folder}: must hold a file {usual}-{kind}-idx{axes}-ubyte, gzipped or not")
+    if len(names) > 1:
+        raise InputError(f"{folder}: must hold one data set, not {', '.join(sorted(names))}")
+    return names.pop(), paths
+
+
+def _read_part(
+    paths: dict[tuple[str, str], Path], part: str, classes: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    images = _read(paths[part, "images"], 3)
+    path = paths[part, "labels"]
+    labels = _read(path, 1).astype(np.int32)
+    if len(labels) != len(images):
+        raise InputError(f"{path}: must have a label for each of {len(images)} images, not {len(labels)}")
+    wrong = np.flatnonzero(labels >= classes)
+    if len(wrong):
+        raise InputError(f"{path}: label {wrong[0]}: must be below {classes}, not {labels[wrong[0]]}")
+    return images, labels
+
+
+def _read(path: Path, axes: int) -> NDArray[np.uint8]:
+    with inflated(path) as file:
+        header = file.read(4 + 4 * axes)
+        magic = 0x800 + axes
+        if header[:4] != magic.to_bytes(4):
+            raise ValueError(f"its magic number must be 0x{magic:08x}, not 0x{header[:4].hex()}")
+        if len(header) < 4 + 4 * axes:
+            raise ValueError("truncated: its header has no end")
+        shape = tuple(int(size) for size in np.frombuffer(header, ">u4")[1:])
+        count = math.prod(shape)
+        declared = " × ".join(map(str, shape))
+        if not 1 <= count <= LARGEST:
+            raise ValueError(f"its header must declare 1 to {LARGEST} bytes, not {declared}")
+        content = read_one_more(file, count)
+        if len(content) != count:
+            there = "more" if len(content) > count else str(len(content))
+            raise ValueError(
+                f"truncated or damaged: its header declares {declared} = {count} bytes, and {there} follow"
+            )
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def _size(images: NDArray[np.uint8]) -> str:
+    return f"{images.shape[1]} × {images.shape[2]}"
+
+
+def _scaled(images: NDArray[np.uint8], transposed: bool) -> NDArray[np.float32]:
+    upright = images.swapaxes(1, 2) if transposed else images
+    return np.divide(upright, np.float32(255), order="C")[..., np.newaxis]

@@ -1,0 +1,458 @@
+"""Tweets of LEAF's Sent140 as tokens: words with GloVe's vectors, or characters."""
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.files import checkpoint
+from canaryproof.verify.files.reading import InputError, opened, parsing
+from canaryproof.verify.training.data import tokens as glove
+from canaryproof.verify.training.data.federation import Examples, FederatedData, Federation, first_examples, held_out
+from canaryproof.verify.training.data.files import in_folder, read_one_more, read_text
+from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary
+
+# LEAF's words, and CANIFE's: models/utils/language_utils.py of TalwalkarLab/leaf, canife/utils.py of
+# facebookresearch/canife. Upper case counts in both, although GloVe's words have none.
+_WORD = re.compile(r"[\w']+|[.,!?;]")
+_CLASSES = 2
+
+_Users = list[tuple[list[str], list[int]]]
+
+
+def federation(folder: Path, training: _Users, test: _Users, length: int) -> Federation:
+    """Make tweets into tokens.
+
+    Parameters
+    ----------
+    folder
+        Where the data set is. If there, or in the folder above, is a file of GloVe's vectors, tokens are words with
+        these, as in LEAF. Otherwise they are the words' characters, as in CANIFE's code; what is between the words is
+        left out.
+    training, test
+        Tweets and labels of each client, and of each that holds some out.
+    length
+        Number of tokens of a tweet: the first ones, and padding behind, as in both. LEAF takes 25 words, CANIFE's
+        configuration 25 characters.
+
+    Returns
+    -------
+    The federation, named ``sent140``. Words are those with a vector; token 0 is any other and the padding. The 101
+    tokens of characters are those of ``characters.TWEETS``.
+
+    Raises
+    ------
+    InputError
+        If the file of vectors cannot be read or breaks a rule.
+    """
+    path = glove.found(folder)
+    if path is None:
+        vocabulary = Vocabulary(TWEETS)
+
+        def spelt(texts: list[str]) -> NDArray[np.int32]:
+            rows = ("".join(_WORD.findall(text))[:length].ljust(length, "\0") for text in texts)
+            return vocabulary.tokens("".join(rows)).reshape(-1, length)
+
+        return _of(training, test, spelt, len(vocabulary))
+
+    tweets = chain.from_iterable(texts for texts, _ in chain(training, test))
+    tokens, vectors = glove.read_glove(path, {word for tweet in tweets for word in _words(tweet, length)})
+
+    def read(texts: list[str]) -> NDArray[np.int32]:
+        rows = np.zeros((len(texts), length), dtype=np.int32)
+        for row, text in zip(rows, texts, strict=True):
+            known = [tokens.get(word, 0) for word in _words(text, length)]
+            row[: len(known)] = known
+        return rows
+
+    return replace(_of(training, test, read, len(vectors)), vectors=vectors)
+
+
+def _words(tweet: str, length: int) -> list[str]:
+    return [match.group() for match in islice(_WORD.finditer(tweet), length)]
+
+
+def _of(training: _Users, test: _Users, read: Callable[[list[str]], NDArray[np.int32]], tokens: int) -> Federation:
+    def examples(user: tuple[list[str], list[int]]) -> Examples:
+        texts, labels = user
+        return read(texts), np.array(labels, dtype=np.int32)
+
+    return Federation.of("sent140", map(examples, training), map(examples, test), _CLASSES, tokens)
+
+
+# CelebA (Liu et al. 2015) as LEAF has it: who smiles, a celebrity being a client.
+#
+# LEAF's files name the images, which stay in a folder ``img_align_celeba`` (data/celeba/README.md of
+# TalwalkarLab/leaf). They are read when they are asked for. CANIFE's code (FLSim/examples/canary_example.py of
+# facebookresearch/canife) scales an image until its shorter side has 32 pixels and cuts the middle out, and so is it
+# done here; LEAF's own squeezes it into 84 × 84.
+
+
+_FOLDER = "img_align_celeba"
+# No path leads out of the folder by such a name.
+NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,99}\.(?:jpg|jpeg|png)", re.IGNORECASE)
+# CelebA's aligned images are 178 × 218, of a hundredth of these bytes; bounds what a hostile one can cost.
+_LARGEST_FILE = 2**20
+_SHORTEST, _LONGEST = 16, 1024
+# Bytes of held-out images: a tenth of CelebA's at 84 × 84 has 1.7 GB.
+_LARGEST_TEST = 2**31
+
+
+@dataclass(frozen=True)
+class ImageFolder:
+    """Images that are read from their files when a cohort is asked for; attributes are those of ``Federation``.
+
+    Attributes
+    ----------
+    folder
+        Where the images are.
+    images
+        Names of their files, one client's after another's.
+    side
+        Width and height to which they are brought.
+    """
+
+    folder: Path
+    images: list[str]
+    labels: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    test_inputs: NDArray[np.float32]
+    test_labels: NDArray[np.int32]
+    test_starts: NDArray[np.int64]
+    side: int
+    name: str = field(default="celeba", init=False)
+    classes: int = field(default=2, init=False)
+    vocabulary: None = field(default=None, init=False)
+    unscored: tuple[int, ...] = field(default=(), init=False)
+    vectors: None = field(default=None, init=False)
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+        return len(self.starts) - 1
+
+    @property
+    def template(self) -> Examples:
+        """One example's inputs and labels, of which shape and type alone count."""
+        return self.test_inputs[:1], self.test_labels[:1]
+
+    @cached_property
+    def digest(self) -> str:
+        """A text that only equal data has; every image's file is read for it."""
+        found = hashlib.sha256()
+        for name in self.images:
+            found.update(_content(self.folder / name))
+        tables = checkpoint.digest(self.labels, self.starts, self.test_inputs, self.test_labels)
+        return f"{tables} {found.hexdigest()}"
+
+    def cohort(
+        self, clients: ArrayLike, examples: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]:
+        """Return the same number of examples of each of some clients, as ``Federation.cohort``.
+
+        Raises
+        ------
+        InputError
+            If an image cannot be read or breaks a rule.
+        """
+        chosen, there = first_examples(self.starts, clients, examples)
+        needed, places = np.unique(chosen, return_inverse=True)
+        images = _read(self.folder, [self.images[i] for i in needed], self.side)
+        return _scaled(images[places.reshape(chosen.shape)]), self.labels[chosen], there
+
+
+def federation_celeba(folder: Path, training: _Users, test: _Users, side: int) -> ImageFolder:
+    """Find the images of LEAF's users.
+
+    Parameters
+    ----------
+    folder
+        Where the data set is; the images are there in ``img_align_celeba``, or in ``raw/img_align_celeba``.
+    training, test
+        Images' names and labels of each client, and of each that holds some out.
+    side
+        Width and height to which images are brought.
+
+    Returns
+    -------
+    The federation, named ``celeba``. Held-out images are in memory: those of the first clients, as many as have
+    2 GB, and of one client at least.
+
+    Raises
+    ------
+    InputError
+        If an image is missing, or one that is held out cannot be read or breaks a rule.
+    """
+    place = next((found for inner in ("", "raw") if (found := folder / inner / _FOLDER).is_dir()), None)
+    if place is None:
+        raise InputError(f"{folder}: must hold a folder {_FOLDER}, or raw/{_FOLDER}, with the images")
+    _check_present(place, training + test)
+    counts = np.cumsum([len(labels) for _, labels in test])
+    held = max(1, int(np.searchsorted(counts, _LARGEST_TEST // (12 * side**2), side="right")))
+    images, labels, starts = _joined(training)
+    test_images, test_labels, test_starts = _joined(test[:held])
+    test_inputs = _scaled(_read(place, test_images, side))
+    return ImageFolder(place, images, labels, starts, test_inputs, test_labels, test_starts, side)
+
+
+def _check_present(place: Path, users: _Users) -> None:
+    root = place.resolve()
+    entries = {entry.name: entry for entry in place.iterdir()}
+    for names, _ in users:
+        for name in names:
+            if name not in entries:
+                raise InputError(f"{place}: must hold the image {name}, which a user of the JSON files has")
+            if entries[name].is_symlink() and entries[name].resolve().parent != root:
+                raise InputError(f"{entries[name]}: must be a file in this folder, not a link out of it")
+
+
+def _joined(users: _Users) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64]]:
+    names = [name for images, _ in users for name in images]
+    labels = np.array([label for _, classes in users for label in classes], dtype=np.int32)
+    return names, labels, np.cumsum([0, *(len(classes) for _, classes in users)])
+
+
+def _read(place: Path, names: list[str], side: int) -> NDArray[np.uint8]:
+    images = np.empty((len(names), side, side, 3), dtype=np.uint8)
+    for i, name in enumerate(names):
+        images[i] = _decoded(place / name, side)
+    return images
+
+
+def _scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return np.divide(images, np.float32(255))
+
+
+def _content(path: Path) -> bytes:
+    with opened(path) as file:
+        content = read_one_more(file, _LARGEST_FILE)
+        if len(content) > _LARGEST_FILE:
+            raise ValueError(f"must have at most {_LARGEST_FILE} bytes")
+        return bytes(content)
+
+
+def _decoded(path: Path, side: int) -> NDArray[np.uint8]:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise InputError("celeba: needs pillow, of the extra canaryproof[federated]") from error
+    content = io.BytesIO(_content(path))
+    try:
+        with parsing("JPEG or PNG"):
+            # Pillow has decoders for dozens of other formats.
+            image = Image.open(content, formats=("JPEG", "PNG"))
+        width, height = image.size
+        if not _SHORTEST <= min(width, height) <= max(width, height) <= _LONGEST:
+            raise ValueError(f"its sides must have {_SHORTEST} to {_LONGEST} pixels, not {width} × {height}")
+        # torchvision's sizes, whose resize and centre crop CANIFE's code takes.
+        shorter = min(width, height)
+        width, height = side * width // shorter, side * height // shorter
+        left, top = round((width - side) / 2), round((height - side) / 2)
+        with parsing("JPEG or PNG"):
+            scaled = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
+            return np.asarray(scaled.crop((left, top, left + side, top + side)))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    except MemoryError as error:
+        raise InputError(f"{path}: does not fit in memory") from error
+
+
+# Data sets of LEAF (Caldas et al., arXiv 1812.01097) in JSON: FEMNIST, Shakespeare, Sent140 and CelebA.
+#
+# A file is an object with a list ``users``, a list ``num_samples`` and an object ``user_data`` that has two lists for
+# each user, ``x`` and ``y``: what LEAF's repository, TalwalkarLab/leaf, says and writes. Its split by sample leaves
+# users in ``user_data`` whom it took from ``users``; they don't count. Of Shakespeare it leaves out the 79 examples
+# for testing that overlap with the last one for training, and counts them in ``num_samples`` all the same
+# (data/utils/split_data.py).
+
+
+_SIDE = 28
+_WRITTEN_CLASSES = 62
+_TEXT_OF_TWEET = 4
+_OVERLAPPING = 79
+
+
+def load(folder: Path, length: int = 80, side: int = 84) -> FederatedData:
+    """Read one of LEAF's data sets; what an example looks like tells which.
+
+    Parameters
+    ----------
+    folder
+        Holds the folders ``train`` and ``test`` with ``.json`` files, the test users being the same (LEAF's split by
+        sample) or others (by user); or else such files, themselves or in a folder ``all_data``. Then the last tenth of
+        each user's examples, rounded down, is held out. In Shakespeare examples overlap, and these have nearly been
+        seen. Sent140's may be accompanied by a file of GloVe's, CelebA's must be by the images.
+    length
+        Number of tokens that an example of text has, ≥ 1. Of Shakespeare the last characters, or all after padding;
+        LEAF cuts it into 80. Of Sent140 as ``tweets.federation`` says.
+    side
+        Width and height to which CelebA's images are brought.
+
+    Returns
+    -------
+    The federation, named ``femnist``, ``shakespeare``, ``sent140`` or ``celeba``; every user of the training part is a
+    client. FEMNIST has 62 classes. In Shakespeare the label is the one character that follows, of 80; in Sent140 it is
+    1 for a positive tweet and 0 for another, in CelebA 1 for a smile.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or breaks a rule.
+    """
+    if length < 1:
+        raise InputError(f"{folder}: length must be at least 1, not {length}")
+    if (folder / "train").is_dir():
+        name, training = _read_leaf(folder / "train")
+        test_name, test = _read_leaf(folder / "test")
+        if test_name != name:
+            raise InputError(f"{folder}: train and test must be of one data set, not {name} and {test_name}")
+    else:
+        name, users = _read_leaf(folder / "all_data" if (folder / "all_data").is_dir() else folder)
+        training, test = held_out(users)
+        if not test:
+            raise InputError(f"{folder}: must have a folder test, or a user with ten examples")
+    if name == "celeba":
+        return federation_celeba(folder, training, test, side)
+    if name == "sent140":
+        return federation(folder, training, test, length)
+    if name == "femnist":
+        return Federation.of(name, training, test, _WRITTEN_CLASSES)
+
+    vocabulary = Vocabulary(SHAKESPEARE)
+
+    def as_tokens(user: tuple[list[str], list[str]]) -> Examples:
+        texts, labels = user
+        tokens = vocabulary.tokens("".join(text[-length:].rjust(length, "\0") for text in texts))
+        return tokens.reshape(-1, length), vocabulary.tokens("".join(labels))
+
+    return Federation.of(name, map(as_tokens, training), map(as_tokens, test), len(vocabulary), len(vocabulary))
+
+
+def _read_leaf(folder: Path) -> tuple[str, list[tuple[Any, Any]]]:
+    """Return the data set's name, and its users' examples as a list of inputs and a list of labels."""
+    paths = in_folder(folder, "*.json")
+    if not paths:
+        raise InputError(f"{folder}: must hold .json files")
+    names, users, examples = set(), set(), []
+    for path in paths:
+        for user, x, y in _users(path):
+            try:
+                name = _form(x[0])
+                examples.append(_FORMS[name](x, y))
+            except ValueError as error:
+                raise InputError(f"{path}: user {user[:60]!r}: {error}") from error
+            if user in users:
+                raise InputError(f"{path}: user {user[:60]!r}: must be named once")
+            names.add(name)
+            users.add(user)
+    if len(names) > 1:
+        raise InputError(f"{folder}: must hold one data set, not {', '.join(sorted(names))}")
+    return names.pop(), examples
+
+
+def _users(path: Path) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """Yield each user of a file with the lists x and y, which have one length, not 0."""
+    content = _parsed(path)
+    users, counts, data = (content.get(key) for key in ("users", "num_samples", "user_data"))
+    if not isinstance(users, list) or not isinstance(counts, list) or not isinstance(data, dict):
+        raise InputError(f"{path}: must be an object with lists users and num_samples and an object user_data")
+    if len(users) != len(counts) or not users:
+        raise InputError(f"{path}: users and num_samples must have one length, not 0: {len(users)} and {len(counts)}")
+    for user, count in zip(users, counts, strict=True):
+        if not isinstance(user, str) or not isinstance(data.get(user), dict):
+            raise InputError(f"{path}: user {str(user)[:60]!r}: user_data must have an object for each user")
+        x, y = data[user].get("x"), data[user].get("y")
+        if not isinstance(x, list) or not isinstance(y, list):
+            raise InputError(f"{path}: user {user[:60]!r}: must have lists x and y")
+        counted = (len(y), len(y) + _OVERLAPPING) if x and _form(x[0]) == "shakespeare" else (len(y),)
+        if len(x) != len(y) or count not in counted or not x:
+            raise InputError(
+                f"{path}: user {user[:60]!r}: x, y and num_samples must be of one length, not 0: "
+                f"{len(x)}, {len(y)} and {str(count)[:20]}"
+            )
+        yield user, x, y
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not a number")
+
+    try:
+        content = json.loads(read_text(path), parse_constant=refuse)
+    except ValueError as error:
+        raise InputError(f"{path}: is not readable JSON ({error})") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: is nested too deeply") from error
+    except MemoryError as error:
+        raise InputError(f"{path}: does not fit in memory") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: must be an object")
+    return content
+
+
+def _form(example: Any) -> str:
+    """Tell by an example what data set it is from."""
+    if isinstance(example, str):
+        return "celeba" if example.lower().endswith((".jpg", ".jpeg", ".png")) else "shakespeare"
+    return "sent140" if isinstance(example, list) and example and isinstance(example[0], str) else "femnist"
+
+
+def _images(x: list[Any], y: list[Any]) -> Examples:
+    rule = f"x must be lists of {_SIDE**2} numbers between 0 and 1"
+    try:
+        pixels = np.array(x)
+    except ValueError as error:
+        raise ValueError(rule) from error
+    if pixels.dtype.kind not in "fi" or pixels.shape != (len(x), _SIDE**2):
+        raise ValueError(rule)
+    if not ((pixels >= 0.0) & (pixels <= 1.0)).all():
+        raise ValueError(rule)
+    images = pixels.astype(np.float32).reshape(-1, _SIDE, _SIDE, 1)
+    return images, np.array(_classes(y, _WRITTEN_CLASSES), dtype=np.int32)
+
+
+def _texts(x: list[Any], y: list[Any]) -> tuple[list[str], list[str]]:
+    if not all(isinstance(text, str) for text in x):
+        raise ValueError("x must be strings")
+    if not all(isinstance(character, str) and len(character) == 1 for character in y):
+        raise ValueError("y must be single characters")
+    return x, y
+
+
+def _tweets(x: list[Any], y: list[Any]) -> tuple[list[str], list[int]]:
+    for fields in x:
+        if not isinstance(fields, list) or len(fields) <= _TEXT_OF_TWEET or not isinstance(fields[_TEXT_OF_TWEET], str):
+            raise ValueError("x must be lists of strings: id, date, query, user and text")
+    return [fields[_TEXT_OF_TWEET] for fields in x], _classes(y, 2)
+
+
+def _faces(x: list[Any], y: list[Any]) -> tuple[list[str], list[int]]:
+    for image in x:
+        if not isinstance(image, str) or not NAME.fullmatch(image):
+            raise ValueError(f"x must be names of images such as 000001.jpg, not {str(image)[:60]!r}")
+    # LEAF halves them, so that they are 0.0 and 1.0.
+    return x, _classes([int(label) if label in (0.0, 1.0) and type(label) is float else label for label in y], 2)
+
+
+def _classes(y: list[Any], classes: int) -> list[int]:
+    for label in y:
+        if type(label) is not int or not 0 <= label < classes:
+            raise ValueError(f"y must be whole numbers from 0 to {classes - 1}, not {str(label)[:20]}")
+    return y
+
+
+_FORMS: dict[str, Callable[[list[Any], list[Any]], tuple[Any, Any]]] = {
+    "femnist": _images,
+    "shakespeare": _texts,
+    "sent140": _tweets,
+    "celeba": _faces,
+}

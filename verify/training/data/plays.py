@@ -1,0 +1,69 @@
+"""Plays in plain text: every role is a client, as in the next-character task of McMahan et al. (arXiv 1602.05629)."""
+
+from pathlib import Path
+
+from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.training.data.federation import Examples, Federation, held_out
+from canaryproof.verify.training.data.files import in_folder, read_text
+from canaryproof.verify.training.data.tokens import SHAKESPEARE, Vocabulary
+
+
+def load(place: Path, length: int = 80) -> Federation:
+    """Read plays.
+
+    Parameters
+    ----------
+    place
+        A text in UTF-8, or a folder with such files, whose names end in ``.txt``. Speeches are separated by blank
+        lines; the first line of each is ``ROLE:``. A role of one file is another client than that of another.
+    length
+        Number of characters of an example, ≥ 1.
+
+    Returns
+    -------
+    The federation, whose tokens are LEAF's 80 characters. A role's speeches, one after the other without its name, are
+    cut into examples of ``length`` characters; labels are the characters that follow each of them. The last tenth of a
+    role's examples, rounded down, is held out. A role without a whole example is no client.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or breaks a rule, or no role has ten examples.
+    """
+    if length < 1:
+        raise InputError(f"{place}: length must be at least 1, not {length}")
+    paths = in_folder(place, "*.txt") if place.is_dir() else [place]
+    pieces = (_pieces(text, length) for path in paths for text in _roles(path))
+    training, test = held_out((role,) for role in pieces if role)
+    if not test:
+        raise InputError(f"{place}: some role must have ten examples, more than {10 * length} characters")
+    vocabulary = Vocabulary(SHAKESPEARE)
+
+    def as_tokens(role: tuple[list[str]]) -> Examples:
+        tokens = vocabulary.tokens("".join(role[0])).reshape(-1, length + 1)
+        return tokens[:, :-1], tokens[:, 1:]
+
+    return Federation.of("plays", map(as_tokens, training), map(as_tokens, test), len(vocabulary), len(vocabulary))
+
+
+def _pieces(text: str, length: int) -> list[str]:
+    """Cut a text into examples, each with the first character of the next."""
+    return [text[start : start + length + 1] for start in range(0, len(text) - length, length)]
+
+
+def _roles(path: Path) -> list[str]:
+    """Return what each role of a file says, in the order in which they first speak."""
+    speeches: dict[str, list[str]] = {}
+    role = None
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        words = line.strip()
+        if not words:
+            role = None
+        elif role is not None:
+            speeches[role].append(line.removesuffix("\r") + "\n")
+        elif words.endswith(":") and len(words) > 1:
+            role = words
+            speeches.setdefault(role, [])
+        else:
+            raise InputError(f"{path}: line {number}: a speech must begin with a line ROLE:")
+    return ["".join(lines) for lines in speeches.values()]

@@ -1,0 +1,563 @@
+"""Options of a training."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Participation, check
+from canaryproof.verify.files import checkpoint
+from canaryproof.verify.files.writing import replaced
+from canaryproof.verify.training.canife import Audit, Auditor
+from canaryproof.verify.training.clients import Clients, CohortSums
+from canaryproof.verify.training.clipping import Clip
+from canaryproof.verify.training.configuration import Settings
+from canaryproof.verify.training.data.federation import FederatedData
+from canaryproof.verify.training.networks import Model, Params
+from canaryproof.verify.training.noise import Noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Options of a training.
+
+    Attributes
+    ----------
+    clip
+        Clip norm function S.
+    noise
+        Noise generator Z.
+    client_rate, local_epochs, batch_size, examples_per_client
+        Each client's own training, as for ``clients.Clients``.
+    server, server_rate, momentum
+        Server's optimiser, as for ``server.Server``.
+    seed
+        Seed of the initial parameters.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range.
+    """
+
+    clip: Clip
+    noise: Noise
+    client_rate: float
+    batch_size: int
+    examples_per_client: int
+    local_epochs: int = 1
+    server: str = "sgd"
+    server_rate: float = 1.0
+    momentum: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("client_rate", "server_rate"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be finite and not negative, not {getattr(self, name)!r}")
+        for name in ("batch_size", "examples_per_client", "local_epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
+        if self.server not in NAMES:
+            raise ValueError(f"server must be {' or '.join(NAMES)}, not {self.server!r}")
+        if not 0.0 <= self.momentum < 1.0:
+            raise ValueError(f"momentum must lie in [0, 1), not {self.momentum!r}")
+
+
+# The server's part of a round: its optimiser takes the round's delta for the negative of a gradient.
+
+
+NAMES = ("sgd", "adam")
+
+# Adam's other constants, β₁, β₂ and τ of Reddi et al. (arXiv 2003.00295): the defaults of FedAdam in Flower 1.43.
+_FIRST_DECAY, _SECOND_DECAY, _ADAPTIVITY = 0.9, 0.99, 1e-3
+
+
+class Server:
+    """The model's parameters θ and the optimiser that changes them.
+
+    With ``sgd`` and no momentum a step is θ ← θ + ηρ̄, line 9 of Algorithm 2. Momentum and ``adam`` mix the deltas of
+    all rounds. Whoever sees all iterates undoes momentum; in any case Algorithm 3's attacker is one who sees ρ̄.
+
+    Parameters
+    ----------
+    name
+        ``sgd``, or ``adam`` for FedAdam (Reddi et al., arXiv 2003.00295), with the correction of Adam's bias.
+    rate
+        Server learning rate η.
+    momentum
+        Of ``sgd``: 0 for none.
+    initial
+        Parameters θ₀, flat, shape (dim,).
+
+    Attributes
+    ----------
+    theta
+        Parameters now, shape (dim,).
+    """
+
+    def __init__(self, name: str, rate: float, momentum: float, initial: ArrayLike) -> None:
+        self.theta: jax.Array = jnp.asarray(initial, jnp.float32)
+        initial_state, self._step = _optimiser(name, rate, momentum)
+        self._state: Any = initial_state(self.theta)
+
+    def step(self, delta: ArrayLike) -> None:
+        """Change the parameters by a round's delta ρ̄, shape (dim,)."""
+        self.theta, self._state = self._step(self.theta, self._state, jnp.asarray(delta, jnp.float32))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that changes from step to step, by name."""
+        leaves = jax.tree.leaves(self._state)
+        return {"theta": np.asarray(self.theta)} | {f"optimiser_{i}": np.asarray(x) for i, x in enumerate(leaves)}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over what ``arrays`` returned."""
+        leaves, structure = jax.tree.flatten(self._state)
+        self.theta = jnp.asarray(arrays["theta"])
+        self._state = jax.tree.unflatten(structure, [jnp.asarray(arrays[f"optimiser_{i}"]) for i in range(len(leaves))])
+
+
+# Another training with the same optimiser is not compiled anew.
+@cache
+def _optimiser(name: str, rate: float, momentum: float) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Make the functions that give the first state, and new parameters and state from these and a delta."""
+    if name == "adam":
+        optimiser = optax.adam(rate, _FIRST_DECAY, _SECOND_DECAY, _ADAPTIVITY)
+    else:
+        optimiser = optax.sgd(rate, momentum if momentum > 0.0 else None)
+
+    @jax.jit
+    def step(theta: jax.Array, state: Any, delta: jax.Array) -> tuple[jax.Array, Any]:
+        change, state = optimiser.update(-delta, state, theta)
+        return jnp.asarray(optax.apply_updates(theta, change)), state
+
+    return optimiser.init, step
+
+
+# DP-FedAvg with canaries: Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) in one run.
+#
+# Both algorithms train alike; they differ in what their attackers see. ``Trainer`` hands each round's delta to the cana
+# clients, for Algorithm 3, and has the final and the initial parameters, for Algorithm 2::
+#
+#     trainer = Trainer(federation, model, participation, training, canary_clients)
+#     trainer.run()
+#     canary_clients.all_rounds()
+#     canary_clients.final(trainer.theta), canary_clients.final(trainer.theta - trainer.initial)
+#
+# The same arguments give the same bits, on one machine, also if the run was stopped and goes on from a checkpoint.
+
+
+_PARTS = ("training", "scoring", "noise")
+_FILE = "training.npz"
+
+
+class DivergenceError(ValueError):
+    """A number of the training is not finite: a client's update, a round's delta or the parameters."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in a round.
+
+    Attributes
+    ----------
+    number
+        Number t of the round, from 0 on.
+    delta
+        ρ̄, what Algorithm 3's attacker sees, shape (dim,).
+    clip_norm
+        S(t).
+    clients, canaries
+        How many took part.
+    unclipped
+        How many of these had an update of norm S(t) or less; canaries always have.
+    """
+
+    number: int
+    delta: NDArray[np.float32]
+    clip_norm: float
+    clients: int
+    canaries: int
+    unclipped: int
+
+
+class Trainer:
+    """A training, round by round.
+
+    Parameters
+    ----------
+    federation
+        The clients' examples.
+    model
+        What is trained.
+    participation
+        Who takes part in which round.
+    training
+        Options.
+    canary_clients
+        The canaries; None for a training without.
+
+    Attributes
+    ----------
+    initial
+        θ₀, shape (dim,).
+    rounds
+        Number of rounds done.
+    clients
+        Their part of a round; whatever else adds up updates may take its place.
+    seconds
+        Seconds that training, scoring (with the canaries' updates) and noise have taken so far.
+
+    Raises
+    ------
+    ValueError
+        If the arguments do not fit each other.
+    """
+
+    def __init__(
+        self,
+        federation: FederatedData,
+        model: Model,
+        participation: Participation,
+        training: Training,
+        canary_clients: CanaryClients | None = None,
+    ) -> None:
+        count = len(participation.included) if canary_clients is None else canary_clients.canaries.count
+        check(participation, federation.clients, count)
+        if canary_clients is not None and canary_clients.canaries.dim != model.dim:
+            raise ValueError(f"canary_clients: dim must be the model's, {model.dim}, not {canary_clients.canaries.dim}")
+        if canary_clients is not None and canary_clients.participation is not participation:
+            raise ValueError("canary_clients: participation must be the training's")
+        self._model, self._participation, self._training = model, participation, training
+        self._federation, self._canary_clients = federation, canary_clients
+        flat, self._unravel = ravel_pytree(model.init(training.seed))
+        self.initial: NDArray[np.float32] = np.asarray(flat)
+        self.rounds = 0
+        self.seconds = dict.fromkeys(_PARTS, 0.0)
+        self._clip_norm = training.clip.initial
+        self._server = Server(training.server, training.server_rate, training.momentum, self.initial)
+        self.clients: CohortSums = Clients(
+            federation,
+            model,
+            rate=training.client_rate,
+            epochs=training.local_epochs,
+            batch_size=training.batch_size,
+            examples=training.examples_per_client,
+            cohort=max(len(participation.clients(t)) for t in range(participation.rounds)),
+        )
+
+    @property
+    def theta(self) -> NDArray[np.float32]:
+        """Parameters θ now, flat, shape (dim,)."""
+        return np.asarray(self._server.theta)
+
+    @property
+    def params(self) -> Any:
+        """Parameters now, in the model's shapes."""
+        return self._unravel(self._server.theta)
+
+    def round(self) -> Round:
+        """Do the next round: lines 3 to 9 of Algorithm 2, 3 to 13 of Algorithm 3.
+
+        Line 9 divides by the number m of those who took part; where that is random, it tells of a client too, which no
+        accounting here counts. Where nobody takes part, the delta is Z(t) and not the quotient by m = 0.
+
+        Returns
+        -------
+        What happened.
+
+        Raises
+        ------
+        DivergenceError
+            If an update, the delta or the new parameters are not finite. The training cannot go on then.
+        """
+        t, clip_norm = self.rounds, self._clip_norm
+        clients = self._participation.clients(t)
+        with self._timed("training"):
+            cohort = self.clients.sum(self._server.theta, clients, clip_norm)
+        wrong = np.flatnonzero(~np.isfinite(cohort.norms))
+        if len(wrong):
+            self._refuse(f"the update of client {clients[wrong[0]]} is not finite")
+        total, canaries = cohort.total, 0
+        if self._canary_clients is not None:
+            with self._timed("scoring"):
+                canaries = len(self._canary_clients.participants(t))
+                total += self._canary_clients.total(t, clip_norm)
+        with self._timed("noise"):
+            total += self._training.noise.sample(t, self._model.dim, clip_norm)
+        with self._timed("training"), np.errstate(over="ignore"):
+            delta = (total / max(1, len(clients) + canaries)).astype(np.float32)
+        if not np.isfinite(delta).all():
+            self._refuse("its delta is not finite")
+        if self._canary_clients is not None:
+            with self._timed("scoring"):
+                self._canary_clients.add(delta, round=t)
+        with self._timed("training"):
+            self._server.step(delta)
+            finite = bool(np.isfinite(self.theta).all())
+        if not finite:
+            self._refuse("the parameters are not finite")
+        unclipped = int(np.count_nonzero(cohort.norms <= clip_norm)) + canaries
+        self._clip_norm = self._training.clip.following(clip_norm, unclipped, len(clients) + canaries, t)
+        self.rounds += 1
+        return Round(t, delta, clip_norm, len(clients), canaries, unclipped)
+
+    def run(self, until: int | None = None, on_round: Callable[[Round], object] | None = None) -> None:
+        """Do the rounds that remain.
+
+        Parameters
+        ----------
+        until
+            Number of rounds that shall be done then; all if None.
+        on_round
+            Called after each round, for instance to save.
+
+        Raises
+        ------
+        DivergenceError
+            As for ``round``.
+        """
+        last = self._participation.rounds if until is None else min(until, self._participation.rounds)
+        while self.rounds < last:
+            done = self.round()
+            if on_round is not None:
+                on_round(done)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a checkpoint.
+
+        A crash, even of the machine, leaves the old checkpoint or the new one, whole.
+
+        Parameters
+        ----------
+        folder
+            Folder for this training's checkpoint alone; made if it is not there.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        if self._canary_clients is not None:
+            self._canary_clients.save(place / _canaries_file(self.rounds))
+        checkpoint.write(place / _FILE, self._description, self._state())
+        # Only from here on are the scores of an earlier round of no use.
+        for old in place.glob("canaries-*"):
+            if not old.name.startswith(_canaries_file(self.rounds)):
+                old.unlink()
+
+    def load(self, folder: str | os.PathLike[str]) -> None:
+        """Take over what ``save`` wrote; going on from it gives the same bits as without a stop.
+
+        Parameters
+        ----------
+        folder
+            Folder that was saved to.
+
+        Raises
+        ------
+        OSError
+            If a file cannot be opened.
+        ValueError
+            If one is damaged, or of a training with other arguments: the file, the field and the rule are named.
+        """
+        place = Path(folder)
+        state = checkpoint.read(place / _FILE, self._description, self._state())
+        rounds = int(state["rounds"])
+        if self._canary_clients is not None:
+            scores = place / _canaries_file(rounds)
+            self._canary_clients.load(scores)
+            if self._canary_clients.rounds != rounds:
+                raise ValueError(f"{scores}: rounds: must be {rounds}, not {self._canary_clients.rounds}")
+        self.rounds, self._clip_norm = rounds, float(state["clip_norm"])
+        self.seconds = dict(zip(_PARTS, state["seconds"].tolist(), strict=True))
+        self._server.restore(state)
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        numbers = {"rounds": self.rounds, "clip_norm": self._clip_norm, "seconds": list(self.seconds.values())}
+        return {name: np.asarray(value) for name, value in numbers.items()} | self._server.arrays()
+
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        """All that decides the bits, where it is not a number by what it makes."""
+        training, federation = self._training, self._federation
+        rounds = range(self._participation.rounds)
+        options = {entry.name: getattr(training, entry.name) for entry in fields(training)}
+        return options | {
+            "initial": checkpoint.digest(self.initial),
+            "examples": federation.digest,
+            "participation": checkpoint.digest(*(np.asarray(self._participation.clients(t)) for t in rounds)),
+            # Kinds of noise that begin alike differ in one of the last two rounds.
+            "noise": checkpoint.digest(*(np.asarray(training.noise.sample(t, 1, 1.0)) for t in rounds[-2:])),
+            "clip": [training.clip.initial, training.clip.following(training.clip.initial, 0, 1, 0)],
+            "canaries": self._canary_clients is not None,
+        }
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[part] += time.perf_counter() - start
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise DivergenceError(f"the model diverged in round {self.rounds}: {what}")
+
+
+def _canaries_file(rounds: int) -> str:
+    return f"canaries-{rounds}.npz"
+
+
+# The course of a training: its rounds, CANIFE's audits on the way, and the accuracy at which it ends.
+
+
+# Clients whose examples show the accuracy on training data; ours, as the paper does not say on which it is.
+_SHOWN = 1000
+
+
+class Course:
+    """The course of a training.
+
+    Parameters
+    ----------
+    trainer
+        The training, perhaps from a checkpoint on.
+    rounds
+        Its rounds, at most.
+    settings
+        Settings.
+    data, model
+        Clients and what they train.
+    auditor
+        Its audits; None if there are none.
+    place
+        Folder for audits that are done, to which a stopped training returns; None for none.
+
+    Attributes
+    ----------
+    audits
+        Audits done.
+    reached
+        Whether the accuracy was reached at which the training was to end.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        rounds: int,
+        settings: Settings,
+        data: FederatedData,
+        model: Model,
+        auditor: Auditor | None,
+        place: Path | None,
+    ) -> None:
+        self._trainer, self._rounds, self._training = trainer, rounds, settings.training
+        self._auditor, self._place, self._model = auditor, place, model
+        self._every = None if settings.canife is None else settings.canife.every
+        self.audits: list[Audit] = []
+        self.reached = False
+        if self._training.until_accuracy is not None:
+            self._shown = shown(data, self._training.accuracy_on, settings.data.examples_per_client)
+
+    def run(self, on_round: Callable[[Round], object]) -> None:
+        """Do the rounds that remain, with all audits.
+
+        Parameters
+        ----------
+        on_round
+            Called after each round.
+
+        Raises
+        ------
+        DivergenceError
+            As for ``Trainer.round``.
+        ValueError
+            If an audit that was done before cannot be read.
+        """
+        trainer, checked = self._trainer, self._training.accuracy_every
+        every = self._every if self._auditor is not None else None
+        if every is not None:
+            # Those of before a stop.
+            self.audits = [self._read(number) for number in range(every, trainer.rounds, every)]
+        ends = self._training.until_accuracy is not None
+        while True:
+            done = trainer.rounds
+            if every is not None and done and done % every == 0:
+                self._audit(done)
+            if ends and done and (done % checked == 0 or done == self._rounds) and self._is_reached():
+                self.reached = True
+                break
+            if done == self._rounds:
+                break
+            steps = [step for step in (every, checked if ends else None) if step is not None]
+            stops = [done - done % step + step for step in steps]
+            trainer.run(until=min([self._rounds, *stops]), on_round=on_round)
+        if self._auditor is not None and every is None:
+            self._audit(trainer.rounds)
+
+    def _is_reached(self) -> bool:
+        assert self._training.until_accuracy is not None
+        return accuracy(self._model, self._trainer.params, self._shown) >= self._training.until_accuracy
+
+    def _audit(self, rounds: int) -> None:
+        assert self._auditor is not None
+        file = self._file(rounds)
+        if file is None or not file.exists():
+            found = self._auditor.audit(self._trainer.params, rounds)
+            if file is not None:
+                with replaced(file) as writing:
+                    writing.write(json.dumps(found).encode())
+        else:
+            found = self._read(rounds)
+        self.audits.append(found)
+
+    def _file(self, rounds: int) -> Path | None:
+        return None if self._place is None else self._place / f"canife-{rounds}.json"
+
+    def _read(self, rounds: int) -> Audit:
+        file = self._file(rounds)
+        assert file is not None
+        try:
+            found: Audit = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{file}: is missing or damaged ({error})") from error
+        return found
+
+
+def shown(data: FederatedData, accuracy_on: str, examples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the examples on which an accuracy is looked at.
+
+    Parameters
+    ----------
+    data
+        Whose examples.
+    accuracy_on
+        ``test``: all that are held out; ``train``: those of up to a thousand clients, evenly spaced.
+    examples
+        Examples that a client trains on at most.
+    """
+    if accuracy_on == "test":
+        return data.test_inputs, data.test_labels
+    clients = np.unique(np.linspace(0, data.clients - 1, min(_SHOWN, data.clients)).astype(np.int64))
+    inputs, labels, mask = data.cohort(clients, examples)
+    return inputs[mask > 0.0], labels[mask > 0.0]
+
+
+def accuracy(model: Model, params: Params, examples: tuple[np.ndarray, np.ndarray]) -> float:
+    """Return a model's accuracy on examples."""
+    return float(model.accuracy(params, *examples))
