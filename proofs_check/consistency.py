@@ -97,7 +97,7 @@ def _centring(order: Expr) -> Judgement:
 
 
 def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
-    return Line(f"ours.consistency.{topic}", "proofs_check.limit_laws", statement, judge, ours=True)
+    return Line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, ours=True)
 
 
 _LIMIT_LAWS_LINES = (

@@ -72,7 +72,7 @@ def _gaussian_canaries(noise: Expr, printed: Expr) -> Judgement:
 _GAUSSIAN_CANARIES_LINES = (
     Line(
         "ours.joint-law.gaussian-canaries",
-        "proofs_check.gaussian_canaries",
+        "proofs_check.joint_law",
         "for canaries N(0, I/d) the divergence of the cosines from k independent N(1/√(σ² + k/d), 1) is at most "
         "(x − log(1 − x))/2 with x = k/(dσ² + k), and vanishes for all k = o(d)",
         partial(_gaussian_canaries, SIGMA, (X - log(1 - X)) / 2),

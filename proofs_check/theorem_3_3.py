@@ -438,6 +438,7 @@ def _chi_squared_theorem_3_3_square(spread: Expr) -> Judgement:
 
 
 LINES = (
+    *_THEOREM_3_3_LINES,
     *chain(
         "deviation",
         "d·σ̂²",

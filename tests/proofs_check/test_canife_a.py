@@ -7,7 +7,7 @@ import sympy
 from scipy.stats import multivariate_normal
 
 from canaryproof.proofs_check import canife_a
-from canaryproof.proofs_check.canife_a import DENSITIES, LOG_RATIO
+from canaryproof.proofs_check.canife_a import DENSITIES, LOG_RATIO, NOISE, score_with, score_without, weighted
 from canaryproof.proofs_check.lines import Kind
 
 FOUND = {
@@ -91,3 +91,12 @@ def test_surrogate_misleads_in_any_basis():
     inverse = np.linalg.inv(covariance)
     assert pure @ covariance @ pure < mixed @ covariance @ mixed
     assert pure @ inverse @ pure < mixed @ inverse @ mixed
+
+
+def test_a_changed_statement_is_found_canife_scores():
+    assert score_without(NOISE).kind is Kind.FALSE
+    assert score_with(sympy.Integer(2)).kind is Kind.FALSE
+
+
+def test_the_hypothesis_named_is_enough():
+    assert weighted(noise_scales=True).kind is Kind.EXACT

@@ -5,7 +5,7 @@ from canaryproof.proofs_check import release_moments, theorem_3_3
 from canaryproof.proofs_check.lines import Kind
 from canaryproof.proofs_check.regime import bounded, equation, limit, vanishes
 from canaryproof.proofs_check.release_moments import moments
-from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, expectation
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, expectation, sum_of_variances
 from canaryproof.proofs_check.theorem_3_3 import nonnegative
 
 LINES = {line.id.removeprefix("final.theorem-3.3."): line for line in (*theorem_3_3.LINES, *theorem_3_3.LINES)}
@@ -115,3 +115,14 @@ def test_the_printed_variance_of_the_square_is_a_third_too_small():
 def test_nonnegative_proves_and_refuses():
     assert nonnegative((D - 2) * (K - 2) / D, 2, 2)
     assert not nonnegative((D - 3) / D, 2, 2)
+
+
+def test_the_displays_of_the_variance_add_up():
+    # The three sums that the proof bounds one by one are the printed variance.
+    rows = {line.display for line in theorem_3_3.LINES if line.display}
+    assert rows == set(theorem_3_3.DISPLAYS)
+    triple = sum_of_variances(("i", "j"), ("i", "l"))
+    by_hand = K * (2 * (K - 1) / D + (K - 1) * (K - 2) / D**2 + (K - 1) * 2 * (D - 1) / (D**2 * (D + 2)))
+    assert sympy.cancel(triple - by_hand) == 0
+    mixed = 2 * SIGMA**2 * sum_of_variances(("i", "j"), ("i", "Z"))
+    assert sympy.cancel(mixed - 2 * SIGMA**2 * (K + K * (K - 1) / D)) == 0

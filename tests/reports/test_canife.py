@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.reports import canife
-from canaryproof.reports.canife import number, render, sections, spread
+from canaryproof.reports.canife import number, render, sections, spread, values
 from canaryproof.reports.chapters import chapters
+from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material
 from canaryproof.verify.check.results import Level, Run
@@ -207,3 +208,30 @@ def test_a_benchmark_beside_a_run_is_a_chapter_with_its_picture(document):
 @given(st.data())
 def test_a_damaged_document_is_reported_or_refused(document, tmp_path, data):
     reported_or_refused(tmp_path, canife=data.draw(damaged(document)))
+
+
+def scenario_canife_pictures(name, epsilons):
+    methods = [
+        {"name": f"method {i}", "cap": cap, "values": [{"epsilon": value} for value in found]}
+        for i, (found, cap) in enumerate(zip(epsilons, (2.0, "inf"), strict=True))
+    ]
+    return {"name": name, "methods": methods, "analytical": {"epsilon": 5.0}}
+
+
+def test_values_are_drawn():
+    first = scenario_canife_pictures("first", ([0.0, 1.0], [3.0, "inf"]))
+    one, two = [first], [first, scenario_canife_pictures("second", ([1.0], [4.0]))]
+    texts = [svg(values(scenarios)) for scenarios in (one, two)]
+    for text in texts:
+        ElementTree.fromstring(text)
+    assert texts[0] == svg(values(one))
+    assert texts[0].count("<use") < texts[1].count("<use")
+
+
+def test_there_are_marks_for_all_scenarios_of_the_benchmark():
+    from canaryproof.verify.comparison.canife import SCENARIOS
+
+    figure = values([scenario_canife_pictures(one.name, ([1.0], ["inf"])) for one in SCENARIOS])
+    drawn = {line.get_label(): (line.get_marker(), line.get_color()) for line in figure.axes[0].get_lines()}
+    marks = [drawn[one.name] for one in SCENARIOS]
+    assert len(set(marks)) == len(marks)

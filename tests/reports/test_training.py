@@ -1,15 +1,18 @@
 import copy
+import math
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 from damage import FEW, damaged, reported_or_refused
 from hypothesis import given
 
 from canaryproof.reports import training
 from canaryproof.reports.chapters import chapters
+from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material, Training
-from canaryproof.reports.training import render
+from canaryproof.reports.training import audit_of, densities, estimates, label, render, spoken, value
 from canaryproof.verify.check.results import Level, Run
 
 BOUNDS = ("fixed-sequence", "normal-scores", "one-run", "andrew")
@@ -201,3 +204,242 @@ def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
 def test_a_damaged_document_is_reported_or_refused(tmp_path, document):
     given = {f"tiny/{name}": part for name, part in document.items()}
     reported_or_refused(tmp_path, **{"tiny/experiment": {}, **given})
+
+
+SETTINGS = {
+    "audit": {"delta": 1e-5, "confidence": 0.95, "without_canaries": False},
+    "model": {"name": "two_layer"},
+    "canife": {"scores": 100},
+}
+
+
+def measured(epsilon, upper=9.0):
+    return {"epsilon": epsilon, "lower": 0.5, "upper": upper, "threshold": 0.1, "false_alarms": 1, "missed": 2}
+
+
+def attack(epsilon, *, accuracy=0.9, upper=9.0, healthy=True):
+    return {
+        "loss": 0.25,
+        "norm": 1.5,
+        "health": 0.99,
+        "attempts": 1,
+        "healthy": healthy,
+        "accuracy": accuracy,
+        "deviations": [0.2, 0.4],
+        "separated": measured(epsilon, upper),
+        "capped": measured(3.5 if epsilon == "inf" else epsilon),
+    }
+
+
+def audit_training_canife(number, *attacks):
+    composed = {"separated": [1.0 * number], "capped": [0.5 * number]}
+    return {"round": number, "model_accuracy": 0.6, "attacks": list(attacks), "composed": composed}
+
+
+def run(*audits, composed=2.0):
+    rules = {"separated": None, "capped": None} if composed is None else {"separated": [composed], "capped": [2.0]}
+    return {
+        "canary_seed": 1,
+        "accuracy": 0.85,
+        "accuracy_without": None,
+        "warnings": [],
+        "canife": {"rounds": 40, "audits": list(audits), "composed": rules},
+    }
+
+
+def document(axes, *cells):
+    return {
+        "name": "tiny",
+        "size": "quick",
+        "title": "A title",
+        "source": "",
+        "seed": 3,
+        "repetitions": 1,
+        "axes": axes,
+        "cells": [
+            {
+                "swept": swept,
+                "settings": SETTINGS,
+                "federation": "digits",
+                "clients": 750,
+                "test_examples": 297,
+                "dim": 19210,
+                "rounds": 40,
+                "noise_multiplier": 0.18715,
+                "analytical": {"epsilon": 30.0, "relation": "one member", "rule": "a rule"},
+                "canife": {"round": 12.5, "training": theory},
+                "results": [{"runs": runs}],
+            }
+            for swept, theory, runs in cells
+        ],
+    }
+
+
+ALONG = document(
+    [["training.epsilon"]],
+    (
+        {"training.epsilon": 30.0},
+        30.0,
+        [run(audit_training_canife(10, attack(2.0)), audit_training_canife(20, attack("inf", upper="inf")))],
+    ),
+    (
+        {"training.epsilon": "inf"},
+        "inf",
+        [run(audit_training_canife(10, attack(2.5)), audit_training_canife(20, attack(3.5)), composed="inf")],
+    ),
+)
+AT_END = document(
+    [["training.cohort"], ["canife.pool"]],
+    *(
+        (
+            {"training.cohort": cohort, "canife.pool": size},
+            None,
+            [run(audit_training_canife(40, *attacks), composed=None)],
+        )
+        for cohort in (32, 64)
+        for size, attacks in ((128, [attack(2.0), attack(3.0, accuracy=0.7, healthy=False)]), (256, [attack(1.0)]))
+    ),
+)
+TIMINGS_TRAINING_CANIFE = [
+    {"cell": i, "repetition": 0, "run": 0, "training": 3.0, "scoring": 0.0, "noise": 0.1, "design": 5.0, "attack": 7.0}
+    for i in range(4)
+]
+
+
+@pytest.fixture(autouse=True)
+def letters(monkeypatch):
+    """Write letters, not their outlines."""
+    monkeypatch.setitem(training.STYLE, "svg.fonttype", "none")
+
+
+def test_a_page_without_random_canaries_has_the_audits_by_canife():
+    files = training.render(ALONG, TIMINGS_TRAINING_CANIFE)
+    assert sorted(files) == ["canife.svg", "results.md"]
+    titles = [section.title for section in training.sections(ALONG, TIMINGS_TRAINING_CANIFE)]
+    assert titles == ["CANIFE: ε̂ of rounds and trainings", "CANIFE: attacks", "Analytical ε", "Time"]
+    assert "](canife.svg)" in files["results.md"]
+    assert "least protected client" in files["results.md"]
+    assert training.sections(ALONG, TIMINGS_TRAINING_CANIFE)[-1].rows[0] == ("30", "1", "3", "0", "0%", "5", "7")
+    assert files == training.render(copy.deepcopy(ALONG), TIMINGS_TRAINING_CANIFE)
+
+
+def test_epsilons_of_rounds_and_trainings_stand_beside_the_theory():
+    found, _ = training.canife_sections(ALONG)
+    assert found.header[0] == "epsilon"
+    assert found.rows[0] == ("30", "0.1872", "12.5", "∞ in 1 of 2", "2.75 ± 1.1", "30", "2", "2")
+    assert found.rows[1] == ("∞", "0.1872", "12.5", "3 ± 0.71", "3 ± 0.71", "∞", "∞ in 1 of 1", "2")
+    found, _ = training.canife_sections(AT_END)
+    assert found.rows[0][-3:] == ("none known", "none known", "none known")
+
+
+def test_attacks_are_summed_up():
+    _, found = training.canife_sections(AT_END)
+    assert found.rows[0] == (*("32", "128", "40", "2", "0.6", "0.8 ± 0.14", "0.3 ± 0", "0.99 ± 0", "0.25 ± 0", "1"),)
+    broken = copy.deepcopy(AT_END)
+    broken["cells"][0]["results"][0]["runs"][0]["canife"]["audits"][0]["attacks"][0]["health"] = "-inf"
+    assert training.canife_sections(broken)[1].rows[0][7] == "not finite in 1 of 2"
+
+
+def test_audits_on_the_way_are_drawn_against_rounds():
+    drawn = svg(training.picture(ALONG))
+    ElementTree.fromstring(drawn)
+    for words in ("epsilon 30", "epsilon ∞", "round", "ε̂ of a round", "theory", "health"):
+        assert words in drawn
+    figure = training.picture(ALONG)
+    axes = figure.get_axes()
+    assert len(axes) == 6
+    heights = [line.get_ydata()[0] for line in axes[0].get_lines()]
+    assert 12.5 in heights
+    assert 2.0 in heights
+    # ∞ stands at the upper edge, and no interval where it has no upper end.
+    assert sum(len(line.get_ydata()) == 2 and line.get_linestyle() == "-" for line in axes[0].get_lines()) == 1
+
+
+def test_audits_at_the_end_are_drawn_against_what_is_swept():
+    drawn = svg(training.picture(AT_END))
+    ElementTree.fromstring(drawn)
+    for words in ("cohort 32", "cohort 64", "pool", "128", "256", "accuracy of the attack", "deviation of scores"):
+        assert words in drawn
+    assert all(axis.get_ylim()[0] == 0.0 for axis in training.picture(AT_END).get_axes()[2:])
+
+
+def test_trainings_without_an_audit_are_drawn_too():
+    empty = document([], ({}, 30.0, [run(composed=None)]))
+    page = training.render(empty, TIMINGS_TRAINING_CANIFE[:1])
+    ElementTree.fromstring(page["canife.svg"])
+    assert training.canife_sections(empty)[1].rows[0][1:3] == ("0", "none")
+
+
+@pytest.mark.parametrize(
+    ("swept", "shown"), [(1, "1"), (0.25, "0.25"), (300.0, "300"), (math.inf, "∞"), ("inf", "∞"), ("coin", "coin")]
+)
+def test_values_are_shown_as_they_were_written(swept, shown):
+    assert value(swept) == shown
+
+
+def test_fields_are_named_in_words():
+    assert spoken("training.one_round_epsilon") == "one round epsilon"
+    assert label({"training.one_round_epsilon": "inf", "canaries.count": 20}) == "one round epsilon ∞, count 20"
+    assert label({}) == ""
+
+
+def test_algorithm_3_has_unobserved_canaries_for_its_null_and_algorithm_2_the_exact_law():
+    nulls = {"unobserved": "u", "exact": "e"}
+    result = {"audits": dict.fromkeys(("all", "final", "change"), nulls)}
+    assert [audit_of(result, attack) for attack in ("all", "final", "change")] == ["u", "e", "e"]
+
+
+DENSITY = {"x": [-1.0, 0.0, 9.0], "y": [0.1, 0.4, 0.1]}
+AUDIT = {"estimates": {"fitted": {"epsilon": 2.5}}, "bounds": {"fixed-sequence": {"value": 1.5}}}
+RESULT = {
+    "audits": {attack: {"exact": AUDIT, "unobserved": AUDIT} for attack in ("all", "final", "change")},
+    "densities": dict.fromkeys(("all", "final", "change"), DENSITY),
+}
+DOCUMENT_TRAINING_PICTURES = {
+    "axes": [["training.one_round_epsilon"], ["canaries.presentations"]],
+    "cells": [
+        {"swept": {"training.one_round_epsilon": noise, "canaries.presentations": number}, "results": [RESULT]}
+        for noise in ("inf", 30.0)
+        for number in (1, 2, 4)
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def text(monkeypatch):
+    """Write letters, not their outlines."""
+    monkeypatch.setitem(training.STYLE, "svg.fonttype", "none")
+
+
+@pytest.mark.parametrize("draw", [densities, estimates])
+def test_there_is_a_row_for_each_attack_and_a_panel_for_each_noise(draw):
+    drawn = svg(draw(DOCUMENT_TRAINING_PICTURES))
+    ElementTree.fromstring(drawn)
+    for words in ("final model", "change of the model", "one round epsilon ∞", "one round epsilon 30", "presentations"):
+        assert words in drawn
+    assert drawn.count(">final model<") == 2
+
+
+def test_densities_have_the_null_where_it_is_known():
+    assert svg(densities(DOCUMENT_TRAINING_PICTURES)).count(">null<") == 1
+
+
+@pytest.mark.parametrize("draw", [densities, estimates])
+def test_an_experiment_without_a_sweep_has_one_panel(draw):
+    drawn = svg(draw({"axes": [], "cells": [{"swept": {}, "results": [RESULT]}]}))
+    assert drawn.count(">final model<") == 1
+
+
+def test_repetitions_have_bars_of_error():
+    document = copy.deepcopy(DOCUMENT_TRAINING_PICTURES)
+    document["cells"][0]["results"] = [RESULT, RESULT]
+    assert svg(estimates(document)) != svg(estimates(DOCUMENT_TRAINING_PICTURES))
+
+
+@pytest.mark.parametrize("draw", [densities, estimates])
+def test_the_last_axis_alone_is_told_in_a_panel(draw):
+    drawn = svg(
+        draw({**DOCUMENT_TRAINING_PICTURES, "axes": [["training.one_round_epsilon", "canaries.presentations"]]})
+    )
+    assert drawn.count(">final model<") == 1
+    assert "∞, 4" in drawn

@@ -12,9 +12,10 @@ HERE = Path(__file__).parent
 DRIVER = """
 import os
 import fake_suites
-from canaryproof.verify import expected, origin, verify_command
+from canaryproof.verify.cli import verify
+from canaryproof.verify.engine import expected, origin
 from canaryproof.verify.cli.command_line import main
-verify_command.SUITES = "fake_suites:SUITES"
+verify.SUITES = "fake_suites:SUITES"
 expected.read = lambda: fake_suites.EXPECTED
 # A run is not to stop because somebody edits the code that these suites do not use; workers of a cluster look for it.
 if "FAKE_CODE" in os.environ:

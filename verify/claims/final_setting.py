@@ -313,6 +313,7 @@ def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 
 
 
 CHECKS = (
+    *_FINAL_TEXT_CHECKS,
     claim(
         "final.section5.1.parameters",
         f"{DOCUMENT}, Section 5.1",

@@ -351,7 +351,7 @@ _REVIEW_ESTIMATES_CHECKS = (
 # Claims of the public reviews of Andrew et al., and of the authors' answers.
 #
 # The reviews are about the submission of 2023; the conversion to text lost the value of the lower bound that the
-# answers report beside CANIFE. The answers' sweep over d is judged cell by cell in ``verify.suites.tables``.
+# answers report beside CANIFE. The answers' sweep over d is judged cell by cell in ``verify.claims.simulated_tables``.
 
 
 # Table 2 of the first version: accuracy in per cent without and with 1,000 canaries.

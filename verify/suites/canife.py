@@ -332,7 +332,7 @@ CHECKS = (
         Check(
             f"comparison.{fault}.{method}",
             Subject.IMPLEMENTATION,
-            "verify.benchmark.canife_run",
+            "verify.comparison.canife_training",
             f"{_NAMES[method]} {_SAYS[expected].format(_FAULTS[fault])}",
             partial(_judge, fault, method, expected, _decided(expected)),
         )
@@ -762,7 +762,7 @@ _CANIFE_MONITORING_CHECKS = (
 # CANIFE's own studies at small size, our promises on its measures, and CANIFE beside random canaries.
 #
 # Checks train and design with JAX, which is loaded when one runs. The statements on the paper's own data sets are in
-# ``verify.claims.canife_data``.
+# ``verify.claims.canife_models``.
 
 
 CHECKS = (

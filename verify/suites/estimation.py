@@ -413,43 +413,43 @@ def _ours(name: str, source: str, statement: str, judge: Any) -> Check:
 CHECKS = (
     _ours(
         "threshold-is-exact",
-        "verify.oneshot.threshold_attack",
+        "kernels.threshold_attack",
         "at equal variances the best single threshold reaches the exact ε, to 1e-12",
         _threshold_is_exact,
     ),
     _ours(
         "coverage.equal-variances",
-        "verify.oneshot.estimators",
+        "verify.estimators.estimators",
         "at d = 1e6, k = 100 and 1000, all 95% intervals cover the true ε in at least 94% of runs",
         _equal_variances,
     ),
     _ours(
         "coverage.unequal-variances",
-        "verify.oneshot.estimators",
+        "verify.estimators.estimators",
         "where the cosines' variance is not 1/d, the intervals of adaptive, fitted and threshold still cover in 94%",
         _unequal_variances,
     ),
     _ours(
         "default-estimator",
-        "verify.oneshot.estimators",
+        "verify.estimators.estimators",
         "at k = 1000, adaptive errs less than fitted at equal deviations, and less than pinned where they differ by 5%",
         _default,
     ),
     _ours(
         "fitted-bias",
-        "verify.oneshot.estimators",
+        "verify.estimators.estimators",
         "to leading order fitted overestimates ε, V-shaped in the ratio at 1, by its mean slope there over √(πk)",
         _kink,
     ),
     _ours(
         "count-sweep",
-        "verify.oneshot.estimators",
+        "verify.estimators.estimators",
         "at d = 1e6, for k from 10 on and ε from 0.1 to 10, √d·μ̂ averages 1/σ over √(1 + k/(σ²d))",
         _count_sweep,
     ),
     _ours(
         "data-sweep",
-        "verify.oneshot.estimators",
+        "verify.estimators.estimators",
         "data vectors shrink √d·μ̂ by √(1 + (k + ‖Σxᵢ‖²)/(σ²d)): hardly if isotropic, to nothing if many are aligned",
         _data_sweep,
     ),
@@ -708,7 +708,7 @@ def _enclosed(context: Context) -> Outcome:
 
 
 def _check(topic: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
-    return Check(f"gaussian.inference.{topic}", Subject.IMPLEMENTATION, f"verify.oneshot.{source}", statement, judge)
+    return Check(f"gaussian.inference.{topic}", Subject.IMPLEMENTATION, f"verify.estimators.{source}", statement, judge)
 
 
 INFERENCE_CHECKS = (

@@ -422,21 +422,21 @@ CHECKS = (
     Check(
         "training.algorithms",
         Subject.IMPLEMENTATION,
-        "verify.federated",
+        "verify.training",
         "deltas, model and scores of a training are those of Algorithms 2 and 3 in plain numpy",
         algorithms,
     ),
     Check(
         "training.accounting",
         Subject.IMPLEMENTATION,
-        "verify.federated.accounting",
+        "verify.accounting.training",
         "the analytical ε is never below the truth, and beside it where it is exact",
         accounting,
     ),
     Check(
         "training.bounds",
         Subject.IMPLEMENTATION,
-        "verify.federated, verify.bounds",
+        "verify.training, verify.bounds",
         "95% lower bounds whose coverage is proven, for independent scores at least, lie above the analytical ε in at "
         "most 5% of trainings",
         bounds,
@@ -444,7 +444,7 @@ CHECKS = (
     Check(
         "training.bits",
         Subject.IMPLEMENTATION,
-        "verify.federated.training",
+        "verify.training.training",
         "a training gives the same bits again, also if it was stopped and went on from a checkpoint",
         bits,
     ),

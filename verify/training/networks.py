@@ -277,7 +277,7 @@ _recurrence.defvjp(_recurrence_forward, _recurrence_backward)
 # Networks to train, by name.
 
 
-# Nested dicts of arrays; their order as a vector is that of `verify.oneshot.shapes`.
+# Nested dicts of arrays; their order as a vector is that of `verify.canaries.shapes`.
 Params = Any
 
 # Networks of images with the width of their hidden layers: units, or channels of the first convolution.

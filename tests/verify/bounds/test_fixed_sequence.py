@@ -1,13 +1,26 @@
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special, stats
 
+from canaryproof.verify.bounds import fixed_sequence as fixed_sequence_known_null
 from canaryproof.verify.bounds import fixed_sequence as guesses
 from canaryproof.verify.bounds import fixed_sequence as known_null
-from canaryproof.verify.bounds.fixed_sequence import epsilon_sequence, fixed_sequence
-from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
+from canaryproof.verify.bounds.fixed_sequence import (
+    epsilon_sequence,
+    excludes_all,
+    fixed_sequence,
+    least_rejecting,
+    worst_tail,
+    wrong_at_most,
+    wrong_guesses,
+)
+from canaryproof.verify.bounds.lower_bound import ExactNull, discrete_null, normal_null, prepare
 
 NULL = normal_null()
 
@@ -115,3 +128,200 @@ def test_nothing_counts_after_the_first_test_that_does_not_reject(monkeypatch):
     values = fixed_sequence(prepare(np.zeros((3, 4)), null=NULL), 1e-5, 0.05)[0]
     sequence = np.concatenate(epsilon_sequence())
     assert values.tolist() == [sequence[1], 0.0, sequence[len(epsilon_sequence()[0]) + 4]]
+
+
+def drawn(number, total, of_a_kind, draws):
+    # Not a number where something before it is impossible.
+    return np.nan_to_num(stats.hypergeom.pmf(number, total, of_a_kind, draws)) if total else float(number == 0)
+
+
+def by_enumeration(count, null_count, top, bottom, epsilon):
+    """Over the numbers of canaries on the high side: within a side all orders are equally likely."""
+    right = 1.0 / (1.0 + math.exp(-epsilon))
+    law = np.zeros(top + bottom + 1)
+    for seen, unseen in itertools.product(range(count + 1), range(null_count + 1)):
+        weight = stats.binom.pmf(seen, count, right) * stats.binom.pmf(unseen, null_count, 1.0 - right)
+        high, low = seen + unseen, count + null_count - seen - unseen
+        # So many of the top guesses are on the high side, and of the bottom ones on the low side; the rest are beyond.
+        on_high, on_low = min(top, high), min(bottom, low)
+        above, below = top - on_high, bottom - on_low
+        kinds = itertools.product(range(on_high + 1), range(below + 1), range(on_low + 1), range(above + 1))
+        for a, b, c, d in kinds:
+            law[a + b + c + d] += (
+                weight
+                * drawn(a, high, unseen, on_high)
+                * drawn(b, high - on_high, seen - (on_high - a), below)
+                * drawn(c, low, count - seen, on_low)
+                * drawn(d, low - on_low, null_count - unseen - (on_low - c), above)
+            )
+    return law
+
+
+@pytest.mark.parametrize(
+    ("count", "null_count", "top", "bottom"), [(4, 4, 2, 2), (4, 4, 4, 4), (5, 3, 6, 1), (2, 6, 1, 5), (3, 3, 2, 0)]
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.8, 3.0])
+def test_law_of_wrong_guesses_by_enumeration(count, null_count, top, bottom, epsilon):
+    found = wrong_guesses(count, null_count, top, bottom, epsilon)
+    assert found == pytest.approx(by_enumeration(count, null_count, top, bottom, epsilon), abs=1e-12)
+    assert found.sum() == pytest.approx(1.0, abs=1e-11)
+
+
+def worst_mechanism(count, null_count, top, bottom, epsilon, delta, runs):
+    """Simulate wrong guesses where S*(u) is the tail of canaries that took part and u of those that did not."""
+    rng = np.random.default_rng(1)
+    w = rng.random((runs, count))
+    middle = (1.0 - delta) / (1.0 + math.exp(epsilon))
+    low = 1.0 - delta - (1.0 - w) * math.exp(epsilon)
+    seen = np.where(
+        w < delta, 0.0, np.where(w < delta + math.exp(epsilon) * middle, (w - delta) / math.exp(epsilon), low)
+    )
+    order = np.argsort(np.concatenate([seen, rng.random((runs, null_count))], axis=1), axis=1, kind="stable")
+    took_part = order < count
+    return (~took_part[:, :top]).sum(axis=1) + took_part[:, count + null_count - bottom :].sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("count", "null_count", "top", "bottom", "epsilon", "delta"),
+    [
+        (300, 300, 90, 90, 0.7, 0.0),
+        (300, 300, 90, 90, 0.7, 0.02),
+        (400, 90, 50, 20, 1.0, 1e-3),
+        (200, 200, 199, 199, 4.0, 0.0),
+    ],
+)
+def test_law_is_that_of_the_worst_mechanism_or_above(count, null_count, top, bottom, epsilon, delta):
+    runs = 20_000
+    wrong = worst_mechanism(count, null_count, top, bottom, epsilon, delta, runs)
+    bounds = wrong_at_most(count, null_count, top, bottom, epsilon, delta, 0.05)
+    assert np.all(np.diff(bounds) >= -1e-12)
+    for most in np.unique(np.quantile(wrong, [0.01, 0.05, 0.3, 0.7]).astype(int)):
+        seen = int(np.sum(wrong <= most))
+        # Never significantly above the bound; at δ = 0 not below either.
+        assert stats.binom.sf(seen - 1, runs, min(bounds[most], 1.0)) > 1e-7
+        if delta == 0.0:
+            assert stats.binom.cdf(seen, runs, bounds[most]) > 1e-7
+
+
+def test_all_guesses_may_be_right_where_all_canaries_are_shown():
+    assert wrong_at_most(3, 3, 3, 3, 0.0, 1.0 - 1e-12, 0.05)[0] == pytest.approx(1.0)
+
+
+def orders(count, null_count, factor, delta):
+    """The exact law of the order under the worst mechanism: labels, the highest first, and their probabilities."""
+    right, total = factor / (1 + factor), count + null_count
+    law = {}
+    for places in itertools.combinations(range(total), count):
+        labels = tuple(int(i in places) for i in range(total))
+        probability = Fraction(0)
+        # So many are shown at the top and at the bottom, and so many of the others are on the high side.
+        for first, last in itertools.product(range(count + 1), range(null_count + 1)):
+            if not all(labels[:first]) or any(labels[total - last :]):
+                continue
+            rest = labels[first : total - last]
+            for high in range(len(rest) + 1):
+                seen, low = sum(rest[:high]), len(rest) - high
+                kinds = (first, seen, count - first - seen), (last, high - seen, null_count - last - high + seen)
+                term = Fraction(1, math.comb(high, seen) * math.comb(low, kinds[0][2]))
+                for kind, good in zip(kinds, (right, 1 - right), strict=True):
+                    rates = delta, (1 - delta) * good, (1 - delta) * (1 - good)
+                    term *= math.factorial(sum(kind))
+                    term *= math.prod(rate**n / math.factorial(n) for rate, n in zip(rates, kind, strict=True))
+                probability += term
+        law[labels] = probability
+    return law
+
+
+@pytest.mark.parametrize(("count", "null_count"), [(1, 1), (1, 3), (3, 1), (3, 3), (5, 2)])
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 50), Fraction(1, 2), Fraction(9, 10)])
+def test_bounds_are_not_below_the_exact_law(count, null_count, delta):
+    """All numbers of guesses, also where more canaries are shown than are left open."""
+    total, factor = count + null_count, Fraction(5, 2)
+    law = orders(count, null_count, factor, delta)
+    assert sum(law.values()) == 1
+    for top, bottom in itertools.product(range(total + 1), repeat=2):
+        if not 0 < top + bottom <= total:
+            continue
+        exact = [Fraction(0)] * (top + bottom + 1)
+        for labels, probability in law.items():
+            exact[top - sum(labels[:top]) + sum(labels[total - bottom :])] += probability
+        found = wrong_at_most(count, null_count, top, bottom, math.log(factor), float(delta), 0.05)
+        excess = found - np.array([float(x) for x in itertools.accumulate(exact)])
+        assert excess.min() > -1e-12
+        assert delta > 0 or excess.max() < 1e-12
+
+
+@given(st.floats(0.0, 20.0), st.floats(1e-9, 1.0), st.sampled_from([0.0, 1e-6, 1e-2, 0.5, 0.99]))
+def test_worst_tail_is_what_both_inequalities_allow(epsilon, tail, delta):
+    found = float(worst_tail(np.array(epsilon), np.log(np.array(tail)), delta))
+    factor = math.exp(epsilon)
+
+    def slack(p):
+        return min(factor * tail + delta - p, factor * (1.0 - p) + delta - (1.0 - tail))
+
+    # Rounded up, by less than matters.
+    assert slack(found * (1.0 - 1e-12)) >= -1e-12 * factor
+    assert found == 1.0 or slack(found) <= 1e-12 * factor
+
+
+def test_randomised_response_reaches_the_worst_tail():
+    wrong = 1.0 / (1.0 + math.e)
+    assert worst_tail(np.array(1.0), np.array(math.log(wrong)), 0.0) == pytest.approx(1.0 - wrong, rel=1e-12)
+
+
+@pytest.mark.parametrize("tails", [[0.3], [0.5, 0.2], [0.6, 0.6, 0.1], [1.0, 0.4, 0.0]])
+@pytest.mark.parametrize("alpha", [0.05, 1e-4])
+def test_critical_values_are_the_least_of_the_exact_law(tails, alpha):
+    count = 12
+    law = -np.diff([1.0, *tails, 0.0])
+    sums = np.ones(1)
+    for _ in range(count):
+        sums = np.convolve(sums, law)
+    upper = np.append(np.cumsum(sums[::-1])[::-1], 0.0)
+    expected = int(np.argmax(upper <= alpha))
+    assert least_rejecting(np.array(tails), count, alpha) == expected
+
+
+@pytest.mark.parametrize("block", [0, 2, 4, 9])
+def test_each_test_has_level_alpha_whatever_the_block(block):
+    """P(T ≥ c) at the worst law, by its exact convolution, for some tests of a block."""
+    epsilons = epsilon_sequence()[block]
+    places, critical = fixed_sequence_known_null._critical_values_known_null(40, NULL, 1e-3, 0.05, epsilons)
+    assert np.all(np.diff(places, axis=1) >= 0.0)
+    for j in (1, 30):
+        tails = worst_tail(epsilons[j], NULL.log_tail(places[j]), 1e-3)
+        law, sums = -np.diff([1.0, *tails, 0.0]), np.ones(1)
+        for _ in range(40):
+            sums = np.convolve(sums, law)
+        assert sums[critical[j] :].sum() <= 0.05
+        # Not much is wasted: one less would be too many.
+        assert sums[critical[j] - 1 :].sum() > 0.05
+
+
+@pytest.mark.parametrize(("mu", "epsilon", "delta"), [(1.0, 0.5, 1e-5), (0.3, 0.1, 1e-2), (3.0, 6.0, 1e-6)])
+def test_hardest_law_is_private_and_a_law(mu, epsilon, delta):
+    first, second, third, fourth = (
+        float(x) for x in fixed_sequence_known_null._hardest(np.array(mu), np.array(epsilon), delta)
+    )
+    x = np.linspace(-12.0, 12.0 + mu, 400_001)
+    q, ratio = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi), np.exp(mu * x - 0.5 * mu * mu)
+
+    def at(place):
+        return math.exp(mu * place - 0.5 * mu * mu)
+
+    # Densities by the null's: the Gaussian one's where the logarithm of their ratio is flat.
+    p = np.where(x > first, ratio * math.exp(epsilon) / at(first), math.exp(epsilon))
+    p = np.where(x < second, ratio * math.exp(epsilon) / at(second), p)
+    p = np.where(x < third, math.exp(-epsilon), p)
+    p = np.where(x < fourth, ratio * math.exp(-epsilon) / at(fourth), p)
+    step = x[1] - x[0]
+    assert np.sum(p * q) * step == pytest.approx(1.0, abs=1e-4)
+    for one, other in ((p, 1.0), (1.0, p)):
+        assert np.sum(np.maximum(one - math.exp(epsilon) * other, 0.0) * q) * step == pytest.approx(delta, rel=0.02)
+
+
+def test_impossible_scores_exclude_every_epsilon():
+    bounded = ExactNull("up to 1", lambda x: np.where(x > 1.0, -math.inf, special.log_ndtr(-x)), NULL.place)
+    for above, delta, expected in ((0, 0.0, False), (1, 0.0, True), (1, 1e-3, False), (4, 1e-3, True)):
+        scores = prepare(np.where(np.arange(1000) < above, 2.0, 0.0), null=bounded)
+        assert excludes_all(scores, delta, 0.05)[0] == expected

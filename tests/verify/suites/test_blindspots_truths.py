@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.blindspots import alarms
 from canaryproof.verify.blindspots.mechanisms import gaussian_truth
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import blindspots_truths
@@ -41,3 +42,17 @@ def test_the_worst_client_is_where_there_is_least_noise():
     assert blindspots_truths._worst(noise, [np.eye(3)]) == pytest.approx(2.0)
     assert blindspots_truths._worst(noise, [np.eye(3)[:, [0]]]) == pytest.approx(0.5)
     assert blindspots_truths._worst(noise[:, :2], [np.eye(3)]) == math.inf
+
+
+@pytest.mark.parametrize("check", blindspots_truths.CHECKS, ids=lambda check: check.id)
+def test_the_laws_agree(check, quick_run):
+    result = quick_run.results[check.id]
+    assert result.verdict is Verdict.CONFIRMED, result.finding
+
+
+def test_scores_beside_too_long_a_residual_are_found(monkeypatch):
+    right = alarms.exact
+    monkeypatch.setattr(
+        alarms, "exact", lambda residual, *rest: right(type(residual)(residual.dims, 1.5 * residual.grams), *rest)
+    )
+    assert blindspots_truths._single(100, 10, 12.0, CONTEXT).verdict is Verdict.REFUTED

@@ -5,7 +5,7 @@ import pytest
 
 from canaryproof.kernels import two_gaussians
 from canaryproof.kernels.certified import Enclosure
-from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.check.results import Check, Context, Level, Verdict
 from canaryproof.verify.suites import numerics
 from canaryproof.verify.suites.worst_case.table import read
 from canaryproof.verify.suites.worst_case.targets import TARGETS
@@ -90,3 +90,43 @@ def test_a_twin_that_does_not_converge_decides_nothing(monkeypatch):
 
 def test_as_many_inputs_are_compared_as_were_asked_for():
     assert all(judged_enclosures(name).evidence["compared"] == 3 for name in BY_NAME if "gauss" in name)
+
+
+@pytest.mark.parametrize("sweep", numerics.SWEEPS, ids=lambda sweep: sweep.name)
+def test_our_kernels_keep_their_budget(sweep, quick_run):
+    result = quick_run.results[f"numerics.comparison.{sweep.name}"]
+    assert result.verdict is Verdict.CONFIRMED
+    # The others are computed too, and none of them is a copy of ours.
+    worst = result.evidence["worst"]
+    assert all(error > worst[numerics.OURS] for name, error in worst.items() if name != numerics.OURS)
+
+
+def test_an_error_of_ours_is_found_and_one_of_others_is_not_ours():
+    sweep = numerics.SWEEPS[2]
+    wrong = lambda *arguments: (1.0 + 1e-14) * sweep.methods[numerics.OURS](*arguments)  # noqa: E731
+    assert (
+        numerics.judge_sweep(replace(sweep, methods={**sweep.methods, numerics.OURS: wrong}), CONTEXT).verdict
+        is Verdict.REFUTED
+    )
+    assert (
+        numerics.judge_sweep(replace(sweep, methods={**sweep.methods, "plain formula": wrong}), CONTEXT).verdict
+        is Verdict.CONFIRMED
+    )
+
+
+def test_the_plain_formula_is_the_curve_where_it_can_be():
+    # Far from equal deviations and from the tails, it is right to many digits.
+    for delta, distance, ratio in ((1e-3, 1.0, 1.3), (1e-3, 1.0, 0.8), (1e-4, 0.5, 1.0)):
+        exact = numerics.SWEEPS[5].certified(delta, distance, ratio).lo
+        assert numerics._plain_epsilon(delta, distance, ratio) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("check", numerics.CHECKS[:4], ids=lambda check: check.id)
+def test_it_is_confirmed(check: Check) -> None:
+    outcome = check.judge(Context(Level.QUICK, 3))
+    assert outcome.verdict is Verdict.CONFIRMED, outcome.finding
+
+
+def test_no_path_is_a_target_of_the_search() -> None:
+    searched = {check.id for check in numerics.CHECKS}
+    assert not {f"numerics.{target.name}" for target in numerics.PATHS} & searched

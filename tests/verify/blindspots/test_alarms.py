@@ -1,0 +1,147 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from canaryproof.verify.blindspots import alarms
+from canaryproof.verify.blindspots import alarms as prediction
+from canaryproof.verify.blindspots.alarms import Size
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Residual, single
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import Moments
+
+CLAIM = Claim(1.3905934566745368, 1e-5, 10**6)
+SIZE = Size(100, 20, 3, 2, True)
+
+
+def key():
+    return np.random.SeedSequence(5)
+
+
+def test_all_methods_are_measured_and_equal_keys_give_equal_numbers():
+    found = alarms.measure(MECHANISMS["less-noise"], 0.25, CLAIM, SIZE, key())
+    assert found == alarms.measure(MECHANISMS["less-noise"], 0.25, CLAIM, SIZE, key())
+    expected = {*alarms.ESTIMATORS, *alarms.BOUNDS, *alarms.COIN_BOUNDS, alarms.CANIFE}
+    assert set(found["methods"]) == expected
+    assert found["rate"][0] == found["methods"]["adaptive"]["rate"][0] == 1.0
+    assert found["methods"]["adaptive"]["runs"] == 3
+    assert found["methods"]["one-run"]["runs"] == 2
+    assert found["truth"][0] <= found["truth"][1]
+    assert found["canife"] == alarms._of_deviation(0.25 * CLAIM.noise_multiplier, CLAIM)
+
+
+def test_several_releases_have_unobserved_scores_and_no_bound_that_needs_an_exact_null():
+    found = alarms.measure(MECHANISMS["reused-noise"], 2.0, CLAIM, SIZE, key())
+    assert {name for name in alarms.BOUNDS if alarms.BOUNDS[name].needs == "null"}.isdisjoint(found["methods"])
+    assert "fixed-sequence" in found["methods"]
+
+
+def test_scores_that_are_no_cosines_are_measured():
+    found = alarms.measure(MECHANISMS["laplace-spread"], 1.0, CLAIM, SIZE, key())
+    assert found["rate"][0] > 0.5
+    assert found["canife"] is None
+
+
+def test_the_default_estimators_lower_end_is_its_own():
+    rng = np.random.default_rng(0)
+    # Of some runs the variances differ.
+    scores = rng.standard_normal((40, 200)) * rng.choice([1.0, 1.4], (40, 1)) + 0.7
+    found = estimators.from_dimension(scores / 1000.0, 10**6)
+    adaptive = alarms.ESTIMATORS["adaptive"](found, 1e-5, 1.0 - 2.0 * alarms.ALPHA)
+    np.testing.assert_array_equal(alarms.default_low(found, 1e-5), adaptive.low)
+
+
+COUNT = 1000
+LEVEL = 1e-6
+
+
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.mark.parametrize(("value", "rate"), [(1.0, 0.05), (0.9, 0.81)])
+def test_alarms_are_those_of_drawn_moments(value, rate):
+    """By the laws of a normal sample's moments: no t-test here, and no canary."""
+    runs, draws = 4000, np.random.default_rng(3)
+    residual = MECHANISMS["less-noise"].residual(value, CLAIM, runs, draws)
+    shift = math.sqrt(CLAIM.dim) / np.sqrt(residual.gram[:, 0, 0] + COUNT)
+    mean = shift + draws.standard_normal(runs) / math.sqrt(COUNT)
+    moments = Moments(mean, np.sqrt(draws.chisquare(COUNT - 1, runs) / COUNT), COUNT)
+    alarms = int((estimators.pinned(moments, CLAIM.delta, 0.9).low > CLAIM.epsilon).sum())
+    found = prediction.foretell(MECHANISMS["less-noise"], value, CLAIM, COUNT, rng()).alarm
+    assert found == pytest.approx(rate, abs=0.01)
+    assert stats.binomtest(alarms, runs, found).pvalue > LEVEL
+    assert found == prediction.alarm(MECHANISMS["less-noise"], value, CLAIM, COUNT, rng())
+
+
+@pytest.mark.parametrize("value", [1.0, 0.5, 0.25])
+def test_unlimited_canaries_tell_the_truth_of_pure_noise(value):
+    mechanism = MECHANISMS["less-noise"]
+    found = prediction.foretell(mechanism, value, CLAIM, COUNT, rng())
+    assert found.epsilon == pytest.approx(mechanism.truth(value, CLAIM).low, rel=1e-3)
+    assert found.epsilon < found.highest < 1.01 * found.epsilon
+
+
+def test_unobserved_canaries_cost_power():
+    mechanism = MECHANISMS["less-noise"]
+    closed, fitted = (prediction.alarm(mechanism, 0.9, CLAIM, COUNT, rng(), null) for null in (None, COUNT))
+    assert fitted < closed
+
+
+def test_what_is_the_same_in_all_releases_is_as_little_seen_as_honest_noise():
+    found = prediction.foretell(MECHANISMS["reused-noise"], 10.0, CLAIM, COUNT, rng())
+    assert found.alarm < 0.1
+    assert found.epsilon == pytest.approx(CLAIM.epsilon, rel=0.03)
+
+
+def test_no_noise_at_all_is_told_with_certainty():
+    found = prediction.foretell(MECHANISMS["no-noise-on-a-share"], 1.0, CLAIM, 10, rng())
+    assert found.alarm == pytest.approx(1.0)
+    assert found.epsilon > 1e5
+
+
+ONE = np.ones((1, 1))
+
+
+@given(count=st.integers(1, 12), dim=st.integers(4, 12), seed=st.integers(0, 2**32), weight=st.floats(0.1, 3.0))
+def test_scores_are_cosines_of_unit_vectors(count, dim, seed, weight):
+    rng = np.random.default_rng(seed)
+    rows = alarms._directions(count, dim, 2, rng)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
+    for draw in (alarms.exact, alarms.leading):
+        observed, unobserved = draw(single((dim,), np.array([[2.0], [0.5]])), weight * ONE, count, 3, rng)
+        assert observed.shape == (2, count)
+        assert unobserved.shape == (2, 3)
+    exact, _ = alarms.exact(single((dim,), np.array([[2.0]])), weight * ONE, count, 1, rng)
+    assert np.abs(exact).max() <= 1.0 + 1e-12
+
+
+def test_a_single_canary_alone_is_the_release():
+    observed, _ = alarms.exact(single((50,), np.zeros((3, 1))), ONE, 1, 1, np.random.default_rng(0))
+    np.testing.assert_allclose(observed, 1.0)
+
+
+def test_several_canaries_without_noise_share_the_release():
+    # Inner products with their own sum have the sum's square for their sum.
+    observed, _ = alarms.exact(single((40,), np.zeros((200, 1))), ONE, 10, 1, np.random.default_rng(0))
+    np.testing.assert_allclose((observed.sum(axis=1) ** 2).mean(), 10.0, rtol=0.1)
+
+
+@pytest.mark.parametrize("draw", [alarms.exact, alarms.leading])
+def test_the_mean_score_tells_the_weight_and_the_norm(draw):
+    residual = single((100_000,), np.full((200, 1), 4.0 * 100_000))
+    observed, unobserved = draw(residual, 3.0 * ONE, 20, 20, np.random.default_rng(1))
+    error = 1.0 / math.sqrt(4000.0)
+    assert abs(math.sqrt(1e5) * observed.mean() - 1.5) <= 6.0 * error
+    assert abs(math.sqrt(1e5) * unobserved.mean()) <= 6.0 * error
+
+
+@pytest.mark.parametrize("draw", [alarms.exact, alarms.leading])
+def test_the_largest_of_two_equal_releases_is_either(draw):
+    residual = Residual((10_000,), np.full((200, 1, 2, 2), 1e4))
+    _, unobserved = draw(residual, np.zeros((1, 2)), 1, 50, np.random.default_rng(2))
+    # Of independent ones the mean would be 1/√π deviations.
+    assert abs(100.0 * unobserved.mean()) <= 6.0 / math.sqrt(10_000.0)

@@ -1,0 +1,347 @@
+import math
+import shutil
+
+import numpy as np
+import pytest
+from scipy import special
+
+from canaryproof.kernels import null_cosine
+from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.verify.canaries import canary_clients
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, Presentations, bernoulli, uniform
+from canaryproof.verify.canaries.round_scores import RoundScores
+from canaryproof.verify.estimators import algorithm_1
+from canaryproof.verify.files import checkpoint
+
+DIM, COUNT, OBSERVED, ROUNDS = 600, 40, 25, 10
+CANARIES = Canaries(3, COUNT, DIM)
+
+
+def scheduled(presentations=2, rounds=ROUNDS, count=COUNT, observed=OBSERVED):
+    return uniform(0, 0, rounds, 1, Insertion(count, observed, Presentations(presentations)))
+
+
+def deltas(rounds=ROUNDS, dim=DIM, seed=0):
+    return np.random.default_rng(seed).standard_normal((rounds, dim))
+
+
+def run(canary_clients, rows, sign=1.0):
+    """Add the canaries to given rows, hand them over and return their sum."""
+    total = np.zeros(canary_clients.canaries.dim)
+    for t, row in enumerate(rows, start=canary_clients.rounds):
+        delta = sign * (canary_clients.total(t, 2.0) + row)
+        canary_clients.add(delta, round=t)
+        total += delta
+    return total
+
+
+def test_updates_are_projections_and_add_up():
+    canary_clients = CanaryClients(CANARIES, scheduled())
+    for t in range(ROUNDS):
+        members = canary_clients.participants(t)
+        updates = canary_clients.updates(t, 2.5)
+        assert updates.dtype == np.float32
+        assert updates.shape == (len(members), DIM)
+        assert np.linalg.norm(updates.astype(float), axis=1) == pytest.approx(2.5, rel=1e-6)
+        for update, j in zip(updates, members, strict=True):
+            assert update == pytest.approx(2.5 * CANARIES.vector(j), rel=1e-6)
+        assert canary_clients.total(t, 2.5) == pytest.approx(updates.astype(float).sum(axis=0), abs=1e-6)
+
+
+def test_scores_are_the_cosines_of_the_definition():
+    canary_clients = CanaryClients(CANARIES, schedule := scheduled(), block=3)
+    rows = deltas()
+    vectors = np.stack([CANARIES.vector(j) for j in range(COUNT)]).astype(float)
+    seen = np.stack([row + 2.0 * vectors[schedule.canaries(t)].sum(axis=0) for t, row in enumerate(rows)])
+    total = run(canary_clients, rows)
+    cosines = vectors @ seen.T / np.linalg.norm(seen, axis=1)
+    observed, unobserved = canary_clients.all_rounds()
+    assert observed == pytest.approx(cosines.max(axis=1)[:OBSERVED], abs=1e-6)
+    assert unobserved == pytest.approx(cosines.max(axis=1)[OBSERVED:], abs=1e-6)
+    final = vectors @ total / np.linalg.norm(total)
+    assert np.concatenate(canary_clients.final(total)) == pytest.approx(final, abs=1e-6)
+    assert canary_clients.warnings() == ()
+
+
+def test_included_canaries_need_not_be_the_first():
+    schedule = bernoulli(0, 0.5, ROUNDS, 4, Insertion(COUNT))
+    canary_clients = CanaryClients(CANARIES, schedule)
+    run(canary_clients, deltas())
+    scores = RoundScores(CANARIES)
+    for t, row in enumerate(deltas()):
+        scores.add(2.0 * CANARIES.sum(schedule.canaries(t)) + row)
+    observed, unobserved = canary_clients.all_rounds()
+    assert np.array_equal(observed, scores.maxima[schedule.included])
+    assert np.array_equal(unobserved, scores.maxima[~schedule.included])
+    assert 0 < len(observed) < COUNT
+
+
+def test_one_round_of_canaries_and_noise_is_algorithm_1():
+    sigma, k = 1.54, 30
+    canaries = Canaries(11, k, DIM)
+    canary_clients = CanaryClients(canaries, scheduled(1, rounds=1, count=k, observed=k))
+    release = canary_clients.total(0, 1.0) + sigma * noise(11, DIM)
+    canary_clients.add(release)
+    expected = algorithm_1.cosines(k, DIM, sigma, 11)
+    observed, unobserved = canary_clients.final(release)
+    assert np.array_equal(observed, expected)
+    assert not len(unobserved)
+    assert canary_clients.all_rounds()[0] == pytest.approx(expected, abs=2e-6 / math.sqrt(DIM))
+
+
+def test_zero_deltas_are_skipped_and_said():
+    rows = deltas()
+    canary_clients = CanaryClients(CANARIES, scheduled())
+    with pytest.raises(ValueError, match="all_rounds: none of 0 rounds had a delta other than zero"):
+        canary_clients.all_rounds()
+    canary_clients.add(np.zeros(DIM), 0)
+    with pytest.raises(ValueError, match="none of 1 rounds"):
+        canary_clients.all_rounds()
+    canary_clients.add(rows[1], 1)
+    canary_clients.add(np.zeros(DIM, np.float32), 2)
+    canary_clients.add(rows[3], 3)
+    assert (canary_clients.rounds, canary_clients.skipped) == (4, 2)
+    assert canary_clients.warnings() == ("2 of 4 rounds had a zero delta and were not scored",)
+    scores = RoundScores(CANARIES)
+    for row in rows[1], rows[3]:
+        scores.add(row)
+    assert np.array_equal(np.concatenate(canary_clients.all_rounds()), scores.maxima)
+
+
+@pytest.mark.parametrize(
+    ("delta", "turn", "message"),
+    [
+        (np.full(DIM, np.nan), None, "the model diverged in round 2: its delta is not finite"),
+        (np.where(np.arange(DIM) == 5, np.inf, 1.0), None, "the model diverged in round 2"),
+        (np.ones(DIM + 1), None, "must be float32 or float64 of shape"),
+        (np.zeros(DIM + 1), None, "must be float32 or float64 of shape"),
+        (np.ones(DIM, int), None, "must be float32 or float64 of shape"),
+        (np.ones(DIM), 3, "round: it is the turn of round 2, not of 3"),
+    ],
+)
+def test_a_wrong_delta_is_refused_and_changes_nothing(delta, turn, message):
+    canary_clients, untouched = (CanaryClients(CANARIES, scheduled(), block=2) for _ in range(2))
+    for one in canary_clients, untouched:
+        run(one, deltas()[:2])
+    with pytest.raises(ValueError, match=message):
+        canary_clients.add(delta, turn)
+    for one in canary_clients, untouched:
+        run(one, deltas()[2:])
+    assert np.array_equal(np.concatenate(canary_clients.all_rounds()), np.concatenate(untouched.all_rounds()))
+    assert canary_clients.rounds == ROUNDS
+    with pytest.raises(ValueError, match="round must be an integer from 0 to 9, not 10"):
+        canary_clients.add(np.ones(DIM))
+
+
+@pytest.mark.parametrize(
+    ("vector", "message"),
+    [
+        (np.zeros(DIM), "zero update"),
+        (np.full(DIM, np.nan), "the model diverged: its final vector is not finite"),
+        (np.ones(3), "float32 or float64 of shape"),
+    ],
+)
+def test_a_wrong_final_vector_is_refused(vector, message):
+    with pytest.raises(ValueError, match=message):
+        CanaryClients(CANARIES, scheduled()).final(vector)
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(ValueError, match=r"included must be bool of shape \(40,\)"):
+        CanaryClients(CANARIES, scheduled(count=41))
+    canary_clients = CanaryClients(CANARIES, scheduled())
+    for t in (-1, ROUNDS):
+        with pytest.raises(ValueError, match="round must be"):
+            canary_clients.participants(t)
+    for wrong in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="clip_norm must be positive and finite"):
+            canary_clients.updates(0, wrong)
+        with pytest.raises(ValueError, match="clip_norm must be positive and finite"):
+            canary_clients.total(0, wrong)
+
+
+class TestSigns:
+    """200 canaries, each in 2 of 40 rounds, in noise of 0.3 clip norms a coordinate.
+
+    In the rounds √d·A/√Σr² has the mean −√400/√(0.3² + 10/d) = −65, in the final vector −√200·2/√(40·0.3² + 800/d) =
+    −14: what lacks to 5.26 are nine deviations, a power of 1 − 1e-18.
+    """
+
+    schedule = scheduled(2, rounds=40, count=300, observed=200)
+    canaries = Canaries(5, 300, 2000)
+
+    def ran(self, sign, with_canaries=True):
+        canary_clients = CanaryClients(self.canaries, self.schedule)
+        rows = 0.6 * deltas(40, 2000)
+        if with_canaries:
+            return canary_clients, run(canary_clients, rows, sign)
+        for row in rows:
+            canary_clients.add(row)
+        return canary_clients, rows.sum(axis=0)
+
+    @pytest.mark.parametrize("with_canaries", [True, False])
+    def test_updates_are_no_reason_to_warn(self, with_canaries):
+        canary_clients, total = self.ran(1.0, with_canaries)
+        canary_clients.final(total)
+        assert canary_clients.warnings() == ()
+
+    def test_gradients_are(self):
+        canary_clients, total = self.ran(-1.0)
+        assert canary_clients.warnings() == (
+            "the rounds' deltas point away from their canaries: they look like gradients, not updates",
+        )
+        canary_clients.final(total)
+        assert "the final vector points away from the observed canaries: its sign looks wrong" in (
+            canary_clients.warnings()
+        )
+        # What is asked last counts.
+        canary_clients.final(-total)
+        assert len(canary_clients.warnings()) == 1
+
+    def test_the_maxima_alone_would_not_have_told(self):
+        observed, unobserved = self.ran(-1.0)[0].all_rounds()
+        error = math.sqrt(observed.var() / len(observed) + unobserved.var() / len(unobserved))
+        assert abs(observed.mean() - unobserved.mean()) < 4.0 * error
+
+    def test_the_same_delta_in_all_rounds_is_one_piece_of_evidence(self):
+        # Three deviations from 0 in one direction, seen in 40 rounds in which all take part.
+        everybody = bernoulli(0, 1.0, 40, 0, Insertion(300, 300))
+        canary_clients = CanaryClients(self.canaries, everybody)
+        total, other = self.canaries.sum(), deltas(1, 2000)[0]
+        other -= total * (other @ total) / (total @ total)
+        cosine = -3.0 * math.sqrt(300 / 2000) / np.linalg.norm(total)
+        delta = cosine * total / np.linalg.norm(total) + math.sqrt(1 - cosine**2) * other / np.linalg.norm(other)
+        for _ in range(40):
+            canary_clients.add(delta)
+        assert canary_clients.warnings() == ()
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3, 4, 7, 10])
+def test_a_loaded_state_goes_on_with_the_same_bits(tmp_path, stop):
+    rows = deltas()
+    rows[2] = 0.0
+    schedule = bernoulli(0, 0.3, ROUNDS, 2, Insertion(COUNT, OBSERVED))
+
+    def go(canary_clients, end):
+        for t in range(canary_clients.rounds, end):
+            canary_clients.add(np.zeros(DIM) if t == 2 else rows[t] - canary_clients.total(t, 3.0))
+
+    whole = CanaryClients(CANARIES, schedule, block=3)
+    go(whole, ROUNDS)
+    first = CanaryClients(CANARIES, schedule, block=3)
+    for end in range(stop + 1):
+        go(first, end)
+        first.save(tmp_path / "state")
+    assert {file.name for file in tmp_path.iterdir()} == {"state", f"state.{stop}"}
+    second = CanaryClients(CANARIES, schedule)
+    second.load(tmp_path / "state")
+    go(second, ROUNDS)
+    assert np.array_equal(np.concatenate(second.all_rounds()), np.concatenate(whole.all_rounds()))
+    assert second.warnings() == whole.warnings()
+    assert (second.rounds, second.skipped, second._product) == (whole.rounds, whole.skipped, whole._product)
+
+
+@pytest.mark.parametrize("place", [(checkpoint, "write"), (RoundScores, "save")])
+def test_a_crash_while_saving_leaves_the_old_state(tmp_path, monkeypatch, place):
+    canary_clients = CanaryClients(CANARIES, scheduled(), block=3)
+    run(canary_clients, deltas()[:4])
+    canary_clients.save(tmp_path / "state")
+    run(canary_clients, deltas()[4:6])
+
+    def crash(*_):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*place, crash)
+        with pytest.raises(OSError, match="disk full"):
+            canary_clients.save(tmp_path / "state")
+    loaded = CanaryClients(CANARIES, scheduled())
+    loaded.load(tmp_path / "state")
+    assert loaded.rounds == 4
+    canary_clients.save(tmp_path / "state")
+    loaded.load(tmp_path / "state")
+    assert loaded.rounds == 6
+    assert {file.name for file in tmp_path.iterdir()} == {"state", "state.6"}
+
+
+def test_neighbouring_files_are_left_alone(tmp_path):
+    names = ["state2.4", "state.txt", "other.3", "state.4.old"]
+    for name in names:
+        (tmp_path / name).touch()
+    canary_clients = CanaryClients(CANARIES, scheduled())
+    canary_clients.save(tmp_path / "state")
+    assert {file.name for file in tmp_path.iterdir()} == {*names, "state", "state.0"}
+
+
+@pytest.mark.parametrize(
+    ("canaries", "schedule", "message"),
+    [
+        (Canaries(4, COUNT, DIM), scheduled(), "seed: must be 4"),
+        (Canaries(3, COUNT, DIM + 1), scheduled(), "dim: must be 601"),
+        (CANARIES, scheduled(observed=OBSERVED - 1), "participation: must be"),
+        (CANARIES, scheduled(3), "participation: must be"),
+        (Canaries(3, COUNT + 1, DIM), scheduled(count=COUNT + 1), "participation: must be"),
+    ],
+)
+def test_a_state_of_other_canaries_is_refused(tmp_path, canaries, schedule, message):
+    CanaryClients(CANARIES, scheduled()).save(tmp_path / "state")
+    with pytest.raises(ValueError, match=message):
+        CanaryClients(canaries, schedule).load(tmp_path / "state")
+
+
+def test_a_damaged_state_is_refused(tmp_path):
+    canary_clients = CanaryClients(CANARIES, scheduled())
+    run(canary_clients, deltas()[:4])
+    canary_clients.save(tmp_path / "state")
+    fresh = CanaryClients(CANARIES, scheduled())
+    other = CanaryClients(CANARIES, scheduled())
+    other.add(deltas()[0])
+    other.save(tmp_path / "other")
+    shutil.copy(tmp_path / "other.1", tmp_path / "state.4")
+    with pytest.raises(ValueError, match=r"state\.4: its canaries and rounds must be those of"):
+        fresh.load(tmp_path / "state")
+    (tmp_path / "state.4").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"state\.4: is not a readable \.npz file"):
+        fresh.load(tmp_path / "state")
+    (tmp_path / "state.4").unlink()
+    with pytest.raises(FileNotFoundError):
+        fresh.load(tmp_path / "state")
+    (tmp_path / "state").write_bytes(b"")
+    with pytest.raises(ValueError, match="state: is not a checkpoint"):
+        fresh.load(tmp_path / "state")
+    assert fresh.rounds == 0
+
+
+@pytest.mark.parametrize("dim", [2, 3, 10, 30, 100, 1000, 10**5, 10**9])
+def test_one_canary_in_one_round_keeps_the_level_exactly(dim):
+    limit = canary_clients.LIMIT / math.sqrt(dim)
+    assert limit >= 1.0 or null_cosine.logcdf(-limit, dim) < math.log(canary_clients.LEVEL)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 10, 1000])
+@pytest.mark.parametrize("s", [0.1, 1.0, 3.0, 10.0])
+def test_the_moment_generating_function_is_bounded_as_said(dim, s):
+    # E exp(s·u) = Γ(d/2)·(2/s)^(d/2 − 1)·I_{d/2−1}(s) = ₀F₁(d/2; s²/4).
+    assert special.hyp0f1(dim / 2, s * s / 4.0) <= math.exp(s * s / (2.0 * dim)) * (1.0 + 1e-12)
+
+
+def test_the_limit_scales_with_the_counts():
+    counts = np.array([3.0, 4.0, 0.0])
+    edge = -canary_clients.LIMIT * 5.0 / math.sqrt(400)
+    assert canary_clients.away(1.001 * edge, counts, 400)
+    assert not canary_clients.away(0.999 * edge, counts, 400)
+    assert not canary_clients.away(-1.001 * edge, counts, 400)
+    # Nobody took part.
+    assert not canary_clients.away(0.0, np.zeros(3), 400)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e300])
+def test_products_do_not_overflow(scale):
+    total, delta = np.array([1.0, 2.0, -2.0]), np.array([3.0, 0.0, 4.0])
+    assert canary_clients.product(total, scale * delta) == pytest.approx(-1.0, rel=1e-12)
+
+
+def test_the_power_is_the_one_stated():
+    power = special.ndtr(math.sqrt(1000.0) / 4.0 - canary_clients.LIMIT)
+    assert power == pytest.approx(0.99, abs=0.01)

@@ -1,0 +1,122 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.check import declared_tests
+from canaryproof.verify.check.declared_tests import FACTOR, POWER, Ratio, capped_ratio, mean_limits, ratio, seen_ratio
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "moves"),
+    [(1.3, 2.0, "rises"), (0.1, 0.7, "falls"), (0.81, 1.24, "unmoved"), (0.79, 1.1, "open"), (1.1, 1.3, "open")],
+)
+def test_what_is_certain_of_a_factor(low, high, moves):
+    assert Ratio(1.0, low, high).moves == moves
+
+
+def test_limits_of_a_factor_are_those_of_a_paired_test():
+    rng = np.random.default_rng(1)
+    without = rng.lognormal(0.0, 1.0, 30)
+    with_fault = without * rng.lognormal(0.5, 0.1, 30)
+    found = ratio(without, with_fault)
+    # A paired test against a limit has as p-value the level of one side.
+    for end, side in ((found.low, "greater"), (found.high, "less")):
+        test = stats.ttest_rel(np.log(with_fault), np.log(without * end), alternative=side)
+        assert test.pvalue == pytest.approx(5e-7, rel=1e-6)
+    assert found.low < found.value < found.high
+
+
+def test_nothing_is_certain_where_a_number_is_not_positive():
+    found = ratio(np.array([1.0, 0.0]), np.array([2.0, 1.0]))
+    assert (found.value, found.low, found.high) == (3.0, 0.0, math.inf)
+    assert found.moves == "open"
+
+
+@pytest.mark.parametrize("law", [stats.beta(8.0, 0.2), stats.bernoulli(0.9), stats.uniform()])
+def test_limits_of_means_keep_their_level(law):
+    values = law.rvs((4000, 40), random_state=np.random.default_rng(2))
+    level = 0.05
+    limits = [mean_limits(row, level) for row in values]
+    for missed in (sum(low > law.mean() for low, _ in limits), sum(high < law.mean() for _, high in limits)):
+        assert missed <= stats.binom.isf(1e-6, len(values), level)
+
+
+def test_limits_of_a_mean_at_its_end():
+    assert mean_limits(np.ones(50), 1e-3) == (pytest.approx(1e-3 ** (1 / 50)), 1.0)
+    assert mean_limits(np.zeros(50), 1e-3) == (0.0, pytest.approx(1.0 - 1e-3 ** (1 / 50)))
+    found = capped_ratio(np.ones(96), np.ones(96))
+    assert found.value == 1.0
+    assert 1.0 / FACTOR < found.low < found.high < FACTOR
+
+
+def test_visible_factors_are_seen_as_often_as_said():
+    runs, power = 24, 0.9
+    shift = seen_ratio(runs, power)
+    rng = np.random.default_rng(3)
+    seen = sum(
+        ratio(np.ones(runs), FACTOR * np.exp(0.1 * (shift + rng.standard_normal(runs)))).moves == "rises"
+        for _ in range(2000)
+    )
+    assert stats.binomtest(seen, 2000, power).pvalue > 1e-6
+
+
+LEVEL = 1e-6
+
+
+def reach(level, sides=2):
+    return stats.norm.isf(level / sides) + stats.norm.ppf(POWER)
+
+
+def test_looks_end_with_all_runs():
+    assert declared_tests.looks(1600) == (100, 400, 1600)
+    assert declared_tests.looks(10) == (1, 2, 10)
+    assert len(declared_tests.looks(7)) == declared_tests.LOOKS
+
+
+@pytest.mark.parametrize("runs", [50, 20_000])
+def test_visible_means_and_spreads_are_those_of_normal_tests(runs):
+    assert declared_tests.visible_mean(runs, LEVEL) == pytest.approx(reach(LEVEL) / math.sqrt(runs), rel=1e-3)
+    spread = math.exp(reach(LEVEL) / math.sqrt(2 * (runs - 1)))
+    assert declared_tests.visible_spread(runs, LEVEL) == pytest.approx(spread, rel=1e-3)
+
+
+def test_runs_for_a_share_give_the_power():
+    runs = declared_tests.runs_for_share(0.94, 0.8, LEVEL)
+    rejected = stats.binom.ppf(LEVEL, runs, 0.94)
+    # The normal law that the size rests on is rough at this level; the exact power is near.
+    assert stats.binom.cdf(rejected, runs, 0.8) == pytest.approx(POWER, abs=0.1)
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_visible_distances_are_noticed_and_level_is_kept(samples):
+    runs, level = 400, 0.01
+    distance = declared_tests.visible_distance(runs, level, samples)
+    rng = np.random.default_rng(7)
+    # Uniform numbers of which a share is moved to an end: the distribution functions differ by it there.
+    noticed = 0
+    for _ in range(100):
+        moved = np.where(rng.random(runs) < distance, 0.0, rng.random(runs))
+        test = stats.kstest(moved, "uniform") if samples == 1 else stats.ks_2samp(moved, rng.random(runs))
+        noticed += test.pvalue < level
+    # Level of this test: binomial, 100 trials at 0.9; 70 or fewer have probability 1e-8.
+    assert noticed > 70
+
+
+@pytest.mark.parametrize(("power", "expected"), [(2, 1.0), (4, 3.0), (1, 0.0)])
+def test_p_values_of_means_are_uniform(power, expected):
+    values = np.random.default_rng(3).standard_normal((4000, 2000)) ** power
+    found = np.array([declared_tests.mean_p_value(row, expected) for row in values])
+    for level in (0.5, 0.05, 0.005):
+        # Fourth powers are the farthest from a gamma law: 1.6 times the level in simulations, at 0.005.
+        allowed = stats.binom.isf(LEVEL / 3, len(found), min(1.0, (1.25 if level > 0.01 else 2.0) * level))
+        assert (found < level).sum() <= allowed
+        assert (found < level).sum() >= stats.binom.ppf(LEVEL / 3, len(found), 0.6 * level)
+
+
+def test_a_mean_that_is_off_has_a_small_p_value():
+    values = np.random.default_rng(5).standard_normal(20_000) ** 2
+    assert declared_tests.mean_p_value(values, 1.1) < 1e-9
+    assert declared_tests.mean_p_value(values, 0.9) < 1e-9
+    assert declared_tests.mean_p_value(values - 1.0, 0.1) < 1e-9

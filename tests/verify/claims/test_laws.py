@@ -1,0 +1,127 @@
+"""The tails of lower bounds by simulation."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import special
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.claims import final_bounds, laws
+from canaryproof.verify.estimators import estimators
+
+DELTA, ROUNDS = 8.2e-7, 500
+PROBABILITIES = (0.001, 0.01, 0.1, 0.9, 0.99, 0.999)
+
+
+@cache
+def known(distance: float, runs: int = 4000) -> np.ndarray:
+    rng = np.random.default_rng(8)
+    return final_bounds.lower_bounds(distance + rng.standard_normal((runs, 1000)), DELTA)
+
+
+@cache
+def sampled(distance: float, runs: int = 3000) -> np.ndarray:
+    rng = np.random.default_rng(9)
+    null, others = (special.ndtri(rng.random((runs, 1000)) ** (1.0 / n)) for n in (ROUNDS, ROUNDS - 1))
+    seen = np.maximum(others, distance + rng.standard_normal((runs, 1000)))
+    return final_bounds.sampled_bounds(null, seen, DELTA)
+
+
+CASES = [
+    (laws.KnownNull(DELTA), known, 0.1),
+    (laws.KnownNull(DELTA), known, 0.9),
+    (laws.SampledNull(ROUNDS, DELTA), sampled, 2.0),
+    (laws.SampledNull(ROUNDS, DELTA), sampled, 3.0),
+]
+
+
+@pytest.mark.parametrize(("law", "draw", "distance"), CASES)
+def test_no_tail_is_too_small(law, draw, distance):
+    sample = draw(distance)
+    for bound in np.quantile(sample, PROBABILITIES):
+        for limit, events in (
+            (law.at_least(bound, distance), sample >= bound),
+            (law.below(bound, distance), sample < bound),
+        ):
+            assert events.mean() <= limit + 5.0 * np.sqrt(min(limit, 1.0) / sample.size)
+
+
+@pytest.mark.parametrize(("law", "draw", "distance"), CASES)
+def test_both_tails_fall_to_nothing(law, draw, distance):
+    median = float(np.median(draw(distance)))
+    assert law.at_least(4.0 * median + 30.0, distance) < 1e-9
+    above = [law.at_least(bound, distance) for bound in np.linspace(median, 20.0, 30)]
+    below = [law.below(bound, distance) for bound in np.linspace(median, 20.0, 30)]
+    assert above == sorted(above, reverse=True)
+    assert below == sorted(below)
+
+
+@pytest.mark.parametrize(("law", "draw", "distance"), CASES)
+def test_another_distance_is_noticed_as_often_as_said(law, draw, distance):
+    factor = laws.noticed(law, distance, 0.01)
+    found = max(
+        np.mean([laws.p_value(law, bound, distance) < 0.01 for bound in draw(other, 300)])
+        for other in (distance * factor, distance / factor)
+    )
+    assert found >= 0.9 - 5.0 * np.sqrt(0.09 / 300)
+
+
+def test_a_bound_far_from_its_distance_is_rejected_and_the_design_tells_by_how_much():
+    law = laws.KnownNull(DELTA)
+    p_value, design = laws.fit(law, [(0.5, 0.9), (0.3, 0.1)])
+    assert p_value < design.level
+    assert laws.fit(law, [(3.0, 0.9), (0.3, 0.1)])[0] == 1.0
+
+
+# The laws of estimates by simulation, by normal cosines drawn one by one.
+
+
+DELTA_ESTIMATE_LAW = 8.2e-7
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.15, 0.9])
+@pytest.mark.parametrize("name", ["fitted", "pinned"])
+def test_laws_by_simulation(name: str, mean: float) -> None:
+    cosines = mean + np.random.default_rng(6).standard_normal((4000, 1000))
+    means, ratios = cosines.mean(axis=1), cosines.std(axis=1)
+    fitted = name == "fitted"
+    sample = (
+        estimators.both_directions(DELTA_ESTIMATE_LAW, means, ratios)
+        if fitted
+        else estimators.pinned_epsilon(DELTA_ESTIMATE_LAW, means)
+    )
+    values = np.quantile(sample[sample > 0.0], (0.05, 0.3, 0.5, 0.7, 0.95))
+    law = (laws.fitted if fitted else laws.pinned)(values, mean, DELTA_ESTIMATE_LAW)[0]
+    for value, probability in zip(values, law, strict=True):
+        share = float((sample <= value).mean())
+        assert share == pytest.approx(probability, abs=5.0 * math.sqrt(probability * (1.0 - probability) / sample.size))
+
+
+def test_the_pinned_law_at_its_median() -> None:
+    mean = 1.0 / float(gaussian_mechanism.noise_multiplier(3.0, DELTA_ESTIMATE_LAW))
+    assert laws.pinned(3.0, mean, DELTA_ESTIMATE_LAW)[0, 0] == pytest.approx(0.5, abs=1e-9)
+
+
+def test_quantiles_and_means_invert_the_law() -> None:
+    value = laws.quantile(laws.fitted, 1.0 - 1e-7, 0.3, DELTA_ESTIMATE_LAW)
+    assert 1.0 - laws.fitted(value, 0.3, DELTA_ESTIMATE_LAW)[0, 0] == pytest.approx(1e-7, rel=1e-2)
+    assert laws.mean_at(laws.fitted, value, 1.0 - 1e-7, DELTA_ESTIMATE_LAW) == pytest.approx(0.3, abs=1e-4)
+
+
+def test_what_is_noticed_is_noticed_as_often_as_said() -> None:
+    # At a level at which a simulation sees it: two-sided, 0.02.
+    far = laws.noticed_estimate_law(0.3, DELTA_ESTIMATE_LAW, 0.02)
+    rng = np.random.default_rng(7)
+    ratios = np.sqrt(rng.chisquare(999, 4000) / 1000)
+    sample = estimators.both_directions(DELTA_ESTIMATE_LAW, far + rng.standard_normal(4000) / math.sqrt(1000), ratios)
+    p_values = laws.two_sided(laws.fitted(sample, 0.3, DELTA_ESTIMATE_LAW)[0])
+    assert (p_values < 0.02).mean() == pytest.approx(0.9, abs=5.0 * math.sqrt(0.09 / 4000))
+
+
+def test_two_estimates_of_one_mean_and_of_two() -> None:
+    assert laws.same_mean(3.0, 3.0, DELTA_ESTIMATE_LAW) == 1.0
+    assert laws.same_mean(1.0, 9.0, DELTA_ESTIMATE_LAW) < 1e-9
+    far = laws.noticed_beside(3.0, DELTA_ESTIMATE_LAW, 1e-6)
+    assert laws.same_mean(3.0, far, DELTA_ESTIMATE_LAW) < 1e-6

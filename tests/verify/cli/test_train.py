@@ -1,0 +1,300 @@
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.verify.cli import train as train_command
+from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.engine.executors import EngineError
+from canaryproof.verify.training import configuration, cost, experiment
+
+# One small training, so that most of the time is that of JAX and of the audit.
+TEXT = (Path(__file__).parents[1] / "tiny.toml").read_text()
+# Saves after every round, and is slow enough to be killed between two.
+DRIVER = """
+import time
+from canaryproof.verify.training import training, experiment as trainings
+trainings._SAVE_EVERY = 0.0
+run = training.Trainer.round
+def slow(self):
+    time.sleep(0.3)
+    return run(self)
+training.Trainer.round = slow
+from canaryproof.verify.cli.command_line import main
+main(prog_name="canaryproof")
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TEXT)
+    return tmp_path / "tiny.toml"
+
+
+def train(*arguments):
+    return CliRunner().invoke(main, ["train", *map(str, arguments)], prog_name="canaryproof")
+
+
+def refused(result, message):
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"Error: {message}\n"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("done")
+    (folder / "tiny.toml").write_text(TEXT)
+    return train(folder / "tiny.toml", "--out", folder / "out"), folder / "out"
+
+
+def test_a_folder_gets_results_pages_and_pictures(done):
+    result, out = done
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Estimates and bounds" in result.stdout
+    assert result.stdout.endswith(f"Results: {out}\n")
+    assert sorted(path.name for path in out.iterdir()) == [
+        ".canaryproof",
+        ".lock",
+        "000-000-000",
+        "densities.svg",
+        "estimates.svg",
+        "experiment.json",
+        "results.json",
+        "results.md",
+        "timings.json",
+    ]
+    assert (out / "results.md").read_text().startswith("# Tiny\n")
+    document = json.loads((out / "results.json").read_text())
+    assert (document["name"], document["size"], document["seed"]) == ("tiny", "quick", 0)
+    made_by = json.loads((out / "experiment.json").read_text())
+    assert made_by["configuration"]["name"] == "tiny"
+    assert {"source code", "jax"} <= made_by["made by"].keys()
+
+
+def may_mount():
+    """Whether a process of ours may have mounts of its own, as root may outside of most containers."""
+    try:
+        return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def same(out, done):
+    for name in ("results.json", "densities.svg", "000-000-000/rounds.npz", "000-000-000/final.npy"):
+        assert (out / name).read_bytes() == (done[1] / name).read_bytes()
+    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in done[1].iterdir())
+
+
+def test_a_killed_experiment_resumes_to_the_same_bits(config, done, tmp_path):
+    out = tmp_path / "out"
+    # Killed when it has begun, after a round, and before the audits; meanwhile no other is let in.
+    for name in ("experiment.json", "000-000-000/checkpoint/training.npz", "000-000-000/run.json"):
+        command = [sys.executable, "-c", DRIVER, "train", config, "--out", out, "--resume"]
+        with subprocess.Popen(command, start_new_session=True) as process:
+            while not (out / name).exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            refused(train(config, "--out", out, "--resume"), f"{out}: another run is writing to it")
+            os.killpg(process.pid, signal.SIGKILL)
+        assert not (out / "results.json").exists()
+    assert train(config, "--out", out, "--resume").exit_code == 0
+    same(out, done)
+
+
+@pytest.mark.parametrize(
+    ("largest", "name"), [(1000, "experiment.json"), (20_000, "results.json"), (40_000, "densities.svg")]
+)
+def test_a_write_that_fails_is_told_in_a_line_and_what_is_done_is_kept(config, done, tmp_path, largest, name):
+    out = tmp_path / "out"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limits[1]))
+    try:
+        result = train(config, "--out", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert f"{name}: File too large; what is done is kept, and --resume goes on" in result.stderr
+    assert train(config, "--out", out, "--resume").exit_code == 0
+    same(out, done)
+
+
+@pytest.mark.skipif(not may_mount(), reason="needs the right to mount a small disk")
+def test_a_full_disk_harms_nothing(config, done, tmp_path):
+    disk, kept = tmp_path / "disk", tmp_path / "kept"
+    disk.mkdir()
+    # In a mount namespace of its own, which ends with the shell.
+    script = """
+        mount -t tmpfs -o size=40k none "$1" || exit 9
+        "$2" -c "$3" train "$4" --out "$1/out"; echo "status $?"
+        mount -o remount,size=9m "$1"
+        "$2" -c "$3" train "$4" --out "$1/out" --resume; echo "status $?"
+        cp -r "$1/out" "$5"
+    """
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", disk, sys.executable, DRIVER, config, kept]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [line for line in result.stdout.splitlines() if line.startswith("status")] == ["status 2", "status 0"]
+    assert result.stderr.count("\n") == 1
+    assert "No space left on device; what is done is kept, and --resume goes on" in result.stderr
+    same(kept, done)
+
+
+def test_a_clock_that_jumps_by_days_changes_nothing(config, done, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "jumping_clock")}
+    command = [sys.executable, "-c", DRIVER, "train", config, "--out", tmp_path / "out"]
+    subprocess.run(command, env=environment, capture_output=True, check=True)
+    same(tmp_path / "out", done)
+
+
+def test_a_folder_of_a_training_that_leads_elsewhere_is_refused(config, tmp_path):
+    out, theirs = tmp_path / "out", tmp_path / "theirs"
+    for path in (out, theirs):
+        path.mkdir()
+    (out / "000-000-000").symlink_to(theirs)
+    result = train(config, "--out", out, "--resume")
+    assert result.exit_code == 2
+    assert "must be the folder of an experiment" in result.stderr
+    (out / "000-000-000").unlink()
+    with subprocess.Popen([sys.executable, "-c", DRIVER, "train", config, "--out", out, "--resume"]) as process:
+        while not (out / "experiment.json").exists():
+            time.sleep(0.02)
+        process.kill()
+    shutil.rmtree(out / "000-000-000", ignore_errors=True)
+    (out / "000-000-000").symlink_to(theirs)
+    result = train(config, "--out", out, "--resume")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert f"{out}/000-000-000: must be a folder, not a symbolic link" in result.stderr
+    assert list(theirs.iterdir()) == []
+
+
+def test_an_interrupt_says_how_to_go_on(config, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment.Experiment, "run", interrupted)
+    result = train(config, "--out", tmp_path / "out")
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted; the same command with --resume goes on.\n"
+
+
+def test_a_cluster_that_is_lost_says_how_to_go_on(config, tmp_path, monkeypatch):
+    def lost(*_):
+        raise EngineError("the scheduler is lost")
+
+    monkeypatch.setattr(experiment.Experiment, "run", lost)
+    result = train(config, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: the scheduler is lost; what is done is kept, and --resume goes on\n"
+
+
+def test_the_command_gives_its_cluster_the_trainings(config, tmp_path, monkeypatch):
+    told = []
+    workers = SimpleNamespace(begun={0: 2})
+    monkeypatch.setattr(train_command, "cluster", lambda name: told.append(name) or workers)
+    real = experiment.Experiment.run
+    monkeypatch.setattr(experiment.Experiment, "run", lambda *given: told.append(given[-1]) or real(*given[:-1]))
+    result = train(config, "--out", tmp_path / "out", "--engine", "dask://somewhere:1")
+    assert (result.exit_code, told) == (0, ["dask://somewhere:1", workers])
+    assert result.stderr == "given to 2 workers, as some were lost: 000-000-000\n"
+
+
+def test_a_folder_that_is_there_is_refused(config, tmp_path):
+    out = tmp_path / "precious"
+    out.mkdir()
+    message = f"{out}: must not exist already; --resume goes on with the experiment in it"
+    refused(train(config, "--out", out), message)
+    (out / "file").write_text("precious")
+    refused(
+        train(config, "--out", out, "--resume"),
+        f"{out}: must be the folder of an experiment, with experiment.json in it",
+    )
+    refused(train(config, "--out", out / "file", "--resume"), f"{out / 'file'}: Not a directory")
+    assert [path.name for path in out.iterdir()] == ["file"]
+
+
+def test_another_experiment_does_not_go_on(config, done):
+    before = (done[1] / "results.json").read_bytes()
+    config.write_text(TEXT.replace("[data]", "seed = 1\n[data]").replace("epochs = 4", "epochs = 3"))
+    message = f"{done[1]}: --resume: was begun with another heading, cells, data"
+    refused(train(config, "--out", done[1], "--resume"), message)
+    assert (done[1] / "results.json").read_bytes() == before
+
+
+def test_an_experiment_does_not_go_on_with_other_data(config, done, monkeypatch):
+    before = experiment.Experiment.examples
+    monkeypatch.setattr(experiment.Experiment, "examples", lambda self: [text[::-1] for text in before(self)])
+    refused(train(config, "--out", done[1], "--resume"), f"{done[1]}: --resume: was begun with another data")
+
+
+def test_bad_input_gets_a_line(config, tmp_path):
+    config.write_text(TEXT.replace("cohort", "cohorts"))
+    result = train(config, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        f"Error: {config}: training.cohorts: there is no such field; there are participation"
+    )
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+    names = ", ".join(configuration.names())
+    message = f"none: must be a file whose name ends in .toml, or an experiment that comes with the package: {names}"
+    refused(train("none", "--out", tmp_path / "out"), message)
+
+
+def test_data_that_is_needed_must_be_given(tmp_path):
+    message = "--data: must be given, the folder with the files of data.format idx"
+    refused(train("mnist_canife", "--out", tmp_path / "out"), message)
+    refused(
+        train("mnist_canife", "--out", tmp_path / "out", "--data", tmp_path / "none"),
+        f"{tmp_path}/none: must be a folder",
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_not_installed_is_named_with_the_extra(config, tmp_path, monkeypatch):
+    monkeypatch.setattr(train_command, "find_spec", lambda name: None if name in ("jax", "optax") else object())
+    refused(train(config, "--out", tmp_path / "out"), "train: needs jax, optax: pip install canaryproof[federated]")
+
+
+def test_an_estimate_trains_nothing(config, tmp_path):
+    result = train(config, "--estimate")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith(
+        "1 training of 12 rounds with 50 clients and 40 canaries, 310 parameters; arrays of "
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
+    result = train(config)
+    assert result.exit_code == 2
+    assert "Missing option '--out'." in result.stderr
+
+
+def test_a_long_experiment_says_what_it_costs_before_it_starts(config, tmp_path, monkeypatch):
+    monkeypatch.setattr(cost, "_SMALL", 0)
+    result = train(config, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    first, second = result.stderr.splitlines()
+    assert first.startswith("1 training of 12 rounds")
+    assert second.startswith("about ")
+
+
+def test_help_names_the_experiments():
+    result = train("--help")
+    assert result.exit_code == 0
+    for name in configuration.names():
+        assert name in result.stdout
+
+
+def test_help_does_not_wait_for_what_computes():
+    code = (
+        "import sys; from canaryproof.verify.cli.command_line import main; "
+        "main(['train', '--help'], standalone_mode=False); "
+        "assert not {'jax', 'numba', 'scipy', 'matplotlib'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)

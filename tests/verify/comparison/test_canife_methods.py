@@ -1,0 +1,75 @@
+import math
+
+import pytest
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.canife.measure import Deltas, composed_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.comparison.canife_methods import METHODS, Plan, spread
+
+PLAN = Plan((10, 20), 25, 0.01, 0.5, 1e-5, 10_000, 100)
+BY_NAME = {method.name: method for method in METHODS}
+
+
+def audit(epsilons, shift=1.0, deviation=0.5):
+    ends = dict(zip(("epsilon", "lower", "upper"), epsilons, strict=True))
+    separated = {**ends, "epsilon": math.inf}
+    return {
+        "law": {"shift": shift, "deviation": deviation},
+        "scores": [{"trials": 100, "epsilon": {"capped": ends, "separated": separated}}],
+    }
+
+
+@pytest.fixture
+def found():
+    return {"canife": [audit((3.0, 1.0, math.inf)), audit((2.0, -math.inf, 4.0), shift=0.9, deviation=0.6)]}
+
+
+def test_canife_composes_what_its_audits_found(found):
+    served = rounds_served(PLAN.audited, PLAN.rounds)
+    for name, deltas in (
+        ("CANIFE as printed", Deltas.as_printed(100, 1e-5)),
+        ("CANIFE, conversion at 1/n", Deltas(0.01, 0.01, 1e-5)),
+    ):
+        value = BY_NAME[name].value(found, PLAN)
+        for end, epsilons in (
+            (value.epsilon, (3.0, 2.0)),
+            (value.low, (1.0, -math.inf)),
+            (value.high, (math.inf, 4.0)),
+        ):
+            assert end == training_epsilon(epsilons, served, PLAN.sampling, deltas)
+        assert value.low < value.epsilon < value.high == math.inf
+        largest = math.log(0.99 * 50)
+        cap = BY_NAME[name].cap(found, PLAN)
+        assert cap == training_epsilon((largest, largest), served, PLAN.sampling, deltas)
+        assert value.epsilon < cap < math.inf
+
+
+def test_without_a_cap_no_error_is_infinite(found):
+    assert BY_NAME["CANIFE, no errors are ∞"].value(found, PLAN).epsilon == math.inf
+
+
+def test_the_law_composes_its_own_noise(found):
+    value = BY_NAME["CANIFE, law of its scores"].value(found, PLAN)
+    assert value.epsilon == composed_epsilon([0.5, 0.6 / 0.9], [19, 6], PLAN.sampling, PLAN.delta)
+
+
+def test_a_sum_of_canaries_alone_caps_algorithm_2(found):
+    cap = BY_NAME["Algorithm 2, final model"].cap(found, PLAN)
+    assert cap == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, 0.1)), rel=1e-9)
+
+
+def test_each_method_says_what_it_is():
+    assert {method.kind for method in METHODS} == {
+        "estimate",
+        "lower bound",
+        "posterior interval",
+        "composed estimate",
+    }
+    for method in METHODS:
+        assert (method.needs.participation == "nothing") == (method.family == "oneshot")
+
+
+def test_infinite_numbers_are_counted():
+    assert spread([1.0, math.inf]) == {"mean": math.inf, "deviation": math.inf, "infinite": 1}
+    assert spread([1.0, 3.0]) == {"mean": 2.0, "deviation": pytest.approx(math.sqrt(2.0)), "infinite": 0}
+    assert math.isnan(spread([1.0])["deviation"])

@@ -1,0 +1,46 @@
+from importlib.metadata import version
+from importlib.util import find_spec
+
+import pytest
+
+from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.engine import origin as module
+from canaryproof.verify.engine.origin import origin
+
+
+def test_it_names_the_plan_the_code_the_versions_and_the_machine():
+    found = origin(("a", "b"), Context(Level.FULL, 3))
+    assert {k: found[k] for k in ("level", "seed", "suites")} == {"level": "full", "seed": "3", "suites": "a b"}
+    assert found["numpy"] == version("numpy")
+    assert {"numba", "sympy", "python-flint", "python", "platform"} <= found.keys()
+    # Trainings need more, where that is installed.
+    assert ("jax" in found) == (find_spec("jax") is not None)
+    assert "pytest" not in found
+    assert all(found.values())
+    assert found == origin(("a", "b"), Context(Level.FULL, 3))
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    for room in ("kernels", "proofs_check", "verify", "reports"):
+        (tmp_path / room / "part").mkdir(parents=True)
+        (tmp_path / room / "part" / "a.py").write_text("a")
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "verify" / "engine" / "origin.py"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        (lambda root: (root / "kernels" / "part" / "a.py").write_text("b"), True),
+        (lambda root: (root / "verify" / "part" / "a.py").rename(root / "verify" / "part" / "b.py"), True),
+        (lambda root: (root / "proofs_check" / "new.py").touch(), True),
+        (lambda root: (root / "reports" / "part" / "a.py").write_text("b"), False),
+        (lambda root: (root / "verify" / "expected_verdicts.csv").touch(), False),
+        (lambda root: (root / "verify" / "gone.py").symlink_to("nowhere"), False),
+    ],
+)
+def test_changed_code_is_another_origin(code, change, counts):
+    before = module._digest_of_code()
+    change(code)
+    assert (module._digest_of_code() != before) is counts

@@ -1,0 +1,202 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from canaryproof.kernels import exact_law, gaussian_mechanism, threshold_attack, two_gaussians
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import Moments, from_dimension, from_unobserved
+from canaryproof.verify.suites import estimation
+
+CANARY_ESTIMATORS = [
+    estimators.adaptive,
+    estimators.pinned,
+    estimators.fitted,
+    estimators.threshold,
+    estimation.shrunk,
+    estimation.corrected,
+]
+DELTA = 1e-6
+
+
+def moments(distance, ratio=1.0, count=1000, null_count=math.inf):
+    return Moments(np.asarray(distance, float), np.asarray(ratio, float), count, null_count)
+
+
+def test_pinned_inverts_the_gaussian_mechanism_at_the_estimated_noise():
+    estimate = estimators.pinned(moments(1 / 4.22), DELTA)
+    assert estimate.epsilon == pytest.approx(float(gaussian_mechanism.epsilon(DELTA, 4.22)), rel=1e-14)
+
+
+@pytest.mark.parametrize("distance", [0.0, -1e-300, -2.0])
+def test_pinned_gives_zero_where_the_mean_is_not_positive(distance):
+    estimate = estimators.pinned(moments(distance), DELTA)
+    assert estimate.epsilon == 0.0
+    assert estimate.low == 0.0
+
+
+def test_fitted_is_the_larger_direction_of_the_fitted_pair():
+    estimate = estimators.fitted(moments(0.5, 1.1), DELTA)
+    directions = [float(two_gaussians.epsilon(DELTA, 0.0, 1.0, 0.5, 1.1, way)) for way in ("forward", "reverse")]
+    assert estimate.epsilon == pytest.approx(max(directions), rel=1e-13)
+
+
+def test_adaptive_is_pinned_until_the_variance_test_rejects():
+    near, far = moments(0.5, 1.03), moments(0.5, 1.1)
+    assert estimators.variance_p_value(near) > estimators.TEST_LEVEL > estimators.variance_p_value(far)
+    assert estimators.adaptive(near, DELTA).epsilon == estimators.pinned(near, DELTA).epsilon
+    assert estimators.adaptive(far, DELTA).epsilon == estimators.fitted(far, DELTA).epsilon
+
+
+def test_adaptive_interval_reaches_from_pinned_to_fitted_when_variances_pass():
+    near = moments(0.5, 1.03)
+    interval = estimators.adaptive(near, DELTA)
+    assert interval.low == estimators.pinned(near, DELTA).low
+    assert interval.high == estimators.fitted(near, DELTA).high
+
+
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 40.0])
+def test_distances_that_no_sample_tells_from_zero_are_zero(ratio):
+    minute = [estimators.both_directions(DELTA, np.asarray(d), np.asarray(ratio)) for d in (0.0, 1e-290, -3e-289)]
+    assert len(set(map(float, minute))) == 1
+
+
+@given(
+    distance=st.floats(-5, 30),
+    ratio=st.floats(0.5, 2),
+    count=st.sampled_from([2, 10, 1000]),
+    null_count=st.sampled_from([math.inf, 10.0, 1000.0]),
+    delta=st.sampled_from([1e-12, 1e-6, 1e-2]),
+)
+def test_every_interval_holds_its_estimate(distance, ratio, count, null_count, delta):
+    sample = moments(distance, ratio, count, null_count)
+    for estimator in (estimators.adaptive, estimators.pinned, estimators.fitted, estimators.threshold):
+        estimate = estimator(sample, delta)
+        assert 0.0 <= estimate.low <= estimate.epsilon * (1 + 1e-12)
+        assert estimate.epsilon <= estimate.high * (1 + 1e-12)
+        assert estimate.standard_error >= 0.0
+
+
+@given(distance=st.floats(0.01, 30), delta=st.sampled_from([1e-9, 1e-6, 1e-3]))
+def test_epsilon_is_least_at_equal_deviations_and_rises_on_both_sides(distance, delta):
+    # Both interval ends of ``fitted`` and the lower one of ``adaptive`` rest on this.
+    ratios = np.exp(np.linspace(-1.0, 1.0, 41))
+    for pair in (estimators.both_directions, threshold_attack.threshold_epsilon):
+        epsilon = pair(delta, np.full(41, distance), ratios)
+        slack = 1e-10 * (1 + epsilon.max())
+        assert np.all(np.diff(epsilon[:21]) <= slack)
+        assert np.all(np.diff(epsilon[20:]) >= -slack)
+
+
+@given(distance=st.floats(0.01, 30), ratio=st.floats(0.5, 2), delta=st.sampled_from([1e-9, 1e-6, 1e-3]))
+def test_a_threshold_never_beats_the_optimal_attack(distance, ratio, delta):
+    best = float(estimators.both_directions(delta, np.asarray(distance), np.asarray(ratio)))
+    assert float(threshold_attack.threshold_epsilon(delta, distance, ratio)) <= best + 1e-10 * (1 + best)
+
+
+@pytest.mark.parametrize("estimator", CANARY_ESTIMATORS)
+def test_many_runs_give_what_each_gives_alone(estimator):
+    distance, ratio = np.array([0.2, 1.0, 3.0]), np.array([0.97, 1.0, 1.2])
+    together = estimator(moments(distance, ratio), DELTA)
+    for i in range(3):
+        alone = estimator(moments(distance[i], ratio[i]), DELTA)
+        for field in ("epsilon", "standard_error", "low", "high"):
+            assert getattr(together, field)[i] == pytest.approx(float(getattr(alone, field)), rel=1e-9)
+
+
+@pytest.mark.parametrize("estimator", CANARY_ESTIMATORS)
+def test_a_higher_confidence_gives_a_wider_interval(estimator):
+    narrow, wide = (estimator(moments(1.0, 1.02), DELTA, confidence) for confidence in (0.8, 0.99))
+    assert wide.low <= narrow.low
+    assert wide.high >= narrow.high
+
+
+def test_pinned_standard_error_is_the_deviation_of_its_estimates():
+    rng = np.random.default_rng(11)
+    sigma = float(gaussian_mechanism.noise_multiplier(3.0, DELTA))
+    runs = np.array([exact_law.cosines(300, 10**6, sigma, rng) for _ in range(2000)])
+    estimate = estimators.pinned(from_dimension(runs, 10**6), DELTA)
+    # A deviation from 2000 runs has a relative error of 1.6%: five of them have a level below 1e-6.
+    assert estimate.standard_error.mean() == pytest.approx(estimate.epsilon.std(), rel=0.08)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 10.0])
+def test_pinned_interval_covers_its_nominal_share(epsilon):
+    rng = np.random.default_rng(12)
+    sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
+    runs = np.array([exact_law.cosines(100, 10**6, sigma, rng) for _ in range(4000)])
+    estimate = estimators.pinned(from_dimension(runs, 10**6), DELTA)
+    covered = np.mean((estimate.low <= epsilon) & (epsilon <= estimate.high))
+    # Standard error 0.34 points; five on either side: level 6e-7. An interval of 92% or 98% would be seen.
+    assert abs(covered - 0.95) < 0.0173
+
+
+@pytest.mark.parametrize(("ratio", "null_count"), [(1.0, 400), (1.3, 400), (0.8, 400)])
+def test_intervals_against_unobserved_canaries_cover(ratio, null_count, monkeypatch):
+    rng = np.random.default_rng(13)
+    distance, runs, count = 2.0, 3000, 300
+    seen = distance + ratio * rng.standard_normal((runs, count))
+    unseen = rng.standard_normal((runs, null_count))
+    truth = float(two_gaussians.epsilon(DELTA, distance, ratio, 0.0, 1.0))
+    found = from_unobserved(seen, unseen)
+    fitted = estimators.fitted(found, DELTA)
+    # Which is the costly part of adaptive.
+    monkeypatch.setattr(estimators, "fitted", lambda *_: fitted)
+    for estimate in (fitted, estimators.adaptive(found, DELTA)):
+        covered = np.mean((estimate.low <= truth) & (truth <= estimate.high))
+        # At least 95% nominally; five standard errors below that.
+        assert covered > 0.95 - 5 * math.sqrt(0.95 * 0.05 / runs)
+
+
+def test_norm_recovers_the_noise_of_a_release_without_signal():
+    release = 2.0 * np.random.default_rng(14).standard_normal(10**5)
+    estimate = estimators.norm(release, DELTA)
+    exact = float(gaussian_mechanism.epsilon(DELTA, 2.0))
+    # ‖ρ‖/√d has relative standard error 1/√(2d): five of them.
+    assert float(estimate.epsilon) == pytest.approx(exact, rel=2.5 * 5 / math.sqrt(2e5))
+    assert estimate.low < estimate.epsilon < estimate.high
+
+
+def test_norm_refuses_the_zero_vector():
+    with pytest.raises(ValueError, match="zero vector"):
+        estimators.norm(np.zeros(10), DELTA)
+
+
+def test_moments_against_the_closed_form_are_the_scaled_mean_and_deviation():
+    cosines = np.array([0.01, 0.02, -0.01, 0.04])
+    moments = from_dimension(cosines, 400)
+    assert moments.distance == pytest.approx(20 * 0.015, rel=1e-14)
+    assert moments.ratio == pytest.approx(20 * math.sqrt(np.mean((cosines - 0.015) ** 2)), rel=1e-14)
+    assert moments.count == 4
+    assert moments.null_count == math.inf
+
+
+def test_moments_against_unobserved_do_not_depend_on_place_and_scale():
+    rng = np.random.default_rng(3)
+    seen, unseen = rng.normal(1.0, 1.2, 50), rng.normal(0.0, 1.0, 70)
+    one, other = from_unobserved(seen, unseen), from_unobserved(5 + 3 * seen, 5 + 3 * unseen)
+    assert one.distance == pytest.approx(other.distance, rel=1e-12)
+    assert one.ratio == pytest.approx(other.ratio, rel=1e-12)
+    assert one.null_count == 70
+
+
+def test_many_runs_are_reduced_one_by_one():
+    runs = np.random.default_rng(4).normal(size=(3, 2, 20))
+    moments = from_dimension(runs, 10)
+    assert moments.distance.shape == (3, 2)
+    assert moments.distance[2, 1] == from_dimension(runs[2, 1], 10).distance
+
+
+@pytest.mark.parametrize("cosines", [[], [0.1], 0.1, [[0.1], [0.2]]])
+def test_fewer_than_two_cosines_are_refused(cosines):
+    with pytest.raises(ValueError, match="at least two"):
+        from_dimension(cosines, 10)
+
+
+def test_equal_scores_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"unobserved: .* must not all be equal"):
+        from_unobserved([0.1, 0.2], [0.3, 0.3])
+    with pytest.raises(ValueError, match=r"^observed: .* must not all be equal"):
+        from_dimension([[0.1, 0.2], [0.3, 0.3]], 10)
