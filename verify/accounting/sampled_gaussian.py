@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from canaryproof.verify.claims.printed import TRAINED_EPSILON, Task, noise_for
-
 # Opacus' own orders, and terms of the series: what is left out is below 1e-7 of log A where sampling is below 0.1.
 _ORDERS = np.concatenate([1.0 + np.arange(1, 100) / 10.0, np.arange(12.0, 64.0)])
 _TERMS = 400
@@ -69,27 +67,3 @@ def rdp(noise_multiplier: float, delta: float, rounds: int = 1, sampling: float 
         divergences = rounds * _log_moments(orders, noise_multiplier, sampling) / (orders - 1.0)
     epsilons = divergences - (np.log(delta) + np.log(orders)) / (orders - 1.0) + np.log1p(-1.0 / orders)
     return max(0.0, float(np.min(epsilons)))
-
-
-# CANIFE's theoretical ε: Rényi accounting under Poisson sampling, as Appendix C.1 has it.
-#
-# δ of training is printed nowhere, so that what depends on it is judged under several.
-
-
-@cache
-def trained(task: Task, delta: float) -> float:
-    """Return the noise multiplier of a training to ε = 50.
-
-    Parameters
-    ----------
-    task
-        The training.
-    delta
-        δ of its guarantee.
-    """
-    return noise_for(TRAINED_EPSILON, lambda sigma: rdp(sigma, delta, task.rounds, task.sampling), 0.25, 0.8)
-
-
-def one_round(task: Task, delta: float) -> float:
-    """Theoretical per-round ε: one round of a training to ε = 50 without sampling."""
-    return rdp(trained(task, delta), delta)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,7 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import gaussian_mechanism as certified
-from canaryproof.verify.accounting.sampled_gaussian import one_round, rdp, trained
+from canaryproof.verify.accounting.sampled_gaussian import rdp
 from canaryproof.verify.check.declared_tests import POWER, visible_spread
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import LEVEL, claim, found
@@ -34,6 +34,30 @@ from canaryproof.verify.claims.printed import (
     noise_for,
     rounding,
 )
+
+# CANIFE's theoretical ε: Rényi accounting under Poisson sampling, as Appendix C.1 has it.
+#
+# δ of training is printed nowhere, so that what depends on it is judged under several.
+
+
+@cache
+def trained(task: Task, delta: float) -> float:
+    """Return the noise multiplier of a training to ε = 50.
+
+    Parameters
+    ----------
+    task
+        The training.
+    delta
+        δ of its guarantee.
+    """
+    return noise_for(TRAINED_EPSILON, lambda sigma: rdp(sigma, delta, task.rounds, task.sampling), 0.25, 0.8)
+
+
+def one_round(task: Task, delta: float) -> float:
+    """Theoretical per-round ε: one round of a training to ε = 50 without sampling."""
+    return rdp(trained(task, delta), delta)
+
 
 # Noise, and the mean standard deviations of the scores with it and without.
 TOY_SIGMA, DEVIATION, NOISELESS = "0.423", "0.478", "0.006"

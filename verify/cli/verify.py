@@ -17,9 +17,9 @@ from rich.table import Table
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.claims import finished
 from canaryproof.verify.engine import expected
-from canaryproof.verify.engine.executors import engine_option, given_again
+from canaryproof.verify.engine.executors import Engine, engine, engine_option, given_again, run_plan
 from canaryproof.verify.engine.origin import origin
-from canaryproof.verify.engine.plan import Engine, Plan, engine, load, run_plan
+from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import ENVIRONMENT, RESULTS, unjudged
 from canaryproof.verify.files.reading import InputError

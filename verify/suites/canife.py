@@ -149,7 +149,8 @@ def disturbance(context: Context) -> Outcome:
     design = Design(
         f"the deviation is {_LITTLE:g} or more of the noise's",
         LEVEL,
-        f"it is the noise's, and a training's deviates by {math.log(_LITTLE) / seen_ratio(runs, POWER):.2g} in logarithm",
+        f"it is the noise's, and a training's deviates by {math.log(_LITTLE) / seen_ratio(runs, POWER):.2g} in "
+        "logarithm",
         POWER,
         runs,
     )
@@ -532,7 +533,8 @@ def level(context: Context) -> Outcome:
     design = Design(
         "the level rises or falls by a quarter or more from the second epoch to the third",
         LEVEL,
-        f"it does not, and the margin is {seen_of_one(len(values), 2):.2g} standard deviations of a training's logarithm",
+        f"it does not, and the margin is {seen_of_one(len(values), 2):.2g} standard deviations of a "
+        "training's logarithm",
         POWER,
         len(values),
     )

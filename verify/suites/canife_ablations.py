@@ -135,7 +135,8 @@ def start(context: Context) -> Outcome:
     design = Design(
         f"starting from a sample of the pool makes the deviation {_EQUAL:g} times as large or small, or more",
         LEVEL,
-        f"it makes no difference, and the margin is {seen_of_one(size, 2):.2g} standard deviations of a pair's logarithm",
+        f"it makes no difference, and the margin is {seen_of_one(size, 2):.2g} standard deviations of a "
+        "pair's logarithm",
         POWER,
         size,
     )
@@ -457,8 +458,8 @@ def pool(context: Context) -> Outcome:
     listed = ", ".join(f"{count}: {spoken(column)}" for count, column in zip(_POOLS, columns, strict=True))
     last = above(falls[1])
     finding = (
-        f"deviation by pool {listed}; the first fourfold pool makes it {mean_ratio(columns[1], columns[0]):.2f} times as "
-        f"large, the second {mean_ratio(columns[2], columns[1]):.2f} times (p = {last:.1g} that this is no fall)"
+        f"deviation by pool {listed}; the first fourfold pool makes it {mean_ratio(columns[1], columns[0]):.2f} times "
+        f"as large, the second {mean_ratio(columns[2], columns[1]):.2f} times (p = {last:.1g} that this is no fall)"
     )
     evidence = {"deviation": dict(zip(map(str, _POOLS), (c.tolist() for c in columns), strict=True))}
     return Outcome(judged(for_it, against_it), finding, {**evidence, "p": [*for_it, *against_it, last]}, design)

@@ -22,8 +22,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, pool, road
 from canaryproof.verify.training.clients import Clients, between, chunk_of
 from canaryproof.verify.training.configuration import Data, Network, Settings
-from canaryproof.verify.training.experiment import Job, Trainings
-from canaryproof.verify.training.training import shown
+from canaryproof.verify.training.trainings import Job, Trainings, shown
 
 # What touches fewer coordinates takes less than a minute or so, and is not measured.
 _SMALL = 10**10

@@ -22,7 +22,7 @@ TEXT = (Path(__file__).parents[1] / "tiny.toml").read_text()
 # Saves after every round, and is slow enough to be killed between two.
 DRIVER = """
 import time
-from canaryproof.verify.training import training, experiment as trainings
+from canaryproof.verify.training import training, trainings
 trainings._SAVE_EVERY = 0.0
 run = training.Trainer.round
 def slow(self):

@@ -11,8 +11,8 @@ import click
 import pytest
 
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
-from canaryproof.verify.engine.executors import Local
-from canaryproof.verify.engine.plan import Plan, load, run_plan
+from canaryproof.verify.engine.executors import Local, run_plan
+from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from canaryproof.verify.training import configuration, cost
-from canaryproof.verify.training.experiment import Job, Trainings
+from canaryproof.verify.training.trainings import Job, Trainings
 
 TEXT = (Path(__file__).parents[1] / "tiny.toml").read_text()
 CANIFE = """

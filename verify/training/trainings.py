@@ -1,0 +1,427 @@
+"""The trainings of an experiment, one by one: which there are, their course, and what each leaves."""
+
+import contextlib
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from canaryproof.verify.canaries.participation import Schedule
+from canaryproof.verify.files.reading import InputError, read_scores
+from canaryproof.verify.files.writing import own_folder, replaced
+from canaryproof.verify.training import assembly, canife, networks, outcome
+from canaryproof.verify.training.canife import Audit, Auditor, Designing, Road
+from canaryproof.verify.training.configuration import Cell, Configuration, Data, Network, Settings
+from canaryproof.verify.training.data.federation import FederatedData, check_same
+from canaryproof.verify.training.networks import Model, Params
+from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
+from canaryproof.verify.training.training import Round, Trainer, Training
+
+if TYPE_CHECKING:
+    pass
+
+# The course of a training: its rounds, CANIFE's audits on the way, and the accuracy at which it ends.
+
+
+# Clients whose examples show the accuracy on training data; ours, as the paper does not say on which it is.
+_SHOWN = 1000
+
+
+class Course:
+    """The course of a training.
+
+    Parameters
+    ----------
+    trainer
+        The training, perhaps from a checkpoint on.
+    rounds
+        Its rounds, at most.
+    settings
+        Settings.
+    data, model
+        Clients and what they train.
+    auditor
+        Its audits; None if there are none.
+    place
+        Folder for audits that are done, to which a stopped training returns; None for none.
+
+    Attributes
+    ----------
+    audits
+        Audits done.
+    reached
+        Whether the accuracy was reached at which the training was to end.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        rounds: int,
+        settings: Settings,
+        data: FederatedData,
+        model: Model,
+        auditor: Auditor | None,
+        place: Path | None,
+    ) -> None:
+        self._trainer, self._rounds, self._training = trainer, rounds, settings.training
+        self._auditor, self._place, self._model = auditor, place, model
+        self._every = None if settings.canife is None else settings.canife.every
+        self.audits: list[Audit] = []
+        self.reached = False
+        if self._training.until_accuracy is not None:
+            self._shown = shown(data, self._training.accuracy_on, settings.data.examples_per_client)
+
+    def run(self, on_round: Callable[[Round], object]) -> None:
+        """Do the rounds that remain, with all audits.
+
+        Parameters
+        ----------
+        on_round
+            Called after each round.
+
+        Raises
+        ------
+        DivergenceError
+            As for ``Trainer.round``.
+        ValueError
+            If an audit that was done before cannot be read.
+        """
+        trainer, checked = self._trainer, self._training.accuracy_every
+        every = self._every if self._auditor is not None else None
+        if every is not None:
+            # Those of before a stop.
+            self.audits = [self._read(number) for number in range(every, trainer.rounds, every)]
+        ends = self._training.until_accuracy is not None
+        while True:
+            done = trainer.rounds
+            if every is not None and done and done % every == 0:
+                self._audit(done)
+            if ends and done and (done % checked == 0 or done == self._rounds) and self._is_reached():
+                self.reached = True
+                break
+            if done == self._rounds:
+                break
+            steps = [step for step in (every, checked if ends else None) if step is not None]
+            stops = [done - done % step + step for step in steps]
+            trainer.run(until=min([self._rounds, *stops]), on_round=on_round)
+        if self._auditor is not None and every is None:
+            self._audit(trainer.rounds)
+
+    def _is_reached(self) -> bool:
+        assert self._training.until_accuracy is not None
+        return accuracy(self._model, self._trainer.params, self._shown) >= self._training.until_accuracy
+
+    def _audit(self, rounds: int) -> None:
+        assert self._auditor is not None
+        file = self._file(rounds)
+        if file is None or not file.exists():
+            found = self._auditor.audit(self._trainer.params, rounds)
+            if file is not None:
+                with replaced(file) as writing:
+                    writing.write(json.dumps(found).encode())
+        else:
+            found = self._read(rounds)
+        self.audits.append(found)
+
+    def _file(self, rounds: int) -> Path | None:
+        return None if self._place is None else self._place / f"canife-{rounds}.json"
+
+    def _read(self, rounds: int) -> Audit:
+        file = self._file(rounds)
+        assert file is not None
+        try:
+            found: Audit = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{file}: is missing or damaged ({error})") from error
+        return found
+
+
+def shown(data: FederatedData, accuracy_on: str, examples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the examples on which an accuracy is looked at.
+
+    Parameters
+    ----------
+    data
+        Whose examples.
+    accuracy_on
+        ``test``: all that are held out; ``train``: those of up to a thousand clients, evenly spaced.
+    examples
+        Examples that a client trains on at most.
+    """
+    if accuracy_on == "test":
+        return data.test_inputs, data.test_labels
+    clients = np.unique(np.linspace(0, data.clients - 1, min(_SHOWN, data.clients)).astype(np.int64))
+    inputs, labels, mask = data.cohort(clients, examples)
+    return inputs[mask > 0.0], labels[mask > 0.0]
+
+
+def accuracy(model: Model, params: Params, examples: tuple[np.ndarray, np.ndarray]) -> float:
+    """Return a model's accuracy on examples."""
+    return float(model.accuracy(params, *examples))
+
+
+# What a finished training says of itself: its file is the last to be written.
+DONE = "run.json"
+_SAVE_EVERY = 30.0  # seconds
+# Files of scores by attack.
+CANIFE = "canife.npz"
+_SCORES = {ALL: "rounds.npz", FINAL: "final.npz", CHANGE: "change.npz"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training of an experiment.
+
+    Attributes
+    ----------
+    cell, repetition, run
+        Numbers of the cell, of its repetition and of the run in it.
+    with_canaries
+        Whether there are canaries in it.
+    """
+
+    cell: int
+    repetition: int
+    run: int
+    with_canaries: bool
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return f"{self.cell:03}-{self.repetition:03}-{self.run:03}{'' if self.with_canaries else '-without'}"
+
+
+class Trainings:
+    """The trainings of an experiment.
+
+    Parameters
+    ----------
+    configuration
+        What is to be trained.
+    data
+        Folder of the data; None where none is needed.
+
+    Attributes
+    ----------
+    jobs
+        All of them.
+    federation, model
+        Give the clients of a cell's data, and its model: equal settings give one object, so that nothing is read or
+        compiled twice.
+    """
+
+    def __init__(self, configuration: Configuration, data: Path | None) -> None:
+        self._configuration = configuration
+        self.jobs = tuple(_jobs(configuration))
+
+        @cache
+        def federation(settings: Data) -> FederatedData:
+            return assembly.federation(settings, data, configuration.heading.seed)
+
+        @cache
+        def model(network: Network, settings: Data) -> Model:
+            return networks.model(network.name, federation(settings), network.hidden)
+
+        @cache
+        def road(designing: Designing) -> Road:
+            data, network = designing.data, designing.network
+            return canife.road(designing, federation(data), model(network, data))
+
+        self.federation, self.model, self._road = federation, model, road
+
+    @contextlib.contextmanager
+    def named(self, cell: Cell) -> Iterator[None]:
+        """Name the experiment and the cell in whatever goes wrong."""
+        try:
+            yield
+        except ValueError as error:
+            place = ", ".join(f"{name} = {value}" for name, value in cell.swept.items())
+            raise InputError(f"{self._configuration.name}{f' ({place})' if place else ''}: {error}") from error
+
+    def settings(self, job: Job) -> Settings:
+        """Return the settings of a training."""
+        return self._configuration.cells[job.cell].settings
+
+    def seeds(self, job: Job) -> assembly.Seeds:
+        """Return the seeds of a training."""
+        swept = self._configuration.cells[job.cell].swept
+        return assembly.seeds(self._configuration.heading.seed, swept, job.repetition, job.run)
+
+    def prepared(self, job: Job) -> tuple[Schedule, Training]:
+        """Decide who takes part in a training when, and make its options."""
+        settings = self.settings(job)
+        clients = self.federation(settings.data).clients
+        return assembly.prepared(settings, clients, self.seeds(job), with_canaries=job.with_canaries)
+
+    def auditor(self, job: Job) -> Auditor | None:
+        """Return what audits a training by CANIFE; None if it is not to be."""
+        settings = self.settings(job)
+        # Of a pair with and without random canaries, the one with them.
+        if settings.canife is None or (settings.canaries is not None and not job.with_canaries):
+            return None
+        federation, model = self.federation(settings.data), self.model(settings.model, settings.data)
+        training = self.prepared(job)[1]
+        return Auditor(
+            self._road(Designing.of(settings)), settings, federation, model, training, self.seeds(job).training
+        )
+
+    def train(
+        self, job: Job, place: Path | None = None, on_round: Callable[[int], object] | None = None
+    ) -> dict[str, bytes]:
+        """Do a training.
+
+        Parameters
+        ----------
+        job
+            Which.
+        place
+            Folder for its checkpoints, from the last of which it goes on; None for none.
+        on_round
+            Told after each round how many are done.
+
+        Returns
+        -------
+        Its files, ``DONE`` last.
+
+        Raises
+        ------
+        InputError
+            If it diverges, or a checkpoint is damaged.
+        """
+        # A BLAS of one thread, as elsewhere: its bits depend on how many it has.
+        with self.named(self._configuration.cells[job.cell]), threadpool_limits(1, user_api="blas"):
+            return self._train(job, place, on_round)
+
+    def _train(self, job: Job, place: Path | None, on_round: Callable[[int], object] | None) -> dict[str, bytes]:
+        settings = self.settings(job)
+        federation, model = self.federation(settings.data), self.model(settings.model, settings.data)
+        training, canary_clients = assembly.trainer(
+            settings, federation, model, self.seeds(job), with_canaries=job.with_canaries
+        )
+        if place is not None:
+            own_folder(place)
+            with contextlib.suppress(FileNotFoundError):
+                training.load(place)
+        saved = time.monotonic()
+
+        def after(done: Round) -> None:
+            nonlocal saved
+            if on_round is not None:
+                on_round(done.number + 1)
+            if place is not None and time.monotonic() - saved > _SAVE_EVERY:
+                training.save(place)
+                saved = time.monotonic()
+
+        auditor = self.auditor(job)
+        rounds = self.prepared(job)[0].rounds
+        course = Course(training, rounds, settings, federation, model, auditor, place)
+        course.run(after)
+        files: dict[str, bytes] = {}
+        found: dict[str, Any] = {
+            "accuracy": float(model.accuracy(training.params, federation.test_inputs, federation.test_labels)),
+            "seconds": training.seconds,
+            "warnings": [],
+        }
+        if settings.training.until_accuracy is not None:
+            found["rounds"] = training.rounds
+            if not course.reached:
+                found["warnings"].append(
+                    f"an accuracy of {settings.training.until_accuracy:g} on {settings.training.accuracy_on} examples "
+                    f"was not reached in {rounds} rounds"
+                )
+        if auditor is not None:
+            files[CANIFE] = _bytes(np.savez, **outcome.arrays(course.audits))
+            found["seconds"] |= outcome.seconds(course.audits)
+        if canary_clients is not None:
+            scores = CanaryScores.of(training, canary_clients)
+            for attack in ATTACKS:
+                observed, unobserved = scores.observed[attack], scores.unobserved[attack]
+                files[_SCORES[attack]] = _bytes(np.savez, observed=observed, unobserved=unobserved)
+            found["warnings"] += canary_clients.warnings()
+            # ``canaryproof audit`` takes the first canaries for the observed ones, which they are not by coins.
+            if settings.canaries is not None and settings.canaries.inclusion == "fixed":
+                change = self._in_canary_norms(job, training.theta - training.initial)
+                files["final.npy"] = _bytes(np.save, change)
+        files[DONE] = json.dumps(found).encode()
+        return files
+
+    def _in_canary_norms(self, job: Job, change: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Divide by a canary's norm in the model, that of the first round: ``norm`` alone depends on it."""
+        schedule, training = self.prepared(job)
+        participants = len(schedule.clients(0)) + len(schedule.canaries(0))
+        return change * np.float32(max(1, participants) / (training.server_rate * training.clip.initial))
+
+
+def train(configuration: Configuration, data: Path | None, digest: str, number: int) -> dict[str, bytes]:
+    """Do a training on a worker of a cluster, without checkpoints.
+
+    Parameters
+    ----------
+    configuration, data
+        As for ``Trainings``.
+    digest
+        That of its data where the command runs.
+    number
+        Place of the training in ``Trainings.jobs``.
+
+    Returns
+    -------
+    Its files.
+
+    Raises
+    ------
+    InputError
+        If the data is not here or is not the same, or the training diverges.
+    """
+    trainings = _trainings(configuration, data)
+    job = trainings.jobs[number]
+    check_same(trainings.federation(trainings.settings(job).data), digest, data)
+    return trainings.train(job)
+
+
+# Tasks of one run come one after another.
+_trainings = lru_cache(maxsize=1)(Trainings)
+
+
+def read_facts(place: Path) -> dict[str, Any]:
+    """Read what a finished training in a folder says of itself."""
+    try:
+        found: dict[str, Any] = json.loads((place / DONE).read_text())
+    except ValueError as error:
+        raise ValueError(f"{place / DONE}: is damaged ({error})") from error
+    return found
+
+
+def read_canary_scores(place: Path) -> CanaryScores:
+    """Read the scores of a finished training in a folder."""
+    found = {attack: read_scores(place / _SCORES[attack]) for attack in ATTACKS}
+    return CanaryScores(
+        {attack: scores.observed for attack, scores in found.items()},
+        {attack: scores.unobserved for attack, scores in found.items() if scores.unobserved is not None},
+    )
+
+
+def _jobs(configuration: Configuration) -> Iterator[Job]:
+    for i, cell in enumerate(configuration.cells):
+        for repetition in range(configuration.heading.repetitions):
+            if cell.settings.canaries is None:
+                yield Job(i, repetition, 0, with_canaries=False)
+                continue
+            for run in range(cell.settings.canaries.runs):
+                yield Job(i, repetition, run, with_canaries=True)
+                if cell.settings.audit.without_canaries:
+                    yield Job(i, repetition, run, with_canaries=False)
+
+
+def _bytes(save: Callable[..., object], *arrays: NDArray[Any], **named: NDArray[Any]) -> bytes:
+    file = io.BytesIO()
+    save(file, *arrays, **named)
+    return file.getvalue()
