@@ -28,8 +28,9 @@ from canaryproof.verify.canaries.participation import (
 from canaryproof.verify.canaries.round_scores import RoundScores
 from canaryproof.verify.files import checkpoint
 
-LEVEL = 1e-6
-LIMIT = math.sqrt(-2.0 * math.log(LEVEL))
+# Probability that clients who leave the vectors alone are accused.
+FALSE_ALARM = 1e-6
+LIMIT = math.sqrt(-2.0 * math.log(FALSE_ALARM))
 
 
 def product(total: NDArray[np.float64], delta: NDArray[np.floating]) -> float:
@@ -40,7 +41,7 @@ def product(total: NDArray[np.float64], delta: NDArray[np.floating]) -> float:
 
 
 def away(evidence: float, counts: NDArray[np.float64], dim: int) -> bool:
-    """Tell whether the vectors point away from their canaries, falsely with a probability of at most ``LEVEL``.
+    """Tell whether the vectors point away from their canaries, falsely with a probability of at most ``FALSE_ALARM``.
 
     Parameters
     ----------

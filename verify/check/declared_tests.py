@@ -11,6 +11,11 @@ from statsmodels.stats.power import NormalIndPower, TTestIndPower, TTestPower, n
 
 from canaryproof.verify.check.results import Verdict
 
+# Level of a check: all its tests, in both directions and at all looks, by Bonferroni. A claim's test is by the chance
+# of what is printed where the null speaks of it, and by the chance of our draws elsewhere.
+LEVEL = 1e-6
+# Level of each of many small checks; and of tests whose p-values may be off tenfold, for a check that declares LEVEL.
+PART_LEVEL = 1e-7
 # Power at which what a test notices is stated.
 POWER = 0.9
 # A sequential test looks at a sixteenth of its runs, at a quarter, and at all: its level is split evenly (Bonferroni).
@@ -82,10 +87,6 @@ def mean_p_value(values: NDArray[np.float64], expected: float) -> float:
 
 
 # Statistical tests of the suite ``training``.
-
-
-# Level of each check of the suite: all its tests, both directions of each.
-LEVEL = 1e-6
 
 
 def less(low: NDArray[np.float64], high: NDArray[np.float64]) -> float:

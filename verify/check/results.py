@@ -5,12 +5,9 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from canaryproof.verify.claims.finished import Measurements
 
 # What all stochastic checks of a full run together may be wrong with, by chance, where nothing is to be found.
 FALSE_ALARM_BUDGET = 1e-3
@@ -43,6 +40,14 @@ class Level(StrEnum):
     FULL = "full"
 
 
+class Measurements(Protocol):
+    """The user's finished experiments, of which a run records the digest; ``verify.claims.finished`` reads them."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of all files that were read."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What a check may depend on: the level, the seed and the user's measurements, nothing else.
@@ -59,7 +64,7 @@ class Context:
 
     level: Level
     seed: int
-    measurements: "Measurements | None" = field(default=None, hash=False)
+    measurements: Measurements | None = field(default=None, hash=False)
 
     def key(self, purpose: str) -> np.random.SeedSequence:
         """Root of all randomness used for one named purpose."""

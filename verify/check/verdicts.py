@@ -3,11 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from canaryproof.verify.check.declared_tests import LEVEL as LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-
-# Level of a claim's test, all its parts together: by the chance of what is printed where the null speaks of it, of our
-# draws elsewhere.
-LEVEL = 1e-6
 
 
 def claim(id: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:  # noqa: A002

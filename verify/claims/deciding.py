@@ -250,7 +250,8 @@ def decided(claim: str, what: str, context: Context, known: str = "", **evidence
     if claim in UNDECIDABLE:
         finding = f"{known}needs {what}; no training here decides it: {UNDECIDABLE[claim]}"
         return found(Verdict.NEEDS_DATA, finding, data=what, **evidence)
-    decision, there, lacking = DECISIONS[claim], context.measurements, ""
+    decision, lacking = DECISIONS[claim], ""
+    there = context.measurements if isinstance(context.measurements, Measurements) else None
     if there is not None and all(_in_full(there, name) for name in decision.experiments):
         others = {name: _other_data(there, name) for name in decision.experiments}
         lacking = "".join(f"; {name} is there on {data}" for name, data in others.items() if data)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import found
 from canaryproof.verify.claims import measured
@@ -457,10 +457,6 @@ def _each(cell: Cell, quantity: str) -> list[float]:
 #
 # Section 5.4 of the final version and Appendix H of the submission have the same two means and deviations. Neither
 # says over how many trainings, at which δ of the conversion, nor what attack and estimator one of them is of.
-
-
-# Of each reading's tests together.
-LEVEL = 1e-6
 
 
 class Printed(NamedTuple):

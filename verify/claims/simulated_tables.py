@@ -12,6 +12,7 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
 from canaryproof.kernels.certified import Enclosure, estimates
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
+from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.late import late
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
@@ -24,8 +25,6 @@ Enclose = Callable[[float, float, float], Enclosure]
 # All printed simulations of the Gaussian mechanism are at this δ and this many runs a cell.
 DELTA = 1e-6
 PRINTED_RUNS = 50
-# Level of the two tests of a cell under one reading: with this probability the true one is excluded.
-LEVEL = 1e-6
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.canife.measure import composed_epsilon
+from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import plain
-from canaryproof.verify.claims.measured_canife import LEVEL, claims
+from canaryproof.verify.claims.measured_canife import claims
 from canaryproof.verify.comparison.canife_methods import METHODS, Plan, capped, composed, exact, largest_round, spread
 from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Setting
 from canaryproof.verify.engine.executors import EngineError, Lost

@@ -18,16 +18,13 @@ from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.alarms import Size
 from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
-from canaryproof.verify.check.declared_tests import POWER, visible_distance, visible_mean
+from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, visible_distance, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import LEVEL as CLAIM_LEVEL
 from canaryproof.verify.check.verdicts import claim, found
 from canaryproof.verify.suites import blindspots_truths
 
 # The one setting of the atlas: what is claimed.
 EPSILON, DELTA, DIM = 3.0, 1e-5, 10**6
-# Of each check, half for either part, all its cells together.
-LEVEL = 1e-6
 # A prediction may err by so much: a hundredth for the test of variances, as much for what is not of leading order.
 TOLERANCE = 0.02
 # Up to so much more than the claimed ε, as an estimate of unlimited canaries, is no more than honest noise gives.
@@ -185,9 +182,6 @@ _BLINDSPOTS_ATLAS_CHECKS = tuple(
 
 
 Array = NDArray[np.float64]
-
-# Of each check: all its tests, Bonferroni.
-LEVEL_BLINDSPOTS_DIAGNOSTICS = 1e-7
 # At which the diagnostics are used here.
 _ALPHA = 0.05
 _SIGMA = 0.7
@@ -227,7 +221,7 @@ def _level(context: Context) -> Outcome:
         tests,
         runs,
         "p-values have the laws stated",
-        visible_distance(runs // 2, LEVEL_BLINDSPOTS_DIAGNOSTICS / len(tests)),
+        visible_distance(runs // 2, PART_LEVEL / len(tests)),
     )
 
 
@@ -240,7 +234,7 @@ def _with_data(context: Context) -> Outcome:
         name: float(stats.binom.sf(int((p <= _ALPHA).sum()) - 1, runs, _ALPHA))
         for name, p in _p_values(residuals, _DATA_NORM).items()
     }
-    critical = int(stats.binom.isf(LEVEL_BLINDSPOTS_DIAGNOSTICS / len(tests), runs, _ALPHA)) + 1
+    critical = int(stats.binom.isf(PART_LEVEL / len(tests), runs, _ALPHA)) + 1
     visible = float(stats.beta.ppf(POWER, critical, runs - critical + 1)) - _ALPHA
     return _judged(tests, runs, f"alarms come in at most {_ALPHA:.0%} of runs", visible)
 
@@ -263,7 +257,7 @@ def _seen(context: Context) -> Outcome:
         name: float(stats.binomtest(int((found[name] <= _ALPHA).sum()), runs, rate).pvalue)
         for name, rate in expected.items()
     }
-    visible = math.sqrt(math.log(2.0 * len(tests) / LEVEL_BLINDSPOTS_DIAGNOSTICS) / (2.0 * runs)) + math.sqrt(
+    visible = math.sqrt(math.log(2.0 * len(tests) / PART_LEVEL) / (2.0 * runs)) + math.sqrt(
         math.log(1.0 / (1.0 - POWER)) / (2.0 * runs)
     )
     outcome = _judged(tests, runs, "alarms come as often as computed", visible)
@@ -273,10 +267,10 @@ def _seen(context: Context) -> Outcome:
 
 def _judged(p_values: Mapping[str, float], runs: int, null: str, visible: float) -> Outcome:
     label, smallest = min(p_values.items(), key=lambda item: item[1])
-    holds = smallest >= LEVEL_BLINDSPOTS_DIAGNOSTICS / len(p_values)
+    holds = smallest >= PART_LEVEL / len(p_values)
     finding = f"smallest of {len(p_values)} p-values {smallest:.2g} ({label}; {runs:,} runs)"
-    evidence = {"runs": runs, "level": LEVEL_BLINDSPOTS_DIAGNOSTICS, "p_values": dict(p_values)}
-    design = Design(null, LEVEL_BLINDSPOTS_DIAGNOSTICS, f"a share of runs is off by {visible:.2g}", POWER, runs)
+    evidence = {"runs": runs, "level": PART_LEVEL, "p_values": dict(p_values)}
+    design = Design(null, PART_LEVEL, f"a share of runs is off by {visible:.2g}", POWER, runs)
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
 
 
@@ -325,8 +319,8 @@ def measured(context: Context, cases: Cases) -> list[dict[str, Any]]:
         alarms = sum(power.alarms_of(mechanism, value, setting, size, part) for part in key.spawn(_RUNS // _AT_ONCE))
         truth = mechanism.truth(value, setting)
         limit = prediction.foretell(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
-        missed = stats.binom.cdf(alarms, runs, _MISSED) < CLAIM_LEVEL / len(cases)
-        seen = stats.binom.sf(alarms - 1, runs, _SEEN) < CLAIM_LEVEL / len(cases)
+        missed = stats.binom.cdf(alarms, runs, _MISSED) < LEVEL / len(cases)
+        seen = stats.binom.sf(alarms - 1, runs, _SEEN) < LEVEL / len(cases)
         rows.append(
             {
                 "mechanism": name,
@@ -350,11 +344,11 @@ def _words(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _design(rows: list[dict[str, Any]]) -> Design:
-    runs, level = min(row["runs"] for row in rows), CLAIM_LEVEL / len(rows)
+    runs, level = min(row["runs"] for row in rows), LEVEL / len(rows)
     critical = stats.binom.ppf(level, runs, _MISSED) - 1
     return Design(
         f"alarms come in more than {_MISSED:.0%} of audits",
-        CLAIM_LEVEL,
+        LEVEL,
         f"in {_MOST:.0%} or less",
         float(stats.binom.cdf(critical, runs, _MOST)),
         runs,

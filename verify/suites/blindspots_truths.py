@@ -17,7 +17,7 @@ from scipy import optimize, special, stats
 from canaryproof.kernels import exact_law
 from canaryproof.verify.blindspots import alarms, mechanisms
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, single
-from canaryproof.verify.check.declared_tests import POWER, visible_distance
+from canaryproof.verify.check.declared_tests import PART_LEVEL, POWER, visible_distance
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 
 Array = NDArray[np.float64]
@@ -304,8 +304,6 @@ _BLINDSPOTS_TRUTHS_CHECKS = tuple(
 
 Draw = Callable[[int, np.random.Generator], Array]
 
-# Of each check: all its comparisons, Bonferroni.
-LEVEL = 1e-7
 # Where scores are drawn to leading order, distances of distribution functions that are granted.
 _MARGIN = 0.02
 _SIGMA = 0.5
@@ -334,7 +332,7 @@ def _compare(laws: Mapping[str, Draw], context: Context, runs: int, margin: floa
         for other in others
         for label, statistic in _STATISTICS.items()
     }
-    level = LEVEL / len(distances)
+    level = PART_LEVEL / len(distances)
     # Each sample's distribution function is that far from its law's with half of the probability (Dvoretzky, Kiefer,
     # Wolfowitz and Massart).
     critical = margin + 2.0 * math.sqrt(math.log(4.0 / level) / (2.0 * runs))
@@ -347,8 +345,8 @@ def _compare(laws: Mapping[str, Draw], context: Context, runs: int, margin: floa
     return Outcome(
         Verdict.CONFIRMED if holds else Verdict.REFUTED,
         finding,
-        {"runs": runs, "level": LEVEL, "allowed": critical, "distances": distances},
-        Design(null, LEVEL, alternative, POWER, runs),
+        {"runs": runs, "level": PART_LEVEL, "allowed": critical, "distances": distances},
+        Design(null, PART_LEVEL, alternative, POWER, runs),
     )
 
 

@@ -17,13 +17,12 @@ from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.gaussian import ASSUMPTION
 from canaryproof.verify.bounds.lower_bound import Method, Scores, cosine_null, prepare
 from canaryproof.verify.bounds.mechanisms import Mechanism
+from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 
 Array = NDArray[np.float64]
 
 ALPHA = 0.05
-# Level of each check: of all its cells, Bonferroni.
-LEVEL = 1e-6
 EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0)
 DELTAS = (1e-6, 1e-5, 1e-2)
 # Audits a cell, by number of scores.

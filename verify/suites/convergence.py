@@ -14,13 +14,11 @@ from scipy import stats
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.proofs_check import consistency, finite_bounds, normal_distance, release_moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.check.declared_tests import POWER, mean_p_value, visible_mean
+from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, mean_p_value, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
 
 DELTA = 1e-6
-# Declared level of a check, and that of all its points, Bonferroni, as in ``witnesses``.
-LEVEL, _NOMINAL = 1e-6, 1e-7
 _CONFIDENCE = 0.95
 
 Array = NDArray[np.float64]
@@ -95,12 +93,12 @@ def _series(
 def _outcome(series: list[dict[str, Any]], p_values: Sequence[float], null: str, runs: int, **evidence: Any) -> Outcome:
     """Confirm if no simulated point is farther from the exact value than chance allows."""
     smallest = min(p_values)
-    visible = visible_mean(runs, _NOMINAL / len(p_values))
+    visible = visible_mean(runs, PART_LEVEL / len(p_values))
     design = Design(null, LEVEL, f"a point is off by {visible:.2g} deviations of its summands", POWER, runs)
     return Outcome(
-        Verdict.CONFIRMED if smallest >= _NOMINAL / len(p_values) else Verdict.REFUTED,
+        Verdict.CONFIRMED if smallest >= PART_LEVEL / len(p_values) else Verdict.REFUTED,
         f"smallest of {len(p_values)} p-values {smallest:.2g}, {len(series)} quantities",
-        {"level": _NOMINAL, "p_values": list(p_values), "runs": runs, "convergence": series, **evidence},
+        {"level": PART_LEVEL, "p_values": list(p_values), "runs": runs, "convergence": series, **evidence},
         design,
     )
 

@@ -18,7 +18,7 @@ from scipy import special, stats
 from canaryproof.kernels import gaussian_mechanism, threshold_attack, two_gaussians
 from canaryproof.kernels.certified import estimates
 from canaryproof.proofs_check import consistency
-from canaryproof.verify.check.declared_tests import LOOKS, POWER, looks, runs_for_share, visible_mean
+from canaryproof.verify.check.declared_tests import LEVEL, LOOKS, POWER, looks, runs_for_share, visible_mean
 from canaryproof.verify.check.late import late
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
@@ -62,8 +62,6 @@ def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estim
 
 
 DELTA = 1e-6
-# Level of each check: all its parts at all looks, Bonferroni.
-LEVEL = 1e-6
 
 ESTIMATORS = {
     "adaptive": late(estimators, "adaptive"),

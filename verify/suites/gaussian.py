@@ -8,14 +8,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import exact_law
-from canaryproof.verify.check.declared_tests import LOOKS, POWER, looks, visible_distance
+from canaryproof.verify.check.declared_tests import LEVEL, LOOKS, POWER, looks, visible_distance
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.claims import simulated_tables
 from canaryproof.verify.estimators import algorithm_1
 from canaryproof.verify.suites import auditing, estimation, streams
-
-# Level of one comparison: all its Kolmogorov–Smirnov tests at all looks, Bonferroni.
-LEVEL = 1e-6
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,11 @@ from scipy import special, stats
 
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import null_cosine
-from canaryproof.verify.check.declared_tests import POWER, visible_mean
+from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1
 from canaryproof.verify.suites.stream import quality
 
-# Level of the one statistical check.
-LEVEL = 1e-6
 _MASK, _TILE, _RUN = 2**32 - 1, 4096, 1024
 _CANARY, _NOISE = 0, 1
 # The stated error of a quantile, with a float32's rounding when the vector is normalised.
@@ -232,14 +230,14 @@ def _quality(context: Context) -> Outcome:
     evidence = {
         "scan": asdict(scan),
         "coordinates": found.coordinates,
-        "level": quality.LEVEL,
+        "level": LEVEL,
         "p_values": found.p_values,
         "linked": found.linked,
         "visible": {str(order): deviation for order, deviation in visible.items()},
     }
     design = Design(
         "words are independent and uniform, and coordinates their quantiles",
-        quality.LEVEL,
+        LEVEL,
         f"the eighth moment is off by {visible[8]:.1g}, relative",
         quality.POWER,
         found.coordinates,

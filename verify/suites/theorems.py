@@ -35,7 +35,7 @@ from canaryproof.proofs_check import (
 )
 from canaryproof.proofs_check.lines import Kind, Line
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z
-from canaryproof.verify.check.declared_tests import POWER, mean_p_value, visible_mean
+from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, mean_p_value, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import simulation
 from canaryproof.verify.suites import convergence
@@ -203,9 +203,8 @@ _EXACT_CHECKS = (
 # A second witness of every exact moment: Algorithm 1 drawn from its exact law and, apart, in plain numpy.
 
 
-# Declared level of one setting, and that of all its tests, Bonferroni: their p-values of means of fourth powers, by a
-# gamma law, may be off by a factor of 10 so far out.
-LEVEL, _NOMINAL = 1e-6, 1e-7
+# A setting's tests are at PART_LEVEL: their p-values of means of fourth powers, by a gamma law, may be off by a factor
+# of 10 so far out.
 _STATISTICS = ("A", "B", "T", "W")
 _BLOCK = 1000
 
@@ -313,11 +312,11 @@ def _judge_witnesses(setting: Setting, context: Context) -> Outcome:
     printed = [row["p_value_of_printed"] for row in rows if "p_value_of_printed" in row]
     if printed:
         finding += f"; of the printed variances of A and B {max(printed):.0e} at most"
-    evidence = {"runs": runs, "level": _NOMINAL, "rows": rows}
+    evidence = {"runs": runs, "level": PART_LEVEL, "rows": rows}
     # Of a mean square of normal numbers, whose deviation is √2 times what it estimates.
-    visible = math.sqrt(2.0) * visible_mean(runs, _NOMINAL / len(rows))
+    visible = math.sqrt(2.0) * visible_mean(runs, PART_LEVEL / len(rows))
     design = Design("the moments are exact", LEVEL, f"a variance is off by {visible:.1%}", POWER, runs)
-    holds = smallest >= _NOMINAL / len(rows)
+    holds = smallest >= PART_LEVEL / len(rows)
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
 
 

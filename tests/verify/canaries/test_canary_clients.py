@@ -316,7 +316,7 @@ def test_a_damaged_state_is_refused(tmp_path):
 @pytest.mark.parametrize("dim", [2, 3, 10, 30, 100, 1000, 10**5, 10**9])
 def test_one_canary_in_one_round_keeps_the_level_exactly(dim):
     limit = canary_clients.LIMIT / math.sqrt(dim)
-    assert limit >= 1.0 or null_cosine.logcdf(-limit, dim) < math.log(canary_clients.LEVEL)
+    assert limit >= 1.0 or null_cosine.logcdf(-limit, dim) < math.log(canary_clients.FALSE_ALARM)
 
 
 @pytest.mark.parametrize("dim", [2, 3, 10, 1000])

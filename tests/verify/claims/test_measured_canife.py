@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import measured_canife
-from canaryproof.verify.claims.measured_canife import LEVEL, PRINTED, between, claims, compared, visible_shift
+from canaryproof.verify.claims.measured_canife import PRINTED, between, claims, compared, visible_shift
 from canaryproof.verify.comparison.canife_methods import METHODS
 
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import simulated_tables
 from canaryproof.verify.claims.simulated_tables import CELLS, CHECKS
@@ -19,7 +20,7 @@ def test_printed_cells_agree_with_the_first_versions_estimator_only(cell, quick_
     # Level 1e-6 a cell for the agreement.
     result = quick_run.results[cell.id]
     assert result.verdict is Verdict.QUALIFIED
-    assert result.evidence["readings"]["pinned"]["p_value"] >= simulated_tables.LEVEL
+    assert result.evidence["readings"]["pinned"]["p_value"] >= LEVEL
 
 
 def test_a_cell_with_another_mean_is_refuted():

@@ -6,6 +6,7 @@ from scipy import stats
 
 from canaryproof.verify.bounds import band, declared, fixed_sequence, mechanisms, one_run
 from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.suites import bounds
 
@@ -139,7 +140,7 @@ def test_significance_is_of_all_cells_together():
     row = {"mechanism": "m", "epsilon": 1.0, "count": 10, "delta": 0.1, "null": "exact", "runs": 1000,
            "interval": (0.0, 1.0), "mean": 0.0, "truth": 1.0, "deficit": 1.0}  # fmt: skip
     # The least that is significant alone is not among a thousand.
-    edge = int(stats.binom.isf(bounds.LEVEL, 1000, 0.05)) + 1
+    edge = int(stats.binom.isf(LEVEL, 1000, 0.05)) + 1
     one = {**row, "above": edge, "rate": edge / 1000}
     fine = {**row, "above": 50, "rate": 0.05}
     assert bounds._outcome([one], 0.05).verdict is Verdict.REFUTED

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from canaryproof.verify.suites.stream.quality import LEVEL, Quality, judge, visible_moment
+from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.suites.stream.quality import Quality, judge, visible_moment
 
 
 @click.command("streams")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import _canary_stream as stream
+from canaryproof.verify.check.declared_tests import LEVEL
 
 TILE, RUN = stream.TILE, stream.RUN
 # Tiles of the largest dimension.
@@ -432,8 +433,6 @@ def neighbours() -> NDArray[np.uint64]:
 # Bins alone have a limit law, chi-square; they are filled by thousands.
 
 
-# Of all tests together.
-LEVEL = 1e-6
 POWER = 0.99
 _ERROR = QUANTILE_ERROR
 

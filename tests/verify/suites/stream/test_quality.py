@@ -8,13 +8,13 @@ import pytest
 from scipy import special, stats
 
 from canaryproof.kernels.canaries import noise
+from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.suites import streams as plain
 from canaryproof.verify.suites.stream import quality
 from canaryproof.verify.suites.stream.quality import (
     BINS,
     LAGS,
     LENGTH,
-    LEVEL,
     ORDERS,
     READINGS,
     THRESHOLDS,
