@@ -7,7 +7,6 @@ Only a refusal in one line is allowed. ``make fuzz`` runs this for a minute; lib
 import gzip
 import io
 import json
-import pickle
 import sys
 import tempfile
 from importlib.util import find_spec
@@ -28,7 +27,7 @@ with atheris.instrument_imports(include=["canaryproof.verify"]):
     from canaryproof.verify.training.data import cifar10, idx, leaf, plays, tff
     from canaryproof.verify.training.data import tokens as glove
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "verify" / "federated" / "data"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "verify" / "training" / "data"))
 
 import made
 import numpy as np
@@ -40,7 +39,6 @@ OPTIONS = ["-max_total_time=60", "-timeout=10", "-rss_limit_mb=1024", "-max_len=
 ARRAYS = {"a": np.zeros(3), "b": np.zeros((2, 2), np.int64)}
 PART = {"users": ["u"], "num_samples": [10], "user_data": {"u": {"x": ["abcd"] * 10, "y": ["e"] * 10}}}
 CIFAR10 = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
-BATCH = pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": [3]}, 2)
 FACES = {"users": ["u"], "num_samples": [10], "user_data": {"u": {"x": ["1.jpg"] * 10, "y": [1.0] * 10}}}
 GLOVE = b"".join(word + b" 0.5" * 25 + b"\n" for word in (b"so", b"bad"))
 
@@ -68,7 +66,7 @@ def _run():
 
 def _readers(place):
     """File, valid content, and who reads it, for each reader; what else it needs is made here."""
-    for name in ("idx", "leaf", "plays", "run", "begun", "bin", "py", "faces/img_align_celeba"):
+    for name in ("idx", "leaf", "plays", "run", "begun", "bin", "faces/img_align_celeba"):
         (place / name).mkdir(parents=True)
     for part, count in (("train", 4), ("t10k", 2)):
         (place / "idx" / f"{part}-images-idx3-ubyte").write_bytes(_idx(count, 2, 2))
@@ -77,7 +75,6 @@ def _readers(place):
     (place / "run" / "results.json").write_text(json.dumps(_run().to_json()))
     for name in CIFAR10:
         (place / "bin" / f"{name}.bin").write_bytes(bytes(3073))
-        (place / "py" / name).write_bytes(BATCH)
     (place / "faces" / "a.json").write_text(json.dumps(FACES))
     checkpoint.write(place / "c.npz", {"rate": 0.5}, ARRAYS)
     origin = {"version": "0", "level": "quick", "seed": "0"}
@@ -112,10 +109,9 @@ def _readers(place):
         ("idx/train-images-idx3-ubyte.gz", gzip.compress(_idx(4, 2, 2)), images),
         ("leaf/a.json", json.dumps(PART).encode(), lambda path: leaf.load(path.parent, 4)),
         ("bin/data_batch_2.bin", bytes(3073), lambda path: cifar10.load(path.parent, 1, 0)),
-        ("py/data_batch_2", BATCH, lambda path: cifar10.load(path.parent, 1, 0)),
         ("faces/a.json", json.dumps(FACES).encode(), lambda path: leaf.load(path.parent, 4, 16)),
         ("faces/img_align_celeba/1.jpg", _image(), lambda path: leaf.load(path.parents[1], 4, 16)),
-        ("glove.twitter.27B.25d.txt", GLOVE, lambda path: glove.read(path, {"so", "bad"})),
+        ("glove.twitter.27B.25d.txt", GLOVE, lambda path: glove.read_glove(path, {"so", "bad"})),
         ("plays/a.txt", speech, lambda path: plays.load(path.parent, 4)),
         ("emnist/fed_emnist_train.h5", emnist.read_bytes(), cohort),
         ("strings/stackoverflow_train.h5", strings.read_bytes(), cohort),

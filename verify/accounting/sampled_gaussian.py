@@ -5,34 +5,29 @@ its binomials have at orders that are no whole numbers, an upper bound that is 4
 too coarse for ε = 50, where the best order is near 1.5.
 """
 
+import math
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
 
-# Opacus' own orders, and terms of the series: what is left out is below 1e-7 of log A where sampling is below 0.1.
-_ORDERS = np.concatenate([1.0 + np.arange(1, 100) / 10.0, np.arange(12.0, 64.0)])
+Array = NDArray[np.float64]
+
+# The orders that Opacus tries by default.
+OPACUS_ORDERS = tuple(1.0 + tenths / 10.0 for tenths in range(1, 100)) + tuple(float(order) for order in range(12, 64))
+# Terms of the series: what is left out is below 1e-7 of log A where sampling is below 0.1.
 _TERMS = 400
 
 
 @cache
 def log_moment(order: float, noise_multiplier: float, sampling: float) -> float:
-    """Return log A at an order: the Rényi divergence is log A/(order − 1).
-
-    Parameters
-    ----------
-    order
-        Order above 1.
-    noise_multiplier
-        σ of one round.
-    sampling
-        Probability in (0, 1) that a record takes part.
-    """
+    """Return log A at an order above 1, for a sampling rate in (0, 1): the Rényi divergence is log A/(order − 1)."""
     return float(_log_moments(np.array([order]), noise_multiplier, sampling)[0])
 
 
-def _log_moments(orders: NDArray[np.float64], noise_multiplier: float, sampling: float) -> NDArray[np.float64]:
+def _log_moments(orders: Array, noise_multiplier: float, sampling: float) -> Array:
     sigma, alpha, i = noise_multiplier, orders[:, None], np.arange(_TERMS)
     border = sigma**2 * np.log(1.0 / sampling - 1.0) + 0.5
     binomials = special.binom(alpha, i)
@@ -43,27 +38,92 @@ def _log_moments(orders: NDArray[np.float64], noise_multiplier: float, sampling:
     log_in, log_out = np.log(sampling), np.log1p(-sampling)
     below = logs + i * log_in + j * log_out + (i * i - i) / (2 * sigma**2) + special.log_ndtr((border - i) / sigma)
     above = logs + j * log_in + i * log_out + (j * j - j) / (2 * sigma**2) + special.log_ndtr((j - border) / sigma)
-    total: NDArray[np.float64] = special.logsumexp(np.hstack([below, above]), axis=1, b=np.hstack([signs, signs]))
+    total: Array = special.logsumexp(np.hstack([below, above]), axis=1, b=np.hstack([signs, signs]))
     return total
 
 
 @cache
 def rdp(noise_multiplier: float, delta: float, rounds: int = 1, sampling: float = 1.0) -> float:
-    """ε by Rényi accounting under Poisson sampling.
-
-    Parameters
-    ----------
-    noise_multiplier, delta, rounds, sampling
-        As for ``accounting.rdp``.
-
-    Returns
-    -------
-    ε by the conversion of Balle et al. (2020), as in CANIFE's Appendix C.1.
-    """
-    orders = _ORDERS
+    """Return ε of rounds of Poisson sampling, by the conversion of Balle et al. (2020), as in CANIFE's Appendix C.1."""
+    orders = np.array(OPACUS_ORDERS)
     if sampling == 1.0:
         divergences = rounds * orders / (2.0 * noise_multiplier**2)
     else:
         divergences = rounds * _log_moments(orders, noise_multiplier, sampling) / (orders - 1.0)
     epsilons = divergences - (np.log(delta) + np.log(orders)) / (orders - 1.0) + np.log1p(-1.0 / orders)
     return max(0.0, float(np.min(epsilons)))
+
+
+# Noise multipliers that are searched: at the ends of one round's accounting ε is far above 1e5, or no longer falls.
+_LEAST, _MOST = 1e-3, 1e4
+
+
+@cache
+def poisson_noise_multiplier(epsilon: float, delta: float, rounds: int, sampling: float) -> float:
+    """Return the noise multiplier at which ``rdp`` gives a training its ε, at most 1e5; 0 for an infinite ε.
+
+    A ``ValueError`` says that the accounting, whose orders are finitely many, gives no noise so small an ε.
+    """
+    if math.isinf(epsilon):
+        return 0.0
+    least = rdp(_MOST, delta, rounds, sampling)
+    if least > epsilon:
+        raise ValueError(f"training.epsilon: must be at least {least:.3g}, as Rényi accounting ends there")
+
+    def excess(log: float) -> float:
+        return math.log(rdp(math.exp(log), delta, rounds, sampling) / epsilon)
+
+    return math.exp(optimize.brentq(excess, math.log(_LEAST), math.log(_MOST), xtol=1e-10))
+
+
+def noise_of_round(epsilon: float, delta: float, orders: Sequence[float] = OPACUS_ORDERS) -> float:
+    """Return the least noise multiplier at which one round without sampling costs ε: CANIFE's Algorithm 2, line 7.
+
+    It is 0 for an infinite ε, and infinite for one that no noise makes so small: with finitely many orders the
+    accounting ends above 0, at 0.103 with Opacus's and δ = 1e-5.
+    """
+    if math.isnan(epsilon):
+        raise ValueError("epsilon must be a number")
+    # "GetNoise" in Opacus searches until ε is right to 0.01; this is where that search tends. The accounting's ε is the
+    # least over orders α of α/(2σ²) + c(α), so that it is at most ε where σ² ≥ α/(2(ε − c(α))) for some order.
+    alphas = np.asarray(orders, dtype=np.float64)
+    left = epsilon - _conversion(alphas, delta)
+    return float(np.min(np.sqrt(0.5 * alphas[left > 0.0] / left[left > 0.0]), initial=math.inf))
+
+
+def composed_epsilon(
+    noise_multipliers: Sequence[float],
+    rounds: Sequence[int],
+    sampling: float,
+    delta: float,
+    orders: Sequence[float] = OPACUS_ORDERS,
+) -> float:
+    """Compose so many rounds of each noise multiplier under Poisson sampling: CANIFE's Algorithm 2, line 11.
+
+    ε is infinite if a noise multiplier is 0. dp-accounting's bound is equal at whole orders. At others it adds absolute
+    values, and is above by 0.02% at σ = 0.4, 469 rounds and a sampling rate of 128/60000, by 7% at σ = 0.5, 510 rounds
+    and 60/1016.
+    """
+    if not 0.0 < sampling <= 1.0:
+        raise ValueError(f"sampling must lie in (0, 1], not {sampling!r}")
+    alphas = np.asarray(orders, dtype=np.float64)
+    total = np.zeros(len(alphas))
+    for sigma, count in zip(noise_multipliers, rounds, strict=True):
+        if sigma == 0.0 and count:
+            return math.inf
+        if sigma < math.inf:
+            total += count * _divergences(sigma, sampling, alphas)
+    # Without any leak ε is 0, whatever the orders.
+    return max(0.0, float(np.min(total + _conversion(alphas, delta)))) if total.any() else 0.0
+
+
+def _divergences(sigma: float, sampling: float, alphas: Array) -> Array:
+    if sampling == 1.0:
+        return np.asarray(alphas / (2.0 * sigma**2))
+    moments = np.array([log_moment(float(alpha), sigma, sampling) for alpha in alphas])
+    return np.asarray(np.maximum(moments, 0.0) / (alphas - 1.0))
+
+
+def _conversion(alphas: Array, delta: float) -> Array:
+    """Return what Balle et al. (2020) add to a Rényi divergence of order α for ε at δ."""
+    return np.asarray(np.log1p(-1.0 / alphas) - (math.log(delta) + np.log(alphas)) / (alphas - 1.0))

@@ -1,29 +1,78 @@
 """The analytical ε of a training, beside which an empirical one is put: for which neighbours, and by which rule.
 
 Each value is an upper bound on ε for an attacker who sees all deltas, and knows who takes part when unless the rule
-counts on chance. Where no rule is known to us, there is no value.
+counts on chance. Where no rule is known, there is no value.
 """
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from typing import Literal, Protocol
 
-from scipy import optimize
+import numpy as np
+from numpy.typing import NDArray
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical as accountants
-from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.canaries.participation import SCHEDULED, Members, Participation, Sampling, patterns
-from canaryproof.verify.training.clipping import Clip, joined
-from canaryproof.verify.training.noise import Independent, Noise
+
+Members = Literal["clients", "canaries"]
 
 # Of the Gaussian mechanism: both the average's divisor m and the other members' updates are as they were.
 ADD_OR_REMOVE = "one member more or less, the divisor m unchanged"
 REPLACE = "one member replaced by another"
 
-_SAMPLING = {"clients": "client_sampling", "canaries": "canary_sampling"}
+_DRAWN_BY = {"clients": "client_sampling", "canaries": "canary_sampling"}
 _UNCOUNTED = "for the sums before division by m, whose value tells how many took part"
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the rounds of one member of the population were drawn, which privacy accounting may profit from.
+
+    Attributes
+    ----------
+    kind
+        ``scheduled``: nothing to profit from; ``poisson``: in each round with probability ``rate``, independently of
+        all others; ``without replacement``: each round's cohort is a uniform sample of fixed size; ``poisson number``:
+        in a random number of rounds.
+    rate
+        Probability to take part in a round; a fraction cohort/population for ``without replacement``.
+    """
+
+    kind: Literal["scheduled", "poisson", "without replacement", "poisson number"]
+    rate: float | Fraction | None = None
+
+
+SCHEDULED = Sampling("scheduled")
+
+
+class AccountedRounds(Protocol):
+    """Who takes part when; by ``client_sampling`` and ``canary_sampling`` it may say how that was drawn."""
+
+    @property
+    def rounds(self) -> int: ...  # noqa: D102
+
+    def clients(self, round: int) -> NDArray[np.int64]: ...  # noqa: A002, D102
+
+    def canaries(self, round: int) -> NDArray[np.int64]: ...  # noqa: A002, D102
+
+
+class AccountedNoise(Protocol):
+    """Noise on the sums of updates; ``independent`` is true of noise that is independent from round to round."""
+
+    @property
+    def noise_multiplier(self) -> float: ...  # noqa: D102
+
+    def sensitivity(self, rounds: Sequence[int]) -> float: ...  # noqa: D102
+
+
+class AccountedClip(Protocol):
+    """Clipping, which gives away something of its own where the clip norm adapts."""
+
+    @property
+    def count_noise(self) -> float: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -33,7 +82,7 @@ class Accounting:
     Attributes
     ----------
     epsilon
-        Upper bound on ε, infinite without noise; None where none is known to us.
+        Upper bound on ε, infinite without noise; None where none is known.
     relation
         Which data sets are neighbours.
     rule
@@ -46,34 +95,18 @@ class Accounting:
 
 
 def analytical_epsilon(
-    noise: Noise, delta: float, participation: Participation, clip: Clip, members: Members = "canaries"
+    noise: AccountedNoise,
+    delta: float,
+    participation: AccountedRounds,
+    clip: AccountedClip,
+    members: Members = "canaries",
 ) -> Accounting:
-    """Account for a training with differential privacy.
+    """Account for the one who is least protected: of the included canaries, or of the clients.
 
-    Parameters
-    ----------
-    noise
-        Noise on the sums of updates.
-    delta
-        Target δ in (0, 1), not subnormal.
-    participation
-        Who takes part when. One that does not say by ``client_sampling`` and ``canary_sampling`` how it was drawn is
-        taken to be known to the attacker.
-    clip
-        Clip norm, which gives away something of its own where it adapts.
-    members
-        Whose privacy: that of a canary who is included, or of a client.
-
-    Returns
-    -------
-    The analytical ε of the one who is least protected.
-
-    Raises
-    ------
-    ValueError
-        If δ or the noise is beyond what ``gaussian_mechanism`` serves.
+    A participation that does not say how it was drawn is taken to be known to the attacker. A ``ValueError`` says that
+    δ or the noise is beyond what ``gaussian_mechanism`` serves.
     """
-    drawn: Sampling = getattr(participation, _SAMPLING[members], SCHEDULED)
+    drawn: Sampling = getattr(participation, _DRAWN_BY[members], SCHEDULED)
     # Who takes part in every round leaves nothing to chance.
     sampling = SCHEDULED if drawn.rate == 1 else drawn
     taken = patterns(participation, members)
@@ -85,9 +118,9 @@ def analytical_epsilon(
         return _scheduled(noise, delta, taken, clip)
     if sampling.kind == "poisson number":
         return Accounting(None, ADD_OR_REMOVE, "none known: a Poisson number of rounds among the last ones")
-    if not isinstance(noise, Independent):
+    if not _independent(noise):
         return Accounting(None, ADD_OR_REMOVE, f"none known: correlated noise with sampling ({sampling.kind})")
-    together = joined(noise.noise_multiplier, clip.count_noise)
+    together = noise_with_counts(noise.noise_multiplier, clip.count_noise)
     rounds = participation.rounds
     if isinstance(sampling.rate, Fraction):
         return _without_replacement(together / 2.0, delta, rounds, sampling.rate)
@@ -101,7 +134,7 @@ def analytical_epsilon(
     return Accounting(epsilon, ADD_OR_REMOVE, f"{rule}, {_UNCOUNTED}")
 
 
-def _scheduled(noise: Noise, delta: float, taken: set[tuple[int, ...]], clip: Clip) -> Accounting:
+def _scheduled(noise: AccountedNoise, delta: float, taken: set[tuple[int, ...]], clip: AccountedClip) -> Accounting:
     """Account for members whose rounds the attacker knows: one Gaussian mechanism each, since squares of μ add up."""
     try:
         squares = {
@@ -114,7 +147,7 @@ def _scheduled(noise: Noise, delta: float, taken: set[tuple[int, ...]], clip: Cl
     worst = max(squares, key=squares.__getitem__)
     sigma = 1.0 / math.sqrt(squares[worst])
     rule = f"Gaussian mechanism (Balle and Wang 2018) at noise multiplier {sigma:.6g}: {len(worst)} rounds"
-    correlated = "" if isinstance(noise, Independent) else ", with correlated noise"
+    correlated = "" if _independent(noise) else ", with correlated noise"
     counts = "" if math.isinf(clip.count_noise) else ", with the counts of unclipped updates"
     rule = f"{rule} known to the attacker{correlated}{counts}"
     return Accounting(float(gaussian_mechanism.epsilon(delta, sigma)), ADD_OR_REMOVE, rule)
@@ -139,42 +172,40 @@ def _always(sigma: float, delta: float, rounds: int, relation: str) -> Accountin
     return Accounting(epsilon, relation, f"Gaussian mechanism, as if in all of {rounds} rounds")
 
 
-# Noise multipliers that are searched: at the ends of one round's accounting ε is far above 1e5, or no longer falls.
-_LEAST, _MOST = 1e-3, 1e4
+def _independent(noise: AccountedNoise) -> bool:
+    return bool(getattr(noise, "independent", False))
 
 
-@cache
-def poisson_noise_multiplier(epsilon: float, delta: float, rounds: int, sampling: float) -> float:
-    """Return the noise multiplier at which Rényi accounting of Poisson sampling gives a training its ε.
+def patterns(participation: AccountedRounds, members: Members) -> set[tuple[int, ...]]:
+    """Return the distinct sets of rounds in which clients or canaries take part; of those who ever do."""
+    rounds_of: defaultdict[int, list[int]] = defaultdict(list)
+    for t in range(participation.rounds):
+        for member in np.asarray(getattr(participation, members)(t)).tolist():
+            rounds_of[member].append(t)
+    return {tuple(rounds) for rounds in rounds_of.values()}
 
-    Parameters
-    ----------
-    epsilon
-        ε of the training, at most 1e5; 0 noise if it is infinite.
-    delta
-        δ.
-    rounds
-        Number of rounds.
-    sampling
-        Probability that a client takes part in a round.
 
-    Raises
-    ------
-    ValueError
-        If the accounting, whose orders are finitely many, gives no noise so small an ε.
+def noise_without_counts(noise_multiplier: float, count_noise: float) -> float:
+    """Return the noise multiplier z_Δ of updates such that they and their counts together are worth z ≥ 0.
 
-    Notes
-    -----
-    Maddock et al. (arXiv 2210.02912), Appendix C.1: the accounting of Mironov et al. (arXiv 1908.10530) at Opacus's
-    orders, with the conversion of Balle et al. (2020).
+    Theorem 1 of Andrew et al. 2021 (arXiv 1905.03871): z_Δ = (z⁻² − (2σ_b)⁻²)^(−1/2), z itself where the count is not
+    released (σ_b infinite). A ``ValueError`` says that the count alone gives away as much: z ≥ 2σ_b.
     """
-    if math.isinf(epsilon):
+    if noise_multiplier == 0.0:
         return 0.0
-    least = rdp(_MOST, delta, rounds, sampling)
-    if least > epsilon:
-        raise ValueError(f"training.epsilon: must be at least {least:.3g}, as Rényi accounting ends there")
+    if noise_multiplier >= 2.0 * count_noise:
+        raise ValueError(
+            f"count_noise must be more than half the noise multiplier {noise_multiplier:g}: {count_noise:g}"
+        )
+    # In this form infinity needs no case of its own.
+    return noise_multiplier / math.sqrt(1.0 - (noise_multiplier / (2.0 * count_noise)) ** 2)
 
-    def excess(log: float) -> float:
-        return math.log(rdp(math.exp(log), delta, rounds, sampling) / epsilon)
 
-    return math.exp(optimize.brentq(excess, math.log(_LEAST), math.log(_MOST), xtol=1e-10))
+def noise_with_counts(noise_multiplier: float, count_noise: float) -> float:
+    """Return what updates and counts together are worth, the inverse: z = (z_Δ⁻² + (2σ_b)⁻²)^(−1/2).
+
+    A count's sensitivity is ½, in its centred form Σ(b_i − ½), and squares of sensitivity over noise add up.
+    """
+    if count_noise == 0.0:
+        return 0.0
+    return noise_multiplier / math.sqrt(1.0 + (noise_multiplier / (2.0 * count_noise)) ** 2)

@@ -6,20 +6,19 @@ wrong with one. ``schedules`` makes those that the papers speak of. Rounds are n
 
 import math
 import operator
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from canaryproof.verify.accounting.training import SCHEDULED, Members, Sampling
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
 
 Indices = NDArray[np.int64]
-Members = Literal["clients", "canaries"]
 
 _INCLUSIONS = tuple(inclusion.value for inclusion in Inclusion)
 
@@ -44,27 +43,6 @@ class Participation(Protocol):
 
     def canaries(self, round: int) -> Indices:  # noqa: A002
         """Return the included canaries who take part in a round."""
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How the rounds of one member of the population were drawn, which privacy accounting may profit from.
-
-    Attributes
-    ----------
-    kind
-        ``scheduled``: nothing to profit from; ``poisson``: in each round with probability ``rate``, independently of
-        all others; ``without replacement``: each round's cohort is a uniform sample of fixed size; ``poisson number``:
-        in a random number of rounds.
-    rate
-        Probability to take part in a round; a fraction cohort/population for ``without replacement``.
-    """
-
-    kind: Literal["scheduled", "poisson", "without replacement", "poisson number"]
-    rate: float | Fraction | None = None
-
-
-SCHEDULED = Sampling("scheduled")
 
 
 def check(participation: Participation, clients: int, canaries: int) -> None:
@@ -112,15 +90,6 @@ def checked_canaries(participation: Participation, round: int) -> Indices:  # no
         wrong = members[~included[members]][0]
         raise ValueError(f"participation: canaries({round}): canary {wrong} takes part and is not included")
     return members
-
-
-def patterns(participation: Participation, members: Members) -> set[tuple[int, ...]]:
-    """Return the distinct sets of rounds in which clients or canaries take part; of those who ever do."""
-    rounds_of: defaultdict[int, list[int]] = defaultdict(list)
-    for t in range(participation.rounds):
-        for member in np.asarray(getattr(participation, members)(t)).tolist():
-            rounds_of[member].append(t)
-    return {tuple(rounds) for rounds in rounds_of.values()}
 
 
 def checked_integer(name: str, value: object, low: int, high: int | None = None) -> int:

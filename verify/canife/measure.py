@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import binomial
-from canaryproof.verify.accounting.sampled_gaussian import log_moment
+from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon, noise_of_round
 
 Array = NDArray[np.float64]
 ZeroCounts = Literal["infinite", "separated", "capped"]
-
-# The orders that Opacus, CANIFE's library, tries unless it is told others.
-OPACUS_ORDERS = tuple(1.0 + tenths / 10.0 for tenths in range(1, 100)) + tuple(float(order) for order in range(12, 64))
 
 
 @dataclass(frozen=True)
@@ -167,93 +164,6 @@ def largest_finite(count: int, null_count: int, delta: float) -> float:
         δ of the formula.
     """
     return math.log((1.0 - delta) * max(count, null_count))
-
-
-def noise_of_round(epsilon: float, delta: float, orders: Sequence[float] = OPACUS_ORDERS) -> float:
-    """Return σ̂, the least noise multiplier at which Rényi accounting of one round without sampling gives ε̂.
-
-    Parameters
-    ----------
-    epsilon
-        ε̂ of the round.
-    delta
-        δ of the conversion.
-    orders
-        Orders to try.
-
-    Returns
-    -------
-    σ̂; 0 for an infinite ε̂, and infinite for one that no noise makes so small: with finitely many orders the
-    accounting ends above 0, at 0.103 with Opacus's and δ = 1e-5.
-
-    Notes
-    -----
-    Maddock et al. (arXiv 2210.02912), Algorithm 2, line 7, whose "GetNoise" in Opacus searches until ε is right to
-    0.01; this is where that search tends. The accounting's ε is the least over orders α of α/(2σ²) + c(α), so that it
-    is at most ε̂ where σ² is at least α/(2(ε̂ − c(α))) for some order.
-    """
-    if math.isnan(epsilon):
-        raise ValueError("epsilon must be a number")
-    alphas = np.asarray(orders, dtype=np.float64)
-    left = epsilon - _conversion(alphas, delta)
-    return float(np.min(np.sqrt(0.5 * alphas[left > 0.0] / left[left > 0.0]), initial=math.inf))
-
-
-def composed_epsilon(
-    noise_multipliers: Sequence[float],
-    rounds: Sequence[int],
-    sampling: float,
-    delta: float,
-    orders: Sequence[float] = OPACUS_ORDERS,
-) -> float:
-    """Compose rounds of several noise multipliers by Rényi accounting under Poisson sampling.
-
-    Parameters
-    ----------
-    noise_multipliers
-        σ̂ of each audit.
-    rounds
-        Rounds that each of them stands for.
-    sampling
-        Probability that a client takes part in a round.
-    delta
-        δ of the composition.
-    orders
-        Orders to try.
-
-    Returns
-    -------
-    ε̂ of the training; infinite if a σ̂ is 0.
-
-    Notes
-    -----
-    Maddock et al. (arXiv 2210.02912), Algorithm 2, line 11, by the series of Mironov et al. (arXiv 1908.10530) with its
-    signs, as Opacus sums it. dp-accounting's bound is equal at whole orders. At others it adds absolute values, and is
-    above by 0.02% at σ = 0.4, 469 rounds and a sampling rate of 128/60000, by 7% at σ = 0.5, 510 rounds and 60/1016.
-    """
-    if not 0.0 < sampling <= 1.0:
-        raise ValueError(f"sampling must lie in (0, 1], not {sampling!r}")
-    alphas = np.asarray(orders, dtype=np.float64)
-    total = np.zeros(len(alphas))
-    for sigma, count in zip(noise_multipliers, rounds, strict=True):
-        if sigma == 0.0 and count:
-            return math.inf
-        if sigma < math.inf:
-            total += count * _divergences(sigma, sampling, alphas)
-    # Without any leak ε is 0, whatever the orders.
-    return max(0.0, float(np.min(total + _conversion(alphas, delta)))) if total.any() else 0.0
-
-
-def _divergences(sigma: float, sampling: float, alphas: Array) -> Array:
-    if sampling == 1.0:
-        return np.asarray(alphas / (2.0 * sigma**2))
-    moments = np.array([log_moment(float(alpha), sigma, sampling) for alpha in alphas])
-    return np.asarray(np.maximum(moments, 0.0) / (alphas - 1.0))
-
-
-def _conversion(alphas: Array, delta: float) -> Array:
-    """Return what Balle et al. (2020) add to a Rényi divergence of order α for ε at δ."""
-    return np.asarray(np.log1p(-1.0 / alphas) - (math.log(delta) + np.log(alphas)) / (alphas - 1.0))
 
 
 def rounds_served(audited: Sequence[int], rounds: int) -> list[int]:

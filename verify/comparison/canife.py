@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from canaryproof.verify.canife.measure import composed_epsilon
+from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import plain
 from canaryproof.verify.claims.measured_canife import claims

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife import measure
 from canaryproof.verify.canife.measure import Deltas
 from canaryproof.verify.estimators.estimators import pinned_epsilon
@@ -120,7 +121,7 @@ def exact(found: Mapping[str, Any], plan: Plan) -> float:
     """Compose rounds with the noise that unlimited scores would show: no ε̂, and so no conversion."""
     noise = [audit["law"]["deviation"] / audit["law"]["shift"] for audit in found["canife"]]
     served = measure.rounds_served(plan.audited, plan.rounds)
-    return measure.composed_epsilon(noise, served, plan.sampling, plan.delta)
+    return composed_epsilon(noise, served, plan.sampling, plan.delta)
 
 
 def _estimate(attack: str, null: str, estimator: str = "fitted") -> Callable[[Mapping[str, Any], Plan], Value]:

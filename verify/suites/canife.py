@@ -13,16 +13,9 @@ from scipy import integrate, optimize, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
+from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, noise_of_round
 from canaryproof.verify.canife.attack import Mechanism, Response, attack, coins
-from canaryproof.verify.canife.measure import (
-    OPACUS_ORDERS,
-    Deltas,
-    RoundEpsilon,
-    noise_of_round,
-    round_epsilon,
-    rounds_served,
-    training_epsilon,
-)
+from canaryproof.verify.canife.measure import Deltas, RoundEpsilon, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.declared_tests import (
     FACTOR,
     FALLS,
@@ -58,7 +51,8 @@ _SHARE, _LITTLE = 0.95, 1.05
 
 def share_of_cap(context: Context) -> Outcome:
     """Judge how much of CANIFE's gap its cap makes where its canaries are perfect, at several numbers of scores."""
-    from canaryproof.verify.canife.measure import composed_epsilon, round_epsilon
+    from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
+    from canaryproof.verify.canife.measure import round_epsilon
     from canaryproof.verify.comparison.canife import PRINTED
     from canaryproof.verify.comparison.canife_methods import Plan, composed, largest_round
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.canaries import participation as schedules
@@ -21,7 +22,7 @@ from canaryproof.verify.canaries.participation import NO_CANARIES, Insertion
 from canaryproof.verify.canife.attack import Mechanism, ScoreLaw, accuracy, attack, coins, halves, score_law
 from canaryproof.verify.canife.design import Designer, Settings, Starts, noise, pool_samples
 from canaryproof.verify.canife.factored import FactoredUpdates, State
-from canaryproof.verify.canife.measure import Deltas, composed_epsilon, round_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.canife.measure import Deltas, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.results import Context
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_methods import largest_round

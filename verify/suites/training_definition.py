@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.canaries.participation import Members, Participation
+from canaryproof.verify.accounting.training import Members, noise_without_counts
+from canaryproof.verify.canaries.participation import Participation
 from canaryproof.verify.canaries.seeds import Purpose, generator
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip, split
+from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.noise import Correlated, Factor, Independent, Noise, SquareRoot, Tree
 from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL
@@ -165,7 +166,7 @@ def accounting(_: Context) -> Outcome:
     cases: dict[str, tuple[Noise, Participation, Clip, Members, float]] = {
         "two of eight rounds": (Independent(sigma, 0), scheduled, fixed, "canaries", _gaussian(math.sqrt(2.0) / sigma)),
         "with adaptive clipping": (
-            Independent(split(sigma, count_noise), 0),
+            Independent(noise_without_counts(sigma, count_noise), 0),
             scheduled,
             adaptive,
             "canaries",

@@ -12,12 +12,13 @@ import numpy as np
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.accounting.training import poisson_noise_multiplier
+from canaryproof.verify.accounting.sampled_gaussian import poisson_noise_multiplier
+from canaryproof.verify.accounting.training import noise_without_counts
 from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, LastRounds, Presentations, Schedule
 from canaryproof.verify.files.reading import InputError
-from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip, split
+from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import CanaryPlan, Data, Settings
 from canaryproof.verify.training.data import cifar10, digits, idx, leaf, plays, tff
 from canaryproof.verify.training.data.federation import FederatedData
@@ -140,7 +141,7 @@ def clip_and_noise(settings: Settings, clients: int, rounds: int, seed: np.rando
     if training.clip_quantile is not None:
         count_noise = training.cohort / 20.0
         clip = AdaptiveClip(training.clip_norm, training.clip_quantile, training.clip_rate, count_noise, seed)
-        multiplier = split(multiplier, count_noise)
+        multiplier = noise_without_counts(multiplier, count_noise)
     if training.noise == "independent":
         return clip, Independent(multiplier, seed)
     factor = Tree(rounds) if training.noise == "tree" else SquareRoot(rounds)

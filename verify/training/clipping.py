@@ -124,45 +124,6 @@ class AdaptiveClip:
         return found
 
 
-def split(noise_multiplier: float, count_noise: float) -> float:
-    """Noise multiplier of the updates, such that updates and counts together are as private as asked (Theorem 1 there).
-
-    Parameters
-    ----------
-    noise_multiplier
-        Noise multiplier z ≥ 0 that is asked for.
-    count_noise
-        σ_b of the clipping.
-
-    Returns
-    -------
-    z_Δ = (z⁻² − (2σ_b)⁻²)^(−1/2), at least z; z itself where the count is not released.
-
-    Raises
-    ------
-    ValueError
-        If z > 0 and the count alone gives away as much: z ≥ 2σ_b.
-    """
-    if noise_multiplier == 0.0:
-        return 0.0
-    if noise_multiplier >= 2.0 * count_noise:
-        raise ValueError(
-            f"count_noise must be more than half the noise multiplier {noise_multiplier:g}: {count_noise:g}"
-        )
-    # In this form infinity needs no case of its own.
-    return noise_multiplier / math.sqrt(1.0 - (noise_multiplier / (2.0 * count_noise)) ** 2)
-
-
-def joined(noise_multiplier: float, count_noise: float) -> float:
-    """Return what updates and counts together are worth, the inverse of ``split``: z = (z_Δ⁻² + (2σ_b)⁻²)^(−1/2).
-
-    A count's sensitivity is ½, in its centred form Σ(b_i − ½), and squares of sensitivity over noise add up.
-    """
-    if count_noise == 0.0:
-        return 0.0
-    return noise_multiplier / math.sqrt(1.0 + (noise_multiplier / (2.0 * count_noise)) ** 2)
-
-
 def _check_positive(name: str, value: float) -> None:
     if not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be positive and finite, not {value!r}")

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from canaryproof.verify.accounting.training import Accounting, analytical_epsilon
-from canaryproof.verify.canaries.participation import Members
+from canaryproof.verify.accounting.training import Accounting, Members, analytical_epsilon
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.writing import own_folder, replaced
 from canaryproof.verify.training import assembly, canife, outcome

@@ -50,6 +50,7 @@ class Independent:
 
     noise_multiplier: float
     seed: Seed
+    independent = True
 
     def __post_init__(self) -> None:
         _check_noise_multiplier(self.noise_multiplier)

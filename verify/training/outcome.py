@@ -9,18 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.audit.audit import Audit, audit_scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import Scores, cosine_null, prepare
 from canaryproof.verify.canife.attack import accuracy
-from canaryproof.verify.canife.measure import (
-    Deltas,
-    ZeroCounts,
-    composed_epsilon,
-    round_epsilon,
-    rounds_served,
-    training_epsilon,
-)
+from canaryproof.verify.canife.measure import Deltas, ZeroCounts, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.training.configuration import Settings
 
 if TYPE_CHECKING:

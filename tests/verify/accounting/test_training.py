@@ -6,7 +6,8 @@ from scipy import optimize, stats
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified
 from canaryproof.verify.accounting import analytical as accountants
-from canaryproof.verify.accounting.training import ADD_OR_REMOVE, REPLACE, analytical_epsilon, poisson_noise_multiplier
+from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon, poisson_noise_multiplier
+from canaryproof.verify.accounting.training import ADD_OR_REMOVE, REPLACE, analytical_epsilon, noise_without_counts
 from canaryproof.verify.canaries.participation import (
     Insertion,
     LastRounds,
@@ -15,8 +16,7 @@ from canaryproof.verify.canaries.participation import (
     shuffled_epochs,
     uniform,
 )
-from canaryproof.verify.canife.measure import composed_epsilon
-from canaryproof.verify.training.clipping import AdaptiveClip, FixedClip, split
+from canaryproof.verify.training.clipping import AdaptiveClip, FixedClip
 from canaryproof.verify.training.noise import Correlated, Independent, SquareRoot, Tree
 
 DELTA = 1e-5
@@ -86,7 +86,7 @@ def test_correlated_noise_protects_the_worst_member_by_its_sensitivity():
 
 def test_adaptive_clipping_costs_what_the_split_takes():
     clip = AdaptiveClip(0.1, 0.5, 0.2, 2.0, 0)
-    noise = Independent(split(1.1, 2.0), 0)
+    noise = Independent(noise_without_counts(1.1, 2.0), 0)
     schedule = shuffled_epochs(40, 5, 1, 0, Insertion(20, 10, Presentations(4)))
     found = analytical_epsilon(noise, DELTA, schedule, clip)
     assert enclosed(found.epsilon, 1.1 / 2.0)

@@ -5,16 +5,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from canaryproof.verify.accounting.training import SCHEDULED, Sampling, patterns
 from canaryproof.verify.canaries.participation import (
-    SCHEDULED,
     Insertion,
     LastRounds,
     Presentations,
-    Sampling,
     bernoulli,
     check,
     checked_integer,
-    patterns,
     shuffled_epochs,
     uniform,
 )

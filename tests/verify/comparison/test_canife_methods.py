@@ -3,7 +3,8 @@ import math
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.canife.measure import Deltas, composed_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
+from canaryproof.verify.canife.measure import Deltas, rounds_served, training_epsilon
 from canaryproof.verify.comparison.canife_methods import METHODS, Plan, spread
 
 PLAN = Plan((10, 20), 25, 0.01, 0.5, 1e-5, 10_000, 100)

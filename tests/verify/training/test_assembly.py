@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.accounting.training import noise_without_counts
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training import assembly
-from canaryproof.verify.training.clipping import split
 from canaryproof.verify.training.configuration import read
 from canaryproof.verify.training.noise import Correlated, Independent, SquareRoot, Tree
 
@@ -51,7 +51,7 @@ def test_adaptive_clipping_has_its_share_of_the_noise():
     settings = changed(training={"clip_quantile": 0.5, "one_round_epsilon": None, "noise_multiplier": 1.0})
     clip, noise = assembly.clip_and_noise(settings, 750, 10, ROOT)
     assert clip.count_noise == settings.training.cohort / 20.0
-    assert noise.noise_multiplier == split(1.0, clip.count_noise) > 1.0
+    assert noise.noise_multiplier == noise_without_counts(1.0, clip.count_noise) > 1.0
     assert math.isinf(assembly.clip_and_noise(changed(), 750, 10, ROOT)[0].count_noise)
 
 

@@ -1,10 +1,6 @@
 """Tiny data sets in exactly the formats of CIFAR-10 and LEAF's CelebA, Sent140 and Shakespeare, with made content."""
 
-import io
 import json
-import pickle
-import struct
-from typing import ClassVar
 
 import numpy as np
 from PIL import Image
@@ -12,29 +8,6 @@ from PIL import Image
 BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 WORDS = ("so", "good", "bad", "I", "love", "it", "don't", "!", "www", "?")
 GLOVE = "glove.6B.50d.txt"
-
-
-class _Python2(pickle._Pickler):
-    """Writes what Python 2 did in protocol 2, in which text and bytes are one."""
-
-    dispatch: ClassVar = dict(pickle._Pickler.dispatch)
-
-    def save_string(self, value):
-        content = value if isinstance(value, bytes) else value.encode("latin1")
-        if len(content) < 256:
-            self.write(b"U" + bytes([len(content)]) + content)
-        else:
-            self.write(b"T" + struct.pack("<i", len(content)) + content)
-        self.memoize(value)
-
-    dispatch[bytes] = dispatch[str] = save_string
-
-
-def pickled_by_python_2(content):
-    file = io.BytesIO()
-    _Python2(file, 2).dump(content)
-    # numpy's name before 2.0.
-    return file.getvalue().replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")
 
 
 def cifar10_batches(images=4, seed=1):
@@ -50,18 +23,6 @@ def cifar10_binary(folder, images=4, seed=1):
     """Write the binary distribution of CIFAR-10."""
     for name, (labels, pixels) in cifar10_batches(images, seed).items():
         (folder / f"{name}.bin").write_bytes(np.column_stack([labels, pixels]).tobytes())
-
-
-def cifar10_python(folder, images=4, seed=1, dump=pickled_by_python_2):
-    """Write the Python distribution of CIFAR-10 with the same images."""
-    for name, (labels, pixels) in cifar10_batches(images, seed).items():
-        batch = {
-            b"batch_label": b"made batch",
-            b"labels": labels.tolist(),
-            b"data": pixels,
-            b"filenames": [b"made_%06d.png" % i for i in range(images)],
-        }
-        (folder / name).write_bytes(dump(batch))
 
 
 def leaf_part(folder, part, users, **others):

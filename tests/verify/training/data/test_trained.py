@@ -1,7 +1,7 @@
 """From files in the true formats to an audit, at toy size."""
 
 import pytest
-from made_images import celeba, cifar10_python, sent140, shakespeare
+from made_images import celeba, cifar10_binary, sent140, shakespeare
 
 from canaryproof.verify.training import configuration
 from canaryproof.verify.training.experiment import Experiment
@@ -38,7 +38,7 @@ delta = 1e-3
 @pytest.mark.parametrize(
     ("make", "data_format", "model", "clients", "held_out"),
     [
-        (cifar10_python, "cifar10", "two_layer", 5, 4),
+        (cifar10_binary, "cifar10", "two_layer", 5, 4),
         (celeba, "leaf", "two_layer", 4, 4),
         (shakespeare, "leaf", "char_lstm", 4, 24),
     ],
@@ -55,7 +55,7 @@ def test_experiments_run_on_it(tmp_path, make, data_format, model, clients, held
     assert cell["analytical"]["epsilon"] == pytest.approx(30.0)
 
 
-@pytest.mark.parametrize("make", [cifar10_python, celeba, sent140, shakespeare])
+@pytest.mark.parametrize("make", [cifar10_binary, celeba, sent140, shakespeare])
 def test_made_data_is_the_same_for_the_same_seed(tmp_path, make):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         (tmp_path / name).mkdir()
