@@ -1,13 +1,21 @@
-"""The accuracy page: what the kernels were found to err by, and what others err by at the same inputs."""
+"""The accuracy page: the kernels' errors found, and those of other methods at the same inputs."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
+
+from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
 from canaryproof.reports.markdown import interval, table
 from canaryproof.verify.check.results import Run
 
 Evidence = Mapping[str, Mapping[str, Any]]
 
+PICTURE = "accuracy.svg"
 _PREFIX = "numerics.comparison."
 
 _ABOUT = """\
@@ -33,24 +41,12 @@ enclosures rest on their proofs alone."""
 
 
 def sweeps_of(run: Run) -> Evidence:
-    """Return the evidence of the comparisons with other methods, by function."""
+    """Return the evidence of the checks ``numerics.comparison.*``, by function."""
     return {r.id.removeprefix(_PREFIX): r.evidence for r in run.results if r.id.startswith(_PREFIX)}
 
 
-def accuracy(run: Run, picture: str) -> str:
-    """Render the accuracy page.
-
-    Parameters
-    ----------
-    run
-        A finished run of the suite ``numerics``.
-    picture
-        Name of the picture of the comparisons that stands beside the page.
-
-    Returns
-    -------
-    Markdown text.
-    """
+def text(run: Run) -> str:
+    """Render the page of a run of the suite ``numerics``."""
     searched = {r.id.removeprefix("numerics."): r.evidence for r in run.results if "practice" in r.evidence}
     enclosed = {r.id.rpartition(".")[2]: r.evidence for r in run.results if "wide" in r.evidence}
     parts = (
@@ -60,7 +56,7 @@ def accuracy(run: Run, picture: str) -> str:
         _SEARCH,
         _searched(searched),
         "## Beside others",
-        f"![Errors in ulps of the kernels and of others along one line each]({picture})",
+        f"![Errors in ulps of the kernels and of others along one line each]({PICTURE})",
         _OTHERS,
         _compared(sweeps_of(run)),
         "## The enclosures themselves",
@@ -113,3 +109,51 @@ def _largest(ulps: float | None) -> str:
     if ulps is None:
         return ""
     return f"{ulps:.3g}" if ulps < float("inf") else "no result"
+
+
+# Of the axis of errors in ulps.
+_LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
+
+
+# A method's colour and marker. What is ours comes last, on top of the others.
+_METHODS = {
+    "N(0, 1/d)": (GREY, "x"),
+    "scipy": (GREEN, "^"),
+    "dp-accounting": (BLACK, "s"),
+    "plain formula": (ORANGE, "D"),
+    "canaryproof": (BLUE, "o"),
+}
+
+
+def picture(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Draw the errors of several methods along sweeps of one argument, a panel for each function."""
+    rows = math.ceil(len(sweeps) / 2)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.4, 0.6 + 2.4 * rows), layout="constrained")
+        axes = figure.subplots(rows, 2, squeeze=False).ravel()
+        for axis in axes[len(sweeps) :]:
+            axis.set_visible(False)
+        used = set()
+        for axis, (function, sweep) in zip(axes, sweeps.items(), strict=False):
+            for name, (colour, marker) in _METHODS.items():
+                if name not in sweep["ulps"]:
+                    continue
+                used.add(name)
+                # Exact results have no place on a logarithmic axis; no result at all is drawn at the top.
+                ulps = [min(max(float(value), _LEAST_ULPS), _MOST_ULPS) for value in sweep["ulps"][name]]
+                axis.plot(sweep["places"], ulps, marker, color=colour, markersize=2.6, clip_on=False)
+            axis.set_xscale("log")
+            axis.set_yscale("log")
+            axis.set_ylim(_LEAST_ULPS, _MOST_ULPS)
+            axis.set_title(f"{function}\n{sweep['title']}")
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            axis.set_xlabel(sweep["axis"])
+            axis.set_ylabel("error, ulps")
+            axis.axhline(8.0, color=GREY, linewidth=0.8, zorder=0)
+        handles = [
+            Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=name)
+            for name, (colour, marker) in _METHODS.items()
+            if name in used
+        ]
+        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+        return figure

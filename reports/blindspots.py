@@ -1,4 +1,4 @@
-"""What a method sees of a mechanism of the blind-spot atlas, by the atlas's numbers."""
+"""The page and the pictures of the blind-spot atlas: what each method sees of mechanisms whose ε is known."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE
+from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
 from canaryproof.reports.markdown import Section, page
 from canaryproof.verify.check.results import Run
 
@@ -27,7 +27,7 @@ _PREFIX = "blindspots.atlas."
 BESIDE = {"norm": "norm", "part-norms": "part norms", "rounds": "rounds", "confined": "confined canaries"}
 
 
-class Verdict(StrEnum):
+class Visibility(StrEnum):
     """Whether a method sees what is wrong."""
 
     SEES = "sees it"
@@ -38,20 +38,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Sight:
-    """What a method sees.
+    """What a method sees of a mechanism where that is most broken."""
 
-    Attributes
-    ----------
-    verdict
-        Whether it sees the mechanism where that is most broken.
-    rate
-        Share of audits with an alarm there; where nothing is wrong, the largest of any value: false ones.
-    epsilon
-        Median ε̂ there; None for a test.
-    """
-
-    verdict: Verdict
+    verdict: Visibility
+    # Share of audits with an alarm; where nothing is wrong, the largest of any value: false ones.
     rate: float
+    # Median ε̂; None for a test.
     epsilon: float | None
 
 
@@ -88,15 +80,15 @@ def sight(found: Evidence, method: str) -> Sight | None:
     said = [{**row["methods"][method], **({"rate": row["rate"]} if method == "adaptive" else {})} for row in rows]
     if harmless(found):
         place = max(range(len(rows)), key=lambda i: said[i]["rate"][0])
-        return Sight(Verdict.NOTHING, said[place]["rate"][0], said[place]["epsilon"][1])
+        return Sight(Visibility.NOTHING, said[place]["rate"][0], said[place]["epsilon"][1])
     row, one = rows[worst(rows)], said[worst(rows)]
     limit = row["canife"] if method == "canife" else row["unlimited"][1]
     rate = one["rate"][0]
     if rate >= SEEN:
-        verdict = Verdict.SEES
+        verdict = Visibility.SEES
     else:
         unseen = limit <= found["margin"] * found["claimed"]["epsilon"]
-        verdict = Verdict.CANNOT if unseen else Verdict.MISSES
+        verdict = Visibility.CANNOT if unseen else Visibility.MISSES
     return Sight(verdict, rate, one["epsilon"][1])
 
 
@@ -111,13 +103,13 @@ def beside(found: Evidence, test: str) -> Sight | None:
     ]
     known = [rate for rate in rates if rate is not None]
     if harmless(found) and known:
-        return Sight(Verdict.NOTHING, max(known), None)
+        return Sight(Visibility.NOTHING, max(known), None)
     rate = rates[place]
     if rate is None and test == "confined" and known:
         rate = known[-1]
     if rate is None:
         return None
-    return Sight(Verdict.SEES if rate >= SEEN else Verdict.MISSES, rate, None)
+    return Sight(Visibility.SEES if rate >= SEEN else Visibility.MISSES, rate, None)
 
 
 def audits_by(row: Evidence, method: str) -> int:
@@ -141,10 +133,6 @@ def share(rate: float) -> str:
     return f"{rate:.0%}"
 
 
-# Pictures of the blind-spot atlas: one of each mechanism, all of one shape, and the matrix of who sees what.
-
-
-_BLACK = "#000000"
 # Colour and marker of what is drawn of a mechanism.
 _DRAWN = {
     "canife": (GREY, "s"),
@@ -157,26 +145,16 @@ _LEAST, _MOST = 0.1, 200.0
 # Between labels, as a ratio.
 _APART = 1.75
 _SIGNS = {
-    Verdict.SEES: ("●", GREEN),
-    Verdict.MISSES: ("○", ORANGE),
-    Verdict.CANNOT: ("×", GREY),
-    Verdict.NOTHING: ("", ""),
+    Visibility.SEES: ("●", GREEN),
+    Visibility.MISSES: ("○", ORANGE),
+    Visibility.CANNOT: ("×", GREY),
+    Visibility.NOTHING: ("", ""),
 }
 _TINT = 0.4
 
 
 def mechanism(found: Evidence) -> Figure:
-    """Draw ε̂ of the main methods and the truth over a mechanism's parameter.
-
-    Parameters
-    ----------
-    found
-        Evidence of a check ``blindspots.atlas.*``.
-
-    Returns
-    -------
-    The figure.
-    """
+    """Draw ε̂ of the main methods and the truth over a mechanism's parameter."""
     rows = rows_at(found)
     places = range(len(rows))
     with mpl.rc_context(STYLE):
@@ -184,7 +162,7 @@ def mechanism(found: Evidence) -> Figure:
         axis = figure.subplots()
         claimed = found["claimed"]["epsilon"]
         axis.plot([-0.45, len(rows) - 1], [claimed, claimed], color=GREY, linewidth=0.8, linestyle="--", zorder=0)
-        ends = [("truth", rows[-1]["truth"][0], _BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
+        ends = [("truth", rows[-1]["truth"][0], BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
         _truth(axis, [row["truth"][0] for row in rows])
         for method, (colour, marker) in _DRAWN.items():
             shown = [(i, row["methods"][method]["epsilon"]) for i, row in enumerate(rows) if method in row["methods"]]
@@ -210,16 +188,16 @@ def _clipped(value: float) -> float:
 
 def _truth(axis: Axes, values: Sequence[float]) -> None:
     """Draw the truth, with arrows where it leaves the picture."""
-    axis.plot(range(len(values)), [_clipped(v) for v in values], color=_BLACK, linewidth=1.6, clip_on=False)
+    axis.plot(range(len(values)), [_clipped(v) for v in values], color=BLACK, linewidth=1.6, clip_on=False)
     for place, value in enumerate(values):
         if value > _MOST:
             top = "∞" if math.isinf(value) else f"{value:,.0f}"
             axis.annotate(
                 top, (place, _MOST), (0, 10), textcoords="offset points", ha="center", va="bottom",
-                arrowprops={"arrowstyle": "<-", "color": _BLACK, "shrinkA": 0, "shrinkB": 0}, annotation_clip=False,
+                arrowprops={"arrowstyle": "<-", "color": BLACK, "shrinkA": 0, "shrinkB": 0}, annotation_clip=False,
             )  # fmt: skip
         else:
-            axis.plot(place, _clipped(value), "_", color=_BLACK, markersize=9, markeredgewidth=1.6, clip_on=False)
+            axis.plot(place, _clipped(value), "_", color=BLACK, markersize=9, markeredgewidth=1.6, clip_on=False)
 
 
 def _labels(axis: Axes, ends: Sequence[tuple[str, float, str]], last: int) -> None:
@@ -239,21 +217,7 @@ def _labels(axis: Axes, ends: Sequence[tuple[str, float, str]], last: int) -> No
 
 
 def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[str, str], Sight | None]) -> Figure:
-    """Draw who sees what: a row for each mechanism, a column for each method, and then what is beside the cosines.
-
-    Parameters
-    ----------
-    names
-        Names of the mechanisms.
-    methods
-        Names of the methods, those of ``BESIDE`` last.
-    cells
-        What each method sees of each mechanism; None where it does not apply.
-
-    Returns
-    -------
-    The figure.
-    """
+    """Draw who sees what: a row for each mechanism, a column for each method, and then what is beside the cosines."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.9 + 0.5 * len(methods), 1.5 + 0.27 * len(names)), layout="constrained")
         axis = figure.subplots()
@@ -283,14 +247,11 @@ def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[st
         axis.spines[:].set_visible(False)
         handles = [
             Rectangle((0, 0), 1, 1, facecolor=_SIGNS[v][1], alpha=_TINT, label=f"{_SIGNS[v][0]} {v}")
-            for v in (Verdict.SEES, Verdict.MISSES, Verdict.CANNOT)
+            for v in (Visibility.SEES, Visibility.MISSES, Visibility.CANNOT)
             if v in used
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
         return figure
-
-
-# The page of the blind-spot atlas: what each method sees of mechanisms whose ε is known.
 
 
 MATRIX = "blindspots-matrix.svg"
@@ -328,18 +289,8 @@ def figures(run: Run) -> dict[str, Figure]:
     return {MATRIX: matrix(list(found), columns, cells), **drawn}
 
 
-def blindspots(run: Run) -> str:
-    """Render the page.
-
-    Parameters
-    ----------
-    run
-        A finished run of the suite ``blindspots``, or of some of its checks of the atlas.
-
-    Returns
-    -------
-    Markdown text; nothing if none of them was run.
-    """
+def text(run: Run) -> str:
+    """Render the page of a run of the suite ``blindspots``; nothing if no check of the atlas was run."""
     found = atlas(run)
     if not found:
         return ""
@@ -376,12 +327,16 @@ def _cells(found: Mapping[str, Evidence]) -> tuple[list[str], dict[tuple[str, st
 def _matrix(
     found: Mapping[str, Evidence], columns: list[str], cells: Mapping[tuple[str, str], Sight | None]
 ) -> Section:
-    counts = {v: sum(one is not None and one.verdict is v for one in cells.values()) for v in Verdict}
+    sees, misses, cannot = (
+        sum(one is not None and one.verdict is v for one in cells.values())
+        for v in (Visibility.SEES, Visibility.MISSES, Visibility.CANNOT)
+    )
     default = [one.verdict for (_, method), one in cells.items() if method == columns[0] and one is not None]
+    faults = len(default) - default.count(Visibility.NOTHING)
     alternative = (
-        f"Matrix of {len(found)} mechanisms and {len(columns)} methods: of the cells, {counts[Verdict.SEES]} see what "
-        f"is wrong, {counts[Verdict.MISSES]} miss it and {counts[Verdict.CANNOT]} cannot see it in principle; "
-        f"{columns[0]} sees {default.count(Verdict.SEES)} of {sum(v is not Verdict.NOTHING for v in default)} faults"
+        f"Matrix of {len(found)} mechanisms and {len(columns)} methods: of the cells, {sees} see what "
+        f"is wrong, {misses} miss it and {cannot} cannot see it in principle; "
+        f"{columns[0]} sees {default.count(Visibility.SEES)} of {faults} faults"
     )
     rows = tuple(
         (f"`{name}`", _largest(one), *(_cell(cells[name, column]) for column in columns)) for name, one in found.items()

@@ -1,4 +1,4 @@
-"""The ledger's pages: what a document states, claim by claim, and what holds of it."""
+"""The ledger's pages: what a document states and what holds of it; which findings come first; evidence as tables."""
 
 import math
 from collections import Counter
@@ -47,20 +47,8 @@ def page_name(document: str) -> str:
     return "claims-" + "".join(c if c.isalnum() else "-" for c in document) + ".md"
 
 
-def claims(run: Run, document: str) -> str:
-    """Render a document's page.
-
-    Parameters
-    ----------
-    run
-        A finished run.
-    document
-        First part of the ids of its statements.
-
-    Returns
-    -------
-    Markdown text.
-    """
+def text(run: Run, document: str) -> str:
+    """Render the page of a document, which the first part of its statements' ids names."""
     results = statements(run, document)
     counts = Counter(result.verdict for result in results)
     parts = [
@@ -87,9 +75,7 @@ def claims(run: Run, document: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-# Which findings matter most: a rule, so that nobody chooses them.
-
-
+# Which findings come first: a rule, so that nobody chooses them.
 RULE = (
     "Of the documents' statements, refuted ones come before qualified ones; what a proof only says on its way to a "
     "conclusion that stands comes last; statements of ε, of privacy, of confidence or of a theorem come before others; "
@@ -106,19 +92,7 @@ def in_passing(result: Result) -> bool:
 
 
 def findings(run: Run, count: int = 3) -> list[Result]:
-    """Choose the findings to show first, by ``RULE``.
-
-    Parameters
-    ----------
-    run
-        A run.
-    count
-        How many at most.
-
-    Returns
-    -------
-    Results on documents' statements, fewer where fewer are refuted or qualified.
-    """
+    """Choose the findings to show first, by ``RULE``; fewer where fewer statements are refuted or qualified."""
     known = list(TITLES)
 
     def rank(result: Result) -> tuple[int, bool, bool, int]:
@@ -140,9 +114,6 @@ def findings(run: Run, count: int = 3) -> list[Result]:
     return [result for _, result in chosen[:count]]
 
 
-# A claim's evidence as readable tables; what is too long ends with a pointer to ``results.json``.
-
-
 # Evidence has free form; what is nested deeper, longer or wider is cut.
 _MOST_COLUMNS, _MOST_ITEMS, _LONGEST_CELL = 9, 8, 160
 # An enclosure is a pair of neighbours: narrower than this relative width all its digits are shown.
@@ -152,21 +123,7 @@ _ELSEWHERE = {"convergence"}
 
 
 def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
-    """Render evidence as Markdown.
-
-    Parameters
-    ----------
-    evidence
-        A result's.
-    place
-        Where all of it stands, for the pointer.
-    room
-        About how many characters there are for it.
-
-    Returns
-    -------
-    Tables, and what they leave out.
-    """
+    """Render evidence as Markdown tables of about ``room`` characters; ``place`` says where all of it stands."""
     single: dict[str, str] = {}
     grids: dict[str, Sequence[Mapping[str, Any]]] = {}
     for key, value in evidence.items():

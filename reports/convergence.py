@@ -1,11 +1,20 @@
-"""The convergence page: how fast what the theorems bound goes to zero, beside what is proven."""
+"""The convergence page: how fast what the theorems bound goes to zero, what is proven of it, and its pictures."""
 
 import math
 import re
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
 
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE
 from canaryproof.reports.markdown import plus_minus, rounded, table
-from canaryproof.reports.series import Series, series_of
 from canaryproof.verify.check.results import Result, Run
 
 _ABOUT = """\
@@ -16,24 +25,113 @@ Exact values and bounds are rounded to six digits here; `results.json` has all. 
 the pictures."""
 
 
+_BOUND, _SIMULATED, _BARE = _LABELS = "proven bound", "simulated ± 2 standard errors", "simulated"
+
+
+@dataclass(frozen=True)
+class Series:
+    """A quantity along d or k, what is proven of it and what was simulated."""
+
+    title: str
+    axis: str
+    quantity: str
+    x: tuple[float, ...]
+    exact: tuple[float, ...] | None
+    bound: tuple[float, ...] | None
+    bound_label: str
+    simulated: tuple[float, ...] | None
+    standard_error: tuple[float, ...] | None
+    fitted_slope: float
+    slope_interval: tuple[float, ...]
+    slope_of: str
+    confidence: float
+    proven_slope: float
+    note: str = ""
+    exact_label: str = "exact"
+
+
+def series_of(result: Result) -> tuple[Series, ...]:
+    """Return the series in a result's evidence."""
+    found = result.evidence.get("convergence", [])
+    place = f"{result.id}: convergence"
+    if not isinstance(found, list | tuple):
+        raise ValueError(f"{place}: must be a list")
+    return tuple(_series(row, f"{place}[{i}]") for i, row in enumerate(found))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_number, value))
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and 0.0 < value < math.inf
+
+
+_TEXT: tuple[Callable[[Any], bool], str] = (_is_text, "text")
+
+
+_NUMBER: tuple[Callable[[Any], bool], str] = (_is_number, "a number")
+
+
+_ORDINATES: tuple[Callable[[Any], bool], str] = (lambda v: v is None or _are_numbers(v), "a list of numbers or null")
+
+
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "title": _TEXT,
+    "axis": (lambda value: value in ("d", "k"), "d or k"),
+    "quantity": _TEXT,
+    "x": (lambda v: _are_numbers(v) and len(v) > 0 and all(map(_is_positive, v)), "a list of positive numbers"),
+    "exact": _ORDINATES,
+    "bound": _ORDINATES,
+    "bound_label": _TEXT,
+    "simulated": _ORDINATES,
+    "standard_error": _ORDINATES,
+    "fitted_slope": _NUMBER,
+    "slope_interval": (lambda value: _are_numbers(value) and len(value) == 2, "a list of two numbers"),
+    "slope_of": (lambda value: value in ("exact", "bound", "simulated"), "exact, bound or simulated"),
+    "confidence": (lambda value: _is_number(value) and 0.0 < value < 1.0, "a number between 0 and 1"),
+    "proven_slope": _NUMBER,
+    "note": _TEXT,
+    "exact_label": _TEXT,
+}
+
+
+def _series(row: object, place: str) -> Series:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{place}: must be an object")
+    for name in row:
+        if name not in _RULES:
+            raise ValueError(f"{place}.{name}: there is no such field; there are {', '.join(_RULES)}")
+    for field in fields(Series):
+        if field.name not in row and field.default is MISSING:
+            raise ValueError(f"{place}.{field.name}: is missing")
+    for name, value in row.items():
+        holds, rule = _RULES[name]
+        if not holds(value):
+            raise ValueError(f"{place}.{name}: must be {rule}")
+    for name in ("exact", "bound", "simulated", "standard_error"):
+        if row[name] is not None and len(row[name]) != len(row["x"]):
+            raise ValueError(f"{place}.{name}: must have as many numbers as x, {len(row['x'])}, not {len(row[name])}")
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return Series(**values)
+
+
 def picture_name(identifier: str) -> str:
     """Name the picture that belongs to a result."""
     # Results may be read from a file, and none may lead out of the folder.
     return "convergence-" + re.sub(r"[^A-Za-z0-9_]+", "-", identifier) + ".svg"
 
 
-def convergence(run: Run) -> str:
-    """Render the convergence page.
-
-    Parameters
-    ----------
-    run
-        A finished run.
-
-    Returns
-    -------
-    Markdown text.
-    """
+def text(run: Run) -> str:
+    """Render the page."""
     parts = ["# Convergence", _ABOUT.format(version=run.version, level=run.level, seed=run.seed)]
     for result in run.results:
         if series := series_of(result):
@@ -50,7 +148,7 @@ def _chapter(result: Result, series: Sequence[Series]) -> list[str]:
     ]
     for row in series:
         parts += [f"### {row.title}", _values(row), _slope(row)]
-        parts += [text for text in (_omitted(row), row.note) if text]
+        parts += [words for words in (_omitted(row), row.note) if words]
     return parts
 
 
@@ -109,3 +207,82 @@ def _omitted(row: Series) -> str:
     if not named:
         return ""
     return f"Not in the picture, as logarithmic axes show finite values above 0 only: {named}."
+
+
+def picture(series: Sequence[Series]) -> Figure:
+    """Draw series against d or k on logarithmic axes, a panel for each and two a row."""
+    columns, rows = min(len(series), 2), math.ceil(len(series) / 2)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(0.8 + 4.2 * columns, 0.5 + 2.8 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axis in axes[len(series) :]:
+            axis.set_visible(False)
+        handles: dict[str, Any] = {}
+        for axis, row in zip(axes, series, strict=False):
+            _draw_series(axis, row)
+            handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        if handles:
+            lines = dict.fromkeys(row.exact_label for row in series)
+            order = [label for label in (*lines, *_LABELS) if label in handles]
+            shown = [handles[label] for label in order]
+            figure.legend(shown, order, loc="outside upper center", ncols=4, frameon=False)
+        return figure
+
+
+def _draw_series(axis: Axes, row: Series) -> None:
+    heights = []
+    for values, style in (
+        (row.exact, {"color": BLUE, "marker": ".", "markersize": 4, "label": row.exact_label}),
+        (row.bound, {"color": GREY, "linestyle": "--", "label": _BOUND}),
+    ):
+        shown = [(x, y) for x, y in zip(row.x, values or (), strict=False) if 0.0 < y < math.inf]
+        if shown:
+            axis.plot(*zip(*shown, strict=True), linewidth=1.1, **style)
+            heights += [y for _, y in shown]
+    simulated = zip(row.x, row.simulated or (), row.standard_error or [0.0] * len(row.x), strict=False)
+    points = [(x, y, 2.0 * e) for x, y, e in simulated if 0.0 < y < math.inf]
+    heights += [end for _, y, e in points for end in (y, y + e, y - e) if 0.0 < end < math.inf]
+    title = textwrap.wrap(row.title, 52)
+    if row.bound is not None and row.bound_label:
+        title += textwrap.wrap(f"bound: {row.bound_label}", 52)
+    axis.set_title("\n".join(title))
+    axis.set_xlabel({"d": "dimension d", "k": "number k of canaries"}[row.axis])
+    axis.set_ylabel(textwrap.fill(row.quantity, 28))
+    if not heights:
+        axis.text(0.5, 0.5, "no positive values", transform=axis.transAxes, ha="center")
+        axis.set(xticks=[], yticks=[])
+        return
+    if points:
+        axis.errorbar(
+            [x for x, _, _ in points],
+            [y for _, y, _ in points],
+            # A bar that reaches zero ends below the picture.
+            [[y - max(y - e, 1e-3 * min(heights)) for _, y, e in points], [e for _, _, e in points]],
+            fmt="o",
+            color=ORANGE,
+            markersize=3.5,
+            linewidth=1.1,
+            capsize=2,
+            label=_SIMULATED if row.standard_error else _BARE,
+        )
+    axis.set(xscale="log", xlim=_limits(row.x), yscale="log", ylim=_limits(heights))
+    for side in (axis.xaxis, axis.yaxis):
+        _space_ticks(side)
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """Leave a margin, and room for two numbered ticks."""
+    low, high = min(values), max(values)
+    margin = max((high / low) ** 0.06, math.sqrt(5.0 * low / high))
+    return low / margin, high * margin
+
+
+def _space_ticks(axis: Axis) -> None:
+    """Put numbers to a few ticks of a logarithmic axis."""
+    low, high = axis.get_view_interval()
+    if math.log10(high / low) < 2.0:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter("{x:g}")
+    else:
+        axis.set_major_locator(LogLocator(numticks=7))
+    axis.set_minor_formatter(NullFormatter())

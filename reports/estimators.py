@@ -1,13 +1,18 @@
-"""What the suite ``gaussian`` finds of the estimators: printed simulations beside ours, bias, deviation, coverage."""
+"""What the suite ``gaussian`` finds of the estimators: printed simulations and ours, bias, deviation, coverage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
 from canaryproof.reports.markdown import interval, table
 from canaryproof.verify.check.results import Run
 
 
-def estimators(run: Run) -> list[str]:
+def sections(run: Run) -> list[str]:
     """Render what a run found of the estimators as sections of Markdown, none where it has no such results."""
     evidence = {result.id: result.evidence for result in run.measured.results}
     parts: list[str] = []
@@ -148,3 +153,77 @@ def _sweeps(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
             table(("case", "d", "k", "ε", "‖Σxᵢ‖", "pinned", "expected, in", "fitted, mean"), rows),
         ]
     return parts
+
+
+# Label, colour, marker, displacement, whose cells, and what is drawn of a cell.
+_SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
+    ("printed, Table 2", BLACK, "s", 0.56, "Table 2", lambda cell: cell["printed"]),
+    ("printed, reviews", GREY, "^", 0.76, "Reviews", lambda cell: cell["printed"]),
+    ("pinned, ours", BLUE, "o", 1.0, "Reviews", lambda cell: cell["readings"]["pinned"]),
+    ("fitted, ours", ORANGE, "D", 1.36, "Reviews", lambda cell: cell["readings"]["fitted, both directions"]),
+)
+
+
+def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw printed and simulated estimates against the dimension, a panel for each ε.
+
+    Each cell is the evidence of a check of a printed cell, with the check's ``source``.
+    """
+    levels = sorted({cell["epsilon"] for cell in cells})
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+        axes = figure.subplots(1, len(levels), squeeze=False)[0]
+        for axis, epsilon in zip(axes, levels, strict=True):
+            chosen = sorted((cell for cell in cells if cell["epsilon"] == epsilon), key=lambda cell: cell["dim"])
+            axis.axhline(epsilon, color=GREY, linewidth=0.8, zorder=0)
+            for label, colour, marker, shift, place, pick in _SERIES:
+                shown = [cell for cell in chosen if place in cell["source"]]
+                axis.errorbar(
+                    [cell["dim"] * shift for cell in shown],
+                    [pick(cell)["mean"] for cell in shown],
+                    [pick(cell)["deviation"] for cell in shown],
+                    fmt=marker,
+                    color=colour,
+                    markersize=4,
+                    linewidth=1.1,
+                    capsize=2,
+                    label=label,
+                )
+            axis.set_xscale("log")
+            axis.set_title(f"analytical ε = {epsilon:g}")
+            axis.set_xlabel("dimension d, k = √d")
+        axes[0].set_ylabel("ε̂, mean ± standard deviation of a run")
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+        return figure
+
+
+def errors(evidence: Mapping[str, Any]) -> Figure:
+    """Draw three estimators' errors against the ratio of deviations, from ``gaussian.default-estimator``."""
+    distances = sorted({cell["distance"] for cell in evidence["cells"]})
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+        axes = figure.subplots(1, len(distances), squeeze=False)[0]
+        for axis, distance in zip(axes, distances, strict=True):
+            cells = sorted((c for c in evidence["cells"] if c["distance"] == distance), key=lambda c: c["ratio"])
+            equal = next(cell["epsilon"] for cell in cells if cell["ratio"] == 1.0)
+            for name, colour, marker in (("pinned", BLUE, "o"), ("fitted", ORANGE, "D"), ("adaptive", GREEN, "s")):
+                axis.plot(
+                    [cell["ratio"] for cell in cells],
+                    [cell[name] for cell in cells],
+                    color=colour,
+                    marker=marker,
+                    markersize=4,
+                    linewidth=1.1,
+                    label=name,
+                )
+            axis.set_yscale("log")
+            axis.yaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]))
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_locator(NullLocator())
+            axis.set_title(f"ε = {equal:g} at equal deviations, k = {evidence['count']:,}")
+            axis.set_xlabel("true ratio of deviations, observed to null")
+        axes[0].set_ylabel("root mean square error of ε̂")
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+        return figure

@@ -1,19 +1,39 @@
-"""Figures as files: SVG and PNG, the same bytes every time."""
+"""The pictures' style, and pictures as files and within the page: the same bytes every time."""
 
 import io
-import math
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+import re
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
-from canaryproof.reports.series import Series
+# Okabe and Ito's palette: safe for colour-blind readers.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+BLACK = "#000000"
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "canaryproof",
+    "svg.fonttype": "path",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.0,
+    "axes.titlelocation": "left",
+}
+
+_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+# What the style sheet has names for; white is the figure's ground, which the page has of its own.
+_COLOURS = {
+    BLUE: "var(--blue)",
+    ORANGE: "var(--orange)",
+    GREEN: "var(--green)",
+    GREY: "var(--grey)",
+    BLACK: "currentColor",
+    "#ffffff": "none",
+}
+_SHAPE = 600
+_FRACTION = re.compile(r"-?\d+\.\d+")
 
 
 def svg(figure: Figure) -> str:
@@ -30,20 +50,9 @@ def png(figure: Figure) -> bytes:
 
 
 def saved(figure: Figure, style: dict[Any, Any], **options: Any) -> bytes:
-    """Save a figure in the pictures' style, in which its ticks are made too: matplotlib makes them when it draws.
+    """Save a figure in the pictures' style, with changes to it and options of ``Figure.savefig``.
 
-    Parameters
-    ----------
-    figure
-        The figure. It is laid out when it is saved first.
-    style
-        What differs from the pictures' style.
-    options
-        Of ``Figure.savefig``.
-
-    Returns
-    -------
-    The file.
+    matplotlib makes ticks when it draws, so that they need the style too.
     """
     buffer = io.BytesIO()
     with mpl.rc_context({**STYLE, **style}):
@@ -53,259 +62,95 @@ def saved(figure: Figure, style: dict[Any, Any], **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-# Pictures of a run, which depend on nothing but its numbers.
+def inline(figure: Figure, name: str, alternative: str) -> Markup:
+    """Render a figure as an SVG element of the page: letters are text, colours are the style sheet's.
 
-
-# Okabe and Ito's palette: safe for colour-blind readers.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
-_BLACK = "#000000"
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "canaryproof",
-    "svg.fonttype": "path",
-    "font.size": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 9.0,
-    "axes.titlelocation": "left",
-}
-
-
-# Label, colour, marker, displacement, whose cells, and what is drawn of a cell.
-_SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
-    ("printed, Table 2", _BLACK, "s", 0.56, "Table 2", lambda cell: cell["printed"]),
-    ("printed, reviews", GREY, "^", 0.76, "Reviews", lambda cell: cell["printed"]),
-    ("pinned, ours", BLUE, "o", 1.0, "Reviews", lambda cell: cell["readings"]["pinned"]),
-    ("fitted, ours", ORANGE, "D", 1.36, "Reviews", lambda cell: cell["readings"]["fitted, both directions"]),
-)
-
-
-# Of the axis of errors in ulps.
-_LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
-
-
-def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> Figure:
-    """Draw printed and simulated estimates against the dimension, a panel for each ε.
-
-    Parameters
-    ----------
-    cells
-        Evidence of the checks of printed cells, each with the ``source`` of its check.
-
-    Returns
-    -------
-    The figure.
+    Ids begin with ``name``, which no other picture of the page has.
     """
-    levels = sorted({cell["epsilon"] for cell in cells})
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-        axes = figure.subplots(1, len(levels), squeeze=False)[0]
-        for axis, epsilon in zip(axes, levels, strict=True):
-            chosen = sorted((cell for cell in cells if cell["epsilon"] == epsilon), key=lambda cell: cell["dim"])
-            axis.axhline(epsilon, color=GREY, linewidth=0.8, zorder=0)
-            for label, colour, marker, shift, place, pick in _SERIES:
-                shown = [cell for cell in chosen if place in cell["source"]]
-                axis.errorbar(
-                    [cell["dim"] * shift for cell in shown],
-                    [pick(cell)["mean"] for cell in shown],
-                    [pick(cell)["deviation"] for cell in shown],
-                    fmt=marker,
-                    color=colour,
-                    markersize=4,
-                    linewidth=1.1,
-                    capsize=2,
-                    label=label,
-                )
-            axis.set_xscale("log")
-            axis.set_title(f"analytical ε = {epsilon:g}")
-            axis.set_xlabel("dimension d, k = √d")
-        axes[0].set_ylabel("ε̂, mean ± standard deviation of a run")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
-        return figure
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    root = ElementTree.fromstring(saved(figure, {"svg.fonttype": "none"}, format="svg", metadata=nothing))
+    for parent in root.iter():
+        for child in list(parent):
+            # The sheet of a picture would hold for the whole page, which has its own.
+            if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
+                parent.remove(child)
+    named = {value.removeprefix("#") for element in root.iter() if (value := element.get(_LINK))}
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(_SVG)
+        element.tail = None
+        if not (element.text or "").strip():
+            element.text = None
+        for key, value in list(element.attrib.items()):
+            del element.attrib[key]
+            if key != "id" or value in named or element.tag == "clipPath":
+                element.attrib[key.replace(_LINK, "href")] = _attribute(key, value, name)
+    for element in root.iter():
+        _shorten(element)
+    for unused in ("width", "height", "version"):
+        root.attrib.pop(unused, None)
+    text = ElementTree.tostring(root, encoding="unicode")
+    head, _, body = text.partition(">")
+    width = float(root.attrib["viewBox"].split()[2])
+    return Markup(
+        f'{head} role="img" aria-labelledby="{name}-title {name}-desc" style="--width:{width:.0f}">'
+        f'<title id="{name}-title">{escape(alternative)}</title>'
+        f'<desc id="{name}-desc">{escape(description(figure))}</desc>{body}'
+    )
 
 
-def estimator_errors(evidence: Mapping[str, Any]) -> Figure:
-    """Draw the error of three estimators against the ratio of the cosines' deviation to the null's.
-
-    Parameters
-    ----------
-    evidence
-        Evidence of the check ``gaussian.default-estimator``.
-
-    Returns
-    -------
-    The figure.
-    """
-    distances = sorted({cell["distance"] for cell in evidence["cells"]})
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 3.2), layout="constrained")
-        axes = figure.subplots(1, len(distances), squeeze=False)[0]
-        for axis, distance in zip(axes, distances, strict=True):
-            cells = sorted((c for c in evidence["cells"] if c["distance"] == distance), key=lambda c: c["ratio"])
-            equal = next(cell["epsilon"] for cell in cells if cell["ratio"] == 1.0)
-            for name, colour, marker in (("pinned", BLUE, "o"), ("fitted", ORANGE, "D"), ("adaptive", GREEN, "s")):
-                axis.plot(
-                    [cell["ratio"] for cell in cells],
-                    [cell[name] for cell in cells],
-                    color=colour,
-                    marker=marker,
-                    markersize=4,
-                    linewidth=1.1,
-                    label=name,
-                )
-            axis.set_yscale("log")
-            axis.yaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]))
-            axis.yaxis.set_major_formatter("{x:g}")
-            axis.yaxis.set_minor_locator(NullLocator())
-            axis.set_title(f"ε = {equal:g} at equal deviations, k = {evidence['count']:,}")
-            axis.set_xlabel("true ratio of deviations, observed to null")
-        axes[0].set_ylabel("root mean square error of ε̂")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-        return figure
+def description(figure: Figure) -> str:
+    """Say what a figure's panels are called, what their axes are, and what is drawn in them."""
+    panels = []
+    shared = [text.get_text() for text in (figure._supxlabel, figure._supylabel) if text is not None]  # type: ignore[attr-defined]
+    for axis in figure.axes:
+        if not axis.get_visible():
+            continue
+        names = [" ".join(axis.get_title(loc=where).split()) for where in ("left", "center")]
+        labels = [" ".join(label.split()) for label in (axis.get_xlabel(), axis.get_ylabel()) if label]
+        words = ": ".join([*filter(None, names), *([", ".join(labels)] if labels else [])])
+        panels.append(words or "a panel")
+    drawn = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    parts = [f"{len(panels)} panel{'s' * (len(panels) != 1)}. " + "; ".join(panels) + "."]
+    parts += [f"Axes of all: {', '.join(shared)}."] if shared else []
+    parts += [f"Drawn: {', '.join(drawn)}."] if drawn else []
+    return " ".join(parts)
 
 
-# A method's colour and marker. What is ours comes last, on top of the others.
-_METHODS = {
-    "N(0, 1/d)": (GREY, "x"),
-    "scipy": (GREEN, "^"),
-    "dp-accounting": (_BLACK, "s"),
-    "plain formula": (ORANGE, "D"),
-    "canaryproof": (BLUE, "o"),
-}
-
-
-def comparison_errors(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Draw the errors of several methods along sweeps of one argument, a panel for each function.
-
-    Parameters
-    ----------
-    sweeps
-        Evidence of the checks ``numerics.comparison.*`` by function.
-
-    Returns
-    -------
-    The figure.
-    """
-    rows = math.ceil(len(sweeps) / 2)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 0.6 + 2.4 * rows), layout="constrained")
-        axes = figure.subplots(rows, 2, squeeze=False).ravel()
-        for axis in axes[len(sweeps) :]:
-            axis.set_visible(False)
-        used = set()
-        for axis, (function, sweep) in zip(axes, sweeps.items(), strict=False):
-            for name, (colour, marker) in _METHODS.items():
-                if name not in sweep["ulps"]:
-                    continue
-                used.add(name)
-                # Exact results have no place on a logarithmic axis; no result at all is drawn at the top.
-                ulps = [min(max(float(value), _LEAST_ULPS), _MOST_ULPS) for value in sweep["ulps"][name]]
-                axis.plot(sweep["places"], ulps, marker, color=colour, markersize=2.6, clip_on=False)
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-            axis.set_ylim(_LEAST_ULPS, _MOST_ULPS)
-            axis.set_title(f"{function}\n{sweep['title']}")
-            axis.xaxis.set_minor_formatter(NullFormatter())
-            axis.set_xlabel(sweep["axis"])
-            axis.set_ylabel("error, ulps")
-            axis.axhline(8.0, color=GREY, linewidth=0.8, zorder=0)
-        handles = [
-            Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=name)
-            for name, (colour, marker) in _METHODS.items()
-            if name in used
-        ]
-        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
-        return figure
-
-
-_BOUND, _SIMULATED, _BARE = _LABELS = "proven bound", "simulated ± 2 standard errors", "simulated"
-
-
-def convergence(series: Sequence[Series]) -> Figure:
-    """Draw series against d or k on logarithmic axes, a panel for each and two a row.
-
-    Parameters
-    ----------
-    series
-        At least one. Values that are not finite and positive are left out.
-
-    Returns
-    -------
-    The figure.
-    """
-    columns, rows = min(len(series), 2), math.ceil(len(series) / 2)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(0.8 + 4.2 * columns, 0.5 + 2.8 * rows), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axis in axes[len(series) :]:
-            axis.set_visible(False)
-        handles: dict[str, Any] = {}
-        for axis, row in zip(axes, series, strict=False):
-            _draw_series(axis, row)
-            handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        if handles:
-            lines = dict.fromkeys(row.exact_label for row in series)
-            order = [label for label in (*lines, *_LABELS) if label in handles]
-            shown = [handles[label] for label in order]
-            figure.legend(shown, order, loc="outside upper center", ncols=4, frameon=False)
-        return figure
-
-
-def _draw_series(axis: Axes, row: Series) -> None:
-    heights = []
-    for values, style in (
-        (row.exact, {"color": BLUE, "marker": ".", "markersize": 4, "label": row.exact_label}),
-        (row.bound, {"color": GREY, "linestyle": "--", "label": _BOUND}),
-    ):
-        shown = [(x, y) for x, y in zip(row.x, values or (), strict=False) if 0.0 < y < math.inf]
-        if shown:
-            axis.plot(*zip(*shown, strict=True), linewidth=1.1, **style)
-            heights += [y for _, y in shown]
-    simulated = zip(row.x, row.simulated or (), row.standard_error or [0.0] * len(row.x), strict=False)
-    points = [(x, y, 2.0 * e) for x, y, e in simulated if 0.0 < y < math.inf]
-    heights += [end for _, y, e in points for end in (y, y + e, y - e) if 0.0 < end < math.inf]
-    title = textwrap.wrap(row.title, 52)
-    if row.bound is not None and row.bound_label:
-        title += textwrap.wrap(f"bound: {row.bound_label}", 52)
-    axis.set_title("\n".join(title))
-    axis.set_xlabel({"d": "dimension d", "k": "number k of canaries"}[row.axis])
-    axis.set_ylabel(textwrap.fill(row.quantity, 28))
-    if not heights:
-        axis.text(0.5, 0.5, "no positive values", transform=axis.transAxes, ha="center")
-        axis.set(xticks=[], yticks=[])
+def _shorten(element: ElementTree.Element) -> None:
+    """Say in fewer words what an element holds: points that look alike, groups of one, digits of a number."""
+    for i, child in enumerate(element):
+        while child.tag == "g" and not child.attrib and len(child) == 1:
+            element[i] = child = child[0]
+    if len(element) < 2:
         return
-    if points:
-        axis.errorbar(
-            [x for x, _, _ in points],
-            [y for _, y, _ in points],
-            # A bar that reaches zero ends below the picture.
-            [[y - max(y - e, 1e-3 * min(heights)) for _, y, e in points], [e for _, _, e in points]],
-            fmt="o",
-            color=ORANGE,
-            markersize=3.5,
-            linewidth=1.1,
-            capsize=2,
-            label=_SIMULATED if row.standard_error else _BARE,
-        )
-    axis.set(xscale="log", xlim=_limits(row.x), yscale="log", ylim=_limits(heights))
-    for side in (axis.xaxis, axis.yaxis):
-        _space_ticks(side)
+    if all(child.tag == "use" for child in element):
+        for key in ("style", "clip-path"):
+            values = {child.get(key) for child in element}
+            if len(values) == 1 and key not in element.attrib and (value := values.pop()):
+                element.attrib[key] = value
+                for child in element:
+                    del child.attrib[key]
+    elif all(child.tag == "tspan" for child in element):
+        for before, child in zip(list(element)[-2::-1], list(element)[:0:-1], strict=True):
+            if (before.get("y"), before.get("style")) == (child.get("y"), child.get("style")):
+                before.text = f"{before.text}{child.text}"
+                element.remove(child)
 
 
-def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """Leave a margin, and room for two numbered ticks."""
-    low, high = min(values), max(values)
-    margin = max((high / low) ** 0.06, math.sqrt(5.0 * low / high))
-    return low / margin, high * margin
-
-
-def _space_ticks(axis: Axis) -> None:
-    """Put numbers to a few ticks of a logarithmic axis."""
-    low, high = axis.get_view_interval()
-    if math.log10(high / low) < 2.0:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter("{x:g}")
-    else:
-        axis.set_major_locator(LogLocator(numticks=7))
-    axis.set_minor_formatter(NullFormatter())
+def _attribute(key: str, value: str, name: str) -> str:
+    if key == "id":
+        return f"{name}-{value}"
+    if key == _LINK:
+        return f"#{name}-{value.removeprefix('#')}"
+    value = value.replace("url(#", f"url(#{name}-")
+    if key == "style":
+        for colour, variable in _COLOURS.items():
+            value = re.sub(re.escape(colour), variable, value, flags=re.IGNORECASE)
+        # Letters of the page, without the family that the figure was laid out with.
+        value = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", value)
+        value = re.sub(r";? ?font-family: [^;]*|; stroke-width: 1$", "", value).replace(": ", ":").replace("; ", ";")
+    if key == "d":
+        value = re.sub(r" *([A-Za-z]) *", r"\1", " ".join(value.split()))
+    # A tenth of a point in a place, or a hundredth in a marker's shape, is less than anybody sees.
+    digits = 2 if key == "d" and len(value) < _SHAPE else 1
+    return _FRACTION.sub(lambda found: f"{float(found[0]):.{digits}f}".rstrip("0").rstrip("."), value)

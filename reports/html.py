@@ -1,16 +1,403 @@
-"""The report as one HTML file, which needs no network and no script."""
+"""The report as one HTML file, which needs no network and no script.
+
+Markdown becomes HTML, of which nothing is trusted; a view holds all that the page says; a template renders it.
+"""
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
 
-from canaryproof.reports.chapters import Chapter
+from canaryproof.reports.claims import MEANINGS, RULE, TITLES, described, findings, in_passing
+from canaryproof.reports.convergence import picture_name
+from canaryproof.reports.figures import inline
 from canaryproof.reports.material import Material
-from canaryproof.reports.view import view
+from canaryproof.reports.pages import Chapter
+from canaryproof.verify.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
+
+# Besides its colour each verdict has a sign, so that colour never speaks alone.
+SIGNS = {
+    Verdict.CONFIRMED: "✓",
+    Verdict.QUALIFIED: "≈",
+    Verdict.REFUTED: "✗",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.NEEDS_DATA: "○",
+}
+# Longer tables are folded.
+_LONGEST_OPEN = 16
+_NUMBER = re.compile(r"[≥≤~]?\s*[\[(]?[+−-]?[\d∞][^A-Za-z]*(?:e[+-]?\d+[^A-Za-z]*)*|[–—]?")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a page: the headings above it, and its cells as plain text."""
+
+    headings: tuple[str, ...]
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class _Renderer(RendererHTML):
+    """Tables that scroll in a box of their own and have headers for screen readers, and pictures in the page."""
+
+    def table_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:  # noqa: ARG002
+        rows = sum(token.type == "tr_open" for token in _until(tokens, idx, "table_close")) - 1
+        name = escape(env.get("name", "table"))
+        box = f'<div class="scroll" role="region" aria-label="{name}, table" tabindex="0"><table>'
+        if rows <= _LONGEST_OPEN:
+            return box
+        return f'<details class="rows"><summary>Table of {rows:,} rows</summary>{box}'
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:  # noqa: ARG002
+        rows = 0
+        while tokens[idx].type != "table_open":
+            rows += tokens[idx].type == "tr_open"
+            idx -= 1
+        return "</table></div>\n" + ("</details>\n" if rows - 1 > _LONGEST_OPEN else "")
+
+    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:  # noqa: ARG002
+        # Only pictures of this report are shown; any other address would be fetched.
+        name = str(tokens[idx].attrs.get("src", ""))
+        draw: Callable[[str, str], str] | None = env.get("draw")
+        return draw(name, tokens[idx].content) if draw else str(escape(tokens[idx].content))
+
+    def strong_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        # A verdict has its sign and colour wherever it stands.
+        sign = SIGNS.get(tokens[idx + 1].content)  # type: ignore[call-overload]
+        if sign is None:
+            return str(self.renderToken(tokens, idx, options, env))
+        return f'<strong class="chip {tokens[idx + 1].content}"><span aria-hidden="true">{sign}</span> '
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        token = tokens[idx]
+        address = str(token.attrs.get("href", ""))
+        links: Mapping[str, str] = env.get("links", {})
+        # What stands in other files of the project is named, and not linked.
+        if address in links:
+            token.attrs["href"] = links[address]
+        elif not address.startswith(("https://", "http://")):
+            del token.attrs["href"]
+        return str(self.renderToken(tokens, idx, options, env))
+
+
+_PAGES = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")
+_CODE = re.compile("`([^`]+)`")
+
+
+def rich_line(text: str) -> Markup:
+    """Render a line, in which nothing but `code` has a meaning."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
+def rich_text(
+    text: str,
+    draw: Callable[[str, str], str] | None = None,
+    links: Mapping[str, str] | None = None,
+    depth: int = 1,
+    name: str = "",
+) -> Markup:
+    """Render Markdown without its title; HTML in it is shown as text.
+
+    ``draw`` makes a picture's HTML from its file and alternative text. ``links`` says where addresses lead instead:
+    what is not there and leads to no other site becomes plain text. Headings go down by ``depth`` levels. ``name`` is
+    for tables without a heading.
+    """
+    env: dict[str, Any] = {"draw": draw, "links": links or {}, "name": name}
+    tokens = list(_prepared(_PAGES.parse(text, env), depth))
+    parts = []
+    # A table is named after the heading before it.
+    for piece, heading in _pieces(tokens):
+        env["name"] = heading or name
+        parts.append(_PAGES.renderer.render(piece, _PAGES.options, env))
+    # Between tags of a table blanks say nothing, and there are thousands.
+    return Markup(re.sub(r"(?<=[a-z\"]>)\n(?=</?t)", "", "".join(parts)))
+
+
+def tables(text: str) -> Iterator[Table]:
+    """Read the tables of a page."""
+    headings: list[str] = []
+    rows: list[list[str]] = []
+    tokens = _PAGES.parse(text)
+    for token, following in zip(tokens, [*tokens, None][1:], strict=True):
+        if token.type == "heading_open" and following is not None:
+            level = int(token.tag[1:])
+            headings = [*headings[: level - 1], _plain(following)]
+        elif token.type == "table_open":
+            rows = []
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type in ("th_open", "td_open") and following is not None:
+            rows[-1].append(_plain(following))
+        elif token.type == "table_close":
+            header, *body = map(tuple, rows)
+            yield Table(tuple(headings), header, tuple(body))
+
+
+def _plain(token: Token) -> str:
+    return "".join(child.content for child in token.children or ())
+
+
+def _until(tokens: Sequence[Token], start: int, kind: str) -> Iterator[Token]:
+    for token in tokens[start:]:
+        yield token
+        if token.type == kind:
+            return
+
+
+def _prepared(tokens: Sequence[Token], depth: int) -> Iterator[Token]:
+    """Drop the title, lower headings, and mark headers of rows and columns, and numbers."""
+    inside_title, first, body = False, False, False
+    for token, following in zip(tokens, [*tokens, None][1:], strict=True):
+        if token.type in ("heading_open", "heading_close"):
+            if token.tag == "h1":
+                inside_title = token.type == "heading_open"
+                continue
+            token.tag = f"h{min(6, int(token.tag[1:]) + depth)}"
+        elif inside_title:
+            continue
+        elif token.type == "th_open":
+            token.attrSet("scope", "col")
+        elif token.type in ("tbody_open", "tbody_close"):
+            body = token.type == "tbody_open"
+        elif token.type == "tr_open":
+            first = body
+        elif token.type == "td_open" and first:
+            token.tag = "th"
+            token.attrSet("scope", "row")
+        elif token.type == "td_open" and following is not None and _NUMBER.fullmatch(following.content):
+            token.attrSet("class", "number")
+        elif token.type == "td_close" and first:
+            token.tag, first = "th", False
+        yield token
+
+
+def _pieces(tokens: Sequence[Token]) -> Iterator[tuple[Sequence[Token], str]]:
+    """Cut before headings; each piece comes with its heading's text."""
+    piece: list[Token] = []
+    heading = ""
+    for i, token in enumerate(tokens):
+        if token.type == "heading_open":
+            yield piece, heading
+            piece, heading = [], _plain(tokens[i + 1])
+        piece.append(token)
+    yield piece, heading
+
+
+# What people come for comes first.
+_ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA)
+_OURS = "ours"
+# Characters of evidence on the whole page and of one claim: the page is to stay below 2 MB.
+_ALL_ROOM, _MOST_ROOM, _LEAST_ROOM = 350_000, 1_200, 200
+# The pictures that tell more of a claim than its numbers do, by what its id begins with.
+_PICTURED = {
+    "gaussian.default-estimator": "estimator-errors",
+    "bounds.nominal": "coverage",
+    "numerics.comparison.": "accuracy",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the ledger and what it opens to."""
+
+    anchor: str
+    id: str
+    document: str
+    suite: str
+    verdict: str
+    sign: str
+    source: str
+    statement: Markup
+    finding: Markup
+    design: Design | None
+    level: str
+    command: str
+    picture: str
+    evidence: Markup
+    in_passing: bool
+
+
+@dataclass(frozen=True)
+class Group:
+    """The claims of a document, what fails first."""
+
+    key: str
+    title: str
+    claims: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many statements have a verdict."""
+
+    verdict: str
+    sign: str
+    number: int
+    meaning: str
+
+
+@dataclass(frozen=True)
+class View:
+    """All that the page says."""
+
+    version: str
+    level: str
+    seed: int
+    unfinished: str
+    total: int
+    counts: tuple[Count, ...]
+    findings: tuple[Entry, ...]
+    rule: str
+    own: int
+    failures: tuple[Entry, ...]
+    groups: tuple[Group, ...]
+    suites: tuple[str, ...]
+    chapters: tuple[tuple[str, str, Markup], ...]
+    tests: int
+    levels: tuple[tuple[str, int, str], ...]
+    false_alarm: str
+    budget: str
+    environment: Mapping[str, str]
+    needs: tuple[tuple[str, int], ...]
+    unjudged: tuple[tuple[str, int], ...]
+
+
+def view(material: Material, made: Sequence[Chapter]) -> View:
+    """Prepare all that the page says, from a run and its report's chapters."""
+    run = material.run
+    anchors = _anchors(run.results)
+    pictures = {name.removesuffix(".svg") for chapter in made for name in chapter.figures}
+    room = min(_MOST_ROOM, _ALL_ROOM // max(1, len(run.results)))
+    claims = [_entry(run, i, anchor, pictures, room if room >= _LEAST_ROOM else 0) for i, anchor in enumerate(anchors)]
+    by_result = dict(zip(map(id, run.results), claims, strict=True))
+    documents = [result for result in run.results if result.subject is Subject.DOCUMENT]
+    counts = Counter(result.verdict for result in documents)
+    links = {f"claims-{key}.md": "#ledger" for key in TITLES} | {f"{name}.md": f"#{name}" for name in ("proofs",)}
+    return View(
+        version=run.version,
+        level=str(run.level),
+        seed=run.seed,
+        unfinished=material.unfinished,
+        total=len(documents),
+        counts=tuple(Count(str(v), SIGNS[v], counts[v], MEANINGS[v]) for v in Verdict),
+        findings=tuple(by_result[id(result)] for result in findings(run)),
+        rule=RULE,
+        own=len(run.results) - len(documents),
+        failures=tuple(by_result[id(result)] for result in run.failures),
+        groups=tuple(_groups(claims)),
+        suites=tuple(dict.fromkeys(result.suite for result in run.results)),
+        chapters=tuple((chapter.name, chapter.title, _body(chapter, links)) for chapter in made),
+        tests=len(run.designs),
+        levels=_levels(run),
+        false_alarm=f"{run.false_alarm_probability:.1g}",
+        budget=f"{FALSE_ALARM_BUDGET:g}",
+        environment=material.environment,
+        needs=_needs(run),
+        unjudged=tuple(material.unjudged.items()),
+    )
+
+
+def _anchors(results: Sequence[Result]) -> list[str]:
+    """Name a place in the page for each result: its id, which no two may share and no blank may be in."""
+    used: set[str] = set()
+    anchors = []
+    for result in results:
+        name = "-".join(result.id.split()) or "claim"
+        # The page's own places have no dot in them, and ids of claims all do.
+        name = name if "." in name else f"claim.{name}"
+        while name in used:
+            name += "-again"
+        used.add(name)
+        anchors.append(name)
+    return anchors
+
+
+def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) -> Entry:
+    result = run.results[position]
+    named = picture_name(result.id).removesuffix(".svg"), *(p for i, p in _PICTURED.items() if result.id.startswith(i))
+    if "readings" in result.evidence and result.suite == "gaussian":
+        named = (*named, "dimension-sweep")
+    of_document = result.subject is Subject.DOCUMENT
+    suite = ["verify", result.suite, "--level", str(run.level), "--seed", str(run.seed)]
+    again = ["claims", result.id] if of_document else suite
+    place = f"results[{position}].evidence"
+    if room:
+        evidence = rich_text(described(result.evidence, place, room), name="Evidence")
+    else:
+        evidence = Markup("<p>All evidence: <code>{}</code> in <code>results.json</code>.</p>").format(place)
+    return Entry(
+        anchor=anchor,
+        id=result.id,
+        document=result.id.partition(".")[0] if of_document else _OURS,
+        suite=result.suite,
+        verdict=str(result.verdict),
+        sign=SIGNS[result.verdict],
+        source=result.source,
+        statement=rich_line(result.statement),
+        finding=rich_line(result.finding),
+        design=result.design,
+        level="" if result.design is None else f"{result.design.level:.1g}",
+        command=shlex.join(["canaryproof", *again]),
+        picture=next((name for name in named if name in pictures), ""),
+        evidence=evidence,
+        in_passing=in_passing(result),
+    )
+
+
+def _groups(claims: Sequence[Entry]) -> list[Group]:
+    keys = dict.fromkeys(claim.document for claim in claims)
+    known = [*TITLES, *(key for key in keys if key not in TITLES and key != _OURS), _OURS]
+    titles = {**TITLES, _OURS: "This package's own checks"}
+    order = [str(verdict) for verdict in _ORDER]
+
+    def rank(claim: Entry) -> tuple[int, bool]:
+        return order.index(claim.verdict), claim.in_passing
+
+    return [
+        Group(key, titles.get(key, key), tuple(sorted(mine, key=rank)))
+        for key in known
+        if (mine := [claim for claim in claims if claim.document == key])
+    ]
+
+
+def _body(chapter: Chapter, links: Mapping[str, str]) -> Markup:
+    def draw(file: str, alternative: str) -> str:
+        if file not in chapter.figures:
+            return str(Markup("<em>{}</em>").format(alternative))
+        name = f"picture-{file.removesuffix('.svg')}"
+        picture = inline(chapter.figures[file], name, alternative)
+        box = '<span class="picture" id="{}" role="group" tabindex="0" aria-label="Picture">{}</span>'
+        # The picture's own title says the same to those who do not see it.
+        caption = '<span class="caption" aria-hidden="true">{}</span>'
+        return str(Markup(box + caption).format(name, picture, alternative))
+
+    return rich_text(chapter.text, draw, links, name=chapter.title)
+
+
+def _levels(run: Run) -> tuple[tuple[str, int, str], ...]:
+    """Split the sum of the tests' levels over the suites."""
+    found: dict[str, list[float]] = {}
+    for result in run.results:
+        if result.design is not None:
+            found.setdefault(result.suite, []).append(result.design.level)
+    return tuple((suite, len(levels), f"{sum(levels):.1g}") for suite, levels in found.items())
+
+
+def _needs(run: Run) -> tuple[tuple[str, int], ...]:
+    """Count the statements that only a data set decides, by data set."""
+    waiting = [result for result in run.results if result.verdict is Verdict.NEEDS_DATA]
+    return tuple(Counter(str(result.evidence.get("data", "not named")) for result in waiting).most_common())
 
 
 @cache
@@ -24,19 +411,7 @@ def environment() -> Environment:
 
 
 def html(material: Material, made: Sequence[Chapter]) -> str:
-    """Render the report.
-
-    Parameters
-    ----------
-    material
-        A run and its companions.
-    made
-        The report's chapters.
-
-    Returns
-    -------
-    HTML. No script but the page's own can run, and nothing can be fetched: its policy says so to the browser.
-    """
+    """Render the report; its policy lets no script but its own run, and nothing be fetched."""
     templates = environment()
     script = templates.get_template("report.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,11 +1,18 @@
 """The page of pitfalls: what goes wrong in empirical auditing, how bad, and how the package handles it."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE
 from canaryproof.reports.markdown import table
 from canaryproof.verify.check.results import Run
 
+PICTURE = "coverage.svg"
 Evidence = Mapping[str, Mapping[str, Any]]
 
 _ABOUT = """\
@@ -13,27 +20,15 @@ canaryproof {version}, `canaryproof verify bounds --level {level} --seed {seed}`
 lower bound" is wrong in an audit if it is above the true ε; it promises to be so in at most 5% of audits."""
 
 
-def pitfalls(run: Run, picture: str | None) -> str:
-    """Render the page.
-
-    Parameters
-    ----------
-    run
-        A finished run of the suite ``bounds``, or of some of its checks: what they did not measure is left out.
-    picture
-        Name of the picture of the coverage that stands beside the page, if there is one.
-
-    Returns
-    -------
-    Markdown text.
-    """
+def text(run: Run) -> str:
+    """Render the page of a run of the suite ``bounds``, or of some of its checks: what they lack is left out."""
     evidence = {r.id.removeprefix("bounds."): r.evidence for r in run.results if r.suite == "bounds"}
     parts = [
         "# Pitfalls of empirical privacy auditing",
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
     ]
-    if picture:
-        parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({picture})")
+    if "nominal" in evidence:
+        parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({PICTURE})")
     for section in (_selection, _at_one, _ties, _words, _structure, _dependence, _cost, _caps):
         parts += section(evidence)
     return "\n\n".join(parts) + "\n"
@@ -66,8 +61,8 @@ _BOTH = {
 }
 
 
-def _section(title: str, text: Sequence[str], rows: Sequence[Sequence[str]], head: Sequence[str]) -> list[str]:
-    return [f"## {title}", text[0], table(head, rows), *text[1:]] if rows else []
+def _section(title: str, words: Sequence[str], rows: Sequence[Sequence[str]], head: Sequence[str]) -> list[str]:
+    return [f"## {title}", words[0], table(head, rows), *words[1:]] if rows else []
 
 
 def _selection(evidence: Evidence) -> list[str]:
@@ -76,7 +71,7 @@ def _selection(evidence: Evidence) -> list[str]:
         _BOTH,
         lambda row: row["mechanism"] == "Gaussian" and row["count"] == 1000 and row["delta"] == 1e-6,
     )
-    text = (
+    words = (
         "The largest of many limits is not a limit: each threshold's holds in 95% of audits, their maximum does not. "
         "Limits of both rates at full α, instead of half of it for each, and Jeffreys' limits, which hold on average "
         "over rates only, add to it. Share of bounds above the truth, with its 95% interval, at δ = 1e-6:",
@@ -85,7 +80,7 @@ def _selection(evidence: Evidence) -> list[str]:
         "there for comparison, only by `--bound`, and are labelled heuristic. The proofs are in "
         "`proofs_check/lower_bounds.md`.",
     )
-    return _section("The threshold is chosen on the scores it is judged by", text, rows, (*_HEAD, *names))
+    return _section("The threshold is chosen on the scores it is judged by", words, rows, (*_HEAD, *names))
 
 
 def _at_one(evidence: Evidence) -> list[str]:
@@ -94,7 +89,7 @@ def _at_one(evidence: Evidence) -> list[str]:
     for row in cells:
         found.setdefault(f"{row['delta']:g}", {})[row["null"]] = _rate(row)
     rows = [(delta, *(kinds.get(kind, "–") for kind in ("exact", "unobserved"))) for delta, kinds in found.items()]
-    text = (
+    words = (
         "How often depends on δ too: it takes part of what the largest limit is too large by. Above, mechanisms have "
         "their ε at δ = 1e-5; here ε = 1 at each δ itself. Share of `andrew`'s bounds above the truth, Gaussian "
         "scores, k = 1,000:",
@@ -102,7 +97,7 @@ def _at_one(evidence: Evidence) -> list[str]:
         "which seldom miss together.",
     )
     # A part of the section before.
-    return [text[0], table(("δ", "exact null", "unobserved scores"), rows), text[1]] if rows else []
+    return [words[0], table(("δ", "exact null", "unobserved scores"), rows), words[1]] if rows else []
 
 
 def _ties(evidence: Evidence) -> list[str]:
@@ -114,12 +109,12 @@ def _ties(evidence: Evidence) -> list[str]:
             row["mechanism"] in tied and row["count"] == 1000 and row["delta"] == 1e-6 and row["epsilon"] in (0.0, 1.0)
         ),
     )
-    text = (
+    words = (
         "Where equal scores are counted in the order in which they were sorted, a threshold lies between equals, and "
         "the attack sees a difference that no one can see. Identical samples then have a large bound:",
         "*Here:* equal scores are always counted together, and at a choice among equals guesses count as wrong.",
     )
-    return _section("Tied scores", text, rows, (*_HEAD, *names))
+    return _section("Tied scores", words, rows, (*_HEAD, *names))
 
 
 def _words(evidence: Evidence) -> list[str]:
@@ -128,26 +123,26 @@ def _words(evidence: Evidence) -> list[str]:
         {"posterior interval, lower end": "printed.bayesian"},
         lambda row: row["delta"] == 1e-6 and row["count"] == 1000,
     )
-    text = (
+    words = (
         "An estimate is above the truth about half of the time. A posterior interval has a probability given a prior, "
         "and its lower end none of being below the truth: where ε = 0 a continuous prior excludes the truth itself. "
         "Share above the truth of the lower end of a 95% interval, nominally 2.5%:",
         "*Here:* `audit` says of every number whether it is an estimate, a lower bound or a posterior interval, and "
         "of every bound whether its coverage is proven, asymptotic or heuristic.",
     )
-    return _section("An estimate, a bound and a posterior interval", text, rows, (*_HEAD, *names))
+    return _section("An estimate, a bound and a posterior interval", words, rows, (*_HEAD, *names))
 
 
 def _structure(evidence: Evidence) -> list[str]:
     rows, names = _by_method(
         evidence, {"`normal-scores`": "gaussian-elsewhere"}, lambda row: row["delta"] == 1e-6 and row["count"] == 1000
     )
-    text = (
+    words = (
         "A bound of μ, as of Gaussian differential privacy, is valid for every mechanism; the ε that it is turned into "
         "is not. With Laplace noise, share above the truth at δ = 1e-6:",
         "*Here:* the assumption is printed beside every bound that needs it, and the default needs none.",
     )
-    return _section("A Gaussian trade-off curve that is not", text, rows, (*_HEAD, *names))
+    return _section("A Gaussian trade-off curve that is not", words, rows, (*_HEAD, *names))
 
 
 def _dependence(evidence: Evidence) -> list[str]:
@@ -158,14 +153,14 @@ def _dependence(evidence: Evidence) -> list[str]:
         for row in cells
         if row["method"] in shown and row["delta"] == 1e-6
     ]
-    text = (
+    words = (
         "Cosines with one release depend on each other through its norm, and no proof for independent scores covers "
         "them. One-run bounds need no independence, but a fair coin for every canary: 1,000 observed and 1,000 "
         "unobserved, chosen in advance, are none. At d = 10⁶ the dependence is too small to be seen:",
         "*Here:* bounds for independent scores are labelled asymptotic for one run; the one-run bounds are proven with "
         "`--inclusion coin` and heuristic without.",
     )
-    return _section("Scores of one run", text, rows, ("bound", "k", "ε", "runs", "share above the truth"))
+    return _section("Scores of one run", words, rows, ("bound", "k", "ε", "runs", "share above the truth"))
 
 
 def _cost(evidence: Evidence) -> list[str]:
@@ -175,14 +170,14 @@ def _cost(evidence: Evidence) -> list[str]:
     rows = [
         (row["null"], f"{row['epsilon']:g}", *(f"{row['by_method'][name]:.3g}" for name in names)) for row in chosen
     ]
-    text = (
+    words = (
         "A valid bound from 1,000 scores is far below ε, even of the best attack: the large privacy losses of a "
         "Gaussian mechanism lie in a tail that few of them reach. A low bound does not say that ε is low. Mean bounds, "
         "Gaussian scores, δ = 1e-6:",
         "*Here:* the sharpest is the default; with a Gaussian trade-off curve taken for granted, `normal-scores` comes "
         "close to ε.",
     )
-    return _section("What being right costs", text, rows, ("null", "ε", *(f"`{n}`" for n in names)))
+    return _section("What being right costs", words, rows, ("null", "ε", *(f"`{n}`" for n in names)))
 
 
 def _caps(evidence: Evidence) -> list[str]:
@@ -190,9 +185,51 @@ def _caps(evidence: Evidence) -> list[str]:
         (f"`{row['method']}`", *(f"{row[count]:.2f}" for count in ("100", "1000", "10000")))
         for row in evidence.get("default", {}).get("caps", [])
     ]
-    text = (
+    words = (
         "With unobserved scores no bound can be above its value at perfect separation, however much leaks. At "
         "δ = 1e-6, 95%, from k observed and k unobserved scores:",
         "*Here:* this value is printed with every bound. With an exact null it is infinite.",
     )
-    return _section("A bound has a cap", text, rows, ("bound", "k = 100", "k = 1,000", "k = 10,000"))
+    return _section("A bound has a cap", words, rows, ("bound", "k = 100", "k = 1,000", "k = 10,000"))
+
+
+_COLOURS = (BLUE, ORANGE, GREEN)
+_MARKERS = {"exact": "o", "unobserved": "^"}
+# Rates below are drawn here.
+_LEAST = 2e-4
+
+
+def picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw measured against nominal rates of bounds above the truth, of ``bounds.nominal``: a panel a method."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    epsilons = sorted({row["epsilon"] for row in rows})
+    nominal = sorted({row["nominal"] for row in rows})
+    lines = math.ceil(len(methods) / 4)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(9.0, 0.6 + 2.1 * lines), layout="constrained")
+        axes = figure.subplots(lines, 4, squeeze=False, sharex=True, sharey=True).ravel()
+        for axis in axes[len(methods) :]:
+            axis.set_visible(False)
+        handles: dict[str, Any] = {}
+        for axis, method in zip(axes, methods, strict=False):
+            axis.plot(nominal, nominal, color=GREY, linewidth=0.8, zorder=0)
+            for colour, epsilon in zip(_COLOURS, epsilons, strict=False):
+                for null, marker in _MARKERS.items():
+                    shown = [r for r in rows if (r["method"], r["epsilon"], r["null"]) == (method, epsilon, null)]
+                    if shown:
+                        (handles[f"ε = {epsilon:g}, {null} null"],) = axis.plot(
+                            [row["nominal"] for row in shown],
+                            [max(row["rate"], _LEAST) for row in shown],
+                            marker=marker,
+                            color=colour,
+                            markersize=3,
+                            linewidth=0.9,
+                        )
+            axis.set(xscale="log", yscale="log", ylim=(0.8 * _LEAST, 1.2), title=method)
+            axis.xaxis.set_major_locator(FixedLocator(nominal))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_locator(NullLocator())
+        figure.supxlabel("nominal: 1 − confidence", fontsize=9.0)
+        figure.supylabel("share of bounds above the true ε", fontsize=9.0)
+        figure.legend(handles.values(), handles, loc="outside upper center", ncols=3, frameon=False)
+        return figure

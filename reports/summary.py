@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from canaryproof.reports import estimators
 from canaryproof.reports.claims import TITLES, documents, page_name, statements
-from canaryproof.reports.estimators import estimators
 from canaryproof.reports.markdown import table
 from canaryproof.verify.check.results import Run, Subject, Verdict, false_alarms
 
@@ -25,22 +25,8 @@ _PAGES = {
 }
 
 
-def summary(run: Run, pictures: Sequence[str], pages: Sequence[str]) -> str:
-    """Render a run.
-
-    Parameters
-    ----------
-    run
-        A finished run.
-    pictures
-        Names of the pictures that stand beside the page and are shown on it.
-    pages
-        Names of the pages that stand beside it.
-
-    Returns
-    -------
-    Markdown text.
-    """
+def text(run: Run, pictures: Sequence[str], pages: Sequence[str]) -> str:
+    """Render a run, with the pictures and pages of these names."""
     command = f"canaryproof verify --level {run.level} --seed {run.seed}"
     parts = [f"# Verification results\n\ncanaryproof {run.version}, `{command}`.", _counts(run)]
     if run.designs:
@@ -50,7 +36,7 @@ def summary(run: Run, pictures: Sequence[str], pages: Sequence[str]) -> str:
         parts.append("\n".join(listed))
     parts += _documents(run) + _own(run)
     parts += [f"![{SHOWN[name]}]({name})" for name in pictures]
-    parts += estimators(run)
+    parts += estimators.sections(run)
     parts += designs(run)
     return "\n\n".join(parts) + "\n"
 
@@ -106,8 +92,8 @@ def designs(run: Run) -> list[str]:
 def _counts(run: Run) -> str:
     counts = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
     own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
-    text = f"{own - len(run.failures)} of {own} of this package's own checks hold."
+    words = f"{own - len(run.failures)} of {own} of this package's own checks hold."
     if counts:
         judged = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-        text += f" Statements of the documents: {judged}."
-    return text
+        words += f" Statements of the documents: {judged}."
+    return words

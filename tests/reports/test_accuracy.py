@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from canaryproof.reports.folder import render
+from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Check, Context, Level, Run, perform
 from canaryproof.verify.files.writing import write_files
 from canaryproof.verify.suites import numerics

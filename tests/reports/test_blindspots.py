@@ -6,8 +6,8 @@ import made_up
 import pytest
 
 from canaryproof.reports import blindspots
-from canaryproof.reports.blindspots import Verdict, atlas, beside, sight
-from canaryproof.reports.folder import render
+from canaryproof.reports.blindspots import Visibility, atlas, beside, sight
+from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Run
 
 
@@ -80,16 +80,16 @@ RUN = Run(
 def test_verdicts_follow_the_numbers():
     found = atlas(RUN)
     assert {name: sight(one, "adaptive").verdict for name, one in found.items()} == {
-        "seen": Verdict.SEES,
-        "missed": Verdict.MISSES,
-        "hidden": Verdict.CANNOT,
-        "honest": Verdict.NOTHING,
+        "seen": Visibility.SEES,
+        "missed": Visibility.MISSES,
+        "hidden": Visibility.CANNOT,
+        "honest": Visibility.NOTHING,
     }
     assert sight(found["honest"], "adaptive").rate == 1.0
-    assert sight(found["seen"], "fixed-sequence").verdict is Verdict.MISSES
-    assert sight(found["seen"], "canife").verdict is Verdict.CANNOT
+    assert sight(found["seen"], "fixed-sequence").verdict is Visibility.MISSES
+    assert sight(found["seen"], "canife").verdict is Visibility.CANNOT
     assert sight(found["seen"], "one-run") is None
-    assert beside(found["seen"], "norm").verdict is beside(found["seen"], "confined").verdict is Verdict.SEES
+    assert beside(found["seen"], "norm").verdict is beside(found["seen"], "confined").verdict is Visibility.SEES
     assert beside(found["missed"], "norm") is None
 
 

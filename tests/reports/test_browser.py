@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from canaryproof.reports.pdf import BROWSERS
+from canaryproof.reports.formats import BROWSERS
 
 sync_api = pytest.importorskip("playwright.sync_api")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from canaryproof.reports import canife
 from canaryproof.reports.canife import number, render, sections, spread, values
-from canaryproof.reports.chapters import chapters
 from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material
+from canaryproof.reports.pages import chapters
 from canaryproof.verify.check.results import Level, Run
 
 NEEDS = {"participation": "nothing", "noise": "nothing", "models": "the last"}

@@ -1,9 +1,9 @@
 import pytest
 from made_up import claim
 
-from canaryproof.reports.claims import claims, described, documents, findings, number, page_name
-from canaryproof.reports.folder import render
-from canaryproof.reports.rich_text import tables
+from canaryproof.reports.claims import described, documents, findings, number, page_name, text
+from canaryproof.reports.html import tables
+from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
 
 
@@ -31,7 +31,7 @@ def test_documents_come_in_their_order():
 
 
 def test_a_page_has_all_of_its_document_and_nothing_else():
-    page = claims(RUN, "final")
+    page = text(RUN, "final")
     assert page.index("| `final.b` | place of final.b | says final.b | found final.b |") < page.index("| `final.a` |")
     assert "canife.a" not in page
     assert "final.line" not in page

@@ -5,10 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from canaryproof.reports import figures
-from canaryproof.reports.convergence import picture_name
-from canaryproof.reports.folder import render
-from canaryproof.reports.series import series_of
+from canaryproof.reports import convergence
+from canaryproof.reports.convergence import picture_name, series_of
+from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
 
 SERIES = {
@@ -91,7 +90,7 @@ def test_every_picture_is_svg(series):
 
 
 def test_the_picture_shows_the_numbers_and_leaves_out_the_rest():
-    drawn = figures.convergence(series_of(result(SERIES, SERIES, SERIES)))
+    drawn = convergence.picture(series_of(result(SERIES, SERIES, SERIES)))
     axes = drawn.axes
     assert [axis.get_visible() for axis in axes] == [True, True, True, False]
     exact, bound, simulated = (line.get_xydata().tolist() for line in axes[0].get_lines()[:3])
@@ -115,7 +114,7 @@ def test_the_picture_shows_the_numbers_and_leaves_out_the_rest():
 def test_numbered_ticks_are_few_and_at_least_two():
     for low, high in ((1.05, 1.06), (3.0, 8.0), (0.02, 1.9), (1e-12, 1.0), (1e-100, 1e100)):
         wide = SERIES | {"x": [low, high, low, high], "exact": [high, low, high, low]}
-        drawn = figures.convergence(series_of(result(wide | {"bound": None, "simulated": None})))
+        drawn = convergence.picture(series_of(result(wide | {"bound": None, "simulated": None})))
         for axis in (drawn.axes[0].xaxis, drawn.axes[0].yaxis):
             least, most = axis.get_view_interval()
             shown = [place for place in axis.get_majorticklocs() if least <= place <= most]

@@ -1,14 +1,18 @@
+import csv
+import io
 import json
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from made_up import page_of
+from made_up import claim, page_of
 
-from canaryproof.reports import pdf as printing
-from canaryproof.reports.formats import Format, report
+from canaryproof.reports import formats
+from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
 from canaryproof.reports.material import Material
-from canaryproof.verify.check.results import Level, Run, Subject
+from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.engine import expected
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
@@ -67,13 +71,6 @@ def test_equal_runs_have_equal_bytes(material):
         assert report(material, form).files == report(material, form).files
 
 
-def test_benchmarks_beside_the_run_become_chapters(material):
-    measured = json.loads((PUBLISHED / "performance.json").read_text(encoding="utf-8"))
-    found = Material(material.run, performance=measured)
-    assert '<h2 id="cost-title">Cost against d and k</h2>' in report(found, Format.HTML).files["report.html"].decode()
-    assert report(found, Format.MD).files["performance.md"] == (PUBLISHED / "performance.md").read_bytes()
-
-
 def test_the_published_run_makes_a_small_page():
     run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
     page = page_of(*run.results)
@@ -98,14 +95,14 @@ def test_published_verdicts_are_the_expected_ones_of_statements_that_are_still_j
 
 
 def test_the_page_is_printed_by_a_browser(material):
-    if not any(map(printing.shutil.which, printing.BROWSERS)):
-        pytest.skip(f"none of {', '.join(printing.BROWSERS)} is installed")
+    if not any(map(formats.shutil.which, formats.BROWSERS)):
+        pytest.skip(f"none of {', '.join(formats.BROWSERS)} is installed")
     made = report(material, Format.PDF)
     assert made.files["report.pdf"].startswith(b"%PDF")
 
 
 def test_without_a_browser_there_is_no_pdf(material, monkeypatch):
-    monkeypatch.setattr(printing.shutil, "which", lambda _: None)
+    monkeypatch.setattr(formats.shutil, "which", lambda _: None)
     with pytest.raises(OSError, match="none of chromium, chromium-browser, google-chrome is installed"):
         report(material, Format.PDF)
 
@@ -116,3 +113,75 @@ def test_a_run_in_which_nothing_could_be_judged_has_a_report():
         result |= {"verdict": "inconclusive", "finding": "could not be judged: E: e", "evidence": {}, "design": None}
     made = report(Material(Run.from_json(document))).files
     assert "could not be judged" in made["summary.md"].decode()
+
+
+@pytest.fixture(scope="module")
+def files(results):
+    return report(Material(Run("0", Level.QUICK, 0, results)), Format.HTML).files
+
+
+def test_every_table_is_there_as_csv_and_latex(files):
+    names = {name.rpartition(".")[0] for name in files if name.startswith("tables/")}
+    assert {"tables/ledger", "tables/convergence-01", "tables/chance-01"} <= names
+    for name in names:
+        rows = list(csv.reader(io.StringIO(files[f"{name}.csv"].decode())))
+        assert len({len(row) for row in rows}) == 1
+        text = files[f"{name}.tex"].decode()
+        assert text.count(r" \\") == len(rows)
+        assert r"\toprule" in text
+        # Letters that LaTeX does not know without a package are all spelt.
+        assert text.isascii() or not re.search("[εδσμρτ√Σ²₁±−×]", text)
+
+
+def test_every_picture_is_there_as_svg_and_png(files):
+    assert ElementTree.fromstring(files["pictures/convergence-ours-rate.svg"]).tag.endswith("svg")
+    assert files["pictures/convergence-ours-rate.png"].startswith(b"\x89PNG")
+
+
+def test_the_ledger_has_every_result(files, results):
+    rows = list(csv.DictReader(io.StringIO(files["tables/ledger.csv"].decode())))
+    assert [(row["id"], row["verdict"], row["statement"]) for row in rows] == [
+        (r.id, r.verdict, r.statement) for r in results
+    ]
+    assert rows[0]["level"] == "1e-07"
+
+
+def test_cells_keep_commas_and_lines():
+    text = comma_separated(["a"], [["1,2"], ['say "x"\nagain']])
+    assert list(csv.reader(io.StringIO(text))) == [["a"], ["1,2"], ['say "x"\nagain']]
+
+
+@pytest.mark.parametrize(
+    ("cell", "spelt"),
+    [
+        ("50% & $x_1$ #2", r"50\% \& \$x\_1\$ \#2"),
+        ("σ² ≥ 10⁻⁶", r"$\sigma$$^{2}$ $\ge$ 10$^{-}$$^{6}$"),
+        ("ε̂ ± 0.1", r"$\hat{\varepsilon}$ $\pm$ 0.1"),
+        ("cᵢ, x₁", r"c$_{i}$, x$_{1}$"),
+        ("by `a_b` and `c`", r"by \texttt{a\_b} and \texttt{c}"),
+        (r"\input{x}", r"\textbackslash{}input\{x\}"),
+    ],
+)
+def test_latex_is_spelt(cell, spelt):
+    assert latex(["h"], [[cell]]).splitlines()[4] == rf"{spelt} \\"
+
+
+@pytest.mark.parametrize(
+    ("results", "words", "colour"),
+    [
+        ([claim("ours.a"), claim("ours.b"), claim("final.a", Verdict.REFUTED)], "2 of 2 checks hold", "#00664f"),
+        ([claim("ours.a", Verdict.REFUTED)], "0 of 1 checks hold", "#b02a0c"),
+        ([], "0 of 0 checks hold", "#b02a0c"),
+    ],
+)
+def test_the_badge_says_whether_our_own_checks_hold(results, words, colour):
+    drawn = badge(Run("0", Level.QUICK, 0, tuple(results)))
+    ElementTree.fromstring(drawn)
+    assert words in drawn
+    assert colour in drawn
+
+
+def test_citations_name_the_papers_and_the_software(files):
+    text = files["citation.bib"].decode()
+    assert re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE) == ["canaryproof", "andrew2024oneshot", "maddock2022canife"]
+    assert text.count("{") == text.count("}")

@@ -3,9 +3,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from canaryproof.reports import coverage as picture
-from canaryproof.reports.folder import render
-from canaryproof.reports.pitfalls import pitfalls
+from canaryproof.reports import pitfalls
+from canaryproof.reports.pages import render
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +14,7 @@ def run(quick_run):
 
 @pytest.fixture(scope="module")
 def page(run):
-    return pitfalls(run, "coverage.svg")
+    return pitfalls.text(run)
 
 
 def test_the_folder_has_the_page_and_the_picture(quick_run, page):
@@ -55,7 +54,7 @@ def test_every_row_has_as_many_cells_as_its_header(page):
 
 def test_what_was_not_measured_is_left_out(run):
     one = replace(run, results=tuple(r for r in run.results if r.id == "bounds.gaussian-elsewhere"))
-    page = pitfalls(one, None)
+    page = pitfalls.text(one)
     assert page.count("## ") == 1
     assert "svg" not in page
     assert "pitfalls.md" in render(one)
@@ -64,12 +63,12 @@ def test_what_was_not_measured_is_left_out(run):
 
 def test_the_picture_has_a_panel_a_method_and_every_rate(run):
     rows = next(r for r in run.results if r.id == "bounds.nominal").evidence["levels"]
-    drawn = picture.coverage(rows)
+    drawn = pitfalls.picture(rows)
     panels = [axis for axis in drawn.axes if axis.get_visible()]
     assert [axis.get_title(loc="left") for axis in panels] == list(dict.fromkeys(row["method"] for row in rows))
     for axis in panels:
         method = axis.get_title(loc="left")
         shown = sorted(y for line in axis.lines[1:] for y in line.get_ydata())
-        assert shown == sorted(max(row["rate"], picture._LEAST) for row in rows if row["method"] == method)
+        assert shown == sorted(max(row["rate"], pitfalls._LEAST) for row in rows if row["method"] == method)
         # The first line is what is promised.
         assert list(axis.lines[0].get_xdata()) == list(axis.lines[0].get_ydata())

@@ -1,6 +1,6 @@
 import pytest
 
-from canaryproof.reports.folder import render
+from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
 
 

@@ -8,10 +8,10 @@ from damage import FEW, damaged, reported_or_refused
 from hypothesis import given
 
 from canaryproof.reports import training
-from canaryproof.reports.chapters import chapters
 from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
 from canaryproof.reports.material import Material, Training
+from canaryproof.reports.pages import chapters
 from canaryproof.reports.training import audit_of, densities, estimates, label, render, spoken, value
 from canaryproof.verify.check.results import Level, Run
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from canaryproof.reports.folder import render
+from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
 from canaryproof.verify.engine.expected import changes, main, read, updated
 from canaryproof.verify.engine.plan import load

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from canaryproof.reports.folder import PAGES, render
+from canaryproof.reports.pages import PAGES, render
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.claims import simulated_tables
 from canaryproof.verify.files.writing import write_files

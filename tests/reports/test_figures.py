@@ -4,8 +4,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, png, svg
-from canaryproof.reports.inline_svg import description, inline
+from canaryproof.reports.figures import BLUE, description, inline, png, svg
 
 
 @pytest.fixture
