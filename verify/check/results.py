@@ -3,17 +3,16 @@
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 
+from canaryproof.verify.check.records import Count, read, written
+
 # What all stochastic checks of a full run together may be wrong with, by chance, where nothing is to be found.
 FALSE_ALARM_BUDGET = 1e-3
-
-_T = TypeVar("_T")
-_Name = TypeVar("_Name", bound=StrEnum)
 
 
 class Verdict(StrEnum):
@@ -175,41 +174,12 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON's own types: equal results give equal documents."""
-        document: dict[str, Any] = plain(asdict(self))
-        return document
+        return written(self)
 
     @classmethod
-    def from_json(cls, document: object, place: str = "result") -> Self:
-        """Read what ``to_json`` made.
-
-        Parameters
-        ----------
-        document
-            What a JSON parser made of it.
-        place
-            Where it stands, for the message.
-
-        Returns
-        -------
-        The result, whose ``to_json`` is the document again.
-
-        Raises
-        ------
-        ValueError
-            If a field is missing, unknown or of the wrong type; the message names the field and the rule.
-        """
-        values = _fields(document, tuple(field.name for field in fields(cls)), place)
-        text = {
-            name: _typed(values[name], str, f"{place}.{name}", "text")
-            for name in ("id", "suite", "source", "statement", "finding")
-        }
-        return cls(
-            **text,
-            subject=_member(Subject, values["subject"], f"{place}.subject"),
-            verdict=_member(Verdict, values["verdict"], f"{place}.verdict"),
-            evidence=_restored(_typed(values["evidence"], dict, f"{place}.evidence", "an object")),
-            design=_design(values["design"], f"{place}.design"),
-        )
+    def from_json(cls, document: object) -> Self:
+        """Read what ``to_json`` made; a ValueError of one line names the field and the rule."""
+        return read(cls, document, exact=True)
 
 
 @dataclass(frozen=True)
@@ -228,7 +198,7 @@ class Run:
 
     version: str
     level: Level
-    seed: int
+    seed: Count
     results: tuple[Result, ...]
 
     @property
@@ -253,101 +223,12 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON's own types: equal runs give equal documents."""
-        document: dict[str, Any] = plain(asdict(self))
-        return document
+        return written(self)
 
     @classmethod
     def from_json(cls, document: object) -> Self:
-        """Read what ``to_json`` made.
-
-        Parameters
-        ----------
-        document
-            What a JSON parser made of it.
-
-        Returns
-        -------
-        The run, whose ``to_json`` is the document again.
-
-        Raises
-        ------
-        ValueError
-            If a field is missing, unknown or of the wrong type; the message names the field and the rule.
-        """
-        values = _fields(document, ("version", "level", "seed", "results"), "")
-        seed = _typed(values["seed"], int, "seed", "a whole number")
-        if seed < 0:
-            raise ValueError(f"seed: must not be negative, not {seed}")
-        rows = _typed(values["results"], list, "results", "a list")
-        return cls(
-            _typed(values["version"], str, "version", "text"),
-            _member(Level, values["level"], "level"),
-            seed,
-            tuple(Result.from_json(row, f"results[{i}]") for i, row in enumerate(rows)),
-        )
-
-
-def plain(value: Any) -> Any:
-    """Return a value in JSON's own types, infinities and NaN in words: lists for tuples, dicts for mappings."""
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    # JSON has no infinities and no NaN.
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _restored(value: Any) -> Any:
-    """Undo ``plain``."""
-    if isinstance(value, dict):
-        return {key: _restored(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_restored(item) for item in value]
-    return float(value) if value in ("inf", "-inf", "nan") else value
-
-
-def _design(value: object, place: str) -> Design | None:
-    if value is None:
-        return None
-    values = _fields(value, tuple(entry.name for entry in fields(Design)), place)
-    return Design(
-        _typed(values["null"], str, f"{place}.null", "text"),
-        _typed(values["level"], float, f"{place}.level", "a number"),
-        _typed(values["alternative"], str, f"{place}.alternative", "text"),
-        _typed(values["power"], float, f"{place}.power", "a number"),
-        _typed(values["runs"], int, f"{place}.runs", "a whole number"),
-    )
-
-
-def _fields(value: object, names: tuple[str, ...], place: str) -> dict[str, Any]:
-    """Return an object that has the named fields and no other: what is not read would be lost."""
-    found = _typed(value, dict, place or "the document", "an object")
-    inside = f"{place}." if place else ""
-    for name in names:
-        if name not in found:
-            raise ValueError(f"{inside}{name}: is missing")
-    for name in found:
-        if name not in names:
-            raise ValueError(f"{inside}{_shortened(name)}: there is no such field; there are {', '.join(names)}")
-    return found
-
-
-def _typed(value: object, kind: type[_T], place: str, rule: str) -> _T:
-    # True is an int to Python, and no number to JSON.
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"{place}: must be {rule}, not {_shortened(repr(value))}")
-    return value
-
-
-def _member(kind: type[_Name], value: object, place: str) -> _Name:
-    text = _typed(value, str, place, "text")
-    if text not in list(kind):
-        raise ValueError(f"{place}: must be one of {', '.join(kind)}, not {_shortened(repr(text))}")
-    return kind(text)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:60] + "..."
+        """Read what ``to_json`` made; a ValueError of one line names the field and the rule."""
+        return read(cls, document, exact=True)
 
 
 def false_alarms(run: Run) -> str:

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from canaryproof.verify.check.results import Verdict, plain
+from canaryproof.verify.check.records import plain
+from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.files.reading import InputError, opened
 from canaryproof.verify.training import configuration
 

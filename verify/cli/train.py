@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from canaryproof.verify.check.results import plain
+from canaryproof.verify.check.records import plain
 from canaryproof.verify.cli.command_line import INTERRUPTED
 from canaryproof.verify.engine.executors import EngineError, cluster, engine_option, given_again
 from canaryproof.verify.engine.origin import code_and_machine

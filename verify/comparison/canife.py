@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.check.declared_tests import LEVEL
-from canaryproof.verify.check.results import plain
+from canaryproof.verify.check.records import plain
 from canaryproof.verify.claims.measured_canife import claims
 from canaryproof.verify.comparison.canife_methods import METHODS, Plan, capped, composed, exact, largest_round, spread
 from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Setting

@@ -8,7 +8,7 @@ import numpy as np
 from canaryproof.kernels.gaussian_mechanism import noise_multiplier
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
-from canaryproof.verify.check.results import plain
+from canaryproof.verify.check.records import plain
 from canaryproof.verify.claims.deciding import POPULATIONS
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.training import configuration

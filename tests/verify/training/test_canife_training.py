@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.check.results import plain
+from canaryproof.verify.check.records import plain
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training import configuration, experiment, training
 from canaryproof.verify.training.experiment import Experiment

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.verify.accounting.training import Accounting
-from canaryproof.verify.check.results import plain
+from canaryproof.verify.check.records import plain
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.reading import InputError

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.check.results import Context, Level, Verdict, plain
+from canaryproof.verify.check.records import plain
+from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import deciding, finished
 from canaryproof.verify.claims.deciding import decided
 from canaryproof.verify.claims.finished import Measurements
