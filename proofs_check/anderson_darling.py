@@ -24,7 +24,8 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
+from canaryproof.verify.check.results import Check, Outcome
 
 _TERMS = 200
 _PERIOD, _LAST_FREQUENCY = 200.0, 450.0
@@ -182,7 +183,7 @@ def _at(count: float, value: float, factors: tuple[float, float]) -> float:
     return value / (1 + factors[0] / count + factors[1] / count**2)
 
 
-def _judge_limit_law() -> Judgement:
+def _judge_limit_law() -> Outcome:
     known = {level: critical_value(level, False) for level in ANDERSON_DARLING_1954}
     fitted = {level: critical_value(level, True) for level in DAGOSTINO_1986}
     off = max(abs(fitted[level] - value) for level, value in DAGOSTINO_1986.items())
@@ -202,7 +203,7 @@ def _judge_limit_law() -> Judgement:
     )
 
 
-def _judge_conclusion() -> Judgement:
+def _judge_conclusion() -> Outcome:
     detected, known = (power(COUNT, DIM, LEVEL, estimated) for estimated in (True, False))
     tabulated = limit_law(True).sf(_at(COUNT, STEPHENS_1974[LEVEL], _FACTORS_1974), _drift(COUNT, DIM))
     # The log likelihood ratio is normal in the limit, with signal c·√(E He₄²) = c·√24.
@@ -210,7 +211,7 @@ def _judge_conclusion() -> Judgement:
     samples = [samples_for_power(wanted, DIM, LEVEL, True) for wanted in _POWERS]
     dims = [dim_for_power(wanted, COUNT, LEVEL, True) for wanted in _POWERS]
     # Not rejecting tells for normality if it would be as rare for the cosine's law as rejecting is for a normal one.
-    return Judgement(
+    return judged(
         Kind.EXACT if 1 - detected <= LEVEL else Kind.HYPOTHESIS,
         f"Takes a test of high power, and this one has power {detected:.3f} ({tabulated:.3f} with the value of 1974, "
         f"{known:.3f} if N(0, 1/d) is given, {best:.3f} the most powerful test): with d = {DIM} and "
@@ -225,11 +226,11 @@ def _judge_conclusion() -> Judgement:
     )
 
 
-def _judge_level() -> Judgement:
+def _judge_level() -> Outcome:
     right = critical_value(LEVEL, True)
     old, new = _at(COUNT, STEPHENS_1974[LEVEL], _FACTORS_1974), _at(COUNT, DAGOSTINO_1986[LEVEL], _FACTORS_1986)
     old_size, new_size = limit_law(True).sf(old), limit_law(True).sf(new)
-    return Judgement(
+    return judged(
         Kind.EXACT if round(old_size, 2) == LEVEL else Kind.HYPOTHESIS,
         f"Holds for a test whose critical value is right, {right:.4f}: the table of 1974, which the papers' captions "
         f"quote, has {old:.3f} and rejects {100 * old_size:.1f}% of normal samples; that of 1986, scipy's since 1.17, "
@@ -238,7 +239,7 @@ def _judge_level() -> Judgement:
     )
 
 
-def _judge_caption(printed: dict[float, float], values: tuple[float, ...]) -> Judgement:
+def _judge_caption(printed: dict[float, float], values: tuple[float, ...]) -> Outcome:
     rows, findings = [], []
     for level, value in printed.items():
         limit = critical_value(level, True)
@@ -257,36 +258,36 @@ def _judge_caption(printed: dict[float, float], values: tuple[float, ...]) -> Ju
     # The captions hold the number of rejections for unsurprising: so it is at the strictest level that they print.
     kind = Kind.WRONG_TERM if all(row["chance"] > min(printed) for row in rows) else Kind.FALSE
     found = f"For {_CANARIES} normal samples, {'; '.join(findings)}."
-    return Judgement(kind if any(row["wrong"] for row in rows) else Kind.EXACT, found, {"rows": rows})
+    return judged(kind if any(row["wrong"] for row in rows) else Kind.EXACT, found, {"rows": rows})
 
 
-LINES: tuple[Line, ...] = (
-    Line(
+LINES: tuple[Check, ...] = (
+    line(
         "final.section-3.anderson-darling",
         "final version, after Theorem 3.2, with footnote 3; v1, Section 4",
         "That a test by Anderson and Darling at level 0.15 does not reject normality of 10⁶ cosines at d = 1000 gives "
         "confidence that the discrepancy is extremely small.",
         _judge_conclusion,
     ),
-    Line(
+    line(
         "final.section-3.anderson-darling.level",
         "final version, footnote 3",
         "The test at level 0.15 rejects 15% of truly normal samples.",
         _judge_level,
     ),
-    Line(
+    line(
         "v1.table4.critical-values",
         "v1, Table 4's caption; submission, Table 4's caption",
         "For 1000 samples the critical values are 1.088 at 1% and 0.574 at 15%.",
         partial(_judge_caption, {0.01: 1.088, 0.15: 0.574}, _TABLE_4),
     ),
-    Line(
+    line(
         "final.table6.critical-values",
         "final version, Table 6's caption",
         "For 1000 samples the critical values are 0.656 at 10% and 1.092 at 1%.",
         partial(_judge_caption, {0.10: 0.656, 0.01: 1.092}, _TABLE_6),
     ),
-    Line(
+    line(
         "ours.anderson-darling.limit-law",
         "our limit law of A²; Anderson and Darling 1954; D'Agostino 1986, Table 4.7",
         "It gives the critical values of 1954 in all printed digits, those of 1986 within 0.0015, and, nothing "

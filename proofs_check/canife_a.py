@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 import sympy
 from sympy import Expr, Matrix, Rational, Symbol, erfc, log, pi, sqrt
 
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.spelling import text
+from canaryproof.verify.check.results import Check, Outcome
 
 K, N, NOISE = sympy.symbols("k n sigma", positive=True)
 
@@ -77,7 +78,7 @@ def _orthogonal_to(g: Any) -> Any:
     return g.cross(vector("a", 3))
 
 
-def score_without(variance: Expr = NOISE**2) -> Judgement:
+def score_without(variance: Expr = NOISE**2) -> Outcome:
     """Judge ⟨ũ, g⟩ = N(0, variance·‖g‖²) without the canary, all updates being orthogonal to g."""
     g = vector("g", 3)
     mean, exact = _score(g, _orthogonal_to(g), NOISE, 0)
@@ -88,7 +89,7 @@ def score_without(variance: Expr = NOISE**2) -> Judgement:
     )
 
 
-def score_with(factor: Expr = sympy.S.One) -> Judgement:
+def score_with(factor: Expr = sympy.S.One) -> Outcome:
     """Judge N(factor·‖u_c‖², σ_c²) with the canary, σ_c² being the variance without it; printed is factor 1."""
     g = vector("g", 3)
     canary = Symbol("alpha", positive=True) * g
@@ -101,7 +102,7 @@ def score_with(factor: Expr = sympy.S.One) -> Judgement:
     )
 
 
-def by_design() -> Judgement:
+def by_design() -> Outcome:
     """Judge that a canary of loss 0 is orthogonal to the round's updates."""
     g, bound = Matrix([0, 1, 0]), 1
     held_out, of_the_round = Matrix([1, 0, 0]), Matrix([0, Rational(1, 2), Rational(1, 2)])
@@ -110,7 +111,7 @@ def by_design() -> Judgement:
     mean, _ = _score(g, of_the_round, NOISE, 0)
     mean_in_span, _ = _score(g, Symbol("t", real=True) * held_out, NOISE, 0)
     kind = (Kind.HYPOTHESIS if mean != 0 else Kind.EXACT) if loss == 0 and mean_in_span == 0 else Kind.FALSE
-    return Judgement(
+    return judged(
         kind,
         "holds if the round's updates lie in the span of those held out, and the loss is 0; the loss knows only these: "
         f"with u = (1, 0, 0) held out, g = (0, 1, 0) has loss {text(loss)}, and the round's update (0, 1/2, 1/2) gives "
@@ -119,7 +120,7 @@ def by_design() -> Judgement:
     )
 
 
-def weighted(noise_scales: bool = False) -> Judgement:
+def weighted(noise_scales: bool = False) -> Outcome:
     """Judge that weighting the updates only scales the score, the noise being scaled with them or not."""
     weight, g = Symbol("w", positive=True), vector("g", 3)
     plain = _score(g, _orthogonal_to(g), NOISE, 1)
@@ -130,7 +131,7 @@ def weighted(noise_scales: bool = False) -> Judgement:
 
     as_printed, with_hypothesis = scales(weight * NOISE if noise_scales else NOISE), scales(weight * NOISE)
     kind = Kind.EXACT if as_printed else Kind.HYPOTHESIS if with_hypothesis else Kind.FALSE
-    return Judgement(
+    return judged(
         kind,
         "holds if the noise is multiplied by the canary's weight w too; with the same noise only the centre moves to "
         "w‖u_c‖², the variance stays, and the separation is w‖u_c‖/σ instead of ‖u_c‖/σ",
@@ -138,7 +139,7 @@ def weighted(noise_scales: bool = False) -> Judgement:
     )
 
 
-def noisy() -> Judgement:
+def noisy() -> Outcome:
     """Judge, along an eigenvector of Σ of eigenvalue λ, what DP noise does to gᵀQg."""
     variance = Symbol("lambda", positive=True)
     noise = NOISE**2
@@ -155,11 +156,11 @@ def noisy() -> Judgement:
     )
 
 
-def _line(topic: str, statement: str, judge: Callable[[], Judgement], display: str = "", row: int = 0) -> Line:
-    return Line(f"canife.section-3.2.{topic}", "canife, Section 3.2", statement, judge, display, row)
+def _line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
+    return line(f"canife.section-3.2.{topic}", "canife, Section 3.2", statement, judge, display, row)
 
 
-_CANIFE_SCORES_LINES: tuple[Line, ...] = (
+_CANIFE_SCORES_LINES: tuple[Check, ...] = (
     _line(
         "score-without.1",
         "Without the canary ⟨ũ, u_c⟩ ∝ Σ⟨uᵢ, g⟩ + ⟨N(0, σ²I), g⟩ = N(0, σ²‖g‖²).",
@@ -170,7 +171,7 @@ _CANIFE_SCORES_LINES: tuple[Line, ...] = (
     _line("by-design", "⟨uᵢ, g⟩ = 0 for the round's updates by design.", by_design),
     _line("score-with", "With the canary the score is N(‖u_c‖², σ_c²), σ_c² being that without.", score_with),
     _line("weighted", "Weights on the updates change the result by a fixed scaling factor only.", weighted),
-    Line(
+    line(
         "ours.canife.noise",
         "canife, Appendix A",
         "With DP noise the covariance is kΣ + σ²I, and the separation is smaller and bounded.",
@@ -258,7 +259,7 @@ def _agree(printed: Formula, exact: Formula) -> bool:
     return all(vanishes(printed(setting(n)) - exact(setting(n))) for n in _DIMENSIONS)
 
 
-def formula(characters: str, printed: Formula, exact: Formula) -> Judgement:
+def formula(characters: str, printed: Formula, exact: Formula) -> Outcome:
     """Judge a printed formula: its characters, what they mean, and what is exact.
 
     A closing bracket too many is typography: the line is judged by its terms, and the finding tells of the bracket.
@@ -271,7 +272,7 @@ def formula(characters: str, printed: Formula, exact: Formula) -> Judgement:
     return held(_agree(printed, exact), finding, printed=characters, surplus_closing_brackets=surplus)
 
 
-def centers(printed: frozenset[int]) -> Judgement:
+def centers(printed: frozenset[int]) -> Outcome:
     """Judge that log(p₁/p₀) at the two centres is ½·gᵀQg times one of the printed signs."""
     signs: dict[str, list[int]] = {"kμ": [], "kμ + g": []}
     for n in _DIMENSIONS:
@@ -286,7 +287,7 @@ def centers(printed: frozenset[int]) -> Judgement:
     )
 
 
-def sum_of_updates(hypotheses: bool = False) -> Judgement:
+def sum_of_updates(hypotheses: bool = False) -> Outcome:
     """Judge the law of the sum of k updates in any one direction, as printed or under the finding's hypotheses."""
     variance, mu, g, factor = sympy.symbols("Sigma mu g alpha", positive=True)
     correlation = Symbol("rho", real=True)
@@ -296,7 +297,7 @@ def sum_of_updates(hypotheses: bool = False) -> Judgement:
     named = {correlation: 0, NOISE: 0, factor: 1}
     holds_with = excess.subs(named) == 0 and shift.subs(named) == 0
     holds = holds_with if hypotheses else excess == 0 and shift == 0
-    return Judgement(
+    return judged(
         Kind.EXACT if holds else Kind.HYPOTHESIS if holds_with else Kind.FALSE,
         "holds for independent updates, u_c = g and no DP noise: pairs of updates of covariance ρΣ add k(k − 1)ρΣ "
         "(equal updates have k²Σ), the text's u_c ∝ g is some αg, and the noise of Section 3.2 makes kΣ into kΣ + σ²I",
@@ -304,7 +305,7 @@ def sum_of_updates(hypotheses: bool = False) -> Judgement:
     )
 
 
-def separation(printed: Expr = _BEST_ERROR) -> Judgement:
+def separation(printed: Expr = _BEST_ERROR) -> Outcome:
     """Judge that the best test's error, given as a function of q = gᵀQg, falls as q grows."""
     # The log ratio is linear in u: N(∓q/2, q) if its coefficient Qg has the variance gᵀQ(kΣ)Qg = q.
     variance = all(
@@ -331,7 +332,7 @@ def _spectral(weights: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Expr, 
     return sum((w * v for w, v in pairs), sympy.S.Zero), sum((w / v for w, v in pairs), sympy.S.Zero)
 
 
-def surrogate() -> Judgement:
+def surrogate() -> Outcome:
     """Judge that to minimise gᵀΣg serves to maximise gᵀΣ⁻¹g."""
     least = Symbol("lambda", positive=True)
     weights = sympy.symbols("w_1:4", positive=True)
@@ -349,7 +350,7 @@ def surrogate() -> Judgement:
     slopes = [sympy.diff(part, share) for part in _spectral((share, 1 - share), (least, other))]
     opposite = sympy.factor(-slopes[0] * slopes[1]).is_positive
     kind = (Kind.HYPOTHESIS if misleads or shrinks else Kind.EXACT) if common else Kind.FALSE
-    return Judgement(
+    return judged(
         kind,
         "at a fixed norm and with every direction attainable both have the same optimum, the eigenvector of the least "
         "eigenvalue; without the norm g = 0 is the minimum and separates nothing; and among directions that are not "
@@ -360,7 +361,7 @@ def surrogate() -> Judgement:
     )
 
 
-def lower_bound() -> Judgement:
+def lower_bound() -> Outcome:
     """Judge gᵀΣ⁻¹g ≥ ‖g‖⁴/(gᵀΣg)."""
     weights, values = sympy.symbols("w_1:4", positive=True), sympy.symbols("lambda_1:4", positive=True)
     spread, inverse = _spectral(weights, values)
@@ -382,14 +383,14 @@ def _expected_form(s: Setting) -> Expr:
     return sum(terms, sympy.S.Zero)
 
 
-def estimate(centred: bool = False) -> Judgement:
+def estimate(centred: bool = False) -> Outcome:
     """Judge gᵀΣg ≈ (1/n)·Σgᵀ(uuᵀ)g = (1/n)·Σ⟨u, g⟩², for updates of mean μ or (``centred``) of mean 0."""
     settings = [setting(n)._replace(mu=sympy.zeros(n, 1)) if centred else setting(n) for n in _DIMENSIONS]
     equality = all(vanishes(form(s.u * s.u.T, s.g, s.g) - form(sympy.eye(s.u.rows), s.u, s.g) ** 2) for s in settings)
     biases = [sympy.expand(_expected_form(s) - form(s.root * s.root.T, s.g, s.g)) for s in settings]
     unbiased = not any(biases)
     by_mean = all(vanishes(bias - form(s.mu * s.mu.T, s.g, s.g)) for bias, s in zip(biases, settings, strict=True))
-    return Judgement(
+    return judged(
         (Kind.EXACT if unbiased else Kind.HYPOTHESIS) if equality and by_mean else Kind.FALSE,
         "the second equality is exact; the first side's estimate has the mean gᵀΣg + ⟨μ, g⟩², because (1/n)·Σuuᵀ "
         "estimates Σ + μμᵀ (uncentered, as the text itself says): it estimates gᵀΣg if ⟨μ, g⟩ = 0, and for all g only "
@@ -398,7 +399,7 @@ def estimate(centred: bool = False) -> Judgement:
     )
 
 
-def loss_term(multiple: Expr = N) -> Judgement:
+def loss_term(multiple: Expr = N) -> Outcome:
     """Judge that the loss's first term Σ⟨u, g⟩² is the estimate times a constant, for two general updates."""
     first, second, g = (vector(name, 3) for name in ("u", "v", "g"))
     estimated = form((first * first.T + second * second.T) / 2, g, g)
@@ -407,7 +408,7 @@ def loss_term(multiple: Expr = N) -> Judgement:
     return held(holds, f"Σ⟨u, g⟩² = {text(multiple)}·(1/n)Σgᵀuuᵀg: the constant is the number of updates")
 
 
-def singular() -> Judgement:
+def singular() -> Outcome:
     """Judge the rank of (1/n)·Σuuᵀ for n < d."""
     ranks = {}
     for count, dimension in ((1, 2), (1, 3), (2, 3)):
@@ -423,7 +424,7 @@ def singular() -> Judgement:
     )
 
 
-def mean_alternative() -> Judgement:
+def mean_alternative() -> Outcome:
     """Judge (1/n)·Σ⟨u, g⟩² = ⟨μ̂, g⟩² + gᵀΣ̂g, Σ̂ the centred sample covariance, for two updates."""
     first, second, g = (vector(name, 3) for name in ("u", "v", "g"))
     mean = (first + second) / 2
@@ -432,16 +433,16 @@ def mean_alternative() -> Judgement:
     return held(holds, "what ⟨μ̂, g⟩² leaves out of the loss is gᵀΣ̂g, the part that stands for Σ")
 
 
-def _line_canife_a(topic: str, statement: str, judge: Callable[[], Judgement], display: str = "", row: int = 0) -> Line:
+def _line_canife_a(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
     name = f"canife.appendix-a.{topic}" + (f".{row}" if row else "")
-    return Line(name, "canife, Appendix A", statement, judge, display, row)
+    return line(name, "canife, Appendix A", statement, judge, display, row)
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
-    return Line(f"ours.canife.{topic}", "canife, Appendix A", statement, judge, ours=True)
+def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+    return line(f"ours.canife.{topic}", "canife, Appendix A", statement, judge, ours=True)
 
 
-LINES: tuple[Line, ...] = (
+LINES: tuple[Check, ...] = (
     _line_canife_a(
         "sum-of-updates", "The sum of k updates is N(kμ, kΣ), or N(kμ + g, kΣ) with the canary.", sum_of_updates
     ),

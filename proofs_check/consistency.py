@@ -18,10 +18,11 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import two_gaussians as certified
 from canaryproof.kernels.certified.two_gaussians import Direction
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.lines import Judgement, Line, held
+from canaryproof.proofs_check.lines import held, line
 from canaryproof.proofs_check.regime import bounded, limit, settled, vanishes
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
+from canaryproof.verify.check.results import Check, Outcome
 
 # The order of √k(m_(d,k) − 1/σ), the standard errors by which the cosines' mean is off 1/σ.
 SHIFT_ORDER = K ** Rational(3, 2) / D
@@ -54,7 +55,7 @@ def is_order_of_shift(order: Expr) -> bool:
     return bool(share.is_finite) and share != 0
 
 
-def _mean_law(variance: Expr) -> Judgement:
+def _mean_law(variance: Expr) -> Outcome:
     """√k(B − 1) is σ/√k·Σzᵢ but for a part that vanishes, and √k(A − E A) vanishes."""
     square, (centre, spread) = settled(release_moments.moments("A")[0]), release_moments.moments("B")
     rest, length = sympy.cancel(K * (spread - SIGMA**2 / K)), sympy.cancel(K * release_moments.moments("A")[1])
@@ -71,7 +72,7 @@ def _mean_law(variance: Expr) -> Judgement:
     )
 
 
-def _spread_law(variance: Expr) -> Judgement:
+def _spread_law(variance: Expr) -> Outcome:
     """√k(W − E W) is the noise's own sample variance but for a part that vanishes; the root halves the deviation."""
     rest, spread = limit(K * release_moments.moments("Y")[1]), settled(K * release_moments.moments("W")[1])
     centre = sympy.cancel(release_moments.moments("W")[0] / release_moments.moments("A")[0])
@@ -87,7 +88,7 @@ def _spread_law(variance: Expr) -> Judgement:
     )
 
 
-def _centring(order: Expr) -> Judgement:
+def _centring(order: Expr) -> Outcome:
     at = float(_shift().subs({D: 10**6, K: 1000, SIGMA: sympy.Rational(541, 1000)}))
     return held(
         is_order_of_shift(order),
@@ -96,8 +97,8 @@ def _centring(order: Expr) -> Judgement:
     )
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
-    return Line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, ours=True)
+def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+    return line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, ours=True)
 
 
 _LIMIT_LAWS_LINES = (
@@ -244,13 +245,13 @@ _A = _density(_Z) / _normal(_Z)
 CLAIMED = (_A, _Z * _A, (_E / _M - _M / 2) * _A)
 
 
-def _slopes(claimed: tuple[Expr, ...]) -> Judgement:
+def _slopes(claimed: tuple[Expr, ...]) -> Outcome:
     pairs = list(zip(_implicit_slopes(), claimed, strict=True))
     holds = all(sympy.simplify(found - each) == 0 for found, each in pairs)
     return held(holds, "∂ε/∂m = a, ∂ε/∂r = −(ε/m + m/2)a and (ε/m − m/2)a, from ∂δ/∂ε = −e^ε Φ(z)")
 
 
-def _quotients(claimed: Callable[[float, float], Slopes]) -> Judgement:
+def _quotients(claimed: Callable[[float, float], Slopes]) -> Outcome:
     """One-sided difference quotients of certified ε against the closed forms."""
     step = Fraction(1, 2**20)
     delta, distance = 1e-6, Fraction(65, 100)
@@ -272,13 +273,13 @@ def _quotients(claimed: Callable[[float, float], Slopes]) -> Judgement:
     return held(worst < 2.0**-11, f"largest difference {worst:.1e} at step 2⁻²⁰, m = 0.65, δ = 1e-6", worst=worst)
 
 
-def _kink(gap: Expr) -> Judgement:
+def _kink(gap: Expr) -> Outcome:
     a, forward, reverse = CLAIMED
     found = sympy.simplify((reverse - forward) / a)
     return held(sympy.simplify(found - gap) == 0, f"the slopes in r differ by ({text(found)})·a, not 0 for ε > 0")
 
 
-def _continuity(mean_limit: Expr) -> Judgement:
+def _continuity(mean_limit: Expr) -> Outcome:
     """Both directions' ε at r = 1 solve the mechanism's equation, and ∂δ/∂ε < 0: the larger of them is continuous."""
     edge = _M / 2 - _E / _M
     forward = _normal(edge) - sympy.exp(_E) * _normal(edge - _M)
@@ -306,7 +307,7 @@ def _fitted_moment(power: int) -> Expr:
     return half * (reverse**power + (-forward) ** power)
 
 
-def _bias(printed: Expr) -> Judgement:
+def _bias(printed: Expr) -> Outcome:
     found = sympy.simplify(_fitted_moment(1) / sqrt(K) - printed)
     numbers = {f"ε = {e:g}": _bias_at(e) for e in (1.0, 3.0, 10.0)}
     shown = ", ".join(f"{bias:.4f} at {name}" for name, bias in numbers.items())
@@ -318,7 +319,7 @@ def _bias_at(epsilon: float) -> float:
     return slopes(1e-6, 1.0 / sigma).fitted_bias(1000)
 
 
-def _growth(times_as_many: Expr, least: Expr) -> Judgement:
+def _growth(times_as_many: Expr, least: Expr) -> Outcome:
     """Mean square errors: pinned's a²/k and the square of a times its shift; fitted's in the limit law."""
     a = CLAIMED[0]
     fitted = sympy.simplify((a**2 + _fitted_moment(2)) / a**2).subs(_M, 1 / SIGMA)
@@ -338,18 +339,18 @@ def _growth(times_as_many: Expr, least: Expr) -> Judgement:
     )
 
 
-def _ours_consistency(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
-    return Line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, ours=True)
+def _ours_consistency(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+    return line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, ours=True)
 
 
 LINES = (
-    Line(
+    line(
         "final.section-3.1.consistency",
         "Andrew et al., arXiv 2302.03098, Section 3.1, first paragraph",
         "as √d·μ̂ → 1/σ and d·σ̂² → 1, ε̂ tends to the mechanism's ε",
         partial(_continuity, 1 / SIGMA),
     ),
-    Line(
+    line(
         "review.mann-wald",
         "Reviews, authors' answer on the correctness of Algorithm 1",
         "by the continuous mapping theorem ε̂ converges in probability to ε(N(0, 1) ‖ N(1/σ, 1); δ)",

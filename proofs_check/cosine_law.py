@@ -13,9 +13,10 @@ from flint import arb, fmpq
 from sympy import Expr, Rational, Symbol, beta, gamma, sqrt
 
 from canaryproof.kernels.certified import Enclosure, at_precision, null_cosine
-from canaryproof.proofs_check.lines import Judgement, Line, held
-from canaryproof.proofs_check.sphere_measure import Formula, line, same, sine_integral, sine_integrals
+from canaryproof.proofs_check.lines import held
+from canaryproof.proofs_check.sphere_measure import Formula, _line, same, sine_integral, sine_integrals
 from canaryproof.proofs_check.sphere_moments import D, expectation
+from canaryproof.verify.check.results import Check, Outcome
 
 TAU = Symbol("tau", real=True)
 _POINTS = tuple(fmpq(*ratio) for ratio in ((0, 1), (1, 1000), (-1, 7), (1, 3), (-3, 5), (9, 10), (999, 1000)))
@@ -62,7 +63,7 @@ def moments_by_parts() -> bool:
     )
 
 
-def judge_even_moments(moment: Callable[[int], Any] = even_moment) -> Judgement:
+def judge_even_moments(moment: Callable[[int], Any] = even_moment) -> Outcome:
     """Judge a formula for E τ²ᵖ, given p."""
     steps = ((2 * p + 1) * moment(p) - (D + 2 * p) * moment(p + 1) for p in range(12))
     facts = {
@@ -75,7 +76,7 @@ def judge_even_moments(moment: Callable[[int], Any] = even_moment) -> Judgement:
     return held(facts, "Exact for all d ≥ 2 and p, by integration by parts.")
 
 
-def judge_odd_moments(density: Formula = exact_density) -> Judgement:
+def judge_odd_moments(density: Formula = exact_density) -> Outcome:
     """Judge that a density, given d, has no odd moments."""
     facts = {
         "the density is even": sympy.simplify(density(D) - density(D).subs(TAU, -TAU)) == 0,
@@ -84,7 +85,7 @@ def judge_odd_moments(density: Formula = exact_density) -> Judgement:
     return held(facts, "Exact: the density is even, and τ bounded.")
 
 
-def _judge_normalisation(density: Formula = exact_density) -> Judgement:
+def _judge_normalisation(density: Formula = exact_density) -> Outcome:
     facts = {
         "f_d = (1 − τ²)^((d−3)/2)/W(d − 2)": same(density(D), exact_density(D), TAU),
         "∫ (1 − τ²)^((d−3)/2) dτ for d = 2, 3, 5, 7, 9": all(
@@ -102,12 +103,12 @@ def _is_beta(first: Any, density: Callable[[Symbol], Any]) -> bool:
     return same(density(x), law, x, Rational(1, 2))
 
 
-def _judge_beta(density: Formula = exact_density) -> Judgement:
+def _judge_beta(density: Formula = exact_density) -> Outcome:
     holds = _is_beta((D - 1) / 2, lambda x: 2 * density(D).subs(TAU, 2 * x - 1))
     return held(holds, "Exact for symbolic d > 1: 2 f_d(2x − 1) is the Beta density.")
 
 
-def _judge_beta_square(density: Formula = exact_density) -> Judgement:
+def _judge_beta_square(density: Formula = exact_density) -> Outcome:
     holds = _is_beta(Rational(1, 2), lambda y: density(D).subs(TAU, sqrt(y)) / sqrt(y))
     return held(holds, "Exact for symbolic d > 1: both of ±√y add f_d(√y)/(2√y), together the Beta density.")
 
@@ -126,7 +127,7 @@ def _closed_form(x: fmpq, dim: int) -> tuple[fmpq | arb, fmpq | arb]:
     return weight / total, fmpq(1, 2) + integral / total
 
 
-def _judge_kernel(place: int, kernel: Callable[[Fraction, int], Enclosure]) -> Judgement:
+def _judge_kernel(place: int, kernel: Callable[[Fraction, int], Enclosure]) -> Outcome:
     def compare() -> tuple[list[str], int]:
         outside, widest = [], 0
         for dim in _DIMS:
@@ -147,14 +148,14 @@ def _judge_kernel(place: int, kernel: Callable[[Fraction, int], Enclosure]) -> J
     return held(facts, text, outside=outside[:5], pairs=count, widest_in_ulps=widest)
 
 
-LINES: tuple[Line, ...] = (
-    line("ours.normalisation", "f_d has the integral 1.", _judge_normalisation),
-    line("ours.beta", "(1 + τ)/2 ~ Beta((d − 1)/2, (d − 1)/2).", _judge_beta),
-    line("ours.beta-of-square", "τ² ~ Beta(1/2, (d − 1)/2).", _judge_beta_square),
-    line("ours.even-moments", "E τ²ᵖ = 1·3⋯(2p − 1)/(d(d + 2)⋯(d + 2p − 2)).", judge_even_moments),
-    line("ours.odd-moments", "All odd moments of τ are 0.", judge_odd_moments),
-    line("ours.kernel-pdf", "Our certified density encloses f_d.", partial(_judge_kernel, 0, null_cosine.pdf)),
-    line(
+LINES: tuple[Check, ...] = (
+    _line("ours.normalisation", "f_d has the integral 1.", _judge_normalisation),
+    _line("ours.beta", "(1 + τ)/2 ~ Beta((d − 1)/2, (d − 1)/2).", _judge_beta),
+    _line("ours.beta-of-square", "τ² ~ Beta(1/2, (d − 1)/2).", _judge_beta_square),
+    _line("ours.even-moments", "E τ²ᵖ = 1·3⋯(2p − 1)/(d(d + 2)⋯(d + 2p − 2)).", judge_even_moments),
+    _line("ours.odd-moments", "All odd moments of τ are 0.", judge_odd_moments),
+    _line("ours.kernel-pdf", "Our certified density encloses f_d.", partial(_judge_kernel, 0, null_cosine.pdf)),
+    _line(
         "ours.kernel-cdf", "Our certified cdf encloses the integral of f_d.", partial(_judge_kernel, 1, null_cosine.cdf)
     ),
 )

@@ -12,10 +12,11 @@ import sympy
 from sympy import Expr, Rational, Symbol, sqrt
 
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, kind_of, line
 from canaryproof.proofs_check.regime import KAPPA, in_proportion, limit, settled
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, expectation, mean
+from canaryproof.verify.check.results import Outcome
 
 _BETA, _DATA = Symbol("beta", nonnegative=True), Symbol("n", positive=True)
 
@@ -40,7 +41,7 @@ def limits_with_data(share: Expr | int) -> tuple[Expr, Expr, bool]:
     return at_centre / sqrt(at_alpha), sympy.cancel(at_omega / at_alpha), concentrate
 
 
-def _limit_law(mean_printed: Expr, variance_printed: Expr) -> Judgement:
+def _limit_law(mean_printed: Expr, variance_printed: Expr) -> Outcome:
     mean_limit, variance_limit, concentrate = limits_with_data(_BETA)
     facts = {
         "concentrates": concentrate,
@@ -52,7 +53,7 @@ def _limit_law(mean_printed: Expr, variance_printed: Expr) -> Judgement:
     return held(facts, finding)
 
 
-def _footnote(most: Expr) -> Judgement:
+def _footnote(most: Expr) -> Outcome:
     """Judge n = o(most) data vectors: √d equal unit vectors, if they are as few as that, have s² = n² = d."""
     admitted = sympy.limit(sqrt(D) / most, D, sympy.oo) == 0
     aligned, _, concentrate = limits_with_data(1)
@@ -67,17 +68,17 @@ def _footnote(most: Expr) -> Judgement:
             f"({text(aligned.subs(SIGMA, 1))} at σ = 1); needed is ‖Σxᵢ‖² = o(d), as for orthogonal data with "
             "n = o(d), or for any data with n = o(√d)"
         )
-        return Judgement(Kind.FALSE, finding, evidence)
+        return judged(Kind.FALSE, finding, evidence)
     return held(holds_orthogonal, f"n = o({text(most)}): s² ≤ n² = o(d) whatever the data are", **evidence)
 
 
-def _independent_data(printed: Expr) -> Judgement:
+def _independent_data(printed: Expr) -> Outcome:
     """E‖Σxᵢ‖² over independent uniform directions: the same sum as that of the canaries."""
     square = mean(((1, (("i", "j"),)),)).subs(K, _DATA)
     return held(square == printed, f"E‖Σxᵢ‖² = {text(square)}", square=text(square))
 
 
-def _proportional(mean_printed: Expr, variance_printed: Expr) -> Judgement:
+def _proportional(mean_printed: Expr, variance_printed: Expr) -> Outcome:
     (alpha, var_a), (centre, var_b), (omega, var_w) = (
         tuple(in_proportion(part) for part in release_moments.moments(name)) for name in "ABW"
     )
@@ -91,14 +92,14 @@ def _proportional(mean_printed: Expr, variance_printed: Expr) -> Judgement:
     return held(facts, finding)
 
 
-def _fixed_count(variance: Expr) -> Judgement:
+def _fixed_count(variance: Expr) -> Outcome:
     """With k fixed, Var B → variance as d → ∞, while A → σ²: the mean does not settle."""
     spread = sympy.limit(release_moments.moments("B")[1], D, sympy.oo)
     facts = {"variance": sympy.cancel(spread - variance) == 0, "not 0": spread != 0}
     return held(facts, f"k fixed: Var[(1/k)Σ⟨cᵢ, ρ⟩] → {text(spread)} and not 0", limit=text(spread))
 
 
-def _no_matter_how_many(count: Expr) -> Judgement:
+def _no_matter_how_many(count: Expr) -> Outcome:
     """Expected squared length of the other canaries' components along one canary: Σ_{j≠i} E⟨cᵢ, cⱼ⟩²."""
     each = expectation(("i", "j"), ("i", "j"))
     along = sympy.cancel((K - 1) * each)
@@ -111,22 +112,22 @@ def _no_matter_how_many(count: Expr) -> Judgement:
         "that more than d vectors cannot be orthogonal: k = o(d) is needed, and is what the theorem assumes"
     )
     evidence = {"along_one": text(along), "pair": text(each), "welch": welch}
-    return Judgement(Kind.EXACT if left == 0 else Kind.FALSE, finding, evidence)
+    return judged(Kind.EXACT if left == 0 else Kind.FALSE, finding, evidence)
 
 
-def _ratio(most: Expr) -> Judgement:
+def _ratio(most: Expr) -> Outcome:
     """The ratio of k to n enters none of the moments; k/d and s²/d do, and s² ≤ n² is all that n tells."""
     footnote = _footnote(most)
     finding = (
         "the ratio does not enter: only k/d and ‖Σxᵢ‖²/d do; but both must be small, and n = o(d) does not make the "
         f"second small: {footnote.finding}"
     )
-    if footnote.kind is Kind.FALSE:
-        return Judgement(Kind.HYPOTHESIS, finding, footnote.evidence)
+    if kind_of(footnote) is Kind.FALSE:
+        return judged(Kind.HYPOTHESIS, finding, footnote.evidence)
     return footnote
 
 
-def _dilution(count: int, dim: int, factor: Expr) -> Judgement:
+def _dilution(count: int, dim: int, factor: Expr) -> Outcome:
     """The factor by which this many equal unit vectors shrink every cosine in this dimension."""
     share = Rational(count) ** 2 / dim
     shrunk, _, _ = limits_with_data(share)
@@ -139,53 +140,53 @@ def _dilution(count: int, dim: int, factor: Expr) -> Judgement:
 
 
 LINES = (
-    Line(
+    line(
         "final.footnote-2",
         "Andrew et al., arXiv 2302.03098, footnote 2 (the same in the submission)",
         "Theorem 3.3 extends to data vectors if n = o(d)",
         partial(_footnote, D),
     ),
-    Line(
+    line(
         "review.ratio-of-clients",
         "Reviews, authors' answer on the ratio of canaries to clients",
         "as long as d dominates n and k, their ratio does not matter",
         partial(_ratio, D),
     ),
-    Line(
+    line(
         "review.orthogonal-however-many",
         "Reviews, authors' answer on the ratio of canaries to clients",
         "in high dimension canaries are orthogonal to the data and to each other however many there are",
         partial(_no_matter_how_many, D + 1),
     ),
-    Line(
+    line(
         "ours.data.limits",
         "proofs_check.data_vectors",
         "if ‖Σxᵢ‖²/d → β, then √d·μ̂ → 1/√(σ² + β) and d·σ̂² → 1; Theorem 3.3 holds if and only if β = 0",
         partial(_limit_law, 1 / sqrt(SIGMA**2 + _BETA), sympy.Integer(1)),
         ours=True,
     ),
-    Line(
+    line(
         "ours.data.independent",
         "proofs_check.data_vectors",
         "independent uniform data directions have E‖Σxᵢ‖² = n: n = o(d) suffices for them",
         partial(_independent_data, _DATA),
         ours=True,
     ),
-    Line(
+    line(
         "ours.data.dilution",
         "proofs_check.data_vectors",
         "at d = 10⁶, 10⁵ equal unit vectors shrink all cosines by √(1 + 10⁴/σ²)",
         partial(_dilution, 10**5, 10**6, sqrt(1 + 10**4 / SIGMA**2)),
         ours=True,
     ),
-    Line(
+    line(
         "ours.count.proportional",
         "proofs_check.data_vectors",
         "for k = κd, √d·μ̂ → 1/√(σ² + κ) and d·σ̂² → 1: Theorem 3.3 needs k = o(d)",
         partial(_proportional, 1 / sqrt(SIGMA**2 + KAPPA), sympy.Integer(1)),
         ours=True,
     ),
-    Line(
+    line(
         "ours.count.fixed",
         "proofs_check.data_vectors",
         "for fixed k the mean of the cosines does not concentrate: Theorem 3.3 needs k → ∞",

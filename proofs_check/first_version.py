@@ -12,20 +12,21 @@ from sympy import Expr, sqrt
 
 from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.joint_law import X, gaussian_divergence, limit_law, remainder
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.regime import in_proportion, limit, vanishes
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, Z, expectation
+from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 _SOURCE = "Andrew et al., arXiv 2302.03098v1, Section 3"
 
 DISPLAYS = {"v1: inner products": 2}
 
 
-def _few_canaries(holds: bool, fails: bool, finding: str, beyond: str) -> Judgement:
+def _few_canaries(holds: bool, fails: bool, finding: str, beyond: str) -> Outcome:
     """Judge a limit that holds for k = o(d), and fails for k in proportion to d."""
     if holds and fails:
-        return Judgement(Kind.HYPOTHESIS, f"holds for k = o(d), which the text does not ask: {finding}; {beyond}", {})
+        return judged(Kind.HYPOTHESIS, f"holds for k = o(d), which the text does not ask: {finding}; {beyond}", {})
     return held(holds, finding)
 
 
@@ -34,7 +35,7 @@ def _normal_moments(variance: Expr) -> list[Expr]:
     return [sympy.factorial2(2 * p - 1) * variance**p for p in range(1, 5)]
 
 
-def _coordinates(variance: Expr) -> Judgement:
+def _coordinates(variance: Expr) -> Outcome:
     """A canary of d coordinates against N(0, variance·I): its length tells them apart, a few coordinates do not."""
     length = sympy.cancel(expectation((Z, Z), (Z, Z)) / D**2 - 1)
     found = [sympy.limit(expectation(*([("i", "e")] * (2 * p))) * D**p, D, sympy.oo) for p in range(1, 5)]
@@ -45,10 +46,10 @@ def _coordinates(variance: Expr) -> Judgement:
         "none, and the total variation is 1 for every d"
     )
     kind = Kind.FALSE if not few else Kind.EXACT if length == 0 else Kind.HYPOTHESIS
-    return Judgement(kind, finding, {"variance_of_length": text(length)})
+    return judged(kind, finding, {"variance_of_length": text(length)})
 
 
-def _with_sum(centre: Expr, variance: Expr) -> Judgement:
+def _with_sum(centre: Expr, variance: Expr) -> Outcome:
     """⟨cⱼ, C⟩ for C = Σcᵢ: mean, variance and fourth moment against N(centre, variance)."""
     others, pair = K - 1, ("i", "j")
     middle, spread = expectation(("i", "i")) + others * expectation(pair), others * expectation(pair, pair)
@@ -57,7 +58,7 @@ def _with_sum(centre: Expr, variance: Expr) -> Judgement:
     excess = sympy.factor(sympy.cancel(fourth / spread**2 - 3))
     right = sympy.cancel(spread - variance) == 0 and middle == centre
     kind = Kind.FALSE if not right or limit(excess) != 0 else Kind.EXACT if excess == 0 else Kind.LEADING_ORDER
-    return Judgement(
+    return judged(
         kind,
         f"mean {text(middle)} and variance {text(spread)}, printed {text(centre)} and {text(variance)}; the excess "
         f"kurtosis is {text(excess)} and not 0",
@@ -65,12 +66,12 @@ def _with_sum(centre: Expr, variance: Expr) -> Judgement:
     )
 
 
-def _with_noise(variance: Expr) -> Judgement:
+def _with_noise(variance: Expr) -> Outcome:
     found = [SIGMA ** (2 * p) * expectation(*([("i", Z)] * (2 * p))) for p in range(1, 5)]
     return held(found == _normal_moments(variance), f"even moments {', '.join(map(text, found))}, for all d")
 
 
-def _dot_product_limit(centre: Expr, variance: Expr) -> Judgement:
+def _dot_product_limit(centre: Expr, variance: Expr) -> Outcome:
     rest = remainder(centre, sqrt(variance))
     return _few_canaries(
         vanishes(rest),
@@ -80,7 +81,7 @@ def _dot_product_limit(centre: Expr, variance: Expr) -> Judgement:
     )
 
 
-def _lengths(noise_length: Expr, canaries_length: Expr) -> Judgement:
+def _lengths(noise_length: Expr, canaries_length: Expr) -> Outcome:
     """Means and relative variances of ‖Z‖² and ‖C‖²."""
     noise = sympy.cancel(expectation((Z, Z), (Z, Z)) / expectation((Z, Z)) ** 2 - 1)
     square, spread = (part.subs(SIGMA, 0) for part in release_moments.moments("A"))
@@ -94,7 +95,7 @@ def _lengths(noise_length: Expr, canaries_length: Expr) -> Judgement:
     return held(facts, f"‖Z‖² has mean σ²d, ‖C‖² has mean k; the squared lengths' relative variances are {shown}")
 
 
-def _release_length(length: Expr) -> Judgement:
+def _release_length(length: Expr) -> Outcome:
     square, spread = release_moments.moments("A")
     return _few_canaries(
         limit(square) == sympy.cancel(length**2 / D) and vanishes(spread),
@@ -104,18 +105,18 @@ def _release_length(length: Expr) -> Judgement:
     )
 
 
-def _cosine_limit(centre: Expr, variance: Expr) -> Judgement:
+def _cosine_limit(centre: Expr, variance: Expr) -> Outcome:
     law, square = limit_law(centre, variance), release_moments.moments("A")[0]
     beyond = in_proportion(square)
     return _few_canaries(
-        law.kind is Kind.EXACT,
+        law.verdict is Verdict.CONFIRMED,
         beyond != limit(square),
         f"each √d·gⱼ → N(1/σ, 1): {law.finding}",
         f"for k = κd, ‖R‖²/d → {text(beyond)}",
     )
 
 
-def _independence(noise: Expr) -> Judgement:
+def _independence(noise: Expr) -> Outcome:
     """Total correlation of the cosines of canaries N(0, I/d), for this standard deviation of the noise."""
     share, bound = gaussian_divergence(noise)
     holds = vanishes(share) and sympy.limit(bound, X, 0, "+") == 0
@@ -125,10 +126,10 @@ def _independence(noise: Expr) -> Judgement:
         f"x → {text(in_proportion(share))}). For unit canaries we prove closeness to independence in total variation "
         "only, for k³ = o(d²) and by hand (corrected_proof.md, 8); the text's k = √d meets both conditions"
     )
-    return Judgement(Kind.HYPOTHESIS if holds else Kind.FALSE, finding, {"x": text(share), "bound": text(bound)})
+    return judged(Kind.HYPOTHESIS if holds else Kind.FALSE, finding, {"x": text(share), "bound": text(bound)})
 
 
-def _estimator(noise: Expr) -> Judgement:
+def _estimator(noise: Expr) -> Outcome:
     """1/(μ̂√d) = √A/B, with E B = 1."""
     square, spread = release_moments.moments("A")
     centre, product_spread = release_moments.moments("B")
@@ -141,7 +142,7 @@ def _estimator(noise: Expr) -> Judgement:
     )
 
 
-def _length_alone(noise: Expr) -> Judgement:
+def _length_alone(noise: Expr) -> Outcome:
     """Without canaries the release is noise alone."""
     square, spread = (part.subs(K, 0) for part in release_moments.moments("A"))
     facts = {"mean": sympy.cancel(square - noise**2) == 0, "variance": sympy.limit(spread, D, sympy.oo) == 0}
@@ -150,9 +151,9 @@ def _length_alone(noise: Expr) -> Judgement:
     )
 
 
-def _line(topic: str, statement: str, judge: Callable[[], Judgement], row: int = 0) -> Line:
+def _line(topic: str, statement: str, judge: Callable[[], Outcome], row: int = 0) -> Check:
     display = "v1: inner products" if row else ""
-    return Line(f"v1.section-3.{topic}", _SOURCE, statement, judge, display, row)
+    return line(f"v1.section-3.{topic}", _SOURCE, statement, judge, display, row)
 
 
 LINES = (
@@ -174,7 +175,7 @@ LINES = (
     _line("cosine-limit", "the gⱼ tend to N(1/(σ√d), 1/d)", partial(_cosine_limit, 1 / (SIGMA * sqrt(D)), 1 / D)),
     _line("independence", "the mutual information of the gⱼ tends to 0 as d grows", partial(_independence, SIGMA)),
     _line("estimator", "1/(μ̂√d) tends to σ", partial(_estimator, SIGMA)),
-    Line(
+    line(
         "v1.footnote-2",
         "Andrew et al., arXiv 2302.03098v1, footnote 2",
         "without canaries, ‖R‖/√d would estimate σ",

@@ -8,10 +8,11 @@ from sympy import Expr, Rational, Symbol, log, sqrt
 
 from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.consistency import SHIFT_ORDER, is_order_of_shift, shift_over
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.regime import limit, settled, vanishes
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z, dot, expectation, mean, release, times, vector
+from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 X = Symbol("x", positive=True)
 
@@ -55,7 +56,7 @@ def _by_matrices(noise: Expr, count: int) -> bool:
     return all(sympy.cancel(left) == 0 for left in (given.trace() - (count - share), given.det() - (1 - share)))
 
 
-def _gaussian_canaries(noise: Expr, printed: Expr) -> Judgement:
+def _gaussian_canaries(noise: Expr, printed: Expr) -> Outcome:
     share, bound = gaussian_divergence(noise)
     facts = {
         "bound": sympy.simplify(bound - printed) == 0,
@@ -70,7 +71,7 @@ def _gaussian_canaries(noise: Expr, printed: Expr) -> Judgement:
 
 
 _GAUSSIAN_CANARIES_LINES = (
-    Line(
+    line(
         "ours.joint-law.gaussian-canaries",
         "proofs_check.joint_law",
         "for canaries N(0, I/d) the divergence of the cosines from k independent N(1/√(σ² + k/d), 1) is at most "
@@ -117,7 +118,7 @@ def remainder(centre: Expr, weight: Expr) -> Expr:
     return sympy.cancel(square - 2 * centre * first - 2 * weight * cross + centre**2 + weight**2)
 
 
-def limit_law(centre: Expr, variance: Expr) -> Judgement:
+def limit_law(centre: Expr, variance: Expr) -> Outcome:
     """Judge that any fixed number of cosines is asymptotically independent N(centre, variance), after scaling by √d.
 
     Parameters
@@ -159,22 +160,25 @@ def _makes_shift_vanish(small: Expr) -> bool:
     return bool(left <= 0)
 
 
-def _joint_law(small: Expr) -> Judgement:
+def _joint_law(small: Expr) -> Outcome:
     """All cosines together where the text lets k and d grow so that ``small`` → 0."""
     fixed, share = _printed_law(), shift_over(SHIFT_ORDER)
-    facts = {"any fixed number": fixed.kind is Kind.EXACT, "order of the shift": is_order_of_shift(SHIFT_ORDER)}
+    facts = {
+        "any fixed number": fixed.verdict is Verdict.CONFIRMED,
+        "order of the shift": is_order_of_shift(SHIFT_ORDER),
+    }
     finding = (
         f"proven for any fixed number of cosines ({fixed.finding}), so that the sentence that the authors take back in "
         "the reviews is right; for all k together it holds if and only if k³ = o(d²) (by hand: corrected_proof.md, 8), "
         f"as their mean is off 1/σ by {text(share)}·{text(SHIFT_ORDER)} standard errors to leading order"
     )
     judgement = held(facts, finding, shift_over_order=text(share))
-    if judgement.kind is Kind.EXACT and not _makes_shift_vanish(small):
-        return Judgement(Kind.HYPOTHESIS, finding, judgement.evidence)
+    if judgement.verdict is Verdict.CONFIRMED and not _makes_shift_vanish(small):
+        return judged(Kind.HYPOTHESIS, finding, judgement.evidence)
     return judgement
 
 
-def _necessity(order: Expr) -> Judgement:
+def _necessity(order: Expr) -> Outcome:
     return held(
         is_order_of_shift(order),
         f"over {text(order)} it tends to {text(shift_over(order))}, whatever way k/d → 0; that all k cosines are close "
@@ -182,7 +186,7 @@ def _necessity(order: Expr) -> Judgement:
     )
 
 
-def _not_sufficient(correlation: int) -> Judgement:
+def _not_sufficient(correlation: int) -> Outcome:
     """Three cosines of this correlation: every margin is N(0, 1), and the expected sample variance misleads."""
     common, *own = variables = sympy.symbols("g h1:4", real=True)
     cosines = [sqrt(correlation) * common + sqrt(1 - correlation) * each for each in own]
@@ -203,7 +207,7 @@ def _not_sufficient(correlation: int) -> Judgement:
     )
 
 
-def _inference(concluded: int) -> Judgement:
+def _inference(concluded: int) -> Outcome:
     """Equal chances of ±1 have mean and variance of N(0, 1): compare the moments up to the last one concluded."""
     powers = range(1, concluded + 1)
     two_values = [1 - power % 2 for power in powers]
@@ -211,8 +215,8 @@ def _inference(concluded: int) -> Judgement:
     if two_values == normal:
         return held(True, f"equal chances of ±1 and N(0, 1) have the same {concluded} moments")
     law = _printed_law()
-    stands = law.kind is Kind.EXACT
-    return Judgement(
+    stands = law.verdict is Verdict.CONFIRMED
+    return judged(
         Kind.WRONG_TERM if stands else Kind.FALSE,
         f"does not follow: equal chances of ±1 have mean 0 and variance 1 too, and moment {concluded} is "
         f"{two_values[-1]}, not {normal[-1]}; the conclusion holds for every fixed number of cosines by another "
@@ -221,7 +225,7 @@ def _inference(concluded: int) -> Judgement:
     )
 
 
-def _split(along: Callable[[Expr, Expr], Expr]) -> Judgement:
+def _split(along: Callable[[Expr, Expr], Expr]) -> Outcome:
     """‖re − Σcᵢ‖² with cᵢ = gᵢe + √(1 − gᵢ²)uᵢ, uᵢ ⟂ e, for two canaries; ``along`` is e's share, of r and Σgᵢ."""
     r, g1, g2, c = sympy.symbols("r g1 g2 c", real=True)
     y1, y2 = sqrt(1 - g1**2), sqrt(1 - g2**2)
@@ -232,7 +236,7 @@ def _split(along: Callable[[Expr, Expr], Expr]) -> Judgement:
     return held(sympy.simplify(left - right) == 0, "(r − Σgᵢ)² and the squared length orthogonal to ρ")
 
 
-def _log_concave(least: Expr) -> Judgement:
+def _log_concave(least: Expr) -> Outcome:
     """−(log f_d)″ ≥ least on (−1, 1), hence Var ≤ 1/least under every exponential tilt (Brascamp–Lieb)."""
     x = Symbol("x", real=True)
     excess = sympy.factor(-sympy.diff((D - 3) / 2 * log(1 - x**2), x, 2) - least)
@@ -244,7 +248,7 @@ def _log_concave(least: Expr) -> Judgement:
     return held(holds, f"the excess over {text(least)} is {text(excess)} ≥ 0")
 
 
-def _fourth_moment(centre: Expr, deviation: Expr) -> Judgement:
+def _fourth_moment(centre: Expr, deviation: Expr) -> Outcome:
     """E⟨cᵢ, ρ⟩⁴ is bounded: the largest cosine and the sum of fourth powers are under control."""
     factors = [dot(vector("i"), release(name)) for name in ("a", "b", "c", "e")]
     fourth = sympy.factor(mean(times(*factors)).subs(S, 0) / K)
@@ -253,31 +257,31 @@ def _fourth_moment(centre: Expr, deviation: Expr) -> Judgement:
     return held(holds, f"E⟨cᵢ, ρ⟩⁴ → {text(found)}, as for N(1, σ²)", exact=text(fourth))
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
-    return Line(f"ours.joint-law.{topic}", "proofs_check.joint_law", statement, judge, ours=True)
+def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+    return line(f"ours.joint-law.{topic}", "proofs_check.joint_law", statement, judge, ours=True)
 
 
 LINES = (
-    Line(
+    line(
         "final.section-3.1.limit-law",
         "Andrew et al., arXiv 2302.03098, Section 3.1, first paragraph",
         "the test statistic on D is N(1/(σ√d), 1/d) asymptotically",
         _printed_law,
     ),
-    Line(
+    line(
         "final.section-3.1.inference",
         "Andrew et al., arXiv 2302.03098, Section 3.1, first paragraph",
         "that law follows from √d·μ̂ → 1/σ and d·σ̂² → 1",
         partial(_inference, 4),
     ),
-    Line(
+    line(
         "review.joint-law",
         _REVIEW,
         "the joint law of the cosines tends to that of independent Gaussians for k = o(d) (surmised, not proven)",
         partial(_joint_law, K / D),
     ),
-    Line("review.marginal-law", _REVIEW, "each cosine is asymptotically Gaussian", _printed_law),
-    Line(
+    line("review.marginal-law", _REVIEW, "each cosine is asymptotically Gaussian", _printed_law),
+    line(
         "review.marginals-insufficient",
         _REVIEW,
         "Gaussian margins alone would not make the method right: the cosines of a run could all be equal",

@@ -21,10 +21,11 @@ from canaryproof.proofs_check.cosine_law import (
     moment_by_pairings,
     moments_by_parts,
 )
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_measure import area, same
 from canaryproof.proofs_check.sphere_moments import D, expectation
+from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 # 1/d.
 _INVERSE = Symbol("h", positive=True)
@@ -37,7 +38,7 @@ _LENGTH = Symbol("r", positive=True)
 DISPLAYS: dict[str, int] = {}
 
 
-def _judge_variance(printed: Any = 1 / D) -> Judgement:
+def _judge_variance(printed: Any = 1 / D) -> Outcome:
     by_density = D**-1 if moments_by_parts() else sympy.nan
     facts = {
         "∫ τ² f_d(τ) dτ": sympy.cancel(by_density - printed) == 0,
@@ -47,27 +48,27 @@ def _judge_variance(printed: Any = 1 / D) -> Judgement:
     return held(facts, "Exact for all d, even for d = 1, where the law has no density.")
 
 
-def _judge_first_coordinate() -> Judgement:
+def _judge_first_coordinate() -> Outcome:
     facts = {
-        "the moments of the law are those of the density": judge_even_moments().kind is Kind.EXACT
-        and judge_odd_moments().kind is Kind.EXACT,
+        "the moments of the law are those of the density": judge_even_moments().verdict is Verdict.CONFIRMED
+        and judge_odd_moments().verdict is Verdict.CONFIRMED,
         "e₁ has length 1": expectation(("v", "v")) == 1,
     }
     return held(facts, "Exact: it is the cosine with v = e₁; the moments agree too, and fix a law on [−1, 1].")
 
 
-def _judge_mean(printed: Any = 0) -> Judgement:
+def _judge_mean(printed: Any = 0) -> Outcome:
     reflected = sympy.simplify(exact_density(D) - exact_density(D).subs(TAU, -TAU))
     facts = {"sum over pairings": moment_by_pairings(1) == printed, "density": reflected == printed == 0}
     return held(facts, "Exact: −x has the law of x.")
 
 
-def _judge_second_moment() -> Judgement:
+def _judge_second_moment() -> Outcome:
     facts = {"Var x₁ − E x₁²": sympy.cancel(moment_by_pairings(2) - moment_by_pairings(1) ** 2 - even_moment(1)) == 0}
     return held(facts, "Exact, as E x₁ = 0.")
 
 
-def _judge_sum(printed: Any = 1) -> Judgement:
+def _judge_sum(printed: Any = 1) -> Outcome:
     facts = {
         "E ‖x‖²": sympy.cancel(expectation(("c", "c")) - printed) == 0,
         "d times the density's second moment": sympy.cancel(D * even_moment(1) - printed) == 0 and moments_by_parts(),
@@ -75,7 +76,7 @@ def _judge_sum(printed: Any = 1) -> Judgement:
     return held(facts, "Exact: the terms are bounded, and expectation is linear, whether or not they are independent.")
 
 
-def _judge_share(printed: Any = 1 / D) -> Judgement:
+def _judge_share(printed: Any = 1 / D) -> Outcome:
     facts = {
         "d equal terms of sum 1": sympy.solve(D * TAU - 1, TAU) == [printed],
         "sum over pairings, the same for every unit vector": sympy.cancel(moment_by_pairings(2) - printed) == 0,
@@ -112,7 +113,7 @@ def _lowest(series: Expr) -> str:
     return " + ".join(text(term.subs(_INVERSE, 1 / D)) for term in terms).replace("+ −", "− ") + " + …"
 
 
-def _judge_expansion(name: str, exact: Callable[[Any], Any], series: Callable[[Expr], Expr], printed: Any) -> Judgement:
+def _judge_expansion(name: str, exact: Callable[[Any], Any], series: Callable[[Expr], Expr], printed: Any) -> Outcome:
     """Judge a value by the exact one at d = 1, 2, 3, and by its series, which comes from that of the mean length."""
     expansion = sympy.expand(series(mean_length_series()))
     quotient = sympy.limit(printed.subs(D, 1 / _INVERSE) / expansion, _INVERSE, 0)
@@ -126,7 +127,7 @@ def _judge_expansion(name: str, exact: Callable[[Any], Any], series: Callable[[E
         f"The {name} is {text(exact(D))} = {_lowest(expansion)}, and {text(printed)} is {text(quotient)} times that as "
         "d → ∞."
     )
-    return Judgement(kind, finding, {"at d = 1": text(sympy.simplify(exact(_ONE))), "series": _lowest(expansion)})
+    return judged(kind, finding, {"at d = 1": text(sympy.simplify(exact(_ONE))), "series": _lowest(expansion)})
 
 
 def _product_is_dim() -> bool:
@@ -137,7 +138,7 @@ def _chi_density(dim: Any) -> Any:
     return 2 ** (1 - dim / 2) * _LENGTH ** (dim - 1) * sympy.exp(-(_LENGTH**2) / 2) / gamma(dim / 2)
 
 
-def _judge_chi(printed: Callable[[Any], Any] = _chi_density) -> Judgement:
+def _judge_chi(printed: Callable[[Any], Any] = _chi_density) -> Outcome:
     exact = area(D) * _LENGTH ** (D - 1) * sympy.exp(-(_LENGTH**2) / 2) / (2 * pi) ** (D / 2)
     mean = sympy.integrate(_LENGTH * printed(D), (_LENGTH, 0, sympy.oo))
     facts = {
@@ -147,7 +148,7 @@ def _judge_chi(printed: Callable[[Any], Any] = _chi_density) -> Judgement:
     return held(facts, "Exact: with d degrees of freedom.")
 
 
-def _judge_unit_sphere(radius: Any = _ONE) -> Judgement:
+def _judge_unit_sphere(radius: Any = _ONE) -> Outcome:
     # E(R/√d − r)² = E R²/d − 2r·m(d)/√d + r².
     distance = sympy.expand(expectation(("Z", "Z")) / D - 2 * radius * mean_length_series() + radius**2)
     left = distance.subs(_INVERSE, 0)
@@ -155,7 +156,7 @@ def _judge_unit_sphere(radius: Any = _ONE) -> Judgement:
     finding = (
         f"The direction is uniform, the length not 1: E(‖Y/√d‖ − 1)² = {_lowest(distance)}, which goes to {text(left)}."
     )
-    return Judgement(kind, finding, {"mean squared distance from the sphere": _lowest(distance)})
+    return judged(kind, finding, {"mean squared distance from the sphere": _lowest(distance)})
 
 
 def _gaussian_moment(pairs: int) -> Expr:
@@ -164,7 +165,7 @@ def _gaussian_moment(pairs: int) -> Expr:
     return moment
 
 
-def _judge_coordinate(variance: Any = 1 / D) -> Judgement:
+def _judge_coordinate(variance: Any = 1 / D) -> Outcome:
     t = Symbol("t", real=True)
     scaled, normal = (sympy.exp(-(t**2) / (2 * v)) / sqrt(2 * pi * v) for v in (1, variance))
     facts = {
@@ -176,7 +177,7 @@ def _judge_coordinate(variance: Any = 1 / D) -> Judgement:
     return held(facts, "Exact, as Y₁ ~ N(0, 1).", Kind.WRONG_TERM)
 
 
-def _judge_cosine(moment: Callable[[int], Any] = even_moment) -> Judgement:
+def _judge_cosine(moment: Callable[[int], Any] = even_moment) -> Outcome:
     quotients = [sympy.cancel(_gaussian_moment(p) / moment(p)) for p in range(1, 5)]
     limits = [sympy.limit(quotient, D, sympy.oo) for quotient in quotients]
     if all(quotient == 1 for quotient in quotients):
@@ -188,22 +189,22 @@ def _judge_cosine(moment: Callable[[int], Any] = even_moment) -> Judgement:
         f"is ({text(quotients[1])}) times the cosine's, and the relative mean squared difference "
         f"{_lowest(sympy.expand(2 - 2 * mean_length_series()))}."
     )
-    return Judgement(kind, finding, {f"moment {2 * p}": text(quotient) for p, quotient in enumerate(quotients, 1)})
+    return judged(kind, finding, {f"moment {2 * p}": text(quotient) for p, quotient in enumerate(quotients, 1)})
 
 
-def _length_mean(printed: Any = _ROOT) -> Judgement:
+def _length_mean(printed: Any = _ROOT) -> Outcome:
     return _judge_expansion("mean", mean_length, lambda g: g / sqrt(_INVERSE), printed)
 
 
-def _length_variance(printed: Any = _HALF) -> Judgement:
+def _length_variance(printed: Any = _HALF) -> Outcome:
     return _judge_expansion("variance", lambda d: d - mean_length(d) ** 2, lambda g: (1 - g**2) / _INVERSE, printed)
 
 
-def _scaled_mean(printed: Any = _ONE) -> Judgement:
+def _scaled_mean(printed: Any = _ONE) -> Outcome:
     return _judge_expansion("mean", lambda d: mean_length(d) / sqrt(d), lambda g: g, printed)
 
 
-def _scaled_variance(printed: Any = 1 / (2 * D)) -> Judgement:
+def _scaled_variance(printed: Any = 1 / (2 * D)) -> Outcome:
     return _judge_expansion("variance", lambda d: 1 - mean_length(d) ** 2 / d, lambda g: 1 - g**2, printed)
 
 
@@ -213,11 +214,11 @@ _SOURCES = {
 }
 
 
-def _line(identity: str, statement: str, judge: Callable[[], Judgement]) -> Line:
-    return Line(identity, _SOURCES[identity.split(".", 1)[0]], statement, judge)
+def _line(identity: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+    return line(identity, _SOURCES[identity.split(".", 1)[0]], statement, judge)
 
 
-LINES: tuple[Line, ...] = (
+LINES: tuple[Check, ...] = (
     _line("final.lemma-a.1.variance", "The cosine of Theorem 3.1 has the variance 1/d.", _judge_variance),
     _line("final.lemma-a.1.first-coordinate", "x₁ has the cosine's law.", _judge_first_coordinate),
     _line("final.lemma-a.1.mean", "E x₁ = 0.", _judge_mean),

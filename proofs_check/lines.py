@@ -1,13 +1,15 @@
-"""Lines of a proof, and what exact arithmetic says of them."""
+"""Lines of a proof as checks: how each fares, more finely than a verdict, and the displayed formula it stands in."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
+
 
 class Kind(StrEnum):
-    """How a line of a proof fares."""
+    """How a line of a proof fares; in a check's evidence."""
 
     EXACT = "exact"  # holds as printed, for all d and k that the text admits
     LEADING_ORDER = "right to leading order"  # what is printed is right; terms of lower order are missing
@@ -16,75 +18,70 @@ class Kind(StrEnum):
     FALSE = "false"  # and what is concluded from it falls as well
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """What was found about a line.
-
-    Attributes
-    ----------
-    kind
-        How the line fares.
-    finding
-        One sentence: what decides, and the corrected line where the printed one is not exact.
-    evidence
-        What is behind it, ready for JSON.
-    """
-
-    kind: Kind
-    finding: str
-    evidence: Mapping[str, Any]
+VERDICTS = {
+    Kind.EXACT: Verdict.CONFIRMED,
+    Kind.LEADING_ORDER: Verdict.QUALIFIED,
+    Kind.HYPOTHESIS: Verdict.QUALIFIED,
+    Kind.WRONG_TERM: Verdict.REFUTED,
+    Kind.FALSE: Verdict.REFUTED,
+}
 
 
 @dataclass(frozen=True)
-class Line:
-    """A statement of a proof, or about one, and the function that judges it.
+class LineJudge:
+    """The judge of a line: ``display`` names the displayed formula that it is row ``row`` of, from 1; "" for prose."""
 
-    Attributes
-    ----------
-    id
-        Name, unique over all modules: document, statement and topic, such as ``final.theorem-3.3.mean-norm.2``.
-    source
-        Document and place.
-    statement
-        What it says, in our notation.
-    judge
-        Function that decides.
-    display
-        Name of the displayed formula that this is a line of; empty for prose.
-    row
-        Which line of the display, from 1.
-    ours
-        Whether the statement is ours and not a document's: anything but ``Kind.EXACT`` is then a fault of ours.
-    """
+    decide: Callable[[], Outcome]
+    display: str
+    row: int
 
-    id: str
-    source: str
-    statement: str
-    judge: Callable[[], Judgement]
-    display: str = ""
-    row: int = 0
-    ours: bool = False
+    def __call__(self, _: Context) -> Outcome:
+        """Judge the line; the evidence ends with its display and row."""
+        outcome = self.decide()
+        if not self.display:
+            return outcome
+        return Outcome(outcome.verdict, outcome.finding, {**outcome.evidence, "display": self.display, "row": self.row})
 
 
-def held(holds: bool | Mapping[str, bool], finding: str, otherwise: Kind = Kind.FALSE, /, **evidence: Any) -> Judgement:
-    """Judge a statement that exact arithmetic has proved or disproved.
+def line(
+    id: str,  # noqa: A002
+    source: str,
+    statement: str,
+    judge: Callable[[], Outcome],
+    display: str = "",
+    row: int = 0,
+    *,
+    ours: bool = False,
+) -> Check:
+    """Return a statement of a proof, or about one, as a check; ``ours`` if no document makes it."""
+    subject = Subject.IMPLEMENTATION if ours else Subject.DOCUMENT
+    return Check(id, subject, source, statement, LineJudge(judge, display, row))
 
-    Parameters
-    ----------
-    holds
-        Whether it holds; or whether each of the facts does that it rests on, by name.
-    finding
-        What is found if it does.
-    otherwise
-        How the line fares if it does not.
-    **evidence
-        What else is behind it, ready for JSON.
 
-    Returns
-    -------
-    ``EXACT`` or ``otherwise``; the facts, by name, are in the evidence, and in the finding those that fail.
+def displayed(check: Check) -> tuple[str, int] | None:
+    """Return the displayed formula and the row that a line is of; None for prose."""
+    return (
+        (check.judge.display, check.judge.row) if isinstance(check.judge, LineJudge) and check.judge.display else None
+    )
+
+
+def judged(kind: Kind, finding: str, evidence: Mapping[str, Any]) -> Outcome:
+    """Return what was found about a line: what decides, and the corrected line where the printed one is not exact."""
+    # Evidence may be that of another line, whose kind is not this one's.
+    return Outcome(VERDICTS[kind], finding, {"kind": "", **evidence} | {"kind": str(kind)})
+
+
+def kind_of(outcome: Outcome) -> Kind:
+    """Return how a line fares."""
+    return Kind(outcome.evidence["kind"])
+
+
+def held(holds: bool | Mapping[str, bool], finding: str, otherwise: Kind = Kind.FALSE, /, **evidence: Any) -> Outcome:
+    """Judge a statement by one fact, or by named ones, that exact arithmetic has proved or disproved.
+
+    The facts are in the evidence by name, and in the finding those that fail: the line is then of the other kind.
     """
     facts = {name: bool(fact) for name, fact in (holds if isinstance(holds, Mapping) else {"holds": holds}).items()}
     failed = [name for name, fact in facts.items() if not fact]
     text = f"fails ({'; '.join(failed)}): {finding}" if failed else finding
-    return Judgement(otherwise if failed else Kind.EXACT, text, {**facts, **evidence})
+    return judged(otherwise if failed else Kind.EXACT, text, {**facts, **evidence})

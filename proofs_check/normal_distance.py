@@ -31,8 +31,9 @@ from sympy import Expr, Poly, Rational, Symbol
 
 from canaryproof.kernels.certified import Enclosure, Number, at_precision
 from canaryproof.kernels.certified._ball import enclose, exact, within
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.spelling import text
+from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 T = Symbol("t", real=True)
 _LARGEST_DIM = 10**12
@@ -382,7 +383,7 @@ def total_variation_bound(dim: int) -> Fraction:
     return _bound(TOTAL_VARIATION, dim)
 
 
-def gamma_bounds(shift: Fraction = Fraction(1, 4)) -> Judgement:
+def gamma_bounds(shift: Fraction = Fraction(1, 4)) -> Outcome:
     """Judge 1 − 3/(2d) < (2/d)(Γ(d/2)/Γ((d − 1)/2))² ≤ 1 − 1/d, from Γ(x + 1/2)² > Γ(x)²(x − shift).
 
     Parameters
@@ -406,7 +407,7 @@ def gamma_bounds(shift: Fraction = Fraction(1, 4)) -> Judgement:
     )
 
 
-def crossings() -> Judgement:
+def crossings() -> Outcome:
     """Judge that f̂_d and φ cross once on each side of √3 (d ≤ 3: once).
 
     Returns
@@ -422,13 +423,13 @@ def crossings() -> Judgement:
     constant = sympy.gamma(d / 2) / (sympy.gamma(a) * sympy.sqrt(sympy.pi * d))
     mass = sympy.simplify(constant * sympy.sqrt(d) * sympy.beta(Rational(1, 2), a).rewrite(sympy.gamma))
     return held(
-        bool(right and mass == 1) and gamma_bounds().kind is Kind.EXACT,
+        bool(right and mass == 1) and gamma_bounds().verdict is Verdict.CONFIRMED,
         f"d log r/ds = {text(derivative)}, positive for s < min(3, d) and negative for 3 < s < d; r(0)² ≤ 1 − 1/d < 1; "
         "f̂_d and φ have mass 1",
     )
 
 
-def log_ratio_bounds() -> Judgement:
+def log_ratio_bounds() -> Outcome:
     """Judge −log r ≤ u·He₄/4 + u²(c − 3s²/4 + q·s³/6) for s ≤ 3 (q = 1) and for 3 ≤ s ≤ d/2 (q = 2).
 
     Returns
@@ -490,7 +491,7 @@ def ball(value: Fraction) -> arb:
 
 def analytic_range(
     distance: Fraction = KOLMOGOROV, variation: Fraction = TOTAL_VARIATION, start: int = ANALYTIC_FROM
-) -> Judgement:
+) -> Outcome:
     """Judge both bounds for all d ≥ start, from the bounds on log r.
 
     Parameters
@@ -529,7 +530,7 @@ def _scaled(dim: int) -> tuple[arb, arb]:
 
 def certified_range(
     distance: Fraction = KOLMOGOROV, variation: Fraction = TOTAL_VARIATION, stop: int = ANALYTIC_FROM
-) -> Judgement:
+) -> Outcome:
     """Judge both bounds for 2 ≤ d < stop, each dimension by its own enclosures.
 
     Parameters
@@ -603,7 +604,7 @@ def _density(t: Fraction) -> arb:
     return (-ball(t * t) / 2).exp() / (2 * arb.pi()).sqrt()
 
 
-def judge_expansion(first: Expr | None = None) -> Judgement:
+def judge_expansion(first: Expr | None = None) -> Outcome:
     """Judge the first two terms of F_d − Φ: what they leave, times d³, tends to φ·P₃.
 
     Parameters
@@ -637,7 +638,7 @@ def judge_expansion(first: Expr | None = None) -> Judgement:
 
 def _judge_bound(
     name: str, constant: Fraction, smaller: Fraction, distance: Callable[[int], Enclosure], defied_at: int
-) -> Judgement:
+) -> Outcome:
     proven = (
         gamma_bounds,
         crossings,
@@ -645,7 +646,7 @@ def _judge_bound(
         analytic_range,
         certified_range,
     )
-    steps = {step.__name__: step().kind is Kind.EXACT for step in proven}
+    steps = {step.__name__: step().verdict is Verdict.CONFIRMED for step in proven}
     needed = Fraction(distance(defied_at).lo) * (defied_at - 1) > smaller
     return held(
         {**steps, "smaller_constant_fails": needed},
@@ -653,7 +654,7 @@ def _judge_bound(
     )
 
 
-def judge_kolmogorov_bound() -> Judgement:
+def judge_kolmogorov_bound() -> Outcome:
     """Judge K(d) ≤ 0.138/(d − 1) for all whole d ≥ 2, and that 0.137 would not do.
 
     Returns
@@ -663,7 +664,7 @@ def judge_kolmogorov_bound() -> Judgement:
     return _judge_bound("K", KOLMOGOROV, Fraction(137, 1000), kolmogorov, 10**6)
 
 
-def judge_total_variation_bound() -> Judgement:
+def judge_total_variation_bound() -> Outcome:
     """Judge TV(d) ≤ 0.396/(d − 1) for all whole d ≥ 2, and that 0.395 would not do.
 
     Returns
@@ -673,7 +674,7 @@ def judge_total_variation_bound() -> Judgement:
     return _judge_bound("TV", TOTAL_VARIATION, Fraction(395, 1000), total_variation, 3)
 
 
-def judge_distances() -> Judgement:
+def judge_distances() -> Outcome:
     """Judge that the distances at d = 2, 3, 10, …, 1e6 are enclosed to the last bit or two and below the bounds.
 
     Returns
@@ -697,12 +698,12 @@ def judge_distances() -> Judgement:
     )
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Judgement]) -> Line:
+def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
     """Make a line of our own on Theorem 3.2."""
-    return Line(f"ours.theorem-3.2.{topic}", "our own, on Theorem 3.2", statement, judge, ours=True)
+    return line(f"ours.theorem-3.2.{topic}", "our own, on Theorem 3.2", statement, judge, ours=True)
 
 
-DISTANCE_LINES: tuple[Line, ...] = (
+DISTANCE_LINES: tuple[Check, ...] = (
     _ours("gamma-bounds", "1 − 3/(2d) < (2/d)(Γ(d/2)/Γ((d − 1)/2))² ≤ 1 − 1/d", gamma_bounds),
     _ours("crossings", "the densities of τ√d and N(0, 1) cross at one t₁ < √3 and one t₂ > √3 (d ≤ 3: at t₁ only)",
           crossings),
@@ -783,7 +784,7 @@ def _leading_tail_error(t: Fraction) -> arb:
     return -density * (x**3 - 3 * x) / (4 * tail)
 
 
-def judge_tail_errors(sign: int = 1) -> Judgement:
+def judge_tail_errors(sign: int = 1) -> Outcome:
     """Judge that P(τ√d > t) is below 1 − Φ(t) by a share of (t³ − 3t)φ(t)/(4d(1 − Φ(t))), within a factor 1 ± 200/d.
 
     Parameters
@@ -826,13 +827,13 @@ def _small_tails(dim: int, tolerance: Fraction = _TAIL_TOLERANCE) -> bool:
     return all(-tolerance < Fraction(error.lo) and Fraction(error.hi) < tolerance for error in _tails(dim))
 
 
-def _discrepancy() -> Judgement:
+def _discrepancy() -> Outcome:
     distance = kolmogorov(_DIM)
     # K² < 1/samples: below what that many samples resolve.
     small = Fraction(distance.hi) ** 2 * _SAMPLES < 1
     kind = Kind.FALSE if not small else Kind.EXACT if _small_tails(_DIM) else Kind.HYPOTHESIS
     errors = [error.lo for error in _tails(_DIM)]
-    return Judgement(
+    return judged(
         kind,
         f"as a distance of distribution functions, yes: at d = 1000 it is {distance.lo:.6e} "
         f"(bound: {float(kolmogorov_bound(_DIM)):.6e}); not as a relative error of the tails that ε depends on: "
@@ -842,11 +843,11 @@ def _discrepancy() -> Judgement:
     )
 
 
-def _null_hypothesis() -> Judgement:
+def _null_hypothesis() -> Outcome:
     holds, fails = _small_tails(_HIGH_DIM), not _small_tails(_DIM)
     kind = Kind.FALSE if not holds else Kind.HYPOTHESIS if fails else Kind.EXACT
     errors = {str(dim): [error.lo for error in _tails(dim)] for dim in TAIL_DIMS}
-    return Judgement(
+    return judged(
         kind,
         "high enough depends on ε: at d = 1e5 the tails at Table 2's thresholds are right to 1 %, at d = 1000 they "
         f"are off by up to {100 * abs(min(errors[str(_DIM)])):.3g} %; the error is about "
@@ -855,20 +856,20 @@ def _null_hypothesis() -> Judgement:
     )
 
 
-TAIL_LINES: tuple[Line, ...] = (
-    Line(
+TAIL_LINES: tuple[Check, ...] = (
+    line(
         "final.theorem-3.2.discrepancy",
         "Andrew et al., arXiv 2302.03098, Section 3, after Theorem 3.2 (v1: Section 4)",
         "for d > 1000 or so the discrepancy is extremely small",
         _discrepancy,
     ),
-    Line(
+    line(
         "final.theorem-3.2.null-hypothesis",
         "Andrew et al., arXiv 2302.03098, Section 3, after Theorem 3.2",
         "N(0, 1/d) may be taken as the null distribution where d is high enough",
         _null_hypothesis,
     ),
-    Line(
+    line(
         "ours.theorem-3.2.tail-errors",
         "our own, on Theorem 3.2",
         "at Table 2's thresholds the exact tail of the null is lighter than that of N(0, 1/d), by the share "

@@ -15,10 +15,11 @@ from sympy import Expr, Symbol, factorial2, rf
 from sympy.ntheory.multinomial import multinomial_coefficients
 
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.lines import Judgement, Line, held
+from canaryproof.proofs_check.lines import held, line
 from canaryproof.proofs_check.regime import limit
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
+from canaryproof.verify.check.results import Outcome
 
 DISPLAYS: dict[str, int] = {}
 _R = Symbol("R", positive=True)
@@ -81,7 +82,7 @@ def _central(moment: Callable[[int], Expr], order: int) -> Expr:
     return sympy.Add(*terms)
 
 
-def _both_roads() -> Judgement:
+def _both_roads() -> Outcome:
     compared = {}
     for name, moment in (("A", _square_moment), ("B", _product_moment)):
         compared[f"E {name}"] = sympy.cancel(moment(1) - release_moments.moments(name)[0]) == 0
@@ -91,7 +92,7 @@ def _both_roads() -> Judgement:
     return held(compared, f"{len(compared)} moments agree for all d and k")
 
 
-def _table() -> Judgement:
+def _table() -> Outcome:
     """The moments as ``corrected_proof.md`` writes them."""
     s2 = SIGMA**2
     written = {
@@ -115,12 +116,12 @@ def _table() -> Judgement:
 
 _SOURCE = "proofs_check.corrected_proof, 2"
 LINES = (
-    Line(
+    line(
         "ours.moments.random-walk",
         _SOURCE,
         "means, variances and fourth central moments of A and B: integrals over the sphere and the random walk agree",
         _both_roads,
         ours=True,
     ),
-    Line("ours.moments.table", _SOURCE, "the moments of A, B, T and W as the proof writes them", _table, ours=True),
+    line("ours.moments.table", _SOURCE, "the moments of A, B, T and W as the proof writes them", _table, ours=True),
 )

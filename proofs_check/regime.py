@@ -11,9 +11,10 @@ from typing import Any
 import sympy
 from sympy import Expr, Rational, Symbol
 
-from canaryproof.proofs_check.lines import Judgement, Kind
+from canaryproof.proofs_check.lines import Kind, judged
 from canaryproof.proofs_check.spelling import shortened, text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
+from canaryproof.verify.check.results import Outcome
 
 # Where a printed line and the exact one are compared in numbers: the paper's simulations, at σ = 1 and without data.
 AT = {D: 10**6, K: 10**3, SIGMA: 1, S: 0}
@@ -95,7 +96,7 @@ def numbers(expression: Expr) -> float:
     return float(Rational(expression.subs(AT)))
 
 
-def equation(printed: Expr, exact: Expr, concludes: Callable[[Expr], bool] | None = None) -> Judgement:
+def equation(printed: Expr, exact: Expr, concludes: Callable[[Expr], bool] | None = None) -> Outcome:
     """Judge a printed expression against the exact one.
 
     Parameters
@@ -114,7 +115,7 @@ def equation(printed: Expr, exact: Expr, concludes: Callable[[Expr], bool] | Non
     printed, exact = sympy.sympify(printed), sympy.sympify(exact)
     evidence: dict[str, Any] = {"printed": text(printed), "exact": text(exact)}
     if sympy.cancel(printed - exact) == 0:
-        return Judgement(Kind.EXACT, f"both sides are {shortened(exact)}", evidence)
+        return judged(Kind.EXACT, f"both sides are {shortened(exact)}", evidence)
     ratio = sympy.cancel(printed / exact) if exact != 0 else None
     survives = concludes(exact) if concludes else limit(exact) is not None and limit(exact) == limit(printed)
     evidence |= {
@@ -129,4 +130,4 @@ def equation(printed: Expr, exact: Expr, concludes: Callable[[Expr], bool] | Non
     shown = "" if ratio is None else f"; printed/exact = {numbers(ratio):.9g} at d = 1e6, k = 1e3, σ = 1"
     conclusion = "stands" if survives else "falls"
     finding = f"printed {shortened(printed)}, exact {shortened(exact)}{shown}; the conclusion {conclusion}"
-    return Judgement(kind, finding, evidence)
+    return judged(kind, finding, evidence)

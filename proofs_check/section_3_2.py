@@ -17,8 +17,9 @@ from flint import arb, fmpq
 from sympy import Expr, Rational, Symbol, erfc, exp, log, pi, sqrt
 
 from canaryproof.kernels.certified import at_precision, gaussian_mechanism, two_gaussians
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.spelling import text
+from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 X, MU1, MU2, SHIFT = sympy.symbols("x mu_1 mu_2 t", real=True)
 SIGMA, SIGMA1, SIGMA2, DIM, SCALE = sympy.symbols("sigma sigma_1 sigma_2 d s", positive=True)
@@ -63,7 +64,7 @@ def is_best_event(first: Gaussian, second: Gaussian, weight: Expr, z: Expr, minu
     return vanishes(z - minus_other) and vanishes(excess - (z - EPSILON))
 
 
-def implication(first: Gaussian, second: Gaussian, weight: Expr) -> Judgement:
+def implication(first: Gaussian, second: Gaussian, weight: Expr) -> Outcome:
     """Judge Pr[Z > ε] − weight·Pr[−Z′ > ε] ≤ δ, Z the loss of the first law against the second, Z′ the other."""
     z, other = loss(first, second), loss(second, first)
     return held(
@@ -76,7 +77,7 @@ def implication(first: Gaussian, second: Gaussian, weight: Expr) -> Judgement:
     )
 
 
-def reduction() -> Judgement:
+def reduction() -> Outcome:
     """Judge that N(x̄, σ²I) and N(x̄ + x, σ²I), ‖x‖ ≤ 1, come down to N(0, σ²) and N(1, σ²)."""
     length, projection = Symbol("r", positive=True), Symbol("y", real=True)
     point, centre, added = sympy.symbols("u xbar x_i", real=True)
@@ -101,7 +102,7 @@ def reduction() -> Judgement:
     )
 
 
-def scaling(before: tuple[Gaussian, Gaussian], factor: Expr, after: tuple[Gaussian, Gaussian]) -> Judgement:
+def scaling(before: tuple[Gaussian, Gaussian], factor: Expr, after: tuple[Gaussian, Gaussian]) -> Outcome:
     """Judge that the second pair is the first one scaled, and that f and so ε stay the same."""
     images = [Gaussian(factor * law.mean, factor * law.deviation) for law in before]
     first, second = (Gaussian(SCALE * law.mean + SHIFT, SCALE * law.deviation) for law in (FIRST, SECOND))
@@ -118,7 +119,7 @@ def scaling(before: tuple[Gaussian, Gaussian], factor: Expr, after: tuple[Gaussi
     )
 
 
-def derivative() -> Judgement:
+def derivative() -> Outcome:
     """Judge δ′(ε) = −e^ε·Pr[−Z₂ > ε]."""
     root, slope = sympy.Function("r")(EPSILON), Symbol("r_prime", real=True)
     # Every event is put together of tails that end at roots, where f = ε.
@@ -132,7 +133,7 @@ def derivative() -> Judgement:
     )
 
 
-def converse() -> Judgement:
+def converse() -> Outcome:
     """Judge that the two inequalities suffice for the pair to be (ε, δ)-DP."""
     pairs = (FIRST, SECOND), (SECOND, FIRST)
     return held(
@@ -146,33 +147,33 @@ _UNIT_PAIR = Gaussian(0, SIGMA), Gaussian(1, SIGMA)
 _COSINES = Gaussian(0, 1 / sqrt(DIM)), Gaussian(1 / (SIGMA * sqrt(DIM)), 1 / sqrt(DIM))
 _SCALED_FIT = Gaussian(0, 1), Gaussian(sqrt(DIM) * MU2, sqrt(DIM) * SIGMA2)
 
-_TWO_GAUSSIANS_LOSS_LINES: tuple[Line, ...] = (
-    Line(
+_TWO_GAUSSIANS_LOSS_LINES: tuple[Check, ...] = (
+    line(
         "final.section-3.reduction",
         "final, Section 3, first paragraph",
         "The Gaussian vector sum with ‖x‖ ≤ 1 has the privacy of N(0, σ²) against N(1, σ²).",
         reduction,
     ),
-    Line(
+    line(
         "final.section-3.1.scaling",
         "final, Section 3.1, before Theorem 3.1",
         "N(0, 1/d) and N(1/(σ√d), 1/d) are N(0, σ²) and N(1, σ²) scaled by 1/(σ√d), and have the same ε.",
         partial(scaling, _UNIT_PAIR, 1 / (SIGMA * sqrt(DIM)), _COSINES),
     ),
-    Line(
+    line(
         "review.mann-wald.scaling",
         "review, the authors' answer on the Mann–Wald theorem (its symbols are lost in the text)",
         "ε(N(0, 1/d) || N(μ̂, σ̂²); δ) = ε(N(0, 1) || N(√d·μ̂, d·σ̂²); δ).",
         partial(scaling, (_COSINES[0], SECOND), sqrt(DIM), _SCALED_FIT),
     ),
-    Line(
+    line(
         "ours.section-3.2.converse",
         "final, Section 3.2",
         "The two inequalities suffice: the pair is (ε, δ)-DP if and only if both hold.",
         converse,
         ours=True,
     ),
-    Line(
+    line(
         "ours.section-3.2.derivative",
         "final, Section 3.2",
         "δ′(ε) = −e^ε·Pr[−Z₂ > ε] where δ is positive.",
@@ -270,7 +271,7 @@ def grid() -> Iterator[tuple[Fraction, Gaussian, Gaussian]]:
         yield epsilon, second, first
 
 
-def recipe() -> Judgement:
+def recipe() -> Outcome:
     """Judge the section's recipe in balls against the certified enclosures, which come from another normal form."""
     count, apart, narrowest = 0, 0, math.inf
     for epsilon, first, second in grid():
@@ -287,7 +288,7 @@ def recipe() -> Judgement:
     )
 
 
-def balle_wang(numerator: int = 1) -> Judgement:
+def balle_wang(numerator: int = 1) -> Outcome:
     """Judge δ = Φ(−εσ + numerator/(2σ)) − e^ε·Φ(−εσ − numerator/(2σ)) for N(1, σ²) from N(0, σ²)."""
     pair = Gaussian(1, SIGMA), Gaussian(0, SIGMA)
     a, b, c = (sympy.expand(loss(*pair)).coeff(X, power) for power in (2, 1, 0))
@@ -316,15 +317,15 @@ def balle_wang(numerator: int = 1) -> Judgement:
     )
 
 
-_TWO_GAUSSIANS_RECIPE_LINES: tuple[Line, ...] = (
-    Line(
+_TWO_GAUSSIANS_RECIPE_LINES: tuple[Check, ...] = (
+    line(
         "ours.section-3.2.recipe",
         "final, Section 3.2",
         "The section's recipe gives the certified δ(ε) in every case.",
         recipe,
         ours=True,
     ),
-    Line(
+    line(
         "ours.section-3.2.balle-wang",
         "final, Section 3.2",
         "At equal variances δ = Φ(1/(2σ) − εσ) − e^ε·Φ(−1/(2σ) − εσ), Balle and Wang's.",
@@ -365,14 +366,14 @@ LOG_DELTA = log(ABOVE1) + log(1 - exp(EPSILON + log(ABOVE2) - log(ABOVE1)))
 DISPLAYS: dict[str, int] = {"(ε, δ) implies": 2, "log ratio": 4, "a, b, c": 3, "Pr[−Z₂ > ε]": 1, "log δ": 2}
 
 
-def identity(printed: Expr, exact: Expr) -> Judgement:
+def identity(printed: Expr, exact: Expr) -> Outcome:
     """Judge that a printed expression equals the exact one identically."""
     exact = sympy.sympify(exact)
     holds = vanishes(printed - exact)
     return held(holds, f"identical to {text(exact)}", printed=text(printed), exact=text(exact))
 
 
-def two_tails(printed: frozenset[str]) -> Judgement:
+def two_tails(printed: frozenset[str]) -> Outcome:
     """Judge on which of the regions ``below``, ``between`` and ``above`` the roots R is positive, for a > 0."""
     a, gap, step = sympy.symbols("a g h", positive=True)
     b, rest, low = sympy.symbols("b c r_1", real=True)
@@ -401,7 +402,7 @@ def _pattern(a: int, b: int, rest: int) -> tuple[int, int, int]:
     return left, (middle if a else 0), right
 
 
-def cases(by_sign_of_b: bool = False) -> Judgement:
+def cases(by_sign_of_b: bool = False) -> Outcome:
     """Judge whether the signs of a and of the discriminant (and of b, if asked) tell the shape of {R > 0}."""
     shapes: dict[tuple[int, ...], set[tuple[int, int, int]]] = {}
     for a, b, rest in itertools.product(range(-2, 3), repeat=3):
@@ -415,7 +416,7 @@ def cases(by_sign_of_b: bool = False) -> Judgement:
     split = vanishes(discriminant - terms)
     named = Counter(balls(partial(probabilities, *point))[2] for point in grid())
     evidence = {"undecided_signs": [list(key) for key in unclear], "grid": dict(named), "discriminant_splits": split}
-    return Judgement(
+    return judged(
         (Kind.HYPOTHESIS if unclear else Kind.EXACT) if split and not any(key[0] for key in unclear) else Kind.FALSE,
         "the two signs decide if σ₁ ≠ σ₂; for σ₁ = σ₂, a = 0 and the sign of b decides between x > (ε − c)/b and "
         "x < (ε − c)/b (and b = 0 is the empty event). The discriminant (printed: determinant) is "
@@ -424,7 +425,7 @@ def cases(by_sign_of_b: bool = False) -> Judgement:
     )
 
 
-def log_bound(weight: Expr) -> Judgement:
+def log_bound(weight: Expr) -> Outcome:
     """Judge log δ ≥ log(Pr[Z₁ > ε] − weight·Pr[−Z₂ > ε])."""
     narrow, wide = (Gaussian(Fraction(0), Fraction(s)) for s in (1, 2))
     values = [float(difference(Fraction(1, 2), *pair)) for pair in ((narrow, wide), (wide, narrow))]
@@ -437,14 +438,14 @@ def log_bound(weight: Expr) -> Judgement:
     )
 
 
-def log_domain(printed: Expr) -> Judgement:
+def log_domain(printed: Expr) -> Outcome:
     """Judge the second line of log δ, with and without a positive Pr[Z₁ > ε]."""
     holds = vanishes(exp(printed) / (ABOVE1 - exp(EPSILON) * ABOVE2) - 1)
     pair = Gaussian(Fraction(0), Fraction(1)), Gaussian(Fraction(0), Fraction(2))
     empty = all(ball.is_zero() for ball in balls(partial(probabilities, Fraction(1), *pair))[:2])
     undefined = printed.subs({ABOVE1: 0, ABOVE2: 0}) is sympy.nan
     kind = (Kind.HYPOTHESIS if empty and undefined else Kind.EXACT) if holds else Kind.FALSE
-    return Judgement(
+    return judged(
         kind,
         "holds if the loss exceeds ε somewhere; where it does not, as for N(0, 1) from N(0, 4) at ε = 1, both "
         "probabilities are 0, log 0 − log 0 is undefined, and δ = 0"
@@ -461,14 +462,14 @@ def _naive(epsilon: float, mu1: float, mu2: float) -> float:
     return first - math.exp(epsilon) * second
 
 
-def invalid_bound(multiple: int) -> Judgement:
+def invalid_bound(multiple: int) -> Outcome:
     """Judge that Pr[Z₁ > ε] < e^(multiple·ε)·Pr[−Z₂ > ε] can happen; printed is multiple 1."""
     never = is_best_event(FIRST, SECOND, exp(multiple * EPSILON), _LOSS, -_REVERSE_LOSS)
     found = [difference(*point, multiple) for point in grid()]
     negative, empty = sum(ball < 0 for ball in found), sum(ball.is_zero() for ball in found)
     rounded = _naive(3.0, 1e8 + 1, 1e8)
     exact = float(difference(Fraction(3), Gaussian(10**8 + 1, 1), Gaussian(10**8, 1)))
-    return Judgement(
+    return judged(
         Kind.FALSE if never and not negative else Kind.EXACT,
         "never: the difference is the integral of p₁ − e^ε·p₂ over the event where that is positive, and 0 only where "
         f"the event is empty ({empty} of {len(found)} pairs of a grid). Only rounding makes it negative: in floats "
@@ -479,16 +480,16 @@ def invalid_bound(multiple: int) -> Judgement:
     )
 
 
-def line_search() -> Judgement:
+def line_search() -> Outcome:
     """Judge that some ε ≥ 0 matches the bound, for targets at most δ(0) and for others."""
     unit, target = Gaussian(0, 1), Fraction(1, 10**6)
     solved, largest = [], []
     for first in (Gaussian(1, 1), Gaussian(1, 2), Gaussian(Fraction(1, 2), Fraction(4, 5))):
         largest.append(two_gaussians.delta(0, *first, *unit))
         solved.append(largest[-1].lo > target and two_gaussians.epsilon(target, *first, *unit).lo > 0)
-    falls = derivative().kind is Kind.EXACT
+    falls = derivative().verdict is Verdict.CONFIRMED
     unmatched = largest[0].hi < 0.5
-    return Judgement(
+    return judged(
         (Kind.HYPOTHESIS if unmatched else Kind.EXACT) if falls and all(solved) else Kind.FALSE,
         "δ(ε) is continuous and strictly decreasing where positive, so that exactly one ε ≥ 0 matches if 0 < δ ≤ δ(0); "
         f"for δ > δ(0) none does, as for N(1, 1) from N(0, 1) and δ = 1/2 > δ(0) = {largest[0].hi:.6f}, and the "
@@ -500,12 +501,12 @@ def line_search() -> Judgement:
 _EXACT_COEFFICIENTS = sympy.Poly(sympy.expand(_LOSS), X).all_coeffs()
 
 
-def _line(topic: str, statement: str, judge: Callable[[], Judgement], display: str = "", row: int = 0) -> Line:
+def _line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
     name = f"final.section-3.2.{topic}" + (f".{row}" if row else "")
-    return Line(name, "final, Section 3.2", statement, judge, display, row)
+    return line(name, "final, Section 3.2", statement, judge, display, row)
 
 
-LINES: tuple[Line, ...] = (
+LINES: tuple[Check, ...] = (
     _line(
         "loss",
         "f = log(p₁/p₂) is the privacy loss: p₁ = e^f·p₂.",

@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 import sympy
 from sympy import Rational, Symbol, beta, cos, gamma, pi, sin, sqrt
 
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import D
+from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 Formula: TypeAlias = Callable[[Any], Any]
 
@@ -41,10 +42,10 @@ _SOURCES = {
 }
 
 
-def line(name: str, statement: str, judge: Callable[[], Judgement], display: str = "", row: int = 0) -> Line:
+def _line(name: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
     """Return a line on Theorem 3.1, of the document with which its name begins."""
     document, topic = name.split(".", 1)
-    return Line(
+    return line(
         f"{document}.theorem-3.1.{topic}", _SOURCES[document], statement, judge, display, row, ours=document == "ours"
     )
 
@@ -162,7 +163,7 @@ def sine_integrals() -> Mapping[str, bool]:
     }
 
 
-def _judge_area(printed: Formula = area) -> Judgement:
+def _judge_area(printed: Formula = area) -> Outcome:
     radius = Symbol("r", positive=True)
     gaussian = sympy.integrate(radius ** (D - 1) * sympy.exp(-(radius**2)), (radius, 0, sympy.oo))
     facts = {
@@ -178,7 +179,7 @@ def _judge_area(printed: Formula = area) -> Judgement:
     return held(facts, finding, Kind.WRONG_TERM, values=values)
 
 
-def _judge_boundary(printed: Formula = boundary) -> Judgement:
+def _judge_boundary(printed: Formula = boundary) -> Outcome:
     facts = {"M_d = S_{d−1} sin^(d−2)θ": same(printed(D), _exact_boundary(D), THETA, pi / 2), **volume_element()}
     finding = (
         "Exact for d ≥ 2 (two points at d = 2); at d = 1 the boundary is empty, and the formula 0 with 1/Γ(0) = 0."
@@ -186,13 +187,13 @@ def _judge_boundary(printed: Formula = boundary) -> Judgement:
     return held(facts, finding, Kind.WRONG_TERM)
 
 
-def _judge_circle(printed: Any = _CIRCLE) -> Judgement:
+def _judge_circle(printed: Any = _CIRCLE) -> Outcome:
     holds = same(printed, _exact_boundary(sympy.Integer(3)), THETA, pi / 2)
     finding = "Exact: S_2 sin θ = 2π sin θ; a d-sphere is the text's name for the unit sphere of R^d."
     return held(holds, finding, Kind.WRONG_TERM)
 
 
-def _judge_shell(radius: Any = _RADIUS) -> Judgement:
+def _judge_shell(radius: Any = _RADIUS) -> Outcome:
     # ‖x − cos θ e₁‖² = ‖x‖² − 2x₁ cos θ + cos²θ, where ‖x‖ = 1 and x₁ = cos θ.
     distance = 1 - 2 * cos(THETA) ** 2 + cos(THETA) ** 2
     facts = {
@@ -202,7 +203,7 @@ def _judge_shell(radius: Any = _RADIUS) -> Judgement:
     return held(facts, "Exact in every dimension, and conversely every point of that sphere is in the boundary.")
 
 
-def _judge_volume_element(printed: Formula = boundary) -> Judgement:
+def _judge_volume_element(printed: Formula = boundary) -> Outcome:
     facts = {
         "the element is the boundary's measure": same(printed(D), _exact_boundary(D), THETA, pi / 2),
         "its integral over (0, π) is S_d": _one(area(D - 1) * sine_integral(D - 2) / area(D)),
@@ -216,19 +217,19 @@ def _judge_volume_element(printed: Formula = boundary) -> Judgement:
     return held(facts, finding)
 
 
-def _judge_cap_integral(printed: Formula = boundary) -> Judgement:
+def _judge_cap_integral(printed: Formula = boundary) -> Outcome:
     element = _judge_volume_element(printed)
     mass = sympy.integrate(printed(_ONE), (THETA, 0, pi))
-    if element.kind is not Kind.EXACT or mass == area(_ONE):
+    if element.verdict is not Verdict.CONFIRMED or mass == area(_ONE):
         return element
     finding = (
         f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral over (0, π) is {text(mass)}, and the measure "
         "2."
     )
-    return Judgement(Kind.HYPOTHESIS, finding, {**element.evidence, "integral at d = 1": text(mass)})
+    return judged(Kind.HYPOTHESIS, finding, {**element.evidence, "integral at d = 1": text(mass)})
 
 
-def _judge_rate(printed_factor: Any = _ONE) -> Judgement:
+def _judge_rate(printed_factor: Any = _ONE) -> Outcome:
     density = _exact_boundary(D) / (area(D - 1) * sine_integral(D - 2))
     facts = {
         "the factor does not depend on θ": sympy.diff(printed_factor, THETA) == 0,
@@ -238,20 +239,20 @@ def _judge_rate(printed_factor: Any = _ONE) -> Judgement:
     return held(facts, "Exact, with the factor 1, as the angle runs at unit speed; M_d alone then gives the density.")
 
 
-def _judge_revolution(printed: Any = _CAP_3) -> Judgement:
+def _judge_revolution(printed: Any = _CAP_3) -> Outcome:
     exact = sympy.integrate(_exact_boundary(sympy.Integer(3)), (THETA, 0, THETA))
     holds = sympy.simplify(printed - exact) == 0
     return held(holds, "Exact for d = 3: A_3 = 2π(1 − cos θ), of derivative 2π sin θ.")
 
 
-def _judge_radius(printed_factor: Any = _RADIAL) -> Judgement:
+def _judge_radius(printed_factor: Any = _RADIAL) -> Outcome:
     holds = sympy.simplify(printed_factor - 1 / sympy.diff(sin(THETA), THETA)) == 0
     return held(
         holds, "Exact, as dA_d/dθ = M_d: the derivative is the boundary's measure in the angle, not the radius."
     )
 
 
-def _judge_cap_measure(second: Any = _HALF) -> Judgement:
+def _judge_cap_measure(second: Any = _HALF) -> Outcome:
     # Derivative of ½S_d·I_y(a, b) at y = sin²θ, where cos θ > 0: y^(a−1) (1 − y)^(b−1) dy/dθ over B(a, b).
     a = (D - 1) / 2
     slope = 2 * sin(THETA) ** (2 * a - 1) * cos(THETA) ** (2 * second - 1)
@@ -269,31 +270,31 @@ def _judge_cap_measure(second: Any = _HALF) -> Judgement:
     )
 
 
-LINES: tuple[Line, ...] = (
-    line("final.area", "The unit sphere of R^d has the measure S_d = 2π^(d/2)/Γ(d/2).", _judge_area),
-    line("final.boundary", "The cap's boundary has the measure M_d(θ) = S_{d−1} sin^(d−2)θ.", _judge_boundary),
-    line("final.circle", "For d = 3 the cap's boundary is a circle of length 2π sin θ.", _judge_circle),
-    line(
+LINES: tuple[Check, ...] = (
+    _line("final.area", "The unit sphere of R^d has the measure S_d = 2π^(d/2)/Γ(d/2).", _judge_area),
+    _line("final.boundary", "The cap's boundary has the measure M_d(θ) = S_{d−1} sin^(d−2)θ.", _judge_boundary),
+    _line("final.circle", "For d = 3 the cap's boundary is a circle of length 2π sin θ.", _judge_circle),
+    _line(
         "review.cap-boundary",
         "The cap's boundary is a sphere of radius sin θ about (cos θ, 0, …, 0) in the other d − 1 coordinates.",
         _judge_shell,
     ),
-    line(
+    _line(
         "review.rate-of-change",
         "The cap's measure grows in θ in proportion to its boundary's measure, which is all that the proof needs.",
         _judge_rate,
     ),
-    line("review.cap-integral", "The cap's measure is the integral of M_d over the angle.", _judge_cap_integral),
-    line(
+    _line("review.cap-integral", "The cap's measure is the integral of M_d over the angle.", _judge_cap_integral),
+    _line(
         "review.volume-element",
         "In every dimension, the cap's volume element at angle θ and width dθ is M_d(θ) dθ.",
         _judge_volume_element,
     ),
-    line("review.revolution", "For d = 3 the same follows for a surface of revolution.", _judge_revolution),
-    line(
+    _line("review.revolution", "For d = 3 the same follows for a surface of revolution.", _judge_revolution),
+    _line(
         "ours.radius",
         "In terms of its boundary's radius, the cap's measure has the derivative M_d/cos θ (θ < π/2).",
         _judge_radius,
     ),
-    line("ours.cap-measure", "A_d(θ) = (S_d/2) I_{sin²θ}((d − 1)/2, 1/2) for θ ≤ π/2.", _judge_cap_measure),
+    _line("ours.cap-measure", "A_d(θ) = (S_d/2) I_{sin²θ}((d − 1)/2, 1/2) for θ ≤ π/2.", _judge_cap_measure),
 )

@@ -13,21 +13,22 @@ from sympy import Rational, Symbol, acos, gamma, pi, sin, sqrt
 
 from canaryproof.proofs_check import cosine_law, sphere_measure
 from canaryproof.proofs_check.cosine_law import TAU, exact_density
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_measure import (
     THETA,
     Formula,
+    _line,
     area,
     boundary,
     exact_angle,
-    line,
     same,
     sine_integral,
     sine_integrals,
     volume_element,
 )
 from canaryproof.proofs_check.sphere_moments import D
+from canaryproof.verify.check.results import Check, Outcome
 
 _N = Symbol("n", positive=True)
 _ONE = sympy.Integer(1)
@@ -41,7 +42,7 @@ def _constant(dim: Any) -> Any:
 
 def _judge_row(
     rows: Sequence[Formula], row: int, exact: Formula, before: Formula | None, variable: Symbol, ends: Sequence[Any]
-) -> Judgement:
+) -> Outcome:
     """Judge a row of a chain for the density: d > 1 against the truth, d = 1 against what the row is said to equal."""
     printed = rows[row - 1]
     middle = (ends[0] + ends[1]) / 2
@@ -57,7 +58,7 @@ def _judge_row(
         finding = (
             f"The density is {text(exact(D))}; for d = 5 in the middle, the printed one is {text(quotient)} times that."
         )
-        return Judgement(kind, finding, evidence)
+        return judged(kind, finding, evidence)
     earlier = rows[row - 2] if row > 1 else before
     if earlier is None:
         mass = sympy.integrate(printed(_ONE), (variable, *ends))
@@ -67,13 +68,13 @@ def _judge_row(
             f"mass {text(mass)}, whereas the law has half an atom at either end."
         )
         kind = Kind.EXACT if mass == 1 else Kind.HYPOTHESIS
-        return Judgement(kind, finding, {**evidence, "mass at d = 1": text(mass)})
+        return judged(kind, finding, {**evidence, "mass at d = 1": text(mass)})
     at_one = same(printed(_ONE), earlier(_ONE), variable, middle)
     finding = (
         "Equal to the exact density for symbolic d (the ends of the range, a null set, aside), and at d = 1, where "
     )
     finding += "1/Γ(0) = 0, to what stands before it."
-    return Judgement(Kind.EXACT if at_one else Kind.HYPOTHESIS, finding, {**evidence, "equal at d = 1": at_one})
+    return judged(Kind.EXACT if at_one else Kind.HYPOTHESIS, finding, {**evidence, "equal at d = 1": at_one})
 
 
 _ANGLE_ROWS: tuple[Formula, ...] = (
@@ -107,19 +108,19 @@ DISPLAYS: dict[str, int] = {
 }
 
 
-def _theorem(rows: Sequence[Formula] = _THEOREM) -> Judgement:
+def _theorem(rows: Sequence[Formula] = _THEOREM) -> Outcome:
     return _judge_row(rows, 1, exact_density, None, TAU, (-_ONE, _ONE))
 
 
-def _angle(row: int, rows: Sequence[Formula] = _ANGLE_ROWS) -> Judgement:
+def _angle(row: int, rows: Sequence[Formula] = _ANGLE_ROWS) -> Outcome:
     return _judge_row(rows, row, exact_angle, None, THETA, (sympy.Integer(0), pi))
 
 
-def _cosine(row: int, rows: Sequence[Formula] = _COSINE_ROWS) -> Judgement:
+def _cosine(row: int, rows: Sequence[Formula] = _COSINE_ROWS) -> Outcome:
     return _judge_row(rows, row, exact_density, _from_angle, TAU, (-_ONE, _ONE))
 
 
-def _judge_constant_vector() -> Judgement:
+def _judge_constant_vector() -> Outcome:
     # Reflection along w = v − e₁, in coordinates by e₁ and v: x ↦ x − 2w⟨w, x⟩/‖w‖², for a unit vector v ≠ e₁.
     first = Symbol("v1", real=True)
     gram = sympy.Matrix([[1, first], [first, 1]])
@@ -136,7 +137,7 @@ def _judge_constant_vector() -> Judgement:
     return held(facts, finding)
 
 
-def _judge_hypergeometric(parameters: tuple[Any, Any, Any] = _HYPERGEOMETRIC) -> Judgement:
+def _judge_hypergeometric(parameters: tuple[Any, Any, Any] = _HYPERGEOMETRIC) -> Outcome:
     first, second, third = parameters
     # The integral of term n of the binomial series (1 − x²)^((d−3)/2) has the factor 1/(2n + 1).
     n = _N
@@ -158,7 +159,7 @@ def _cancellation(x: Fraction, dim: int) -> float:
     return float(size / total)
 
 
-def _judge_instability() -> Judgement:
+def _judge_instability() -> Outcome:
     # At d = 289, below what the text names, and above it.
     near, far = ({root**2: _cancellation(Fraction(t, root), root**2) for root in (17, 23, 31)} for t in (3, 10))
     lost = all(far[dim] > 2**53 for dim in (529, 961))
@@ -174,26 +175,24 @@ def _judge_instability() -> Judgement:
         "function, are all positive, so that nothing cancels at any d."
     )
     evidence = {name: {str(d): f"{v:.3g}" for d, v in sizes.items()} for name, sizes in (("3", near), ("10", far))}
-    return Judgement(
-        kind, finding, {"cancellation at τ√d": evidence, "the other series is the same function": positive}
-    )
+    return judged(kind, finding, {"cancellation at τ√d": evidence, "the other series is the same function": positive})
 
 
-def _judge_proportional(printed: Any = (1 - TAU**2) ** ((D - 3) / 2)) -> Judgement:
+def _judge_proportional(printed: Any = (1 - TAU**2) ** ((D - 3) / 2)) -> Outcome:
     constant = 1 / sine_integral(D - 2)
     if not same(constant * printed, exact_density(D), TAU):
-        return Judgement(Kind.FALSE, f"The density is proportional to {text(exact_density(D) / constant)}.", {})
+        return judged(Kind.FALSE, f"The density is proportional to {text(exact_density(D) / constant)}.", {})
     # ∫ (1 − τ²)^e dτ over (−1, 1) is finite for e > −1 only.
     exponent = -sympy.limit(TAU * sympy.diff(sympy.log(printed.subs({D: 1, TAU: 1 - TAU})), TAU), TAU, 0)
     kind = Kind.HYPOTHESIS if exponent >= 1 else Kind.EXACT
     finding = (
         f"Exact for d ≥ 2, which is to be assumed: at d = 1 the function grows as (1 − |α|)^(−{text(exponent)}) at ±1."
     )
-    return Judgement(kind, finding, {"normalising constant": text(constant), "exponent at d = 1": text(-exponent)})
+    return judged(kind, finding, {"normalising constant": text(constant), "exponent at d = 1": text(-exponent)})
 
 
-LINES: tuple[Line, ...] = (
-    line(
+LINES: tuple[Check, ...] = (
+    _line(
         "final.density",
         "The cosine between a uniform direction in R^d and an independent v ≠ 0 has the density "
         "Γ(d/2)/(Γ((d − 1)/2)√π)·(1 − τ²)^((d−3)/2).",
@@ -201,9 +200,9 @@ LINES: tuple[Line, ...] = (
         "Theorem 3.1",
         1,
     ),
-    line("final.constant-vector", "v may be taken as constant.", _judge_constant_vector),
+    _line("final.constant-vector", "v may be taken as constant.", _judge_constant_vector),
     *(
-        line(f"final.angle-density.{n}", f"The angle's density is {printed}.", partial(_angle, n), "angle density", n)
+        _line(f"final.angle-density.{n}", f"The angle's density is {printed}.", partial(_angle, n), "angle density", n)
         for n, printed in enumerate(
             (
                 "A_d′(θ)/S_d",
@@ -214,7 +213,7 @@ LINES: tuple[Line, ...] = (
         )
     ),
     *(
-        line(
+        _line(
             f"final.cosine-density.{n}", f"The cosine's density is {printed}.", partial(_cosine, n), "cosine density", n
         )
         for n, printed in enumerate(
@@ -227,13 +226,13 @@ LINES: tuple[Line, ...] = (
             1,
         )
     ),
-    line(
+    _line(
         "final.hypergeometric",
         "The density's integral is a hypergeometric function (so too v1).",
         _judge_hypergeometric,
     ),
-    line("v1.proportional", "The cosine's density is proportional to (1 − α²)^((d−3)/2).", _judge_proportional),
-    line(
+    _line("v1.proportional", "The cosine's density is proportional to (1 − α²)^((d−3)/2).", _judge_proportional),
+    _line(
         "v1.unstable", "Its hypergeometric integral is numerically unstable for d above 500 or so.", _judge_instability
     ),
     *sphere_measure.LINES,

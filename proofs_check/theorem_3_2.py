@@ -13,11 +13,12 @@ import sympy
 from sympy import Expr, Rational, exp, gamma, pi, sqrt
 
 from canaryproof.proofs_check import normal_distance
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, kind_of, line
 from canaryproof.proofs_check.normal_distance import T
 from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_measure import same
 from canaryproof.proofs_check.sphere_moments import D, expectation
+from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 _DENSITY, _LIMIT = "Theorem 3.2, density of τ√d", "Theorem 3.2, limit of the density"
 DISPLAYS: dict[str, int] = {_DENSITY: 2, _LIMIT: 2}
@@ -51,7 +52,7 @@ def _mass() -> Expr:
     return mass
 
 
-def judge_density(printed: Expr) -> Judgement:
+def judge_density(printed: Expr) -> Outcome:
     """Judge a printed density of t = τ√d, |t| < √d.
 
     Parameters
@@ -69,7 +70,7 @@ def judge_density(printed: Expr) -> Judgement:
     equal = same(printed, exact, T)
     converges = equal or sympy.simplify(_limit(printed) - _NORMAL) == 0
     kind = Kind.EXACT if equal else Kind.LEADING_ORDER if converges else Kind.FALSE
-    return Judgement(
+    return judged(
         kind,
         f"the density is {text(exact)} on |t| < √d, and 0 elsewhere"
         + ("" if equal else f"; printed is {text(printed)}"),
@@ -77,7 +78,7 @@ def judge_density(printed: Expr) -> Judgement:
     )
 
 
-def judge_limit_of_product(factors: Sequence[Expr] = _FACTORS) -> Judgement:
+def judge_limit_of_product(factors: Sequence[Expr] = _FACTORS) -> Outcome:
     """Judge that lim f̂_d is the product of the limits of the printed factors.
 
     Parameters
@@ -98,7 +99,7 @@ def judge_limit_of_product(factors: Sequence[Expr] = _FACTORS) -> Judgement:
     )
 
 
-def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Judgement:
+def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Outcome:
     """Judge the printed limits of the three factors.
 
     Parameters
@@ -113,12 +114,12 @@ def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Judgement:
     limits = [_limit(factor) for factor in _FACTORS]
     right = [sympy.simplify(limit - value) == 0 for limit, value in zip(limits, printed, strict=True)]
     return held(
-        all(right) and normal_distance.gamma_bounds().kind is Kind.EXACT,
+        all(right) and normal_distance.gamma_bounds().verdict is Verdict.CONFIRMED,
         f"the factors tend to {', '.join(map(text, limits))}",
     )
 
 
-def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Judgement:
+def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Outcome:
     """Judge what Γ(d/2)/Γ((d − 1)/2) is printed to be asymptotic to.
 
     Parameters
@@ -132,13 +133,13 @@ def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Judgement:
     """
     ends = [sympy.limit(bound * D / 2 / printed**2, D, sympy.oo) for bound in (1 - 3 / (2 * D), 1 - 1 / D)]
     return held(
-        ends == [1, 1] and normal_distance.gamma_bounds().kind is Kind.EXACT,
+        ends == [1, 1] and normal_distance.gamma_bounds().verdict is Verdict.CONFIRMED,
         "(d/2)(1 − 3/(2d)) < (Γ(d/2)/Γ((d − 1)/2))² ≤ (d/2)(1 − 1/d)",
         limits_of_bounds_on_squared_ratio=[text(end) for end in ends],
     )
 
 
-def judge_convergence(variance: int = 1) -> Judgement:
+def judge_convergence(variance: int = 1) -> Outcome:
     """Judge that τ√d converges in distribution to N(0, variance).
 
     Parameters
@@ -151,19 +152,19 @@ def judge_convergence(variance: int = 1) -> Judgement:
     ``EXACT`` if the proven bound on the distance from N(0, 1) vanishes and that is the limit.
     """
     rate = sympy.limit(Rational(normal_distance.KOLMOGOROV) / (D - 1), D, sympy.oo)
-    proven = normal_distance.judge_kolmogorov_bound().kind is Kind.EXACT
+    proven = normal_distance.judge_kolmogorov_bound().verdict is Verdict.CONFIRMED
     return held(
         bool(rate == 0 and variance == 1) and proven,
         "|P(τ ≤ λ/√d) − Φ(λ)| ≤ 0.138/(d − 1) for all λ and all d ≥ 2",
     )
 
 
-def _distribution_function() -> Judgement:
+def _distribution_function() -> Outcome:
     slope = sympy.simplify(sympy.diff(sympy.log(_ROW_2), T) * (D - T**2))
     falls, mass = sympy.simplify(slope + (D - 3) * T) == 0, _mass()
     # A distribution function does not fall; the proof's use as a density needs mass 1.
     kind = Kind.EXACT if not falls else Kind.WRONG_TERM if mass == 1 else Kind.FALSE
-    return Judgement(
+    return judged(
         kind,
         "f̂_d falls for t > 0 where d > 3 (its logarithm by (d − 3)t/(d − t²)) and has mass 1: it is the density of "
         "t = τ√d, not the distribution function; the proof uses it as the density",
@@ -171,18 +172,18 @@ def _distribution_function() -> Judgement:
     )
 
 
-def _undefined() -> Judgement:
-    misnamed = _distribution_function().kind is not Kind.EXACT
+def _undefined() -> Outcome:
+    misnamed = _distribution_function().verdict is not Verdict.CONFIRMED
     return held(
         misnamed,
         "the only description of f̂_d, distribution function of t, does not fit the formula; t is not said to be τ√d",
     )
 
 
-def _definition() -> Judgement:
+def _definition() -> Outcome:
     judgement, mass = judge_density(_ROW_2), _mass()
     return held(
-        judgement.kind is Kind.EXACT and mass == 1,
+        judgement.verdict is Verdict.CONFIRMED and mass == 1,
         "f̂_d is the density of τ√d; the final version nevertheless calls it the distribution function of t",
     )
 
@@ -196,10 +197,10 @@ def _limit_masses() -> tuple[Expr, Expr]:
     return normal, escaping
 
 
-def _scheffe() -> Judgement:
+def _scheffe() -> Outcome:
     normal, escaping = _limit_masses()
     kind = Kind.FALSE if normal != 1 else Kind.EXACT if escaping == 1 else Kind.HYPOTHESIS
-    return Judgement(
+    return judged(
         kind,
         "a pointwise limit of densities gives convergence in distribution if it is itself a density (Scheffé); here it "
         "is, with mass 1. The densities of N(d, 1) tend to 0 at every point, and those laws do not converge",
@@ -207,24 +208,24 @@ def _scheffe() -> Judgement:
     )
 
 
-def _conclusion() -> Judgement:
+def _conclusion() -> Outcome:
     """Scheffé's theorem asks that the limit is a density; the one that the proof finds is."""
     normal, _ = _limit_masses()
     finding = f"the limit that the proof finds has mass {text(normal)}: Scheffé's theorem applies, which is not named"
     return held(normal == 1, finding, mass_of_limit=text(normal))
 
 
-def _theorem_needed() -> Judgement:
+def _theorem_needed() -> Outcome:
     judgement = _scheffe()
     return held(
-        judgement.kind is Kind.HYPOTHESIS,
+        kind_of(judgement) is Kind.HYPOTHESIS,
         "pointwise convergence alone does not suffice (N(d, 1) is a counterexample); the theorem is Scheffé's, "
         "which the final version does not name either",
         **judgement.evidence,
     )
 
 
-def _zero_outside() -> Judgement:
+def _zero_outside() -> Outcome:
     far = sympy.limit(_ROW_2.subs(D, 7), T, sympy.oo)
     return held(
         far != 0,
@@ -232,7 +233,7 @@ def _zero_outside() -> Judgement:
     )
 
 
-def _all_real() -> Judgement:
+def _all_real() -> Outcome:
     inside = sympy.limit(D - T**2, D, sympy.oo) == sympy.oo
     limit = _limit(_ROW_2)
     return held(
@@ -242,10 +243,10 @@ def _all_real() -> Judgement:
     )
 
 
-def _asymptotically_gaussian() -> Judgement:
+def _asymptotically_gaussian() -> Outcome:
     pair = ("a", "b")
     mean, variance = expectation(pair), expectation(pair, pair)
-    converges = judge_convergence().kind is Kind.EXACT
+    converges = judge_convergence().verdict is Verdict.CONFIRMED
     return held(
         bool(mean == 0 and sympy.simplify(variance - 1 / D) == 0) and converges,
         "mean 0 and variance 1/d hold for every d; in distribution τ√d tends to N(0, 1)",
@@ -257,13 +258,13 @@ _TEXT = "Andrew et al., arXiv 2302.03098, Section 3"
 _REVIEWER, _ANSWER = "review, on the proof of Theorem 3.2", "authors' answer to the review, on Theorem 3.2"
 
 
-def _line(topic: str, source: str, statement: str, judge: Callable[[], Judgement], display: str = "") -> Line:
+def _line(topic: str, source: str, statement: str, judge: Callable[[], Outcome], display: str = "") -> Check:
     document, name = topic.split(":")
     row = int(name.rsplit(".", 1)[1]) if display else 0
-    return Line(f"{document}.theorem-3.2.{name}", source, statement, judge, display, row)
+    return line(f"{document}.theorem-3.2.{name}", source, statement, judge, display, row)
 
 
-LINES: tuple[Line, ...] = (
+LINES: tuple[Check, ...] = (
     _line("final:convergence", f"{_TEXT}, Theorem 3.2", "P(τ ≤ λ/√d) → P(Z ≤ λ), Z ~ N(0, 1)", judge_convergence),
     _line("final:distribution-function", _PROOF, "f̂_d is the distribution function of t", _distribution_function),
     _line("final:density.1", _PROOF, f"f̂_d(t) = {text(_ROW_1)}", lambda: judge_density(_ROW_1), _DENSITY),

@@ -14,7 +14,7 @@ from sympy import Expr, Symbol, sqrt
 
 from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.cosine_law import even_moment
-from canaryproof.proofs_check.lines import Judgement, Kind, Line, held
+from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.regime import bounded, equation, limit, settled, vanishes
 from canaryproof.proofs_check.spelling import shortened, text
 from canaryproof.proofs_check.sphere_moments import (
@@ -33,6 +33,7 @@ from canaryproof.proofs_check.sphere_moments import (
     times,
     vector,
 )
+from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 _PROOF = "Andrew et al., arXiv 2302.03098, Appendix A, proof of Theorem 3.3"
 _ID = "final.theorem-3.3"
@@ -46,17 +47,17 @@ _THEOREM_3_3_DISPLAYS = {
 }
 
 
-def line(topic: str, statement: str, judge: Callable[[], Judgement], display: str = "", row: int = 0) -> Line:
+def _line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
     """Return a line of the final version's proof of Theorem 3.3."""
-    return Line(f"{_ID}.{topic}", _PROOF, statement, judge, display, row)
+    return line(f"{_ID}.{topic}", _PROOF, statement, judge, display, row)
 
 
-def chain(topic: str, display: str, *rows: tuple[str, Callable[[], Judgement]]) -> tuple[Line, ...]:
+def chain(topic: str, display: str, *rows: tuple[str, Callable[[], Outcome]]) -> tuple[Check, ...]:
     """Return the lines of a displayed formula of several rows, each a statement and its judge."""
-    return tuple(line(f"{topic}.{row}", *both, display, row) for row, both in enumerate(rows, 1))
+    return tuple(_line(f"{topic}.{row}", *both, display, row) for row, both in enumerate(rows, 1))
 
 
-def order(name: str, place: int, printed: str, claim: Callable[[Expr], bool]) -> Judgement:
+def order(name: str, place: int, printed: str, claim: Callable[[Expr], bool]) -> Outcome:
     """Judge a printed order of magnitude of a mean (place 0) or variance (place 1), of A, B, T or W."""
     exact = release_moments.moments(name)[place]
     return held(claim(exact), f"{printed} holds for {shortened(exact)}", exact=text(exact), printed=printed)
@@ -67,28 +68,28 @@ def variance(*edges: Edge) -> Expr:
     return sympy.cancel(expectation(*edges, *edges) - expectation(*edges) ** 2)
 
 
-def _definition(share: Expr) -> Judgement:
+def _definition(share: Expr) -> Outcome:
     """μ̂ is the mean of gᵢ = ⟨cᵢ, ρ⟩/‖ρ‖: the display's first row writes it out, here for k = 3."""
     inner, norm = sympy.symbols("x1:4", real=True), Symbol("norm", positive=True)
     written = sqrt(D) * share.subs(K, 3) * sum(x / norm for x in inner)
     return held(sympy.simplify(written - sqrt(D) * sum(inner) / (3 * norm)) == 0, "by definition of μ̂")
 
 
-def _rewriting(power: int) -> Judgement:
+def _rewriting(power: int) -> Outcome:
     """√d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖ = (‖ρ‖/√d)^power·(1/k)Σ⟨cᵢ, ρ⟩, with the sum as a symbol."""
     total, norm = Symbol("total", real=True), Symbol("norm", positive=True)
     difference = sqrt(D) * (total / norm) / K - (norm / sqrt(D)) ** power * (total / K)
     return held(sympy.simplify(difference) == 0, "an identity")
 
 
-def _first_of_mean(in_expectation: bool) -> Judgement:
+def _first_of_mean(in_expectation: bool) -> Outcome:
     """The first row equates the mean of ‖ρ‖²/d with ‖ρ‖²/d itself, or (``in_expectation``) with its mean."""
     exact, spread = release_moments.moments("A")
     left_over = sympy.Integer(0) if in_expectation else spread
     evidence = {"exact": text(exact), "variance_of_right_side": text(left_over)}
     if left_over == 0:
-        return Judgement(Kind.EXACT, "both sides are one number", evidence)
-    return Judgement(
+        return judged(Kind.EXACT, "both sides are one number", evidence)
+    return judged(
         Kind.HYPOTHESIS,
         "holds with an expectation sign on the right side, which is dropped here and stands in the next row: a "
         f"misprint; as printed, that side is random, with variance {text(left_over)}",
@@ -96,7 +97,7 @@ def _first_of_mean(in_expectation: bool) -> Judgement:
     )
 
 
-def _chi_squared(centre: Expr, spread: Expr) -> Judgement:
+def _chi_squared(centre: Expr, spread: Expr) -> Outcome:
     """Raw moments of the chi-squared law: d(d + 2) ⋯ (d + 2p − 2)."""
     found = [expectation(*([(Z, Z)] * p)) for p in range(1, 5)]
     same = all(sympy.expand(m - 2**p * sympy.rf(D / 2, p).expand(func=True)) == 0 for p, m in enumerate(found, 1))
@@ -104,7 +105,7 @@ def _chi_squared(centre: Expr, spread: Expr) -> Judgement:
     return held(holds, f"the first four moments agree; mean {text(found[0])}, variance {text(variance((Z, Z)))}")
 
 
-def _inner_product(centre: Expr, spread: Expr) -> Judgement:
+def _inner_product(centre: Expr, spread: Expr) -> Outcome:
     """Given cᵢ, ⟨cᵢ, cⱼ⟩ is the cosine of Theorem 3.1: its even moments, and odd ones that vanish."""
     pair = ("i", "j")
     even = [expectation(*([pair] * (2 * p))) for p in range(1, 5)]
@@ -131,7 +132,7 @@ def _norm_variance_printed() -> Expr:
     return sympy.cancel((between + 2 * SIGMA**2 * noise + SIGMA**4 * variance((Z, Z))) / D**2)
 
 
-def _uncorrelated(ordered: bool) -> Judgement:
+def _uncorrelated(ordered: bool) -> Outcome:
     """Covariances of inner products of Z and four canaries; where ``ordered``, ⟨cⱼ, cᵢ⟩ counts beside ⟨cᵢ, cⱼ⟩."""
     names = (Z, "a", "b", "c", "d")
     products = [(u, v) for place, u in enumerate(names) for v in names[place:] if u != v or u == Z]
@@ -144,10 +145,10 @@ def _uncorrelated(ordered: bool) -> Judgement:
     same = sympy.cancel(expectation(("a", "b"), ("b", "a")))
     evidence = {"unordered_pairs_that_correlate": correlated, "covariance_of_ij_with_ji": text(same)}
     if correlated:
-        return Judgement(Kind.FALSE, f"correlated: {correlated[0]}", evidence)
+        return judged(Kind.FALSE, f"correlated: {correlated[0]}", evidence)
     if same == 0 or not ordered:
-        return Judgement(Kind.EXACT, "all covariances are 0", evidence)
-    return Judgement(
+        return judged(Kind.EXACT, "all covariances are 0", evidence)
+    return judged(
         Kind.HYPOTHESIS,
         f"holds for unordered pairs; the text says all i, j, and the covariance of ⟨cᵢ, cⱼ⟩ with ⟨cⱼ, cᵢ⟩ is "
         f"{text(same)}: the sums over ordered pairs that follow count each variance twice instead of four times",
@@ -155,19 +156,19 @@ def _uncorrelated(ordered: bool) -> Judgement:
     )
 
 
-def converges(name: str, printed: Expr) -> Judgement:
+def converges(name: str, printed: Expr) -> Outcome:
     """Judge convergence in probability of A, B, T or W to a constant, by Chebyshev from the exact moments."""
     centre, spread = release_moments.moments(name)
     holds = limit(centre) == printed and vanishes(spread)
     return held(holds, f"mean {text(centre)} → {text(limit(centre))}; variance → {text(limit(spread))}")
 
 
-def _norm_converges(root: Expr) -> Judgement:
+def _norm_converges(root: Expr) -> Outcome:
     square = converges("A", root**2)
-    return Judgement(square.kind, f"‖ρ‖²/d: {square.finding}; the root is continuous at σ² > 0", square.evidence)
+    return Outcome(square.verdict, f"‖ρ‖²/d: {square.finding}; the root is continuous at σ² > 0", square.evidence)
 
 
-def _theorem(mean_limit: Expr, variance_limit: Expr) -> Judgement:
+def _theorem(mean_limit: Expr, variance_limit: Expr) -> Outcome:
     """The theorem itself, from the exact limits of A, B and W alone."""
     square, product, spread = (release_moments.moments(name) for name in "ABW")
     limits = [settled(part) for part in (square[0], product[0], spread[0])]
@@ -192,9 +193,7 @@ def _product_variance_printed() -> Expr:
     return sympy.cancel((sum_of_variances(("i", "j")) + SIGMA**2 * sum_of_variances((Z, "i"))) / K**2)
 
 
-def _exact_of(
-    name: str, place: int, printed: Callable[[], Expr] | Expr, concludes: Callable[[Expr], bool]
-) -> Judgement:
+def _exact_of(name: str, place: int, printed: Callable[[], Expr] | Expr, concludes: Callable[[Expr], bool]) -> Outcome:
     return equation(printed() if callable(printed) else printed, release_moments.moments(name)[place], concludes)
 
 
@@ -202,14 +201,14 @@ def _first_order(expression: Expr) -> bool:
     return bounded(D * expression)
 
 
-def _both_equalities(value: int) -> Judgement:
+def _both_equalities(value: int) -> Outcome:
     exact = release_moments.moments("B")[0]
     written = _mean_products_printed()
     return held(written == exact == value, f"the sum is {text(written)}, the mean {text(exact)}")
 
 
 _THEOREM_3_3_LINES = (
-    Line(
+    line(
         _ID,
         "Andrew et al., arXiv 2302.03098, Theorem 3.3",
         "√d·μ̂ → 1/σ and d·σ̂² → 1 in probability for k → ∞, k = o(d), n = 0",
@@ -221,14 +220,14 @@ _THEOREM_3_3_LINES = (
         ("√d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", partial(_definition, 1 / K)),
         ("= (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", partial(_rewriting, -1)),
     ),
-    line("target-norm", "‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
-    line("target-product", "(1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability", partial(converges, "B", sympy.Integer(1))),
-    line(
+    _line("target-norm", "‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
+    _line("target-product", "(1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability", partial(converges, "B", sympy.Integer(1))),
+    _line(
         "chi-squared",
         "‖Z‖² is chi-squared with d degrees of freedom: mean d, variance 2d",
         partial(_chi_squared, D, 2 * D),
     ),
-    line(
+    _line(
         "inner-product",
         "⟨cᵢ, cⱼ⟩, i ≠ j, has the cosine's law: mean 0, variance 1/d",
         partial(_inner_product, 0, 1 / D),
@@ -244,7 +243,7 @@ _THEOREM_3_3_LINES = (
         ("= (k + σ²d)/d", partial(_exact_of, "A", 0, (K + SIGMA**2 * D) / D, lambda e: limit(e) == SIGMA**2)),
         ("= σ² + o(1)", partial(order, "A", 0, "σ² + o(1)", lambda e: vanishes(e - SIGMA**2))),
     ),
-    line(
+    _line(
         "uncorrelated",
         "⟨Z, Z⟩, ⟨Z, cᵢ⟩ and ⟨cᵢ, cⱼ⟩, for all i, j, are pairwise uncorrelated",
         partial(_uncorrelated, True),
@@ -262,8 +261,8 @@ _THEOREM_3_3_LINES = (
         ),
         ("= O(1/d)", partial(order, "A", 1, "O(1/d)", _first_order)),
     ),
-    line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", partial(_norm_converges, SIGMA)),
-    line(
+    _line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", partial(_norm_converges, SIGMA)),
+    _line(
         "product-mean",
         "E[(1/k)Σ⟨cᵢ, ρ⟩] = (k + Σᵢ≠ⱼ E⟨cᵢ, cⱼ⟩ + σΣᵢ E⟨Z, cᵢ⟩)/k = 1",
         partial(_both_equalities, 1),
@@ -280,7 +279,7 @@ _THEOREM_3_3_LINES = (
         ("= (k(k − 1)/d + kσ²)/k²", partial(_exact_of, "B", 1, (K * (K - 1) / D + K * SIGMA**2) / K**2, vanishes)),
         ("= o(1)", partial(order, "B", 1, "o(1)", vanishes)),
     ),
-    line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),
+    _line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),
 )
 
 
@@ -318,7 +317,7 @@ def nonnegative(expression: Expr, least_dim: int, least_count: int) -> bool:
     return all(coefficient >= 0 for part in parts for coefficient in part.coeffs())
 
 
-def _definition_theorem_3_3_square(weight: Expr) -> Judgement:
+def _definition_theorem_3_3_square(weight: Expr) -> Outcome:
     """(1/k)Σgᵢ² − weight·(Σgᵢ)² is the mean squared deviation: for three symbols, and so for all k by its form."""
     g = sympy.symbols("g1:4", real=True)
     centre = sympy.Add(*g) / 3
@@ -327,7 +326,7 @@ def _definition_theorem_3_3_square(weight: Expr) -> Judgement:
     return held(sympy.expand(difference) == 0, "by definition: the mean of squares less the squared mean")
 
 
-def _rewriting_theorem_3_3_square(factor: Expr) -> Judgement:
+def _rewriting_theorem_3_3_square(factor: Expr) -> Outcome:
     x = sympy.symbols("x1:4", real=True)
     g = [item / _NORM for item in x]
     left = D * (sum(item**2 for item in g) / 3 - (sum(g) / 3) ** 2)
@@ -335,14 +334,14 @@ def _rewriting_theorem_3_3_square(factor: Expr) -> Judgement:
     return held(sympy.simplify(left - right) == 0, "‖ρ‖² comes out of both terms")
 
 
-def _sufficient(target: Expr) -> Judgement:
+def _sufficient(target: Expr) -> Outcome:
     """(T − B²)/A, a continuous function of the three at σ > 0, is to tend to 1 if T tends to the target."""
     product, norm = (settled(release_moments.moments(name)[0]) for name in "BA")
     value = sympy.cancel((target - product**2) / norm)
     return held(value == 1, f"({text(target)} − {text(product)}²)/({text(norm)}) = {text(value)}")
 
 
-def _same_mean(written: Expr) -> Judgement:
+def _same_mean(written: Expr) -> Outcome:
     return equation(written.subs(S, 0), release_moments.moments("T")[0], lambda e: limit(e) == 1 + SIGMA**2)
 
 
@@ -366,25 +365,25 @@ def _printed_variance() -> Expr:
     return sympy.cancel((canaries + 2 * cross + noise) / K**2)
 
 
-def _variance_of_square(written: Callable[[], Expr]) -> Judgement:
+def _variance_of_square(written: Callable[[], Expr]) -> Outcome:
     printed, exact = written(), release_moments.moments("T")[1]
-    judged = equation(printed, exact, vanishes)
-    if judged.kind is Kind.EXACT:
-        return judged
+    compared = equation(printed, exact, vanishes)
+    if compared.verdict is Verdict.CONFIRMED:
+        return compared
     ratio = limit(sympy.cancel(printed / exact))
     evidence = {
-        **judged.evidence,
+        **compared.evidence,
         "leading_printed": text(limit(K * printed)),
         "leading_exact": text(limit(K * exact)),
         "limit_of_ratio": text(ratio),
     }
-    shown = judged.evidence["ratio_at_d1e6_k1e3_sigma1"]
+    shown = compared.evidence["ratio_at_d1e6_k1e3_sigma1"]
     finding = (
         f"k times the printed variance tends to {text(limit(K * printed))}, k times the exact one to "
         f"{text(limit(K * exact))}; printed/exact = {shown:.6g} at d = 1e6, k = 1e3, σ = 1; the exact one is in the "
         f"evidence; o(1) {'stands' if vanishes(exact) else 'falls'}"
     )
-    return Judgement(judged.kind, finding, evidence)
+    return Outcome(compared.verdict, finding, evidence)
 
 
 # The two cases of the display: j = i (or ℓ = i), and i, j, ℓ all different.
@@ -394,7 +393,7 @@ _CASES: dict[str, tuple[tuple[Edge, Edge], Expr]] = {
 }
 
 
-def _by_case(value: Callable[[Edge, Edge], Expr] | None = None) -> Judgement:
+def _by_case(value: Callable[[Edge, Edge], Expr] | None = None) -> Outcome:
     """Judge a row of the display for j ≠ ℓ in both cases: by default the one that prints their values."""
     found = {name: (value(*edges) if value else row, variance(*edges)) for name, (edges, row) in _CASES.items()}
     said = "" if value else "printed "
@@ -407,30 +406,30 @@ def _conditioned(first: Edge, second: Edge) -> Expr:
     return expectation(first, first) * expectation(second, second)
 
 
-def _at_most(left: Expr, right: Expr) -> Judgement:
+def _at_most(left: Expr, right: Expr) -> Outcome:
     return held(nonnegative(right - left, 2, 2), f"{text(left)} ≤ {text(right)} for all d ≥ 2, k ≥ 2")
 
 
-def _together(bound: Expr) -> Judgement:
+def _together(bound: Expr) -> Outcome:
     total = sympy.cancel(sum_of_variances(_IJ, _IL) / K**2)
     facts = {"bound": nonnegative(bound - total, 2, 2), "O(1/d)": bounded(D * bound)}
     shown = text(limit(D * bound))
     return held(facts, f"the sum is {text(total)}, the bound {text(bound)}; d times it tends to {shown}")
 
 
-def _mixed_sum(printed: Expr) -> Judgement:
+def _mixed_sum(printed: Expr) -> Outcome:
     total = sympy.cancel(2 * SIGMA**2 * sum_of_variances(_IJ, _IZ) / K**2)
     facts = {"equal": sympy.cancel(total - printed) == 0, "o(1)": vanishes(printed)}
     return held(facts, f"the sum is {text(total)}, printed {text(printed)}, limit {text(limit(printed))}")
 
 
-def _noise_sum(printed: Expr) -> Judgement:
+def _noise_sum(printed: Expr) -> Outcome:
     total = sympy.cancel(SIGMA**4 * sum_of_variances(_IZ, _IZ) / K**2)
     facts = {"equal": sympy.cancel(total - printed) == 0, "o(1)": vanishes(printed)}
     return held(facts, f"the sum is {text(total)}, limit {text(limit(printed))}")
 
 
-def _chi_squared_theorem_3_3_square(spread: Expr) -> Judgement:
+def _chi_squared_theorem_3_3_square(spread: Expr) -> Outcome:
     """Moments of ⟨cᵢ, Z⟩: those of N(0, 1), which has no others' moments."""
     found = [expectation(*([_IZ] * (2 * p))) for p in range(1, 5)]
     facts = {"moments": found == [1, 3, 15, 105], "variance": SIGMA**4 * variance(_IZ, _IZ) == spread}
@@ -445,8 +444,8 @@ LINES = (
         ("d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", partial(_definition_theorem_3_3_square, 1 / K**2)),
         ("= (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", partial(_rewriting_theorem_3_3_square, D / _NORM**2)),
     ),
-    line("sufficient", "it suffices to show (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ²", partial(_sufficient, 1 + SIGMA**2)),
-    line("target-square", "(1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ² in probability", partial(converges, "T", 1 + SIGMA**2)),
+    _line("sufficient", "it suffices to show (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ²", partial(_sufficient, 1 + SIGMA**2)),
+    _line("target-square", "(1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ² in probability", partial(converges, "T", 1 + SIGMA**2)),
     *chain(
         "square-mean",
         "mean of (1/k)Σ⟨cᵢ, ρ⟩²",
@@ -455,19 +454,19 @@ LINES = (
         ("= (1/k)Σᵢ(Σⱼₗ 𝕀{j = i, ℓ = i} + 0 + σ²)", lambda: _same_mean((K + K * SIGMA**2) / K)),
         ("= 1 + σ²", lambda: _same_mean(1 + SIGMA**2)),
     ),
-    line(
+    _line(
         "square-variance",
         "Var[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k²)Σᵢ(Σⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + Var⟨cᵢ, σZ⟩²)",
         partial(_variance_of_square, _printed_variance),
         "variance of (1/k)Σ⟨cᵢ, ρ⟩²",
         1,
     ),
-    line(
+    _line(
         "square-variance.small",
         "that variance is o(1)",
         partial(order, "T", 1, "o(1)", vanishes),
     ),
-    line(
+    _line(
         "triple.equal",
         "Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = 0 for i = j = ℓ",
         lambda: equation(sympy.Integer(0), variance(("i", "i"), ("i", "i"))),
@@ -498,14 +497,14 @@ LINES = (
         ("≤ E⟨cᵢ, cⱼ⟩²", lambda: _at_most(expectation(_IJ, _IJ, _IJ, _IJ), expectation(_IJ, _IJ))),
         ("= 1/d", lambda: equation(1 / D, expectation(_IJ, _IJ))),
     ),
-    line(
+    _line(
         "together",
         "(1/k²)Σᵢⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] ≤ (2k(k − 1)/d + k(k − 1)(k − 2)/d² + k(k − 1)/d)/k² = O(1/d)",
         partial(_together, (2 * K * (K - 1) / D + K * (K - 1) * (K - 2) / D**2 + K * (K - 1) / D) / K**2),
         "sum over canaries",
         1,
     ),
-    line(
+    _line(
         "noise.equal",
         "Var[⟨cᵢ, cᵢ⟩⟨cᵢ, σZ⟩] = σ²",
         lambda: equation(SIGMA**2, SIGMA**2 * variance(("i", "i"), _IZ)),
@@ -526,19 +525,19 @@ LINES = (
         ),
         ("= σ²/d", lambda: equation(SIGMA**2 / D, SIGMA**2 * variance(_IJ, _IZ))),
     ),
-    line(
+    _line(
         "noise.sum",
         "(2/k²)Σᵢⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = (2/k²)(kσ² + k(k − 1)σ²/d) = o(1)",
         partial(_mixed_sum, 2 * (K * SIGMA**2 + K * (K - 1) * SIGMA**2 / D) / K**2),
         "sum over canaries and noise",
         1,
     ),
-    line(
+    _line(
         "noise-square",
         "⟨cᵢ, Z⟩² is chi-squared with one degree of freedom, and Var⟨cᵢ, σZ⟩² = 2σ⁴",
         partial(_chi_squared_theorem_3_3_square, 2 * SIGMA**4),
     ),
-    line(
+    _line(
         "noise-square.sum",
         "(1/k²)Σᵢ Var⟨cᵢ, σZ⟩² = 2σ⁴/k = o(1)",
         partial(_noise_sum, 2 * SIGMA**4 / K),

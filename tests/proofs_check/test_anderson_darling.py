@@ -16,7 +16,10 @@ from canaryproof.proofs_check.anderson_darling import (
     power,
     samples_for_power,
 )
-from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.lines import Kind, kind_of
+from canaryproof.verify.check.results import Context, Level
+
+CONTEXT = Context(Level.QUICK, 0)
 
 BY_ID = {line.id: line for line in LINES}
 KEY = 20230206
@@ -38,31 +41,31 @@ def drift_energy(z):
     ],
 )
 def test_kinds(name, kind):
-    judgement = BY_ID[name].judge()
-    assert judgement.kind is kind
+    judgement = BY_ID[name].judge(CONTEXT)
+    assert kind_of(judgement) is kind
     json.dumps(judgement.evidence)
 
 
 def test_the_conclusion_would_stand_with_enough_samples(monkeypatch):
     monkeypatch.setattr(anderson_darling, "COUNT", 12 * 10**6)
-    assert BY_ID["final.section-3.anderson-darling"].judge().kind is Kind.EXACT
+    assert kind_of(BY_ID["final.section-3.anderson-darling"].judge(CONTEXT)) is Kind.EXACT
 
 
 def test_the_level_would_hold_with_the_right_critical_value(monkeypatch):
     monkeypatch.setitem(anderson_darling.STEPHENS_1974, 0.15, 0.56)
-    assert BY_ID["final.section-3.anderson-darling.level"].judge().kind is Kind.EXACT
+    assert kind_of(BY_ID["final.section-3.anderson-darling.level"].judge(CONTEXT)) is Kind.EXACT
 
 
 def test_captions_with_right_values_are_exact_and_with_many_rejections_false():
     judge = BY_ID["final.table6.critical-values"].judge.func
-    assert judge({0.10: 0.630, 0.01: 1.034}, (0.3,) * 16).kind is Kind.EXACT
-    assert judge({0.10: 0.656, 0.01: 1.034}, (0.3,) * 8 + (0.64,) * 8).kind is Kind.FALSE
+    assert kind_of(judge({0.10: 0.630, 0.01: 1.034}, (0.3,) * 16)) is Kind.EXACT
+    assert kind_of(judge({0.10: 0.656, 0.01: 1.034}, (0.3,) * 8 + (0.64,) * 8)) is Kind.FALSE
 
 
 def test_a_wrong_kernel_is_noticed(monkeypatch):
     right = limit_law(False)
     monkeypatch.setattr(anderson_darling, "limit_law", lambda _: right)
-    assert BY_ID["ours.anderson-darling.limit-law"].judge().kind is Kind.FALSE
+    assert kind_of(BY_ID["ours.anderson-darling.limit-law"].judge(CONTEXT)) is Kind.FALSE
 
 
 def test_the_cosine_is_a_local_alternative_of_this_sign():

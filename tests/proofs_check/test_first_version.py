@@ -3,10 +3,13 @@ import sympy
 from sympy import sqrt
 
 from canaryproof.proofs_check import first_version
-from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.lines import Kind, kind_of
 from canaryproof.proofs_check.regime import in_proportion, limit
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
+from canaryproof.verify.check.results import Context, Level
+
+CONTEXT = Context(Level.QUICK, 0)
 
 EXACT = {"v1.section-3.inner-noise", "v1.section-3.lengths", "v1.footnote-2"}
 LEADING_ORDER = {"v1.section-3.inner-sum"}
@@ -15,7 +18,7 @@ LEADING_ORDER = {"v1.section-3.inner-sum"}
 @pytest.mark.parametrize("line", first_version.LINES, ids=lambda line: line.id)
 def test_kind(line):
     kinds = dict.fromkeys(EXACT, Kind.EXACT) | dict.fromkeys(LEADING_ORDER, Kind.LEADING_ORDER)
-    assert line.judge().kind is kinds.get(line.id, Kind.HYPOTHESIS)
+    assert kind_of(line.judge(CONTEXT)) is kinds.get(line.id, Kind.HYPOTHESIS)
 
 
 ONE = sympy.Integer(1)
@@ -41,12 +44,12 @@ ONE = sympy.Integer(1)
     ],
 )
 def test_an_altered_statement_is_found(judge):
-    assert judge().kind is Kind.FALSE
+    assert kind_of(judge()) is Kind.FALSE
 
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_limit_beyond_few_canaries_needs_no_hypothesis(fails):
-    kind = first_version._few_canaries(True, fails, "found", "beyond").kind
+    kind = kind_of(first_version._few_canaries(True, fails, "found", "beyond"))
     assert kind is (Kind.HYPOTHESIS if fails else Kind.EXACT)
 
 

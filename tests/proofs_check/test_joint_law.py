@@ -8,15 +8,18 @@ from canaryproof.kernels import exact_law
 from canaryproof.proofs_check import joint_law
 from canaryproof.proofs_check.consistency import shift
 from canaryproof.proofs_check.joint_law import X, gaussian_divergence
-from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.lines import Kind, kind_of
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
+from canaryproof.verify.check.results import Context, Level
+
+CONTEXT = Context(Level.QUICK, 0)
 
 NOT_EXACT = {"review.joint-law": Kind.HYPOTHESIS, "final.section-3.1.inference": Kind.WRONG_TERM}
 
 
 @pytest.mark.parametrize("line", joint_law.LINES, ids=lambda line: line.id)
 def test_kind(line):
-    assert line.judge().kind is NOT_EXACT.get(line.id, Kind.EXACT)
+    assert kind_of(line.judge(CONTEXT)) is NOT_EXACT.get(line.id, Kind.EXACT)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ def test_kind(line):
     ],
 )
 def test_an_altered_statement_changes_the_kind(kind, judge):
-    assert judge().kind is kind
+    assert kind_of(judge()) is kind
 
 
 @pytest.mark.parametrize("topic", ["limit-law", "inference", "joint-law"])
@@ -48,7 +51,7 @@ def test_what_rests_on_the_law_falls_with_it(topic, monkeypatch):
     monkeypatch.setattr(joint_law, "_printed_law", lambda: joint_law.limit_law(2 / (SIGMA * sqrt(D)), 1 / D))
     judges = {"limit-law": joint_law._printed_law, "inference": lambda: joint_law._inference(4)}
     judges["joint-law"] = lambda: joint_law._joint_law(K**3 / D**2)
-    assert judges[topic]().kind is Kind.FALSE
+    assert kind_of(judges[topic]()) is Kind.FALSE
 
 
 @pytest.mark.parametrize(("dim", "count", "shows"), [(10**8, 1000, False), (10**4, 1000, True)])
@@ -67,13 +70,13 @@ def test_all_cosines_together_look_normal_only_where_k_is_small_against_d_to_two
 
 @pytest.mark.parametrize("printed", [(X - log(1 - X)) / 4, (-log(1 - X) - X) / 2, X - log(1 - X) / 2])
 def test_an_altered_bound_is_found(printed):
-    assert joint_law._gaussian_canaries(SIGMA, printed).kind is Kind.FALSE
+    assert kind_of(joint_law._gaussian_canaries(SIGMA, printed)) is Kind.FALSE
 
 
 def test_the_share_of_the_canaries_does_not_vanish_where_the_noise_does_not_grow():
     share, bound = gaussian_divergence(SIGMA / sqrt(D))
     assert share == K / (K + SIGMA**2)
-    assert joint_law._gaussian_canaries(SIGMA / sqrt(D), bound).kind is Kind.FALSE
+    assert kind_of(joint_law._gaussian_canaries(SIGMA / sqrt(D), bound)) is Kind.FALSE
 
 
 @pytest.mark.parametrize(("dim", "count", "sigma"), [(5, 2, 1.0), (12, 4, 0.5)])

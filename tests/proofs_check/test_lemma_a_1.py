@@ -6,8 +6,11 @@ import sympy
 from sympy import Rational, sqrt
 
 from canaryproof.proofs_check import lemma_a_1 as lemma
-from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.sphere_moments import D
+from canaryproof.verify.check.results import Context, Level
+
+CONTEXT = Context(Level.QUICK, 0)
 
 LEADING = {
     "v1.lemma-a.1.length-mean",
@@ -21,15 +24,15 @@ LEADING = {
 
 @pytest.mark.parametrize("line", lemma.LINES, ids=lambda line: line.id)
 def test_line_fares_as_expected(line):
-    judgement = line.judge()
-    assert judgement.kind is (Kind.LEADING_ORDER if line.id in LEADING else Kind.EXACT)
+    judgement = line.judge(CONTEXT)
+    assert kind_of(judgement) is (Kind.LEADING_ORDER if line.id in LEADING else Kind.EXACT)
     assert judgement.finding.endswith(".")
     json.dumps(dict(judgement.evidence))
 
 
 def test_each_printed_row_has_a_line():
     assert lemma.DISPLAYS == {}
-    assert not any(line.display for line in lemma.LINES)
+    assert not any(map(displayed, lemma.LINES))
 
 
 @pytest.mark.parametrize(
@@ -50,11 +53,11 @@ def test_each_printed_row_has_a_line():
     ],
 )
 def test_seeded_fault_is_found(kind, judge):
-    assert judge().kind is kind
+    assert kind_of(judge()) is kind
 
 
 def test_exact_moments_would_be_judged_exact():
-    assert lemma._judge_cosine(lemma._gaussian_moment).kind is Kind.EXACT
+    assert kind_of(lemma._judge_cosine(lemma._gaussian_moment)) is Kind.EXACT
 
 
 def test_series_of_the_mean_length_agrees_with_mpmath():

@@ -1,10 +1,46 @@
-from canaryproof.proofs_check.lines import Judgement, Kind, held
+import pytest
+
+from canaryproof.proofs_check.lines import Kind, displayed, held, judged, kind_of, line
+from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 
 
 def test_held_is_exact_only_if_all_facts_hold():
-    assert held(True, "found.") == Judgement(Kind.EXACT, "found.", {"holds": True})
-    assert held({"a": True, "b": True}, "found.", number=3).evidence == {"a": True, "b": True, "number": 3}
+    assert held(True, "found.") == Outcome(Verdict.CONFIRMED, "found.", {"kind": "exact", "holds": True})
+    both = held({"a": True, "b": True}, "found.", number=3)
+    assert both.evidence == {"kind": "exact", "a": True, "b": True, "number": 3}
     failed = held({"a": True, "the other": False}, "found.", Kind.WRONG_TERM)
-    assert failed.kind is Kind.WRONG_TERM
+    assert kind_of(failed) is Kind.WRONG_TERM
     assert "the other" in failed.finding
-    assert held(False, "found.").kind is Kind.FALSE
+    assert kind_of(held(False, "found.")) is Kind.FALSE
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict"),
+    [
+        (Kind.EXACT, Verdict.CONFIRMED),
+        (Kind.LEADING_ORDER, Verdict.QUALIFIED),
+        (Kind.HYPOTHESIS, Verdict.QUALIFIED),
+        (Kind.WRONG_TERM, Verdict.REFUTED),
+        (Kind.FALSE, Verdict.REFUTED),
+    ],
+)
+@pytest.mark.parametrize("ours", [True, False])
+def test_kinds_become_verdicts(kind, verdict, ours):
+    check = line("x", "a source", "a statement", lambda: judged(kind, "found", {"a": 1}), "a display", 2, ours=ours)
+    assert check.subject is (Subject.IMPLEMENTATION if ours else Subject.DOCUMENT)
+    assert displayed(check) == ("a display", 2)
+    outcome = check.judge(Context(Level.QUICK, 0))
+    assert outcome.verdict is verdict
+    assert list(outcome.evidence.items()) == [("kind", str(kind)), ("a", 1), ("display", "a display"), ("row", 2)]
+
+
+def test_prose_is_of_no_display():
+    check = line("x", "a source", "a statement", lambda: held(True, "found"))
+    assert displayed(check) is None
+    assert check.judge(Context(Level.QUICK, 0)).evidence == {"kind": "exact", "holds": True}
+
+
+def test_a_line_that_rests_on_another_has_a_kind_of_its_own():
+    other = held(False, "found", number=1)
+    found = judged(Kind.HYPOTHESIS, "found", other.evidence)
+    assert list(found.evidence.items()) == [("kind", str(Kind.HYPOTHESIS)), ("holds", False), ("number", 1)]

@@ -6,8 +6,11 @@ import pytest
 from sympy import Rational, sin
 
 from canaryproof.proofs_check import theorem_3_1 as theorem
-from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.sphere_moments import D
+from canaryproof.verify.check.results import Context, Level
+
+CONTEXT = Context(Level.QUICK, 0)
 
 HYPOTHESES = {
     "final.theorem-3.1.density",
@@ -20,14 +23,14 @@ HYPOTHESES = {
 
 @pytest.mark.parametrize("line", theorem.LINES, ids=lambda line: line.id)
 def test_line_fares_as_expected(line):
-    judgement = line.judge()
-    assert judgement.kind is (Kind.HYPOTHESIS if line.id in HYPOTHESES else Kind.EXACT)
+    judgement = line.judge(CONTEXT)
+    assert kind_of(judgement) is (Kind.HYPOTHESIS if line.id in HYPOTHESES else Kind.EXACT)
     assert judgement.finding.endswith(".")
     json.dumps(dict(judgement.evidence))
 
 
 def test_each_printed_row_has_a_line():
-    rows = [(line.display, line.row) for line in theorem.LINES if line.display]
+    rows = list(filter(None, map(displayed, theorem.LINES)))
     assert sorted(rows) == sorted(
         (name, row) for name, count in theorem.DISPLAYS.items() for row in range(1, count + 1)
     )
@@ -51,7 +54,7 @@ def changed(rows, row, factor):
     ],
 )
 def test_seeded_fault_is_found(kind, judge):
-    assert judge().kind is kind
+    assert kind_of(judge()) is kind
 
 
 @pytest.mark.parametrize("x", [Fraction(1, 10), Fraction(3, 5)])

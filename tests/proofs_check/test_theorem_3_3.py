@@ -2,13 +2,16 @@ import pytest
 import sympy
 
 from canaryproof.proofs_check import release_moments, theorem_3_3
-from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.regime import bounded, equation, limit, vanishes
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, expectation, sum_of_variances
 from canaryproof.proofs_check.theorem_3_3 import nonnegative
+from canaryproof.verify.check.results import Context, Level
 
-LINES = {line.id.removeprefix("final.theorem-3.3."): line for line in (*theorem_3_3.LINES, *theorem_3_3.LINES)}
+CONTEXT = Context(Level.QUICK, 0)
+
+LINES = {line.id.removeprefix("final.theorem-3.3."): line for line in theorem_3_3.LINES}
 
 # What exact moments say of the printed lines; all others hold as printed.
 NOT_EXACT = {
@@ -26,7 +29,7 @@ NOT_EXACT = {
 
 @pytest.mark.parametrize("topic", LINES)
 def test_kind(topic):
-    assert LINES[topic].judge().kind is NOT_EXACT.get(topic, Kind.EXACT)
+    assert kind_of(LINES[topic].judge(CONTEXT)) is NOT_EXACT.get(topic, Kind.EXACT)
 
 
 ONE = sympy.Integer(1)
@@ -71,7 +74,7 @@ def tends_to_noise(mean):
     ],
 )
 def test_an_altered_statement_changes_the_kind(kind, judge):
-    assert judge().kind is kind
+    assert kind_of(judge()) is kind
 
 
 @pytest.mark.parametrize("name", "ABTW")
@@ -79,34 +82,34 @@ def test_a_variance_that_stays_is_found(name, monkeypatch):
     monkeypatch.setattr(
         release_moments, "moments", lambda which: (moments(which)[0], moments(which)[1] + int(which == name))
     )
-    assert theorem_3_3.converges(name, limit(moments(name)[0])).kind is Kind.FALSE
+    assert kind_of(theorem_3_3.converges(name, limit(moments(name)[0]))) is Kind.FALSE
     if name != "T":
-        assert theorem_3_3._theorem(1 / SIGMA, ONE).kind is Kind.FALSE
+        assert kind_of(theorem_3_3._theorem(1 / SIGMA, ONE)) is Kind.FALSE
 
 
 def test_correlated_products_would_be_found(monkeypatch):
     # As if no covariance vanished.
     monkeypatch.setattr(theorem_3_3, "expectation", lambda *edges: 1 + expectation(*edges))
-    assert theorem_3_3._uncorrelated(True).kind is Kind.FALSE
+    assert kind_of(theorem_3_3._uncorrelated(True)) is Kind.FALSE
 
 
 def test_corrected_variances_are_called_exact():
     # The lines as they should read: nothing right is called wrong.
     norm = (2 * K * (K - 1) / D + 4 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2
-    assert equation(norm, moments("A")[1], vanishes).kind is Kind.EXACT
+    assert kind_of(equation(norm, moments("A")[1], vanishes)) is Kind.EXACT
     product = (2 * K * (K - 1) / D + K * SIGMA**2) / K**2
-    assert equation(product, moments("B")[1], vanishes).kind is Kind.EXACT
-    assert equation(1 + SIGMA**2 + (K - 1) / D, moments("T")[0]).kind is Kind.EXACT
+    assert kind_of(equation(product, moments("B")[1], vanishes)) is Kind.EXACT
+    assert kind_of(equation(1 + SIGMA**2 + (K - 1) / D, moments("T")[0])) is Kind.EXACT
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3, 5])
 def test_faults_seeded_into_a_right_line_are_found(factor):
     seeded = (K + factor * SIGMA**2 * D) / D
-    assert (equation(seeded, moments("A")[0]).kind is Kind.EXACT) == (factor == 1)
+    assert (kind_of(equation(seeded, moments("A")[0])) is Kind.EXACT) == (factor == 1)
 
 
 def test_the_printed_variance_of_the_square_is_a_third_too_small():
-    evidence = LINES["square-variance"].judge().evidence
+    evidence = LINES["square-variance"].judge(CONTEXT).evidence
     assert evidence["ratio_at_d1e6_k1e3_sigma1"] == pytest.approx(0.6649, abs=1e-4)
     assert evidence["leading_printed"] == "2·σ⁴ + 2·σ²"
     assert evidence["leading_exact"] == "2·σ⁴ + 4·σ²"
@@ -119,7 +122,7 @@ def test_nonnegative_proves_and_refuses():
 
 def test_the_displays_of_the_variance_add_up():
     # The three sums that the proof bounds one by one are the printed variance.
-    rows = {line.display for line in theorem_3_3.LINES if line.display}
+    rows = {displayed(line)[0] for line in theorem_3_3.LINES if displayed(line)}
     assert rows == set(theorem_3_3.DISPLAYS)
     triple = sum_of_variances(("i", "j"), ("i", "l"))
     by_hand = K * (2 * (K - 1) / D + (K - 1) * (K - 2) / D**2 + (K - 1) * 2 * (D - 1) / (D**2 * (D + 2)))

@@ -1,4 +1,8 @@
-"""Exact results of the proofs by another road: known moments, and Theorem 3.3's bounds found plainly on a grid."""
+"""Suite ``theorems``: every line of the proofs, and what they rest on by other means.
+
+Known moments and limits; Theorem 3.3's bounds and the best number of canaries, found plainly on a grid; the exact
+moments against Algorithm 1 drawn from its exact law and, apart, in plain numpy; and convergence in d and k.
+"""
 
 import math
 from collections.abc import Callable
@@ -33,19 +37,55 @@ from canaryproof.proofs_check import (
     theorem_3_2,
     theorem_3_3,
 )
-from canaryproof.proofs_check.lines import Kind, Line
+from canaryproof.proofs_check.lines import displayed
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z
 from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, mean_p_value, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import simulation
 from canaryproof.verify.suites import convergence
 
+MODULES: tuple[ModuleType, ...] = (
+    theorem_3_1,
+    lemma_a_1,
+    theorem_3_2,
+    anderson_darling,
+    theorem_3_3,
+    random_walk,
+    data_vectors,
+    joint_law,
+    first_version,
+    consistency,
+    section_3_2,
+    canife_a,
+)
+
+
+def missing_rows() -> list[str]:
+    """Rows of displayed formulas that no line checks, and lines of rows that no display has."""
+    missing = []
+    for module in MODULES:
+        printed = {(name, row) for name, rows in module.DISPLAYS.items() for row in range(1, rows + 1)}
+        checked = {row for row in map(displayed, module.LINES) if row is not None}
+        missing += [f"{module.__name__}: {name}, row {row}" for name, row in sorted(printed ^ checked)]
+    return missing
+
+
+def _displayed(_: Context) -> Outcome:
+    missing = missing_rows()
+    rows = sum(sum(module.DISPLAYS.values()) for module in MODULES)
+    displays = sum(len(module.DISPLAYS) for module in MODULES)
+    finding = f"{rows} rows of {displays} displays, each with a check" if not missing else "; ".join(missing)
+    return Outcome(Verdict.REFUTED if missing else Verdict.CONFIRMED, finding, {"rows": rows, "displays": displays})
+
+
+# Exact results, found plainly.
+
 _POINTS = 400_001
 # Half the highest order of the moments.
 _ORDERS = 4
 # The grid's own resolution, and that of the search.
 _TOLERANCE = 1e-6
-SETTINGS = (
+_GRIDS = (
     (100, 10, 1.0, 0.5),
     (900, 30, 0.5, 0.25),
     (10**6, 1000, 4.0, 0.125),
@@ -83,9 +123,9 @@ def _least(var_a: float, a: Any, other: float, b: Any) -> float:
     return float(np.min(var_a / a[possible] ** 2 + other / b[possible] ** 2, initial=1.0))
 
 
-def _judge(_: Context) -> Outcome:
+def _bounds(_: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
-    for setting in SETTINGS:
+    for setting in _GRIDS:
         dim, count, sigma, distance = setting
         exact = dim, count, Fraction(sigma), Fraction(distance)
         for name, found, plain in (
@@ -168,7 +208,7 @@ def _best_count(_: Context) -> Outcome:
     return Outcome(Verdict.CONFIRMED if worst <= 1e-4 else Verdict.REFUTED, finding, {"worst": worst})
 
 
-_EXACT_CHECKS = (
+_EXACT = (
     Check(
         "theorems.best-count.plain",
         Subject.IMPLEMENTATION,
@@ -195,22 +235,21 @@ _EXACT_CHECKS = (
         Subject.IMPLEMENTATION,
         "proofs_check.finite_bounds",
         f"Chebyshev's bounds are the least over a and b, as found plainly on a grid, to {_TOLERANCE:g}",
-        _judge,
+        _bounds,
     ),
 )
 
 
-# A second witness of every exact moment: Algorithm 1 drawn from its exact law and, apart, in plain numpy.
+# Every exact moment against simulations.
 
-
-# A setting's tests are at PART_LEVEL: their p-values of means of fourth powers, by a gamma law, may be off by a factor
+# A case's tests are at PART_LEVEL: their p-values of means of fourth powers, by a gamma law, may be off by a factor
 # of 10 so far out.
 _STATISTICS = ("A", "B", "T", "W")
 _BLOCK = 1000
 
 
 @dataclass(frozen=True)
-class Setting:
+class SmallCase:
     """A small case of Algorithm 1 at which printed and exact moments differ visibly."""
 
     dim: int
@@ -219,10 +258,10 @@ class Setting:
     data_norm: int
 
 
-SETTINGS_WITNESSES = (
-    Setting(40, 12, Fraction(7, 10), 0),
-    Setting(12, 40, Fraction(3, 2), 0),
-    Setting(50, 8, Fraction(1, 2), 6),
+_CASES = (
+    SmallCase(40, 12, Fraction(7, 10), 0),
+    SmallCase(12, 40, Fraction(3, 2), 0),
+    SmallCase(50, 8, Fraction(1, 2), 6),
 )
 
 Array = NDArray[np.float64]
@@ -234,36 +273,34 @@ def _reduced(products: Array, squared_norms: Array, dim: int) -> dict[str, Array
     return {"A": squared_norms / dim, "B": mean, "T": square, "W": square - mean**2}
 
 
-def _exact_block(setting: Setting, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
+def _exact_block(case: SmallCase, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
     rng = np.random.Generator(np.random.SFC64(key))
     draws = [
-        exact_law.inner_products(
-            setting.count, setting.dim, float(setting.noise_multiplier), rng, float(setting.data_norm)
-        )
+        exact_law.inner_products(case.count, case.dim, float(case.noise_multiplier), rng, float(case.data_norm))
         for _ in range(runs)
     ]
     norms = np.array([norm for _, norm in draws])
-    return _reduced(np.array([products for products, _ in draws]), norms**2, setting.dim)
+    return _reduced(np.array([products for products, _ in draws]), norms**2, case.dim)
 
 
-def _plain_block(setting: Setting, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
+def _plain_block(case: SmallCase, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
     rng = np.random.default_rng(key)
-    canaries = rng.standard_normal((runs, setting.count, setting.dim))
+    canaries = rng.standard_normal((runs, case.count, case.dim))
     canaries /= np.linalg.norm(canaries, axis=2, keepdims=True)
-    release = canaries.sum(axis=1) + float(setting.noise_multiplier) * rng.standard_normal((runs, setting.dim))
-    release[:, 0] += setting.data_norm
-    return _reduced(np.einsum("rkd,rd->rk", canaries, release), (release**2).sum(axis=1), setting.dim)
+    release = canaries.sum(axis=1) + float(case.noise_multiplier) * rng.standard_normal((runs, case.dim))
+    release[:, 0] += case.data_norm
+    return _reduced(np.einsum("rkd,rd->rk", canaries, release), (release**2).sum(axis=1), case.dim)
 
 
-_SAMPLERS: dict[str, Callable[[Setting, int, np.random.SeedSequence], dict[str, Array]]] = {
+_SAMPLERS: dict[str, Callable[[SmallCase, int, np.random.SeedSequence], dict[str, Array]]] = {
     "exact law": _exact_block,
     "plain numpy": _plain_block,
 }
 
 
-def _sample(name: str, setting: Setting, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
+def _sample(name: str, case: SmallCase, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
     with ThreadPoolExecutor(simulation.threads()) as pool:
-        blocks = list(pool.map(lambda child: _SAMPLERS[name](setting, _BLOCK, child), key.spawn(runs // _BLOCK)))
+        blocks = list(pool.map(lambda child: _SAMPLERS[name](case, _BLOCK, child), key.spawn(runs // _BLOCK)))
     return {statistic: np.concatenate([block[statistic] for block in blocks]) for statistic in _STATISTICS}
 
 
@@ -273,18 +310,18 @@ _PRINTED = {
     "B": (K * (K - 1) / D + K * SIGMA**2) / K**2,
 }
 # The mean, and central moments of these orders.
-_ORDERS_WITNESSES = {"A": (1, 2, 4), "B": (1, 2, 4), "T": (1, 2), "W": (1, 2)}
+_CENTRAL_ORDERS = {"A": (1, 2, 4), "B": (1, 2, 4), "T": (1, 2), "W": (1, 2)}
 
 
-def _number_witnesses(expression: Expr, setting: Setting) -> float:
-    noise = sympy.Rational(setting.noise_multiplier)
-    at = {D: setting.dim, K: setting.count, SIGMA: noise, S: setting.data_norm}
+def _value(expression: Expr, case: SmallCase) -> float:
+    noise = sympy.Rational(case.noise_multiplier)
+    at = {D: case.dim, K: case.count, SIGMA: noise, S: case.data_norm}
     return float(sympy.Rational(expression.subs(at)))
 
 
-def _row(sampler: str, name: str, order: int, values: Array, setting: Setting) -> dict[str, Any]:
-    centre = _number_witnesses(release_moments.raw_moment(name, 1), setting)
-    exact = centre if order == 1 else _number_witnesses(release_moments.central_moment(name, order), setting)
+def _row(sampler: str, name: str, order: int, values: Array, case: SmallCase) -> dict[str, Any]:
+    centre = _value(release_moments.raw_moment(name, 1), case)
+    exact = centre if order == 1 else _value(release_moments.central_moment(name, order), case)
     powers = values if order == 1 else (values - centre) ** order
     row = {
         "sampler": sampler,
@@ -295,18 +332,18 @@ def _row(sampler: str, name: str, order: int, values: Array, setting: Setting) -
         "standard_error": float(powers.std(ddof=1)) / math.sqrt(powers.size),
         "p_value": mean_p_value(powers, exact),
     }
-    if order == 2 and name in _PRINTED and not setting.data_norm:
-        row["p_value_of_printed"] = mean_p_value(powers, _number_witnesses(_PRINTED[name], setting))
+    if order == 2 and name in _PRINTED and not case.data_norm:
+        row["p_value_of_printed"] = mean_p_value(powers, _value(_PRINTED[name], case))
     return row
 
 
-def _judge_witnesses(setting: Setting, context: Context) -> Outcome:
+def _simulated_moments(case: SmallCase, context: Context) -> Outcome:
     runs = context.pick(20_000, 200_000)
     rows = []
     for sampler in _SAMPLERS:
-        key = context.key(f"witness/{setting.dim}/{setting.count}/{sampler}")
-        for name, values in _sample(sampler, setting, runs, key).items():
-            rows += [_row(sampler, name, order, values, setting) for order in _ORDERS_WITNESSES[name]]
+        key = context.key(f"witness/{case.dim}/{case.count}/{sampler}")
+        for name, values in _sample(sampler, case, runs, key).items():
+            rows += [_row(sampler, name, order, values, case) for order in _CENTRAL_ORDERS[name]]
     smallest = min(row["p_value"] for row in rows)
     finding = f"smallest of {len(rows)} p-values {smallest:.2g} ({runs:,} runs a sampler)"
     printed = [row["p_value_of_printed"] for row in rows if "p_value_of_printed" in row]
@@ -320,81 +357,23 @@ def _judge_witnesses(setting: Setting, context: Context) -> Outcome:
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
 
 
-def _check(setting: Setting) -> Check:
-    data = f", ‖Σxᵢ‖ = {setting.data_norm}" if setting.data_norm else ""
+def _check(case: SmallCase) -> Check:
+    data = f", ‖Σxᵢ‖ = {case.data_norm}" if case.data_norm else ""
     return Check(
-        f"theorems.witness.d{setting.dim}",
+        f"theorems.witness.d{case.dim}",
         Subject.IMPLEMENTATION,
         "proofs_check.release_moments",
-        f"the exact moments of A, B, T and W are those of simulations at d = {setting.dim}, "
-        f"k = {setting.count}, σ = {float(setting.noise_multiplier):g}{data}",
-        lambda context: _judge_witnesses(setting, context),
+        f"the exact moments of A, B, T and W are those of simulations at d = {case.dim}, "
+        f"k = {case.count}, σ = {float(case.noise_multiplier):g}{data}",
+        lambda context: _simulated_moments(case, context),
     )
 
 
-_WITNESSES_CHECKS = tuple(_check(setting) for setting in SETTINGS_WITNESSES)
-
-
-# Suite ``theorems``: every line of the proofs, witnesses of the exact moments, and convergence in d and k.
-
-
-MODULES: tuple[ModuleType, ...] = (
-    theorem_3_1,
-    lemma_a_1,
-    theorem_3_2,
-    anderson_darling,
-    theorem_3_3,
-    random_walk,
-    data_vectors,
-    joint_law,
-    first_version,
-    consistency,
-    section_3_2,
-    canife_a,
-)
-
-_VERDICTS = {
-    Kind.EXACT: Verdict.CONFIRMED,
-    Kind.LEADING_ORDER: Verdict.QUALIFIED,
-    Kind.HYPOTHESIS: Verdict.QUALIFIED,
-    Kind.WRONG_TERM: Verdict.REFUTED,
-    Kind.FALSE: Verdict.REFUTED,
-}
-
-
-def _judge_theorems(line: Line) -> Outcome:
-    judgement = line.judge()
-    evidence = {"kind": str(judgement.kind), **judgement.evidence}
-    if line.display:
-        evidence |= {"display": line.display, "row": line.row}
-    return Outcome(_VERDICTS[judgement.kind], judgement.finding, evidence)
-
-
-def _check_theorems(line: Line) -> Check:
-    subject = Subject.IMPLEMENTATION if line.ours else Subject.DOCUMENT
-    return Check(line.id, subject, line.source, line.statement, lambda _: _judge_theorems(line))
-
-
-def missing_rows() -> list[str]:
-    """Rows of displayed formulas that no line checks, and lines of rows that no display has."""
-    missing = []
-    for module in MODULES:
-        printed = {(name, row) for name, rows in module.DISPLAYS.items() for row in range(1, rows + 1)}
-        checked = {(line.display, line.row) for line in module.LINES if line.display}
-        missing += [f"{module.__name__}: {name}, row {row}" for name, row in sorted(printed ^ checked)]
-    return missing
-
-
-def _displayed(_: Context) -> Outcome:
-    missing = missing_rows()
-    rows = sum(sum(module.DISPLAYS.values()) for module in MODULES)
-    displays = sum(len(module.DISPLAYS) for module in MODULES)
-    finding = f"{rows} rows of {displays} displays, each with a check" if not missing else "; ".join(missing)
-    return Outcome(Verdict.REFUTED if missing else Verdict.CONFIRMED, finding, {"rows": rows, "displays": displays})
+_SIMULATED = tuple(_check(case) for case in _CASES)
 
 
 CHECKS = (
-    *(_check_theorems(line) for line in chain.from_iterable(module.LINES for module in MODULES)),
+    *chain.from_iterable(module.LINES for module in MODULES),
     Check(
         "theorems.displayed-lines",
         Subject.IMPLEMENTATION,
@@ -402,7 +381,7 @@ CHECKS = (
         "every displayed line of the proofs has a check",
         _displayed,
     ),
-    *_EXACT_CHECKS,
-    *_WITNESSES_CHECKS,
+    *_EXACT,
+    *_SIMULATED,
     *convergence.CHECKS,
 )

@@ -4,8 +4,7 @@ import pytest
 import sympy
 
 from canaryproof.proofs_check import release_moments, theorem_3_3
-from canaryproof.proofs_check.lines import Judgement, Kind, Line
-from canaryproof.verify.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import theorems
 
 CONTEXT = Context(Level.QUICK, 0)
@@ -30,7 +29,7 @@ def test_every_displayed_line_has_a_check_and_a_missing_one_is_found(monkeypatch
         (("theorem_3_1",), 8),
         (("lemma_a_1",), 0),
         (("theorem_3_2",), 4),
-        (("theorem_3_3", "theorem_3_3_square"), 13 + 22),
+        (("theorem_3_3",), 13 + 22),
         (("section_3_2",), 12),
     ],
 )
@@ -40,33 +39,12 @@ def test_counts_of_displayed_lines(modules, rows):
     assert sum(sum(module.DISPLAYS.values()) for module in chosen) == rows
 
 
-@pytest.mark.parametrize(
-    ("kind", "verdict"),
-    [
-        (Kind.EXACT, Verdict.CONFIRMED),
-        (Kind.LEADING_ORDER, Verdict.QUALIFIED),
-        (Kind.HYPOTHESIS, Verdict.QUALIFIED),
-        (Kind.WRONG_TERM, Verdict.REFUTED),
-        (Kind.FALSE, Verdict.REFUTED),
-    ],
-)
-@pytest.mark.parametrize("ours", [True, False])
-def test_kinds_become_verdicts(kind, verdict, ours):
-    line = Line("x", "a source", "a statement", lambda: Judgement(kind, "found", {"a": 1}), "a display", 2, ours=ours)
-    check = theorems._check_theorems(line)
-    assert check.subject is (Subject.IMPLEMENTATION if ours else Subject.DOCUMENT)
-    outcome = check.judge(CONTEXT)
-    assert outcome.verdict is verdict
-    assert outcome.evidence == {"kind": str(kind), "a": 1, "display": "a display", "row": 2}
-
-
-@pytest.mark.parametrize("check", theorems.CHECKS, ids=lambda check: check.id)
-def test_it_is_confirmed(check, quick_run):
+@pytest.mark.parametrize("check", theorems._EXACT, ids=lambda check: check.id)
+def test_exact_results_are_found_plainly(check, quick_run):
     result = quick_run.results[check.id]
     assert result.verdict is Verdict.CONFIRMED, result.finding
 
 
-CONTEXT_WITNESSES = Context(Level.QUICK, 11)
 SAMPLES = {}
 
 
@@ -77,7 +55,7 @@ def drawn(name, setting, runs, key, *, draw=theorems._sample):
     return SAMPLES[name, setting, runs]
 
 
-@pytest.mark.parametrize("check", theorems.CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("check", theorems._SIMULATED, ids=lambda check: check.id)
 def test_simulations_have_the_exact_moments(check, quick_run):
     assert quick_run.results[check.id].verdict is Verdict.CONFIRMED
 
@@ -87,7 +65,7 @@ def test_simulations_have_the_exact_moments(check, quick_run):
 def test_a_moment_off_by_a_sixth_is_found(monkeypatch, name, order):
     # In 20,000 runs a variance is known to √((κ − 1)/20,000) of itself, 1/100 for a normal kurtosis κ = 3 and 1/60 for
     # κ = 6: a sixth is 10 standard errors or more, where about 6 are allowed. A mean is known better still.
-    for which, orders in theorems._ORDERS_WITNESSES.items():
+    for which, orders in theorems._CENTRAL_ORDERS.items():
         for power in orders:
             # It is remembered, and one that follows from a wrong one must not be.
             release_moments.central_moment(which, power)
@@ -100,11 +78,11 @@ def test_a_moment_off_by_a_sixth_is_found(monkeypatch, name, order):
 
     monkeypatch.setattr(release_moments, road, wrong)
     monkeypatch.setattr(theorems, "_sample", drawn)
-    assert theorems.CHECKS[1].judge(CONTEXT_WITNESSES).verdict is Verdict.REFUTED
+    assert theorems._SIMULATED[1].judge(Context(Level.QUICK, 11)).verdict is Verdict.REFUTED
 
 
 def test_the_printed_variances_are_excluded(quick_run):
-    evidence = quick_run.results[theorems.CHECKS[0].id].evidence
+    evidence = quick_run.results[theorems._SIMULATED[0].id].evidence
     printed = [row["p_value_of_printed"] for row in evidence["rows"] if "p_value_of_printed" in row]
     assert len(printed) == 4
     assert max(printed) < evidence["level"]
