@@ -29,14 +29,7 @@ def _dense(orders: NDArray[np.float64]) -> tuple[float, ...]:
 def gaussian(noise_multiplier: float, delta: float, participations: int = 1) -> float:
     """ε of the Gaussian mechanism, exactly (Balle and Wang 2018).
 
-    Parameters
-    ----------
-    noise_multiplier
-        σ of one round, over the clip norm.
-    delta
-        Target δ.
-    participations
-        Rounds in which one record takes part, each known to the adversary.
+    The rounds in which a record takes part are known to the adversary.
     """
     return float(gaussian_mechanism.epsilon(delta, noise_multiplier / participations**0.5))
 
@@ -46,11 +39,6 @@ def loss_tail(noise_multiplier: float, delta: float, participations: int = 1) ->
 
     Equal to 1/(2σ²) + z/σ with z the upper δ quantile of the standard normal. It drops the second term of the exact
     δ(ε), and is what the σ printed by Andrew et al. for ε = 300, 100 and 30 were calibrated with.
-
-    Parameters
-    ----------
-    noise_multiplier, delta, participations
-        As for ``gaussian``.
     """
     sigma = noise_multiplier / participations**0.5
     return float(0.5 / sigma**2 - special.ndtri(delta) / sigma)
@@ -87,21 +75,10 @@ def rdp(
     conversion: Conversion = "improved",
     orders: Literal["library", "dense"] = "library",
 ) -> float:
-    """ε by Rényi accounting.
+    """ε by Rényi accounting, under Poisson sampling where the rate is below 1.
 
-    Parameters
-    ----------
-    noise_multiplier, delta
-        As for ``gaussian``.
-    rounds
-        Rounds composed.
-    sampling
-        Probability that a record takes part in a round (Poisson sampling), 1 for every round.
-    conversion
-        From RDP to (ε, δ): ``classical`` is Mironov's Proposition 3, ``improved`` Proposition 12 of Canonne, Kamath and
-        Steinke (2020).
-    orders
-        Orders α to try: dp-accounting's own, or also 990 between 1 and 2.
+    The conversion ``classical`` is Mironov's Proposition 3, ``improved`` Proposition 12 of Canonne, Kamath and Steinke
+    (2020). The orders are dp-accounting's own, or also 990 between 1 and 2.
     """
     found_orders, divergences = _divergences(noise_multiplier, rounds, sampling, orders == "dense")
     return _converted(found_orders, divergences, delta, conversion)
@@ -116,15 +93,7 @@ def without_replacement(
     population: int,
     conversion: Conversion = "improved",
 ) -> float:
-    """ε by Rényi accounting where each round draws a cohort of fixed size, and neighbours differ by a replacement.
-
-    Parameters
-    ----------
-    noise_multiplier, delta, rounds, conversion
-        As for ``rdp``.
-    cohort, population
-        Records drawn for a round, and records to draw from.
-    """
+    """ε by Rényi accounting where each round draws a cohort of fixed size, and neighbours differ by a replacement."""
     import dp_accounting
     from dp_accounting import rdp as accounting
 
@@ -160,24 +129,12 @@ def _pld_accountant(noise_multiplier: float, rounds: int, sampling: float) -> An
 
 
 def pld(noise_multiplier: float, delta: float, rounds: int = 1, sampling: float = 1.0) -> float:
-    """ε by privacy loss distributions, an upper bound within the interval of discretisation.
-
-    Parameters
-    ----------
-    noise_multiplier, delta, rounds, sampling
-        As for ``rdp``.
-    """
+    """ε by privacy loss distributions, an upper bound within the interval of discretisation."""
     return float(_pld_accountant(noise_multiplier, rounds, sampling).get_epsilon(delta))
 
 
 def sampled_readings(noise_multiplier: float, delta: float, rounds: int, sampling: float) -> dict[str, float]:
-    """Rényi accountings under Poisson sampling that a printed ε could have meant, by name.
-
-    Parameters
-    ----------
-    noise_multiplier, delta, rounds, sampling
-        As for ``rdp``.
-    """
+    """Rényi accountings under Poisson sampling that a printed ε could have meant, by name."""
     arguments = noise_multiplier, delta, rounds, sampling
     return {
         "RDP improved, Poisson sampling": rdp(*arguments),
@@ -191,20 +148,7 @@ def readings(
 ) -> dict[str, float]:
     """Every accounting of a training run that a printed ε could have meant, by name.
 
-    Parameters
-    ----------
-    noise_multiplier, delta
-        As for ``gaussian``.
-    rounds
-        Rounds of training.
-    sampling
-        Share of the records in a round; below 1 the readings with Poisson sampling are there too.
-    participations
-        Rounds in which one record takes part.
-
-    Returns
-    -------
-    ε by name of the reading; the first is the exact Gaussian mechanism for the participations given.
+    The first is the exact Gaussian mechanism for the rounds in which one record takes part.
     """
     counts = {participations: f"{participations} of {rounds} rounds", rounds: "every round", 1: "one round"}
     found = {}

@@ -19,50 +19,24 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Response:
-    """What canaries' clipped updates have in common with the clients' and with each other.
+    """What canaries' clipped updates have in common with the clients' and with each other."""
 
-    Attributes
-    ----------
-    products
-        ⟨u_c, uᵢ⟩, shape (canaries, clients).
-    gram
-        ⟨u_c, u_c'⟩, shape (canaries, canaries).
-    """
-
-    products: Array
-    gram: Array
+    products: Array  # ⟨u_c, uᵢ⟩, shape (canaries, clients)
+    gram: Array  # ⟨u_c, u_c'⟩, shape (canaries, canaries)
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A round of training.
+    """A round of training."""
 
-    Attributes
-    ----------
-    cohort
-        Clients in a trial beside the canaries, drawn from the mock clients without replacement.
-    noise_multiplier
-        σ: the noise has deviation σC in each coordinate.
-    clip_norm
-        C.
-    """
-
-    cohort: int
-    noise_multiplier: float
+    cohort: int  # clients in a trial, drawn from the mock clients without replacement; canaries not counted
+    noise_multiplier: float  # σ: the noise has deviation σC in each coordinate
     clip_norm: float = 1.0
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of an attack.
-
-    Attributes
-    ----------
-    values
-        Scores, shape (trials, canaries).
-    inserted
-        Whether the canary took part, the same shape.
-    """
+    """Scores of an attack, and whether the canary took part; shape (trials, canaries)."""
 
     values: Array
     inserted: NDArray[np.bool_]
@@ -84,23 +58,7 @@ def halves(trials: int, canaries: int, rng: np.random.Generator) -> NDArray[np.b
 
 
 def attack(response: Response, inserted: NDArray[np.bool_], mechanism: Mechanism, rng: np.random.Generator) -> Scores:
-    """Draw the scores of trials.
-
-    Parameters
-    ----------
-    response
-        Of the canaries to the mock clients.
-    inserted
-        Whether a canary takes part in a trial, shape (trials, canaries).
-    mechanism
-        The round.
-    rng
-        Source of randomness.
-
-    Returns
-    -------
-    Scores, with the very law of those that ``attack_literally`` computes.
-    """
+    """Draw the scores of trials, with exactly the law of those that ``attack_literally`` computes."""
     cohorts, noise = rng.spawn(2)
     clients = np.array(
         [
@@ -114,21 +72,7 @@ def attack(response: Response, inserted: NDArray[np.bool_], mechanism: Mechanism
 def scored(
     clients: Array, gram: Array, inserted: NDArray[np.bool_], deviation: float, rng: np.random.Generator
 ) -> Scores:
-    """Draw the scores of trials whose clients are given.
-
-    Parameters
-    ----------
-    clients
-        Sum of ⟨u_c, uᵢ⟩ over a trial's clients, shape (trials, canaries).
-    gram
-        As in ``Response``.
-    inserted
-        As for ``attack``.
-    deviation
-        σC.
-    rng
-        Source of the noise.
-    """
+    """Draw the scores of trials for given sums of ⟨u_c, uᵢ⟩ over a trial's clients, shape (trials, canaries)."""
     # Projections of white noise on the canaries have the Gram matrix as covariance.
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -142,17 +86,7 @@ def attack_literally(
     mechanism: Mechanism,
     rng: np.random.Generator,
 ) -> Scores:
-    """Compute the scores of trials line by line as Algorithm 1 has them, from aggregates of all coordinates.
-
-    Parameters
-    ----------
-    updates
-        Mock clients' clipped updates, shape (clients, dim).
-    canaries
-        Canaries' clipped updates, shape (canaries, dim).
-    inserted, mechanism, rng
-        As for ``attack``.
-    """
+    """Compute the scores of trials line by line as Algorithm 1 has them, from aggregates of all coordinates."""
     cohorts, noise = rng.spawn(2)
     deviation = mechanism.noise_multiplier * mechanism.clip_norm
     chosen = _cohorts(len(updates), mechanism.cohort, len(inserted), cohorts)
@@ -165,13 +99,7 @@ def attack_literally(
 
 
 def accuracy(observed: Array, unobserved: Array) -> float:
-    """Return the largest share of scores that a threshold gets right, the paper's calibrated attack accuracy.
-
-    Parameters
-    ----------
-    observed, unobserved
-        Scores with the canary, and without.
-    """
+    """Return the largest share of scores that a threshold gets right, the paper's calibrated attack accuracy."""
     thresholds = np.append(np.concatenate([observed, unobserved]), math.inf)
     hits = len(observed) - np.searchsorted(np.sort(observed), thresholds)
     right = hits + np.searchsorted(np.sort(unobserved), thresholds)
@@ -190,21 +118,12 @@ class ScoreLaw:
 
     Given the cohort, both kinds of scores are exactly Gaussian with deviation ``noise``, and ``shift`` apart. Over
     random cohorts the clients' part adds its variance; it is Gaussian only nearly.
-
-    Attributes
-    ----------
-    shift
-        ‖u_c‖², by which the canary moves its score.
-    noise
-        Deviation σC‖u_c‖ of the noise's part.
-    mean, clients
-        Mean and deviation of the clients' part over cohorts; 0 for a canary that is orthogonal to all.
     """
 
-    shift: float
-    noise: float
-    mean: float
-    clients: float
+    shift: float  # ‖u_c‖², by which the canary moves its score
+    noise: float  # σC‖u_c‖
+    mean: float  # of the clients' part over cohorts; 0 for a canary that is orthogonal to all
+    clients: float  # deviation of the clients' part
 
     @property
     def deviation(self) -> float:
@@ -212,28 +131,12 @@ class ScoreLaw:
         return math.hypot(self.noise, self.clients)
 
     def epsilon(self, delta: float) -> float:
-        """ε that unlimited scores would show: of Gaussians of this deviation at this distance.
-
-        Parameters
-        ----------
-        delta
-            δ.
-        """
+        """ε that unlimited scores would show: of Gaussians of this deviation at this distance."""
         return float(gaussian_mechanism.epsilon(delta, self.deviation / self.shift)) if self.deviation else math.inf
 
 
 def score_law(response: Response, mechanism: Mechanism, canary: int = 0) -> ScoreLaw:
-    """Compute the law of a canary's scores where no other canary is inserted.
-
-    Parameters
-    ----------
-    response
-        Of the canaries to the mock clients.
-    mechanism
-        The round.
-    canary
-        Which of them.
-    """
+    """Compute the law of a canary's scores where no other canary is inserted."""
     products, squared = response.products[canary], float(response.gram[canary, canary])
     count, cohort = len(products), mechanism.cohort
     # The sum of a sample without replacement.

@@ -15,15 +15,7 @@ from canaryproof.verify.canife.attack import Response
 
 
 class Sample(NamedTuple):
-    """One example with a soft label, as JAX arrays.
-
-    Attributes
-    ----------
-    input
-        Shape of the model's inputs.
-    label
-        Probability of each class, the sum 1.
-    """
+    """One example with a soft label (probabilities of the classes), as JAX arrays."""
 
     input: jax.Array
     label: jax.Array
@@ -31,30 +23,15 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Canary:
-    """A designed canary.
+    """A designed canary."""
 
-    Attributes
-    ----------
-    input, label
-        The sample, and the probability of each class; of text, weights of tokens, which are 0 or 1, and perhaps tokens
-        to predict.
-    loss, initial_loss
-        The canary loss at the end, and where the design that is kept began.
-    norm
-        Length of the canary's update before clipping, or of its gradient where the design has rate 1.
-    attempts
-        Designs made, those that were begun anew included.
-    healthy
-        Whether the last of them met what was asked for.
-    """
-
-    input: NDArray[np.float32]
-    label: NDArray[np.float32]
+    input: NDArray[np.float32]  # of text, weights of tokens, which are 0 or 1
+    label: NDArray[np.float32]  # probability of each class, or tokens to predict
     loss: float
-    initial_loss: float
-    norm: float
-    attempts: int = 1
-    healthy: bool = True
+    initial_loss: float  # where the design that is kept began
+    norm: float  # of the update before clipping, or of the gradient where the design has rate 1
+    attempts: int = 1  # designs made, restarts included
+    healthy: bool = True  # whether the last of them met what was asked for
 
     @property
     def health(self) -> float:
@@ -93,15 +70,7 @@ class Updates(Protocol):
         """C."""
 
     def prepare(self, params: Any, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
-        """Compute mock clients' clipped updates.
-
-        Parameters
-        ----------
-        params
-            Parameters of the frozen model.
-        inputs, labels, mask
-            Clients' examples as ``Federation.cohort`` has them.
-        """
+        """Compute mock clients' clipped updates, for examples as ``Federation.cohort`` has them."""
 
     def products(self, state: State, sample: Any) -> tuple[jax.Array, jax.Array]:
         """⟨uᵢ, u⟩ for all mock clients, and ‖u‖², for the update u of a sample before clipping."""
@@ -118,35 +87,20 @@ class Updates(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a canary is designed.
+    """How a canary is designed."""
 
-    Attributes
-    ----------
-    steps
-        Iterations T.
-    rate
-        Adam's learning rate β.
-    loss
-        ``covariance``: the sum of squared products with all clients (equation 1; "loss 2" of Appendix D), or ``mean``:
-        the squared product with the clients' mean (Appendix A; "loss 1").
-    norm_constant
-        Length that the hinge asks of the update before clipping, in units of the clip norm. The hinge lets it end
-        a few per cent short, and 1 leaves ‖u_c‖² so much below C².
-    label
-        ``soft``: designed with the pixels; ``class``: the one that the start gives most weight.
-    restarts
-        How often to begin anew while the canary is poor.
-    largest_loss
-        Loss above which it is poor, as a share of what a sample without any gradient has.
-    """
-
-    steps: int = 2500
-    rate: float = 0.1
+    steps: int = 2500  # iterations T
+    rate: float = 0.1  # Adam's learning rate β
+    # ``covariance``: the sum of squared products with all clients (equation 1; "loss 2" of Appendix D), or ``mean``:
+    # the squared product with the clients' mean (Appendix A; "loss 1").
     loss: Literal["covariance", "mean"] = "covariance"
+    # Length that the hinge asks of the update before clipping, in clip norms. The hinge lets it end a few per cent
+    # short, and 1 leaves ‖u_c‖² so much below C².
     norm_constant: float = 1.25
+    # ``soft``: designed with the pixels; ``class``: the one that the start gives most weight.
     label: Literal["soft", "class"] = "soft"
-    restarts: int = 4
-    largest_loss: float = 0.02
+    restarts: int = 4  # how often to begin anew while the canary is poor
+    largest_loss: float = 0.02  # loss above which it is poor, as a share of a zero gradient's loss
 
 
 # Section 4: Adam with rate 1, the constant C, and a class for the canary. Random pixels are ``noise``'s uniform ones.
@@ -154,38 +108,18 @@ AS_PRINTED = Settings(rate=1.0, norm_constant=1.0, label="class", restarts=0)
 
 
 class Start(NamedTuple):
-    """Where a design begins.
-
-    Attributes
-    ----------
-    input
-        The sample.
-    logits
-        Logits of its label; for text also tokens to predict, as integers.
-    client
-        The mock client whose sample it is, which the design then leaves out; −1 if it is nobody's.
-    """
+    """Where a design begins."""
 
     input: NDArray[np.float32]
-    logits: NDArray[np.float32] | NDArray[np.integer]
-    client: int = -1
+    logits: NDArray[np.float32] | NDArray[np.integer]  # of its label; for text also tokens to predict, as integers
+    client: int = -1  # mock client whose sample it is, which the design then leaves out; −1 if none
 
 
 Starts = Callable[[np.random.Generator], Start]
 
 
 def noise(shape: tuple[int, ...], classes: int, law: Literal["normal", "uniform"] = "normal") -> Starts:
-    """Begin with random pixels and a random label.
-
-    Parameters
-    ----------
-    shape
-        Shape of the model's inputs.
-    classes
-        Number of classes.
-    law
-        Of the pixels: standard normal, or uniform on [0, 1].
-    """
+    """Begin with random pixels, standard normal or uniform on [0, 1], and a random label."""
 
     def draw(rng: np.random.Generator) -> Start:
         pixels = rng.normal(size=shape) if law == "normal" else rng.random(shape)
@@ -195,15 +129,7 @@ def noise(shape: tuple[int, ...], classes: int, law: Literal["normal", "uniform"
 
 
 def pool_samples(inputs: ArrayLike, labels: ArrayLike, classes: int) -> Starts:
-    """Begin with the first sample of a random mock client.
-
-    Parameters
-    ----------
-    inputs, labels
-        The mock clients' examples, shape (clients, examples, …) and (clients, examples).
-    classes
-        Number of classes.
-    """
+    """Begin with the first sample of a random mock client; examples have the shape (clients, examples, …)."""
     first_inputs, first_labels = np.asarray(inputs)[:, 0], np.asarray(labels)[:, 0]
 
     def draw(rng: np.random.Generator) -> Start:
@@ -223,40 +149,17 @@ class Variables(NamedTuple):
 
 
 class Designer:
-    """Designs canaries for one kind of model: compiled at the first design, for any parameters.
-
-    Parameters
-    ----------
-    updates
-        Road to the inner products.
-    settings
-        How canaries are designed.
-    """
+    """Designs canaries for one kind of model: compiled at the first design, for any parameters."""
 
     def __init__(self, updates: Updates, settings: Settings | None = None) -> None:
         self.updates, self.settings = updates, settings or Settings()
         self._descend = jax.jit(self._descended)
 
     def design(self, state: State, starts: Starts, rng: np.random.Generator) -> Canary:
-        """Design a canary, from another start while it is poor.
+        """Design a canary, from another start while it is poor; that of the smallest loss is kept.
 
-        Parameters
-        ----------
-        state
-            The frozen model and its mock clients.
-        starts
-            Where to begin.
-        rng
-            Source of randomness.
-
-        Returns
-        -------
-        The canary of the smallest loss.
-
-        Notes
-        -----
-        Maddock et al. (arXiv 2210.02912), Algorithm 1, lines 4 to 9. The paper's health compares with the initial
-        loss, which is in the hundreds on MNIST: a sample without any gradient, and so of no use, has loss C² and health
+        Maddock et al. (arXiv 2210.02912), Algorithm 1, lines 4 to 9. The paper's health compares with the initial loss,
+        which is in the hundreds on MNIST: a sample without any gradient, and so of no use, has loss C² and health
         0.998. What is poor is therefore decided by the loss itself.
         """
         largest = self.settings.largest_loss * self._least_norm**2
@@ -276,15 +179,7 @@ class Designer:
         return replace(best, attempts=attempts, healthy=best.loss <= largest)
 
     def several(self, state: State, starts: Starts, count: int, rng: np.random.Generator) -> list[Canary]:
-        """Design canaries for the same round, each orthogonal to those before it too (Appendix F).
-
-        Parameters
-        ----------
-        state, starts, rng
-            As for ``design``.
-        count
-            Number of canaries.
-        """
+        """Design canaries for the same round, each orthogonal to those before it too (Appendix F)."""
         state = self.updates.padded(state, count - 1)
         canaries = [self.design(state, starts, rng)]
         while len(canaries) < count:
@@ -297,19 +192,8 @@ class Designer:
         return self.settings.norm_constant * self.updates.clip_norm
 
     def loss(self, state: State, sample: Any, excluded: ArrayLike = -1) -> tuple[jax.Array, jax.Array]:
-        """Canary loss of a sample, and the length of its update before clipping.
+        """Return a sample's canary loss and its update's length before clipping; client ``excluded`` does not count.
 
-        Parameters
-        ----------
-        state
-            The frozen model and its mock clients.
-        sample
-            The sample.
-        excluded
-            A mock client that does not count; −1 if all do.
-
-        Notes
-        -----
         Maddock et al. (arXiv 2210.02912), equation (1), for updates instead of gradients: the same at rate 1, and what
         Appendix F asks for where clients make several steps.
         """

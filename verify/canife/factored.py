@@ -41,28 +41,14 @@ class State(NamedTuple):
 
 
 class FactoredUpdates:
-    """Updates of clients of a dense network with ReLU between its layers, after one local step.
-
-    Parameters
-    ----------
-    clip_norm
-        C.
-    rate
-        Clients' learning rate.
-    """
+    """Updates of clients of a dense network with ReLU between its layers, after one local step at rate ``rate``."""
 
     def __init__(self, clip_norm: float = 1.0, rate: float = 1.0) -> None:
         self.clip_norm, self.rate = clip_norm, rate
         self._prepare = jax.jit(self._clipped)
 
     def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
-        """Compute mock clients' clipped updates, as ``design.Updates`` has it.
-
-        Raises
-        ------
-        ValueError
-            If the parameters are not those of dense layers.
-        """
+        """Compute mock clients' clipped updates; parameters of other than dense layers are a ``ValueError``."""
         rows = np.reshape(inputs, (*np.shape(mask), -1))
         layers = dense_layers(params, rows.shape[-1])
         dtype = layers[0].kernel.dtype
@@ -83,15 +69,7 @@ class FactoredUpdates:
         return tuple(Factors(a, g * scale[:, None, None]) for a, g in factors)
 
     def products(self, state: State, sample: Sample) -> tuple[jax.Array, jax.Array]:
-        """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖².
-
-        Parameters
-        ----------
-        state
-            What ``prepare`` returned.
-        sample
-            The sample.
-        """
+        """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²."""
         own = _gradient(state.layers, jnp.ravel(sample.input), sample.label)
         squared = sum((1.0 + a @ a) * (g @ g) for a, g in own)
         inner = sum(
@@ -101,15 +79,7 @@ class FactoredUpdates:
         return -self.rate * jnp.asarray(inner), self.rate**2 * jnp.asarray(squared)
 
     def response(self, state: State, canaries: Sequence[Canary]) -> Response:
-        """Inner products of canaries' clipped updates with the clients' and with each other.
-
-        Parameters
-        ----------
-        state
-            What ``prepare`` returned.
-        canaries
-            The canaries.
-        """
+        """Inner products of canaries' clipped updates with the clients' and with each other."""
         own = self._own(state, canaries)
         return Response(_inner(own, state.clients), _inner(own, own))
 
@@ -139,20 +109,10 @@ class FactoredUpdates:
 
 
 def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
-    """Read dense layers from parameters, in the order in which they fit together.
+    """Read dense layers from parameters, in the one order in which they fit together from ``width`` inputs on.
 
-    Parameters
-    ----------
-    params
-        Mappings in which every layer has a ``kernel`` of shape (inputs, outputs) and a ``bias``. Names are not heeded:
-        flax numbers layers in the order in which a network's expression makes them, which may be from the last.
-    width
-        Number of the first layer's inputs.
-
-    Raises
-    ------
-    ValueError
-        If there is anything else, or not exactly one order.
+    Every layer has a ``kernel`` of shape (inputs, outputs) and a ``bias``. Names are not heeded: flax numbers layers in
+    the order in which a network's expression makes them, which may be from the last.
     """
     found: list[Layer] = []
 

@@ -23,15 +23,7 @@ _CHUNK = 32
 
 @dataclass(frozen=True)
 class Local:
-    """A client's local training: steps of gradient descent on all of its examples.
-
-    Attributes
-    ----------
-    rate
-        Learning rate.
-    steps
-        Local epochs, one step each.
-    """
+    """A client's local training: steps of gradient descent on all of its examples, one a local epoch."""
 
     rate: float = 1.0
     steps: int = 1
@@ -47,17 +39,8 @@ class State(NamedTuple):
 class GeneralUpdates:
     """Updates of clients of any model.
 
-    Parameters
-    ----------
-    loss
-        The model's loss, such as ``Model.loss``.
-    clip_norm
-        C.
-    local
-        What clients do, the canary among them.
-    design
-        What the canary's update is designed for: ``local`` if None, through all of whose steps the design then goes
-        back (Appendix F, second way), or one step however many the clients make (first way).
+    The canary's update is designed for ``local``, through all of whose steps the design then goes back (Appendix F,
+    second way), or for ``design``: one step however many the clients make (first way).
     """
 
     def __init__(
@@ -74,40 +57,18 @@ class GeneralUpdates:
         return State(params, self._prepare(params, *map(np.asarray, (inputs, labels, mask))))
 
     def products(self, state: State, sample: Sample) -> tuple[jax.Array, jax.Array]:
-        """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²; twice differentiable.
-
-        Parameters
-        ----------
-        state
-            What ``prepare`` returned.
-        sample
-            The sample.
-        """
+        """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²; twice differentiable."""
         update = self._of_sample(state.params, sample, self.design)
         return jnp.asarray(state.updates) @ update, update @ update
 
     def canary_updates(self, params: Params, canaries: Sequence[Canary]) -> NDArray[np.floating]:
-        """Compute the clipped updates of canary clients, shape (canaries, dim).
-
-        Parameters
-        ----------
-        params
-            Parameters of the model.
-        canaries
-            The canaries, designed for it by whichever road.
-        """
+        """Compute the clipped updates of canary clients, shape (canaries, dim), whatever they were designed with."""
         return np.stack([self._canary(params, canary.sample) for canary in canaries])
 
     def response(self, state: State, canaries: Sequence[Canary]) -> Response:
         """Inner products of canaries' clipped updates with the clients' and with each other.
 
-        Parameters
-        ----------
-        state
-            What ``prepare`` returned; of other clients than the canaries were designed for, if they are to be judged
-            on those.
-        canaries
-            The canaries.
+        The state may be of other clients than the canaries were designed for, if they are to be judged on those.
         """
         own = self.canary_updates(state.params, canaries)
         products, gram = (own @ np.asarray(other).T for other in (state.updates, own))
@@ -138,19 +99,7 @@ class GeneralUpdates:
 
 
 def soft_loss(loss: Loss, params: Params, sample: jax.Array, label: jax.Array) -> jax.Array:
-    """Return the loss of one sample with a soft label: cross-entropy is linear in the label.
-
-    Parameters
-    ----------
-    loss
-        The model's loss, which knows classes alone.
-    params
-        Parameters of the model.
-    sample
-        The sample.
-    label
-        Weight of each class.
-    """
+    """Return the loss of one sample with a soft label: cross-entropy is linear in the label."""
 
     def of_class(index: jax.Array) -> jax.Array:
         return jnp.asarray(loss(params, sample[None], index[None], jnp.ones(1)))
@@ -160,17 +109,7 @@ def soft_loss(loss: Loss, params: Params, sample: jax.Array, label: jax.Array) -
 
 
 def local_update(loss: Callable[[Params], Any], params: Params, local: Local) -> jax.Array:
-    """Return the change of the parameters that local training makes, flat and before clipping.
-
-    Parameters
-    ----------
-    loss
-        The client's loss of parameters.
-    params
-        Parameters to begin with.
-    local
-        The training.
-    """
+    """Return the change of the parameters that local training makes, flat and before clipping."""
     flat, unravel = ravel_pytree(params)
 
     def step(change: jax.Array, _: None) -> tuple[jax.Array, None]:

@@ -22,52 +22,27 @@ ZeroCounts = Literal["infinite", "separated", "capped"]
 
 @dataclass(frozen=True)
 class Deltas:
-    """The three δ.
+    """The three δ."""
 
-    Attributes
-    ----------
-    scores
-        Of a round's ε̂ from its scores.
-    conversion
-        At which σ̂ has this ε̂ in one round.
-    composition
-        Of the ε̂ of a training.
-    """
-
-    scores: float
-    conversion: float
-    composition: float
+    scores: float  # of a round's ε̂ from its scores
+    conversion: float  # at which σ̂ has this ε̂ in one round
+    composition: float  # of the ε̂ of a training
 
     @classmethod
     def as_printed(cls, trials: int, delta: float) -> "Deltas":
-        """Return 1/n for the scores (Section 3.4), and the training's δ for both others (Algorithm 2).
+        """Return 1/n for n scores (Section 3.4), and the training's δ for both others (Algorithm 2).
 
-        Parameters
-        ----------
-        trials
-            Number n of scores.
-        delta
-            δ of the training, which the paper does not print; the authors' public code has 1e-5.
+        The paper does not print the training's δ; the authors' public code has 1e-5.
         """
         return cls(1.0 / trials, delta, delta)
 
 
 @dataclass(frozen=True)
 class RoundEpsilon:
-    """ε̂ of a round.
+    """ε̂ of a round at the threshold that makes it largest.
 
-    Attributes
-    ----------
-    epsilon
-        ε̂ at the threshold that makes it largest.
-    lower, upper
-        Its limits: those of a threshold fixed in advance, and so not of this one. −∞ where the formula has no value.
-    threshold
-        The threshold; a score that reaches it is taken for one with the canary.
-    false_alarms, missed
-        Errors there.
-    null_count, count
-        Scores without the canary, and with it.
+    The limits are those of a threshold fixed in advance, and so not of this one; −∞ where the formula has no value. A
+    score that reaches the threshold is taken for one with the canary.
     """
 
     epsilon: float
@@ -88,33 +63,13 @@ def round_epsilon(
     alpha: float = 0.05,
     zero_counts: ZeroCounts = "separated",
 ) -> RoundEpsilon:
-    """Return ε̂ of a round from its scores, at the best of all scores as thresholds.
+    """Return ε̂ of a round at the best of all scores as thresholds: Section 3.4 and Appendix C.1.
 
-    Parameters
-    ----------
-    observed, unobserved
-        Scores with the canary, and without.
-    delta
-        δ of the formula.
-    alpha
-        1 − α is the confidence of the limits, two-sided for both rates.
-    zero_counts
-        What no error of a kind makes of a term that divides by it: ``infinite``, as the formula is printed, which
-        almost any scores then reach at some threshold; ``separated``, nothing unless there is no error of either kind,
-        as Appendix C.5 describes it; ``capped``, the same with the largest finite value in place of infinity.
-
-    Returns
-    -------
-    The measure. Of thresholds with the same ε̂ it is that with the fewest errors.
-
-    Raises
-    ------
-    ValueError
-        If there is no score of a kind, one is not finite, or δ or α is out of range.
-
-    Notes
-    -----
-    Maddock et al. (arXiv 2210.02912), Section 3.4 and Appendix C.1.
+    1 − α is the confidence of the limits, two-sided for both rates. ``zero_counts`` says what no error of a kind makes
+    of a term that divides by it: ``infinite``, as the formula is printed, which almost any scores then reach at some
+    threshold; ``separated``, nothing unless there is no error of either kind, as Appendix C.5 describes it; ``capped``,
+    the same with the largest finite value in place of infinity. Of thresholds with the same ε̂ that with the fewest
+    errors is taken.
     """
     seen, unseen = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (observed, unobserved))
     if min(seen.size, unseen.size) == 0 or not (np.isfinite(seen).all() and np.isfinite(unseen).all()):
@@ -154,32 +109,15 @@ def _formula(false_positive: ArrayLike, false_negative: ArrayLike, delta: float,
 
 
 def largest_finite(count: int, null_count: int, delta: float) -> float:
-    """Return the largest finite ε̂: one error of one kind, and none of the other.
-
-    Parameters
-    ----------
-    count, null_count
-        Scores with the canary, and without.
-    delta
-        δ of the formula.
-    """
+    """Return the largest finite ε̂: one error of one kind, and none of the other."""
     return math.log((1.0 - delta) * max(count, null_count))
 
 
 def rounds_served(audited: Sequence[int], rounds: int) -> list[int]:
     """Return how many rounds each audit stands for: its own and those until the next; the first also those before it.
 
-    Parameters
-    ----------
-    audited
-        Audited rounds, rising, counted from 1.
-    rounds
-        Rounds of the training.
-
-    Notes
-    -----
-    Maddock et al. (arXiv 2210.02912), Algorithm 2, audits every s rounds from round s on and leaves the s − 1 rounds
-    before without an estimate.
+    Audited rounds rise and count from 1. Maddock et al. (arXiv 2210.02912), Algorithm 2, audits every s rounds from
+    round s on and leaves the s − 1 rounds before without an estimate.
     """
     starts = [1, *audited[1:], rounds + 1]
     if not audited or sorted(set(audited)) != list(audited) or not 1 <= audited[0] <= audited[-1] <= rounds:
@@ -188,18 +126,6 @@ def rounds_served(audited: Sequence[int], rounds: int) -> list[int]:
 
 
 def training_epsilon(epsilons: Sequence[float], rounds: Sequence[int], sampling: float, deltas: Deltas) -> float:
-    """Return CANIFE's ε̂ of a training from the ε̂ of its audited rounds.
-
-    Parameters
-    ----------
-    epsilons
-        ε̂ of each audit, or one of its limits.
-    rounds
-        Rounds that each of them stands for (``rounds_served``).
-    sampling
-        Probability that a client takes part in a round.
-    deltas
-        δ of the conversion and of the composition.
-    """
+    """Return CANIFE's ε̂ of a training from the ε̂ of its audits and the rounds that each serves (``rounds_served``)."""
     noise = [noise_of_round(epsilon, deltas.conversion) for epsilon in epsilons]
     return composed_epsilon(noise, rounds, sampling, deltas.composition)

@@ -25,19 +25,9 @@ class TextUpdates(GeneralUpdates):
     """Updates of clients of a model of text.
 
     A sample's input holds weights of tokens, shape (length, vocabulary). Its label is soft where a text has one class,
-    and fixed where each token has a next one to predict: integers, shape (length,).
-
-    Parameters
-    ----------
-    loss
-        The model's loss.
-    extended_loss
-        The loss of the same model for a vocabulary that is larger by the texts' length.
-    clip_norm, local, design
-        As for ``GeneralUpdates``.
-    vectors
-        Given embeddings, shape (vocabulary, dimensions), if the model's are not trained. ``extended_loss`` then takes
-        parameters {"embedding": rows for the larger vocabulary, "rest": the model's}.
+    and fixed where each token has a next one to predict: integers, shape (length,). ``extended_loss`` is the loss of
+    the same model for a vocabulary that is larger by the texts' length. With given embeddings ``vectors`` it takes
+    parameters {"embedding": rows for the larger vocabulary, "rest": the model's}.
     """
 
     def __init__(
@@ -80,32 +70,14 @@ def _with_rows(params: Params, weights: jax.Array) -> Params:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The Gumbel-softmax distribution.
+    """The Gumbel-softmax distribution."""
 
-    Attributes
-    ----------
-    temperature
-        Above 0; the smaller, the nearer to tokens.
-    draws
-        Texts drawn at the end.
-    """
-
-    temperature: float = 1.0
-    draws: int = 32
+    temperature: float = 1.0  # above 0; the smaller, the nearer to tokens
+    draws: int = 32  # texts drawn at the end
 
 
 class TextDesigner(Designer):
-    """Designs canaries of text.
-
-    Parameters
-    ----------
-    updates
-        Updates of the model.
-    settings
-        How canaries are designed.
-    relaxation
-        Of tokens.
-    """
+    """Designs canaries of text."""
 
     def __init__(
         self, updates: TextUpdates, settings: Settings | None = None, relaxation: Relaxation | None = None
@@ -141,14 +113,7 @@ def _key(draw: jax.Array) -> jax.Array:
 def random_tokens(length: int, vocabulary: int, label: int | NDArray[np.integer]) -> Starts:
     """Begin with logits of tokens from the standard normal law.
 
-    Parameters
-    ----------
-    length
-        Number of tokens.
-    vocabulary
-        Number of different tokens.
-    label
-        Number of classes, for a label that begins at random; or the tokens to predict, which stay.
+    The label is the number of classes, if it begins at random, or the tokens to predict, which stay.
     """
 
     def draw(rng: np.random.Generator) -> Start:
@@ -159,15 +124,7 @@ def random_tokens(length: int, vocabulary: int, label: int | NDArray[np.integer]
 
 
 def text_of(tokens: NDArray[np.integer], vocabulary: int, label: int | NDArray[np.integer]) -> Starts:
-    """Begin with a text, each of whose tokens has probability 0.9.
-
-    Parameters
-    ----------
-    tokens
-        The text.
-    vocabulary, label
-        As for ``random_tokens``.
-    """
+    """Begin with a text, each of whose tokens has probability 0.9."""
     weights = 0.9 * np.eye(vocabulary)[tokens] + 0.1 / vocabulary
     random = random_tokens(len(tokens), vocabulary, label)
     return lambda rng: random(rng)._replace(input=np.log(weights).astype(np.float32))

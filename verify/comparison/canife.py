@@ -34,21 +34,11 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One training, audited by all methods.
+    """One training, audited by all methods."""
 
-    Attributes
-    ----------
-    repetition
-        Number of the repetition, of which all scenarios and rates share the seed.
-    scenario
-        What is otherwise than CANIFE takes for granted.
-    rate
-        Another learning rate than the setting's.
-    """
-
-    repetition: int
+    repetition: int  # scenarios and rates of one repetition share the seed
     scenario: Scenario
-    rate: float | None = None
+    rate: float | None = None  # another learning rate than the setting's
 
     @property
     def name(self) -> str:
@@ -71,17 +61,7 @@ def images(folder: Path | None) -> Federation:
 
 
 def here(bench: Bench, runs: Sequence[Run], advance: Callable[[str], object]) -> list[Found]:
-    """Do runs one after another.
-
-    Parameters
-    ----------
-    bench
-        What they have in common.
-    runs
-        The runs.
-    advance
-        Told which is being done.
-    """
+    """Do runs one after another."""
     found = []
     for run in runs:
         advance(run.name)
@@ -99,27 +79,8 @@ def on_cluster(
 ) -> list[Found]:
     """Do runs on a cluster, where each finds the same as here.
 
-    Parameters
-    ----------
-    cluster
-        The cluster.
-    data
-        Folder of the images, which every worker reads; None for digits.
-    bench
-        What they have in common.
-    hidden
-        Width of the network, if it is not the usual one.
-    runs
-        The runs.
-    advance
-        Told how many are done.
-
-    Raises
-    ------
-    InputError
-        If the cluster cannot be used, or a worker has not the same data.
-    EngineError
-        If a run is given up, or the scheduler is lost.
+    An ``InputError`` says that the cluster cannot be used or a worker has other data, an ``EngineError`` that a run is
+    given up or the scheduler lost.
     """
     common = data and data.absolute(), bench.federation.digest, astuple(bench.setting), hidden
     tasks = ((i, (*common, *_described(run))) for i, run in enumerate(runs))
@@ -199,39 +160,18 @@ _SOURCES = (
 
 @dataclass(frozen=True)
 class Level:
-    """How much is run.
+    """How much is run."""
 
-    Attributes
-    ----------
-    repeat
-        Trainings of each scenario, unless it is told.
-    scenarios
-        Scenarios.
-    rates
-        Learning rates to sweep over, one training each.
-    """
-
-    repeat: int
+    repeat: int  # trainings of each scenario, unless the user says how many
     scenarios: tuple[Scenario, ...]
-    rates: tuple[float, ...] = ()
+    rates: tuple[float, ...] = ()  # learning rates to sweep over, one training each
 
 
 LEVELS = {"quick": Level(3, SCENARIOS[:1]), "full": Level(10, SCENARIOS, RATES)}
 
 
 def read(folder: Path | None) -> tuple[Federation, Setting, bool]:
-    """Read the images of a folder, or the digits without one, with the sizes that fit and whether it is Fashion-MNIST.
-
-    Parameters
-    ----------
-    folder
-        Holds the four IDX files of MNIST, Fashion-MNIST or EMNIST.
-
-    Raises
-    ------
-    InputError
-        If a file breaks a rule.
-    """
+    """Read the images of a folder, or the digits without one, sizes that fit, and whether it is Fashion-MNIST."""
     federation = images(folder)
     return (federation, DIGITS, False) if folder is None else (federation, PRINTED, idx.is_fashion(folder))
 
@@ -248,33 +188,11 @@ def measure(
     cluster: "Cluster | None" = None,
     data: Path | None = None,
 ) -> dict[str, Any]:
-    """Run the benchmark.
+    """Run the benchmark and return the document that the page is made of, in JSON's own types; infinities are text.
 
-    Parameters
-    ----------
-    federation, setting
-        What ``read`` returns.
-    level
-        A name in ``LEVELS``.
-    repeat
-        Trainings of each scenario; the level's number if None.
-    advance
-        Told what is being done.
-    hidden
-        Width of the network, if it is to be another than the usual 128.
-    fashion
-        Whether the images are those of Fashion-MNIST, on which the paper's numbers were measured.
-    cluster, data
-        Where to train, if not here, and the folder that the workers read.
-
-    Returns
-    -------
-    The document that the page is made of, of JSON's own types; infinities are text.
-
-    Raises
-    ------
-    InputError, EngineError
-        As for ``on_cluster``.
+    ``repeat`` is the number of trainings of each scenario, by default the level's; ``hidden`` the network's width, by
+    default 128. On ``fashion`` the paper's numbers were measured. ``data`` is the folder that a cluster's workers read.
+    Errors are those of ``on_cluster``.
     """
     plan = LEVELS[level]
     repetitions = repeat or plan.repeat

@@ -15,13 +15,7 @@ from canaryproof.verify.estimators.estimators import pinned_epsilon
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return mean and deviation; infinite if a value is, and then how many are.
-
-    Parameters
-    ----------
-    values
-        One number a training.
-    """
+    """Return mean and deviation of one number a training; infinite if one is, and then how many are."""
     array = np.array(values)
     if not np.isfinite(array).all():
         return {"mean": math.inf, "deviation": math.inf, "infinite": int(np.isinf(array).sum())}
@@ -70,30 +64,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the table.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    kind
-        What kind of number it gives.
-    needs
-        What it must know.
-    family
-        ``oneshot`` or ``canife``: whose time and memory it takes.
-    value
-        Its number, from what a run found.
-    cap
-        The largest that it can say, whatever leaks.
-    """
+    """A row of the table."""
 
     name: str
-    kind: str
-    needs: Needs
-    family: str
-    value: Callable[[Mapping[str, Any], Plan], Value]
-    cap: Callable[[Mapping[str, Any], Plan], float]
+    kind: str  # what kind of number it gives
+    needs: Needs  # what it must know
+    family: str  # ``oneshot`` or ``canife``: whose time and memory it takes
+    value: Callable[[Mapping[str, Any], Plan], Value]  # its number, from what a run found
+    cap: Callable[[Mapping[str, Any], Plan], float]  # the largest that it can say, whatever leaks
 
 
 @lru_cache(maxsize=1000)

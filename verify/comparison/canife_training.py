@@ -49,13 +49,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True)
 class Repeated:
-    """Noise of the first round in all rounds: the difference of two deltas has none.
-
-    Attributes
-    ----------
-    noise
-        The noise as it should be.
-    """
+    """Noise of the first round in all rounds: the difference of two deltas has none."""
 
     noise: Independent
 
@@ -75,13 +69,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Halved:
-    """Noise on the even coordinates alone: half of each update is released as it is.
-
-    Attributes
-    ----------
-    noise
-        The noise as it should be.
-    """
+    """Noise on the even coordinates alone: half of each update is released as it is."""
 
     noise: Independent
 
@@ -102,17 +90,7 @@ class Halved:
 
 
 def trial_noise(fault: Fault, noise_multiplier: float, canary: NDArray[np.floating]) -> float:
-    """Return the noise multiplier that a canary's scores have in trial rounds of a server with a fault.
-
-    Parameters
-    ----------
-    fault
-        The fault.
-    noise_multiplier
-        Noise multiplier as it should be.
-    canary
-        The canary's update, all coordinates.
-    """
+    """Return the noise multiplier that a canary's scores have in trial rounds of a server with a fault."""
     if fault is Fault.NOISE:
         # All trials have the same noise. It moves all scores alike, and no threshold's errors.
         return 0.0
@@ -122,13 +100,7 @@ def trial_noise(fault: Fault, noise_multiplier: float, canary: NDArray[np.floati
 
 
 class Unclipped:
-    """Clients of which one in a hundred is not clipped, in the place of ``Clients``.
-
-    Parameters
-    ----------
-    clients
-        The clients as they should be.
-    """
+    """Clients of which one in a hundred is not clipped, in the place of ``Clients``."""
 
     def __init__(self, clients: CohortSums) -> None:
         self._clients = clients
@@ -145,15 +117,7 @@ class Unclipped:
 
 
 def with_unclipped(state: State, params: Any, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
-    """Return a state of CANIFE's mock clients in which one in a hundred is not clipped.
-
-    Parameters
-    ----------
-    state
-        What ``FactoredUpdates.prepare`` made of the other arguments.
-    params, inputs, labels, mask
-        As there.
-    """
+    """Return what ``FactoredUpdates.prepare`` made of these clients, but with one in a hundred not clipped."""
     free = _FREE.prepare(params, inputs, labels, mask)
 
     def mixed(clipped: ArrayLike, unclipped: ArrayLike) -> NDArray[np.floating]:
@@ -172,57 +136,27 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes of a training and of its audits.
+    """Sizes of a training and of its audits."""
 
-    Attributes
-    ----------
-    batch
-        Examples in a round on average, one of each client that takes part.
-    canaries
-        Observed random canaries; as many are unobserved.
-    every
-        CANIFE audits each round whose number, from 1 on, is a multiple of this.
-    pool
-        Mock clients, whose examples are held-out ones.
-    steps
-        Steps of a canary's design.
-    trials
-        Numbers of scores of an audit; the first is CANIFE's own.
-    noise_multiplier, clip_norm, delta
-        σ, C and δ of the training.
-    rate
-        Learning rate of DP-SGD.
-    """
-
-    batch: int
-    canaries: int
-    every: int
-    pool: int
-    steps: int = 2500
-    trials: tuple[int, ...] = (100, 1000, 10_000)
+    batch: int  # examples in a round on average, one of each client that takes part
+    canaries: int  # observed random canaries; as many are unobserved
+    every: int  # CANIFE audits each round whose number, from 1 on, is a multiple of this
+    pool: int  # mock clients, whose examples are held-out ones
+    steps: int = 2500  # of a canary's design
+    trials: tuple[int, ...] = (100, 1000, 10_000)  # numbers of scores of an audit; the first is CANIFE's own
     noise_multiplier: float = 0.2
     clip_norm: float = 1.0
     delta: float = 1e-5
-    rate: float = 1.0
+    rate: float = 1.0  # learning rate of DP-SGD
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a training does otherwise than CANIFE takes for granted.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    shuffled
-        Whether each client takes part once, in an order that is shuffled; else rounds are Poisson samples.
-    fault
-        A fault of the server.
-    """
+    """What a training does otherwise than CANIFE takes for granted."""
 
     name: str
-    shuffled: bool = False
-    fault: Fault | None = None
+    shuffled: bool = False  # each client takes part once, in a shuffled order; else rounds are Poisson samples
+    fault: Fault | None = None  # of the server
 
 
 # One training that CANIFE and Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) audit side by side.
@@ -236,17 +170,7 @@ _NOISES: dict[Fault | None, type[Repeated] | type[Halved]] = {Fault.NOISE: Repea
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished training.
-
-    Attributes
-    ----------
-    trainer, canary_clients
-        The training and its random canaries.
-    participation
-        Who took part when.
-    audits
-        What CANIFE found, audit by audit.
-    """
+    """A finished training, and what CANIFE found in it, audit by audit."""
 
     trainer: Trainer
     canary_clients: CanaryClients
@@ -255,17 +179,7 @@ class Trained:
 
 
 class Bench:
-    """Trainings on one federation, with what is compiled once for all.
-
-    Parameters
-    ----------
-    federation
-        Clients of one example each.
-    model
-        A network of dense layers.
-    setting
-        Sizes.
-    """
+    """Trainings of a dense network on one federation of clients with one example; all share what is compiled."""
 
     def __init__(self, federation: Federation, model: Model, setting: Setting) -> None:
         self.federation, self.model, self.setting = federation, model, setting
@@ -285,12 +199,7 @@ class Bench:
         return time.perf_counter() - began
 
     def run(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> dict[str, Any]:
-        """Train once, and audit by all methods; arguments as for ``train``.
-
-        Returns
-        -------
-        What was found, as plain numbers.
-        """
+        """Train once, audit by all methods, and return what was found as plain numbers; arguments as for ``train``."""
         done = self.train(root, scenario, rate)
         trainer, canary_clients, setting = done.trainer, done.canary_clients, self.setting
         scores = CanaryScores.of(trainer, canary_clients)
@@ -311,16 +220,9 @@ class Bench:
         }
 
     def train(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> Trained:
-        """Train once, with CANIFE's audits on the way.
+        """Train once, with CANIFE's audits on the way; ``rate`` is another learning rate than the setting's.
 
-        Parameters
-        ----------
-        root
-            Decides all that is random; scenarios that share it can be compared run by run.
-        scenario
-            What is otherwise than CANIFE takes for granted.
-        rate
-            Another learning rate than the setting's.
+        ``root`` decides all that is random; scenarios that share it can be compared run by run.
         """
         rng = np.random.default_rng(
             np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, int(Purpose.CANIFE)))

@@ -20,49 +20,16 @@ _LARGEST_TEXT, _LARGEST_HEADER = 10**6, 2**16
 
 
 def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write or replace a checkpoint.
-
-    Parameters
-    ----------
-    path
-        File to write.
-    description
-        What ``read`` must find again; values that JSON has.
-    arrays
-        The state.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write or replace a checkpoint; ``description``, of JSON's values, is what ``read`` must find again."""
     text = np.frombuffer(_described(description).encode(), np.uint8)
     with replaced(path) as file:
         np.savez(file, **{_DESCRIPTION: text}, **arrays)  # type: ignore[arg-type]
 
 
 def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Read a checkpoint.
+    """Read the finite arrays of a checkpoint, which must have this description, and the types and shapes of ``like``.
 
-    Parameters
-    ----------
-    path
-        File that ``write`` wrote.
-    description
-        What must have been given to ``write``.
-    like
-        Arrays with the types and shapes of those in the file.
-
-    Returns
-    -------
-    The arrays, with finite values.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    ValueError
-        If it is damaged, or something else, or of another training: the file, the field and the rule are named.
+    A ``ValueError`` names the file, the field and the rule if it is damaged, or of another training.
     """
     with path.open("rb") as file:
         try:

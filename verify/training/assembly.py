@@ -31,15 +31,7 @@ _MOST = 2 * 10**7
 
 @dataclass(frozen=True)
 class Seeds:
-    """Seeds of one training.
-
-    Attributes
-    ----------
-    canaries, model
-        Of the canaries and of the initial parameters.
-    training
-        Of who takes part when, and of the noise.
-    """
+    """Seeds of one training: of the canaries, of the initial parameters, and of participation and noise."""
 
     canaries: int
     model: int
@@ -55,36 +47,14 @@ class Seeds:
 def seeds(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> Seeds:
     """Return the seeds of a training: those of other cells, repetitions and runs are independent of them.
 
-    Parameters
-    ----------
-    seed
-        The experiment's.
-    swept
-        Swept values of the cell; its seeds do not depend on which other cells there are.
-    repetition, run
-        Numbers of the repetition, and of the run in it.
+    A cell's seeds depend on its swept values and not on which other cells there are.
     """
     cell = zlib.crc32(json.dumps(dict(swept), sort_keys=True).encode())
     return Seeds.of(np.random.SeedSequence(seed, spawn_key=(cell, repetition, run)))
 
 
 def federation(data: Data, folder: Path | None, seed: int) -> FederatedData:
-    """Read the data.
-
-    Parameters
-    ----------
-    data
-        Its settings.
-    folder
-        Where it is; None if nobody said.
-    seed
-        Decides which client gets which examples, where the data doesn't.
-
-    Raises
-    ------
-    InputError
-        If a folder is needed and not given, or what is in it breaks a rule.
-    """
+    """Read the data; ``seed`` decides which client gets which examples, where the data doesn't."""
     if data.format == "digits":
         return digits.load(data.examples_per_client, seed)
     if folder is None:
@@ -120,21 +90,7 @@ def noise_multiplier(settings: Settings, clients: int) -> float:
 def clip_and_noise(settings: Settings, clients: int, rounds: int, seed: np.random.SeedSequence) -> tuple[Clip, Noise]:
     """Make the clip norm function S and the noise generator Z.
 
-    Parameters
-    ----------
-    settings
-        Settings.
-    clients
-        Number of clients that there are.
-    rounds
-        Number of rounds.
-    seed
-        Seed of both.
-
-    Raises
-    ------
-    ValueError
-        If the noise on the counts is too little for the noise multiplier.
+    A ``ValueError`` says that the noise on the counts is too little for the noise multiplier.
     """
     training, multiplier = settings.training, noise_multiplier(settings, clients)
     clip: Clip = FixedClip(training.clip_norm)
@@ -149,24 +105,7 @@ def clip_and_noise(settings: Settings, clients: int, rounds: int, seed: np.rando
 
 
 def schedule(settings: Settings, clients: int, seed: np.random.SeedSequence, *, with_canaries: bool) -> Schedule:
-    """Draw who takes part when.
-
-    Parameters
-    ----------
-    settings
-        Settings.
-    clients
-        Number of clients that there are.
-    seed
-        Seed; clients take part in the same rounds with canaries and without.
-    with_canaries
-        Whether there are canaries.
-
-    Raises
-    ------
-    ValueError
-        If the numbers do not fit each other.
-    """
+    """Draw who takes part when; clients take part in the same rounds with canaries and without."""
     training, inserted = settings.training, schedules.NO_CANARIES
     if with_canaries:
         inserted = _insertion(settings.random_canaries)
@@ -193,24 +132,7 @@ def _insertion(plan: CanaryPlan) -> Insertion:
 
 
 def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: bool) -> tuple[Schedule, Training]:
-    """Decide who takes part when, and make the options of a training.
-
-    Parameters
-    ----------
-    settings
-        Settings.
-    clients
-        Number of clients that there are.
-    seeds
-        Seeds.
-    with_canaries
-        Whether there are canaries.
-
-    Raises
-    ------
-    ValueError
-        If settings do not fit each other.
-    """
+    """Decide who takes part when, and make the options of a training."""
     participation = schedule(settings, clients, seeds.training, with_canaries=with_canaries)
     clip, noise = clip_and_noise(settings, clients, participation.rounds, seeds.training)
     options = settings.training

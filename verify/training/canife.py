@@ -30,27 +30,9 @@ Examples = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float32]]
 
 
 def pool(data: FederatedData, samples: int, most: int, rng: np.random.Generator) -> Examples:
-    """Make mock clients of held-out examples.
+    """Make mock clients of at least so many held-out examples, as ``Federation.cohort`` has them.
 
-    Parameters
-    ----------
-    data
-        Whose examples.
-    samples
-        Examples that they have at least, all together.
-    most
-        Examples of a mock client at most.
-    rng
-        Source of randomness.
-
-    Returns
-    -------
-    Their examples as ``Federation.cohort`` has them.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many held-out examples.
+    ``most`` is the largest number of examples of a mock client. A ``ValueError`` says that there are too few examples.
     """
     inputs, labels, starts = data.test_inputs, data.test_labels, data.test_starts
     if starts is None:
@@ -67,20 +49,9 @@ def pool(data: FederatedData, samples: int, most: int, rng: np.random.Generator)
 
 
 def starts(start: str, data: FederatedData, examples: Examples) -> Starts:
-    """Choose where designs begin: by default with the paper's uniform pixels, or with random tokens.
+    """Choose where designs begin: with a ``sample``, or with ``noise``, the paper's uniform pixels or random tokens.
 
-    Parameters
-    ----------
-    start
-        ``noise`` or ``sample``.
-    data
-        Whose examples.
-    examples
-        The mock clients'.
-
-    Returns
-    -------
-    What draws a start. Of a text whose every token has a label, labels stay: random ones, or the sample's own.
+    Of a text whose every token has a label, labels stay: random ones, or the sample's own.
     """
     inputs, labels, _ = examples
     classes, vocabulary = data.classes, data.vocabulary
@@ -127,28 +98,14 @@ class Road(NamedTuple):
 
 @dataclass(frozen=True)
 class Designing:
-    """What of the settings decides how canaries are designed; cells that share it share what is compiled.
-
-    Attributes
-    ----------
-    data, network
-        Tables of the experiment.
-    settings
-        Of the design.
-    local
-        Clients' training.
-    clip_norm
-        C.
-    one_step
-        Whether clients make one step on all of their examples.
-    """
+    """What of the settings decides how canaries are designed; cells that share it share what is compiled."""
 
     data: Data
     network: Network
     settings: design.Settings
     local: Local
     clip_norm: float
-    one_step: bool
+    one_step: bool  # whether clients make one step on all of their examples
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -169,18 +126,9 @@ class Designing:
 
 
 def road(designing: Designing, data: FederatedData, model: Model) -> Road:
-    """Choose the road to a model's inner products.
+    """Choose how a model's inner products are computed.
 
-    Parameters
-    ----------
-    designing
-        How canaries are designed.
-    data, model
-        Clients and what they train.
-
-    Returns
-    -------
-    The road: of factors for dense layers whose clients make one step, of text's tokens, or the general one.
+    By factors for dense layers whose clients make one step, by text's tokens, or in general.
     """
     local, clip_norm = designing.local, designing.clip_norm
     if data.vocabulary is not None:
@@ -212,21 +160,8 @@ def _extended_loss(data: FederatedData, network: Network) -> Callable[..., Any]:
 class Auditor:
     """Audits of one training.
 
-    Attributes
-    ----------
-    road
-        Of the model.
-    settings
-        Settings.
-    data, model, training
-        Clients, what they train and how.
-    seed
-        That of the training.
-
-    Raises
-    ------
-    ValueError
-        If mock clients' updates take more memory than this machine has, or there are too few examples for them.
+    A ``ValueError`` says that mock clients' updates take more memory than this machine has, or that there are too few
+    examples for them.
     """
 
     road: Road
@@ -247,19 +182,7 @@ class Auditor:
                 )
 
     def audit(self, params: Any, rounds: int) -> Audit:
-        """Audit the model that so many rounds have made.
-
-        Parameters
-        ----------
-        params
-            Its parameters.
-        rounds
-            Rounds done.
-
-        Returns
-        -------
-        The model's accuracy, and of each attack the canary's design and the trials' scores.
-        """
+        """Audit the model after so many rounds: its accuracy, and of each attack the canary and the trials' scores."""
         plan, began = self._plan, time.perf_counter()
         rngs = generator(self.seed, Purpose.CANIFE, rounds).spawn(plan.audits)
         theta = np.asarray(ravel_pytree(params)[0])

@@ -28,17 +28,10 @@ _HELD_BETWEEN = 2**27
 
 @dataclass(frozen=True)
 class CohortSum:
-    """What the clients of a round return.
+    """What the clients of a round return."""
 
-    Attributes
-    ----------
-    total
-        Σ Clip(τ_i(θ); S), shape (dim,).
-    norms
-        ‖τ_i(θ)‖ before clipping, one a client, in their order; not finite where a client's update is not.
-    """
-
-    total: NDArray[np.float64]
+    total: NDArray[np.float64]  # Σ Clip(τ_i(θ); S), shape (dim,)
+    # ‖τ_i(θ)‖ before clipping, one a client, in their order; not finite where an update is not
     norms: NDArray[np.float32]
 
 
@@ -53,33 +46,13 @@ class Clients:
     """The training functions τ_i of a federation's clients, and the sum of their clipped updates.
 
     τ_i(θ) is the change that ``epochs`` passes of stochastic gradient descent over the client's examples make from θ
-    on. The examples are cut into batches in their order, the same in each epoch (McMahan et al., arXiv 1602.05629,
-    Algorithm 1, but for the shuffling); the last batch of an epoch may be smaller. With one example a client, a batch
-    of one, one epoch and rate 1, updates are the negative gradients of single examples, as in DP-SGD.
+    on: Andrew et al. (arXiv 2302.03098), Algorithm 2, lines 4, 5, 14 and 15. The examples are cut into batches in their
+    order, the same in each epoch (McMahan et al., arXiv 1602.05629, Algorithm 1, but for the shuffling); the last batch
+    of an epoch may be smaller. With one example a client, a batch of one, one epoch and rate 1, updates are the
+    negative gradients of single examples, as in DP-SGD.
 
-    Parameters
-    ----------
-    federation
-        The clients' examples.
-    model
-        The loss that they minimise.
-    rate
-        Client learning rate.
-    epochs, batch_size
-        Passes over the client's examples, and examples a step.
-    examples
-        Largest number of examples that a client uses: its first.
-    cohort
-        Largest number of clients in a round; larger rounds work too, with chunks that are not of the best size.
-
-    Attributes
-    ----------
-    chunk
-        How many clients are trained at a time.
-
-    Notes
-    -----
-    Andrew et al. (arXiv 2302.03098), Algorithm 2, lines 4, 5, 14 and 15.
+    A client uses its first ``examples``. ``cohort`` is the largest number of clients in a round; larger rounds work
+    too, with chunks that are not of the best size. ``chunk`` clients are trained at a time.
     """
 
     def __init__(
@@ -100,20 +73,9 @@ class Clients:
         self._sum = _chunk_sum(model, epochs, batch_size)
 
     def sum(self, theta: jax.Array | NDArray[np.float32], clients: NDArray[np.int64], clip_norm: float) -> CohortSum:
-        """Train the clients of a round from θ on and add their clipped updates.
+        """Train the clients of a round from the flat θ on and add their clipped updates.
 
-        Parameters
-        ----------
-        theta
-            Parameters θ, flat, shape (dim,).
-        clients
-            Who takes part, shape (n,), n ≥ 0.
-        clip_norm
-            Clip norm S > 0.
-
-        Returns
-        -------
-        The sum, added in float32 within a chunk and in float64 over chunks, and the norms.
+        The sum is in float32 within a chunk and in float64 over chunks.
         """
         total, norms = np.zeros(np.shape(theta)), [np.zeros(0, np.float32)]
         chunks = self._chunks(theta, clients, clip_norm)
@@ -165,15 +127,8 @@ def _chunk_sum(model: Model, epochs: int, batch_size: int) -> Callable[..., tupl
 def clipped_updates(model: Model, epochs: int, batch_size: int) -> Callable[..., jax.Array]:
     """Make the compiled function of clients' examples to their clipped updates themselves.
 
-    Parameters
-    ----------
-    model, epochs, batch_size
-        As for ``Clients``.
-
-    Returns
-    -------
-    A function of (θ, inputs, labels, mask, rate, clip norm), examples as ``Federation.cohort`` has them; its values
-    have the shape (clients, dim).
+    It takes (θ, inputs, labels, mask, rate, clip norm), examples as ``Federation.cohort`` has them, to an array of
+    shape (clients, dim).
     """
     trained = _trained(model, epochs, batch_size)
 
@@ -189,17 +144,7 @@ def clipped_updates(model: Model, epochs: int, batch_size: int) -> Callable[...,
 
 
 def chunk_of(model: Model, federation: FederatedData, cohort: int, batch: int) -> int:
-    """Return how many clients' updates to compute at a time.
-
-    Parameters
-    ----------
-    model, federation
-        The model, and examples of it.
-    cohort
-        Number of clients.
-    batch
-        Examples of a client in a step.
-    """
+    """Return how many clients' updates to compute at a time, for steps on ``batch`` examples."""
     most = max(1, min(_HELD // model.dim, _HELD_BETWEEN // between(model, federation, batch)))
     # Equal chunks, so that the last one is not nearly empty.
     chunk = max(1, math.ceil(cohort / max(1, math.ceil(cohort / most))))

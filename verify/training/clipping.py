@@ -33,13 +33,7 @@ class Clip(Protocol):
 
 @dataclass(frozen=True)
 class FixedClip:
-    """The same clip norm in all rounds.
-
-    Attributes
-    ----------
-    initial
-        Clip norm, positive.
-    """
+    """The same clip norm in all rounds."""
 
     initial: float
     count_noise = math.inf
@@ -58,26 +52,12 @@ class AdaptiveClip:
 
     Recommended values are the authors', as TensorFlow Privacy's documentation of ``QuantileAdaptiveClipSumQuery`` has
     them.
-
-    Attributes
-    ----------
-    initial
-        Clip norm of the first round.
-    quantile
-        Share γ of updates that should not be clipped, in [0, 1]; the median is recommended.
-    rate
-        Learning rate η of log S; 0.2 is recommended.
-    count_noise
-        Standard deviation σ_b of the noise on the number of unclipped updates; a twentieth of the cohort is
-        recommended.
-    seed
-        Seed of this noise.
     """
 
-    initial: float
-    quantile: float
-    rate: float
-    count_noise: float
+    initial: float  # clip norm of the first round
+    quantile: float  # share γ of updates that should not be clipped; the median is recommended
+    rate: float  # learning rate η of log S; 0.2 is recommended
+    count_noise: float  # standard deviation σ_b on the number of unclipped updates; cohort/20 is recommended
     seed: Seed
 
     def __post_init__(self) -> None:
@@ -89,27 +69,10 @@ class AdaptiveClip:
                 raise ValueError(f"{name} must be finite and not negative, not {value!r}")
 
     def following(self, clip_norm: float, unclipped: int, participants: int, round: int) -> float:  # noqa: A002
-        """Return the clip norm of the round after this one.
+        """Return the clip norm of the next round: S·exp(−η(b̃ − γ)), b̃ = (Σb_i + N(0, σ_b²))/m; S if nobody took part.
 
-        Parameters
-        ----------
-        clip_norm
-            Clip norm of this round.
-        unclipped
-            Number of updates whose norm is at most the clip norm, canaries' among them.
-        participants
-            Number of updates, m.
-        round
-            Number of this round, which decides the noise.
-
-        Returns
-        -------
-        S·exp(−η(b̃ − γ)), b̃ = (Σb_i + N(0, σ_b²))/m; S if nobody took part.
-
-        Raises
-        ------
-        ValueError
-            If a count is out of its range, or the clip norm leaves that of floats.
+        ``unclipped`` of the m ``participants`` had an update of at most the clip norm, canaries among them. The round
+        decides the noise. A ``ValueError`` says that the clip norm leaves the range of floats.
         """
         _check_positive("clip_norm", clip_norm)
         checked_integer("participants", participants, 0)

@@ -93,62 +93,29 @@ def text(**options: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Heading:
-    """What stands above the tables.
-
-    Attributes
-    ----------
-    title
-        What the experiment shows.
-    source
-        What it is an analogue of.
-    seed
-        Seed of all randomness.
-    repetitions
-        How often each cell is repeated with other randomness.
-    """
+    """What stands above the tables."""
 
     title: str = text(default="")
-    source: str = text(default="")
+    source: str = text(default="")  # what it is an analogue of
     seed: int = whole(0, 2**63 - 1, default=0)
-    repetitions: int = whole(1, 10_000, default=1)
+    repetitions: int = whole(1, 10_000, default=1)  # how often each cell is repeated with other randomness
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """Table ``[data]``: whose examples are trained on.
+    """Table ``[data]``: whose examples are trained on."""
 
-    Attributes
-    ----------
-    format
-        ``digits`` needs no folder.
-    examples_per_client
-        How many examples a client has (``digits``, ``idx``, ``cifar10``), or trains on at most (others).
-    length
-        Characters, or words, of an example of text.
-    words
-        Words of the vocabulary of StackOverflow: the most frequent ones.
-    side
-        Width and height in pixels to which CelebA's images are brought.
-    """
-
-    format: str = one_of("digits", "idx", "leaf", "plays", "tff", "cifar10")
+    format: str = one_of("digits", "idx", "leaf", "plays", "tff", "cifar10")  # ``digits`` needs no folder
+    # what a client has (``digits``, ``idx``, ``cifar10``), or trains on at most (others)
     examples_per_client: int = whole(1, 10**5)
-    length: int = whole(2, 10_000, default=80)
-    words: int = whole(1, 10**6, default=10_000)
-    side: int = whole(8, 178, default=84)
+    length: int = whole(2, 10_000, default=80)  # characters, or words, of an example of text
+    words: int = whole(1, 10**6, default=10_000)  # in the vocabulary of StackOverflow: the most frequent ones
+    side: int = whole(8, 178, default=84)  # width and height in pixels to which CelebA's images are brought
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """Table ``[model]``.
-
-    Attributes
-    ----------
-    name
-        Model, as in ``federated.models``.
-    hidden
-        Width of its hidden layers, or channels of the first convolution; by default that of the papers.
-    """
+    """Table ``[model]``: a name of ``networks``, and the width of its hidden layers, by default that of the papers."""
 
     name: str = one_of(
         "two_layer",
@@ -167,34 +134,21 @@ class Network:
 class Federated:
     """Table ``[training]``: DP-FedAvg.
 
-    Attributes
-    ----------
-    participation
-        How clients take part: ``shuffled`` in epochs, each once in every epoch; ``uniform``, so many in each round
-        without replacement; ``bernoulli``, each in each round by a coin of its own.
-    cohort
-        Clients a round; with ``bernoulli``, their expected number.
-    epochs, rounds
-        How long to train: ``shuffled`` needs epochs, the others rounds.
-    client_rate, local_epochs, batch_size
-        Each client's own training.
-    server, server_rate, momentum
-        Server's optimiser, ``sgd`` or ``adam``.
-    clip_norm
-        Clip norm; the first one, if it adapts.
-    clip_quantile, clip_rate
-        With a quantile, the clip norm adapts to it with this learning rate; the noise on the number of unclipped
-        clients is a twentieth of the cohort, as in Andrew et al. 2021.
-    noise
-        ``independent`` in each round, or correlated over rounds by a factorisation: ``tree``, or ``square_root``, whose
-        cost grows with the square of the number of rounds.
-    noise_multiplier, one_round_epsilon, epsilon
-        Noise multiplier; or what decides it where noise is independent: the analytical ε of a client that takes part in
-        one round, or the ε of all rounds with ``bernoulli`` by Rényi accounting, as CANIFE has it. ``inf`` is no noise.
-    until_accuracy, accuracy_on, accuracy_every
-        The training ends when its accuracy on held-out examples (``test``) or on clients' own (``train``), which is
-        looked at after every so many rounds, is this or more; ``rounds`` is then the largest number of rounds.
-        Participation is drawn and privacy is accounted for as if all of them were done: an upper bound.
+    Clients take part ``shuffled`` in epochs, each once in every epoch; ``uniform``, so many in each round without
+    replacement; or ``bernoulli``, each in each round by a coin of its own. ``cohort`` is the clients a round, with
+    ``bernoulli`` their expected number; ``shuffled`` needs epochs, the others rounds.
+
+    With a quantile, the clip norm adapts to it with the learning rate ``clip_rate``; the noise on the number of
+    unclipped clients is a twentieth of the cohort, as in Andrew et al. 2021.
+
+    Noise is ``independent`` in each round, or correlated over rounds by a factorisation: ``tree``, or ``square_root``,
+    whose cost grows with the square of the number of rounds. Its multiplier is given, or where noise is independent
+    decided by the analytical ε of a client that takes part in one round, or by the ε of all rounds with ``bernoulli``
+    by Rényi accounting, as CANIFE has it. ``inf`` is no noise.
+
+    The training ends when its accuracy on held-out examples (``test``) or on clients' own (``train``), which is looked
+    at after every ``accuracy_every`` rounds, is ``until_accuracy`` or more; ``rounds`` is then the largest number of
+    rounds. Participation is drawn and privacy is accounted for as if all of them were done: an upper bound.
     """
 
     participation: str = one_of("shuffled", "uniform", "bernoulli", default="shuffled")
@@ -221,88 +175,50 @@ class Federated:
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryPlan:
-    """Table ``[canaries]``.
+    """Table ``[canaries]``."""
 
-    Attributes
-    ----------
-    count
-        Observed canaries of a run; there are as many unobserved ones.
-    inclusion
-        ``fixed``, or ``coin`` if a fair coin decides on each of all these whether it is observed.
-    participation
-        ``clients``: as clients do; ``periods``: once in each of so many equal periods; ``last_rounds``: a Poisson
-        number of the last rounds.
-    presentations
-        Number of ``periods``.
-    last_rounds, mean
-        How many rounds are the last, and the mean of the Poisson law.
-    runs
-        Models to train, each with so many canaries of its own; their scores are pooled.
-    """
-
-    count: int = whole(20, 10**6)
+    count: int = whole(20, 10**6)  # observed canaries of a run; there are as many unobserved ones
+    # ``fixed``, or ``coin`` if a fair coin decides on each of all these whether it is observed.
     inclusion: str = one_of("fixed", "coin", default="fixed")
+    # ``clients``: as clients do; ``periods``: once in each of so many equal periods; ``last_rounds``: a Poisson number
+    # of the last rounds.
     participation: str = one_of("clients", "periods", "last_rounds", default="clients")
-    presentations: int = whole(1, 10**6, default=1)
-    last_rounds: int = whole(1, 10**6, default=1)
-    mean: float = number(0.01, 1e6, default=1.0)
+    presentations: int = whole(1, 10**6, default=1)  # number of ``periods``
+    last_rounds: int = whole(1, 10**6, default=1)  # how many they are
+    mean: float = number(0.01, 1e6, default=1.0)  # of the Poisson law
+    # models to train, each with so many canaries of its own; their scores are pooled
     runs: int = whole(1, 1000, default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CanifePlan:
-    """Table ``[canife]``: audits by CANIFE (Maddock et al., arXiv 2210.02912), by default with the settings it prints.
+    """Table ``[canife]``: audits by CANIFE (Maddock et al., arXiv 2210.02912), by default as it prints."""
 
-    Attributes
-    ----------
-    every
-        Rounds between audits; without it there is one, after the last round.
-    audits
-        Attacks of an audit, each with a canary, mock clients and trials of its own.
-    scores
-        Trials of an attack, and so its scores.
-    pool
-        Held-out examples of the mock clients that a canary is designed with.
-    steps, rate, norm_constant, loss
-        As in ``canife.design.Settings``.
-    label
-        ``soft``: designed with the canary; ``class``: one class.
-    start
-        A design begins with ``noise``, or with a ``sample`` of a mock client, which it then leaves out.
-    inclusion
-        The canary takes part in half of the trials (``halves``), or in each by a coin (``coins``).
-    """
-
+    # rounds between audits; without it there is one, after the last round
     every: int | None = whole(1, 10**6, default=None)
+    # attacks of an audit, each with a canary, mock clients and trials of its own
     audits: int = whole(1, 1000, default=1)
-    scores: int = whole(20, 10**5, default=100)
-    pool: int = whole(1, 10**6, default=512)
+    scores: int = whole(20, 10**5, default=100)  # trials of an attack, and so its scores
+    pool: int = whole(1, 10**6, default=512)  # held-out examples of the mock clients that a canary is designed with
+    # this, ``rate``, ``norm_constant`` and ``loss`` are as in ``canife.design``
     steps: int = whole(1, 10**6, default=2500)
     rate: float = number(1e-6, 1e3, default=1.0)
     norm_constant: float = number(0.0, 1e6, default=1.0)
-    label: str = one_of("soft", "class", default="class")
+    label: str = one_of("soft", "class", default="class")  # ``soft``: designed with the canary; ``class``: one class
+    # ``noise``, or a ``sample`` of a mock client, which the design then leaves out
     start: str = one_of("noise", "sample", default="noise")
     loss: str = one_of("covariance", "mean", default="covariance")
+    # the canary takes part in half of the trials (``halves``), or in each by a coin (``coins``)
     inclusion: str = one_of("halves", "coins", default="halves")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPlan:
-    """Table ``[audit]``.
-
-    Attributes
-    ----------
-    delta
-        Target δ.
-    confidence
-        Of intervals and bounds.
-    without_canaries
-        Whether to train the same model without canaries too, to see what they cost.
-    """
+    """Table ``[audit]``."""
 
     delta: float = number(1e-100, 0.5)
-    confidence: float = number(0.5, 0.999999, default=0.95)
-    without_canaries: bool = flag(default=False)
+    confidence: float = number(0.5, 0.999999, default=0.95)  # of intervals and bounds
+    without_canaries: bool = flag(default=False)  # whether to train the same model without canaries too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,13 +240,7 @@ class Settings:
         return self.canaries
 
     def check(self) -> None:
-        """Check fields against each other.
-
-        Raises
-        ------
-        ValueError
-            If two of them contradict each other; names them.
-        """
+        """Check fields against each other; a ``ValueError`` names two that contradict each other."""
         training = self.training
         needed, other = ("epochs", "rounds") if training.participation == "shuffled" else ("rounds", "epochs")
         if getattr(training, needed) is None or getattr(training, other) is not None:
@@ -384,46 +294,22 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Cell:
-    """A combination of swept values.
+    """A combination of swept values."""
 
-    Attributes
-    ----------
-    swept
-        Values by field, such as ``training.noise_multiplier``.
-    settings
-        All settings, these included.
-    """
-
-    swept: Mapping[str, Any] = field(hash=False)
-    settings: Settings
+    swept: Mapping[str, Any] = field(hash=False)  # by field, such as ``training.noise_multiplier``
+    settings: Settings  # all of them, the swept ones included
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A checked experiment at one size.
+    """A checked experiment at one size."""
 
-    Attributes
-    ----------
-    name
-        Name of its file without the ending.
-    size
-        ``quick`` or ``full``.
-    heading
-        What it is.
-    axes
-        Fields of each axis of the sweep.
-    cells
-        The cells, the last axis changing fastest.
-    ours
-        Fields, such as ``training.batch_size``, that the source does not state.
-    """
-
-    name: str
-    size: str
+    name: str  # of its file without the ending
+    size: str  # ``quick`` or ``full``
     heading: Heading
-    axes: tuple[tuple[str, ...], ...]
-    cells: tuple[Cell, ...]
-    ours: tuple[str, ...] = ()
+    axes: tuple[tuple[str, ...], ...]  # fields of each axis of the sweep
+    cells: tuple[Cell, ...]  # the last axis changes fastest
+    ours: tuple[str, ...] = ()  # fields, such as ``training.batch_size``, that the source does not state
 
 
 def names() -> list[str]:
@@ -432,23 +318,9 @@ def names() -> list[str]:
 
 
 def read(name: str, size: str) -> Configuration:
-    """Read an experiment.
+    """Read an experiment, a file ``….toml`` or one that comes with the package, and check it at both sizes.
 
-    Parameters
-    ----------
-    name
-        Path of a file that ends in ``.toml``, or the name of an experiment that comes with the package.
-    size
-        ``quick`` or ``full``.
-
-    Returns
-    -------
-    The experiment at that size; it is checked at both.
-
-    Raises
-    ------
-    InputError
-        If there is none, or it breaks a rule: the line names the file, the field and the rule.
+    An ``InputError`` names the file, the field and the rule.
     """
     if name in names():
         path = Path(str(_shipped() / f"{name}.toml"))
@@ -504,20 +376,7 @@ def _ours(listed: Any) -> tuple[str, ...]:
 
 
 def settings(document: Mapping[str, Any], swept: Mapping[str, Any] = MappingProxyType({})) -> Settings:
-    """Check the tables of a document.
-
-    Parameters
-    ----------
-    document
-        Tables by name.
-    swept
-        Values by field, instead of those in the tables.
-
-    Raises
-    ------
-    ValueError
-        If a field breaks its rule, or two contradict each other.
-    """
+    """Check the tables of a document, with swept values by field instead of those in the tables."""
     there = {place.partition(".")[0] for place in swept} | document.keys()
     tables = {
         name: dict(_table(document.get(name, {}), name)) for name in _TABLES if name not in _OPTIONAL or name in there

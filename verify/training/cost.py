@@ -34,29 +34,17 @@ _CANARIES = 2 * 10**7
 
 @dataclass(frozen=True)
 class Cost:
-    """What an experiment costs.
-
-    Attributes
-    ----------
-    trainings, rounds, clients, canaries, dim
-        Number of trainings; largest numbers of rounds, of clients a round, of canaries and of parameters.
-    seconds, longest
-        Of all trainings one after the other, and of the longest one; None if not measured.
-    memory
-        Bytes of the arrays that a training holds.
-    spent
-        Seconds of measuring.
-    """
+    """What an experiment costs."""
 
     trainings: int
-    rounds: int
+    rounds: int  # this and the next three are the largest numbers of a training
     clients: int
     canaries: int
     dim: int
-    seconds: float | None
-    longest: float | None
-    memory: float
-    spent: float
+    seconds: float | None  # of all trainings one after the other; None if not measured
+    longest: float | None  # seconds of the longest training
+    memory: float  # bytes of the arrays that a training holds
+    spent: float  # seconds of measuring
 
     def lines(self) -> tuple[str, str]:
         """Say it in two lines."""
@@ -77,15 +65,7 @@ class Cost:
 
 
 def estimate(trainings: Trainings, jobs: Sequence[Job]) -> Cost:
-    """Estimate what some trainings cost.
-
-    Parameters
-    ----------
-    trainings
-        The experiment's.
-    jobs
-        Those that are to be done, at least one.
-    """
+    """Estimate what some trainings of an experiment cost."""
     began = time.perf_counter()
     pieces = _Pieces(trainings)
     # Trainings of a cell cost the same.

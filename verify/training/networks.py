@@ -181,35 +181,18 @@ def _largest(images: Array, window: int) -> Array:
 
 
 class Recurrent(nn.Module):
-    """Embedded tokens, LSTM layers and dense ones without a bend between them.
-
-    Attributes
-    ----------
-    classes, vocabulary
-        Number of classes, and of tokens.
-    hidden, layers
-        Width of an LSTM layer, and how many there are.
-    last_only
-        Whether logits are wanted for the last place alone.
-    width
-        Dimensions of the embedding.
-    vectors
-        The embedding, shape (vocabulary, dimensions), if it is given and not trained.
-    two_biases
-        Whether an LSTM layer has two biases, which add up: PyTorch's has.
-    projection
-        Width of a dense layer before the last, if there is one.
-    """
+    """Embedded tokens, LSTM layers and dense ones without a bend between them."""
 
     classes: int
     vocabulary: int
     hidden: int
     layers: int
-    last_only: bool
-    width: int
+    last_only: bool  # logits are wanted for the last place alone
+    width: int  # dimensions of the embedding
+    # an embedding that is given and not trained, shape (vocabulary, dimensions)
     vectors: NDArray[np.float32] | None = None
-    two_biases: bool = False
-    projection: int | None = None
+    two_biases: bool = False  # an LSTM layer has two biases, which add up, as PyTorch's has
+    projection: int | None = None  # width of a dense layer before the last
 
     @nn.compact
     def __call__(self, tokens: Array) -> Array:
@@ -299,85 +282,57 @@ _BATCH = 100
 
 @dataclass(frozen=True)
 class Model:
-    """A network for the examples of a federation, as functions that can be compiled, differentiated and vectorised.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    dim
-        Number of its parameters, d.
-    init
-        Draws parameters from a seed: biases 0, scales of normalisations 1, the entries of a matrix from N(0, 1/rows).
-    loss
-        Mean cross-entropy of the examples whose mask is 1, given parameters, inputs, labels and mask; 0 if there is
-        none. An example of text has the mean over the places where something is to be predicted, and doesn't count if
-        there is none.
-    accuracy
-        Share of the labels that have the largest logit, given parameters, inputs and labels; 0 if there is none. Labels
-        that the federation doesn't score don't count. It is not to be compiled.
-    """
+    """A network for the examples of a federation, as functions that can be compiled, differentiated and vectorised."""
 
     name: str
-    dim: int
+    dim: int  # number of its parameters, d
+    # Draws parameters from a seed: biases 0, scales of normalisations 1, the entries of a matrix from N(0, 1/rows).
     init: Callable[[int], Params]
+    # Mean cross-entropy of the examples whose mask is 1, given parameters, inputs, labels and mask; 0 if there is none.
+    # An example of text has the mean over the places where something is to be predicted, and doesn't count if there is
+    # none.
     loss: Callable[..., Array]
+    # Share of the labels that have the largest logit, given parameters, inputs and labels; 0 if there is none. Labels
+    # that the federation doesn't score don't count. It is not to be compiled.
     accuracy: Callable[..., Array | np.float32]
 
 
 def model(name: str, federation: FederatedData, hidden: int | None = None) -> Model:
-    """Return a network for the examples of a federation.
+    """Return a network for the examples of a federation; ``hidden`` is another width than the papers'.
 
-    Parameters
-    ----------
-    name
-        ``two_layer``, for images: one hidden layer of 128, d = 101,770 on MNIST. Andrew et al. (final version,
-        Section 5.4) compare with CANIFE on a network of two layers and don't print its width; this one is ours.
+    ``two_layer``, for images: one hidden layer of 128, d = 101,770 on MNIST. Andrew et al. (final version, Section 5.4)
+    compare with CANIFE on a network of two layers and don't print its width; this one is ours.
 
-        ``small_cnn``, for images of at least 6 × 6: 3 × 3 convolutions to 32 and 64 channels, a 2 × 2 maximum and a
-        hidden layer of 128, d = 1,206,590 with EMNIST's 62 classes. It is the network of Reddi et al.
-        (arXiv 2003.00295) for EMNIST as the repository ``google-research/federated`` has it, without dropout. Andrew et
-        al. (submission) print only its 1.2 million parameters.
+    ``small_cnn``, for images of at least 6 × 6: 3 × 3 convolutions to 32 and 64 channels, a 2 × 2 maximum and a hidden
+    layer of 128, d = 1,206,590 with EMNIST's 62 classes. It is the network of Reddi et al. (arXiv 2003.00295) for
+    EMNIST as the repository ``google-research/federated`` has it, without dropout. Andrew et al. (submission) print
+    only its 1.2 million parameters.
 
-        ``four_layer_cnn``, for images: four 3 × 3 convolutions of 32 channels with 2 zeros around, each normalised
-        image by image and channel by channel with one scale and shift for all four, and halved by a 2 × 2 maximum; one
-        dense layer. d = 29,282 with 2 classes and 32 × 32 pixels in colour, as CANIFE (arXiv 2210.02912, Appendix B)
-        prints for CelebA; the text leaves it open, and so the repository ``facebookresearch/canife`` has it.
+    ``four_layer_cnn``, for images: four 3 × 3 convolutions of 32 channels with 2 zeros around, each normalised image by
+    image and channel by channel with one scale and shift for all four, and halved by a 2 × 2 maximum; one dense layer.
+    d = 29,282 with 2 classes and 32 × 32 pixels in colour, as CANIFE (arXiv 2210.02912, Appendix B) prints for CelebA;
+    the text leaves it open, and so the repository ``facebookresearch/canife`` has it.
 
-        ``resnet18``, for images: He et al.'s (arXiv 1512.03385, Table 1), with 7 × 7 pixels in the first convolution,
-        projections where the size changes, and normalisation in 32 groups instead of batches, as that repository has
-        it by way of Opacus: batch normalisation would mix a client's examples. d = 11,177,538 with 2 classes, as CANIFE
-        prints.
+    ``resnet18``, for images: He et al.'s (arXiv 1512.03385, Table 1), with 7 × 7 pixels in the first convolution,
+    projections where the size changes, and normalisation in 32 groups instead of batches, as that repository has it by
+    way of Opacus: batch normalisation would mix a client's examples. d = 11,177,538 with 2 classes, as CANIFE prints.
 
-        ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256, d = 820,522 with 90
-        tokens, as the same repository as for EMNIST has it for Shakespeare's plays after McMahan et al.
-        (arXiv 1602.05629).
+    ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256, d = 820,522 with 90 tokens,
+    as the same repository as for EMNIST has it for Shakespeare's plays after McMahan et al. (arXiv 1602.05629).
 
-        ``word_lstm``, for text: words embedded in 96 dimensions, an LSTM layer of 670 and a dense one of 96 before the
-        last, d = 4,050,748 with 10,004 tokens, as Reddi et al. have it for StackOverflow. Andrew et al. (final version,
-        Section 4) print 4.1 million parameters.
+    ``word_lstm``, for text: words embedded in 96 dimensions, an LSTM layer of 670 and a dense one of 96 before the
+    last, d = 4,050,748 with 10,004 tokens, as Reddi et al. have it for StackOverflow. Andrew et al. (final version,
+    Section 4) print 4.1 million parameters.
 
-        ``sent140_lstm``, for text: tokens embedded in 300 dimensions, two LSTM layers of 100 and one dense layer,
-        d = 272,102 with 101 characters and 2 classes, as CANIFE prints and its repository has it, but for dropout.
+    ``sent140_lstm``, for text: tokens embedded in 300 dimensions, two LSTM layers of 100 and one dense layer, d =
+    272,102 with 101 characters and 2 classes, as CANIFE prints and its repository has it, but for dropout.
 
-        ``leaf_lstm``, for text: as ``char_lstm``, but with the two biases of an LSTM layer that PyTorch has,
-        d = 819,920 with 80 characters, as CANIFE prints for LEAF's Shakespeare.
+    ``leaf_lstm``, for text: as ``char_lstm``, but with the two biases of an LSTM layer that PyTorch has, d = 819,920
+    with 80 characters, as CANIFE prints for LEAF's Shakespeare.
 
-        Networks of text predict every next token, or one class from the last state where a text has one label. Where
-        the federation gives its tokens' embeddings, these take the place of trained ones.
-    federation
-        Tells the examples' shape and the number of classes.
-    hidden
-        Width of the hidden layers (of LSTM layers; of the first convolution's channels), ≥ 1, if it is to be another.
-
-    Returns
-    -------
-    The model.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown or the examples are of another form.
+    Networks of text predict every next token, or one class from the last state where a text has one label. Where the
+    federation gives its tokens' embeddings, these take the place of trained ones. A ``ValueError`` says that the name
+    is unknown or the examples are of another form.
     """
     if name not in NAMES:
         raise ValueError(f"model must be one of {', '.join(NAMES)}, not {name!r}")

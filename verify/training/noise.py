@@ -38,17 +38,9 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class Independent:
-    """Independent Gaussian noise in each round: the Gaussian mechanism.
+    """Independent Gaussian noise in each round: the Gaussian mechanism."""
 
-    Attributes
-    ----------
-    noise_multiplier
-        σ ≥ 0, the standard deviation of a coordinate per unit of the clip norm.
-    seed
-        Seed of the noise.
-    """
-
-    noise_multiplier: float
+    noise_multiplier: float  # σ ≥ 0, the standard deviation of a coordinate per unit of the clip norm
     seed: Seed
     independent = True
 
@@ -56,21 +48,7 @@ class Independent:
         _check_noise_multiplier(self.noise_multiplier)
 
     def sample(self, round: int, dim: int, clip_norm: float) -> Array:  # noqa: A002
-        """Return the noise of a round.
-
-        Parameters
-        ----------
-        round
-            Number of the round, from 0 on.
-        dim
-            Number of coordinates.
-        clip_norm
-            Clip norm of the round.
-
-        Returns
-        -------
-        Noise to add to the sum of clipped updates, shape (dim,).
-        """
+        """Return the noise to add to a round's sum of clipped updates, shape (dim,)."""
         return self.noise_multiplier * clip_norm * _white(self.seed, round, dim)
 
     def sensitivity(self, rounds: Sequence[int]) -> float:
@@ -96,17 +74,10 @@ class SquareRoot:
     Cut to a band, C⁻¹ costs that many rows of W a round, O(band·dim), and C is what the banded matrix is the inverse of
     (Kalinin et al. 2025, arXiv 2505.12128). Without, round t makes t + 1 rows anew, and a training O(rounds²·dim)
     normal numbers: some 3 minutes for 500 rounds of 10⁵ coordinates, four times that for twice the rounds.
-
-    Attributes
-    ----------
-    rounds
-        Number of rounds.
-    band
-        Number of diagonals of C⁻¹ that are kept; all if None.
     """
 
     rounds: int
-    band: int | None = None
+    band: int | None = None  # number of diagonals of C⁻¹ that are kept; all if None
 
     def __post_init__(self) -> None:
         checked_integer("rounds", self.rounds, 1)
@@ -129,11 +100,6 @@ class Tree:
     Of the full tree only those nodes are kept that a prefix sum uses: one ends with each round n = t + 1, counted from
     1, and is the sum of the last 2^l rounds, where 2^l is the largest power of two that divides n. A round costs l + 1
     rows of W, two on average.
-
-    Attributes
-    ----------
-    rounds
-        Number of rounds.
     """
 
     rounds: int
@@ -152,28 +118,14 @@ class Tree:
 
 @dataclass(frozen=True)
 class Correlated:
-    """Noise Z = C⁻¹W, correlated over rounds.
+    """Noise Z = C⁻¹W, correlated over rounds; C⁻¹ must be lower triangular and invertible.
 
     Under a clip norm that changes, each round's noise scales with its own clip norm, which is the same mechanism on
     updates in units of the clip norm.
-
-    Attributes
-    ----------
-    factor
-        The factorisation.
-    noise_multiplier
-        Standard deviation of a coordinate of W per unit of the clip norm.
-    seed
-        Seed of the noise.
-
-    Raises
-    ------
-    ValueError
-        If C⁻¹ is not lower triangular and invertible, or the noise multiplier is negative or not finite.
     """
 
     factor: Factor
-    noise_multiplier: float
+    noise_multiplier: float  # of a coordinate of W, per unit of the clip norm
     seed: Seed
 
     def __post_init__(self) -> None:
@@ -186,13 +138,7 @@ class Correlated:
                 raise ValueError(f"factor: row {t} must be finite, and not zero at place {t}")
 
     def sample(self, round: int, dim: int, clip_norm: float) -> Array:  # noqa: A002
-        """Return the noise of a round; arguments as for ``Independent``.
-
-        Raises
-        ------
-        ValueError
-            If the factorisation has no such round.
-        """
+        """Return the noise of a round; arguments as for ``Independent``."""
         checked_integer("round", round, 0, self.factor.rounds - 1)
         total = np.zeros(dim)
         for place, value in zip(*(part.tolist() for part in self.factor.row(round)), strict=True):
@@ -202,13 +148,6 @@ class Correlated:
     def sensitivity(self, rounds: Sequence[int]) -> float:
         """Return how far one who takes part in these rounds can move CX, in clip norms.
 
-        Parameters
-        ----------
-        rounds
-            The rounds, each once.
-
-        Returns
-        -------
         √Σ|⟨C_s, C_t⟩| over pairs of rounds, C_t the columns: exact where no product is negative, as with the factors
         here, for equal updates are then the worst; else an upper bound (Choquette-Choo et al. 2022, arXiv 2211.06530).
         """

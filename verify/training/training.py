@@ -29,26 +29,7 @@ from canaryproof.verify.training.noise import Noise
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Options of a training.
-
-    Attributes
-    ----------
-    clip
-        Clip norm function S.
-    noise
-        Noise generator Z.
-    client_rate, local_epochs, batch_size, examples_per_client
-        Each client's own training, as for ``clients.Clients``.
-    server, server_rate, momentum
-        Server's optimiser, as for ``server.Server``.
-    seed
-        Seed of the initial parameters.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of its range.
-    """
+    """Options of a training, among them clip norm function S, noise generator Z, and the initial parameters' seed."""
 
     clip: Clip
     noise: Noise
@@ -84,26 +65,11 @@ _FIRST_DECAY, _SECOND_DECAY, _ADAPTIVITY = 0.9, 0.99, 1e-3
 
 
 class Server:
-    """The model's parameters θ and the optimiser that changes them.
+    """The model's flat parameters θ and the optimiser that changes them: ``sgd``, or ``adam`` for FedAdam.
 
     With ``sgd`` and no momentum a step is θ ← θ + ηρ̄, line 9 of Algorithm 2. Momentum and ``adam`` mix the deltas of
-    all rounds. Whoever sees all iterates undoes momentum; in any case Algorithm 3's attacker is one who sees ρ̄.
-
-    Parameters
-    ----------
-    name
-        ``sgd``, or ``adam`` for FedAdam (Reddi et al., arXiv 2003.00295), with the correction of Adam's bias.
-    rate
-        Server learning rate η.
-    momentum
-        Of ``sgd``: 0 for none.
-    initial
-        Parameters θ₀, flat, shape (dim,).
-
-    Attributes
-    ----------
-    theta
-        Parameters now, shape (dim,).
+    all rounds. FedAdam (Reddi et al., arXiv 2003.00295) has the correction of Adam's bias. Whoever sees all iterates
+    undoes momentum; in any case Algorithm 3's attacker is one who sees ρ̄.
     """
 
     def __init__(self, name: str, rate: float, momentum: float, initial: ArrayLike) -> None:
@@ -167,61 +133,22 @@ class DivergenceError(ValueError):
 
 @dataclass(frozen=True)
 class Round:
-    """What happened in a round.
+    """What happened in a round."""
 
-    Attributes
-    ----------
-    number
-        Number t of the round, from 0 on.
-    delta
-        ρ̄, what Algorithm 3's attacker sees, shape (dim,).
-    clip_norm
-        S(t).
-    clients, canaries
-        How many took part.
-    unclipped
-        How many of these had an update of norm S(t) or less; canaries always have.
-    """
-
-    number: int
-    delta: NDArray[np.float32]
-    clip_norm: float
-    clients: int
+    number: int  # t, from 0 on
+    delta: NDArray[np.float32]  # ρ̄, what Algorithm 3's attacker sees, shape (dim,)
+    clip_norm: float  # S(t)
+    clients: int  # how many took part
     canaries: int
-    unclipped: int
+    unclipped: int  # of clients and canaries, how many had an update of norm S(t) or less; canaries always have
 
 
 class Trainer:
     """A training, round by round.
 
-    Parameters
-    ----------
-    federation
-        The clients' examples.
-    model
-        What is trained.
-    participation
-        Who takes part in which round.
-    training
-        Options.
-    canary_clients
-        The canaries; None for a training without.
-
-    Attributes
-    ----------
-    initial
-        θ₀, shape (dim,).
-    rounds
-        Number of rounds done.
-    clients
-        Their part of a round; whatever else adds up updates may take its place.
-    seconds
-        Seconds that training, scoring (with the canaries' updates) and noise have taken so far.
-
-    Raises
-    ------
-    ValueError
-        If the arguments do not fit each other.
+    ``initial`` is θ₀, ``rounds`` the number of rounds done. ``clients`` does their part of a round; whatever else adds
+    up updates may take its place. ``seconds`` is what training, scoring (with the canaries' updates) and noise have
+    taken so far.
     """
 
     def __init__(
@@ -270,16 +197,8 @@ class Trainer:
         """Do the next round: lines 3 to 9 of Algorithm 2, 3 to 13 of Algorithm 3.
 
         Line 9 divides by the number m of those who took part; where that is random, it tells of a client too, which no
-        accounting here counts. Where nobody takes part, the delta is Z(t) and not the quotient by m = 0.
-
-        Returns
-        -------
-        What happened.
-
-        Raises
-        ------
-        DivergenceError
-            If an update, the delta or the new parameters are not finite. The training cannot go on then.
+        accounting here counts. Where nobody takes part, the delta is Z(t) and not the quotient by m = 0. A
+        ``DivergenceError`` says that an update, the delta or the new parameters are not finite.
         """
         t, clip_norm = self.rounds, self._clip_norm
         clients = self._participation.clients(t)
@@ -313,20 +232,7 @@ class Trainer:
         return Round(t, delta, clip_norm, len(clients), canaries, unclipped)
 
     def run(self, until: int | None = None, on_round: Callable[[Round], object] | None = None) -> None:
-        """Do the rounds that remain.
-
-        Parameters
-        ----------
-        until
-            Number of rounds that shall be done then; all if None.
-        on_round
-            Called after each round, for instance to save.
-
-        Raises
-        ------
-        DivergenceError
-            As for ``round``.
-        """
+        """Do the rounds that remain, or those until so many are done; ``on_round`` is called after each."""
         last = self._participation.rounds if until is None else min(until, self._participation.rounds)
         while self.rounds < last:
             done = self.round()
@@ -334,20 +240,7 @@ class Trainer:
                 on_round(done)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write a checkpoint.
-
-        A crash, even of the machine, leaves the old checkpoint or the new one, whole.
-
-        Parameters
-        ----------
-        folder
-            Folder for this training's checkpoint alone; made if it is not there.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
-        """
+        """Write a checkpoint to a folder of its own; a crash leaves the old one or the new one, whole."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         if self._canary_clients is not None:
@@ -361,17 +254,8 @@ class Trainer:
     def load(self, folder: str | os.PathLike[str]) -> None:
         """Take over what ``save`` wrote; going on from it gives the same bits as without a stop.
 
-        Parameters
-        ----------
-        folder
-            Folder that was saved to.
-
-        Raises
-        ------
-        OSError
-            If a file cannot be opened.
-        ValueError
-            If one is damaged, or of a training with other arguments: the file, the field and the rule are named.
+        A ``ValueError`` names the file, the field and the rule if one is damaged, or of a training with other
+        arguments.
         """
         place = Path(folder)
         state = checkpoint.read(place / _FILE, self._description, self._state())

@@ -9,24 +9,9 @@ _TRAINING = 1500
 
 
 def load(examples_per_client: int, seed: int) -> Federation:
-    """Deal the digits out to clients.
+    """Deal the digits out to clients in equal lots; the last 297 images are held out, whatever the seed.
 
-    Parameters
-    ----------
-    examples_per_client
-        Number of examples of each client, 1 to 1,500.
-    seed
-        Decides which client gets which examples: equal lots of a shuffled order, so that all clients' examples have
-        one law. What remains is left out.
-
-    Returns
-    -------
-    The federation; the last 297 images are held out, whatever the seed.
-
-    Raises
-    ------
-    InputError
-        If scikit-learn is not installed, or the lots are too small or too large.
+    The lots are of a shuffled order, so that all clients' examples have one law. What remains is left out.
     """
     try:
         from sklearn.datasets import load_digits

@@ -61,59 +61,30 @@ class FederatedData(Protocol):
 
 
 def check_same(data: FederatedData, digest: str, folder: Path | None) -> None:
-    """Make sure on a worker of a cluster that a folder holds the data whose digest it is given.
-
-    Raises
-    ------
-    InputError
-        If it does not.
-    """
+    """Refuse a folder on a worker of a cluster, by an ``InputError``, unless it holds the data of this digest."""
     if data.digest != digest:
         raise InputError(f"{folder or data.name}: holds other data than where the command runs")
 
 
 @dataclass(frozen=True)
 class Federation:
-    """Examples of many clients, and others held out for testing.
-
-    Attributes
-    ----------
-    name
-        What the data set is called.
-    inputs
-        The clients' examples, one client's after another's: images in float32 with values in [0, 1], shape
-        (examples, height, width, channels), or text as tokens in int32, shape (examples, length).
-    labels
-        Classes in int32, shape (examples,), or for text whose every next token is to be predicted, tokens of shape
-        (examples, length); −1 where nothing is to be predicted.
-    starts
-        Client i has the examples ``starts[i]`` to ``starts[i + 1] − 1``, at least one; shape (clients + 1,).
-    test_inputs, test_labels
-        Held-out examples, shaped alike.
-    classes
-        Number of classes; labels are below it.
-    vocabulary
-        Number of tokens, which inputs are below; None for images.
-    test_starts
-        Held-out client i has the held-out examples ``test_starts[i]`` to ``test_starts[i + 1] − 1``, shape (held-out
-        clients + 1,); None where nobody knows whose they are.
-    unscored
-        Labels that are trained on and not counted in an accuracy, such as a word's that is in no vocabulary.
-    vectors
-        Given embeddings of the tokens, shape (vocabulary, dimensions), which are not trained; None if there are none.
-    """
+    """Examples of many clients, and others held out for testing."""
 
     name: str
+    # The clients' examples, one client's after another's: images in float32 with values in [0, 1], shape (examples,
+    # height, width, channels), or text as tokens in int32, shape (examples, length).
     inputs: NDArray[np.float32] | NDArray[np.int32]
+    # Classes in int32, shape (examples,), or for text whose every next token is to be predicted, tokens of shape
+    # (examples, length); −1 where nothing is to be predicted.
     labels: NDArray[np.int32]
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # client i has the examples ``starts[i]`` to ``starts[i + 1] − 1``, at least one
     test_inputs: NDArray[np.float32] | NDArray[np.int32]
     test_labels: NDArray[np.int32]
-    classes: int
-    vocabulary: int | None = None
-    test_starts: NDArray[np.int64] | None = None
-    unscored: tuple[int, ...] = ()
-    vectors: NDArray[np.float32] | None = None
+    classes: int  # labels are below it
+    vocabulary: int | None = None  # number of tokens, which inputs are below; None for images
+    test_starts: NDArray[np.int64] | None = None  # of held-out clients; None where nobody knows whose they are
+    unscored: tuple[int, ...] = ()  # labels that are trained on and not counted in an accuracy
+    vectors: NDArray[np.float32] | None = None  # given embeddings, shape (vocabulary, dimensions), not trained
 
     @classmethod
     def of(
@@ -124,21 +95,7 @@ class Federation:
         classes: int,
         vocabulary: int | None = None,
     ) -> Self:
-        """Make a federation of the examples of each client and those held out.
-
-        Parameters
-        ----------
-        name, classes, vocabulary
-            As in the class.
-        clients
-            Inputs and labels of each client.
-        test
-            Held-out inputs and labels of each client that has some.
-
-        Returns
-        -------
-        The federation.
-        """
+        """Make a federation of the inputs and labels of each client, and of those that each client holds out."""
         inputs, labels = zip(*clients, strict=True)
         test_inputs, test_labels = zip(*test, strict=True)
         starts = np.cumsum([0, *map(len, labels)])
@@ -177,19 +134,10 @@ class Federation:
     def cohort(
         self, clients: ArrayLike, examples: int
     ) -> tuple[NDArray[np.float32] | NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-        """Return the same number of examples of each of some clients.
+        """Return inputs and labels of the first examples of m clients, shape (m, examples, ...), and a mask.
 
-        Parameters
-        ----------
-        clients
-            Indices of m clients.
-        examples
-            Number of examples of each: of a client that has more, its first.
-
-        Returns
-        -------
-        Inputs and labels, shape (m, examples, ...), and a mask of shape (m, examples): 1 for an example of the
-        client's, 0 where its last one is repeated because it has no more.
+        The mask, shape (m, examples), is 1 for an example of the client's, 0 where its last one is repeated because it
+        has no more.
         """
         chosen, there = first_examples(self.starts, clients, examples)
         return self.inputs[chosen], self.labels[chosen], there
@@ -198,19 +146,7 @@ class Federation:
 def first_examples(
     starts: NDArray[np.int64], clients: ArrayLike, examples: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return where the first examples of some clients stand.
-
-    Parameters
-    ----------
-    starts
-        As in ``Federation``.
-    clients, examples
-        As for ``Federation.cohort``.
-
-    Returns
-    -------
-    Their places, shape (m, examples), and the mask of ``Federation.cohort``.
-    """
+    """Return where the first examples of clients stand, shape (m, examples), and the mask of ``Federation.cohort``."""
     indices = np.asarray(clients, dtype=np.int64)
     first, end = starts[indices][:, np.newaxis], starts[indices + 1][:, np.newaxis]
     chosen = first + np.arange(examples)
@@ -218,20 +154,9 @@ def first_examples(
 
 
 def equal_lots(count: int, examples_per_client: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Deal examples out to clients, independently of what they are.
+    """Deal examples out to clients, independently of what they are: the examples' order, and ``Federation.starts``.
 
-    Parameters
-    ----------
-    count
-        Number of examples.
-    examples_per_client
-        How many every client gets, 1 to ``count``. What remains of ``count`` belongs to nobody.
-    seed
-        Decides who gets what.
-
-    Returns
-    -------
-    The examples' order, shape (clients · examples_per_client,), and ``Federation.starts``.
+    What remains of ``count`` belongs to nobody.
     """
     if not 1 <= examples_per_client <= count:
         raise ValueError(f"examples_per_client must be between 1 and {count}, not {examples_per_client}")
@@ -241,16 +166,9 @@ def equal_lots(count: int, examples_per_client: int, seed: int) -> tuple[NDArray
 
 
 def held_out(clients: Iterable[tuple[Sequence[Any], ...]]) -> tuple[list[Any], list[Any]]:
-    """Hold out the last tenth of each client's examples, rounded down.
+    """Split off the last tenth of each client's examples, rounded down, of clients that have one.
 
-    Parameters
-    ----------
-    clients
-        Sequences of each client's, all of the length of its examples: inputs and labels, for instance.
-
-    Returns
-    -------
-    The same sequences without the last tenth; and those of the last tenth, of clients that have one.
+    ``clients`` has sequences of each client's, all of the length of its examples: inputs and labels, for instance.
     """
     kept, held = [], []
     for sequences in clients:
@@ -286,14 +204,8 @@ class Source(Protocol):
 class PerProcess(Generic[_Handle]):
     """A file that every process opens for itself, when it first reads from it.
 
-    What is forked or sent to a worker must not share a file's position or an open database.
-
-    Parameters
-    ----------
-    opening
-        Opens it; a function of a module, so that it can be sent to a worker.
-    path
-        The file.
+    What is forked or sent to a worker must not share a file's position or an open database. ``opening`` is a function
+    of a module, so that it can be sent to a worker.
     """
 
     def __init__(self, opening: Callable[[Path], _Handle], path: Path) -> None:
@@ -315,14 +227,7 @@ class PerProcess(Generic[_Handle]):
 class StreamedFederation:
     """Examples of many clients, read when a cohort asks for them, and others held out for testing, in memory.
 
-    Attributes
-    ----------
-    source
-        The clients' examples.
-    template
-        One example's inputs and labels, of which shape and type alone count.
-    name, test_inputs, test_labels, classes, vocabulary, test_starts, unscored, vectors
-        As in ``Federation``.
+    Attributes are those of ``Federation``, but for the ``source`` of the clients' examples.
     """
 
     name: str
@@ -349,13 +254,7 @@ class StreamedFederation:
     def cohort(
         self, clients: ArrayLike, examples: int
     ) -> tuple[NDArray[np.float32] | NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-        """Read the same number of examples of each of some clients, as ``Federation.cohort`` returns them.
-
-        Raises
-        ------
-        InputError
-            If a file of theirs cannot be read or breaks a rule.
-        """
+        """Read the same number of examples of each of some clients, as ``Federation.cohort`` returns them."""
         # A cohort is filled up with clients that it has already.
         indices, place = np.unique(np.asarray(clients, dtype=np.int64), return_inverse=True)
         inputs, labels = (np.empty((len(indices), examples, *one.shape[1:]), one.dtype) for one in self.template)

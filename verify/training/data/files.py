@@ -19,24 +19,7 @@ Readable = IO[bytes] | gzip.GzipFile
 
 
 def in_folder(folder: Path, pattern: str) -> list[Path]:
-    """Return a folder's files of some form, in the order of their names.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    pattern
-        Form of the names, as in ``Path.glob``.
-
-    Returns
-    -------
-    Their paths; none if the folder has none.
-
-    Raises
-    ------
-    InputError
-        If there is no such folder.
-    """
+    """Return a folder's files whose names match a glob pattern, in the order of their names."""
     if not folder.is_dir():
         raise InputError(f"{folder}: must be a folder")
     return sorted(path for path in folder.glob(pattern) if not path.is_dir())
@@ -44,22 +27,7 @@ def in_folder(folder: Path, pattern: str) -> list[Path]:
 
 @contextmanager
 def inflated(path: Path) -> Iterator[Readable]:
-    """Open a file, and inflate it as it is read if its name ends in ``.gz``.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Yields
-    ------
-    The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or what is done with it fails.
-    """
+    """Open a file, and inflate it as it is read if its name ends in ``.gz``; what fails inside is an ``InputError``."""
     with opened(path) as file:
         if path.suffix != ".gz":
             yield file
@@ -74,19 +42,7 @@ def inflated(path: Path) -> Iterator[Readable]:
 
 
 def read_one_more(file: Readable, size: int) -> bytearray:
-    """Read a number of bytes and one more, which tells whether the file goes on.
-
-    Parameters
-    ----------
-    file
-        The file.
-    size
-        The number.
-
-    Returns
-    -------
-    The bytes, fewer at the end of the file. Memory is that of what is there, whatever the number.
-    """
+    """Read a number of bytes and one more, which tells whether the file goes on; memory is that of what is there."""
     content = bytearray()
     while piece := file.read(min(_PIECE, size + 1 - len(content))):
         content += piece
@@ -94,22 +50,7 @@ def read_one_more(file: Readable, size: int) -> bytearray:
 
 
 def read_text(path: Path) -> str:
-    """Read a text in UTF-8.
-
-    Parameters
-    ----------
-    path
-        A file of at most ``LARGEST`` bytes.
-
-    Returns
-    -------
-    The text, without a byte order mark.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or breaks a rule.
-    """
+    """Read a text in UTF-8 of at most ``LARGEST`` bytes, without a byte order mark."""
     with opened(path) as file:
         content = read_one_more(file, LARGEST)
         if len(content) > LARGEST:
@@ -118,13 +59,7 @@ def read_text(path: Path) -> str:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file of any size, which is read in pieces.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Return the SHA-256 of a file of any size, which is read in pieces."""
     hashed = hashlib.sha256()
     with opened(path) as file:
         while piece := file.read(_PIECE):

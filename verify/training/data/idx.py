@@ -46,27 +46,12 @@ _FASHION = {
 
 
 def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
-    """Read images and their classes, and deal them out to clients.
+    """Read images and their classes, and deal them out to clients in equal lots of a shuffled order.
 
-    Parameters
-    ----------
-    folder
-        Holds the four files of one data set under their usual names, gzipped or not: ``train-images-idx3-ubyte.gz``,
-        ``t10k-labels-idx1-ubyte.gz``, and so on, or ``emnist-byclass-train-images-idx3-ubyte.gz``.
-    examples_per_client
-        Number of examples of each client, ≥ 1.
-    seed
-        Decides which client gets which examples: equal lots of a shuffled order, so that all clients' examples have
-        one law. What remains is left out. The files don't tell who wrote what; LEAF's FEMNIST does.
-
-    Returns
-    -------
-    The federation, named ``FASHION`` if the folder ``is_fashion``, else after the folder or EMNIST's part.
-
-    Raises
-    ------
-    InputError
-        If a file is missing, cannot be read or breaks a rule.
+    The folder holds the four files of one data set under their usual names, gzipped or not:
+    ``train-images-idx3-ubyte.gz``, ``t10k-labels-idx1-ubyte.gz``, and so on, or
+    ``emnist-byclass-train-images-idx3-ubyte.gz``. The files don't tell who wrote what; LEAF's FEMNIST does. The
+    federation is named ``FASHION`` if the folder ``is_fashion``, else after the folder or EMNIST's part.
     """
     name, paths = _found(folder)
     classes = _CLASSES.get(name, 10)
@@ -93,18 +78,7 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
 
 
 def is_fashion(folder: Path) -> bool:
-    """Whether a folder has Fashion-MNIST: its gzipped files as they were published, and no others than these inflated.
-
-    Parameters
-    ----------
-    folder
-        As for ``load``.
-
-    Raises
-    ------
-    InputError
-        If a file is missing.
-    """
+    """Whether a folder has Fashion-MNIST: its gzipped files as they were published, none but these inflated."""
     _, paths = _found(folder)
     return all(_is_published(paths[place], digest) for place, digest in _FASHION.items())
 

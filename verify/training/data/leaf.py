@@ -30,29 +30,12 @@ _Users = list[tuple[list[str], list[int]]]
 
 
 def federation(folder: Path, training: _Users, test: _Users, length: int) -> Federation:
-    """Make tweets into tokens.
+    """Make tweets into tokens: words with a vector, or characters.
 
-    Parameters
-    ----------
-    folder
-        Where the data set is. If there, or in the folder above, is a file of GloVe's vectors, tokens are words with
-        these, as in LEAF. Otherwise they are the words' characters, as in CANIFE's code; what is between the words is
-        left out.
-    training, test
-        Tweets and labels of each client, and of each that holds some out.
-    length
-        Number of tokens of a tweet: the first ones, and padding behind, as in both. LEAF takes 25 words, CANIFE's
-        configuration 25 characters.
-
-    Returns
-    -------
-    The federation, named ``sent140``. Words are those with a vector; token 0 is any other and the padding. The 101
-    tokens of characters are those of ``characters.TWEETS``.
-
-    Raises
-    ------
-    InputError
-        If the file of vectors cannot be read or breaks a rule.
+    If in the folder or the one above is a file of GloVe's vectors, tokens are words with these, as in LEAF; token 0 is
+    any other word and the padding. Otherwise they are the 101 of ``TWEETS``, of the words' characters, as in CANIFE's
+    code; what is between the words is left out. The first ``length`` tokens are taken, with padding behind, as in both:
+    LEAF takes 25 words, CANIFE's configuration 25 characters.
     """
     path = glove.found(folder)
     if path is None:
@@ -109,26 +92,16 @@ _LARGEST_TEST = 2**31
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """Images that are read from their files when a cohort is asked for; attributes are those of ``Federation``.
-
-    Attributes
-    ----------
-    folder
-        Where the images are.
-    images
-        Names of their files, one client's after another's.
-    side
-        Width and height to which they are brought.
-    """
+    """Images that are read from their files when a cohort is asked for; attributes are those of ``Federation``."""
 
     folder: Path
-    images: list[str]
+    images: list[str]  # names of their files, one client's after another's
     labels: NDArray[np.int32]
     starts: NDArray[np.int64]
     test_inputs: NDArray[np.float32]
     test_labels: NDArray[np.int32]
     test_starts: NDArray[np.int64]
-    side: int
+    side: int  # width and height to which they are brought
     name: str = field(default="celeba", init=False)
     classes: int = field(default=2, init=False)
     vocabulary: None = field(default=None, init=False)
@@ -157,13 +130,7 @@ class ImageFolder:
     def cohort(
         self, clients: ArrayLike, examples: int
     ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]:
-        """Return the same number of examples of each of some clients, as ``Federation.cohort``.
-
-        Raises
-        ------
-        InputError
-            If an image cannot be read or breaks a rule.
-        """
+        """Return the same number of examples of each of some clients, as ``Federation.cohort``."""
         chosen, there = first_examples(self.starts, clients, examples)
         needed, places = np.unique(chosen, return_inverse=True)
         images = _read(self.folder, [self.images[i] for i in needed], self.side)
@@ -171,26 +138,9 @@ class ImageFolder:
 
 
 def federation_celeba(folder: Path, training: _Users, test: _Users, side: int) -> ImageFolder:
-    """Find the images of LEAF's users.
+    """Find the images of LEAF's users in ``img_align_celeba`` or ``raw/img_align_celeba``.
 
-    Parameters
-    ----------
-    folder
-        Where the data set is; the images are there in ``img_align_celeba``, or in ``raw/img_align_celeba``.
-    training, test
-        Images' names and labels of each client, and of each that holds some out.
-    side
-        Width and height to which images are brought.
-
-    Returns
-    -------
-    The federation, named ``celeba``. Held-out images are in memory: those of the first clients, as many as have
-    2 GB, and of one client at least.
-
-    Raises
-    ------
-    InputError
-        If an image is missing, or one that is held out cannot be read or breaks a rule.
+    Held-out images are in memory: those of the first clients, as many as have 2 GB, and of one client at least.
     """
     place = next((found for inner in ("", "raw") if (found := folder / inner / _FOLDER).is_dir()), None)
     if place is None:
@@ -284,29 +234,16 @@ _OVERLAPPING = 79
 def load(folder: Path, length: int = 80, side: int = 84) -> FederatedData:
     """Read one of LEAF's data sets; what an example looks like tells which.
 
-    Parameters
-    ----------
-    folder
-        Holds the folders ``train`` and ``test`` with ``.json`` files, the test users being the same (LEAF's split by
-        sample) or others (by user); or else such files, themselves or in a folder ``all_data``. Then the last tenth of
-        each user's examples, rounded down, is held out. In Shakespeare examples overlap, and these have nearly been
-        seen. Sent140's may be accompanied by a file of GloVe's, CelebA's must be by the images.
-    length
-        Number of tokens that an example of text has, ≥ 1. Of Shakespeare the last characters, or all after padding;
-        LEAF cuts it into 80. Of Sent140 as ``tweets.federation`` says.
-    side
-        Width and height to which CelebA's images are brought.
+    The folder holds the folders ``train`` and ``test`` with ``.json`` files, the test users being the same (LEAF's
+    split by sample) or others (by user); or else such files, themselves or in a folder ``all_data``. Then the last
+    tenth of each user's examples, rounded down, is held out. In Shakespeare examples overlap, and these have nearly
+    been seen. Sent140's may be accompanied by a file of GloVe's, CelebA's must be by the images.
 
-    Returns
-    -------
-    The federation, named ``femnist``, ``shakespeare``, ``sent140`` or ``celeba``; every user of the training part is a
-    client. FEMNIST has 62 classes. In Shakespeare the label is the one character that follows, of 80; in Sent140 it is
-    1 for a positive tweet and 0 for another, in CelebA 1 for a smile.
+    An example of text has ``length`` tokens: of Shakespeare the last characters, or all after padding; LEAF cuts it
+    into 80. CelebA's images are brought to ``side`` pixels.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read or breaks a rule.
+    Every user of the training part is a client. FEMNIST has 62 classes. In Shakespeare the label is the one character
+    that follows, of 80; in Sent140 it is 1 for a positive tweet and 0 for another, in CelebA 1 for a smile.
     """
     if length < 1:
         raise InputError(f"{folder}: length must be at least 1, not {length}")

@@ -9,26 +9,12 @@ from canaryproof.verify.training.data.tokens import SHAKESPEARE, Vocabulary
 
 
 def load(place: Path, length: int = 80) -> Federation:
-    """Read plays.
+    """Read a text in UTF-8, or all that end in ``.txt`` in a folder, as plays.
 
-    Parameters
-    ----------
-    place
-        A text in UTF-8, or a folder with such files, whose names end in ``.txt``. Speeches are separated by blank
-        lines; the first line of each is ``ROLE:``. A role of one file is another client than that of another.
-    length
-        Number of characters of an example, ≥ 1.
-
-    Returns
-    -------
-    The federation, whose tokens are LEAF's 80 characters. A role's speeches, one after the other without its name, are
-    cut into examples of ``length`` characters; labels are the characters that follow each of them. The last tenth of a
+    Speeches are separated by blank lines; the first line of each is ``ROLE:``. A role of one file is another client
+    than that of another. A role's speeches, one after the other without its name, are cut into examples of ``length``
+    characters; labels are the characters that follow each of them. Tokens are LEAF's 80 characters. The last tenth of a
     role's examples, rounded down, is held out. A role without a whole example is no client.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or breaks a rule, or no role has ten examples.
     """
     if length < 1:
         raise InputError(f"{place}: length must be at least 1, not {length}")

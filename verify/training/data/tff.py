@@ -71,15 +71,7 @@ _UNPACK = {"lzma": "unlzma", "tar.bz2": "tar -xjf"}
 
 @dataclass(frozen=True)
 class Images:
-    """Images of clients.
-
-    Attributes
-    ----------
-    split
-        Where they are.
-    classes
-        Number of classes.
-    """
+    """Images of clients."""
 
     split: Split
     classes: int
@@ -108,17 +100,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences of clients.
-
-    Attributes
-    ----------
-    split
-        Where they are.
-    words
-        The vocabulary.
-    length
-        Words of a sentence, as ``Words.examples`` has it.
-    """
+    """Sentences of clients; ``length`` is that of ``Words.examples``."""
 
     split: Split
     words: Words
@@ -142,25 +124,14 @@ class Sentences:
 def load(folder: Path, length: int, count: int) -> StreamedFederation:
     """Open a release; clients' examples stay in its files until they are asked for.
 
-    Clients are in the order of their names. All of EMNIST's test images are held out. Of StackOverflow's test
-    sentences it is 10,000, by the rule of the authors' code: users in the order in which numpy's ``RandomState(0)``
-    shuffles the sorted names, one's sentences after another's (google-research/federated, ``one_shot_epe/train.py``;
+    The folder holds one release, unpacked: two files ``…_train.h5`` and ``…_test.h5``, or ``emnist_all.sqlite``, of
+    which the 62 classes are read, or ``stackoverflow.sqlite``; for StackOverflow also ``stackoverflow.word_count``. A
+    sentence has ``length`` words, of a vocabulary of ``count``.
+
+    Clients are in the order of their names. All of EMNIST's test images are held out. Of StackOverflow's test sentences
+    it is 10,000, by the rule of the authors' code: users in the order in which numpy's ``RandomState(0)`` shuffles the
+    sorted names, one's sentences after another's (google-research/federated, ``one_shot_epe/train.py``;
     ``create_tf_dataset_from_all_clients`` in TFF's ``client_data.py``).
-
-    Parameters
-    ----------
-    folder
-        Holds one release, unpacked: two files ``…_train.h5`` and ``…_test.h5``, or ``emnist_all.sqlite``, of which the
-        62 classes are read, or ``stackoverflow.sqlite``; for StackOverflow also ``stackoverflow.word_count``.
-    length
-        Words of a sentence.
-    count
-        Words of the vocabulary.
-
-    Raises
-    ------
-    InputError
-        If a file is missing, cannot be read or breaks a rule.
     """
     release = _found(folder)
     if release.classes is None:

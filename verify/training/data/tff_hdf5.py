@@ -34,21 +34,9 @@ _KEPT = 16
 
 
 def read(data: Any, most: int) -> Iterator[bytes]:
-    """Yield the first strings of a dataset.
+    """Yield the first strings of a dataset of strings of variable length, unpacked or packed by deflate and the like.
 
-    Parameters
-    ----------
-    data
-        A dataset of strings of variable length, shape (n,), n ≥ 1, unpacked or packed by deflate and the like.
-    most
-        How many strings at most.
-
-    Raises
-    ------
-    ValueError
-        If the file breaks a rule of the format.
-    OSError
-        If it cannot be read.
+    A ``ValueError`` says that the file breaks a rule of the format, an ``OSError`` that it cannot be read.
     """
     plist = data.file.id.get_create_plist()
     if plist.get_sizes() != (8, 8) or plist.get_userblock() != 0:
@@ -150,15 +138,7 @@ _LONGEST_SENTENCE = 2**18
 
 @dataclass(frozen=True)
 class Split:
-    """One file.
-
-    Attributes
-    ----------
-    path
-        The file.
-    ids
-        The clients' names in the order of their code points, as TFF sorts them.
-    """
+    """One file; the clients' names are in the order of their code points, as TFF sorts them."""
 
     path: Path
     ids: tuple[str, ...]
@@ -234,18 +214,7 @@ class Split:
 
 
 def split(path: Path) -> Split:
-    """Open a file.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or breaks a rule.
-    """
+    """Open a file."""
     file = PerProcess(_opened, path)
     with _reading(path):
         clients = file.get()["examples"]

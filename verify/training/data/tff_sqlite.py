@@ -44,24 +44,12 @@ _PIXELS = 28 * 28
 
 @dataclass(frozen=True)
 class Split:
-    """One split of a database.
-
-    Attributes
-    ----------
-    path
-        The database.
-    split
-        The split's name.
-    ids
-        The clients' names in the order of their code points, as TFF sorts them.
-    counts
-        How many examples each has, at least one, shape (clients,).
-    """
+    """One split of a database; the clients' names are in the order of their code points, as TFF sorts them."""
 
     path: Path
     split: str
     ids: tuple[str, ...]
-    counts: NDArray[np.int32]
+    counts: NDArray[np.int32]  # how many examples each has, at least one, shape (clients,)
     _database: PerProcess[sqlite3.Connection]
 
     @property
@@ -112,20 +100,7 @@ class Split:
 
 
 def split(path: Path, name: str) -> Split:
-    """Open a split of a database.
-
-    Parameters
-    ----------
-    path
-        The database.
-    name
-        The split.
-
-    Raises
-    ------
-    InputError
-        If the database cannot be read or breaks a rule.
-    """
+    """Open a split of a database."""
     database = PerProcess(_opened, path)
     with _reading(path):
         opened_database = database.get()

@@ -27,11 +27,6 @@ class Vocabulary:
     ``}``. LEAF does the same with what is predicted, as its ``find`` gives −1, the last place; as an input, −1 has no
     embedding, which matters to nobody because LEAF's text has these 80 characters alone. Of ``TWEETS`` the last token
     is no character's own.
-
-    Parameters
-    ----------
-    alphabet
-        Different characters, at least one.
     """
 
     def __init__(self, alphabet: str):
@@ -46,17 +41,7 @@ class Vocabulary:
         return self._count
 
     def tokens(self, text: str) -> NDArray[np.int32]:
-        """Return a text as tokens.
-
-        Parameters
-        ----------
-        text
-            Any text.
-
-        Returns
-        -------
-        A token for each character, shape (len(text),).
-        """
+        """Return a token for each character of a text."""
         return self._tokens.take(_codes(text), mode="clip")
 
 
@@ -73,22 +58,12 @@ _PAD = 0
 
 
 class Words:
-    """A vocabulary of words, and sentences as its tokens.
+    """A vocabulary of different words, and sentences as its tokens.
 
     Tokens are those of Reddi et al. (arXiv 2003.00295) in their code: 0 pads, n words are 1 to n, and n + 1 is a word
     out of the vocabulary, n + 2 the beginning and n + 3 the end of a sentence (google-research/federated,
     ``utils/datasets/stackoverflow_word_prediction.py``, ``get_special_tokens``, with one bucket). Differential privacy
     does not cover the vocabulary: it is taken for public.
-
-    Parameters
-    ----------
-    words
-        The words, none twice.
-
-    Attributes
-    ----------
-    words
-        The words.
     """
 
     def __init__(self, words: Sequence[bytes]) -> None:
@@ -110,19 +85,10 @@ class Words:
         return self._unknown, self._end
 
     def examples(self, sentences: Iterable[bytes], length: int) -> Examples:
-        """Return sentences as inputs, and as labels the words that follow.
+        """Return sentences of words with single spaces in between as inputs, and as labels the words that follow.
 
-        Parameters
-        ----------
-        sentences
-            Words with single spaces in between; at least one sentence.
-        length
-            Number of inputs. A sentence is its beginning, its words and, where they are fewer than this number, its end
-            (``to_ids`` in the place above); longer ones are cut.
-
-        Returns
-        -------
-        Inputs and labels, shape (sentences, length); labels of padding are −1.
+        Both have the shape (sentences, length). A sentence is its beginning, its words and, where they are fewer than
+        ``length``, its end (``to_ids`` in the place above); longer ones are cut. Labels of padding are −1.
         """
         known, unknown = self._tokens.get, self._unknown
         rows = []
@@ -136,23 +102,10 @@ class Words:
 
 
 def read(path: Path, count: int) -> Words:
-    """Read the most frequent words from TFF's file of word counts.
+    """Read the ``count`` most frequent words from TFF's file of word counts.
 
-    It has a line for each word, the word and the number of users of it, the most frequent first; the first ``count``
-    different words are the vocabulary (``load_word_counts`` in tensorflow_federated's
-    ``simulation/datasets/stackoverflow.py``).
-
-    Parameters
-    ----------
-    path
-        The file.
-    count
-        Number of words.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or breaks a rule.
+    It has a line for each word, the word and the number of users of it, the most frequent first (``load_word_counts``
+    in tensorflow_federated's ``simulation/datasets/stackoverflow.py``).
     """
     words: dict[bytes, None] = {}
     with opened(path) as file:
@@ -186,22 +139,7 @@ _LONGEST_LINE_GLOVE = 20_000
 
 
 def found(folder: Path) -> Path | None:
-    """Return the file of vectors that is in a folder or, if none is, in the one above it.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-
-    Returns
-    -------
-    The file; None if there is none.
-
-    Raises
-    ------
-    InputError
-        If there are several, as the published archives hold.
-    """
+    """Return the file of vectors that is in a folder or, if none is, in the one above it; several are refused."""
     for place in (folder, folder.resolve().parent):
         paths = [path for path in in_folder(place, "glove.*.txt") if _NAME.fullmatch(path.name)]
         if len(paths) > 1:
@@ -212,24 +150,9 @@ def found(folder: Path) -> Path | None:
 
 
 def read_glove(path: Path, words: Set[str]) -> tuple[dict[str, int], NDArray[np.float32]]:
-    """Read the vectors of some words.
+    """Read the vectors of some words line by line: tokens of those that the file has, and all vectors.
 
-    Parameters
-    ----------
-    path
-        The file. It is read line by line; memory is that of the words asked for.
-    words
-        The words.
-
-    Returns
-    -------
-    Tokens of those that the file has, 1, 2, and so on in its order; and all vectors, shape (tokens + 1, dimensions).
-    Row 0 is of zeros, for a word that it doesn't have.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or breaks a rule.
+    Tokens are 1, 2, and so on in the file's order. Row 0 of the vectors is of zeros, for a word that it doesn't have.
     """
     dimensions = int(path.name.split(".")[-2].removesuffix("d"))
     tokens: dict[str, int] = {}
