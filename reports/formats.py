@@ -23,9 +23,9 @@ from pathlib import Path
 from canaryproof.reports import canife
 from canaryproof.reports.figures import png, svg
 from canaryproof.reports.html import environment, html, tables
-from canaryproof.reports.material import Material
 from canaryproof.reports.pages import PAGES, RESULTS, Chapter, as_written, chapters, figures_of, markdown_of
 from canaryproof.verify.check.results import Run
+from canaryproof.verify.files.material import Material
 
 HTML = "report.html"
 

@@ -22,9 +22,9 @@ from markupsafe import Markup, escape
 from canaryproof.reports.claims import MEANINGS, RULE, TITLES, described, findings, in_passing
 from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.figures import inline
-from canaryproof.reports.material import Material
 from canaryproof.reports.pages import Chapter
 from canaryproof.verify.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
+from canaryproof.verify.files.material import Material
 
 # Besides its colour each verdict has a sign, so that colour never speaks alone.
 SIGNS = {

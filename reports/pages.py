@@ -19,9 +19,9 @@ from canaryproof.reports import (
     training,
 )
 from canaryproof.reports.figures import svg
-from canaryproof.reports.material import Material
 from canaryproof.reports.proofs import overview, proofs
 from canaryproof.verify.check.results import Run
+from canaryproof.verify.files.material import Material
 
 RESULTS = "results.json"
 # What a run's folder may hold beside the summary, and another run's may lack.

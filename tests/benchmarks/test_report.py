@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from canaryproof.reports.formats import report
-from canaryproof.reports.material import Material
 from canaryproof.verify.check.results import Design, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.files.material import Material
 
 COUNT = 10_000
 STATUS = Path("/proc/self/status")

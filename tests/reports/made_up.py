@@ -1,9 +1,9 @@
 """Runs of made-up results, for the tests of the report."""
 
 from canaryproof.reports.html import html
-from canaryproof.reports.material import Material
 from canaryproof.reports.pages import chapters, figures_of
 from canaryproof.verify.check.results import Design, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.files.material import Material
 
 HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'> & \"quoted\" 'too'"
 SERIES = {

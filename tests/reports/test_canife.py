@@ -11,9 +11,9 @@ from canaryproof.reports import canife
 from canaryproof.reports.canife import number, render, sections, spread, values
 from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
-from canaryproof.reports.material import Material
 from canaryproof.reports.pages import chapters
 from canaryproof.verify.check.results import Level, Run
+from canaryproof.verify.files.material import Material
 
 NEEDS = {"participation": "nothing", "noise": "nothing", "models": "the last"}
 

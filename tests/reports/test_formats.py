@@ -11,9 +11,9 @@ from made_up import claim, page_of
 
 from canaryproof.reports import formats
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
-from canaryproof.reports.material import Material
 from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.engine import expected
+from canaryproof.verify.files.material import Material
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 

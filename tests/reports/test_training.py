@@ -10,10 +10,10 @@ from hypothesis import given
 from canaryproof.reports import training
 from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
-from canaryproof.reports.material import Material, Training
 from canaryproof.reports.pages import chapters
 from canaryproof.reports.training import audit_of, densities, estimates, label, render, spoken, value
 from canaryproof.verify.check.results import Level, Run
+from canaryproof.verify.files.material import FinishedTraining, Material
 
 BOUNDS = ("fixed-sequence", "normal-scores", "one-run", "andrew")
 COVERAGES = ("asymptotic", "asymptotic", "proven", "heuristic")
@@ -190,7 +190,7 @@ def test_warnings_stand_first():
 
 
 def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
-    material = Material(Run("0", Level.QUICK, 0, ()), trainings={"my <run>": Training(DOCUMENT, TIMINGS)})
+    material = Material(Run("0", Level.QUICK, 0, ()), trainings={"my <run>": FinishedTraining(DOCUMENT, TIMINGS)})
     (chapter,) = chapters(material, {})
     assert chapter.name == "training-my-run-"
     assert list(chapter.figures) == ["my-run--densities.svg", "my-run--estimates.svg"]

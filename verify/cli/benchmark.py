@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.engine.executors import cluster, engine_option
-from canaryproof.verify.engine.run_folder import CANIFE, PERFORMANCE
+from canaryproof.verify.files.material import CANIFE, PERFORMANCE
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
 

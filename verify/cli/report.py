@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from canaryproof.verify.cli.command_line import one_line
-from canaryproof.verify.engine.run_folder import CANIFE, PERFORMANCE, RESULTS, read_material
+from canaryproof.verify.engine.run_folder import read_material
+from canaryproof.verify.files.material import CANIFE, PERFORMANCE, RESULTS
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import write_files
 
 if TYPE_CHECKING:
     from canaryproof.reports.formats import Report
-    from canaryproof.reports.material import Material
+    from canaryproof.verify.files.material import Material
 
 
 @click.command("report")

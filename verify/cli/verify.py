@@ -21,7 +21,8 @@ from canaryproof.verify.engine.executors import Engine, engine, engine_option, g
 from canaryproof.verify.engine.origin import origin
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
-from canaryproof.verify.engine.run_folder import ENVIRONMENT, RESULTS, unjudged
+from canaryproof.verify.engine.run_folder import unjudged
+from canaryproof.verify.files.material import ENVIRONMENT, RESULTS
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
 from canaryproof.verify.suites.catalogue import lacking
@@ -177,7 +178,7 @@ def _write(run: Run, out: Path, environment: dict[str, str]) -> None:
     made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
     # The reports need matplotlib, which takes a second to import.
     from canaryproof.reports.formats import report
-    from canaryproof.reports.material import Material
+    from canaryproof.verify.files.material import Material
 
     made = report(Material(run, environment, unjudged=unjudged(run)))
     try:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from canaryproof.verify.engine.run_folder import read_run
+from canaryproof.verify.files.material import read_run
 from canaryproof.verify.files.reading import InputError
 
 # Beside the files that are ours, it names them, a line each.

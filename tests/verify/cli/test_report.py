@@ -9,12 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.reports.formats import report
-from canaryproof.reports.material import Material
 from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.cli import report as report_command
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import run_folder
-from canaryproof.verify.engine.run_folder import read_run
+from canaryproof.verify.files.material import Material, read_run
 from canaryproof.verify.files.writing import write_files
 from canaryproof.verify.suites import estimation
 

@@ -1,0 +1,96 @@
+"""What lies in a run's folder, and what a report is made from: the run, its documents, and trainings beside it."""
+
+import json
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from canaryproof.verify.check.results import Run
+from canaryproof.verify.files.reading import InputError
+
+RESULTS, RUN_FILE = "results.json", "run.sqlite"
+ENVIRONMENT, CANIFE, PERFORMANCE = "environment.json", "canife.json", "performance.json"
+# What canaryproof train leaves beside its results.
+EXPERIMENT, TIMINGS = "experiment.json", "timings.json"
+
+
+@dataclass(frozen=True)
+class FinishedTraining:
+    """What ``canaryproof train`` left in a folder: its document, and the seconds of each training."""
+
+    document: Mapping[str, Any]
+    timings: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Material:
+    """A run and its companions.
+
+    Attributes
+    ----------
+    run
+        The run.
+    environment
+        What made it: command, versions, processor.
+    canife, performance
+        Documents of ``canaryproof benchmark``, where they were left beside the run.
+    trainings
+        Trainings that were left in folders of the run's, by the folder's name.
+    unjudged
+        Numbers of documents' statements that this version judges and the run did not, by suite.
+    unfinished
+        How far an interrupted run came, or nothing.
+    """
+
+    run: Run
+    environment: Mapping[str, str] = field(default_factory=dict)
+    canife: Mapping[str, Any] | None = None
+    performance: Mapping[str, Any] | None = None
+    trainings: Mapping[str, FinishedTraining] = field(default_factory=dict)
+    unjudged: Mapping[str, int] = field(default_factory=dict)
+    unfinished: str = ""
+
+
+def read_run(folder: Path) -> Run:
+    """Read the run that ``canaryproof verify --out`` left in a folder; an InputError names what breaks a rule."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: must be a folder, as canaryproof verify --out leaves it")
+    file = folder / RESULTS
+    try:
+        return Run.from_json(read_json(file))
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def read_object(file: Path) -> Mapping[str, Any]:
+    """Read a file that holds a JSON object."""
+    document = read_json(file)
+    if not isinstance(document, dict):
+        raise InputError(f"{file}: must be an object")
+    return document
+
+
+def read_json(file: Path) -> object:
+    """Read a file of JSON, which has no infinities and no NaN; an InputError names the file and what is wrong."""
+    try:
+        # Opening a pipe would wait for its writer.
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise ValueError("must be a regular file")
+        return json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse)
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: must be text in UTF-8") from error
+    except RecursionError as error:
+        raise InputError(f"{file}: is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InputError(f"{file}: {place}: truncated or damaged, as it is not JSON ({error.msg})") from error
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"is not JSON, which has no number {constant}")
