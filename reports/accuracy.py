@@ -1,6 +1,5 @@
 """The accuracy page: the kernels' errors found, and those of other methods at the same inputs."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
+from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import interval, table
 from canaryproof.verify.check.results import Run
 
@@ -125,35 +124,31 @@ _METHODS = {
 }
 
 
+@mpl.rc_context(STYLE)
 def picture(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw the errors of several methods along sweeps of one argument, a panel for each function."""
-    rows = math.ceil(len(sweeps) / 2)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 0.6 + 2.4 * rows), layout="constrained")
-        axes = figure.subplots(rows, 2, squeeze=False).ravel()
-        for axis in axes[len(sweeps) :]:
-            axis.set_visible(False)
-        used = set()
-        for axis, (function, sweep) in zip(axes, sweeps.items(), strict=False):
-            for name, (colour, marker) in _METHODS.items():
-                if name not in sweep["ulps"]:
-                    continue
-                used.add(name)
-                # Exact results have no place on a logarithmic axis; no result at all is drawn at the top.
-                ulps = [min(max(float(value), _LEAST_ULPS), _MOST_ULPS) for value in sweep["ulps"][name]]
-                axis.plot(sweep["places"], ulps, marker, color=colour, markersize=2.6, clip_on=False)
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-            axis.set_ylim(_LEAST_ULPS, _MOST_ULPS)
-            axis.set_title(f"{function}\n{sweep['title']}")
-            axis.xaxis.set_minor_formatter(NullFormatter())
-            axis.set_xlabel(sweep["axis"])
-            axis.set_ylabel("error, ulps")
-            axis.axhline(8.0, color=GREY, linewidth=0.8, zorder=0)
-        handles = [
-            Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=name)
-            for name, (colour, marker) in _METHODS.items()
-            if name in used
-        ]
-        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
-        return figure
+    figure, axes = panels(len(sweeps), 2, (8.4, 0.6, 2.4))
+    used = set()
+    for axis, (function, sweep) in zip(axes, sweeps.items(), strict=True):
+        for name, (colour, marker) in _METHODS.items():
+            if name not in sweep["ulps"]:
+                continue
+            used.add(name)
+            # Exact results have no place on a logarithmic axis; no result at all is drawn at the top.
+            ulps = [min(max(float(value), _LEAST_ULPS), _MOST_ULPS) for value in sweep["ulps"][name]]
+            axis.plot(sweep["places"], ulps, marker, color=colour, markersize=2.6, clip_on=False)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_ylim(_LEAST_ULPS, _MOST_ULPS)
+        axis.set_title(f"{function}\n{sweep['title']}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.set_xlabel(sweep["axis"])
+        axis.set_ylabel("error, ulps")
+        axis.axhline(8.0, color=GREY, linewidth=0.8, zorder=0)
+    handles = [
+        Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=name)
+        for name, (colour, marker) in _METHODS.items()
+        if name in used
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+    return figure

@@ -153,33 +153,33 @@ _SIGNS = {
 _TINT = 0.4
 
 
+@mpl.rc_context(STYLE)
 def mechanism(found: Evidence) -> Figure:
     """Draw ε̂ of the main methods and the truth over a mechanism's parameter."""
     rows = rows_at(found)
     places = range(len(rows))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 2.9), layout="constrained")
-        axis = figure.subplots()
-        claimed = found["claimed"]["epsilon"]
-        axis.plot([-0.45, len(rows) - 1], [claimed, claimed], color=GREY, linewidth=0.8, linestyle="--", zorder=0)
-        ends = [("truth", rows[-1]["truth"][0], BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
-        _truth(axis, [row["truth"][0] for row in rows])
-        for method, (colour, marker) in _DRAWN.items():
-            shown = [(i, row["methods"][method]["epsilon"]) for i, row in enumerate(rows) if method in row["methods"]]
-            if not shown:
-                continue
-            xs = [i for i, _ in shown]
-            low, middle, high = ([_clipped(quartiles[j]) for _, quartiles in shown] for j in range(3))
-            axis.plot(xs, middle, color=colour, marker=marker, markersize=4, linewidth=1.1, clip_on=False)
-            axis.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0.0)
-            ends.append((method, shown[-1][1][1], colour))
-        _labels(axis, ends, len(rows) - 1)
-        axis.set(yscale="log", ylim=(_LEAST, _MOST), xlim=(-0.45, len(rows) - 0.4), ylabel="ε̂, and ε")
-        axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.set_minor_formatter(NullFormatter())
-        axis.set_xticks(list(places), [label(row["value"]) for row in rows])
-        axis.set_xlabel(found["parameter"])
-        return figure
+    figure = Figure(figsize=(7.2, 2.9), layout="constrained")
+    axis = figure.subplots()
+    claimed = found["claimed"]["epsilon"]
+    axis.plot([-0.45, len(rows) - 1], [claimed, claimed], color=GREY, linewidth=0.8, linestyle="--", zorder=0)
+    ends = [("truth", rows[-1]["truth"][0], BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
+    _truth(axis, [row["truth"][0] for row in rows])
+    for method, (colour, marker) in _DRAWN.items():
+        shown = [(i, row["methods"][method]["epsilon"]) for i, row in enumerate(rows) if method in row["methods"]]
+        if not shown:
+            continue
+        xs = [i for i, _ in shown]
+        low, middle, high = ([_clipped(quartiles[j]) for _, quartiles in shown] for j in range(3))
+        axis.plot(xs, middle, color=colour, marker=marker, markersize=4, linewidth=1.1, clip_on=False)
+        axis.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0.0)
+        ends.append((method, shown[-1][1][1], colour))
+    _labels(axis, ends, len(rows) - 1)
+    axis.set(yscale="log", ylim=(_LEAST, _MOST), xlim=(-0.45, len(rows) - 0.4), ylabel="ε̂, and ε")
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_xticks(list(places), [label(row["value"]) for row in rows])
+    axis.set_xlabel(found["parameter"])
+    return figure
 
 
 def _clipped(value: float) -> float:
@@ -216,42 +216,40 @@ def _labels(axis: Axes, ends: Sequence[tuple[str, float, str]], last: int) -> No
         )  # fmt: skip
 
 
+@mpl.rc_context(STYLE)
 def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[str, str], Sight | None]) -> Figure:
     """Draw who sees what: a row for each mechanism, a column for each method, and then what is beside the cosines."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(1.9 + 0.5 * len(methods), 1.5 + 0.27 * len(names)), layout="constrained")
-        axis = figure.subplots()
-        used = set()
-        for row, name in enumerate(names):
-            for column, method in enumerate(methods):
-                one = cells[name, method]
-                if one is None:
-                    continue
-                used.add(one.verdict)
-                sign, colour = _SIGNS[one.verdict]
-                if colour:
-                    box = Rectangle(
-                        (column - 0.47, row - 0.44), 0.94, 0.88, facecolor=colour, alpha=_TINT, linewidth=0.0
-                    )
-                    axis.add_patch(box)
-                axis.text(column, row, f"{sign} {share(one.rate)}".strip(), ha="center", va="center", fontsize=7.0)
-        beside = sum(method not in BESIDE for method in methods)
-        axis.axvline(beside - 0.5, color=GREY, linewidth=0.8)
-        axis.set(xlim=(-0.5, len(methods) - 0.5), ylim=(len(names) - 0.5, -0.5))
-        axis.set_xticks(
-            range(len(methods)), [BESIDE.get(m, m) for m in methods], rotation=40, ha="left", rotation_mode="anchor"
-        )
-        axis.set_yticks(range(len(names)), names)
-        axis.xaxis.tick_top()
-        axis.tick_params(length=0, labelsize=8.0)
-        axis.spines[:].set_visible(False)
-        handles = [
-            Rectangle((0, 0), 1, 1, facecolor=_SIGNS[v][1], alpha=_TINT, label=f"{_SIGNS[v][0]} {v}")
-            for v in (Visibility.SEES, Visibility.MISSES, Visibility.CANNOT)
-            if v in used
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
-        return figure
+    figure = Figure(figsize=(1.9 + 0.5 * len(methods), 1.5 + 0.27 * len(names)), layout="constrained")
+    axis = figure.subplots()
+    used = set()
+    for row, name in enumerate(names):
+        for column, method in enumerate(methods):
+            one = cells[name, method]
+            if one is None:
+                continue
+            used.add(one.verdict)
+            sign, colour = _SIGNS[one.verdict]
+            if colour:
+                box = Rectangle((column - 0.47, row - 0.44), 0.94, 0.88, facecolor=colour, alpha=_TINT, linewidth=0.0)
+                axis.add_patch(box)
+            axis.text(column, row, f"{sign} {share(one.rate)}".strip(), ha="center", va="center", fontsize=7.0)
+    beside = sum(method not in BESIDE for method in methods)
+    axis.axvline(beside - 0.5, color=GREY, linewidth=0.8)
+    axis.set(xlim=(-0.5, len(methods) - 0.5), ylim=(len(names) - 0.5, -0.5))
+    axis.set_xticks(
+        range(len(methods)), [BESIDE.get(m, m) for m in methods], rotation=40, ha="left", rotation_mode="anchor"
+    )
+    axis.set_yticks(range(len(names)), names)
+    axis.xaxis.tick_top()
+    axis.tick_params(length=0, labelsize=8.0)
+    axis.spines[:].set_visible(False)
+    handles = [
+        Rectangle((0, 0), 1, 1, facecolor=_SIGNS[v][1], alpha=_TINT, label=f"{_SIGNS[v][0]} {v}")
+        for v in (Visibility.SEES, Visibility.MISSES, Visibility.CANNOT)
+        if v in used
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    return figure
 
 
 MATRIX = "blindspots-matrix.svg"

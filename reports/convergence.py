@@ -13,7 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE
+from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import plus_minus, rounded, table
 from canaryproof.verify.check.results import Result, Run
 
@@ -23,8 +23,6 @@ quantity against the logarithm of d or k: −1/2 says that it falls as the inver
 holds in the limit; at finite d and k lower orders bend them, so that verdicts rest on the points and not on slopes.
 Exact values and bounds are rounded to six digits here; `results.json` has all. A ± is one standard error here, two in
 the pictures."""
-
-
 _BOUND, _SIMULATED, _BARE = _LABELS = "proven bound", "simulated ± 2 standard errors", "simulated"
 
 
@@ -33,25 +31,30 @@ class Series:
     """A quantity along d or k, what is proven of it and what was simulated."""
 
     title: str
+    # ``d`` or ``k``, and what the ordinate is.
     axis: str
     quantity: str
+    # Abscissae, positive.
     x: tuple[float, ...]
+    # Ordinates: exact values, a proven bound, means of simulations and their standard errors.
     exact: tuple[float, ...] | None
     bound: tuple[float, ...] | None
     bound_label: str
     simulated: tuple[float, ...] | None
     standard_error: tuple[float, ...] | None
+    # Slope in logarithms of what ``slope_of`` names, with an interval of that confidence, and the theorem's.
     fitted_slope: float
     slope_interval: tuple[float, ...]
     slope_of: str
     confidence: float
     proven_slope: float
     note: str = ""
+    # What the exact values are, where they are exact of something else, such as a leading term.
     exact_label: str = "exact"
 
 
 def series_of(result: Result) -> tuple[Series, ...]:
-    """Return the series in a result's evidence."""
+    """Return the series in a result's evidence, none for most; ValueError names the field that breaks a rule."""
     found = result.evidence.get("convergence", [])
     place = f"{result.id}: convergence"
     if not isinstance(found, list | tuple):
@@ -59,36 +62,23 @@ def series_of(result: Result) -> tuple[Series, ...]:
     return tuple(_series(row, f"{place}[{i}]") for i, row in enumerate(found))
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _are_numbers(value: object) -> bool:
+def _are_numbers(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_number, value))
 
 
-def _is_positive(value: Any) -> bool:
-    return _is_number(value) and 0.0 < value < math.inf
-
-
-_TEXT: tuple[Callable[[Any], bool], str] = (_is_text, "text")
-
-
-_NUMBER: tuple[Callable[[Any], bool], str] = (_is_number, "a number")
-
-
-_ORDINATES: tuple[Callable[[Any], bool], str] = (lambda v: v is None or _are_numbers(v), "a list of numbers or null")
-
-
-_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+_Rule = tuple[Callable[[Any], bool], str]
+_TEXT: _Rule = (lambda value: isinstance(value, str), "text")
+_NUMBER: _Rule = (_is_number, "a number")
+_ORDINATES: _Rule = (lambda value: value is None or _are_numbers(value), "a list of numbers or null")
+_RULES: dict[str, _Rule] = {
     "title": _TEXT,
     "axis": (lambda value: value in ("d", "k"), "d or k"),
     "quantity": _TEXT,
-    "x": (lambda v: _are_numbers(v) and len(v) > 0 and all(map(_is_positive, v)), "a list of positive numbers"),
+    "x": (lambda v: _are_numbers(v) and v and all(0.0 < x < math.inf for x in v), "a list of positive numbers"),
     "exact": _ORDINATES,
     "bound": _ORDINATES,
     "bound_label": _TEXT,
@@ -209,24 +199,21 @@ def _omitted(row: Series) -> str:
     return f"Not in the picture, as logarithmic axes show finite values above 0 only: {named}."
 
 
+@mpl.rc_context(STYLE)
 def picture(series: Sequence[Series]) -> Figure:
     """Draw series against d or k on logarithmic axes, a panel for each and two a row."""
-    columns, rows = min(len(series), 2), math.ceil(len(series) / 2)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(0.8 + 4.2 * columns, 0.5 + 2.8 * rows), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axis in axes[len(series) :]:
-            axis.set_visible(False)
-        handles: dict[str, Any] = {}
-        for axis, row in zip(axes, series, strict=False):
-            _draw_series(axis, row)
-            handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        if handles:
-            lines = dict.fromkeys(row.exact_label for row in series)
-            order = [label for label in (*lines, *_LABELS) if label in handles]
-            shown = [handles[label] for label in order]
-            figure.legend(shown, order, loc="outside upper center", ncols=4, frameon=False)
-        return figure
+    columns = min(len(series), 2)
+    figure, axes = panels(len(series), columns, (0.8 + 4.2 * columns, 0.5, 2.8))
+    handles: dict[str, Any] = {}
+    for axis, row in zip(axes, series, strict=True):
+        _draw_series(axis, row)
+        handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if handles:
+        lines = dict.fromkeys(row.exact_label for row in series)
+        order = [label for label in (*lines, *_LABELS) if label in handles]
+        shown = [handles[label] for label in order]
+        figure.legend(shown, order, loc="outside upper center", ncols=4, frameon=False)
+    return figure
 
 
 def _draw_series(axis: Axes, row: Series) -> None:

@@ -164,66 +164,66 @@ _SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
 )
 
 
+@mpl.rc_context(STYLE)
 def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw printed and simulated estimates against the dimension, a panel for each ε.
 
     Each cell is the evidence of a check of a printed cell, with the check's ``source``.
     """
     levels = sorted({cell["epsilon"] for cell in cells})
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-        axes = figure.subplots(1, len(levels), squeeze=False)[0]
-        for axis, epsilon in zip(axes, levels, strict=True):
-            chosen = sorted((cell for cell in cells if cell["epsilon"] == epsilon), key=lambda cell: cell["dim"])
-            axis.axhline(epsilon, color=GREY, linewidth=0.8, zorder=0)
-            for label, colour, marker, shift, place, pick in _SERIES:
-                shown = [cell for cell in chosen if place in cell["source"]]
-                axis.errorbar(
-                    [cell["dim"] * shift for cell in shown],
-                    [pick(cell)["mean"] for cell in shown],
-                    [pick(cell)["deviation"] for cell in shown],
-                    fmt=marker,
-                    color=colour,
-                    markersize=4,
-                    linewidth=1.1,
-                    capsize=2,
-                    label=label,
-                )
-            axis.set_xscale("log")
-            axis.set_title(f"analytical ε = {epsilon:g}")
-            axis.set_xlabel("dimension d, k = √d")
-        axes[0].set_ylabel("ε̂, mean ± standard deviation of a run")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
-        return figure
+    figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+    axes = figure.subplots(1, len(levels), squeeze=False)[0]
+    for axis, epsilon in zip(axes, levels, strict=True):
+        chosen = sorted((cell for cell in cells if cell["epsilon"] == epsilon), key=lambda cell: cell["dim"])
+        axis.axhline(epsilon, color=GREY, linewidth=0.8, zorder=0)
+        for label, colour, marker, shift, place, pick in _SERIES:
+            shown = [cell for cell in chosen if place in cell["source"]]
+            axis.errorbar(
+                [cell["dim"] * shift for cell in shown],
+                [pick(cell)["mean"] for cell in shown],
+                [pick(cell)["deviation"] for cell in shown],
+                fmt=marker,
+                color=colour,
+                markersize=4,
+                linewidth=1.1,
+                capsize=2,
+                label=label,
+            )
+        axis.set_xscale("log")
+        axis.set_title(f"analytical ε = {epsilon:g}")
+        axis.set_xlabel("dimension d, k = √d")
+    axes[0].set_ylabel("ε̂, mean ± standard deviation of a run")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    return figure
 
 
+@mpl.rc_context(STYLE)
 def errors(evidence: Mapping[str, Any]) -> Figure:
     """Draw three estimators' errors against the ratio of deviations, from ``gaussian.default-estimator``."""
     distances = sorted({cell["distance"] for cell in evidence["cells"]})
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 3.2), layout="constrained")
-        axes = figure.subplots(1, len(distances), squeeze=False)[0]
-        for axis, distance in zip(axes, distances, strict=True):
-            cells = sorted((c for c in evidence["cells"] if c["distance"] == distance), key=lambda c: c["ratio"])
-            equal = next(cell["epsilon"] for cell in cells if cell["ratio"] == 1.0)
-            for name, colour, marker in (("pinned", BLUE, "o"), ("fitted", ORANGE, "D"), ("adaptive", GREEN, "s")):
-                axis.plot(
-                    [cell["ratio"] for cell in cells],
-                    [cell[name] for cell in cells],
-                    color=colour,
-                    marker=marker,
-                    markersize=4,
-                    linewidth=1.1,
-                    label=name,
-                )
-            axis.set_yscale("log")
-            axis.yaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]))
-            axis.yaxis.set_major_formatter("{x:g}")
-            axis.yaxis.set_minor_locator(NullLocator())
-            axis.set_title(f"ε = {equal:g} at equal deviations, k = {evidence['count']:,}")
-            axis.set_xlabel("true ratio of deviations, observed to null")
-        axes[0].set_ylabel("root mean square error of ε̂")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-        return figure
+    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+    axes = figure.subplots(1, len(distances), squeeze=False)[0]
+    for axis, distance in zip(axes, distances, strict=True):
+        cells = sorted((c for c in evidence["cells"] if c["distance"] == distance), key=lambda c: c["ratio"])
+        equal = next(cell["epsilon"] for cell in cells if cell["ratio"] == 1.0)
+        for name, colour, marker in (("pinned", BLUE, "o"), ("fitted", ORANGE, "D"), ("adaptive", GREEN, "s")):
+            axis.plot(
+                [cell["ratio"] for cell in cells],
+                [cell[name] for cell in cells],
+                color=colour,
+                marker=marker,
+                markersize=4,
+                linewidth=1.1,
+                label=name,
+            )
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_locator(NullLocator())
+        axis.set_title(f"ε = {equal:g} at equal deviations, k = {evidence['count']:,}")
+        axis.set_xlabel("true ratio of deviations, observed to null")
+    axes[0].set_ylabel("root mean square error of ε̂")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    return figure

@@ -1,12 +1,15 @@
 """The pictures' style, and pictures as files and within the page: the same bytes every time."""
 
 import io
+import math
 import re
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib as mpl
 from markupsafe import Markup, escape
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 # Okabe and Ito's palette: safe for colour-blind readers.
@@ -34,6 +37,17 @@ _COLOURS = {
 }
 _SHAPE = 600
 _FRACTION = re.compile(r"-?\d+\.\d+")
+
+
+def panels(count: int, columns: int, size: tuple[float, float, float], **options: Any) -> tuple[Figure, Sequence[Axes]]:
+    """Make a figure of panels: of this width, this height and so much more a row; options are those of ``subplots``."""
+    width, head, height = size
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(width, head + height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **options).ravel()
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    return figure, axes[:count]
 
 
 def svg(figure: Figure) -> str:

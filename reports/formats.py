@@ -109,7 +109,7 @@ def exports(run: Run, chapters: Iterable[Chapter]) -> dict[str, bytes]:
     pictures = {}
     for chapter in chapters:
         for i, table in enumerate(tables(chapter.text), start=1):
-            found[f"{chapter.name}-{i:02d}"] = table.header, table.rows
+            found[f"{chapter.name}-{i:02d}"] = table
         for name, figure in chapter.figures.items():
             pictures[name] = svg(figure).encode()
             pictures[f"{name.removesuffix('.svg')}.png"] = png(figure)

@@ -39,15 +39,6 @@ _LONGEST_OPEN = 16
 _NUMBER = re.compile(r"[≥≤~]?\s*[\[(]?[+−-]?[\d∞][^A-Za-z]*(?:e[+-]?\d+[^A-Za-z]*)*|[–—]?")
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of a page: the headings above it, and its cells as plain text."""
-
-    headings: tuple[str, ...]
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 class _Renderer(RendererHTML):
     """Tables that scroll in a box of their own and have headers for screen readers, and pictures in the page."""
 
@@ -124,16 +115,12 @@ def rich_text(
     return Markup(re.sub(r"(?<=[a-z\"]>)\n(?=</?t)", "", "".join(parts)))
 
 
-def tables(text: str) -> Iterator[Table]:
-    """Read the tables of a page."""
-    headings: list[str] = []
+def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """Read the tables of a page: the header and the rows of each, their cells as plain text."""
     rows: list[list[str]] = []
     tokens = _PAGES.parse(text)
     for token, following in zip(tokens, [*tokens, None][1:], strict=True):
-        if token.type == "heading_open" and following is not None:
-            level = int(token.tag[1:])
-            headings = [*headings[: level - 1], _plain(following)]
-        elif token.type == "table_open":
+        if token.type == "table_open":
             rows = []
         elif token.type == "tr_open":
             rows.append([])
@@ -141,7 +128,7 @@ def tables(text: str) -> Iterator[Table]:
             rows[-1].append(_plain(following))
         elif token.type == "table_close":
             header, *body = map(tuple, rows)
-            yield Table(tuple(headings), header, tuple(body))
+            yield header, body
 
 
 def _plain(token: Token) -> str:
@@ -247,34 +234,8 @@ class Count:
     meaning: str
 
 
-@dataclass(frozen=True)
-class View:
-    """All that the page says."""
-
-    version: str
-    level: str
-    seed: int
-    unfinished: str
-    total: int
-    counts: tuple[Count, ...]
-    findings: tuple[Entry, ...]
-    rule: str
-    own: int
-    failures: tuple[Entry, ...]
-    groups: tuple[Group, ...]
-    suites: tuple[str, ...]
-    chapters: tuple[tuple[str, str, Markup], ...]
-    tests: int
-    levels: tuple[tuple[str, int, str], ...]
-    false_alarm: str
-    budget: str
-    environment: Mapping[str, str]
-    needs: tuple[tuple[str, int], ...]
-    unjudged: tuple[tuple[str, int], ...]
-
-
-def view(material: Material, made: Sequence[Chapter]) -> View:
-    """Prepare all that the page says, from a run and its report's chapters."""
+def _view(material: Material, made: Sequence[Chapter]) -> dict[str, Any]:
+    """Return all that the page says, ready for its template."""
     run = material.run
     anchors = _anchors(run.results)
     pictures = {name.removesuffix(".svg") for chapter in made for name in chapter.figures}
@@ -284,28 +245,28 @@ def view(material: Material, made: Sequence[Chapter]) -> View:
     documents = [result for result in run.results if result.subject is Subject.DOCUMENT]
     counts = Counter(result.verdict for result in documents)
     links = {f"claims-{key}.md": "#ledger" for key in TITLES} | {f"{name}.md": f"#{name}" for name in ("proofs",)}
-    return View(
-        version=run.version,
-        level=str(run.level),
-        seed=run.seed,
-        unfinished=material.unfinished,
-        total=len(documents),
-        counts=tuple(Count(str(v), SIGNS[v], counts[v], MEANINGS[v]) for v in Verdict),
-        findings=tuple(by_result[id(result)] for result in findings(run)),
-        rule=RULE,
-        own=len(run.results) - len(documents),
-        failures=tuple(by_result[id(result)] for result in run.failures),
-        groups=tuple(_groups(claims)),
-        suites=tuple(dict.fromkeys(result.suite for result in run.results)),
-        chapters=tuple((chapter.name, chapter.title, _body(chapter, links)) for chapter in made),
-        tests=len(run.designs),
-        levels=_levels(run),
-        false_alarm=f"{run.false_alarm_probability:.1g}",
-        budget=f"{FALSE_ALARM_BUDGET:g}",
-        environment=material.environment,
-        needs=_needs(run),
-        unjudged=tuple(material.unjudged.items()),
-    )
+    return {
+        "version": run.version,
+        "level": str(run.level),
+        "seed": run.seed,
+        "unfinished": material.unfinished,
+        "total": len(documents),
+        "counts": tuple(Count(str(v), SIGNS[v], counts[v], MEANINGS[v]) for v in Verdict),
+        "findings": tuple(by_result[id(result)] for result in findings(run)),
+        "rule": RULE,
+        "own": len(run.results) - len(documents),
+        "failures": tuple(by_result[id(result)] for result in run.failures),
+        "groups": tuple(_groups(claims)),
+        "suites": tuple(dict.fromkeys(result.suite for result in run.results)),
+        "chapters": tuple((chapter.name, chapter.title, _body(chapter, links)) for chapter in made),
+        "tests": len(run.designs),
+        "levels": _levels(run),
+        "false_alarm": f"{run.false_alarm_probability:.1g}",
+        "budget": f"{FALSE_ALARM_BUDGET:g}",
+        "environment": material.environment,
+        "needs": _needs(run),
+        "unjudged": tuple(material.unjudged.items()),
+    }
 
 
 def _anchors(results: Sequence[Result]) -> list[str]:
@@ -416,5 +377,5 @@ def html(material: Material, made: Sequence[Chapter]) -> str:
     script = templates.get_template("report.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return templates.get_template("report.html.jinja").render(
-        v=view(material, made), script=Markup(script), script_hash=f"sha256-{digest}"
+        v=_view(material, made), script=Markup(script), script_hash=f"sha256-{digest}"
     )

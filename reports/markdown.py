@@ -1,4 +1,4 @@
-"""Pieces of Markdown that the pages share."""
+"""Pieces of Markdown that the pages share: numbers, tables, and pages that are made of tables with words."""
 
 import math
 import re
@@ -46,9 +46,6 @@ def rounded(value: float, error: float) -> str:
 def plus_minus(value: float, error: float) -> str:
     """Render a number with its standard error."""
     return f"{rounded(value, error)} ± {rounded(error, error)}"
-
-
-# Pages that are made of tables with words: what was found in a benchmark or in a training.
 
 
 @dataclass(frozen=True)
