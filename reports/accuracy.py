@@ -38,6 +38,17 @@ domain where the twins' plain formulas serve: ratios of deviations from 1e-3 to 
 arguments of the Gaussian mechanism from 1e-12 to 1e5, at most 10,000 trials; any cosine in any dimension. Beyond, the
 enclosures rest on their proofs alone."""
 
+# Of the axis of errors in ulps.
+_LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
+# A method's colour and marker. What is ours comes last, on top of the others.
+_METHODS = {
+    "N(0, 1/d)": (GREY, "x"),
+    "scipy": (GREEN, "^"),
+    "dp-accounting": (BLACK, "s"),
+    "plain formula": (ORANGE, "D"),
+    "canaryproof": (BLUE, "o"),
+}
+
 
 def sweeps_of(run: Run) -> Evidence:
     """Return the evidence of the checks ``numerics.comparison.*``, by function."""
@@ -110,20 +121,6 @@ def _largest(ulps: float | None) -> str:
     return f"{ulps:.3g}" if ulps < float("inf") else "no result"
 
 
-# Of the axis of errors in ulps.
-_LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
-
-
-# A method's colour and marker. What is ours comes last, on top of the others.
-_METHODS = {
-    "N(0, 1/d)": (GREY, "x"),
-    "scipy": (GREEN, "^"),
-    "dp-accounting": (BLACK, "s"),
-    "plain formula": (ORANGE, "D"),
-    "canaryproof": (BLUE, "o"),
-}
-
-
 @mpl.rc_context(STYLE)
 def picture(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw the errors of several methods along sweeps of one argument, a panel for each function."""
@@ -137,13 +134,9 @@ def picture(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
             # Exact results have no place on a logarithmic axis; no result at all is drawn at the top.
             ulps = [min(max(float(value), _LEAST_ULPS), _MOST_ULPS) for value in sweep["ulps"][name]]
             axis.plot(sweep["places"], ulps, marker, color=colour, markersize=2.6, clip_on=False)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_ylim(_LEAST_ULPS, _MOST_ULPS)
-        axis.set_title(f"{function}\n{sweep['title']}")
+        axis.set(xscale="log", yscale="log", ylim=(_LEAST_ULPS, _MOST_ULPS))
+        axis.set(title=f"{function}\n{sweep['title']}", xlabel=sweep["axis"], ylabel="error, ulps")
         axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.set_xlabel(sweep["axis"])
-        axis.set_ylabel("error, ulps")
         axis.axhline(8.0, color=GREY, linewidth=0.8, zorder=0)
     handles = [
         Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=name)

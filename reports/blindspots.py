@@ -23,8 +23,8 @@ COUNT = 1000
 # A method sees what it raises an alarm of in so many audits.
 SEEN = 0.9
 _PREFIX = "blindspots.atlas."
-# What is tested beside the cosines, or by canaries elsewhere.
-BESIDE = {"norm": "norm", "part-norms": "part norms", "rounds": "rounds", "confined": "confined canaries"}
+# Tests of other things than cosines, and canaries confined to a part, by what they are called.
+TESTS = {"norm": "norm", "part-norms": "part norms", "rounds": "rounds", "confined": "confined canaries"}
 
 
 class Visibility(StrEnum):
@@ -70,8 +70,7 @@ def worst(rows: Sequence[Evidence]) -> int:
 def sight(found: Evidence, method: str) -> Sight | None:
     """Say what a method sees of a mechanism with 1,000 canaries; nothing if it does not apply.
 
-    A method cannot see it in principle if ε̂ of canaries without number, or of CANIFE's trials, is hardly above what is
-    claimed.
+    It cannot see it in principle if ε̂ in the limit of many canaries, or of CANIFE's trials, hardly exceeds the claim.
     """
     rows = [row for row in rows_at(found) if method in row["methods"]]
     if not rows:
@@ -92,8 +91,8 @@ def sight(found: Evidence, method: str) -> Sight | None:
     return Sight(verdict, rate, one["epsilon"][1])
 
 
-def beside(found: Evidence, test: str) -> Sight | None:
-    """Say what a test beside the cosines sees, or canaries that are confined to the part that is broken."""
+def sight_of_test(found: Evidence, test: str) -> Sight | None:
+    """Say what one of ``TESTS`` sees of a mechanism; nothing if it does not apply."""
     place = worst(rows_at(found))
     if place >= len(found["diagnosed"]):
         return None
@@ -155,7 +154,7 @@ _TINT = 0.4
 
 @mpl.rc_context(STYLE)
 def mechanism(found: Evidence) -> Figure:
-    """Draw ε̂ of the main methods and the truth over a mechanism's parameter."""
+    """Draw ε̂ of the main methods and the truth over a mechanism's parameter, of ``blindspots.atlas.*``."""
     rows = rows_at(found)
     places = range(len(rows))
     figure = Figure(figsize=(7.2, 2.9), layout="constrained")
@@ -218,7 +217,7 @@ def _labels(axis: Axes, ends: Sequence[tuple[str, float, str]], last: int) -> No
 
 @mpl.rc_context(STYLE)
 def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[str, str], Sight | None]) -> Figure:
-    """Draw who sees what: a row for each mechanism, a column for each method, and then what is beside the cosines."""
+    """Draw who sees what: a row for each mechanism, a column for each method, those of ``TESTS`` last."""
     figure = Figure(figsize=(1.9 + 0.5 * len(methods), 1.5 + 0.27 * len(names)), layout="constrained")
     axis = figure.subplots()
     used = set()
@@ -233,11 +232,11 @@ def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[st
                 box = Rectangle((column - 0.47, row - 0.44), 0.94, 0.88, facecolor=colour, alpha=_TINT, linewidth=0.0)
                 axis.add_patch(box)
             axis.text(column, row, f"{sign} {share(one.rate)}".strip(), ha="center", va="center", fontsize=7.0)
-    beside = sum(method not in BESIDE for method in methods)
-    axis.axvline(beside - 0.5, color=GREY, linewidth=0.8)
+    columns = sum(method not in TESTS for method in methods)
+    axis.axvline(columns - 0.5, color=GREY, linewidth=0.8)
     axis.set(xlim=(-0.5, len(methods) - 0.5), ylim=(len(names) - 0.5, -0.5))
     axis.set_xticks(
-        range(len(methods)), [BESIDE.get(m, m) for m in methods], rotation=40, ha="left", rotation_mode="anchor"
+        range(len(methods)), [TESTS.get(m, m) for m in methods], rotation=40, ha="left", rotation_mode="anchor"
     )
     axis.set_yticks(range(len(names)), names)
     axis.xaxis.tick_top()
@@ -318,8 +317,8 @@ def _listed(counts: list[int]) -> str:
 def _cells(found: Mapping[str, Evidence]) -> tuple[list[str], dict[tuple[str, str], Sight | None]]:
     methods = methods_of(found)
     cells = {(name, method): sight(one, method) for name, one in found.items() for method in methods}
-    cells |= {(name, test): beside(one, test) for name, one in found.items() for test in BESIDE}
-    return [*methods, *BESIDE], cells
+    cells |= {(name, test): sight_of_test(one, test) for name, one in found.items() for test in TESTS}
+    return [*methods, *TESTS], cells
 
 
 def _matrix(
@@ -344,7 +343,7 @@ def _matrix(
         f"the largest ε. At the mechanisms' other values it stands below. Shares are of so many audits or more: "
         f"{_audits(found)}."
     )
-    header = ("mechanism", "largest ε", *(f"`{BESIDE.get(column, column)}`" for column in columns))
+    header = ("mechanism", "largest ε", *(f"`{TESTS.get(column, column)}`" for column in columns))
     return Section("Who sees what", header, rows, note, MATRIX, alternative)
 
 

@@ -24,15 +24,13 @@ MEANINGS = {
     Verdict.INCONCLUSIVE: "the evidence cannot decide",
     Verdict.NEEDS_DATA: "only a data set decides, which is named",
 }
+# What fails is what people come for.
+ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA)
 
 
 def statements(run: Run, document: str) -> list[Result]:
     """Results on a document's statements, lines of proofs included."""
-    return [
-        result
-        for result in run.results
-        if result.subject is Subject.DOCUMENT and result.id.partition(".")[0] == document
-    ]
+    return [r for r in run.results if r.subject is Subject.DOCUMENT and r.id.partition(".")[0] == document]
 
 
 def documents(run: Run) -> list[str]:
@@ -60,8 +58,7 @@ def text(run: Run, document: str) -> str:
             [(f"{verdict}", f"{counts[verdict]}", meaning) for verdict, meaning in MEANINGS.items() if counts[verdict]],
         ),
     ]
-    # What fails is what people come for.
-    for verdict in (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA):
+    for verdict in ORDER:
         rows = [
             (f"`{result.id}`", result.source, result.statement, result.finding)
             for result in results
@@ -83,7 +80,6 @@ RULE = (
     "suites ask different questions, before any gives a second."
 )
 _MATTERS = ("ε", "privacy", "confidence", "theorem")
-_ORDER = (Verdict.REFUTED, Verdict.QUALIFIED)
 
 
 def in_passing(result: Result) -> bool:
@@ -98,13 +94,13 @@ def findings(run: Run, count: int = 3) -> list[Result]:
     def rank(result: Result) -> tuple[int, bool, bool, int]:
         document = result.id.partition(".")[0]
         return (
-            _ORDER.index(result.verdict),
+            ORDER.index(result.verdict),
             in_passing(result),
             not any(word in result.statement.lower() for word in _MATTERS),
             known.index(document) if document in known else len(known),
         )
 
-    ranked = sorted((r for r in run.results if r.subject is Subject.DOCUMENT and r.verdict in _ORDER), key=rank)
+    ranked = sorted((r for r in run.results if r.subject is Subject.DOCUMENT and r.verdict in ORDER[:2]), key=rank)
     places: dict[str, int] = {}
     turns = []
     for result in ranked:

@@ -1,6 +1,7 @@
 """What the suite ``gaussian`` finds of the estimators: printed simulations and ours, bias, deviation, coverage."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import matplotlib as mpl
@@ -11,21 +12,24 @@ from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
 from canaryproof.reports.markdown import interval, table
 from canaryproof.verify.check.results import Run
 
+Evidence = Mapping[str, Any]
+
 
 def sections(run: Run) -> list[str]:
     """Render what a run found of the estimators as sections of Markdown, none where it has no such results."""
     evidence = {result.id: result.evidence for result in run.measured.results}
-    parts: list[str] = []
-    for render in (_printed_cells, _equal, _unequal, _default, _bias, _sweeps):
-        parts += render(evidence)
+    parts = _printed_cells(evidence)
+    for name, render in _SECTIONS.items():
+        if name in evidence:
+            parts += render(evidence[name])
     return parts
 
 
-def _plus_minus(row: Mapping[str, Any]) -> str:
+def _plus_minus(row: Evidence) -> str:
     return f"{row['mean']:.3f} ± {row['deviation']:.3f}"
 
 
-def _printed_cells(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _printed_cells(evidence: Mapping[str, Evidence]) -> list[str]:
     cells = {name: row for name, row in evidence.items() if {"readings", "dim", "count"} <= row.keys()}
     if not cells:
         return []
@@ -33,9 +37,8 @@ def _printed_cells(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
     rows = []
     for name, cell in cells.items():
         found = [
-            _plus_minus(cell["readings"][reading])
-            + ("" if cell["readings"][reading]["p_value"] >= cell["level"] else " ✗")
-            for reading in readings
+            _plus_minus(of) + ("" if of["p_value"] >= cell["level"] else " ✗")
+            for of in (cell["readings"][reading] for reading in readings)
         ]
         rows.append((f"`{name}`", f"{cell['dim']:.0e}", f"{cell['count']}", f"{cell['epsilon']:g}",
                      f"{cell['printed']['mean']:g} ± {cell['printed']['deviation']:g}", *found))  # fmt: skip
@@ -57,7 +60,7 @@ def _printed_cells(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _estimator_rows(cells: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> list[tuple[str, ...]]:
+def _estimator_rows(cells: Sequence[Evidence], labels: Sequence[str]) -> list[tuple[str, ...]]:
     rows = []
     for cell in cells:
         values = [interval(cell[x]) if x == "epsilon_certified" else f"{cell[x]:.4g}" for x in labels]
@@ -72,10 +75,7 @@ def _estimator_rows(cells: Sequence[Mapping[str, Any]], labels: Sequence[str]) -
 _MEASURES = ("estimator", "bias", "deviation", "RMS error", "mean s.e.", "coverage", "truth below", "width")
 
 
-def _equal(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    found = evidence.get("gaussian.coverage.equal-variances")
-    if found is None:
-        return []
+def _equal(found: Evidence) -> list[str]:
     return [
         "## Estimators where the variances agree",
         f"Algorithm 1 from its exact law, d = {found['dim']:.0e}, δ = {found['delta']:g}, {found['runs']} runs a cell; "
@@ -84,10 +84,7 @@ def _equal(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _unequal(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    found = evidence.get("gaussian.coverage.unequal-variances")
-    if found is None:
-        return []
+def _unequal(found: Evidence) -> list[str]:
     return [
         "## Estimators where the variances differ",
         f"Normal cosines with √d times their deviation equal to the ratio, k = {found['count']}, δ = "
@@ -99,10 +96,7 @@ def _unequal(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _default(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    found = evidence.get("gaussian.default-estimator")
-    if found is None:
-        return []
+def _default(found: Evidence) -> list[str]:
     rows = [
         (f"{cell['distance']:.4g}", f"{cell['ratio']:g}", interval(cell["epsilon_certified"]),
          *(f"{cell[name]:.3f}" for name in ("pinned", "fitted", "adaptive")))
@@ -115,10 +109,7 @@ def _default(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _bias(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    found = evidence.get("gaussian.fitted-bias")
-    if found is None:
-        return []
+def _bias(found: Evidence) -> list[str]:
     rows = [
         (f"{cell['delta']:g}", f"{cell['epsilon']:g}", f"{cell['count']}",
          f"{cell['bias']:.4f} ± {cell['standard_error']:.4f}", f"{cell['by_quadrature']:.4f}",
@@ -133,27 +124,29 @@ def _bias(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _sweeps(evidence: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    parts = []
-    for name, title in (
-        ("gaussian.count-sweep", "## From 10 canaries on, at fixed dimension"),
-        ("gaussian.data-sweep", "## Data vectors beside the canaries"),
-    ):
-        if name not in evidence:
-            continue
-        rows = [
-            (row["case"], f"{row['dim']:.0e}", f"{row['count']}", f"{row['epsilon']:g}", f"{row['data_norm']:.4g}",
-             f"{row['pinned_mean']:.3f} ± {row['pinned_deviation']:.3f}", interval(row["epsilon_certified"]),
-             f"{row['fitted_mean']:.3f}")
-            for row in evidence[name]["rows"]
-        ]  # fmt: skip
-        parts += [
-            title,
-            f"{evidence[name]['runs']} runs a cell. Expected: ε of the noise multiplier σ·√(1 + (k + ‖Σxᵢ‖²)/(σ²d)).",
-            table(("case", "d", "k", "ε", "‖Σxᵢ‖", "pinned", "expected, in", "fitted, mean"), rows),
-        ]
-    return parts
+def _sweep(title: str, found: Evidence) -> list[str]:
+    rows = [
+        (row["case"], f"{row['dim']:.0e}", f"{row['count']}", f"{row['epsilon']:g}", f"{row['data_norm']:.4g}",
+         f"{row['pinned_mean']:.3f} ± {row['pinned_deviation']:.3f}", interval(row["epsilon_certified"]),
+         f"{row['fitted_mean']:.3f}")
+        for row in found["rows"]
+    ]  # fmt: skip
+    return [
+        f"## {title}",
+        f"{found['runs']} runs a cell. Expected: ε of the noise multiplier σ·√(1 + (k + ‖Σxᵢ‖²)/(σ²d)).",
+        table(("case", "d", "k", "ε", "‖Σxᵢ‖", "pinned", "expected, in", "fitted, mean"), rows),
+    ]
 
+
+# By the check whose evidence a section shows, in this order.
+_SECTIONS: dict[str, Callable[[Evidence], list[str]]] = {
+    "gaussian.coverage.equal-variances": _equal,
+    "gaussian.coverage.unequal-variances": _unequal,
+    "gaussian.default-estimator": _default,
+    "gaussian.fitted-bias": _bias,
+    "gaussian.count-sweep": partial(_sweep, "From 10 canaries on, at fixed dimension"),
+    "gaussian.data-sweep": partial(_sweep, "Data vectors beside the canaries"),
+}
 
 # Label, colour, marker, displacement, whose cells, and what is drawn of a cell.
 _SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
@@ -165,7 +158,7 @@ _SERIES: tuple[tuple[str, str, str, float, str, Callable[[Any], Any]], ...] = (
 
 
 @mpl.rc_context(STYLE)
-def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> Figure:
+def dimension_sweep(cells: Sequence[Evidence]) -> Figure:
     """Draw printed and simulated estimates against the dimension, a panel for each ε.
 
     Each cell is the evidence of a check of a printed cell, with the check's ``source``.
@@ -178,28 +171,18 @@ def dimension_sweep(cells: Sequence[Mapping[str, Any]]) -> Figure:
         axis.axhline(epsilon, color=GREY, linewidth=0.8, zorder=0)
         for label, colour, marker, shift, place, pick in _SERIES:
             shown = [cell for cell in chosen if place in cell["source"]]
-            axis.errorbar(
-                [cell["dim"] * shift for cell in shown],
-                [pick(cell)["mean"] for cell in shown],
-                [pick(cell)["deviation"] for cell in shown],
-                fmt=marker,
-                color=colour,
-                markersize=4,
-                linewidth=1.1,
-                capsize=2,
-                label=label,
-            )
-        axis.set_xscale("log")
-        axis.set_title(f"analytical ε = {epsilon:g}")
-        axis.set_xlabel("dimension d, k = √d")
+            places = [cell["dim"] * shift for cell in shown]
+            means, deviations = ([pick(cell)[of] for cell in shown] for of in ("mean", "deviation"))
+            style: dict[str, Any] = {"fmt": marker, "color": colour, "markersize": 4, "linewidth": 1.1, "capsize": 2}
+            axis.errorbar(places, means, deviations, **style, label=label)
+        axis.set(xscale="log", title=f"analytical ε = {epsilon:g}", xlabel="dimension d, k = √d")
     axes[0].set_ylabel("ε̂, mean ± standard deviation of a run")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
     return figure
 
 
 @mpl.rc_context(STYLE)
-def errors(evidence: Mapping[str, Any]) -> Figure:
+def errors(evidence: Evidence) -> Figure:
     """Draw three estimators' errors against the ratio of deviations, from ``gaussian.default-estimator``."""
     distances = sorted({cell["distance"] for cell in evidence["cells"]})
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
@@ -208,22 +191,14 @@ def errors(evidence: Mapping[str, Any]) -> Figure:
         cells = sorted((c for c in evidence["cells"] if c["distance"] == distance), key=lambda c: c["ratio"])
         equal = next(cell["epsilon"] for cell in cells if cell["ratio"] == 1.0)
         for name, colour, marker in (("pinned", BLUE, "o"), ("fitted", ORANGE, "D"), ("adaptive", GREEN, "s")):
-            axis.plot(
-                [cell["ratio"] for cell in cells],
-                [cell[name] for cell in cells],
-                color=colour,
-                marker=marker,
-                markersize=4,
-                linewidth=1.1,
-                label=name,
-            )
+            ratios, found = ([cell[of] for cell in cells] for of in ("ratio", name))
+            axis.plot(ratios, found, color=colour, marker=marker, markersize=4, linewidth=1.1, label=name)
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]))
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_locator(NullLocator())
-        axis.set_title(f"ε = {equal:g} at equal deviations, k = {evidence['count']:,}")
-        axis.set_xlabel("true ratio of deviations, observed to null")
+        axis.set(title=f"ε = {equal:g} at equal deviations, k = {evidence['count']:,}")
+        axis.set(xlabel="true ratio of deviations, observed to null")
     axes[0].set_ylabel("root mean square error of ε̂")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     return figure

@@ -19,7 +19,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from canaryproof.reports.claims import MEANINGS, RULE, TITLES, described, findings, in_passing
+from canaryproof.reports.claims import MEANINGS, ORDER, RULE, TITLES, described, findings, in_passing
 from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.figures import inline
 from canaryproof.reports.pages import Chapter
@@ -115,7 +115,7 @@ def rich_text(
     return Markup(re.sub(r"(?<=[a-z\"]>)\n(?=</?t)", "", "".join(parts)))
 
 
-def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+def tables(text: str) -> Iterator[tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]]:
     """Read the tables of a page: the header and the rows of each, their cells as plain text."""
     rows: list[list[str]] = []
     tokens = _PAGES.parse(text)
@@ -128,7 +128,7 @@ def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]
             rows[-1].append(_plain(following))
         elif token.type == "table_close":
             header, *body = map(tuple, rows)
-            yield header, body
+            yield header, tuple(body)
 
 
 def _plain(token: Token) -> str:
@@ -181,8 +181,6 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[tuple[Sequence[Token], str]]:
     yield piece, heading
 
 
-# What people come for comes first.
-_ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA)
 _OURS = "ours"
 # Characters of evidence on the whole page and of one claim: the page is to stay below 2 MB.
 _ALL_ROOM, _MOST_ROOM, _LEAST_ROOM = 350_000, 1_200, 200
@@ -320,7 +318,7 @@ def _groups(claims: Sequence[Entry]) -> list[Group]:
     keys = dict.fromkeys(claim.document for claim in claims)
     known = [*TITLES, *(key for key in keys if key not in TITLES and key != _OURS), _OURS]
     titles = {**TITLES, _OURS: "This package's own checks"}
-    order = [str(verdict) for verdict in _ORDER]
+    order = [str(verdict) for verdict in ORDER]
 
     def rank(claim: Entry) -> tuple[int, bool]:
         return order.index(claim.verdict), claim.in_passing

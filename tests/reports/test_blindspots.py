@@ -6,7 +6,7 @@ import made_up
 import pytest
 
 from canaryproof.reports import blindspots
-from canaryproof.reports.blindspots import Visibility, atlas, beside, sight
+from canaryproof.reports.blindspots import Visibility, atlas, sight, sight_of_test
 from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Run
 
@@ -89,8 +89,12 @@ def test_verdicts_follow_the_numbers():
     assert sight(found["seen"], "fixed-sequence").verdict is Visibility.MISSES
     assert sight(found["seen"], "canife").verdict is Visibility.CANNOT
     assert sight(found["seen"], "one-run") is None
-    assert beside(found["seen"], "norm").verdict is beside(found["seen"], "confined").verdict is Visibility.SEES
-    assert beside(found["missed"], "norm") is None
+    assert (
+        sight_of_test(found["seen"], "norm").verdict
+        is sight_of_test(found["seen"], "confined").verdict
+        is Visibility.SEES
+    )
+    assert sight_of_test(found["missed"], "norm") is None
 
 
 def test_the_folder_has_the_page_and_a_picture_of_each_mechanism():

@@ -50,7 +50,7 @@ def test_no_name_leads_out_of_the_folder():
 
 
 def rows(evidence, room=10_000):
-    return [table.rows for table in tables(described(evidence, "results[0].evidence", room))]
+    return [found for _, found in tables(described(evidence, "results[0].evidence", room))]
 
 
 def test_single_values_stand_in_one_table_and_rows_in_their_own():

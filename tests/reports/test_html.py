@@ -80,7 +80,7 @@ def test_pictures_are_drawn_by_name():
 def test_tables_are_read_as_plain_text():
     ((header, rows),) = tables(PAGE)
     assert header == ("a", "b")
-    assert rows == [("x", "1.5 ± 0.1"), ("y", "refuted")]
+    assert rows == (("x", "1.5 ± 0.1"), ("y", "refuted"))
 
 
 VOID = {"meta", "img", "br", "input", "link", "hr"}
