@@ -80,24 +80,7 @@ class LimitLaw:
         return t, log_central, per_square
 
     def sf(self, x: float, scale: float = 0.0) -> float:
-        """Probability that the sum exceeds x.
-
-        Parameters
-        ----------
-        x
-            Point, 0 < x ≤ 100.
-        scale
-            c, 0 ≤ c ≤ 8.
-
-        Returns
-        -------
-        The probability; for its accuracy see the module.
-
-        Raises
-        ------
-        ValueError
-            If x or c lies outside its range.
-        """
+        """Probability that the sum exceeds x, 0 < x ≤ 100, at scale c, 0 ≤ c ≤ 8; elsewhere a ValueError."""
         if not (0 < x <= 100 and 0 <= scale <= _LARGEST_DRIFT):
             raise ValueError(f"x must lie in (0, 100] and scale in [0, 8], got {x} and {scale}")
         t, log_central, per_square = self._characteristic
@@ -108,16 +91,9 @@ class LimitLaw:
 
 @cache
 def limit_law(estimated: bool) -> LimitLaw:
-    """Limit law of A² for samples of t = τ√d.
+    """Limit law of A² for samples of t = τ√d; its c is √n/(4d), and 0 for normal samples.
 
-    Parameters
-    ----------
-    estimated
-        Whether mean and variance are estimated (scipy's ``anderson``) or N(0, 1) is given.
-
-    Returns
-    -------
-    The law; its c is √n/(4d), and 0 for normal samples.
+    ``estimated``: mean and variance are estimated, as by scipy's ``anderson``, and not given as those of N(0, 1).
     """
     z = np.arange(-1280, 1281) / 128
     j = np.arange(1, _TERMS + 1)

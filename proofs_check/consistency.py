@@ -33,16 +33,9 @@ def _shift() -> Expr:
 
 
 def shift_over(order: Expr) -> Expr:
-    """Limit of √k(1/√(σ² + k/d) − 1/σ)/order where k/d → 0.
+    """Limit of √k(1/√(σ² + k/d) − 1/σ)/order where k/d → 0, however d and k grow; not a number if there is none.
 
-    Parameters
-    ----------
-    order
-        Function of d and k.
-
-    Returns
-    -------
-    The limit, however k and d grow, as with k = xd the quotient depends on x alone; not a number if it does not.
+    With k = xd the quotient depends on x alone.
     """
     x = Symbol("x", positive=True)
     quotient = sympy.simplify((_shift() / order).subs(K, x * D))
@@ -155,24 +148,7 @@ class Slopes:
 
 
 def slopes(delta: float, distance: float) -> Slopes:
-    """Slopes of ε(m, r) at r = 1.
-
-    Parameters
-    ----------
-    delta
-        δ, so small that ε > 0.
-    distance
-        m = 1/σ > 0.
-
-    Returns
-    -------
-    The slopes, in nats per unit of m and of r.
-
-    Raises
-    ------
-    ValueError
-        If ε is 0 at these arguments.
-    """
+    """Slopes of ε(m, r) at r = 1, m = 1/σ > 0, in nats per unit of m and of r; a ValueError where ε is 0."""
     epsilon = float(gaussian_mechanism.epsilon(delta, 1.0 / distance))
     if not epsilon > 0.0:
         raise ValueError("delta: must be so small that epsilon is positive")
@@ -182,34 +158,15 @@ def slopes(delta: float, distance: float) -> Slopes:
 
 
 def shift(dim: int, count: int, noise_multiplier: float) -> float:
-    """Return m_{d,k} − 1/σ = 1/√(σ² + k/d) − 1/σ, by which finite k/d displaces the mean of √d·gᵢ.
-
-    Parameters
-    ----------
-    dim, count, noise_multiplier
-        d, k and σ.
-
-    Returns
-    -------
-    The shift, negative, without cancellation.
-    """
+    """Return 1/√(σ² + k/d) − 1/σ, by which finite k/d displaces the mean of √d·gᵢ, without cancellation."""
     share = count / (dim * noise_multiplier**2)
     return math.expm1(-0.5 * math.log1p(share)) / noise_multiplier
 
 
 def best_count(dim: int, noise_multiplier: float) -> float:
-    """Number of canaries at which the root mean square error of ``pinned`` is least, to leading order.
+    """Number of canaries k at which the root mean square error of ``pinned`` is least, to leading order.
 
     a²/k + (a·k/(2dσ³))² is least at k³ = 2d²σ⁶: more canaries than that dilute the release more than they inform.
-
-    Parameters
-    ----------
-    dim, noise_multiplier
-        d and σ.
-
-    Returns
-    -------
-    k.
     """
     return float((2.0 * dim**2 * noise_multiplier**6) ** (1.0 / 3.0))
 

@@ -22,17 +22,7 @@ _BETA, _DATA = Symbol("beta", nonnegative=True), Symbol("n", positive=True)
 
 
 def limits_with_data(share: Expr | int) -> tuple[Expr, Expr, bool]:
-    """Find the limits of √d·μ̂ and d·σ̂² where s² = share·d and 1 ≪ k ≪ d.
-
-    Parameters
-    ----------
-    share
-        Limit of s²/d.
-
-    Returns
-    -------
-    Both limits, functions of σ and of what ``share`` depends on, and whether A, B and W concentrate.
-    """
+    """Find the limits of √d·μ̂ and d·σ̂² where s² = share·d and 1 ≪ k ≪ d, and whether A, B and W concentrate."""
     (alpha, var_a), (centre, var_b), (omega, var_w) = (
         tuple(part.subs(S, sqrt(share * D)) for part in release_moments.moments(name, data=True)) for name in "ABW"
     )

@@ -137,24 +137,7 @@ class Moments:
 
 
 def moments(dim: int, count: int, noise_multiplier: float, source: Source) -> Moments:
-    """Bound how far the release's moments are moved.
-
-    Parameters
-    ----------
-    dim, count, noise_multiplier
-        d ≥ 7, k ≥ 1 and σ > 0.
-    source
-        What canaries and noise are made of.
-
-    Returns
-    -------
-    The bounds.
-
-    Raises
-    ------
-    ValueError
-        If dim is below 7.
-    """
+    """Bound how far the release's moments are moved; a ValueError for d below 7."""
     e, (eta, eta4) = coordinate(source), canary(dim, source)
     d, k, sigma, u = float(dim), float(count), noise_multiplier, source.rounding
     root_d, root_k = math.sqrt(d), math.sqrt(k)
@@ -193,27 +176,9 @@ class Estimates:
 def estimates(
     dim: int, count: int, noise_multiplier: float, probability: float, seen: tuple[float, float], source: Source
 ) -> Estimates:
-    """Bound how far the two estimates are moved.
+    """Bound how far the two estimates are moved, but with ``probability``; a ValueError for d below 7.
 
-    Parameters
-    ----------
-    dim, count, noise_multiplier
-        d ≥ 7, k ≥ 2 and σ > 0.
-    probability
-        Probability with which they may be moved farther.
-    seen
-        √d·μ̂ ≥ 0 and √d·σ̂ > 0 of the run.
-    source
-        What canaries and noise are made of.
-
-    Returns
-    -------
-    Bounds; infinite where the norm of the release is not bounded away from zero.
-
-    Raises
-    ------
-    ValueError
-        If dim is below 7.
+    ``seen`` are √d·μ̂ ≥ 0 and √d·σ̂ > 0 of the run. Infinite where the norm of the release is not bounded away from zero.
     """
     found = moments(dim, count, noise_multiplier, source)
     # Chebyshev's inequality four times: for A, and for the errors of A, B and T.
@@ -236,21 +201,10 @@ def estimates(
 
 
 def epsilon(delta: float, seen: tuple[float, float], moved: Estimates) -> float:
-    """Evaluate how far ε̂ is moved if the estimates are: by the kernel, not an enclosure.
+    """Evaluate how far ε̂ is moved if the estimates √d·μ̂ and √d·σ̂ are: by the kernel, not an enclosure.
 
-    Parameters
-    ----------
-    delta
-        δ, in (0, 1).
-    seen
-        √d·μ̂ and √d·σ̂; the null's are 0 and 1.
-    moved
-        How far they are moved; by 0 where a parameter is known and not estimated.
-
-    Returns
-    -------
-    Largest change of ε over the corners. ε rises with the mean and on both sides of a deviation of 1, so that no point
-    between them has a larger one, and one with deviation 1 the smallest.
+    ε rises with the mean and on both sides of a deviation of 1, so that no point between the corners has a larger one,
+    and one with deviation 1 the smallest.
     """
     mean, deviation = seen
     means = [mean - moved.mean, mean + moved.mean]

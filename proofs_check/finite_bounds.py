@@ -56,28 +56,8 @@ def _smallest(bound: Callable[[Fraction], Fraction], greatest: Fraction) -> Frac
 
 
 def mean_deviates(dim: int, count: int, noise_multiplier: Fraction, distance: Fraction) -> Fraction:
-    """Bound the probability that √d·μ̂ is farther from 1/σ than a distance.
+    """Proven upper bound, at most 1, on P(|√d·μ̂ − 1/σ| > t), for d, k ≥ 2, σ > 0 and t > 0 (else ValueError).
 
-    Parameters
-    ----------
-    dim, count
-        d ≥ 2 and k ≥ 2.
-    noise_multiplier
-        σ > 0.
-    distance
-        t > 0, in units of the null's standard deviation.
-
-    Returns
-    -------
-    Proven upper bound on P(|√d·μ̂ − 1/σ| > t), at most 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
-    Notes
-    -----
     Theorem 3.3 of Andrew et al. (arXiv 2302.03098) says that the probability tends to 0.
     """
     _checked(dim, count, noise_multiplier, distance)
@@ -98,24 +78,7 @@ def mean_deviates(dim: int, count: int, noise_multiplier: Fraction, distance: Fr
 
 
 def variance_deviates(dim: int, count: int, noise_multiplier: Fraction, distance: Fraction) -> Fraction:
-    """Bound the probability that d·σ̂² is farther from 1 than a distance.
-
-    Parameters
-    ----------
-    dim, count, noise_multiplier
-        As in ``mean_deviates``.
-    distance
-        t > 0, a relative error of the variance.
-
-    Returns
-    -------
-    Proven upper bound on P(|d·σ̂² − 1| > t), at most 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-    """
+    """Proven upper bound, at most 1, on P(|d·σ̂² − 1| > t); arguments and errors as ``mean_deviates``."""
     _checked(dim, count, noise_multiplier, distance)
     (alpha, var_a), (omega, var_w) = (_at(name, dim, count, noise_multiplier) for name in "AW")
 

@@ -20,18 +20,8 @@ X = Symbol("x", positive=True)
 def gaussian_divergence(noise: Expr) -> tuple[Expr, Expr]:
     """Bound the divergence of the cosines of canaries N(0, I/d) from k independent N(1/√(σ² + k/d), 1).
 
-    Parameters
-    ----------
-    noise
-        The noise's standard deviation σ, in each coordinate.
-
-    Returns
-    -------
-    x, a rational function of d and k, and the bound as a function of ``X`` in its place.
-
-    Notes
-    -----
-    Coordinate by coordinate the canaries nᵢ and ρ are normal, with Var nᵢ = Cov(nᵢ, ρ) = 1/d. So given ‖ρ‖ the
+    Returns x, a rational function of d and k, and the bound as a function of ``X`` in its place. Coordinate by
+    coordinate the canaries nᵢ and ρ are normal, with Var nᵢ = Cov(nᵢ, ρ) = 1/d. So given ‖ρ‖ the
     √d·gᵢ = √d·⟨nᵢ, ρ⟩/‖ρ‖ are normal, of covariance I − c·11ᵀ. That the mean divergence given ‖ρ‖ bounds the
     divergence is convexity.
     """
@@ -98,18 +88,7 @@ DISPLAYS: dict[str, int] = {}
 
 
 def remainder(centre: Expr, weight: Expr) -> Expr:
-    """Mean square of xᵢ − centre − weight·zᵢ.
-
-    Parameters
-    ----------
-    centre, weight
-        Rational functions of d, k and σ; what an inner product has beside its own canary and its noise is left over for
-        1 and σ.
-
-    Returns
-    -------
-    Rational function of d, k and σ.
-    """
+    """Mean square of xᵢ − centre − weight·zᵢ: of all but its own canary and its noise, for 1 and σ."""
     # Sums over i, of k equal terms; E zᵢ = 0 and E zᵢ² = 1.
     product = dot(vector("i"), release("j"))
     first = mean(product).subs(S, 0) / K
@@ -121,14 +100,7 @@ def remainder(centre: Expr, weight: Expr) -> Expr:
 def limit_law(centre: Expr, variance: Expr) -> Outcome:
     """Judge that any fixed number of cosines is asymptotically independent N(centre, variance), after scaling by √d.
 
-    Parameters
-    ----------
-    centre, variance
-        Functions of d and σ.
-
-    Returns
-    -------
-    The verdict on the exact pieces; Slutsky's lemma puts them together (``corrected_proof.md``, 7).
+    The pieces are exact; Slutsky's lemma puts them together (``corrected_proof.md``, 7).
     """
     square, spread = release_moments.moments("A")
     length = sqrt(D * settled(square))

@@ -12,19 +12,20 @@ from typing import Any
 import sympy
 from sympy import Expr, Rational, Symbol, gamma, pi, sqrt
 
-from canaryproof.proofs_check.cosine_law import (
+from canaryproof.proofs_check.lines import Kind, held, judged, line
+from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.sphere_moments import D, expectation
+from canaryproof.proofs_check.theorem_3_1 import (
     TAU,
+    area,
     even_moment,
     exact_density,
     judge_even_moments,
     judge_odd_moments,
     moment_by_pairings,
     moments_by_parts,
+    same,
 )
-from canaryproof.proofs_check.lines import Kind, held, judged, line
-from canaryproof.proofs_check.spelling import text
-from canaryproof.proofs_check.sphere_measure import area, same
-from canaryproof.proofs_check.sphere_moments import D, expectation
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 # 1/d.
@@ -92,12 +93,7 @@ def mean_length(dim: Any) -> Any:
 
 @cache
 def mean_length_series() -> Expr:
-    """Asymptotic series of the mean length of N(0, I_d) over √d.
-
-    Returns
-    -------
-    Polynomial in h = 1/d, exact up to terms of order h⁵.
-    """
+    """Series of the mean length of N(0, I_d) over √d in h = 1/d, exact up to terms of order h⁵."""
     h = _INVERSE
     series: Expr = sympy.Integer(1)
     for order in range(1, _TERMS + 1):

@@ -100,22 +100,7 @@ def _extreme(dim: int, low: int, high: int, start: fmpq) -> arb:
 
 
 def extremes(dim: int) -> tuple[arb, arb]:
-    """−Δ(t₁) and Δ(t₂), as balls at the precision in force.
-
-    Parameters
-    ----------
-    dim
-        Dimension d, whole, 2 ≤ d ≤ 1e12.
-
-    Returns
-    -------
-    Both of them positive; balls that are not numbers where the precision is too low.
-
-    Raises
-    ------
-    ValueError
-        If the dimension lies outside the domain.
-    """
+    """−Δ(t₁) and Δ(t₂) > 0, as balls at the precision in force; not numbers where that is too low."""
     dim = _dimension(dim)
     lower = -_extreme(dim, 0, min(dim, 3), fmpq(1, 2))
     if dim <= 3:
@@ -127,24 +112,8 @@ def extremes(dim: int) -> tuple[arb, arb]:
 def kolmogorov(dim: int) -> Enclosure:
     """Enclose sup |P(τ√d ≤ t) − Φ(t)|, the Kolmogorov distance from N(0, 1).
 
-    Parameters
-    ----------
-    dim
-        Dimension d, whole, 2 ≤ d ≤ 1e12.
-
-    Returns
-    -------
-    Enclosure of the distance, which is also that of τ from N(0, 1/d).
-
-    Raises
-    ------
-    ValueError
-        If the dimension lies outside the domain.
-
-    Notes
-    -----
-    The law is that of Andrew et al. (arXiv 2302.03098), Theorem 3.1, and the distance is what their Theorem 3.2 says
-    vanishes as d grows. See the module for the method.
+    For whole d, 2 ≤ d ≤ 1e12 (else ValueError). It is also that of τ from N(0, 1/d), and vanishes as d grows by
+    Theorem 3.2 of Andrew et al. (arXiv 2302.03098).
     """
 
     def value() -> arb:
@@ -155,12 +124,7 @@ def kolmogorov(dim: int) -> Enclosure:
 
 
 def total_variation(dim: int) -> Enclosure:
-    """Enclose ½∫|f̂_d − φ|, the total variation distance of τ√d from N(0, 1); arguments and errors as ``kolmogorov``.
-
-    Returns
-    -------
-    Enclosure of the distance: the largest difference between the two probabilities of any event.
-    """
+    """Enclose ½∫|f̂_d − φ|, the total variation distance of τ√d from N(0, 1); arguments and errors as ``kolmogorov``."""
 
     def value() -> arb:
         lower, upper = extremes(dim)
@@ -170,24 +134,7 @@ def total_variation(dim: int) -> Enclosure:
 
 
 def difference(t: Number, dim: int) -> Enclosure:
-    """Enclose Δ(t) = P(τ√d ≤ t) − Φ(t).
-
-    Parameters
-    ----------
-    t
-        Point, 0 < t < √d.
-    dim
-        Dimension d, whole, 2 ≤ d ≤ 1e12.
-
-    Returns
-    -------
-    Enclosure of the difference.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its domain.
-    """
+    """Enclose Δ(t) = P(τ√d ≤ t) − Φ(t) for 0 < t < √d and whole d, 2 ≤ d ≤ 1e12 (else ValueError)."""
     dim = _dimension(dim)
     point = exact("t", t)
     if not (point > 0 and point * point < dim):
@@ -198,21 +145,7 @@ def difference(t: Number, dim: int) -> Enclosure:
 def tail_relative_error(threshold: Fraction | float, dim: int) -> Enclosure:
     """Enclose P(τ√d > t)/(1 − Φ(t)) − 1: by how much N(0, 1/d) misjudges a tail of the null.
 
-    Parameters
-    ----------
-    threshold
-        t, from 0 to 40.
-    dim
-        Dimension d, whole, 2 ≤ d ≤ 1e12.
-
-    Returns
-    -------
-    Enclosure of the relative error; −1 for t ≥ √d, where the exact tail is empty.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its domain.
+    For 0 ≤ t ≤ 40 and whole d, 2 ≤ d ≤ 1e12 (else ValueError); −1 for t ≥ √d, where the exact tail is empty.
     """
     dim = _dimension(dim)
     t = within("threshold", threshold, 0.0, _LARGEST_THRESHOLD)
@@ -247,19 +180,8 @@ def _integral(polynomial: Expr) -> Expr:
 
 @cache
 def expansion(order: int) -> tuple[Expr, ...]:
-    """Polynomials P₁, …, P_n in t of F_d(t) = Φ(t) + φ(t)(P₁(t)/d + … + P_n(t)/dⁿ) + O(1/dⁿ⁺¹).
+    """Polynomials P₁, …, P_n in ``T`` of F_d(t) = Φ(t) + φ(t)(P₁(t)/d + … + P_n(t)/dⁿ) + O(1/dⁿ⁺¹); P₁ = He₃/4.
 
-    Parameters
-    ----------
-    order
-        n ≥ 1.
-
-    Returns
-    -------
-    The polynomials, in ``T``; P₁ = He₃/4.
-
-    Notes
-    -----
     (1 − s/d)^((d − 3)/2)·e^(s/2) is expanded in u = 1/d, its normalising constant follows from the mass 1, and the
     densities' difference is integrated term by term.
     """
@@ -278,19 +200,8 @@ def expansion(order: int) -> tuple[Expr, ...]:
 
 
 def leading_extremes(dim: int) -> tuple[float, float]:
-    """First two terms of the expansions of −Δ(t₁) and Δ(t₂) in 1/d.
+    """First two terms of the expansions of −Δ(t₁) and Δ(t₂) in 1/d, of relative error O(1/d²).
 
-    Parameters
-    ----------
-    dim
-        Dimension d.
-
-    Returns
-    -------
-    Approximations of Δ's extremes, of relative error O(1/d²).
-
-    Notes
-    -----
     Up to 1/d² the terms may be taken where φ·P₁ has its extremes, t² = 3 ∓ √6: to move an extreme by O(1/d) changes its
     value by O(1/d²) times 1/d.
     """
@@ -350,35 +261,18 @@ def _bound(constant: Fraction, dim: int) -> Fraction:
 
 
 def kolmogorov_bound(dim: int) -> Fraction:
-    """Proven upper bound 0.138/(d − 1) on sup |P(τ√d ≤ t) − Φ(t)|.
+    """Proven upper bound 69/(500(d − 1)) on sup |P(τ√d ≤ t) − Φ(t)|, for whole d ≥ 2 (else ValueError).
 
-    Parameters
-    ----------
-    dim
-        Dimension d, whole, at least 2 and however large.
-
-    Returns
-    -------
-    69/(500(d − 1)), exactly. For large d it is 0.26 % above the distance, whose expansion begins with 0.137647/d.
-
-    Raises
-    ------
-    ValueError
-        If the dimension is below 2.
-
-    Notes
-    -----
-    The proof is in the module's docstring. It makes Theorem 3.2 of Andrew et al. (arXiv 2302.03098) quantitative.
+    For large d it is 0.26 % above the distance, whose expansion begins with 0.137647/d. It makes Theorem 3.2 of
+    Andrew et al. (arXiv 2302.03098) quantitative.
     """
     return _bound(KOLMOGOROV, dim)
 
 
 def total_variation_bound(dim: int) -> Fraction:
-    """Proven upper bound 0.396/(d − 1) on the total variation distance; argument and errors as ``kolmogorov_bound``.
+    """Proven upper bound 99/(250(d − 1)) on the total variation distance; argument and errors as ``kolmogorov_bound``.
 
-    Returns
-    -------
-    99/(250(d − 1)), exactly. (d − 1)·distance is largest at d = 3, 0.39536, and tends to 0.350075.
+    (d − 1)·distance is largest at d = 3, 0.39536, and tends to 0.350075.
     """
     return _bound(TOTAL_VARIATION, dim)
 
@@ -386,14 +280,7 @@ def total_variation_bound(dim: int) -> Fraction:
 def gamma_bounds(shift: Fraction = Fraction(1, 4)) -> Outcome:
     """Judge 1 − 3/(2d) < (2/d)(Γ(d/2)/Γ((d − 1)/2))² ≤ 1 − 1/d, from Γ(x + 1/2)² > Γ(x)²(x − shift).
 
-    Parameters
-    ----------
-    shift
-        The bound's; 1/4 is the only one that gives 1 − 3/(2d).
-
-    Returns
-    -------
-    The verdict: h(x + 1)/h(x) < 1, the squeeze of its limit, and what follows for d.
+    By h(x + 1)/h(x) < 1, the squeeze of its limit, and what follows for d; no other shift than 1/4 gives 1 − 3/(2d).
     """
     half, lower = Rational(1, 2), _X - Rational(shift)
     steps = sympy.expand((_X + half) ** 2 * lower - _X**2 * (lower + 1))
@@ -410,9 +297,7 @@ def gamma_bounds(shift: Fraction = Fraction(1, 4)) -> Outcome:
 def crossings() -> Outcome:
     """Judge that f̂_d and φ cross once on each side of √3 (d ≤ 3: once).
 
-    Returns
-    -------
-    The verdict: the derivative of log r in s, r(0) < 1, and the mass of f̂_d.
+    By the derivative of log r in s, r(0) < 1, and the mass of f̂_d.
     """
     d = Symbol("d", positive=True)
     log_ratio = _S / 2 + (d - 3) / 2 * sympy.log(1 - _S / d)
@@ -430,12 +315,7 @@ def crossings() -> Outcome:
 
 
 def log_ratio_bounds() -> Outcome:
-    """Judge −log r ≤ u·He₄/4 + u²(c − 3s²/4 + q·s³/6) for s ≤ 3 (q = 1) and for 3 ≤ s ≤ d/2 (q = 2).
-
-    Returns
-    -------
-    The verdict: identities in s and u, and the signs on which the inequalities rest.
-    """
+    """Judge −log r ≤ u·He₄/4 + u²(c − 3s²/4 + q·s³/6) for s ≤ 3 (q = 1) and for 3 ≤ s ≤ d/2 (q = 2)."""
     u, s = _U, _S
     factor = (1 - 3 * u) / (2 * u)
     kept = s * u + (s * u) ** 2 / 2
@@ -492,18 +372,9 @@ def ball(value: Fraction) -> arb:
 def analytic_range(
     distance: Fraction = KOLMOGOROV, variation: Fraction = TOTAL_VARIATION, start: int = ANALYTIC_FROM
 ) -> Outcome:
-    """Judge both bounds for all d ≥ start, from the bounds on log r.
+    """Judge both bounds, given as constants over d − 1, for all d ≥ start ≥ 6, from the bounds on log r.
 
-    Parameters
-    ----------
-    distance, variation
-        Constants over d − 1.
-    start
-        First dimension, at least 6, so that √3 lies below √(d/2).
-
-    Returns
-    -------
-    The verdict, by balls for u = 1/d that cover [0, 1/start].
+    By balls for u = 1/d that cover [0, 1/start]; from d = 6 on √3 lies below √(d/2).
     """
     most = at_precision(_BITS, lambda: _analytic(start))
     holds = at_precision(_BITS, lambda: bool(most[0] < ball(distance) and most[1] < ball(variation)))
@@ -531,19 +402,7 @@ def _scaled(dim: int) -> tuple[arb, arb]:
 def certified_range(
     distance: Fraction = KOLMOGOROV, variation: Fraction = TOTAL_VARIATION, stop: int = ANALYTIC_FROM
 ) -> Outcome:
-    """Judge both bounds for 2 ≤ d < stop, each dimension by its own enclosures.
-
-    Parameters
-    ----------
-    distance, variation
-        Constants over d − 1.
-    stop
-        First dimension that is left to ``analytic_range``.
-
-    Returns
-    -------
-    The verdict, with the dimensions where (d − 1)·distance is largest.
-    """
+    """Judge both bounds, given as constants over d − 1, for 2 ≤ d < stop, each dimension by its own enclosures."""
     balls = {dim: _scaled(dim) for dim in range(2, stop)}
     limits = at_precision(_BITS, lambda: (ball(distance), ball(variation)))
     holds = all(values[0] < limits[0] and values[1] < limits[1] for values in balls.values())
@@ -572,11 +431,7 @@ _BITS_NORMAL_DISTANCE_NUMBERS = 256
 def distance_table() -> list[dict[str, Any]]:
     """Tabulate distances of the cosine's law from N(0, 1/d), for d = 2, 3, 10, 100, …, 1e6.
 
-    Returns
-    -------
-    One row for each dimension: ``dim``; ``kolmogorov`` and ``total_variation``, enclosures as [lo, hi];
-    ``kolmogorov_bound`` and ``total_variation_bound``, proven for all d; ``kolmogorov_two_terms`` and
-    ``total_variation_two_terms``, the expansions up to 1/d².
+    Enclosures are [lo, hi], bounds are proven for all d, and two terms are those of the expansions, up to 1/d².
     """
     rows: list[dict[str, Any]] = []
     for dim in TABLE_DIMS:
@@ -605,16 +460,9 @@ def _density(t: Fraction) -> arb:
 
 
 def judge_expansion(first: Expr | None = None) -> Outcome:
-    """Judge the first two terms of F_d − Φ: what they leave, times d³, tends to φ·P₃.
+    """Judge the first two terms of F_d − Φ: what they leave, times d³, tends to φ·P₃; ``first`` is P₁, if another.
 
-    Parameters
-    ----------
-    first
-        P₁, if not the derived one.
-
-    Returns
-    -------
-    The verdict: the polynomials' derivation, and enclosures at five points and three dimensions.
+    By the polynomials' derivation, and enclosures at five points and three dimensions.
     """
     p1, p2, p3 = expansion(3)
     stated = p1 if first is None else first
@@ -655,32 +503,17 @@ def _judge_bound(
 
 
 def judge_kolmogorov_bound() -> Outcome:
-    """Judge K(d) ≤ 0.138/(d − 1) for all whole d ≥ 2, and that 0.137 would not do.
-
-    Returns
-    -------
-    The verdict on all steps of the proof.
-    """
+    """Judge K(d) ≤ 0.138/(d − 1) for all whole d ≥ 2, and that 0.137 would not do."""
     return _judge_bound("K", KOLMOGOROV, Fraction(137, 1000), kolmogorov, 10**6)
 
 
 def judge_total_variation_bound() -> Outcome:
-    """Judge TV(d) ≤ 0.396/(d − 1) for all whole d ≥ 2, and that 0.395 would not do.
-
-    Returns
-    -------
-    The verdict on all steps of the proof.
-    """
+    """Judge TV(d) ≤ 0.396/(d − 1) for all whole d ≥ 2, and that 0.395 would not do."""
     return _judge_bound("TV", TOTAL_VARIATION, Fraction(395, 1000), total_variation, 3)
 
 
 def judge_distances() -> Outcome:
-    """Judge that the distances at d = 2, 3, 10, …, 1e6 are enclosed to the last bit or two and below the bounds.
-
-    Returns
-    -------
-    The verdict, with ``distance_table`` as evidence.
-    """
+    """Judge that the distances at d = 2, 3, 10, …, 1e6 are enclosed to the last bit or two and below the bounds."""
     holds = True
     for dim in TABLE_DIMS:
         pairs = (
@@ -733,18 +566,9 @@ _HIGH_DIM = 10**5
 
 
 def optimal_threshold(noise_multiplier: Fraction, epsilon: int) -> Fraction:
-    """Threshold, in standard deviations of the null N(0, 1/d), of the test that attains δ(ε).
+    """Threshold εσ + 1/(2σ), in standard deviations of the null N(0, 1/d), of the test that attains δ(ε).
 
-    Parameters
-    ----------
-    noise_multiplier
-        σ of the Gaussian mechanism.
-    epsilon
-        ε.
-
-    Returns
-    -------
-    εσ + 1/(2σ), where the log likelihood ratio t/σ − 1/(2σ²) of N(1/σ, 1) to N(0, 1) is ε.
+    There the log likelihood ratio t/σ − 1/(2σ²) of N(1/σ, 1) to N(0, 1) is ε.
     """
     return epsilon * noise_multiplier + 1 / (2 * noise_multiplier)
 
@@ -752,10 +576,7 @@ def optimal_threshold(noise_multiplier: Fraction, epsilon: int) -> Fraction:
 def tail_table() -> list[dict[str, Any]]:
     """Tabulate relative errors of the null's tail beyond the thresholds of Table 2, for d = 100, 1000, …, 1e6.
 
-    Returns
-    -------
-    Rows with ``noise_multiplier``, ``epsilon``, ``threshold``, ``dim``, the enclosure ``relative_error`` as [lo, hi],
-    and the ``leading_term`` −(t³ − 3t)φ(t)/(4d(1 − Φ(t))).
+    ``relative_error`` is the enclosure [lo, hi], ``leading_term`` −(t³ − 3t)φ(t)/(4d(1 − Φ(t))).
     """
     rows: list[dict[str, Any]] = []
     for noise_multiplier, epsilon in TABLE_2:
@@ -787,14 +608,7 @@ def _leading_tail_error(t: Fraction) -> arb:
 def judge_tail_errors(sign: int = 1) -> Outcome:
     """Judge that P(τ√d > t) is below 1 − Φ(t) by a share of (t³ − 3t)φ(t)/(4d(1 − Φ(t))), within a factor 1 ± 200/d.
 
-    Parameters
-    ----------
-    sign
-        −1 to judge the opposite statement.
-
-    Returns
-    -------
-    The verdict at the thresholds of Table 2, with ``tail_table`` as evidence.
+    At the thresholds of Table 2; a ``sign`` of −1 judges the opposite.
     """
 
     def off(t: Fraction, dim: int) -> arb:

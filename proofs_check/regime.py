@@ -24,17 +24,7 @@ _X, _Y = Symbol("x", positive=True), Symbol("y", positive=True)
 
 
 def limit(expression: Expr) -> Expr | None:
-    """Limit for k → ∞, k = o(d), with all else fixed.
-
-    Parameters
-    ----------
-    expression
-        Rational function of d, k, σ and s.
-
-    Returns
-    -------
-    The limit, a function of what is fixed; None if this argument does not show one.
-    """
+    """Limit of a rational function of d, k, σ and s for k → ∞, k = o(d); None if this argument does not show one."""
     numerator, denominator = sympy.fraction(sympy.cancel(expression.subs({D: 1 / (_X * _Y), K: 1 / _Y})))
     below = denominator.subs({_X: 0, _Y: 0})
     if below == 0:
@@ -44,13 +34,7 @@ def limit(expression: Expr) -> Expr | None:
 
 
 def settled(expression: Expr) -> Expr:
-    """Limit as ``limit`` finds it, where there must be one.
-
-    Raises
-    ------
-    ArithmeticError
-        If no limit is shown.
-    """
+    """Limit as ``limit`` finds it; an ArithmeticError if none is shown."""
     value = limit(expression)
     if value is None:
         raise ArithmeticError(f"no limit is shown for {expression}")
@@ -58,12 +42,7 @@ def settled(expression: Expr) -> Expr:
 
 
 def in_proportion(expression: Expr) -> Expr | None:
-    """Limit as d → ∞ with k = κd, where the regime k = o(d) ends.
-
-    Returns
-    -------
-    The limit, a function of κ and of what is fixed; None if this argument does not show one.
-    """
+    """Limit as d → ∞ with k = κd, where the regime k = o(d) ends; None if this argument does not show one."""
     u = Symbol("u", positive=True)
     numerator, denominator = sympy.fraction(sympy.cancel(expression.subs(K, KAPPA * D).subs(D, 1 / u)))
     below = denominator.subs(u, 0)
@@ -97,20 +76,11 @@ def numbers(expression: Expr) -> float:
 
 
 def equation(printed: Expr, exact: Expr, concludes: Callable[[Expr], bool] | None = None) -> Outcome:
-    """Judge a printed expression against the exact one.
+    """Judge a printed rational function of d, k, σ and s against the exact one.
 
-    Parameters
-    ----------
-    printed, exact
-        Rational functions of d, k, σ and s.
-    concludes
-        Whether what the proof draws from the line follows from the expression that it is given; by default that the
-        limit is the printed one's.
-
-    Returns
-    -------
-    ``EXACT`` if the two are equal; ``LEADING_ORDER`` if the printed one drops terms of lower order only; otherwise
-    ``WRONG_TERM`` if the conclusion follows from the exact expression as well, and ``FALSE`` if not.
+    ``concludes``: whether what the proof draws from the line follows from an expression; by default that the limit is
+    the printed one's. ``LEADING_ORDER`` if the printed one drops terms of lower order only; ``WRONG_TERM`` if the
+    conclusion follows from the exact expression as well.
     """
     printed, exact = sympy.sympify(printed), sympy.sympify(exact)
     evidence: dict[str, Any] = {"printed": text(printed), "exact": text(exact)}

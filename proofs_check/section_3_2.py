@@ -202,27 +202,9 @@ def balls(compute: Callable[[], T]) -> T:
 
 
 def probabilities(epsilon: Fraction, first: Gaussian, second: Gaussian) -> tuple[arb, arb, str]:
-    """Pr[Z₁ > ε] and Pr[−Z₂ > ε] as the section computes them, in balls at the precision in force.
+    """Pr[Z₁ > ε] and Pr[−Z₂ > ε], ε ≥ 0, as the section computes them, and the name of the case that holds.
 
-    Parameters
-    ----------
-    epsilon
-        ε ≥ 0.
-    first, second
-        P₁ and P₂, with rational means and deviations.
-
-    Returns
-    -------
-    The two probabilities, and the name of the case that holds.
-
-    Raises
-    ------
-    ArithmeticError
-        If the precision does not tell the sign of the discriminant.
-
-    Notes
-    -----
-    Andrew et al. (arXiv 2302.03098), Section 3.2.
+    Balls at the precision in force; an ArithmeticError if that does not tell the sign of the discriminant.
     """
     m1, s1, m2, s2 = (_rational(number) for number in (*first, *second))
     a, b = (1 / s2**2 - 1 / s1**2) / 2, m1 / s1**2 - m2 / s2**2

@@ -70,17 +70,9 @@ class _Speller(StrPrinter):  # type: ignore[misc]  # sympy publishes no types
 
 
 def text(expression: Any) -> str:
-    """Spell an expression in the papers' symbols.
+    """Spell an expression, a number or None in the papers' symbols, in one line.
 
-    Parameters
-    ----------
-    expression
-        Sympy expression or number; None where nothing is shown.
-
-    Returns
-    -------
-    The formula in one line. A rational function is spelled as a sum of monomials if it is one, and factored if not; all
-    else is spelled as it stands.
+    A rational function is a sum of monomials if it is one, and factored if not; all else stands as it is.
     """
     if expression is None:
         return "none shown"

@@ -95,16 +95,9 @@ def _expectation(edges: Sequence[Edge]) -> Any:
 
 
 def expectation(*edges: Edge) -> Expr:
-    """Expected product of inner products.
+    """Expected product of inner products of pairs of vectors, a rational function of d.
 
-    Parameters
-    ----------
-    *edges
-        Pairs of vectors' names: ``Z`` is N(0, I_d), all other names are independent uniform directions.
-
-    Returns
-    -------
-    A rational function of d.
+    ``Z`` is N(0, I_d), all other names are independent uniform directions.
     """
     return _to_sympy(_expectation(edges))
 
@@ -175,17 +168,7 @@ def _over_indices(edges: Sequence[Edge], value: Callable[[Sequence[Edge]], Any],
 
 
 def sum_of_variances(*edges: Edge) -> Expr:
-    """Sum of Var[Π⟨·, ·⟩] over all values 1, …, k of the indices.
-
-    Parameters
-    ----------
-    *edges
-        The inner products; names other than ``Z`` and ``X`` are indices.
-
-    Returns
-    -------
-    A rational function of d and k.
-    """
+    """Sum of Var[Π⟨·, ·⟩] over all values 1, …, k of the indices, which are all names but ``Z`` and ``X``."""
 
     def variance(graph: Sequence[Edge]) -> Any:
         return _expectation([*graph, *graph]) - _expectation(graph) ** 2
@@ -194,12 +177,7 @@ def sum_of_variances(*edges: Edge) -> Expr:
 
 
 def mean(terms: Sum) -> Expr:
-    """Expectation of a sum over all values 1, …, k of the indices in each of its terms.
-
-    Returns
-    -------
-    A rational function of d, k, σ and s.
-    """
+    """Expectation of a sum over all values 1, …, k of the indices in each of its terms."""
     merged: dict[tuple[Edge, ...], Any] = {}
     for coefficient, edges in terms:
         graph = _relabelled(edges, Z, X)

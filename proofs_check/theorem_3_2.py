@@ -16,8 +16,8 @@ from canaryproof.proofs_check import normal_distance
 from canaryproof.proofs_check.lines import Kind, held, judged, kind_of, line
 from canaryproof.proofs_check.normal_distance import T
 from canaryproof.proofs_check.spelling import text
-from canaryproof.proofs_check.sphere_measure import same
 from canaryproof.proofs_check.sphere_moments import D, expectation
+from canaryproof.proofs_check.theorem_3_1 import same
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 _DENSITY, _LIMIT = "Theorem 3.2, density of τ√d", "Theorem 3.2, limit of the density"
@@ -53,17 +53,9 @@ def _mass() -> Expr:
 
 
 def judge_density(printed: Expr) -> Outcome:
-    """Judge a printed density of t = τ√d, |t| < √d.
+    """Judge a printed density of t = τ√d, |t| < √d, by the one that follows from τ² ~ Beta(1/2, (d − 1)/2).
 
-    Parameters
-    ----------
-    printed
-        Expression in t and d.
-
-    Returns
-    -------
-    ``EXACT`` if it is the one that follows from τ² ~ Beta(1/2, (d − 1)/2); otherwise ``LEADING_ORDER`` if its limit is
-    still that of N(0, 1), and ``FALSE`` if not.
+    ``LEADING_ORDER`` if its limit is still that of N(0, 1).
     """
     # Half the density of |t|, z = t²/d: f_B(z)·t/d with f_B(z) = z^(−1/2)·(1 − z)^((d − 3)/2)/B(1/2, (d − 1)/2).
     exact = (1 - T**2 / D) ** _POWER * _GAMMAS / (sqrt(pi) * sqrt(D))
@@ -79,17 +71,7 @@ def judge_density(printed: Expr) -> Outcome:
 
 
 def judge_limit_of_product(factors: Sequence[Expr] = _FACTORS) -> Outcome:
-    """Judge that lim f̂_d is the product of the limits of the printed factors.
-
-    Parameters
-    ----------
-    factors
-        Expressions in t and d.
-
-    Returns
-    -------
-    ``EXACT`` if their product is f̂_d and all have finite limits, ``FALSE`` otherwise.
-    """
+    """Judge that lim f̂_d is the product of the limits of the printed factors, and these finite."""
     limits = [_limit(factor) for factor in factors]
     product, finite = sympy.prod(factors), all(limit.is_finite for limit in limits)
     return held(
@@ -100,17 +82,7 @@ def judge_limit_of_product(factors: Sequence[Expr] = _FACTORS) -> Outcome:
 
 
 def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Outcome:
-    """Judge the printed limits of the three factors.
-
-    Parameters
-    ----------
-    printed
-        Limits, expressions in t.
-
-    Returns
-    -------
-    ``EXACT`` if all are right, ``FALSE`` otherwise.
-    """
+    """Judge the printed limits of the three factors, expressions in t."""
     limits = [_limit(factor) for factor in _FACTORS]
     right = [sympy.simplify(limit - value) == 0 for limit, value in zip(limits, printed, strict=True)]
     return held(
@@ -120,17 +92,7 @@ def judge_limits(printed: Sequence[Expr] = _FACTOR_LIMITS) -> Outcome:
 
 
 def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Outcome:
-    """Judge what Γ(d/2)/Γ((d − 1)/2) is printed to be asymptotic to.
-
-    Parameters
-    ----------
-    printed
-        Function of d.
-
-    Returns
-    -------
-    ``EXACT`` if the ratio of the two tends to 1: its square lies between two bounds that do.
-    """
+    """Judge what Γ(d/2)/Γ((d − 1)/2) is printed to tend to: its square lies between two bounds that do."""
     ends = [sympy.limit(bound * D / 2 / printed**2, D, sympy.oo) for bound in (1 - 3 / (2 * D), 1 - 1 / D)]
     return held(
         ends == [1, 1] and normal_distance.gamma_bounds().verdict is Verdict.CONFIRMED,
@@ -140,17 +102,7 @@ def judge_gamma_ratio(printed: Expr = _GAMMA_LIMIT) -> Outcome:
 
 
 def judge_convergence(variance: int = 1) -> Outcome:
-    """Judge that τ√d converges in distribution to N(0, variance).
-
-    Parameters
-    ----------
-    variance
-        The limit's.
-
-    Returns
-    -------
-    ``EXACT`` if the proven bound on the distance from N(0, 1) vanishes and that is the limit.
-    """
+    """Judge that τ√d tends to N(0, variance) in law: the proven bound on the distance from N(0, 1) vanishes."""
     rate = sympy.limit(Rational(normal_distance.KOLMOGOROV) / (D - 1), D, sympy.oo)
     proven = normal_distance.judge_kolmogorov_bound().verdict is Verdict.CONFIRMED
     return held(

@@ -13,7 +13,6 @@ import sympy
 from sympy import Expr, Symbol, sqrt
 
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.cosine_law import even_moment
 from canaryproof.proofs_check.lines import Kind, held, judged, line
 from canaryproof.proofs_check.regime import bounded, equation, limit, settled, vanishes
 from canaryproof.proofs_check.spelling import shortened, text
@@ -33,6 +32,7 @@ from canaryproof.proofs_check.sphere_moments import (
     times,
     vector,
 )
+from canaryproof.proofs_check.theorem_3_1 import even_moment
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 _PROOF = "Andrew et al., arXiv 2302.03098, Appendix A, proof of Theorem 3.3"

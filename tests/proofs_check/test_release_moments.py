@@ -1,7 +1,9 @@
 import sympy
 
-from canaryproof.proofs_check.release_moments import central_moment, moments, raw_moment
-from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
+from canaryproof.proofs_check import release_moments
+from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.release_moments import central_moment, moments, raw_moment, squared_length
+from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, expectation
 
 
 def test_one_canary():
@@ -25,3 +27,17 @@ def test_without_data_is_data_of_length_zero():
     for name in "ABTW":
         with_data = moments(name, data=True)
         assert all(sympy.cancel(a.subs(S, 0) - b) == 0 for a, b in zip(with_data, moments(name), strict=True))
+
+
+def test_lines(quick_run):
+    kinds = [quick_run.results[line.id].evidence["kind"] for line in release_moments.LINES]
+    assert kinds == [Kind.EXACT, Kind.EXACT]
+
+
+def test_two_steps():
+    # ‖c₁ + c₂‖² = 2 + 2⟨c₁, c₂⟩.
+    fourth = 16 * expectation(("a", "b"), ("a", "b")) * 1
+    second = squared_length(2).subs(K, 2)
+    assert sympy.cancel(second - (4 + fourth / 4)) == 0
+    assert squared_length(1) == K
+    assert sympy.cancel(squared_length(2) - (K**2 + 2 * K * (K - 1) / D)) == 0

@@ -63,17 +63,8 @@ def _spread(share: float) -> float:
 
 
 def mean_p_value(values: NDArray[np.float64], expected: float) -> float:
-    """Two-sided p-value of a sample's mean.
+    """Two-sided p-value of the mean of independent draws from a law of a known mean.
 
-    Parameters
-    ----------
-    values
-        Independent draws.
-    expected
-        Mean of their law.
-
-    Returns
-    -------
     By a gamma law with the sample's coefficient of variation if no value is negative, as powers of deviations are
     not: their sums are skewed, and the central limit theorem errs by powers of ten so far out. Else by Student's law.
     """
@@ -140,10 +131,7 @@ class Ratio:
 def ratio(without: Array, with_fault: Array) -> Ratio:
     """Compare numbers of pairs of trainings, by Student's limits of the mean of logarithms of their ratios.
 
-    Parameters
-    ----------
-    without, with_fault
-        Numbers, pair by pair. Where one is 0 or less nothing is certain of the factor.
+    Where a number is 0 or less nothing is certain of the factor.
     """
     if min(without.min(), with_fault.min()) <= 0.0:
         return Ratio(float(with_fault.mean() / without.mean()), 0.0, math.inf)
@@ -156,13 +144,7 @@ def ratio(without: Array, with_fault: Array) -> Ratio:
 def capped_ratio(without: Array, with_fault: Array) -> Ratio:
     """Compare means of shares of a cap, by limits that need no law.
 
-    Parameters
-    ----------
-    without, with_fault
-        Independent numbers in [0, 1] given the models that were trained and the canaries designed for them.
-
-    Notes
-    -----
+    Shares are independent numbers in [0, 1] given the models that were trained and the canaries designed for them.
     Hoeffding (1963, Theorem 1): a mean of n such numbers is x or more, where its expectation is p < x, with probability
     at most exp(−n KL(x ‖ p)); the expectations may differ. Shares are mostly 1, where Student's law says nothing.
     """
