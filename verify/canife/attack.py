@@ -26,7 +26,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class TrialRound:
     """A round of training."""
 
     cohort: int  # clients in a trial, drawn from the mock clients without replacement; canaries not counted
@@ -35,7 +35,7 @@ class Mechanism:
 
 
 @dataclass(frozen=True)
-class Scores:
+class TrialScores:
     """Scores of an attack, and whether the canary took part; shape (trials, canaries)."""
 
     values: Array
@@ -57,7 +57,9 @@ def halves(trials: int, canaries: int, rng: np.random.Generator) -> NDArray[np.b
     return rng.permuted(np.arange(trials)[:, None] % 2 == np.ones(canaries), axis=0)
 
 
-def attack(response: Response, inserted: NDArray[np.bool_], mechanism: Mechanism, rng: np.random.Generator) -> Scores:
+def attack(
+    response: Response, inserted: NDArray[np.bool_], mechanism: TrialRound, rng: np.random.Generator
+) -> TrialScores:
     """Draw the scores of trials, with exactly the law of those that ``attack_literally`` computes."""
     cohorts, noise = rng.spawn(2)
     clients = np.array(
@@ -71,21 +73,21 @@ def attack(response: Response, inserted: NDArray[np.bool_], mechanism: Mechanism
 
 def scored(
     clients: Array, gram: Array, inserted: NDArray[np.bool_], deviation: float, rng: np.random.Generator
-) -> Scores:
+) -> TrialScores:
     """Draw the scores of trials for given sums of ⟨u_c, uᵢ⟩ over a trial's clients, shape (trials, canaries)."""
     # Projections of white noise on the canaries have the Gram matrix as covariance.
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return Scores(clients + inserted @ gram + deviation * rng.normal(size=inserted.shape) @ root.T, inserted)
+    return TrialScores(clients + inserted @ gram + deviation * rng.normal(size=inserted.shape) @ root.T, inserted)
 
 
 def attack_literally(
     updates: NDArray[np.floating],
     canaries: NDArray[np.floating],
     inserted: NDArray[np.bool_],
-    mechanism: Mechanism,
+    mechanism: TrialRound,
     rng: np.random.Generator,
-) -> Scores:
+) -> TrialScores:
     """Compute the scores of trials line by line as Algorithm 1 has them, from aggregates of all coordinates."""
     cohorts, noise = rng.spawn(2)
     deviation = mechanism.noise_multiplier * mechanism.clip_norm
@@ -95,7 +97,7 @@ def attack_literally(
         aggregate = updates[clients].sum(axis=0, dtype=np.float64) + present @ canaries
         aggregate += deviation * noise.normal(size=updates.shape[1])
         values[trial] = canaries @ aggregate
-    return Scores(values, inserted)
+    return TrialScores(values, inserted)
 
 
 def accuracy(observed: Array, unobserved: Array) -> float:
@@ -135,7 +137,7 @@ class ScoreLaw:
         return float(gaussian_mechanism.epsilon(delta, self.deviation / self.shift)) if self.deviation else math.inf
 
 
-def score_law(response: Response, mechanism: Mechanism, canary: int = 0) -> ScoreLaw:
+def score_law(response: Response, mechanism: TrialRound, canary: int = 0) -> ScoreLaw:
     """Compute the law of a canary's scores where no other canary is inserted."""
     products, squared = response.products[canary], float(response.gram[canary, canary])
     count, cohort = len(products), mechanism.cohort

@@ -86,7 +86,7 @@ class Updates(Protocol):
 
 
 @dataclass(frozen=True)
-class Settings:
+class DesignOptions:
     """How a canary is designed."""
 
     steps: int = 2500  # iterations T
@@ -104,7 +104,7 @@ class Settings:
 
 
 # Section 4: Adam with rate 1, the constant C, and a class for the canary. Random pixels are ``noise``'s uniform ones.
-AS_PRINTED = Settings(rate=1.0, norm_constant=1.0, label="class", restarts=0)
+AS_PRINTED = DesignOptions(rate=1.0, norm_constant=1.0, label="class", restarts=0)
 
 
 class Start(NamedTuple):
@@ -151,8 +151,8 @@ class Variables(NamedTuple):
 class Designer:
     """Designs canaries for one kind of model: compiled at the first design, for any parameters."""
 
-    def __init__(self, updates: Updates, settings: Settings | None = None) -> None:
-        self.updates, self.settings = updates, settings or Settings()
+    def __init__(self, updates: Updates, settings: DesignOptions | None = None) -> None:
+        self.updates, self.settings = updates, settings or DesignOptions()
         self._descend = jax.jit(self._descended)
 
     def design(self, state: State, starts: Starts, rng: np.random.Generator) -> Canary:

@@ -33,7 +33,7 @@ class Factors(NamedTuple):
     outputs: jax.Array
 
 
-class State(NamedTuple):
+class FactoredState(NamedTuple):
     """The frozen model, and its mock clients' clipped updates, layer by layer, of shape (clients, examples, …)."""
 
     layers: tuple[Layer, ...]
@@ -47,13 +47,13 @@ class FactoredUpdates:
         self.clip_norm, self.rate = clip_norm, rate
         self._prepare = jax.jit(self._clipped)
 
-    def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
+    def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> FactoredState:
         """Compute mock clients' clipped updates; parameters of other than dense layers are a ``ValueError``."""
         rows = np.reshape(inputs, (*np.shape(mask), -1))
         layers = dense_layers(params, rows.shape[-1])
         dtype = layers[0].kernel.dtype
         one_hot = np.eye(len(layers[-1].bias), dtype=dtype)[np.asarray(labels)]
-        return State(layers, self._prepare(layers, rows.astype(dtype), one_hot, np.asarray(mask, dtype=dtype)))
+        return FactoredState(layers, self._prepare(layers, rows.astype(dtype), one_hot, np.asarray(mask, dtype=dtype)))
 
     def _clipped(
         self, layers: tuple[Layer, ...], inputs: jax.Array, labels: jax.Array, mask: jax.Array
@@ -68,7 +68,7 @@ class FactoredUpdates:
         scale = -clip_factor(self.rate * jnp.sqrt(squared), self.clip_norm) * self.rate
         return tuple(Factors(a, g * scale[:, None, None]) for a, g in factors)
 
-    def products(self, state: State, sample: Sample) -> tuple[jax.Array, jax.Array]:
+    def products(self, state: FactoredState, sample: Sample) -> tuple[jax.Array, jax.Array]:
         """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²."""
         own = _gradient(state.layers, jnp.ravel(sample.input), sample.label)
         squared = sum((1.0 + a @ a) * (g @ g) for a, g in own)
@@ -78,18 +78,18 @@ class FactoredUpdates:
         )
         return -self.rate * jnp.asarray(inner), self.rate**2 * jnp.asarray(squared)
 
-    def response(self, state: State, canaries: Sequence[Canary]) -> Response:
+    def response(self, state: FactoredState, canaries: Sequence[Canary]) -> Response:
         """Inner products of canaries' clipped updates with the clients' and with each other."""
         own = self._own(state, canaries)
         return Response(_inner(own, state.clients), _inner(own, own))
 
-    def padded(self, state: State, places: int) -> State:
+    def padded(self, state: FactoredState, places: int) -> FactoredState:
         """Return the state with so many more clients, whose updates are 0."""
         return state._replace(
             clients=jax.tree.map(lambda part: np.pad(part, ((0, places), (0, 0), (0, 0))), state.clients)
         )
 
-    def placed(self, state: State, canary: Canary, place: int) -> State:
+    def placed(self, state: FactoredState, canary: Canary, place: int) -> FactoredState:
         """Return the state with a canary's clipped update for that of the client at a place."""
 
         def put(part: ArrayLike, own: ArrayLike) -> NDArray[np.floating]:
@@ -100,7 +100,7 @@ class FactoredUpdates:
 
         return state._replace(clients=jax.tree.map(put, state.clients, self._own(state, [canary])))
 
-    def _own(self, state: State, canaries: Sequence[Canary]) -> tuple[Factors, ...]:
+    def _own(self, state: FactoredState, canaries: Sequence[Canary]) -> tuple[Factors, ...]:
         dtype = state.layers[0].kernel.dtype
         inputs = np.array([[canary.input.ravel()] for canary in canaries], dtype=dtype)
         labels = np.array([[canary.label] for canary in canaries], dtype=dtype)

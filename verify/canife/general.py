@@ -22,14 +22,14 @@ _CHUNK = 32
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalTraining:
     """A client's local training: steps of gradient descent on all of its examples, one a local epoch."""
 
     rate: float = 1.0
     steps: int = 1
 
 
-class State(NamedTuple):
+class GeneralState(NamedTuple):
     """The frozen model, and its mock clients' clipped updates, shape (clients, dim)."""
 
     params: Params
@@ -44,19 +44,23 @@ class GeneralUpdates:
     """
 
     def __init__(
-        self, loss: Loss, clip_norm: float = 1.0, local: Local | None = None, design: Local | None = None
+        self,
+        loss: Loss,
+        clip_norm: float = 1.0,
+        local: LocalTraining | None = None,
+        design: LocalTraining | None = None,
     ) -> None:
         self.loss, self.clip_norm = loss, clip_norm
-        self.local = local or Local()
+        self.local = local or LocalTraining()
         self.design = design or self.local
         self._prepare = jax.jit(self._clipped)
         self._canary = jax.jit(lambda params, sample: self._clip(self._of_sample(params, sample, self.local)))
 
-    def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
+    def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> GeneralState:
         """Compute mock clients' clipped updates, as ``design.Updates`` has it."""
-        return State(params, self._prepare(params, *map(np.asarray, (inputs, labels, mask))))
+        return GeneralState(params, self._prepare(params, *map(np.asarray, (inputs, labels, mask))))
 
-    def products(self, state: State, sample: Sample) -> tuple[jax.Array, jax.Array]:
+    def products(self, state: GeneralState, sample: Sample) -> tuple[jax.Array, jax.Array]:
         """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²; twice differentiable."""
         update = self._of_sample(state.params, sample, self.design)
         return jnp.asarray(state.updates) @ update, update @ update
@@ -65,7 +69,7 @@ class GeneralUpdates:
         """Compute the clipped updates of canary clients, shape (canaries, dim), whatever they were designed with."""
         return np.stack([self._canary(params, canary.sample) for canary in canaries])
 
-    def response(self, state: State, canaries: Sequence[Canary]) -> Response:
+    def response(self, state: GeneralState, canaries: Sequence[Canary]) -> Response:
         """Inner products of canaries' clipped updates with the clients' and with each other.
 
         The state may be of other clients than the canaries were designed for, if they are to be judged on those.
@@ -74,11 +78,11 @@ class GeneralUpdates:
         products, gram = (own @ np.asarray(other).T for other in (state.updates, own))
         return Response(products.astype(np.float64), gram.astype(np.float64))
 
-    def padded(self, state: State, places: int) -> State:
+    def padded(self, state: GeneralState, places: int) -> GeneralState:
         """Return the state with so many more clients, whose updates are 0."""
         return state._replace(updates=np.pad(state.updates, ((0, places), (0, 0))))
 
-    def placed(self, state: State, canary: Canary, place: int) -> State:
+    def placed(self, state: GeneralState, canary: Canary, place: int) -> GeneralState:
         """Return the state with a canary's clipped update for that of the client at a place."""
         updates = np.array(state.updates)
         updates[place] = self.canary_updates(state.params, [canary])[0]
@@ -94,7 +98,7 @@ class GeneralUpdates:
         updates: jax.Array = jax.lax.map(one, (inputs, labels, mask), batch_size=_CHUNK)
         return updates
 
-    def _of_sample(self, params: Params, sample: Sample, local: Local) -> jax.Array:
+    def _of_sample(self, params: Params, sample: Sample, local: LocalTraining) -> jax.Array:
         return local_update(lambda p: soft_loss(self.loss, p, sample.input, sample.label), params, local)
 
 
@@ -108,7 +112,7 @@ def soft_loss(loss: Loss, params: Params, sample: jax.Array, label: jax.Array) -
     return label @ jax.vmap(of_class)(jnp.arange(len(label)))
 
 
-def local_update(loss: Callable[[Params], Any], params: Params, local: Local) -> jax.Array:
+def local_update(loss: Callable[[Params], Any], params: Params, local: LocalTraining) -> jax.Array:
     """Return the change of the parameters that local training makes, flat and before clipping."""
     flat, unravel = ravel_pytree(params)
 

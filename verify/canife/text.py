@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.verify.canife.design import Designer, Sample, Settings, Start, Starts, State, Variables
-from canaryproof.verify.canife.general import GeneralUpdates, Local, Loss, Params, local_update, soft_loss
+from canaryproof.verify.canife.design import Designer, DesignOptions, Sample, Start, Starts, State, Variables
+from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining, Loss, Params, local_update, soft_loss
 
 _EMBEDDING = "embedding"
 
@@ -35,14 +35,14 @@ class TextUpdates(GeneralUpdates):
         loss: Loss,
         extended_loss: Loss,
         clip_norm: float = 1.0,
-        local: Local | None = None,
-        design: Local | None = None,
+        local: LocalTraining | None = None,
+        design: LocalTraining | None = None,
         vectors: NDArray[np.float32] | None = None,
     ) -> None:
         super().__init__(loss, clip_norm, local, design)
         self.extended_loss, self.vectors = extended_loss, vectors
 
-    def _of_sample(self, params: Params, sample: Sample, local: Local) -> jax.Array:
+    def _of_sample(self, params: Params, sample: Sample, local: LocalTraining) -> jax.Array:
         length, vocabulary = sample.input.shape
         text = vocabulary + jnp.arange(length)
 
@@ -80,7 +80,7 @@ class TextDesigner(Designer):
     """Designs canaries of text."""
 
     def __init__(
-        self, updates: TextUpdates, settings: Settings | None = None, relaxation: Relaxation | None = None
+        self, updates: TextUpdates, settings: DesignOptions | None = None, relaxation: Relaxation | None = None
     ) -> None:
         super().__init__(updates, settings)
         self.relaxation = relaxation or Relaxation()

@@ -17,7 +17,7 @@ from canaryproof.verify.claims.finished import Cell, Experiment, Measurements, T
 from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
 from canaryproof.verify.claims.measured_andrew import accuracy
 from canaryproof.verify.claims.printed import CODE_DELTA, half_unit
-from canaryproof.verify.comparison.canife_methods import METHODS, Plan, spread
+from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
 
 # "Far below": by this factor at least.
 _FAR = 2.0
@@ -492,7 +492,7 @@ _BOUNDS = ("andrew", "fixed-sequence")
 _BETWEEN = (PRINTED[0].mean, PRINTED[1].mean)
 
 
-def claims(found: Sequence[Mapping[str, Any]], plan: Plan, fashion: bool) -> list[dict[str, Any]]:
+def claims(found: Sequence[Mapping[str, Any]], plan: TrainingFacts, fashion: bool) -> list[dict[str, Any]]:
     """Put what is printed beside what was found.
 
     Parameters

@@ -15,8 +15,16 @@ from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.records import plain
 from canaryproof.verify.claims.measured_canife import claims
-from canaryproof.verify.comparison.canife_methods import METHODS, Plan, capped, composed, exact, largest_round, spread
-from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Setting
+from canaryproof.verify.comparison.canife_methods import (
+    METHODS,
+    TrainingFacts,
+    capped,
+    composed,
+    exact,
+    largest_round,
+    spread,
+)
+from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.engine.origin import code_and_machine
 from canaryproof.verify.estimators.simulation import threads
@@ -33,7 +41,7 @@ Found = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Run:
+class AuditedRun:
     """One training, audited by all methods."""
 
     repetition: int  # scenarios and rates of one repetition share the seed
@@ -60,7 +68,7 @@ def images(folder: Path | None) -> Federation:
     return digits.load(1, SEED) if folder is None else idx.load(folder, 1, SEED)
 
 
-def here(bench: Bench, runs: Sequence[Run], advance: Callable[[str], object]) -> list[Found]:
+def here(bench: Bench, runs: Sequence[AuditedRun], advance: Callable[[str], object]) -> list[Found]:
     """Do runs one after another."""
     found = []
     for run in runs:
@@ -74,7 +82,7 @@ def on_cluster(
     data: Path | None,
     bench: Bench,
     hidden: int | None,
-    runs: Sequence[Run],
+    runs: Sequence[AuditedRun],
     advance: Callable[[str], object],
 ) -> list[Found]:
     """Do runs on a cluster, where each finds the same as here.
@@ -95,7 +103,7 @@ def on_cluster(
     return [found[i] for i in range(len(runs))]
 
 
-def _described(run: Run) -> tuple[Any, ...]:
+def _described(run: AuditedRun) -> tuple[Any, ...]:
     """Return what ``train`` makes the run of, without classes of ours."""
     scenario = run.scenario
     return run.repetition, scenario.name, scenario.shuffled, scenario.fault and scenario.fault.name, run.rate
@@ -112,17 +120,17 @@ def train(
     fault: str | None,
     rate: float | None,
 ) -> Found:
-    """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``Run``."""
+    """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``AuditedRun``."""
     bench = _bench(data, setting, hidden)
     check_same(bench.federation, digest, data)
-    return Run(repetition, Scenario(name, shuffled, Fault[fault] if fault else None), rate).on(bench)
+    return AuditedRun(repetition, Scenario(name, shuffled, Fault[fault] if fault else None), rate).on(bench)
 
 
 # Tasks of one benchmark come one after another.
 @lru_cache(maxsize=1)
 def _bench(data: Path | None, setting: tuple[Any, ...], hidden: int | None) -> Bench:
     federation = images(data)
-    return Bench(federation, networks.model("two_layer", federation, hidden), Setting(*setting))
+    return Bench(federation, networks.model("two_layer", federation, hidden), Sizes(*setting))
 
 
 # CANIFE beside Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098), in the setting of its Section 5.4.
@@ -132,10 +140,10 @@ def _bench(data: Path | None, setting: tuple[Any, ...], hidden: int | None) -> B
 
 
 # Of images by the ten thousand, as printed: an epoch at batch 128 is 469 rounds of MNIST.
-PRINTED = Setting(batch=128, canaries=1000, every=100, pool=512)
+PRINTED = Sizes(batch=128, canaries=1000, every=100, pool=512)
 # Scikit-learn's 1,500 digits: a batch of an eighth makes 94 rounds of an epoch. Canaries and rounds between audits are
 # a fifth, as rounds are, so that a round has two canaries and a training four audits; 297 images are held out.
-DIGITS = Setting(batch=16, canaries=200, every=20, pool=256)
+DIGITS = Sizes(batch=16, canaries=200, every=20, pool=256)
 # The paper does not print the learning rate. Of these, one training each, 1 is near the best accuracy: MNIST without
 # canaries 67, 80, 88, 91 and 92% of held-out images, digits with canaries 31, 50, 71, 80 and 83%.
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -159,7 +167,7 @@ _SOURCES = (
 
 
 @dataclass(frozen=True)
-class Level:
+class Extent:
     """How much is run."""
 
     repeat: int  # trainings of each scenario, unless the user says how many
@@ -167,10 +175,10 @@ class Level:
     rates: tuple[float, ...] = ()  # learning rates to sweep over, one training each
 
 
-LEVELS = {"quick": Level(3, SCENARIOS[:1]), "full": Level(10, SCENARIOS, RATES)}
+LEVELS = {"quick": Extent(3, SCENARIOS[:1]), "full": Extent(10, SCENARIOS, RATES)}
 
 
-def read(folder: Path | None) -> tuple[Federation, Setting, bool]:
+def read(folder: Path | None) -> tuple[Federation, Sizes, bool]:
     """Read the images of a folder, or the digits without one, sizes that fit, and whether it is Fashion-MNIST."""
     federation = images(folder)
     return (federation, DIGITS, False) if folder is None else (federation, PRINTED, idx.is_fashion(folder))
@@ -178,7 +186,7 @@ def read(folder: Path | None) -> tuple[Federation, Setting, bool]:
 
 def measure(
     federation: Federation,
-    setting: Setting,
+    setting: Sizes,
     level: str,
     repeat: int | None,
     advance: Callable[[str], object],
@@ -201,8 +209,8 @@ def measure(
     advance("compiling")
     compilation = bench.compile()
     # Scenarios take turns, so that whatever else the machine does hits all alike.
-    wanted = [Run(i, scenario) for i in range(repetitions) for scenario in plan.scenarios]
-    wanted += [Run(0, POISSON, rate) for rate in plan.rates]
+    wanted = [AuditedRun(i, scenario) for i in range(repetitions) for scenario in plan.scenarios]
+    wanted += [AuditedRun(0, POISSON, rate) for rate in plan.rates]
     done = (
         here(bench, wanted, advance) if cluster is None else on_cluster(cluster, data, bench, hidden, wanted, advance)
     )
@@ -213,7 +221,7 @@ def measure(
             runs[run.scenario.name].append(found)
         else:
             sweep.append({"rate": run.rate, **found})
-    facts = Plan(
+    facts = TrainingFacts(
         tuple(bench.audited),
         bench.rounds,
         bench.sampling,
@@ -244,7 +252,7 @@ def measure(
     return plainly
 
 
-def _summary(found: Sequence[Mapping[str, Any]], plan: Plan) -> dict[str, Any]:
+def _summary(found: Sequence[Mapping[str, Any]], plan: TrainingFacts) -> dict[str, Any]:
     """Put what the runs of a scenario found together, method by method."""
     rows = []
     for method in METHODS:
@@ -322,7 +330,7 @@ def _audits(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _counts(found: Sequence[Mapping[str, Any]], plan: Plan) -> list[dict[str, Any]]:
+def _counts(found: Sequence[Mapping[str, Any]], plan: TrainingFacts) -> list[dict[str, Any]]:
     """Tell how CANIFE's number grows with the number of scores, up to that of unlimited ones."""
     rows = []
     for place, scores in enumerate(found[0]["canife"][0]["scores"]):

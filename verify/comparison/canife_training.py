@@ -18,9 +18,9 @@ from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Participation
 from canaryproof.verify.canaries.seeds import Purpose
-from canaryproof.verify.canife.attack import Mechanism, attack, halves, score_law
-from canaryproof.verify.canife.design import Canary, Designer, Settings, noise
-from canaryproof.verify.canife.factored import FactoredUpdates, State
+from canaryproof.verify.canife.attack import TrialRound, attack, halves, score_law
+from canaryproof.verify.canife.design import Canary, Designer, DesignOptions, noise
+from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates
 from canaryproof.verify.canife.measure import round_epsilon
 from canaryproof.verify.training.assembly import Seeds
@@ -116,7 +116,9 @@ class Unclipped:
         return CohortSum(parts[0].total + parts[1].total, norms)
 
 
-def with_unclipped(state: State, params: Any, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> State:
+def with_unclipped(
+    state: FactoredState, params: Any, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike
+) -> FactoredState:
     """Return what ``FactoredUpdates.prepare`` made of these clients, but with one in a hundred not clipped."""
     free = _FREE.prepare(params, inputs, labels, mask)
 
@@ -135,7 +137,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Setting:
+class Sizes:
     """Sizes of a training and of its audits."""
 
     batch: int  # examples in a round on average, one of each client that takes part
@@ -181,7 +183,7 @@ class Trained:
 class Bench:
     """Trainings of a dense network on one federation of clients with one example; all share what is compiled."""
 
-    def __init__(self, federation: Federation, model: Model, setting: Setting) -> None:
+    def __init__(self, federation: Federation, model: Model, setting: Sizes) -> None:
         self.federation, self.model, self.setting = federation, model, setting
         self.rounds = -(-federation.clients // setting.batch)
         self.sampling = setting.batch / federation.clients
@@ -189,7 +191,7 @@ class Bench:
         # In DP-SGD updates are negative gradients; the learning rate is the server's.
         self._updates = FactoredUpdates(setting.clip_norm, rate=1.0)
         self._whole = GeneralUpdates(model.loss, setting.clip_norm)
-        self._designer = Designer(self._updates, Settings(steps=setting.steps))
+        self._designer = Designer(self._updates, DesignOptions(steps=setting.steps))
 
     def compile(self) -> float:
         """Design a canary for a new model, and return the seconds: nearly all of them are compilation."""
@@ -275,12 +277,12 @@ class Bench:
         chosen = rng.choice(len(self.federation.test_labels), self.setting.pool, replace=False)
         return self.federation.test_inputs[chosen][:, None], self.federation.test_labels[chosen][:, None]
 
-    def _state(self, params: Params, pool: tuple[NDArray[Any], NDArray[Any]], fault: Fault | None) -> State:
+    def _state(self, params: Params, pool: tuple[NDArray[Any], NDArray[Any]], fault: Fault | None) -> FactoredState:
         mask = np.ones((self.setting.pool, 1), np.float32)
         state = self._updates.prepare(params, *pool, mask)
         return with_unclipped(state, params, *pool, mask) if fault is Fault.CLIPPING else state
 
-    def _design(self, state: State, rng: np.random.Generator) -> Any:
+    def _design(self, state: FactoredState, rng: np.random.Generator) -> Any:
         shape = self.federation.inputs.shape[1:]
         return self._designer.design(state, noise(shape, self.federation.classes), rng)
 
@@ -298,7 +300,7 @@ class Bench:
             # Trial rounds are the server's, and have its fault.
             update = self._whole.canary_updates(params, [canary])[0]
             noise_multiplier = trial_noise(fault, noise_multiplier, update)
-        mechanism = Mechanism(setting.batch, noise_multiplier, setting.clip_norm)
+        mechanism = TrialRound(setting.batch, noise_multiplier, setting.clip_norm)
         scores: list[dict[str, Any]] = []
         for trials in setting.trials:
             observed, unobserved = attack(response, halves(trials, 1, rng), mechanism, rng).of()

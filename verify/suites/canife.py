@@ -14,7 +14,7 @@ from scipy import integrate, optimize, stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, noise_of_round
-from canaryproof.verify.canife.attack import Mechanism, Response, attack, coins
+from canaryproof.verify.canife.attack import Response, TrialRound, attack, coins
 from canaryproof.verify.canife.measure import Deltas, RoundEpsilon, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.declared_tests import (
     FACTOR,
@@ -54,13 +54,13 @@ def share_of_cap(context: Context) -> Outcome:
     from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
     from canaryproof.verify.canife.measure import round_epsilon
     from canaryproof.verify.comparison.canife import PRINTED
-    from canaryproof.verify.comparison.canife_methods import Plan, composed, largest_round
+    from canaryproof.verify.comparison.canife_methods import TrainingFacts, composed, largest_round
 
     rounds = -(-_EXAMPLES // PRINTED.batch)
     audited = tuple(range(PRINTED.every, rounds + 1, PRINTED.every))
     sigma, delta = PRINTED.noise_multiplier, PRINTED.delta
     # No part of CANIFE's composition depends on the last two.
-    plan = Plan(audited, rounds, PRINTED.batch / _EXAMPLES, sigma, delta, dim=1, canaries=1)
+    plan = TrainingFacts(audited, rounds, PRINTED.batch / _EXAMPLES, sigma, delta, dim=1, canaries=1)
     limit = composed_epsilon([sigma], [rounds], plan.sampling, delta)
     repetitions = context.pick(24, 200)
 
@@ -372,7 +372,8 @@ def measures(context: Context) -> Outcome:
     for sigma in np.geomspace(0.3, 1.5, runs):
         response = Response(rng.normal(scale=0.01, size=(1, 500)), np.ones((1, 1)))
         scores = [
-            attack(response, coins(_TRIALS, 1, rng), Mechanism(64, float(sigma)), rng).of() for _ in range(len(audited))
+            attack(response, coins(_TRIALS, 1, rng), TrialRound(64, float(sigma)), rng).of()
+            for _ in range(len(audited))
         ]
         found = [round_epsilon(*pair, deltas.scores, zero_counts="capped") for pair in scores]
         for one, pair in zip(found, scores, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from canaryproof.verify.canife.attack import Mechanism
+from canaryproof.verify.canife.attack import TrialRound
 from canaryproof.verify.check.declared_tests import (
     LEVEL,
     PAPER,
@@ -361,7 +361,7 @@ _SIGMA = float(TOY_SIGMA)
 _COHORTS = (16, 64, 256)
 _CROWDS = (*_COHORTS, 1024)
 # Without noise, and at the printed one; all checks here attack the same canaries.
-_ROUNDS = tuple(Mechanism(cohort, 0.0) for cohort in _COHORTS) + tuple(Mechanism(each, _SIGMA) for each in _CROWDS)
+_ROUNDS = tuple(TrialRound(cohort, 0.0) for cohort in _COHORTS) + tuple(TrialRound(each, _SIGMA) for each in _CROWDS)
 _QUIET, _NOISY = slice(0, 3), slice(3, 7)
 _POOLS = (16, 64, 256)
 _SHARE = 0.7
@@ -494,7 +494,7 @@ def separated(context: Context) -> Outcome:
     from canaryproof.verify.suites import canife_trainings as studies
 
     size, sigma = context.pick(60, 400), 0.2
-    plan = studies.Plan(studies.DEFAULT, rounds=(Mechanism(16, sigma),))
+    plan = studies.Plan(studies.DEFAULT, rounds=(TrialRound(16, sigma),))
     found = studies.sample(context, "canife/separated", plan, size)
     distance, deviation = found.separation[:, 0], found.deviation[:, 0] / sigma
     wrong = max(above(distance, 0.95), below(distance, 1.05), above(deviation, 0.85), below(deviation, 1.15))

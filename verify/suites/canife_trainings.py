@@ -19,14 +19,14 @@ from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import NO_CANARIES, Insertion
-from canaryproof.verify.canife.attack import Mechanism, ScoreLaw, accuracy, attack, coins, halves, score_law
-from canaryproof.verify.canife.design import Designer, Settings, Starts, noise, pool_samples
-from canaryproof.verify.canife.factored import FactoredUpdates, State
+from canaryproof.verify.canife.attack import ScoreLaw, TrialRound, accuracy, attack, coins, halves, score_law
+from canaryproof.verify.canife.design import Designer, DesignOptions, Starts, noise, pool_samples
+from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
 from canaryproof.verify.canife.measure import Deltas, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.results import Context
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_methods import largest_round
-from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Setting, Trained
+from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes, Trained
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
 from canaryproof.verify.training import networks
@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 
 # Digits in rounds of 50, so that a training is short; the rate has grown with the batch. Audits are as many as pilots
 # asked for, in which canaries differed much in how they avoid coordinates that have noise.
-SETTING = Setting(batch=50, canaries=200, every=5, pool=256, trials=(100,), rate=3.0)
+SETTING = Sizes(batch=50, canaries=200, every=5, pool=256, trials=(100,), rate=3.0)
 SCENARIOS = {
     "poisson": canife.POISSON,
     "shuffled": Scenario("shuffled epoch", shuffled=True),
@@ -152,12 +152,12 @@ TRIALS = 100
 # Plain descent: examples of a step, its rate, and steps to 71% of held-out images on average.
 _BATCH, _RATE, _STEPS = 64, 0.5, 20
 # The setting of Section 4.1 without noise: 64 clients a round.
-QUIET = Mechanism(64, 0.0)
-DEFAULT = Settings()
+QUIET = TrialRound(64, 0.0)
+DEFAULT = DesignOptions()
 # Fewer steps than the default, so that hundreds of designs take seconds, and no other start than that of the pair.
-BASE = Settings(steps=1000, restarts=0)
+BASE = DesignOptions(steps=1000, restarts=0)
 # The same for attacks, in which a poor canary is designed anew.
-AUDIT = Settings(steps=1000)
+AUDIT = DesignOptions(steps=1000)
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,11 @@ class Plan:
         Rounds to attack.
     """
 
-    settings: Settings
+    settings: DesignOptions
     start: Literal["normal", "uniform", "pool"] = "normal"
     pool: int = POOL
     training: int = _STEPS
-    rounds: tuple[Mechanism, ...] = (QUIET,)
+    rounds: tuple[TrialRound, ...] = (QUIET,)
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ def updates() -> FactoredUpdates:
 
 
 @cache
-def designer(settings: Settings) -> Designer:
+def designer(settings: DesignOptions) -> Designer:
     """Return a designer that is compiled once."""
     return Designer(updates(), settings)
 
@@ -296,12 +296,12 @@ def _descent() -> Any:
     return jax.jit(lambda params, batches: jax.lax.scan(step, params, batches)[0])
 
 
-def mock_clients(params: Params, inputs: NDArray[Any], labels: NDArray[Any]) -> State:
+def mock_clients(params: Params, inputs: NDArray[Any], labels: NDArray[Any]) -> FactoredState:
     """Return the updates of clients that have one example each."""
     return updates().prepare(params, inputs[:, None], labels[:, None], np.ones((len(labels), 1), np.float32))
 
 
-def _pool(params: Params, chosen: NDArray[np.int64], loss: str) -> State:
+def _pool(params: Params, chosen: NDArray[np.int64], loss: str) -> FactoredState:
     """Return a pool of the largest size, whatever its own, so that nothing is compiled anew for it."""
     images, missing = federation(), POOL - len(chosen)
     if loss == "mean":
@@ -462,7 +462,7 @@ def _audited(
     starts = noise(images.inputs.shape[1:], images.classes)
     canary = designer(AUDIT).design(state, starts, rng)
     present = mock_clients(training.params, images.inputs, images.labels)
-    response, mechanism = updates().response(present, [canary]), Mechanism(COHORT, sigma)
+    response, mechanism = updates().response(present, [canary]), TrialRound(COHORT, sigma)
     scores = attack(response, insert(TRIALS, 1, rng), mechanism, rng)
     return *scores.of(), score_law(response, mechanism), canary.health
 

@@ -16,7 +16,7 @@ from canaryproof.verify.canife import design, general
 from canaryproof.verify.canife.attack import coins, halves, scored
 from canaryproof.verify.canife.design import Designer, Start, Starts, noise, pool_samples
 from canaryproof.verify.canife.factored import FactoredUpdates
-from canaryproof.verify.canife.general import GeneralUpdates, Local
+from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
 from canaryproof.verify.canife.text import TextDesigner, TextUpdates, random_tokens, text_of
 from canaryproof.verify.training import networks
 from canaryproof.verify.training.clients import chunk_of, clipped_updates
@@ -102,8 +102,8 @@ class Designing:
 
     data: Data
     network: Network
-    settings: design.Settings
-    local: Local
+    settings: design.DesignOptions
+    local: LocalTraining
     clip_norm: float
     one_step: bool  # whether clients make one step on all of their examples
 
@@ -112,7 +112,7 @@ class Designing:
         """Take it from the settings of a training."""
         plan, training = settings.canife, settings.training
         assert plan is not None
-        chosen = design.Settings(
+        chosen = design.DesignOptions(
             steps=plan.steps,
             rate=plan.rate,
             loss=cast(Any, plan.loss),
@@ -121,7 +121,7 @@ class Designing:
             restarts=design.AS_PRINTED.restarts,
         )
         one_step = training.local_epochs == 1 and settings.data.examples_per_client <= training.batch_size
-        local = Local(training.client_rate, training.local_epochs)
+        local = LocalTraining(training.client_rate, training.local_epochs)
         return cls(settings.data, settings.model, chosen, local, training.clip_norm, one_step)
 
 
@@ -228,7 +228,7 @@ class Auditor:
         for start in range(0, len(updates), chunk):
             some = np.arange(start, min(start + chunk, len(updates)))
             updates[some] = self._updates(theta, *(part[np.resize(some, chunk)] for part in examples))[: len(some)]
-        return general.State(params, updates)
+        return general.GeneralState(params, updates)
 
     def _chunk(self, clients: int) -> int:
         batch = min(self.training.batch_size, self.training.examples_per_client)

@@ -6,8 +6,8 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.canife.attack import (
-    Mechanism,
     Response,
+    TrialRound,
     accuracy,
     attack,
     attack_literally,
@@ -31,7 +31,7 @@ def test_scores_without_noise_are_the_literal_ones(updates):
     clients, canaries, response = updates
     inserted = coins(30, 2, np.random.default_rng(1))
     for cohort in (0, 6, 20):
-        mechanism = Mechanism(cohort, 0.0)
+        mechanism = TrialRound(cohort, 0.0)
         found = attack(response, inserted, mechanism, np.random.default_rng(2))
         literal = attack_literally(clients, canaries, inserted, mechanism, np.random.default_rng(2))
         np.testing.assert_allclose(found.values, literal.values, rtol=1e-12, atol=1e-13)
@@ -41,7 +41,7 @@ def test_scores_without_noise_are_the_literal_ones(updates):
 def test_scores_have_the_noise_of_the_mechanism(updates, way):
     clients, canaries, response = updates
     # All clients in every trial, and no canary: what varies is noise.
-    trials, mechanism, rng = 4000, Mechanism(20, 0.7, 1.5), np.random.default_rng(4)
+    trials, mechanism, rng = 4000, TrialRound(20, 0.7, 1.5), np.random.default_rng(4)
     inserted = np.zeros((trials, 2), dtype=bool)
     if way == "literal":
         values = attack_literally(clients, canaries, inserted, mechanism, rng).values
@@ -56,7 +56,7 @@ def test_scores_have_the_noise_of_the_mechanism(updates, way):
 
 def test_moments_over_cohorts_and_noise(updates):
     _, _, response = updates
-    mechanism, trials = Mechanism(5, 0.2), 20_000
+    mechanism, trials = TrialRound(5, 0.2), 20_000
     rng = np.random.default_rng(6)
     observed, unobserved = attack(response, halves(trials, 2, rng)[:, :1] & [True, False], mechanism, rng).of()
     law = score_law(response, mechanism)
@@ -71,7 +71,7 @@ def test_moments_over_cohorts_and_noise(updates):
 
 def test_the_law_without_chance(updates):
     _, _, response = updates
-    law = score_law(response, Mechanism(20, 0.0))
+    law = score_law(response, TrialRound(20, 0.0))
     assert law.deviation == 0.0
     assert law.mean == pytest.approx(response.products[0].sum(), rel=1e-12)
     assert law.epsilon(1e-5) == math.inf
@@ -87,7 +87,7 @@ def test_insertions():
 
 def test_a_cohort_larger_than_the_pool_is_refused(updates):
     with pytest.raises(ValueError, match="from 0 to the number of mock clients, 20, not 21"):
-        attack(updates[2], np.zeros((1, 2), dtype=bool), Mechanism(21, 0.1), np.random.default_rng(1))
+        attack(updates[2], np.zeros((1, 2), dtype=bool), TrialRound(21, 0.1), np.random.default_rng(1))
 
 
 def test_accuracy_is_that_of_the_best_threshold():

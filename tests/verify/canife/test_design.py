@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from canaryproof.verify.canife.attack import Mechanism, attack, halves, score_law
-from canaryproof.verify.canife.design import AS_PRINTED, Designer, Sample, Settings, noise, pool_samples
+from canaryproof.verify.canife.attack import TrialRound, attack, halves, score_law
+from canaryproof.verify.canife.design import AS_PRINTED, Designer, DesignOptions, Sample, noise, pool_samples
 from canaryproof.verify.canife.factored import FactoredUpdates
-from canaryproof.verify.canife.general import GeneralUpdates, Local
+from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
 
 POOL = 128
 
@@ -23,7 +23,7 @@ def digits(handwriting):
     """A designer that is compiled once, a state, and starts."""
     federation, _, params = handwriting
     updates = FactoredUpdates()
-    designer = Designer(updates, Settings(steps=1000))
+    designer = Designer(updates, DesignOptions(steps=1000))
     return designer, updates.prepare(params, *pool(federation)), noise((8, 8, 1), 10)
 
 
@@ -39,7 +39,7 @@ def test_a_canary_is_nearly_orthogonal_to_all_clients_and_long_enough(digits):
     # The loss is the sum of squared products before clipping, and the hinge's part.
     squares = np.sum(response.products**2) * canary.norm**2
     assert canary.loss == pytest.approx(squares + max(1.25 - canary.norm, 0.0) ** 2, rel=1e-3)
-    assert score_law(response, Mechanism(32, 0.2)).clients < 0.1
+    assert score_law(response, TrialRound(32, 0.2)).clients < 0.1
 
 
 def test_designs_depend_on_nothing_but_their_arguments(digits):
@@ -66,7 +66,7 @@ def test_losses_of_the_paper(digits):
     products, squared = (
         np.asarray(part, dtype=np.float64) for part in jax.jit(designer.updates.products)(state, sample)
     )
-    mean = jax.jit(Designer(designer.updates, Settings(loss="mean", norm_constant=7.0)).loss)
+    mean = jax.jit(Designer(designer.updates, DesignOptions(loss="mean", norm_constant=7.0)).loss)
     loss = jax.jit(designer.loss)
     hinge = max(1.25 - np.sqrt(squared), 0.0) ** 2
     assert float(loss(state, sample)[0]) == pytest.approx(np.sum(products**2) + hinge, rel=1e-5)
@@ -114,7 +114,7 @@ def test_the_general_road_descends_to_the_same_canary(handwriting):
     found = []
     for updates in (FactoredUpdates(), GeneralUpdates(network.loss)):
         state = updates.prepare(params, *pool(federation, 32))
-        designer = Designer(updates, Settings(steps=25, restarts=0))
+        designer = Designer(updates, DesignOptions(steps=25, restarts=0))
         found.append(designer.design(state, noise((8, 8, 1), 10), np.random.default_rng(6)))
     one, other = found
     assert one.loss < 0.5 * one.initial_loss
@@ -125,11 +125,11 @@ def test_the_general_road_descends_to_the_same_canary(handwriting):
 
 def test_a_canary_for_several_local_epochs(handwriting):
     federation, network, params = handwriting
-    updates = GeneralUpdates(network.loss, local=Local(rate=0.5, steps=3))
+    updates = GeneralUpdates(network.loss, local=LocalTraining(rate=0.5, steps=3))
     state = updates.prepare(params, *pool(federation, 32))
-    designer = Designer(updates, Settings(steps=150, restarts=0))
+    designer = Designer(updates, DesignOptions(steps=150, restarts=0))
     canary = designer.design(state, noise((8, 8, 1), 10), np.random.default_rng(7))
-    law = score_law(updates.response(state, [canary]), Mechanism(8, 0.2))
+    law = score_law(updates.response(state, [canary]), TrialRound(8, 0.2))
     assert law.shift == pytest.approx(1.0, rel=0.1)
     assert law.clients < 0.1
 
@@ -143,7 +143,7 @@ def test_scores_on_mnist_are_those_of_noise(mnist):
     rng = np.random.default_rng(8)
     canary = designer.design(state, noise((28, 28, 1), 10), rng)
     assert canary.healthy
-    response, mechanism = updates.response(state, [canary]), Mechanism(128, 0.2)
+    response, mechanism = updates.response(state, [canary]), TrialRound(128, 0.2)
     law = score_law(response, mechanism)
     assert law.shift == pytest.approx(1.0, abs=0.05)
     assert 0.2 * 0.85 < law.deviation < 0.2 * 1.15
@@ -159,7 +159,7 @@ def test_rate_1_fails_on_mnist_where_the_default_does_not(mnist):
     updates = FactoredUpdates()
     state = updates.prepare(params, *pool(federation, 512))
     poor = {}
-    for name, settings, law in (("printed", AS_PRINTED, "uniform"), ("default", Settings(restarts=0), "normal")):
+    for name, settings, law in (("printed", AS_PRINTED, "uniform"), ("default", DesignOptions(restarts=0), "normal")):
         designer, rng = Designer(updates, settings), np.random.default_rng(9)
         designs = [designer.design(state, noise((28, 28, 1), 10, law), rng) for _ in range(20)]
         poor[name] = sum(not canary.healthy for canary in designs)

@@ -4,7 +4,7 @@ import pytest
 
 from canaryproof.verify.canife.design import Canary, Sample
 from canaryproof.verify.canife.factored import FactoredUpdates, dense_layers
-from canaryproof.verify.canife.general import GeneralUpdates, Local
+from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
 
 RATE, CLIP = 0.6, 0.8
 
@@ -23,7 +23,7 @@ def roads(handwriting):
     with jax.enable_x64(True):
         params = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), params)
         found = []
-        for updates in (FactoredUpdates(CLIP, RATE), GeneralUpdates(network.loss, CLIP, Local(RATE))):
+        for updates in (FactoredUpdates(CLIP, RATE), GeneralUpdates(network.loss, CLIP, LocalTraining(RATE))):
             state = updates.prepare(params, inputs, labels, mask)
             longer = updates.placed(updates.padded(state, 2), canaries[1], -2)
             value = jax.jit(updates.products)

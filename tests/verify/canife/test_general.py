@@ -5,7 +5,7 @@ import optax
 import pytest
 
 from canaryproof.verify.canife.design import Canary, Sample
-from canaryproof.verify.canife.general import GeneralUpdates, Local
+from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
 
 RATE, STEPS, CLIP = 0.7, 3, 0.4
 
@@ -42,7 +42,7 @@ def case():
     soft = np.array([0.2, 0.5, 0.3])
     sample, small = 2.0 * rng.normal(size=5), 0.02 * rng.normal(size=5)
     with jax.enable_x64(True):
-        updates = GeneralUpdates(loss, CLIP, Local(RATE, STEPS))
+        updates = GeneralUpdates(loss, CLIP, LocalTraining(RATE, STEPS))
         state = updates.prepare(weights, inputs, labels, mask)
         canaries = [Canary(one, soft, 1.0, 1.0, 1.0) for one in (sample, small)]
         found = updates.canary_updates(weights, canaries), updates.response(state, canaries)

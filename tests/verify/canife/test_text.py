@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.canaries.shapes import flatten
-from canaryproof.verify.canife.attack import Mechanism, score_law
-from canaryproof.verify.canife.design import Sample, Settings
-from canaryproof.verify.canife.general import State
+from canaryproof.verify.canife.attack import TrialRound, score_law
+from canaryproof.verify.canife.design import DesignOptions, Sample
+from canaryproof.verify.canife.general import GeneralState
 from canaryproof.verify.canife.text import Relaxation, TextDesigner, TextUpdates, random_tokens, text_of
 from canaryproof.verify.training.data.federation import Federation
 from canaryproof.verify.training.networks import model
@@ -26,7 +26,7 @@ def test_weights_that_are_tokens_have_the_tokens_gradient():
     update = -flatten(jax.jit(jax.grad(network.loss))(params, inputs, labels, np.ones(1)))
     clients = rng.normal(size=(3, network.dim)).astype(np.float32)
     sample = Sample(np.eye(VOCABULARY)[inputs[0]], labels[0])
-    products, squared = jax.jit(TextUpdates(network.loss, longer.loss).products)(State(params, clients), sample)
+    products, squared = jax.jit(TextUpdates(network.loss, longer.loss).products)(GeneralState(params, clients), sample)
     np.testing.assert_allclose(products, clients @ update, rtol=1e-4, atol=1e-6)
     assert float(squared) == pytest.approx(float(update @ update), rel=1e-4)
 
@@ -45,13 +45,13 @@ def test_a_canary_is_a_text_and_better_than_its_start():
     updates = TextUpdates(bag_of_tokens, bag_of_tokens)
     inputs, labels = rng.integers(0, VOCABULARY, (CLIENTS, 1, LENGTH)), rng.integers(0, 3, (CLIENTS, 1))
     state = updates.prepare(params, inputs, labels, np.ones((CLIENTS, 1), np.float32))
-    designer = TextDesigner(updates, Settings(steps=100, norm_constant=1.0, restarts=1), Relaxation(0.7, 16))
+    designer = TextDesigner(updates, DesignOptions(steps=100, norm_constant=1.0, restarts=1), Relaxation(0.7, 16))
     canary = designer.design(state, random_tokens(LENGTH, VOCABULARY, 3), np.random.default_rng(2))
     assert canary.input.shape == (LENGTH, VOCABULARY)
     np.testing.assert_array_equal(np.sort(canary.input, axis=1)[:, -2:], [[0.0, 1.0]] * LENGTH)
     assert canary.loss < canary.initial_loss
     response = updates.response(state, [canary])
-    assert 0.0 < score_law(response, Mechanism(4, 0.1)).shift <= 1.0 + 1e-5
+    assert 0.0 < score_law(response, TrialRound(4, 0.1)).shift <= 1.0 + 1e-5
 
 
 def test_given_embeddings_are_mixed_and_not_trained():
@@ -67,7 +67,7 @@ def test_given_embeddings_are_mixed_and_not_trained():
     updates = TextUpdates(loss, extended_loss, vectors=table)
     text, clients = rng.integers(0, VOCABULARY, LENGTH), rng.normal(size=(2, 12)).astype(np.float32)
     label = np.array([0.0, 1.0, 0.0], np.float32)
-    products, squared = updates.products(State({"out": out}, clients), Sample(np.eye(VOCABULARY)[text], label))
+    products, squared = updates.products(GeneralState({"out": out}, clients), Sample(np.eye(VOCABULARY)[text], label))
     update = -flatten(jax.grad(loss)({"out": out}, text[None], np.array([1]), np.ones(1)))
     np.testing.assert_allclose(products, clients @ update, rtol=1e-4)
     assert float(squared) == pytest.approx(float(update @ update), rel=1e-4)

@@ -97,10 +97,10 @@ def test_nothing_is_decided_on_other_data(document):
 
 
 def test_fashion_mnist_is_decided(document):
-    from canaryproof.verify.comparison.canife_methods import Plan
+    from canaryproof.verify.comparison.canife_methods import TrainingFacts
 
     setting = document["setting"]
-    plan = Plan(
+    plan = TrainingFacts(
         tuple(setting["audited"]),
         *(setting[name] for name in ("rounds", "sampling", "noise_multiplier", "delta", "dim", "canaries")),
     )

@@ -2,11 +2,11 @@ import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
 from canaryproof.verify.comparison import canife
-from canaryproof.verify.comparison.canife_training import Bench, Setting
+from canaryproof.verify.comparison.canife_training import Bench, Sizes
 from canaryproof.verify.training.data import digits
 from canaryproof.verify.training.networks import model
 
-TINY = Setting(batch=125, canaries=20, every=8, pool=150, steps=200, trials=(20, 60), noise_multiplier=1.0)
+TINY = Sizes(batch=125, canaries=20, every=8, pool=150, steps=200, trials=(20, 60), noise_multiplier=1.0)
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def measured(bench):
 
     def run(advance, **options):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(canife.LEVELS, "tiny", canife.Level(2, (canife.POISSON,), (0.1,)))
+            patch.setitem(canife.LEVELS, "tiny", canife.Extent(2, (canife.POISSON,), (0.1,)))
             # Seconds of work that its own tests do, and nothing is compiled twice.
             patch.setattr(accountants, "pld", lambda *_: 2.5)
             patch.setattr(canife, "Bench", lambda *_: bench)

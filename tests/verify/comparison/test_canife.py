@@ -5,7 +5,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, Run, on_cluster, read, train
+from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, AuditedRun, on_cluster, read, train
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.reading import InputError
 
@@ -89,7 +89,7 @@ def test_a_training_that_is_given_up_is_named(bench):
             yield next(iter(tasks))[0], Lost("a reason")
 
     with pytest.raises(EngineError) as error:
-        on_cluster(Elsewhere(), None, bench, 8, [Run(0, POISSON)], lambda _: None)
+        on_cluster(Elsewhere(), None, bench, 8, [AuditedRun(0, POISSON)], lambda _: None)
     assert error.value.message == "Poisson samples, repetition 1: a reason"
 
 

@@ -5,9 +5,9 @@ import pytest
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife.measure import Deltas, rounds_served, training_epsilon
-from canaryproof.verify.comparison.canife_methods import METHODS, Plan, spread
+from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
 
-PLAN = Plan((10, 20), 25, 0.01, 0.5, 1e-5, 10_000, 100)
+PLAN = TrainingFacts((10, 20), 25, 0.01, 0.5, 1e-5, 10_000, 100)
 BY_NAME = {method.name: method for method in METHODS}
 
 

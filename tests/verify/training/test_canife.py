@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from canaryproof.verify.canife.design import AS_PRINTED
 from canaryproof.verify.canife.factored import FactoredUpdates
-from canaryproof.verify.canife.general import GeneralUpdates, Local
+from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
 from canaryproof.verify.training import canife, networks
 from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, pool, road, starts
 from canaryproof.verify.training.clients import chunk_of, clipped_updates
@@ -105,7 +105,7 @@ def test_scores_are_those_of_rounds_line_by_line(auditor):
     canary = np.random.default_rng(2).normal(size=(1, MODEL.dim)).astype(np.float32)
     found = auditor._scores(theta, canary, [np.random.default_rng(3)])
     again, sizes = np.random.default_rng(3), []
-    whole = GeneralUpdates(MODEL.loss, 0.2, Local(0.5))
+    whole = GeneralUpdates(MODEL.loss, 0.2, LocalTraining(0.5))
     for score, inserted in zip(found["scores"][0], found["inserted"][0], strict=True):
         cohort = auditor._cohort(again)
         updates = np.asarray(whole.prepare(PARAMS, *DATA.cohort(cohort, 4)).updates, dtype=float)
@@ -149,7 +149,7 @@ def test_designs_know_how_mock_clients_train(auditor):
     inputs, labels, mask = examples = auditor._pool(0)
     assert mask.shape == (8, 4)
     found = auditor._state(flat(PARAMS), PARAMS, examples).updates
-    expected = GeneralUpdates(MODEL.loss, 0.2, Local(0.5)).prepare(PARAMS, inputs, labels, mask).updates
+    expected = GeneralUpdates(MODEL.loss, 0.2, LocalTraining(0.5)).prepare(PARAMS, inputs, labels, mask).updates
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert found.ctypes.data % 64 == 0
     assert chunk_of(MODEL, DATA, 8, 4) == 8
@@ -200,7 +200,7 @@ def test_mock_clients_that_do_not_fit_into_memory_are_refused(auditor, monkeypat
 def test_designs_are_by_default_as_the_paper_prints_them():
     found = Designing.of(replace(SETTINGS, canife=CanifePlan()))
     assert found.settings == AS_PRINTED
-    assert (found.local, found.clip_norm, found.one_step) == (Local(0.5), 0.2, True)
+    assert (found.local, found.clip_norm, found.one_step) == (LocalTraining(0.5), 0.2, True)
     assert not Designing.of(replace(SETTINGS, training=replace(SETTINGS.training, batch_size=3))).one_step
 
 

@@ -186,7 +186,7 @@ def held_out(clients: Iterable[tuple[Sequence[Any], ...]]) -> tuple[list[Any], l
 _Handle = TypeVar("_Handle")
 
 
-class Source(Protocol):
+class ExampleSource(Protocol):
     """Where the examples of clients come from."""
 
     @property
@@ -231,7 +231,7 @@ class StreamedFederation:
     """
 
     name: str
-    source: Source
+    source: ExampleSource
     template: Examples
     test_inputs: NDArray[np.float32] | NDArray[np.int32]
     test_labels: NDArray[np.int32]

@@ -137,7 +137,7 @@ _LONGEST_SENTENCE = 2**18
 
 
 @dataclass(frozen=True)
-class Split:
+class Hdf5Split:
     """One file; the clients' names are in the order of their code points, as TFF sorts them."""
 
     path: Path
@@ -213,14 +213,14 @@ class Split:
         return InputError(f"{self.path}: client {self.ids[client][:60]!r}: {rule}")
 
 
-def split(path: Path) -> Split:
+def split(path: Path) -> Hdf5Split:
     """Open a file."""
     file = PerProcess(_opened, path)
     with _reading(path):
         clients = file.get()["examples"]
         if not 1 <= len(clients) <= _MOST_CLIENTS:
             raise InputError(f"{path}: examples must have 1 to {_MOST_CLIENTS} clients, not {len(clients)}")
-        return Split(path, tuple(sorted(clients)), file)
+        return Hdf5Split(path, tuple(sorted(clients)), file)
 
 
 def _opened(path: Path) -> h5py.File:

@@ -43,7 +43,7 @@ _PIXELS = 28 * 28
 
 
 @dataclass(frozen=True)
-class Split:
+class SqliteSplit:
     """One split of a database; the clients' names are in the order of their code points, as TFF sorts them."""
 
     path: Path
@@ -99,7 +99,7 @@ class Split:
         return InputError(f"{self.path}: {self.split}: client {self.ids[client][:60]!r}: {rule}")
 
 
-def split(path: Path, name: str) -> Split:
+def split(path: Path, name: str) -> SqliteSplit:
     """Open a split of a database."""
     database = PerProcess(_opened, path)
     with _reading(path):
@@ -122,7 +122,7 @@ def split(path: Path, name: str) -> Split:
     for i in range(1, len(ids)):
         if ids[i] == ids[i - 1]:
             raise InputError(f"{path}: client_metadata: client {ids[i][:60]!r}: must be there once in {name}")
-    return Split(path, name, ids, np.array([count for _, count in rows], np.int32), database)
+    return SqliteSplit(path, name, ids, np.array([count for _, count in rows], np.int32), database)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
