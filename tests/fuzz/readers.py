@@ -24,8 +24,7 @@ with atheris.instrument_imports(include=["canaryproof.verify"]):
     from canaryproof.verify.files import checkpoint
     from canaryproof.verify.files.reading import InputError, read_release, read_scores
     from canaryproof.verify.training import configuration
-    from canaryproof.verify.training.data import cifar10, idx, leaf, plays, tff
-    from canaryproof.verify.training.data import tokens as glove
+    from canaryproof.verify.training.data import cifar10, idx, leaf, plays, tff, tokens
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "verify" / "training" / "data"))
 
@@ -111,7 +110,7 @@ def _readers(place):
         ("bin/data_batch_2.bin", bytes(3073), lambda path: cifar10.load(path.parent, 1, 0)),
         ("faces/a.json", json.dumps(FACES).encode(), lambda path: leaf.load(path.parent, 4, 16)),
         ("faces/img_align_celeba/1.jpg", _image(), lambda path: leaf.load(path.parents[1], 4, 16)),
-        ("glove.twitter.27B.25d.txt", GLOVE, lambda path: glove.read_glove(path, {"so", "bad"})),
+        ("glove.twitter.27B.25d.txt", GLOVE, lambda path: tokens.read_glove(path, {"so", "bad"})),
         ("plays/a.txt", speech, lambda path: plays.load(path.parent, 4)),
         ("emnist/fed_emnist_train.h5", emnist.read_bytes(), cohort),
         ("strings/stackoverflow_train.h5", strings.read_bytes(), cohort),

@@ -1,14 +1,20 @@
-"""Whether vectors point away from the canaries in them: gradients handed over for updates, or θ₀ − θ_T for θ_T − θ₀.
+"""Canary clients in anybody's training: which canaries now, their updates, and the round's delta back.
 
-The evidence is A = Σ_t ⟨Σ_j c_j, δ_t⟩ over rounds t and their participants j, where δ_t is the delta's direction. If
-the deltas do not depend on the canaries, A = Σ_j ⟨c_j, v_j⟩ with independent uniform directions c_j and ‖v_j‖ ≤ r_j,
-the number of rounds in which j takes part. A coordinate of a uniform direction in R^d has a moment generating function
-of at most exp(s²/2d), so that P(√d·A ≤ −x·√Σr_j²) ≤ exp(−x²/2), and x = 5.26 makes it 1e-6. Canaries with the right
-sign make A larger, so that a false alarm is rarer still.
+These three calls in each round are all that Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) ask of a training
+loop, whatever its framework::
 
-With the wrong sign √d·A/√Σr_j² has the mean −√k/s for k canaries that take part once, in deltas of norm s·√d clip
-norms before they are divided, and a deviation of about 1: the power is Φ(√k/s − 5.26), 0.99 for k = 1,000 and s = 4.
-Maxima over many rounds would hardly show it, since a canary then only misses one round of all.
+    canary_clients = CanaryClients(canaries, participation)             # before the loop
+    for t in range(participation.rounds):
+        ...                                                             # the sum of the clients' clipped updates
+        total += canary_clients.total(t, clip_norm)                     # or .updates(t, clip_norm), one by one
+        number = len(participation.clients(t)) + len(canary_clients.participants(t))
+        delta = (total + noise) / number
+        canary_clients.add(delta, round=t)
+        ...                                                             # the server's step
+    observed, unobserved = canary_clients.all_rounds()                  # Algorithm 3
+    observed, unobserved = canary_clients.final(theta - initial)        # Algorithm 2
+
+The delta is what was added to the model, or would be by plain averaging: a negative gradient and not the gradient.
 """
 
 import math
@@ -27,52 +33,6 @@ from canaryproof.verify.canaries.participation import (
 )
 from canaryproof.verify.canaries.round_scores import RoundScores
 from canaryproof.verify.files import checkpoint
-
-# Probability that clients who leave the vectors alone are accused.
-FALSE_ALARM = 1e-6
-LIMIT = math.sqrt(-2.0 * math.log(FALSE_ALARM))
-
-
-def product(total: NDArray[np.float64], delta: NDArray[np.floating]) -> float:
-    """Return ⟨total, δ⟩ for the direction δ of a vector that is not zero, without overflow."""
-    scaled = delta / np.abs(delta).max().astype(np.float64)
-    # numpy's own sums: a BLAS wakes threads that then wait busily for as long as the product takes.
-    return float((total * scaled).sum() / math.sqrt(np.square(scaled).sum()))
-
-
-def away(evidence: float, counts: NDArray[np.float64], dim: int) -> bool:
-    """Tell whether the vectors point away from their canaries, falsely with a probability of at most ``FALSE_ALARM``.
-
-    Parameters
-    ----------
-    evidence
-        A, the sum of ``product``.
-    counts
-        Number r_j of rounds in which a canary takes part, shape (count,).
-    dim
-        Dimension d.
-    """
-    return math.sqrt(dim) * evidence < -LIMIT * float(np.linalg.norm(counts))
-
-
-# Canary clients in anybody's training: which canaries now, their updates, and the round's delta back.
-#
-# These three calls in each round are all that Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) ask of a training
-# loop, whatever its framework::
-#
-#     canary_clients = CanaryClients(canaries, participation)             # before the loop
-#     for t in range(participation.rounds):
-#         ...                                                             # the sum of the clients' clipped updates
-#         total += canary_clients.total(t, clip_norm)                     # or .updates(t, clip_norm), one by one
-#         number = len(participation.clients(t)) + len(canary_clients.participants(t))
-#         delta = (total + noise) / number
-#         canary_clients.add(delta, round=t)
-#         ...                                                             # the server's step
-#     observed, unobserved = canary_clients.all_rounds()                  # Algorithm 3
-#     observed, unobserved = canary_clients.final(theta - initial)        # Algorithm 2
-#
-# The delta is what was added to the model, or would be by plain averaging: a negative gradient and not the gradient.
-
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -241,7 +201,7 @@ class CanaryClients:
         """Say in a sentence each what looks wrong: rounds without a delta, and negated signs.
 
         Whoever hands over gradients, or θ₀ − θ_T, gets negated cosines, and scores that look as if nobody took part.
-        ``signs`` says how this is told, at which level and with what power.
+        The comment at ``FALSE_ALARM`` says how this is found, at which level and with what power.
         """
         found = []
         if self.skipped:
@@ -336,3 +296,32 @@ def _checked_clip_norm(clip_norm: float) -> float:
     if not 0.0 < clip_norm < math.inf:
         raise ValueError(f"clip_norm must be positive and finite, not {clip_norm!r}")
     return float(clip_norm)
+
+
+# Vectors that point away from the canaries in them: gradients handed over for updates, or θ₀ − θ_T for θ_T − θ₀.
+#
+# The evidence is A = Σ_t ⟨Σ_j c_j, δ_t⟩ over rounds t and their participants j, where δ_t is the delta's direction. If
+# the deltas do not depend on the canaries, A = Σ_j ⟨c_j, v_j⟩ with independent uniform directions c_j and ‖v_j‖ ≤ r_j,
+# the number of rounds in which j takes part. A coordinate of a uniform direction in R^d has a moment generating
+# function of at most exp(s²/2d), so that P(√d·A ≤ −x·√Σr_j²) ≤ exp(−x²/2), and x = 5.26 makes it 1e-6. Canaries with
+# the right sign make A larger, so that a false alarm is rarer still.
+#
+# With the wrong sign √d·A/√Σr_j² has the mean −√k/s for k canaries that take part once, in deltas of norm s·√d clip
+# norms before they are divided, and a deviation of about 1: the power is Φ(√k/s − 5.26), 0.99 for k = 1,000 and s = 4.
+# Maxima over many rounds would hardly show it, since a canary then only misses one round of all.
+
+# Probability that clients who leave the vectors alone are accused.
+FALSE_ALARM = 1e-6
+LIMIT = math.sqrt(-2.0 * math.log(FALSE_ALARM))
+
+
+def product(total: NDArray[np.float64], delta: NDArray[np.floating]) -> float:
+    """Return ⟨total, δ⟩ for the direction δ of a vector that is not zero, without overflow."""
+    scaled = delta / np.abs(delta).max().astype(np.float64)
+    # numpy's own sums: a BLAS wakes threads that then wait busily for as long as the product takes.
+    return float((total * scaled).sum() / math.sqrt(np.square(scaled).sum()))
+
+
+def away(evidence: float, counts: NDArray[np.float64], dim: int) -> bool:
+    """Tell by A whether the vectors point away from their canaries, who take part in ``counts`` rounds each."""
+    return math.sqrt(dim) * evidence < -LIMIT * float(np.linalg.norm(counts))

@@ -1,7 +1,9 @@
 """Who takes part in which round: the functions clients(t) and canaries(t) of Andrew et al. (arXiv 2302.03098).
 
 A training loop takes any object with the attributes of ``Participation``, such as one's own; ``check`` tells what is
-wrong with one. ``schedules`` makes those that the papers speak of. Rounds are numbered from 0.
+wrong with one. ``shuffled_epochs``, ``uniform`` and ``bernoulli`` draw those that the papers speak of. They depend on
+their arguments and the seed alone. Canaries come on top of a round's clients, so that clients take part in the same
+rounds with and without them. Rounds are numbered from 0.
 """
 
 import math
@@ -116,12 +118,6 @@ def _checked_members(kind: Members, round: int, members: object, population: int
     if (counts > 1).any():
         raise ValueError(f"{place}: index {values[counts > 1][0]} takes part twice")
     return array.astype(np.int64)
-
-
-# Schedules: who takes part in which round under the participation patterns of Andrew et al. (arXiv 2302.03098).
-#
-# They depend on their arguments and the seed alone. Canaries come on top of a round's clients, so that clients take
-# part in the same rounds with and without them.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""A canary's sample: pixels and a soft label."""
+"""Canary design: gradient descent on a sample until its update is orthogonal to all mock clients' (Section 3.3).
+
+The descent works on the pixels and, unless the label is fixed, on the logits of a soft label. Pixels are not kept
+to a range: the canary is meant to be far from all data.
+"""
 
 import math
 from collections.abc import Callable
@@ -48,12 +52,6 @@ def clip_factor(norm: jax.Array, clip_norm: float) -> jax.Array:
     """Return what clipping multiplies a vector of this norm by."""
     # The comparison serves the norm 0 as well.
     return jnp.where(norm > clip_norm, clip_norm / norm, 1.0)
-
-
-# Canary design: gradient descent on a sample until its update is orthogonal to all mock clients' (Section 3.3).
-#
-# The descent works on the pixels and, unless the label is fixed, on the logits of a soft label. Pixels are not kept
-# to a range: the canary is meant to be far from all data.
 
 
 State = Any

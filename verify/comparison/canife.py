@@ -1,4 +1,8 @@
-"""The trainings of the comparison with CANIFE, one by one: here, or on a cluster."""
+"""CANIFE beside Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098), in the setting of its Section 5.4.
+
+The comparison there is one mean and deviation for each method. Here both audit the very same trainings, with what
+each number is, its cap, and what it takes for granted. Trainings are done here, or on a cluster.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -131,12 +135,6 @@ def train(
 def _bench(data: Path | None, setting: tuple[Any, ...], hidden: int | None) -> Bench:
     federation = images(data)
     return Bench(federation, networks.model("two_layer", federation, hidden), Sizes(*setting))
-
-
-# CANIFE beside Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098), in the setting of its Section 5.4.
-#
-# The comparison there is one mean and deviation for each method. Here both audit the very same trainings, with what
-# each number is, its cap, and what it takes for granted.
 
 
 # Of images by the ten thousand, as printed: an epoch at batch 128 is 469 rounds of MNIST.

@@ -1,4 +1,4 @@
-"""Mean and deviation of a method's numbers over trainings."""
+"""The methods that ``benchmark canife`` compares: what their numbers are, and what they take for granted."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +21,6 @@ def spread(values: Sequence[float]) -> dict[str, float]:
         return {"mean": math.inf, "deviation": math.inf, "infinite": int(np.isinf(array).sum())}
     deviation = float(array.std(ddof=1)) if len(array) > 1 else math.nan
     return {"mean": float(array.mean()), "deviation": deviation, "infinite": 0}
-
-
-# The methods that ``benchmark canife`` compares: what their numbers are, and what they take for granted.
 
 
 class Needs(NamedTuple):

@@ -1,4 +1,7 @@
-"""Faults of a server that break what audits or accountants take for granted, to see which audit notices."""
+"""One training that CANIFE and Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) audit side by side.
+
+Its server may have a fault, which the trial rounds of CANIFE then have too.
+"""
 
 import time
 from collections.abc import Sequence
@@ -130,9 +133,6 @@ def with_unclipped(
     return state._replace(clients=jax.tree.map(mixed, state.clients, free.clients))
 
 
-# Sizes and scenarios of the comparison with CANIFE.
-
-
 SEED = 0
 
 
@@ -159,9 +159,6 @@ class Scenario:
     name: str
     shuffled: bool = False  # each client takes part once, in a shuffled order; else rounds are Poisson samples
     fault: Fault | None = None  # of the server
-
-
-# One training that CANIFE and Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) audit side by side.
 
 
 CONFIDENCE = 0.95

@@ -1,4 +1,15 @@
-"""Mock clients of a design by CANIFE (Maddock et al., arXiv 2210.02912), and where designs begin."""
+"""Audits of a training by CANIFE (Maddock et al., arXiv 2210.02912), on its way or at its end.
+
+An audit freezes the model, designs canaries with mock clients of held-out examples, and draws the scores of trials:
+rounds of the training's own clients, which are drawn as it draws them, with the canary's client on top of them.
+What is random depends on the seed and the round alone, so that no audit depends on another or moves the training.
+
+The paper speaks of pools of samples. As in the authors' public code (github.com/facebookresearch/canife, commit
+8f4a9dd), held-out clients in random order are mock clients until they have so many; where nobody knows whose held-out
+examples are, they are dealt out to clients as large as the training's. Two more choices are not the paper's: canaries
+are designed by their update and not by their gradient, which differ by the client rate, and in trials the canary
+replaces nobody.
+"""
 
 import os
 import time
@@ -70,18 +81,6 @@ def starts(start: str, data: FederatedData, examples: Examples) -> Starts:
         return text_of(inputs[image.client, 0], vocabulary, classes)(rng)._replace(logits=own, client=image.client)
 
     return sample_text if start == "sample" else random_text
-
-
-# Audits of a training by CANIFE (Maddock et al., arXiv 2210.02912), on its way or at its end.
-#
-# An audit freezes the model, designs canaries with mock clients of held-out examples, and draws the scores of trials:
-# rounds of the training's own clients, which are drawn as it draws them, with the canary's client on top of them.
-# What is random depends on the seed and the round alone, so that no audit depends on another or moves the training.
-#
-# The paper speaks of pools of samples. As in the authors' public code (github.com/facebookresearch/canife, commit
-# 8f4a9dd), held-out clients in random order are mock clients until they have so many; where nobody knows whose held-
-# out examples are, we deal them out to clients as large as the training's. Ours are also: canaries designed by their
-# update and not by their gradient, which differ by the client rate; trials in which the canary replaces nobody.
 
 
 # An audit as JSON has it.

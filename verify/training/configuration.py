@@ -1,4 +1,8 @@
-"""Rules of the fields of an experiment's tables: what each reads, and what it says of a value that breaks it.
+"""Experiments as TOML files, checked: each field has one rule, and what breaks it gets one line.
+
+A file has the fields of ``Heading`` and the tables of ``Settings``. A table ``[[sweep]]`` lists values of fields, which
+change together if there are several in it; every combination of such tables is a cell. ``[quick]`` and ``[full]``
+replace parts of all this at one size. ``ours`` lists fields that the source of the experiment does not state.
 
 A rule makes a field of a dataclass, whose ``metadata["read"]`` returns a value or raises a ``ValueError``.
 """
@@ -86,9 +90,6 @@ def text(**options: Any) -> Any:
         raise _refuse(f"a line of at most {_LONGEST_LINE} characters", value)
 
     return _rule(read, **options)
-
-
-# What decides a training: the tables of an experiment's file, each field with its rule.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,14 +267,6 @@ class Settings:
             raise ValueError("training.until_accuracy: must not be given with the table canaries")
         if self.canife is not None and (training.noise != "independent" or training.clip_quantile is not None):
             raise ValueError("canife: must be given with independent noise and a fixed clip norm alone")
-
-
-# Experiments as TOML files, checked: each field has one rule, and what breaks it gets one line.
-#
-# A file has the fields of ``settings.Heading`` and the tables of ``settings.Settings``. A table ``[[sweep]]`` lists
-# values of fields, which change together if there are several in it; every combination of such tables is a cell.
-# ``[quick]`` and ``[full]`` replace parts of all this at one size. ``ours`` lists fields that the source of the
-# experiment does not state.
 
 
 SIZES = ("quick", "full")

@@ -1,4 +1,4 @@
-"""Networks that classify images, in flax.
+"""Networks to train, in flax: those that classify images, those that read text, and ``model``, which has them by name.
 
 On a CPU, XLA's own convolution reaches a twentieth of its speed or less inside a compiled loop over a client's batches,
 and outside of it where images are small. Here the neighbourhood of each pixel is laid out, and a matrix product
@@ -177,9 +177,6 @@ def _largest(images: Array, window: int) -> Array:
     return images
 
 
-# Networks that read text, in flax.
-
-
 class Recurrent(nn.Module):
     """Embedded tokens, LSTM layers and dense ones without a bend between them."""
 
@@ -255,9 +252,6 @@ def _recurrence_backward(kept: Any, slopes: Array) -> tuple[Array, Array]:
 
 
 _recurrence.defvjp(_recurrence_forward, _recurrence_backward)
-
-
-# Networks to train, by name.
 
 
 # Nested dicts of arrays; their order as a vector is that of `verify.canaries.shapes`.

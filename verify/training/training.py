@@ -1,4 +1,15 @@
-"""Options of a training."""
+"""DP-FedAvg with canaries: Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) in one run.
+
+Both algorithms train alike; they differ in what their attackers see. ``Trainer`` hands each round's delta to the canary
+clients, for Algorithm 3, and has the final and the initial parameters, for Algorithm 2::
+
+    trainer = Trainer(federation, model, participation, training, canary_clients)
+    trainer.run()
+    canary_clients.all_rounds()
+    canary_clients.final(trainer.theta), canary_clients.final(trainer.theta - trainer.initial)
+
+The same arguments give the same bits, on one machine, also if the run was stopped and goes on from a checkpoint.
+"""
 
 import math
 import os
@@ -55,9 +66,6 @@ class Training:
             raise ValueError(f"momentum must lie in [0, 1), not {self.momentum!r}")
 
 
-# The server's part of a round: its optimiser takes the round's delta for the negative of a gradient.
-
-
 NAMES = ("sgd", "adam")
 
 # Adam's other constants, β₁, β₂ and τ of Reddi et al. (arXiv 2003.00295): the defaults of FedAdam in Flower 1.43.
@@ -108,19 +116,6 @@ def _optimiser(name: str, rate: float, momentum: float) -> tuple[Callable[..., A
         return jnp.asarray(optax.apply_updates(theta, change)), state
 
     return optimiser.init, step
-
-
-# DP-FedAvg with canaries: Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) in one run.
-#
-# Both algorithms train alike; they differ in what their attackers see. ``Trainer`` hands each round's delta to the cana
-# clients, for Algorithm 3, and has the final and the initial parameters, for Algorithm 2::
-#
-#     trainer = Trainer(federation, model, participation, training, canary_clients)
-#     trainer.run()
-#     canary_clients.all_rounds()
-#     canary_clients.final(trainer.theta), canary_clients.final(trainer.theta - trainer.initial)
-#
-# The same arguments give the same bits, on one machine, also if the run was stopped and goes on from a checkpoint.
 
 
 _PARTS = ("training", "scoring", "noise")

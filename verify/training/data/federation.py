@@ -180,9 +180,6 @@ def held_out(clients: Iterable[tuple[Sequence[Any], ...]]) -> tuple[list[Any], l
     return kept, held
 
 
-# Clients whose examples stay in files until a cohort asks for them.
-
-
 _Handle = TypeVar("_Handle")
 
 

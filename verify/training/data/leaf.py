@@ -1,4 +1,16 @@
-"""Tweets of LEAF's Sent140 as tokens: words with GloVe's vectors, or characters."""
+"""Data sets of LEAF (Caldas et al., arXiv 1812.01097) in JSON: FEMNIST, Shakespeare, Sent140 and CelebA.
+
+A file is an object with a list ``users``, a list ``num_samples`` and an object ``user_data`` that has two lists for
+each user, ``x`` and ``y``: what LEAF's repository, TalwalkarLab/leaf, says and writes. Its split by sample leaves
+users in ``user_data`` whom it took from ``users``; they don't count. Of Shakespeare it leaves out the 79 examples
+for testing that overlap with the last one for training, and counts them in ``num_samples`` all the same
+(data/utils/split_data.py).
+
+CelebA's files (Liu et al. 2015) name images, which stay in a folder ``img_align_celeba`` (data/celeba/README.md there)
+and are read when they are asked for. CANIFE's code (FLSim/examples/canary_example.py of facebookresearch/canife) scales
+an image until its shorter side has 32 pixels and cuts the middle out, and so is it done here; LEAF's own squeezes it
+into 84 × 84.
+"""
 
 import hashlib
 import io
@@ -16,214 +28,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.files import checkpoint
 from canaryproof.verify.files.reading import InputError, opened, parsing
-from canaryproof.verify.training.data import tokens as glove
 from canaryproof.verify.training.data.federation import Examples, FederatedData, Federation, first_examples, held_out
 from canaryproof.verify.training.data.files import in_folder, read_one_more, read_text
-from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary
-
-# LEAF's words, and CANIFE's: models/utils/language_utils.py of TalwalkarLab/leaf, canife/utils.py of
-# facebookresearch/canife. Upper case counts in both, although GloVe's words have none.
-_WORD = re.compile(r"[\w']+|[.,!?;]")
-_CLASSES = 2
+from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary, glove_file, read_glove
 
 _Users = list[tuple[list[str], list[int]]]
-
-
-def federation(folder: Path, training: _Users, test: _Users, length: int) -> Federation:
-    """Make tweets into tokens: words with a vector, or characters.
-
-    If in the folder or the one above is a file of GloVe's vectors, tokens are words with these, as in LEAF; token 0 is
-    any other word and the padding. Otherwise they are the 101 of ``TWEETS``, of the words' characters, as in CANIFE's
-    code; what is between the words is left out. The first ``length`` tokens are taken, with padding behind, as in both:
-    LEAF takes 25 words, CANIFE's configuration 25 characters.
-    """
-    path = glove.found(folder)
-    if path is None:
-        vocabulary = Vocabulary(TWEETS)
-
-        def spelt(texts: list[str]) -> NDArray[np.int32]:
-            rows = ("".join(_WORD.findall(text))[:length].ljust(length, "\0") for text in texts)
-            return vocabulary.tokens("".join(rows)).reshape(-1, length)
-
-        return _of(training, test, spelt, len(vocabulary))
-
-    tweets = chain.from_iterable(texts for texts, _ in chain(training, test))
-    tokens, vectors = glove.read_glove(path, {word for tweet in tweets for word in _words(tweet, length)})
-
-    def read(texts: list[str]) -> NDArray[np.int32]:
-        rows = np.zeros((len(texts), length), dtype=np.int32)
-        for row, text in zip(rows, texts, strict=True):
-            known = [tokens.get(word, 0) for word in _words(text, length)]
-            row[: len(known)] = known
-        return rows
-
-    return replace(_of(training, test, read, len(vectors)), vectors=vectors)
-
-
-def _words(tweet: str, length: int) -> list[str]:
-    return [match.group() for match in islice(_WORD.finditer(tweet), length)]
-
-
-def _of(training: _Users, test: _Users, read: Callable[[list[str]], NDArray[np.int32]], tokens: int) -> Federation:
-    def examples(user: tuple[list[str], list[int]]) -> Examples:
-        texts, labels = user
-        return read(texts), np.array(labels, dtype=np.int32)
-
-    return Federation.of("sent140", map(examples, training), map(examples, test), _CLASSES, tokens)
-
-
-# CelebA (Liu et al. 2015) as LEAF has it: who smiles, a celebrity being a client.
-#
-# LEAF's files name the images, which stay in a folder ``img_align_celeba`` (data/celeba/README.md of
-# TalwalkarLab/leaf). They are read when they are asked for. CANIFE's code (FLSim/examples/canary_example.py of
-# facebookresearch/canife) scales an image until its shorter side has 32 pixels and cuts the middle out, and so is it
-# done here; LEAF's own squeezes it into 84 × 84.
-
-
-_FOLDER = "img_align_celeba"
-# No path leads out of the folder by such a name.
-NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,99}\.(?:jpg|jpeg|png)", re.IGNORECASE)
-# CelebA's aligned images are 178 × 218, of a hundredth of these bytes; bounds what a hostile one can cost.
-_LARGEST_FILE = 2**20
-_SHORTEST, _LONGEST = 16, 1024
-# Bytes of held-out images: a tenth of CelebA's at 84 × 84 has 1.7 GB.
-_LARGEST_TEST = 2**31
-
-
-@dataclass(frozen=True)
-class ImageFolder:
-    """Images that are read from their files when a cohort is asked for; attributes are those of ``Federation``."""
-
-    folder: Path
-    images: list[str]  # names of their files, one client's after another's
-    labels: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    test_inputs: NDArray[np.float32]
-    test_labels: NDArray[np.int32]
-    test_starts: NDArray[np.int64]
-    side: int  # width and height to which they are brought
-    name: str = field(default="celeba", init=False)
-    classes: int = field(default=2, init=False)
-    vocabulary: None = field(default=None, init=False)
-    unscored: tuple[int, ...] = field(default=(), init=False)
-    vectors: None = field(default=None, init=False)
-
-    @property
-    def clients(self) -> int:
-        """Number of clients."""
-        return len(self.starts) - 1
-
-    @property
-    def template(self) -> Examples:
-        """One example's inputs and labels, of which shape and type alone count."""
-        return self.test_inputs[:1], self.test_labels[:1]
-
-    @cached_property
-    def digest(self) -> str:
-        """A text that only equal data has; every image's file is read for it."""
-        found = hashlib.sha256()
-        for name in self.images:
-            found.update(_content(self.folder / name))
-        tables = checkpoint.digest(self.labels, self.starts, self.test_inputs, self.test_labels)
-        return f"{tables} {found.hexdigest()}"
-
-    def cohort(
-        self, clients: ArrayLike, examples: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]:
-        """Return the same number of examples of each of some clients, as ``Federation.cohort``."""
-        chosen, there = first_examples(self.starts, clients, examples)
-        needed, places = np.unique(chosen, return_inverse=True)
-        images = _read(self.folder, [self.images[i] for i in needed], self.side)
-        return _scaled(images[places.reshape(chosen.shape)]), self.labels[chosen], there
-
-
-def federation_celeba(folder: Path, training: _Users, test: _Users, side: int) -> ImageFolder:
-    """Find the images of LEAF's users in ``img_align_celeba`` or ``raw/img_align_celeba``.
-
-    Held-out images are in memory: those of the first clients, as many as have 2 GB, and of one client at least.
-    """
-    place = next((found for inner in ("", "raw") if (found := folder / inner / _FOLDER).is_dir()), None)
-    if place is None:
-        raise InputError(f"{folder}: must hold a folder {_FOLDER}, or raw/{_FOLDER}, with the images")
-    _check_present(place, training + test)
-    counts = np.cumsum([len(labels) for _, labels in test])
-    held = max(1, int(np.searchsorted(counts, _LARGEST_TEST // (12 * side**2), side="right")))
-    images, labels, starts = _joined(training)
-    test_images, test_labels, test_starts = _joined(test[:held])
-    test_inputs = _scaled(_read(place, test_images, side))
-    return ImageFolder(place, images, labels, starts, test_inputs, test_labels, test_starts, side)
-
-
-def _check_present(place: Path, users: _Users) -> None:
-    root = place.resolve()
-    entries = {entry.name: entry for entry in place.iterdir()}
-    for names, _ in users:
-        for name in names:
-            if name not in entries:
-                raise InputError(f"{place}: must hold the image {name}, which a user of the JSON files has")
-            if entries[name].is_symlink() and entries[name].resolve().parent != root:
-                raise InputError(f"{entries[name]}: must be a file in this folder, not a link out of it")
-
-
-def _joined(users: _Users) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64]]:
-    names = [name for images, _ in users for name in images]
-    labels = np.array([label for _, classes in users for label in classes], dtype=np.int32)
-    return names, labels, np.cumsum([0, *(len(classes) for _, classes in users)])
-
-
-def _read(place: Path, names: list[str], side: int) -> NDArray[np.uint8]:
-    images = np.empty((len(names), side, side, 3), dtype=np.uint8)
-    for i, name in enumerate(names):
-        images[i] = _decoded(place / name, side)
-    return images
-
-
-def _scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return np.divide(images, np.float32(255))
-
-
-def _content(path: Path) -> bytes:
-    with opened(path) as file:
-        content = read_one_more(file, _LARGEST_FILE)
-        if len(content) > _LARGEST_FILE:
-            raise ValueError(f"must have at most {_LARGEST_FILE} bytes")
-        return bytes(content)
-
-
-def _decoded(path: Path, side: int) -> NDArray[np.uint8]:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise InputError("celeba: needs pillow, of the extra canaryproof[federated]") from error
-    content = io.BytesIO(_content(path))
-    try:
-        with parsing("JPEG or PNG"):
-            # Pillow has decoders for dozens of other formats.
-            image = Image.open(content, formats=("JPEG", "PNG"))
-        width, height = image.size
-        if not _SHORTEST <= min(width, height) <= max(width, height) <= _LONGEST:
-            raise ValueError(f"its sides must have {_SHORTEST} to {_LONGEST} pixels, not {width} × {height}")
-        # torchvision's sizes, whose resize and centre crop CANIFE's code takes.
-        shorter = min(width, height)
-        width, height = side * width // shorter, side * height // shorter
-        left, top = round((width - side) / 2), round((height - side) / 2)
-        with parsing("JPEG or PNG"):
-            scaled = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
-            return np.asarray(scaled.crop((left, top, left + side, top + side)))
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from error
-    except MemoryError as error:
-        raise InputError(f"{path}: does not fit in memory") from error
-
-
-# Data sets of LEAF (Caldas et al., arXiv 1812.01097) in JSON: FEMNIST, Shakespeare, Sent140 and CelebA.
-#
-# A file is an object with a list ``users``, a list ``num_samples`` and an object ``user_data`` that has two lists for
-# each user, ``x`` and ``y``: what LEAF's repository, TalwalkarLab/leaf, says and writes. Its split by sample leaves
-# users in ``user_data`` whom it took from ``users``; they don't count. Of Shakespeare it leaves out the 79 examples
-# for testing that overlap with the last one for training, and counts them in ``num_samples`` all the same
-# (data/utils/split_data.py).
-
 
 _SIDE = 28
 _WRITTEN_CLASSES = 62
@@ -258,9 +67,9 @@ def load(folder: Path, length: int = 80, side: int = 84) -> FederatedData:
         if not test:
             raise InputError(f"{folder}: must have a folder test, or a user with ten examples")
     if name == "celeba":
-        return federation_celeba(folder, training, test, side)
+        return celeba(folder, training, test, side)
     if name == "sent140":
-        return federation(folder, training, test, length)
+        return sent140(folder, training, test, length)
     if name == "femnist":
         return Federation.of(name, training, test, _WRITTEN_CLASSES)
 
@@ -393,3 +202,187 @@ _FORMS: dict[str, Callable[[list[Any], list[Any]], tuple[Any, Any]]] = {
     "sent140": _tweets,
     "celeba": _faces,
 }
+
+
+# LEAF's words, and CANIFE's: models/utils/language_utils.py of TalwalkarLab/leaf, canife/utils.py of
+# facebookresearch/canife. Upper case counts in both, although GloVe's words have none.
+_WORD = re.compile(r"[\w']+|[.,!?;]")
+
+
+def sent140(folder: Path, training: _Users, test: _Users, length: int) -> Federation:
+    """Make tweets into tokens: words with a vector, or characters.
+
+    If in the folder or the one above is a file of GloVe's vectors, tokens are words with these, as in LEAF; token 0 is
+    any other word and the padding. Otherwise they are the 101 of ``TWEETS``, of the words' characters, as in CANIFE's
+    code; what is between the words is left out. The first ``length`` tokens are taken, with padding behind, as in both:
+    LEAF takes 25 words, CANIFE's configuration 25 characters.
+    """
+    path = glove_file(folder)
+    if path is None:
+        vocabulary = Vocabulary(TWEETS)
+
+        def spelt(texts: list[str]) -> NDArray[np.int32]:
+            rows = ("".join(_WORD.findall(text))[:length].ljust(length, "\0") for text in texts)
+            return vocabulary.tokens("".join(rows)).reshape(-1, length)
+
+        return _tweeted(training, test, spelt, len(vocabulary))
+
+    tweets = chain.from_iterable(texts for texts, _ in chain(training, test))
+    tokens, vectors = read_glove(path, {word for tweet in tweets for word in _words(tweet, length)})
+
+    def read(texts: list[str]) -> NDArray[np.int32]:
+        rows = np.zeros((len(texts), length), dtype=np.int32)
+        for row, text in zip(rows, texts, strict=True):
+            known = [tokens.get(word, 0) for word in _words(text, length)]
+            row[: len(known)] = known
+        return rows
+
+    return replace(_tweeted(training, test, read, len(vectors)), vectors=vectors)
+
+
+def _words(tweet: str, length: int) -> list[str]:
+    return [match.group() for match in islice(_WORD.finditer(tweet), length)]
+
+
+def _tweeted(training: _Users, test: _Users, read: Callable[[list[str]], NDArray[np.int32]], tokens: int) -> Federation:
+    def examples(user: tuple[list[str], list[int]]) -> Examples:
+        texts, labels = user
+        return read(texts), np.array(labels, dtype=np.int32)
+
+    return Federation.of("sent140", map(examples, training), map(examples, test), 2, tokens)
+
+
+_FOLDER = "img_align_celeba"
+# No path leads out of the folder by such a name.
+NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,99}\.(?:jpg|jpeg|png)", re.IGNORECASE)
+# CelebA's aligned images are 178 × 218, of a hundredth of these bytes; bounds what a hostile one can cost.
+_LARGEST_FILE = 2**20
+_SHORTEST, _LONGEST = 16, 1024
+# Bytes of held-out images: a tenth of CelebA's at 84 × 84 has 1.7 GB.
+_LARGEST_TEST = 2**31
+
+
+@dataclass(frozen=True)
+class ImageFolder:
+    """Images that are read from their files when a cohort is asked for; attributes are those of ``Federation``."""
+
+    folder: Path
+    images: list[str]  # names of their files, one client's after another's
+    labels: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    test_inputs: NDArray[np.float32]
+    test_labels: NDArray[np.int32]
+    test_starts: NDArray[np.int64]
+    side: int  # width and height to which they are brought
+    name: str = field(default="celeba", init=False)
+    classes: int = field(default=2, init=False)
+    vocabulary: None = field(default=None, init=False)
+    unscored: tuple[int, ...] = field(default=(), init=False)
+    vectors: None = field(default=None, init=False)
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+        return len(self.starts) - 1
+
+    @property
+    def template(self) -> Examples:
+        """One example's inputs and labels, of which shape and type alone count."""
+        return self.test_inputs[:1], self.test_labels[:1]
+
+    @cached_property
+    def digest(self) -> str:
+        """A text that only equal data has; every image's file is read for it."""
+        found = hashlib.sha256()
+        for name in self.images:
+            found.update(_content(self.folder / name))
+        tables = checkpoint.digest(self.labels, self.starts, self.test_inputs, self.test_labels)
+        return f"{tables} {found.hexdigest()}"
+
+    def cohort(
+        self, clients: ArrayLike, examples: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]:
+        """Return the same number of examples of each of some clients, as ``Federation.cohort``."""
+        chosen, there = first_examples(self.starts, clients, examples)
+        needed, places = np.unique(chosen, return_inverse=True)
+        images = _read(self.folder, [self.images[i] for i in needed], self.side)
+        return _scaled(images[places.reshape(chosen.shape)]), self.labels[chosen], there
+
+
+def celeba(folder: Path, training: _Users, test: _Users, side: int) -> ImageFolder:
+    """Find the images of LEAF's users in ``img_align_celeba`` or ``raw/img_align_celeba``.
+
+    Held-out images are in memory: those of the first clients, as many as have 2 GB, and of one client at least.
+    """
+    place = next((found for inner in ("", "raw") if (found := folder / inner / _FOLDER).is_dir()), None)
+    if place is None:
+        raise InputError(f"{folder}: must hold a folder {_FOLDER}, or raw/{_FOLDER}, with the images")
+    _check_present(place, training + test)
+    counts = np.cumsum([len(labels) for _, labels in test])
+    held = max(1, int(np.searchsorted(counts, _LARGEST_TEST // (12 * side**2), side="right")))
+    images, labels, starts = _joined(training)
+    test_images, test_labels, test_starts = _joined(test[:held])
+    test_inputs = _scaled(_read(place, test_images, side))
+    return ImageFolder(place, images, labels, starts, test_inputs, test_labels, test_starts, side)
+
+
+def _check_present(place: Path, users: _Users) -> None:
+    root = place.resolve()
+    entries = {entry.name: entry for entry in place.iterdir()}
+    for names, _ in users:
+        for name in names:
+            if name not in entries:
+                raise InputError(f"{place}: must hold the image {name}, which a user of the JSON files has")
+            if entries[name].is_symlink() and entries[name].resolve().parent != root:
+                raise InputError(f"{entries[name]}: must be a file in this folder, not a link out of it")
+
+
+def _joined(users: _Users) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64]]:
+    names = [name for images, _ in users for name in images]
+    labels = np.array([label for _, classes in users for label in classes], dtype=np.int32)
+    return names, labels, np.cumsum([0, *(len(classes) for _, classes in users)])
+
+
+def _read(place: Path, names: list[str], side: int) -> NDArray[np.uint8]:
+    images = np.empty((len(names), side, side, 3), dtype=np.uint8)
+    for i, name in enumerate(names):
+        images[i] = _decoded(place / name, side)
+    return images
+
+
+def _scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return np.divide(images, np.float32(255))
+
+
+def _content(path: Path) -> bytes:
+    with opened(path) as file:
+        content = read_one_more(file, _LARGEST_FILE)
+        if len(content) > _LARGEST_FILE:
+            raise ValueError(f"must have at most {_LARGEST_FILE} bytes")
+        return bytes(content)
+
+
+def _decoded(path: Path, side: int) -> NDArray[np.uint8]:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise InputError("celeba: needs pillow, of the extra canaryproof[federated]") from error
+    content = io.BytesIO(_content(path))
+    try:
+        with parsing("JPEG or PNG"):
+            # Pillow has decoders for dozens of other formats.
+            image = Image.open(content, formats=("JPEG", "PNG"))
+        width, height = image.size
+        if not _SHORTEST <= min(width, height) <= max(width, height) <= _LONGEST:
+            raise ValueError(f"its sides must have {_SHORTEST} to {_LONGEST} pixels, not {width} × {height}")
+        # torchvision's sizes, whose resize and centre crop CANIFE's code takes.
+        shorter = min(width, height)
+        width, height = side * width // shorter, side * height // shorter
+        left, top = round((width - side) / 2), round((height - side) / 2)
+        with parsing("JPEG or PNG"):
+            scaled = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
+            return np.asarray(scaled.crop((left, top, left + side, top + side)))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    except MemoryError as error:
+        raise InputError(f"{path}: does not fit in memory") from error

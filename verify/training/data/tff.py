@@ -136,7 +136,7 @@ def load(folder: Path, length: int, count: int) -> StreamedFederation:
     release = _found(folder)
     if release.classes is None:
         # Before the clients, whose reading takes longer.
-        vocabulary = tokens.read(_there(folder, WORD_COUNTS), count)
+        vocabulary = tokens.read_words(_there(folder, WORD_COUNTS), count)
         train, test = (Sentences(_split(folder, release, i), vocabulary, length) for i in (0, 1))
         order = list(range(test.clients))
         np.random.RandomState(0).shuffle(order)

@@ -1,10 +1,21 @@
-"""Strings of variable length in an HDF5 file, read with every length and address checked.
+"""TensorFlow Federated's releases in HDF5.
 
-HDF5 itself does not end on some damaged heaps of such strings, and returns one string as often as it is referred to.
-So the references are read here, and the heaps in which the strings are: sections IV.B and III.E of the HDF5 file format
-specification, version 3. A reference has 16 bytes: a length, the address of a global heap collection and the number of
-an object in it. A collection is ``GCOL``, a version, 3 bytes of no meaning and its size; then objects, each a number, a
-count of references, 4 bytes of no meaning, a size, and as many bytes, filled up to a multiple of 8.
+A file has a group ``examples`` with a group for each client, named as the client is, with a dataset for each field
+of its examples (``simulation/hdf5_client_data.py`` in older versions of tensorflow_federated): ``pixels`` and
+``label`` of federated EMNIST, ``tokens`` and others of StackOverflow.
+
+Only what lies in the file itself is read: no external or symbolic link is followed, and no external or virtual
+dataset is opened. The HDF5 library reads the file's own structures, strings excepted, and is trusted with that:
+damage makes it refuse the file, but it does not end on a B-tree that somebody made into a circle. Opening a file
+reads the clients' names and not their groups, of which StackOverflow has 342,477; what a client has is checked when
+it is read.
+
+Strings of variable length are read here, with every length and address checked: HDF5 itself does not end on some
+damaged heaps of such strings, and returns one string as often as it is referred to. Sections IV.B and III.E of the HDF5
+file format specification, version 3, say how. A reference has 16 bytes: a length, the address of a global heap
+collection and the number of an object in it. A collection is ``GCOL``, a version, 3 bytes of no meaning and its size;
+then objects, each a number, a count of references, 4 bytes of no meaning, a size, and as many bytes, filled up to a
+multiple of 8.
 """
 
 import math
@@ -24,108 +35,6 @@ from numpy.typing import NDArray
 from canaryproof.verify.files.reading import InputError, opened
 from canaryproof.verify.training.data import files
 from canaryproof.verify.training.data.federation import PerProcess
-
-_REFERENCE = struct.Struct("<IQI")
-_COLLECTION = struct.Struct("<4sB3xQ")
-_OBJECT = struct.Struct("<HH4xQ")
-_LARGEST_COLLECTION = 2**20
-# Collections kept for other strings of the same client, which lie near each other.
-_KEPT = 16
-
-
-def read(data: Any, most: int) -> Iterator[bytes]:
-    """Yield the first strings of a dataset of strings of variable length, unpacked or packed by deflate and the like.
-
-    A ``ValueError`` says that the file breaks a rule of the format, an ``OSError`` that it cannot be read.
-    """
-    plist = data.file.id.get_create_plist()
-    if plist.get_sizes() != (8, 8) or plist.get_userblock() != 0:
-        raise ValueError("addresses must have 8 bytes and begin with the file")
-    descriptor = data.file.id.get_vfd_handle()
-    heaps: dict[int, dict[int, bytes]] = {}
-    for length, address, number in _REFERENCE.iter_unpack(_references(data, descriptor, min(most, len(data)))):
-        if length == 0:
-            yield b""
-            continue
-        if address not in heaps:
-            if len(heaps) == _KEPT:
-                heaps.clear()
-            heaps[address] = _collection(descriptor, address)
-        string = heaps[address].get(number, b"")
-        if len(string) < length:
-            raise ValueError("a string is not in its heap")
-        yield string[:length]
-
-
-def _references(data: Any, descriptor: int, count: int) -> bytes:
-    """Return the references to the first strings."""
-    size = count * _REFERENCE.size
-    if data.chunks is None:
-        offset = data.id.get_offset()
-        found = b"" if offset is None else os.pread(descriptor, size, offset)
-    else:
-        found = b"".join(_chunk(data, first) for first in range(0, count, data.chunks[0]))[:size]
-    if len(found) < size:
-        raise ValueError("its references are truncated")
-    return found
-
-
-def _chunk(data: Any, first: int) -> bytes:
-    """Return a chunk of references as it was before it was packed."""
-    size = data.chunks[0] * _REFERENCE.size
-    skipped, content = data.id.read_direct_chunk((first,))
-    filters = data.id.get_create_plist()
-    for i in reversed(range(filters.get_nfilters())):
-        name = filters.get_filter(i)[0]
-        if skipped & 1 << i:
-            continue
-        if name == h5py.h5z.FILTER_DEFLATE:
-            content = zlib.decompressobj().decompress(content, size + 1)
-        elif name == h5py.h5z.FILTER_SHUFFLE:
-            content = np.frombuffer(content, np.uint8).reshape(_REFERENCE.size, -1).T.tobytes()
-    if len(content) != size:
-        raise ValueError("a chunk has not its size")
-    return bytes(content)
-
-
-def _collection(descriptor: int, address: int) -> dict[int, bytes]:
-    """Return the objects of a global heap collection by their numbers."""
-    signature, version, size = _COLLECTION.unpack(_exactly(descriptor, _COLLECTION.size, address))
-    if signature != b"GCOL" or version != 1 or not _COLLECTION.size <= size <= _LARGEST_COLLECTION:
-        raise ValueError("a heap of strings has no header")
-    content = _exactly(descriptor, size, address)
-    objects = {}
-    place = _COLLECTION.size
-    while place + _OBJECT.size <= size:
-        number, _, length = _OBJECT.unpack_from(content, place)
-        # What follows object 0 is free.
-        if number == 0:
-            break
-        first, place = place + _OBJECT.size, place + _OBJECT.size + (length + 7) // 8 * 8
-        if place > size:
-            raise ValueError("an object is longer than its heap")
-        objects[number] = content[first : first + length]
-    return objects
-
-
-def _exactly(descriptor: int, size: int, address: int) -> bytes:
-    if address > 2**62 or len(content := os.pread(descriptor, size, address)) != size:
-        raise ValueError("a heap of strings is not in the file")
-    return content
-
-
-# TensorFlow Federated's releases in HDF5.
-#
-# A file has a group ``examples`` with a group for each client, named as the client is, with a dataset for each field
-# of its examples (``simulation/hdf5_client_data.py`` in older versions of tensorflow_federated): ``pixels`` and
-# ``label`` of federated EMNIST, ``tokens`` and others of StackOverflow.
-#
-# Only what lies in the file itself is read: no external or symbolic link is followed, and no external or virtual
-# dataset is opened. The HDF5 library reads the file's own structures, strings excepted, and is trusted with that:
-# damage makes it refuse the file, but it does not end on a B-tree that somebody made into a circle. Opening a file
-# reads the clients' names and not their groups, of which StackOverflow has 342,477; what a client has is checked when
-# it is read.
-
 
 _MOST_CLIENTS = 10**7
 # Of one client's field, and of a chunk of it.
@@ -167,7 +76,7 @@ class Hdf5Split:
             if h5py.check_string_dtype(tokens.dtype) is None or len(tokens.shape) != 1:
                 raise self._refused(client, f"tokens must be n strings, not {_form(tokens)}")
             fixed = tokens.dtype.kind == "S"
-            for sentence in tokens[:most].tolist() if fixed else read(tokens, most):
+            for sentence in tokens[:most].tolist() if fixed else strings(tokens, most):
                 if len(sentence) > _LONGEST_SENTENCE:
                     raise self._refused(client, f"tokens must be strings of at most {_LONGEST_SENTENCE} bytes")
                 yield sentence
@@ -251,3 +160,92 @@ def _reading(path: Path, place: str = "") -> Iterator[None]:
         raise InputError(f"{path}{place}: does not fit in memory") from error
     except Exception as error:
         raise InputError(f"{path}{place}: is not a readable HDF5 file ({files.first_line(error)})") from error
+
+
+_REFERENCE = struct.Struct("<IQI")
+_COLLECTION = struct.Struct("<4sB3xQ")
+_OBJECT = struct.Struct("<HH4xQ")
+_LARGEST_COLLECTION = 2**20
+# Collections kept for other strings of the same client, which lie near each other.
+_KEPT = 16
+
+
+def strings(data: Any, most: int) -> Iterator[bytes]:
+    """Yield the first strings of a dataset of strings of variable length, unpacked or packed by deflate and the like.
+
+    A ``ValueError`` says that the file breaks a rule of the format, an ``OSError`` that it cannot be read.
+    """
+    plist = data.file.id.get_create_plist()
+    if plist.get_sizes() != (8, 8) or plist.get_userblock() != 0:
+        raise ValueError("addresses must have 8 bytes and begin with the file")
+    descriptor = data.file.id.get_vfd_handle()
+    heaps: dict[int, dict[int, bytes]] = {}
+    for length, address, number in _REFERENCE.iter_unpack(_references(data, descriptor, min(most, len(data)))):
+        if length == 0:
+            yield b""
+            continue
+        if address not in heaps:
+            if len(heaps) == _KEPT:
+                heaps.clear()
+            heaps[address] = _collection(descriptor, address)
+        string = heaps[address].get(number, b"")
+        if len(string) < length:
+            raise ValueError("a string is not in its heap")
+        yield string[:length]
+
+
+def _references(data: Any, descriptor: int, count: int) -> bytes:
+    """Return the references to the first strings."""
+    size = count * _REFERENCE.size
+    if data.chunks is None:
+        offset = data.id.get_offset()
+        found = b"" if offset is None else os.pread(descriptor, size, offset)
+    else:
+        found = b"".join(_chunk(data, first) for first in range(0, count, data.chunks[0]))[:size]
+    if len(found) < size:
+        raise ValueError("its references are truncated")
+    return found
+
+
+def _chunk(data: Any, first: int) -> bytes:
+    """Return a chunk of references as it was before it was packed."""
+    size = data.chunks[0] * _REFERENCE.size
+    skipped, content = data.id.read_direct_chunk((first,))
+    filters = data.id.get_create_plist()
+    for i in reversed(range(filters.get_nfilters())):
+        name = filters.get_filter(i)[0]
+        if skipped & 1 << i:
+            continue
+        if name == h5py.h5z.FILTER_DEFLATE:
+            content = zlib.decompressobj().decompress(content, size + 1)
+        elif name == h5py.h5z.FILTER_SHUFFLE:
+            content = np.frombuffer(content, np.uint8).reshape(_REFERENCE.size, -1).T.tobytes()
+    if len(content) != size:
+        raise ValueError("a chunk has not its size")
+    return bytes(content)
+
+
+def _collection(descriptor: int, address: int) -> dict[int, bytes]:
+    """Return the objects of a global heap collection by their numbers."""
+    signature, version, size = _COLLECTION.unpack(_exactly(descriptor, _COLLECTION.size, address))
+    if signature != b"GCOL" or version != 1 or not _COLLECTION.size <= size <= _LARGEST_COLLECTION:
+        raise ValueError("a heap of strings has no header")
+    content = _exactly(descriptor, size, address)
+    objects = {}
+    place = _COLLECTION.size
+    while place + _OBJECT.size <= size:
+        number, _, length = _OBJECT.unpack_from(content, place)
+        # What follows object 0 is free.
+        if number == 0:
+            break
+        first, place = place + _OBJECT.size, place + _OBJECT.size + (length + 7) // 8 * 8
+        if place > size:
+            raise ValueError("an object is longer than its heap")
+        objects[number] = content[first : first + length]
+    return objects
+
+
+def _exactly(descriptor: int, size: int, address: int) -> bytes:
+    if address > 2**62 or len(content := os.pread(descriptor, size, address)) != size:
+        raise ValueError("a heap of strings is not in the file")
+    return content

@@ -1,4 +1,4 @@
-"""Characters as tokens."""
+"""Text as tokens: characters of an alphabet, words of a vocabulary, and GloVe's vectors of words."""
 
 import math
 import re
@@ -50,9 +50,6 @@ def _codes(text: str) -> NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
 
 
-# Words as tokens.
-
-
 _LONGEST_LINE = 10_000
 _PAD = 0
 
@@ -101,7 +98,7 @@ class Words:
         return made[:, :-1], np.where(labels == _PAD, np.int32(-1), labels)
 
 
-def read(path: Path, count: int) -> Words:
+def read_words(path: Path, count: int) -> Words:
     """Read the ``count`` most frequent words from TFF's file of word counts.
 
     It has a line for each word, the word and the number of users of it, the most frequent first (``load_word_counts``
@@ -126,22 +123,18 @@ def as_array(words: Words) -> NDArray[np.uint8]:
     return np.frombuffer(b" ".join(words.words), np.uint8)
 
 
-# GloVe's vectors of words (Pennington et al. 2014), as nlp.stanford.edu/projects/glove has them.
-#
-# A file is text in UTF-8 with a line for each word: the word, a space, and its numbers with spaces between them. The
-# files' names say how many numbers.
-
-
-_NAME = re.compile(r"glove\.(?:6B\.(?:50|100|200|300)|twitter\.27B\.(?:25|50|100|200))d\.txt")
+# GloVe (Pennington et al. 2014), as nlp.stanford.edu/projects/glove has it: text in UTF-8 with a line for each word:
+# the word and its numbers, with spaces between them. The files' names say how many numbers.
+_GLOVE_NAME = re.compile(r"glove\.(?:6B\.(?:50|100|200|300)|twitter\.27B\.(?:25|50|100|200))d\.txt")
 _NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?")
 # Of 300 numbers and a word, more than five times as long as any.
-_LONGEST_LINE_GLOVE = 20_000
+_LONGEST_VECTOR = 20_000
 
 
-def found(folder: Path) -> Path | None:
+def glove_file(folder: Path) -> Path | None:
     """Return the file of vectors that is in a folder or, if none is, in the one above it; several are refused."""
     for place in (folder, folder.resolve().parent):
-        paths = [path for path in in_folder(place, "glove.*.txt") if _NAME.fullmatch(path.name)]
+        paths = [path for path in in_folder(place, "glove.*.txt") if _GLOVE_NAME.fullmatch(path.name)]
         if len(paths) > 1:
             raise InputError(f"{place}: must hold one file of GloVe's, not {', '.join(path.name for path in paths)}")
         if paths:
@@ -160,7 +153,7 @@ def read_glove(path: Path, words: Set[str]) -> tuple[dict[str, int], NDArray[np.
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
     with opened(path) as file:
         number = 0
-        while line := file.readline(_LONGEST_LINE_GLOVE):
+        while line := file.readline(_LONGEST_VECTOR):
             number += 1
             # A file's last line may be cut anywhere.
             if line.count(b" ") != dimensions or not line.endswith(b"\n"):

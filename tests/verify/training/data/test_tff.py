@@ -82,7 +82,7 @@ def test_validation_takes_shuffled_users_one_after_another(tmp_path, monkeypatch
     names = sorted(users)
     np.random.RandomState(0).shuffle(names)
     in_order = [sentence for name in names for sentence in users[name]][:25]
-    vocabulary = tff.words.read(tmp_path / tff.WORD_COUNTS, 4)
+    vocabulary = tff.tokens.read_words(tmp_path / tff.WORD_COUNTS, 4)
     expected = vocabulary.examples([sentence.encode() for sentence in in_order], 6)
     np.testing.assert_array_equal(federation.test_inputs, expected[0])
     np.testing.assert_array_equal(federation.test_labels, expected[1])

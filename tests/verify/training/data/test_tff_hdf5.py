@@ -211,8 +211,8 @@ def test_strings_are_those_that_hdf5_itself_reads(tmp_path, options, libver):
     with h5py.File(tmp_path / "s.h5", "w", libver=libver) as file:
         file.create_dataset("tokens", data=strings, dtype=TEXT, **options)
     with h5py.File(tmp_path / "s.h5", "r") as file:
-        assert list(tff_hdf5.read(file["tokens"], 10**6)) == file["tokens"][:].tolist() == strings
-        assert list(tff_hdf5.read(file["tokens"], 11)) == strings[:11]
+        assert list(tff_hdf5.strings(file["tokens"], 10**6)) == file["tokens"][:].tolist() == strings
+        assert list(tff_hdf5.strings(file["tokens"], 11)) == strings[:11]
 
 
 def test_strings_of_fixed_length_are_read(tmp_path, stackoverflow):
@@ -300,4 +300,4 @@ def test_flipped_bytes_of_strings_are_read_or_refused(tmp_path, stackoverflow, d
     changed.write_bytes(content)
     with h5py.File(changed, "r") as file, suppress(ValueError):
         for client in file["examples"].values():
-            assert len(list(tff_hdf5.read(client["tokens"], 9))) == len(client["tokens"])
+            assert len(list(tff_hdf5.strings(client["tokens"], 9))) == len(client["tokens"])

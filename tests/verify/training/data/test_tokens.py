@@ -10,8 +10,7 @@ from canaryproof.verify.claims.canife_models import characters as parameters
 from canaryproof.verify.claims.canife_models import sentiment
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training.data import tokens
-from canaryproof.verify.training.data import tokens as glove
-from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary, Words
+from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary, Words, read_glove
 
 
 def test_tokens_follow_the_alphabet():
@@ -59,7 +58,7 @@ NAME = "glove.twitter.27B.25d.txt"
 def test_vectors_of_the_words_asked_for(tmp_path):
     path = tmp_path / NAME
     write(path, ["the", "naïve", "", "so", "\x85"], 25, 7)
-    tokens, vectors = glove.read_glove(path, {"so", "naïve", "absent"})
+    tokens, vectors = read_glove(path, {"so", "naïve", "absent"})
     # In the file's order.
     assert tokens == {"naïve": 1, "so": 2}
     assert (vectors.shape, vectors.dtype) == ((3, 25), np.float32)
@@ -72,14 +71,14 @@ def test_files_are_found_by_their_names(tmp_path, refusal):
     folder.mkdir()
     (tmp_path / "glove.6B.300d.txt.part").touch()
     (tmp_path / "glove.7B.300d.txt").touch()
-    assert glove.found(folder) is None
+    assert tokens.glove_file(folder) is None
     above, inside = tmp_path / "glove.6B.300d.txt", folder / NAME
     above.touch()
-    assert glove.found(folder).resolve() == above.resolve()
+    assert tokens.glove_file(folder).resolve() == above.resolve()
     inside.touch()
-    assert glove.found(folder) == inside
+    assert tokens.glove_file(folder) == inside
     (folder / "glove.6B.50d.txt").touch()
-    assert refusal(glove.found, folder) == f": must hold one file of GloVe's, not glove.6B.50d.txt, {NAME}"
+    assert refusal(tokens.glove_file, folder) == f": must hold one file of GloVe's, not glove.6B.50d.txt, {NAME}"
 
 
 NUMBERS = " ".join(["0.5"] * 24)
@@ -106,7 +105,7 @@ NUMBERS = " ".join(["0.5"] * 24)
 def test_damaged_files_are_refused(tmp_path, refusal, content, said):
     path = tmp_path / NAME
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert refusal(glove.read_glove, path, {"so"}).startswith(f": {said}")
+    assert refusal(read_glove, path, {"so"}).startswith(f": {said}")
 
 
 def test_memory_is_that_of_the_words(tmp_path):
@@ -116,7 +115,7 @@ def test_memory_is_that_of_the_words(tmp_path):
     assert path.stat().st_size > 10**7
     tracemalloc.start()
     try:
-        tokens, vectors = glove.read_glove(path, {"word7", "word4999"})
+        tokens, vectors = read_glove(path, {"word7", "word4999"})
         assert tracemalloc.get_traced_memory()[1] < 2 * 10**5
     finally:
         tracemalloc.stop()
@@ -132,7 +131,7 @@ def test_damaged_lines_are_read_or_refused(tmp_path, place, content):
     whole = path.read_bytes()
     path.write_bytes(whole[:place] + content + whole[place + len(content) :])
     try:
-        _, vectors = glove.read_glove(path, {"so", "bad"})
+        _, vectors = read_glove(path, {"so", "bad"})
     except InputError:
         return
     assert np.isfinite(vectors).all()
@@ -180,7 +179,7 @@ def test_examples_agree_with_a_plain_spelling(sentences, data):
 def test_words_are_the_first_of_the_file(tmp_path):
     path = tmp_path / "stackoverflow.word_count"
     path.write_text("the 9\na 7\nthe 6\n. 5\nis 1\nnot counted\n")
-    assert tokens.read(path, 3).words == (b"the", b"a", b".")
+    assert tokens.read_words(path, 3).words == (b"the", b"a", b".")
 
 
 @pytest.mark.parametrize(
@@ -198,9 +197,9 @@ def test_words_are_the_first_of_the_file(tmp_path):
 def test_other_files_are_refused(tmp_path, refusal, text, said):
     path = tmp_path / "stackoverflow.word_count"
     path.write_bytes(text)
-    assert refusal(tokens.read, path, 3) == said
+    assert refusal(tokens.read_words, path, 3) == said
 
 
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="No such file"):
-        tokens.read(tmp_path / "none", 3)
+        tokens.read_words(tmp_path / "none", 3)
