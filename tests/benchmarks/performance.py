@@ -127,11 +127,11 @@ def scaling(document: Mapping[str, Any]) -> Figure:
         return figure
 
 
-# The performance page: what the kernels cost beside others, made from what ``canaryproof benchmark kernels`` found.
+# The performance page: what the kernels cost beside others, made from what ``python -m tests.benchmarks`` found.
 
 
 _ABOUT = """\
-`canaryproof benchmark kernels`, {size} size, {threads} threads, in one run: {repetitions} repetitions in which all take
+`python -m tests.benchmarks`, {size} size, {threads} threads, in one run: {repetitions} repetitions in which all take
 turns, and the best of each. Numbers have three digits where the second best time is within 1% of the best, else two,
 and beside an aim as many as show on which side of it they are. They are facts of this run on this machine, and others
 differ."""

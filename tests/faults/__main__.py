@@ -46,7 +46,7 @@ def main(names: tuple[str, ...], level: str, seed: int, seeds: int | None) -> No
 @contextmanager
 def processes() -> Iterator[Each]:
     """Give a way to judge many checks in processes of one thread each, and show how many are done."""
-    with processes_of_a_run(threads(), "") as pool:
+    with processes_of_a_run(threads()) as pool:
 
         def each(function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
             with inherited():

@@ -1,9 +1,8 @@
-"""Commands ``canaryproof benchmark``: what the kernels cost on this machine, and CANIFE beside Algorithms 2 and 3."""
+"""Command ``canaryproof benchmark canife``: CANIFE beside Algorithms 2 and 3."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from canaryproof.verify.engine.executors import cluster, engine_option
-from canaryproof.verify.files.material import CANIFE, PERFORMANCE
+from canaryproof.verify.cli.command_line import engine_option, usage
+from canaryproof.verify.engine.executors import EngineError, cluster
+from canaryproof.verify.files.material import CANIFE
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
 
@@ -27,41 +27,6 @@ _EXTRA = ("jax", "flax", "optax")
 @click.group("benchmark")
 def benchmark_command() -> None:
     """Measure this package beside others on this machine."""
-
-
-@benchmark_command.command("kernels")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for performance.md, its pictures and its numbers.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-@click.option(
-    "--size",
-    type=click.Choice(["full", "small"]),
-    default="full",
-    show_default=True,
-    help="Full takes minutes and 3 GB of memory; small shows that all runs, and its times mean little.",
-)
-def kernels_command(out: Path | None, as_json: bool, size: str) -> None:
-    """Time canaries beside numpy, JAX and a BLAS with stored ones, in one run.
-
-    All take turns, so that whatever else the machine does hits all alike. What was aimed at is printed beside what was
-    found, and missing an aim is no failure.
-    """
-    if out is not None:
-        _prepare(out, (PERFORMANCE, "performance.md"))
-    from tests.benchmarks.kernels import SIZES, measure
-
-    with Console(stderr=True).status("") as status:
-        found = measure(SIZES[size], lambda part: status.update(f"measuring: {part}"))
-    text = json.dumps(asdict(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    document = json.loads(text)
-    # matplotlib takes a second to import.
-    from tests.benchmarks import performance
-
-    if out is not None:
-        _write({PERFORMANCE: text, **performance.render(document)}, out)
-    if as_json:
-        click.echo(text, nl=False)
-        return
-    _print(performance.about(document), performance.sections(document))
 
 
 @benchmark_command.command("canife")
@@ -92,35 +57,40 @@ def canife_command(
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         raise InputError(f"benchmark canife: needs {', '.join(missing)}: pip install canaryproof[federated]")
-    workers = cluster(engine_name)
+    with usage():
+        workers = cluster(engine_name)
     if out is not None:
-        _prepare(out, (CANIFE, "canife.md"))
+        prepare(out, (CANIFE, "canife.md"))
     from canaryproof.verify.comparison import canife as benchmark
 
     federation, setting, fashion = benchmark.read(data)
-    with Console(stderr=True).status("") as status:
-        document = benchmark.measure(
-            federation,
-            setting,
-            level,
-            repeat,
-            lambda part: status.update(f"training: {part}"),
-            fashion=fashion,
-            cluster=workers,
-            data=data,
-        )
+    try:
+        with Console(stderr=True).status("") as status:
+            document = benchmark.measure(
+                federation,
+                setting,
+                level,
+                repeat,
+                lambda part: status.update(f"training: {part}"),
+                fashion=fashion,
+                cluster=workers,
+                data=data,
+            )
+    except EngineError as error:
+        raise click.ClickException(str(error)) from error
     text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     from canaryproof.reports import canife
 
     if out is not None:
-        _write({CANIFE: text, **canife.render(document)}, out)
+        write({CANIFE: text, **canife.render(document)}, out)
     if as_json:
         click.echo(text, nl=False)
         return
-    _print(canife.about(document), canife.sections(document))
+    show(canife.about(document), canife.sections(document))
 
 
-def _print(about: str, sections: "Iterable[Section]") -> None:
+def show(about: str, sections: "Iterable[Section]") -> None:
+    """Print what was measured as tables."""
     console = Console()
     console.print(" ".join(about.split()), "", highlight=False, sep="\n")
     for section in sections:
@@ -132,14 +102,15 @@ def _print(about: str, sections: "Iterable[Section]") -> None:
         console.print(table, section.note, "", highlight=False)
 
 
-def _prepare(folder: Path, names: Iterable[str]) -> None:
+def prepare(folder: Path, names: Iterable[str]) -> None:
     """Make a folder: minutes of measuring are not to be lost to one that cannot be written to."""
     with _named(folder):
         folder.mkdir(parents=True, exist_ok=True)
         check_files(names, folder)
 
 
-def _write(files: Mapping[str, str], folder: Path) -> None:
+def write(files: Mapping[str, str], folder: Path) -> None:
+    """Write texts by file name."""
     with _named(folder):
         write_files({name: text.encode() for name, text in files.items()}, folder)
 

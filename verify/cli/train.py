@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from canaryproof.verify.check.records import plain
-from canaryproof.verify.cli.command_line import INTERRUPTED
-from canaryproof.verify.engine.executors import EngineError, cluster, engine_option, given_again
+from canaryproof.verify.cli.command_line import INTERRUPTED, engine_option, given_again, usage
+from canaryproof.verify.engine.executors import EngineError, cluster
 from canaryproof.verify.engine.origin import code_and_machine
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import locked, replaced, write_files
@@ -62,7 +62,8 @@ def train_command(
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         raise InputError(f"train: needs {', '.join(missing)}: pip install canaryproof[federated]")
-    workers = cluster(engine_name)
+    with usage():
+        workers = cluster(engine_name)
     # Before the data is read and JAX is loaded, which take seconds.
     if out is not None:
         _check_folder(out, resume)
@@ -94,7 +95,7 @@ def train_command(
         reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
         raise InputError(f"{error.filename or out}: {reason}") from error
     except EngineError as error:
-        raise EngineError(f"{error.message}; what is done is kept, and --resume goes on") from error
+        raise click.ClickException(f"{error}; what is done is kept, and --resume goes on") from error
     except KeyboardInterrupt:
         click.echo("Interrupted; the same command with --resume goes on.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None

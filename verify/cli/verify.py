@@ -16,8 +16,9 @@ from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.claims import finished
+from canaryproof.verify.cli.command_line import engine_option, given_again, usage
 from canaryproof.verify.engine import expected
-from canaryproof.verify.engine.executors import Engine, engine, engine_option, given_again, run_plan
+from canaryproof.verify.engine.executors import Engine, EngineError, engine, run_plan
 from canaryproof.verify.engine.origin import origin
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
@@ -62,7 +63,6 @@ def _seconds(text: str) -> float:
 )
 @engine_option
 @click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
-@click.option("--with-fault", "fault", help="Seed this fault, to see which checks notice it; nothing is kept.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(
     suites: tuple[str, ...],
@@ -73,7 +73,6 @@ def verify_command(
     data: Path | None,
     engine_name: str,
     limit: float | None,
-    fault: str | None,
     as_json: bool,
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
@@ -94,7 +93,6 @@ def verify_command(
     for name in suites:
         if name not in known:
             raise click.UsageError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
-    _check_fault(fault, out, engine_name)
     measurements = None if data is None else finished.read(data)
     if resume and out is None:
         raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
@@ -105,8 +103,9 @@ def verify_command(
             check_files(_MADE, out)
         except OSError as error:
             raise click.UsageError(f"--out: {error.filename or out}: {error.strerror or error}") from None
-    judges = engine(engine_name, limit)
-    plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements), fault or "")
+    with usage():
+        judges = engine(engine_name, limit)
+    plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements))
     table = expected.read()
     made_by = origin(plan.suites, plan.context)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
@@ -139,19 +138,6 @@ def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in chosen if name not in reasons)
 
 
-def _check_fault(fault: str | None, out: Path | None, engine_name: str) -> None:
-    if fault is None:
-        return
-    from tests.faults import FAULTS
-
-    if fault not in FAULTS:
-        raise click.UsageError(f"--with-fault: there is no fault {fault!r}; there are {', '.join(FAULTS)}")
-    if engine_name != "local":
-        raise click.UsageError("--with-fault: needs --engine local")
-    if out is not None:
-        raise click.UsageError("--with-fault: must not be given with --out, whose results others may take for true")
-
-
 def _run(plan: Plan, file: RunFile, judges: Engine) -> Run:
     columns = (
         TextColumn("{task.description}"),
@@ -171,7 +157,10 @@ def _run(plan: Plan, file: RunFile, judges: Engine) -> Run:
         def advance(done: int, total: int, current: str) -> None:
             progress.update(task, completed=done, total=total, description=current)
 
-        return run_plan(plan, file, judges, advance)
+        try:
+            return run_plan(plan, file, judges, advance)
+        except EngineError as error:
+            raise click.ClickException(str(error)) from error
 
 
 def _write(run: Run, out: Path, environment: dict[str, str]) -> None:

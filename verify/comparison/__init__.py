@@ -1,1 +1,1 @@
-"""What the kernels cost, measured beside others in one run: ``canaryproof benchmark kernels``."""
+"""Methods side by side on one training: this room measures and never judges."""

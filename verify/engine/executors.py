@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -14,8 +14,6 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from threading import Thread
 from typing import TYPE_CHECKING, ClassVar, Protocol
-
-import click
 
 from canaryproof.verify.check.results import Result, Run
 from canaryproof.verify.engine.plan import Answer, Plan, judge
@@ -28,16 +26,8 @@ if TYPE_CHECKING:
 
 _DASK = "dask"
 
-engine_option = click.option(
-    "--engine",
-    "engine_name",
-    default="local",
-    show_default=True,
-    help="local, dask for a cluster on this machine, or dask://HOST:PORT for the one of a scheduler.",
-)
 
-
-class EngineError(click.ClickException):
+class EngineError(Exception):
     """An engine that cannot go on."""
 
 
@@ -70,28 +60,20 @@ def cluster(name: str, limit: float | None = None) -> "Cluster | None":
 
     Raises
     ------
-    UsageError
+    ValueError
         If there is no such engine, or what it needs is not installed.
     """
     if name == "local":
         return None
     if name != _DASK and not name.startswith(f"{_DASK}://"):
-        raise click.UsageError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
+        raise ValueError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
     if find_spec("distributed") is None:
-        raise click.UsageError("--engine: dask needs pip install canaryproof[distributed]")
+        raise ValueError("--engine: dask needs pip install canaryproof[distributed]")
     from canaryproof.verify.engine.cluster import Cluster
     from canaryproof.verify.estimators.simulation import threads
 
     address = name.removeprefix(_DASK).removeprefix("://")
     return Cluster(address if "://" in address or not address else f"tcp://{address}", threads(), limit)
-
-
-def given_again(begun: Mapping[int, int], names: Sequence[str]) -> dict[str, int]:
-    """Tell on stderr, and return, how often the tasks were given to a worker that were so more than once."""
-    again = {names[i]: times for i, times in sorted(begun.items()) if times > 1}
-    for name, times in again.items():
-        click.echo(f"given to {times} workers, as some were lost: {name}", err=True)
-    return again
 
 
 # The local engine: parallel processes of this machine, and how they end.
@@ -129,7 +111,7 @@ class Local:
         EngineError
             If a process is killed, also by the time limit.
         """
-        with processes_of_a_run(min(self.workers, len(positions)) or 1, plan.fault) as pool:
+        with processes_of_a_run(min(self.workers, len(positions)) or 1) as pool:
             with inherited():
                 futures = {pool.submit(judge, plan, i, self.limit): i for i in positions}
             try:
@@ -141,11 +123,11 @@ class Local:
 
 
 @contextmanager
-def processes_of_a_run(workers: int, fault: str) -> Iterator[ProcessPoolExecutor]:
+def processes_of_a_run(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Give processes that end when this block does, or this process, whatever ends it."""
     processes = get_context("spawn")
     reader, writer = processes.Pipe(duplex=False)
-    with reader, writer, ProcessPoolExecutor(workers, processes, _begin, (reader, fault)) as pool:
+    with reader, writer, ProcessPoolExecutor(workers, processes, _live_with, (reader,)) as pool:
         try:
             yield pool
         except BaseException:
@@ -172,18 +154,6 @@ def inherited() -> Iterator[None]:
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
-
-
-# What a process holds until it ends.
-_held = ExitStack()
-
-
-def _begin(lifeline: Connection, fault: str) -> None:
-    _live_with(lifeline)
-    if fault:
-        from tests.faults import FAULTS, seeded
-
-        _held.enter_context(seeded(FAULTS[fault]))
 
 
 def _live_with(lifeline: Connection) -> None:
@@ -228,7 +198,7 @@ def engine(name: str, limit: float | None) -> Engine:
 
     Raises
     ------
-    UsageError
+    ValueError
         If there is no such engine, or what it needs is not installed.
     """
     return cluster(name, limit) or Local(threads(), limit)
@@ -281,7 +251,7 @@ def run_plan(plan: Plan, file: RunFile, engine: Engine, advance: Callable[[int, 
                     file.add(i, result)
                 tell()
     except EngineError as error:
-        raise EngineError(f"{error.message}; --resume goes on with a run in --out") from error
+        raise EngineError(f"{error}; --resume goes on with a run in --out") from error
     context = plan.context
     found = (Result.from_json(json.loads(results[i])) for i in range(len(checks)))
     return Run(version("canaryproof"), context.level, context.seed, tuple(found))

@@ -32,14 +32,11 @@ class Plan:
         Names of suites, each once.
     context
         Level and seed.
-    fault
-        Name of a fault that all processes have, none if empty.
     """
 
     source: str
     suites: tuple[str, ...]
     context: Context
-    fault: str = ""
 
     @property
     def checks(self) -> tuple[tuple[str, str], ...]:

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,10 +32,13 @@ _LONGEST_LINE = 10_000
 _NAMES = ("observed", "unobserved")
 
 
-class InputError(click.ClickException):
-    """Input that breaks a rule: the command line prints its one line and exits with status 2."""
+class InputError(Exception):
+    """Input that breaks a rule, which its message names in one line."""
 
-    exit_code = 2
+    @property
+    def message(self) -> str:
+        """The line."""
+        return str(self)
 
 
 @dataclass(frozen=True)

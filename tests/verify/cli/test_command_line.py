@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.verify.audit.audit import audit_scores
-from canaryproof.verify.audit.text import _rounded_down, rounded
-from canaryproof.verify.cli import command_line
-from canaryproof.verify.cli.command_line import _finite, main, one_line
+from canaryproof.verify.audit.audit import _rounded_down, audit_scores, rounded
+from canaryproof.verify.cli import audit as audit_commands
+from canaryproof.verify.cli.audit import _finite
+from canaryproof.verify.cli.command_line import main, one_line
 
 PROGRAM = [sys.executable, "-c", "from canaryproof.verify.cli.command_line import main; main(prog_name='canaryproof')"]
 COSINES = exact_law.cosines(200, 10**6, 4.22, np.random.default_rng(3))
@@ -288,7 +288,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(folder: Path, monkeypatch
 
     names = {path.name for path in folder.iterdir()}
     arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
-    monkeypatch.setattr(command_line, "_check_output", lambda *_: None)
+    monkeypatch.setattr(audit_commands, "_check_output", lambda *_: None)
     assert refusal(*arguments, "c.npy") == "c.npy: File exists"
     monkeypatch.setattr(os, "link", no_links)
     assert "c.npy: exists by now" in refusal(*arguments, "c.npy")
@@ -336,7 +336,7 @@ def test_a_failed_run_leaves_nothing(
 
 
 def test_a_slow_run_shows_its_progress_on_a_terminal_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    monkeypatch.setattr(command_line, "_PROGRESS_AFTER", -1.0)
+    monkeypatch.setattr(audit_commands, "_PROGRESS_AFTER", -1.0)
     arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
     output(*arguments, "quiet.npy")
     monkeypatch.setenv("FORCE_COLOR", "1")

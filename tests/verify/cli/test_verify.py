@@ -87,24 +87,6 @@ def test_a_verdict_that_changes_fails_and_is_named_with_its_reason(run, monkeypa
         assert json.loads(result.stdout)["seed"] == 0
 
 
-def test_a_seeded_fault_reaches_the_processes_that_judge(run):
-    assert run("kernel").exit_code == 0
-    result = run("kernel", "--with-fault", "null-cosine.gamma")
-    assert result.exit_code == 1
-    assert "the density is wrong" in result.output
-    assert run("kernel").exit_code == 0
-
-
-def test_a_fault_must_be_known_and_leaves_nothing(run, tmp_path):
-    unknown = run("kernel", "--with-fault", "null-cosine.gama")
-    assert unknown.exit_code == 2
-    assert "null-cosine.gamma" in unknown.stderr
-    kept = run("kernel", "--with-fault", "null-cosine.gamma", "--out", tmp_path / "run")
-    assert kept.exit_code == 2
-    assert "--out" in kept.stderr
-    assert not (tmp_path / "run").exists()
-
-
 def test_level_and_seed_reach_the_checks(run):
     document = json.loads(run("good", "--level", "full", "--seed", "9", "--json").stdout)
     assert (document["level"], document["seed"]) == ("full", 9)

@@ -7,11 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-import click
 import pytest
 
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
-from canaryproof.verify.engine.executors import Local, run_plan
+from canaryproof.verify.engine.executors import EngineError, Local, run_plan
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 
@@ -82,7 +81,7 @@ def test_evidence_that_json_cannot_say_fails(judge):
 
 
 def test_a_process_that_is_killed_stops_the_run_and_loses_no_result(judge, tmp_path):
-    with pytest.raises(click.ClickException, match="a process of the run was killed"):
+    with pytest.raises(EngineError, match="a process of the run was killed"):
         judge("killed", path=tmp_path / "run")
     assert kept(tmp_path / "run") == ["alive"]
 
