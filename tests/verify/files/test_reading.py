@@ -45,8 +45,7 @@ def header(descr: object = "<f8", shape: object = (3,), version: int = 1) -> byt
 def refusal(path: Path, read: Callable[[Path], object] = read_scores) -> str:
     with pytest.raises(InputError) as caught:
         read(path)
-    message = caught.value.format_message()
-    assert caught.value.exit_code == 2
+    message = caught.value.message
     assert message.startswith(f"{path}: ")
     return message.removeprefix(f"{path}: ")
 
@@ -280,7 +279,7 @@ def accepted(path: Path) -> Scores | None:
     try:
         return read_scores(path)
     except InputError as error:
-        message = error.format_message()
+        message = error.message
     assert "\n" not in message
     return None
 

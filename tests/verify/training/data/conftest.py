@@ -13,7 +13,7 @@ def refusal():
     def said(load, place, *arguments):
         with pytest.raises(InputError) as caught:
             load(place, *arguments)
-        message = caught.value.format_message()
+        message = caught.value.message
         assert "\n" not in message
         assert len(message) < 400
         assert message.startswith(str(place))

@@ -60,7 +60,7 @@ def test_a_rule_of_the_callers_is_not_taken_for_damage(tmp_path):
     (tmp_path / "a.gz").write_bytes(WRONG)
     with pytest.raises(InputError) as caught, inflated(tmp_path / "a.gz"):
         raise ValueError("must be otherwise")
-    assert caught.value.format_message() == f"{tmp_path / 'a.gz'}: must be otherwise"
+    assert caught.value.message == f"{tmp_path / 'a.gz'}: must be otherwise"
 
 
 def test_pipes_are_refused(tmp_path, refusal):

@@ -271,7 +271,7 @@ for _ in range(int(sys.argv[4])):
         federation.cohort(range(federation.clients), 3)
     except InputError as error:
         refused += 1
-        assert "\\n" not in error.format_message()
+        assert "\\n" not in error.message
     # What is open would be read again.
     federation = None
 print(refused)
