@@ -10,15 +10,6 @@ def late(module: ModuleType, name: str, **options: Any) -> Callable[..., Any]:
     """Return a function of a module as it is when it is called, not as it was when a table was made of it.
 
     Whoever replaces the function in its module, to seed a fault or to try another, then sees what the checks say of it.
-
-    Parameters
-    ----------
-    module
-        Where the function is.
-    name
-        Its name there.
-    options
-        Keyword arguments that it always gets.
     """
 
     @wraps(getattr(module, name))

@@ -8,19 +8,7 @@ from canaryproof.verify.check.results import Check, Context, Design, Outcome, Su
 
 
 def claim(id: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:  # noqa: A002
-    """Return a document's claim as a check.
-
-    Parameters
-    ----------
-    id
-        Document and place, such as ``final.table2.row1`` or ``canife.section3.4.cap``.
-    source
-        Document and place in words.
-    statement
-        What it says, in our own words, with its printed numbers.
-    judge
-        Function that gathers the evidence.
-    """
+    """Return a document's claim as a check."""
     return Check(id, Subject.DOCUMENT, source, statement, judge)
 
 

@@ -31,13 +31,7 @@ CLIP = Fraction(1)
 
 
 def judge_norm(rates: Mapping[str, str]) -> Outcome:
-    """Judge that a canary's gradient of norm C or more makes an update of norm C.
-
-    Parameters
-    ----------
-    rates
-        Clients' learning rate by task.
-    """
+    """Judge that a canary's gradient of norm C or more makes an update of norm C."""
     # One sample and one local epoch are one step: the update is the gradient times the rate, clipped to C.
     norms = {name: min(CLIP, Fraction(rate) * CLIP) for name, rate in rates.items()}
     takes = {name: CLIP / Fraction(rates[name]) for name, norm in norms.items() if norm < CLIP}
@@ -54,13 +48,7 @@ def judge_norm(rates: Mapping[str, str]) -> Outcome:
 
 
 def judge_loss(clips: Sequence[Fraction]) -> Outcome:
-    """Judge that Algorithm 1 minimises the loss of equation (1), by the first terms' ratio.
-
-    Parameters
-    ----------
-    clips
-        Clip norms C to try, the first of them the paper's.
-    """
+    """Judge that Algorithm 1 minimises the loss of equation (1), by the first terms' ratio."""
     update, gradient = (Fraction(3, 5), Fraction(4, 5)), (Fraction(1), Fraction(2))
 
     def squared(factor: Fraction) -> Fraction:
@@ -115,27 +103,13 @@ _CONVENTIONS = {"a zero count makes it infinite": 1, "terms with a zero count ar
 
 
 def largest(delta: Fraction, least_errors: int) -> float:
-    """Return the largest finite ε̂ of 50 trials with and 50 without the canary, over all counts of errors.
-
-    Parameters
-    ----------
-    delta
-        δ of the formula.
-    least_errors
-        Errors that both counts have at least: 1 where a zero makes ε̂ infinite, 0 where its term is left out.
-    """
+    """Return the largest finite ε̂ of 50 trials with and 50 without the canary, over all counts of errors."""
     # (1 − δ − one)/other falls in both rates, so that the fewest errors have the largest, with at least one below.
     return math.log((1 - delta - Fraction(least_errors, HALF)) * HALF)
 
 
 def lower_limit(false_positives: int, false_negatives: int) -> float:
-    """Return the 95% lower limit of ε̂ at δ = 1/n: the formula's value at the upper limits of both rates.
-
-    Parameters
-    ----------
-    false_positives, false_negatives
-        Counted errors of 50 trials each.
-    """
+    """Return the 95% lower limit of ε̂ at δ = 1/n: the formula's value at the upper limits of both rates."""
     fp, fn = (certified.upper(count, HALF, 0.975).hi for count in (false_positives, false_negatives))
     return max(math.log((1.0 - 1.0 / TRIALS - one) / other) for one, other in ((fp, fn), (fn, fp)))
 
@@ -176,13 +150,7 @@ def _judge_infinite(_: Context) -> Outcome:
 
 
 def judge_insertion(printed: str) -> Outcome:
-    """Judge that the canary is inserted with probability 1/2, by the printed maximum of ε̂ for half and half.
-
-    Parameters
-    ----------
-    printed
-        The maximum.
-    """
+    """Judge that the canary is inserted with probability 1/2, by the printed maximum of ε̂ for half and half."""
     caps = {inserted: split_cap(inserted, TRIALS - inserted) for inserted in range(1, TRIALS)}
     most = float(rounding(printed)[1])
     above = float(sum(stats.binom.pmf(inserted, TRIALS, 0.5) for inserted, cap in caps.items() if cap > most))
@@ -199,13 +167,7 @@ def judge_insertion(printed: str) -> Outcome:
 
 
 def split_cap(inserted: int, others: int) -> float:
-    """Return the largest finite ε̂ at δ = 1e-5, the printed maximum's, with at least one error of each kind.
-
-    Parameters
-    ----------
-    inserted, others
-        Trials with the canary and without.
-    """
+    """Return the largest finite ε̂ at δ = 1e-5, the printed maximum's, with at least one error of each kind."""
     ratios = [(1.0 - CODE_DELTA - 1.0 / one) * other for one, other in ((inserted, others), (others, inserted))]
     return math.log(max(ratios))
 
@@ -240,30 +202,14 @@ def _limits(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def estimate(fp: NDArray[np.float64], fn: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """Return ε̂ of rates of error, infinite where one is zero.
-
-    Parameters
-    ----------
-    fp, fn
-        Rates of false positives and of false negatives.
-    delta
-        δ of the formula.
-    """
+    """Return ε̂ of rates of error, infinite where one is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = [np.log(np.maximum(1.0 - delta - one, 0.0) / other) for one, other in ((fp, fn), (fn, fp))]
     return np.asarray(np.maximum(*(np.nan_to_num(term, nan=-np.inf, posinf=np.inf) for term in terms)))
 
 
 def coverage(delta: float, rates: Sequence[float]) -> dict[str, Any]:
-    """Compute how often the limits of ε̂ hold the ε̂ of the true rates, exactly, at a threshold chosen beforehand.
-
-    Parameters
-    ----------
-    delta
-        δ of the formula.
-    rates
-        True rates of error to try, each pair of them.
-    """
+    """Compute how often the limits of ε̂ hold the ε̂ of the true rates, exactly, at a threshold chosen beforehand."""
     counts = np.arange(HALF + 1)
     low, high = _limits(counts)
     lower = estimate(high[:, None], high[None, :], delta)
@@ -282,15 +228,7 @@ def coverage(delta: float, rates: Sequence[float]) -> dict[str, Any]:
 
 
 class Selected(NamedTuple):
-    """Law of the largest of the values that a rising threshold meets, for a canary that does nothing.
-
-    Attributes
-    ----------
-    values
-        Values, rising.
-    probabilities
-        Probability of each.
-    """
+    """Law of the largest of the values that a rising threshold meets, for a canary that does nothing."""
 
     values: NDArray[np.float64]
     probabilities: NDArray[np.float64]
@@ -301,11 +239,6 @@ def selected(values: NDArray[np.float64]) -> Selected:
 
     A threshold that rises from below all scores to above all walks from no false negatives to no false positives, and
     the largest value stays below a number if and only if the walk keeps to the counts whose finite value does.
-
-    Parameters
-    ----------
-    values
-        Value by counts of false positives and of false negatives, each from 0 to the trials of its kind.
     """
     half = len(values) - 1
     levels = np.unique(values[np.isfinite(values)])
@@ -324,15 +257,7 @@ def selected(values: NDArray[np.float64]) -> Selected:
 
 
 def estimates(delta: float, half: int = HALF) -> NDArray[np.float64]:
-    """Compute ε̂ by counts of false positives and of false negatives.
-
-    Parameters
-    ----------
-    delta
-        δ of the formula.
-    half
-        Trials with the canary, and without.
-    """
+    """Compute ε̂ by counts of false positives and of false negatives."""
     rates = np.arange(half + 1) / half
     return estimate(rates[:, None], rates[None, :], delta)
 
@@ -340,14 +265,8 @@ def estimates(delta: float, half: int = HALF) -> NDArray[np.float64]:
 def selected_miss(delta: float) -> tuple[float, float]:
     """Compute how often the lower limit at the largest finite ε̂ is above 0 for a canary that does nothing, exactly.
 
-    Parameters
-    ----------
-    delta
-        δ of the formula; where a canary does nothing, ε = 0 whatever δ.
-
-    Returns
-    -------
-    If of several thresholds with the largest ε̂ one with a lower limit of at most 0 is taken, and one above 0.
+    Two probabilities: if of several thresholds with the largest ε̂ one with a lower limit of at most 0
+    is taken, and one above 0.
     """
     values = estimates(delta)
     _, high = _limits(np.arange(HALF + 1))
@@ -381,13 +300,7 @@ def _judge_limits(_: Context) -> Outcome:
 
 
 def judge_conservative(law: Selected) -> Outcome:
-    """Judge that the threshold of the largest ε̂ errs upwards, by what it makes of a canary that does nothing.
-
-    Parameters
-    ----------
-    law
-        Law of the largest finite ε̂.
-    """
+    """Judge that the threshold of the largest ε̂ errs upwards, by what it makes of a canary that does nothing."""
     upwards = float(law.probabilities[law.values > 0.0].sum())
     below = np.cumsum(law.probabilities)
     median, extreme = (float(law.values[np.searchsorted(below, level)]) for level in (0.5, 0.95))

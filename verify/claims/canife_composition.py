@@ -42,15 +42,7 @@ from canaryproof.verify.claims.printed import (
 
 @cache
 def trained(task: Task, delta: float) -> float:
-    """Return the noise multiplier of a training to ε = 50.
-
-    Parameters
-    ----------
-    task
-        The training.
-    delta
-        δ of its guarantee.
-    """
+    """Return the noise multiplier of a training to ε = 50."""
     return noise_for(TRAINED_EPSILON, lambda sigma: rdp(sigma, delta, task.rounds, task.sampling), 0.25, 0.8)
 
 
@@ -82,15 +74,7 @@ def _judge_toy(_: Context) -> Outcome:
 
 
 def judge_deviation(printed: float, sigma: float) -> Outcome:
-    """Judge whether the mean deviation of two histograms of 50 scores is what noise alone makes it.
-
-    Parameters
-    ----------
-    printed
-        Mean of the two standard deviations.
-    sigma
-        Standard deviation of the noise.
-    """
+    """Judge whether the mean deviation of two histograms of 50 scores is what noise alone makes it."""
     degrees = TRIALS - 2
     statistic = degrees * (printed / sigma) ** 2
     p_value = min(1.0, 2.0 * min(stats.chi2.sf(statistic, degrees), stats.chi2.cdf(statistic, degrees)))
@@ -107,13 +91,7 @@ def judge_deviation(printed: float, sigma: float) -> Outcome:
 
 
 def judge_toy_epsilon(printed: str) -> Outcome:
-    """Judge the noise multiplier printed for ε = 25 in the toy setting by the epochs of training that it implies.
-
-    Parameters
-    ----------
-    printed
-        The noise multiplier.
-    """
+    """Judge the noise multiplier printed for ε = 25 in the toy setting by the epochs of training that it implies."""
     rows: dict[str, Any] = {}
     for name, delta in {"δ = 1e-5": CODE_DELTA, "δ = 1/50000": 1 / 50_000}.items():
         # ε falls as σ grows: the whole epochs at which ε = 25 has a σ that prints so.
@@ -149,13 +127,7 @@ def _epochs_to(epsilon: float, sigma: float, delta: float) -> float:
 
 
 def judge_success(deviation: float) -> Outcome:
-    """Judge that an attack succeeds completely by how well scores around 0 and ‖u_c‖² = C² = 1 can be told apart.
-
-    Parameters
-    ----------
-    deviation
-        Printed mean standard deviation of the scores.
-    """
+    """Judge that an attack succeeds completely by how well scores around 0 and ‖u_c‖² = C² = 1 can be told apart."""
     rows = {
         f"{value:g}": float(stats.norm.cdf(0.5 / value)) for value in (deviation, float(TOY_SIGMA), float(DEVIATION))
     }
@@ -208,15 +180,7 @@ def _deltas(task: Task) -> dict[str, float]:
 
 
 def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
-    """Judge a printed ratio of theoretical to empirical per-round ε by the ε̂ that it implies and the largest there is.
-
-    Parameters
-    ----------
-    task
-        The training.
-    least, most
-        Ends of the printed range, equal where one number is printed.
-    """
+    """Judge a printed ratio of theoretical to empirical per-round ε by the ε̂ that it implies and the largest."""
     cap = float(rounding(CAP)[1])
     rows = {name: one_round(task, delta) for name, delta in _deltas(task).items()}
     smallest = {name: value / cap for name, value in rows.items()}
@@ -256,13 +220,7 @@ def _judge_tight(_: Context) -> Outcome:
 
 
 def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
-    """Judge that an estimate of ε and a theoretical one can be compared, by the exact ε of one round at both δ.
-
-    Parameters
-    ----------
-    estimate_delta, theory_delta
-        δ of the one and of the other.
-    """
+    """Judge that an estimate of ε and a theoretical one can be compared, by the exact ε of one round at both δ."""
     rows = {}
     for task in TASKS:
         sigma = trained(task, CODE_DELTA)
@@ -284,17 +242,7 @@ def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
 
 
 def perfect(noise_multiplier: float, runs: int, rng: np.random.Generator) -> dict[str, float]:
-    """Simulate audits of a canary that nothing but the noise hides, and return the median of the finite ε̂ at δ = 1e-5.
-
-    Parameters
-    ----------
-    noise_multiplier
-        σ over the canary's norm.
-    runs
-        Audits to simulate.
-    rng
-        Source of the scores.
-    """
+    """Simulate audits of a canary that nothing but the noise hides, for the median of the finite ε̂ at δ = 1e-5."""
     with_canary = np.arange(TRIALS) < HALF
     scores = rng.standard_normal((runs, TRIALS)) + with_canary / noise_multiplier
     ordered = with_canary[np.argsort(scores, axis=1)]
@@ -311,15 +259,7 @@ def perfect(noise_multiplier: float, runs: int, rng: np.random.Generator) -> dic
 
 
 def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]]) -> Outcome:
-    """Judge that a gap is one of leakage, by the gap of a canary that leaks all that the bound allows.
-
-    Parameters
-    ----------
-    context
-        Level and seed of the run; the verdict does not depend on them, only the medians beside it do.
-    gaps
-        Task, figure, and ends of the printed gap.
-    """
+    """Judge that a gap is one of leakage, by the gap of a canary that leaks all that the bound allows."""
     cap, rng = float(rounding(CAP)[1]), np.random.default_rng(context.key("canife/perfect"))
     theory = {task.name: one_round(task, CODE_DELTA) for task, *_ in gaps}
     smallest = {name: value / cap for name, value in theory.items()}
@@ -420,15 +360,7 @@ def _conversions(task: Task) -> Mapping[str, tuple[float, Callable[[float], floa
 
 
 def judge_composed(task: Task, printed: str) -> Outcome:
-    """Judge a printed ε̂ of a whole training by what per-round gaps of 4 and of 5 compose to.
-
-    Parameters
-    ----------
-    task
-        The training.
-    printed
-        The printed ε̂.
-    """
+    """Judge a printed ε̂ of a whole training by what per-round gaps of 4 and of 5 compose to."""
     theory = one_round(task, CODE_DELTA)
     least, most = (float(end) for end in rounding(printed))
     rows: dict[str, tuple[float, float]] = {}
@@ -462,13 +394,7 @@ def _judge_sampling(_: Context) -> Outcome:
 
 
 def judge_fewer_clients(cohorts: Sequence[int]) -> Outcome:
-    """Judge that the final ε̂ falls with the clients a round, if every round shows the same leak.
-
-    Parameters
-    ----------
-    cohorts
-        Clients a round, falling.
-    """
+    """Judge that the final ε̂ falls with the clients a round, if every round shows the same leak."""
     sigma = noise_for(float(CAP), lambda value: rdp(value, CODE_DELTA), 0.4, 4.0)
     composed = {}
     for cohort in cohorts:
@@ -519,17 +445,7 @@ def _judge_root(_: Context) -> Outcome:
 
 
 def judge_no_privacy(accuracy: str, clients: int, parameters: int) -> Outcome:
-    """Judge that a model trained at ε = 0 has learnt anything, by the noise that ε = 0 takes.
-
-    Parameters
-    ----------
-    accuracy
-        Printed accuracy, in per cent.
-    clients
-        Clients a round, each moving the sum by at most the clip norm.
-    parameters
-        Dimension of the model.
-    """
+    """Judge that a model trained at ε = 0 has learnt anything, by the noise that ε = 0 takes."""
     sigma = certified.noise_multiplier(0.0, CODE_DELTA)
     ratio = sigma.lo * math.sqrt(parameters) / clients
     verdict = Verdict.REFUTED if ratio > 1.0 else Verdict.INCONCLUSIVE

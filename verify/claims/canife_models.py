@@ -42,15 +42,7 @@ def _stacked_lstm(inputs: int, hidden: int, biases: int = 2) -> int:
 
 
 def resnet18(classes: int, stem: int = 7) -> int:
-    """Count the parameters of He et al.'s ResNet18 with three input channels.
-
-    Parameters
-    ----------
-    classes
-        Outputs of the last layer.
-    stem
-        Width of the first convolution.
-    """
+    """Count the parameters of He et al.'s ResNet18 with three input channels."""
     total = _convolution(stem, 3, 64, bias=False) + _normalisation(64)
     inputs = 64
     for outputs in (64, 128, 256, 512):
@@ -64,21 +56,7 @@ def resnet18(classes: int, stem: int = 7) -> int:
 
 
 def four_layers(classes: int, side: int, padding: int, normalisations: int, rounds_up: bool = False) -> int:
-    """Count the parameters of four 3 × 3 convolutions of 32 channels, halved each, and one dense layer.
-
-    Parameters
-    ----------
-    classes
-        Outputs of the last layer.
-    side
-        Width of the square image.
-    padding
-        Pixels added on each side before a convolution.
-    normalisations
-        Separate normalisation layers: 4, or 1 that all layers share, or 0.
-    rounds_up
-        Whether an odd width is halved upwards.
-    """
+    """Count the parameters of four 3 × 3 convolutions of 32 channels, halved each, and one dense layer."""
     for _ in range(4):
         side = (side + 2 * padding - 2 + rounds_up) // 2
     convolutions = _convolution(3, 3, 32) + 3 * _convolution(3, 32, 32)
@@ -86,31 +64,13 @@ def four_layers(classes: int, side: int, padding: int, normalisations: int, roun
 
 
 def sentiment(symbols: int, width: int, head: int = 0, biases: int = 2) -> int:
-    """Count the parameters of the Sent140 LSTM: trained embedding, two layers of 100, two classes.
-
-    Parameters
-    ----------
-    symbols, width
-        Rows and columns of the embedding; no rows where it is not trained.
-    head
-        Units of a dense layer before the last, or 0.
-    biases
-        Bias vectors an LSTM layer.
-    """
+    """Count the parameters of the Sent140 LSTM: trained embedding, two layers of 100, two classes."""
     last = _dense(100, head) + _dense(head, 2) if head else _dense(100, 2)
     return symbols * width + _stacked_lstm(width, 100, biases) + last
 
 
 def characters(symbols: int, classes: int, biases: int = 2) -> int:
-    """Count the parameters of LEAF's Shakespeare LSTM: embedding in 8 dimensions, two layers of 256.
-
-    Parameters
-    ----------
-    symbols, classes
-        Characters that are read, and that are predicted.
-    biases
-        Bias vectors an LSTM layer.
-    """
+    """Count the parameters of LEAF's Shakespeare LSTM: embedding in 8 dimensions, two layers of 256."""
     return 8 * symbols + _stacked_lstm(8, 256, biases) + _dense(256, classes)
 
 
@@ -187,15 +147,7 @@ def _judge_model(model: Model) -> Outcome:
 
 
 def judge_classes(classes: int, parameters: int) -> Outcome:
-    """Judge a number of classes by the parameters of LEAF's LSTM, which reads what it predicts, and by the canaries.
-
-    Parameters
-    ----------
-    classes
-        Printed number of classes.
-    parameters
-        Printed number of parameters.
-    """
+    """Judge a number of classes by the parameters of LEAF's LSTM, which reads what it predicts, and by the canaries."""
     rows = []
     for biases in (1, 2):
         fixed = characters(0, 0, biases)
@@ -235,19 +187,7 @@ _CANIFE_MODELS_CHECKS = (
 
 
 def judge_split(train: int, test: int, share: Fraction, published: int, source: str) -> Outcome:
-    """Judge a split of users by a share to train on, and by the number of users that the data set has.
-
-    Parameters
-    ----------
-    train, test
-        Printed numbers of users.
-    share
-        Share of the users to train on.
-    published
-        All users of the data set.
-    source
-        Who says so.
-    """
+    """Judge a split of users by a share to train on, and by the number of users that the data set has."""
     total = train + test
     split = math.floor(share * total)
     finding = (
@@ -263,15 +203,7 @@ def judge_split(train: int, test: int, share: Fraction, published: int, source: 
 
 
 def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
-    """Judge a time in all by the time of an iteration, both in seconds and rounded.
-
-    Parameters
-    ----------
-    iteration, total
-        Printed times.
-    iterations
-        Number of iterations.
-    """
+    """Judge a time in all by the time of an iteration, both in seconds and rounded."""
     low, high = (float(end) * iterations for end in rounding(iteration))
     least, most = (float(end) for end in rounding(total))
     evidence: dict[str, Any] = {"iterations": (low, high), "total": (least, most)}
@@ -288,15 +220,7 @@ def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
 
 
 def judge_health(all_mean: str, late_mean: str, late_rounds: int) -> Outcome:
-    """Judge two mean healths by what the early audits would have had to be.
-
-    Parameters
-    ----------
-    all_mean, late_mean
-        Printed means over all audits and without the first 1,000 rounds.
-    late_rounds
-        Round before which audits are left out of the second.
-    """
+    """Judge two mean healths by what the early audits would have had to be."""
     early = 1 + (late_rounds - 1) // SENT140.every
     audits = 1 + (SENT140.rounds - 1) // SENT140.every
     ends = [
@@ -314,13 +238,7 @@ def judge_health(all_mean: str, late_mean: str, late_rounds: int) -> Outcome:
 
 
 def judge_spread(mean: str, spread: str) -> Outcome:
-    """Judge a printed mean ± standard deviation of healths over five runs; no health is above 1.
-
-    Parameters
-    ----------
-    mean, spread
-        The printed numbers.
-    """
+    """Judge a printed mean ± standard deviation of healths over five runs; no health is above 1."""
     shortfall = 1.0 - float(rounding(mean)[0])
     least = float(rounding(spread)[0])
     runs = 5
@@ -366,17 +284,7 @@ def _judge_minutes(_: Context) -> Outcome:
 
 
 def judge_iterations(iteration: str, counts: tuple[int, ...], minutes: float) -> Outcome:
-    """Judge that designs of several lengths take no more than a time.
-
-    Parameters
-    ----------
-    iteration
-        Printed time of an iteration, in seconds.
-    counts
-        Numbers of iterations.
-    minutes
-        The time.
-    """
+    """Judge that designs of several lengths take no more than a time."""
     least = {count: float(rounding(iteration)[0]) * count / 60.0 for count in counts}
     within = [f"{count:,}" for count, time in least.items() if time <= minutes]
     verdict = Verdict.CONFIRMED if len(within) == len(least) else Verdict.QUALIFIED if within else Verdict.REFUTED
@@ -533,15 +441,7 @@ def judge_audits(task: Task) -> Outcome:
 
 
 def judge_epochs(task: Task, epochs: int) -> Outcome:
-    """Judge a number of epochs of Appendix B by the rounds of Appendix C.3.
-
-    Parameters
-    ----------
-    task
-        The training, as Appendix C.3 has it.
-    epochs
-        Printed number of epochs.
-    """
+    """Judge a number of epochs of Appendix B by the rounds of Appendix C.3."""
     total = epochs * task.epoch_rounds
     evidence: dict[str, Any] = {"rounds": task.rounds, "rounds_of_these_epochs": total}
     if total == task.rounds:
@@ -555,15 +455,7 @@ def judge_epochs(task: Task, epochs: int) -> Outcome:
 
 
 def judge_clients(printed: int, tasks: Sequence[Task]) -> Outcome:
-    """Judge a number of clients a round by those of Appendix C.3.
-
-    Parameters
-    ----------
-    printed
-        The number.
-    tasks
-        Trainings that it is printed for.
-    """
+    """Judge a number of clients a round by those of Appendix C.3."""
     cohorts = {task.name: task.cohort for task in tasks}
     verdict = Verdict.CONFIRMED if set(cohorts.values()) == {printed} else Verdict.REFUTED
     listed = ", ".join(f"{name} {cohort}" for name, cohort in cohorts.items())
@@ -571,13 +463,7 @@ def judge_clients(printed: int, tasks: Sequence[Task]) -> Outcome:
 
 
 def judge_poisson(tasks: Sequence[Task]) -> Outcome:
-    """Judge that a round of Poisson sampling has the printed number of clients.
-
-    Parameters
-    ----------
-    tasks
-        The trainings.
-    """
+    """Judge that a round of Poisson sampling has the printed number of clients."""
     rows = {task.name: float(stats.binom.pmf(task.cohort, task.users, task.sampling)) for task in tasks}
     listed = ", ".join(f"{name} {share:.3f}" for name, share in rows.items())
     return found(
@@ -589,13 +475,7 @@ def judge_poisson(tasks: Sequence[Task]) -> Outcome:
 
 
 def judge_covered(tasks: Sequence[Task]) -> Outcome:
-    """Judge that Algorithm 2 gives each round an estimate of the noise.
-
-    Parameters
-    ----------
-    tasks
-        The trainings.
-    """
+    """Judge that Algorithm 2 gives each round an estimate of the noise."""
     # The estimate of round r serves rounds r to r + s - 1, and the first audit is at r = s.
     missing = {task.name: min(task.every - 1, task.rounds) for task in tasks}
     listed = ", ".join(f"{name} {count}" for name, count in missing.items())

@@ -29,15 +29,7 @@ CLIENTS_MARGIN = 0.02
 
 @dataclass(frozen=True)
 class Population:
-    """What an experiment of the papers was trained on.
-
-    Attributes
-    ----------
-    federation
-        What our loader of the data set calls it.
-    clients
-        Number of its clients, as printed.
-    """
+    """What an experiment of the papers was trained on."""
 
     federation: str
     clients: int
@@ -66,15 +58,7 @@ Rule = Callable[[Experiment], Outcome | None]
 
 @dataclass(frozen=True)
 class Decision:
-    """What decides a claim.
-
-    Attributes
-    ----------
-    experiments
-        Names of the experiments that must be there.
-    judge
-        Rule for these.
-    """
+    """What decides a claim."""
 
     experiments: tuple[str, ...]
     judge: Callable[[Measurements], Outcome | None]
@@ -221,32 +205,12 @@ _COMMAND = "canaryproof verify claims --data DIR"
 
 
 def needs_data(claim: str, what: str) -> Callable[[Context], Outcome]:
-    """Return the judge of a claim that only a data set decides.
-
-    Parameters
-    ----------
-    claim
-        Its id, as in ``experiments``.
-    what
-        The data set, in words.
-    """
+    """Return the judge of a claim that only a data set decides."""
     return partial(decided, claim, what)
 
 
 def decided(claim: str, what: str, context: Context, known: str = "", **evidence: Any) -> Outcome:
-    """Judge a claim by the user's experiments; if they are not there, say what decides it.
-
-    Parameters
-    ----------
-    claim, what
-        As for ``needs_data``.
-    context
-        With the experiments.
-    known
-        What the finding begins with.
-    evidence
-        Numbers behind that.
-    """
+    """Judge a claim by the user's experiments; if they are not there, say what decides it."""
     if claim in UNDECIDABLE:
         finding = f"{known}needs {what}; no training here decides it: {UNDECIDABLE[claim]}"
         return found(Verdict.NEEDS_DATA, finding, data=what, **evidence)

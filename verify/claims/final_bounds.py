@@ -45,11 +45,6 @@ def largest_bounds(count: int) -> dict[str, float]:
     """Largest 95% lower bound of ε that the FNR of ``count`` canaries allows, all told apart, by name of reading.
 
     Equation (1)'s other term divides by FPR: it is no larger where FPR is sampled, and has no limit where it is exact.
-
-    Parameters
-    ----------
-    count
-        Observed canaries, and as many unobserved ones where FPR is estimated; δ below 1e-5 does not show.
     """
     bounds = {}
     methods: tuple[tuple[str, Method], ...] = (("Jeffreys", "jeffreys"), ("Clopper–Pearson", "clopper-pearson"))
@@ -207,15 +202,7 @@ _FINAL_BOUNDS_CHECKS = (
 
 
 def largest_cosine(rounds: int, distance: float) -> tuple[float, float, float]:
-    """Mean, deviation and skewness of a canary's largest standardised cosine, seen in one of the rounds.
-
-    Parameters
-    ----------
-    rounds
-        Rounds, with independent N(0, 1) cosines in those without the canary.
-    distance
-        Mean of the one with it; 0 for an unobserved canary.
-    """
+    """Mean, deviation and skewness of a canary's largest standardised cosine, seen in one of the rounds."""
     x = np.linspace(-8.0, distance + 10.0, 200_001)
     above = -np.expm1((rounds - 1) * special.log_ndtr(x) + special.log_ndtr(x - distance))
     # Moments about the lower end a: E(X − a)^p = ∫ p (x − a)^(p − 1) P(X > x) dx.
@@ -226,15 +213,7 @@ def largest_cosine(rounds: int, distance: float) -> tuple[float, float, float]:
 
 
 def algorithm_3(rounds: int, distance: float, delta: float) -> float:
-    """Limit of Algorithm 3's ε̂ for many canaries.
-
-    Parameters
-    ----------
-    rounds, distance
-        As for ``largest_cosine``; the distance is 1/σ where rounds hold one canary and noise, and no data.
-    delta
-        Target δ.
-    """
+    """Limit of Algorithm 3's ε̂ for many canaries."""
     mean_0, deviation_0, _ = largest_cosine(rounds, 0.0)
     mean, deviation, _ = largest_cosine(rounds, distance)
     seen, ratio = (mean - mean_0) / deviation_0, deviation / deviation_0
@@ -263,15 +242,7 @@ def judge_tight() -> Outcome:
 
 
 def sampled_bounds(null: NDArray[np.float64], seen: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """Section 5.1's bound at the best threshold where the null is sampled too, by Jeffreys limits of both rates.
-
-    Parameters
-    ----------
-    null, seen
-        Statistics of unobserved and of observed canaries, as many of each; a row for each run. No ties.
-    delta
-        Target δ.
-    """
+    """Section 5.1's bound at the best threshold where the null is sampled too, by Jeffreys limits of both rates."""
     count = seen.shape[-1]
     limits = binomial.upper(np.arange(count + 1), count, 0.95, method="jeffreys")
     observed = np.argsort(np.concatenate([null, seen], axis=-1), axis=-1) >= count

@@ -133,15 +133,7 @@ def calibrated_sizes(rows: Sequence[Row]) -> tuple[float, float]:
 
 
 def judge_size(rows: Sequence[Row], sizes: Mapping[str, int]) -> Outcome:
-    """Judge which m of δ = m^(−1.1) all noise multipliers of a table can have been calibrated with.
-
-    Parameters
-    ----------
-    rows
-        Those with noise.
-    sizes
-        By name what m may be; the first is what the text says.
-    """
+    """Judge which m of δ = m^(−1.1) all noise multipliers of a table can have been calibrated with."""
     low, high = at_precision(128, lambda: calibrated_sizes(rows))
     fitting = {name: m for name, m in sizes.items() if all(calibrated_by_tail(row, m) for row in rows)}
     stated = next(iter(sizes.values()))

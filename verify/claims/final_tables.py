@@ -49,14 +49,7 @@ def near(value: float, other: float) -> bool:
 def unbiased(cells: Sequence[Cell]) -> tuple[str, float, Design]:
     """Test that printed means of simulated estimates are those of estimates without bias.
 
-    Parameters
-    ----------
-    cells
-        Printed means and standard deviations.
-
-    Returns
-    -------
-    What was found, in words, the joint p-value (Bonferroni), and the test.
+    Returns what was found, in words, the joint p-value (Bonferroni), and the test.
     """
     scores = [(cell.mean - cell.epsilon) / (cell.deviation / math.sqrt(PRINTED_RUNS)) for cell in cells]
     worst = max(scores, key=abs)
@@ -127,13 +120,7 @@ def judge_close(rows: Sequence[Row]) -> Outcome:
 
 
 def judge_ballpark(rows: Sequence[Row]) -> Outcome:
-    """Judge that estimates from all iterates are near the analytical ε.
-
-    Parameters
-    ----------
-    rows
-        Rows with noise.
-    """
+    """Judge that estimates from all iterates are near the analytical ε."""
     ratios = [float(row.estimate_all) / float(row.analytical) for row in rows]
     close = [near(ratio, 1.0) for ratio in ratios]
     verdict = Verdict.CONFIRMED if all(close) else Verdict.QUALIFIED if any(close) else Verdict.REFUTED
@@ -396,15 +383,9 @@ Experiments = tuple[str, int, int, Sequence[str]]
 def p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
     """p-values of printed quantiles of fifty estimates: one each, and one for how far the outermost are apart.
 
-    Parameters
-    ----------
-    below
-        Values of the estimate's law at the printed quantiles (last axis).
-
-    Returns
-    -------
-    Two-sided p-values (last axis), no smaller than the exact ones: uniform draws take the place of the estimates, and
-    the next order statistic on the safe side that of a quantile between two.
+    ``below``: values of the estimate's law at the printed quantiles (last axis). The p-values are two-sided,
+    no smaller than the exact ones: uniform draws take the place of the estimates, and the next order statistic on
+    the safe side that of a quantile between two.
     """
     low, high = stats.binom.sf(_RANKS - 1, _EXPERIMENTS, below), stats.binom.cdf(_RANKS, _EXPERIMENTS, below)
     ranks, apart = _RANKS[-1] - _RANKS[0], below[..., -1:] - below[..., :1]
@@ -414,15 +395,7 @@ def p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def joint(rows: Sequence[Experiments], law: Law_estimate_law) -> float:
-    """p-value of printed quantiles being those of estimates with one mean of the cosines: the largest over all means.
-
-    Parameters
-    ----------
-    rows
-        Rows of Table 5 at the same noise.
-    law
-        The estimate's law.
-    """
+    """p-value of printed quantiles being those of estimates with one mean of the cosines: the largest over means."""
     tests = [p_values(law(np.asarray(row[3], dtype=float), MEANS, STACKOVERFLOW_DELTA)) for row in rows]
     return min(1.0, len(rows) * _PARTS * float(np.concatenate(tests, axis=-1).min(axis=-1).max()))
 

@@ -52,13 +52,7 @@ def _alarms(misses: NDArray[np.int_], bound: float, delta: float) -> Array:
 
 @dataclass(frozen=True)
 class KnownNull:
-    """The bound from cosines N(m, 1) beside the null N(0, 1), whose rate of alarms is known.
-
-    Attributes
-    ----------
-    delta
-        δ of the bound.
-    """
+    """The bound from cosines N(m, 1) beside the null N(0, 1), whose rate of alarms is known."""
 
     delta: float
 
@@ -80,12 +74,7 @@ class KnownNull:
 class SampledNull:
     """The bound from canaries' largest cosines over rounds, beside those of as many unobserved canaries.
 
-    Attributes
-    ----------
-    rounds
-        Rounds, in one of which a canary's cosine is N(m, 1); all others are N(0, 1).
-    delta
-        δ of the bound.
+    In one of the rounds a canary's cosine is N(m, 1); in all others it is N(0, 1).
     """
 
     rounds: int
@@ -142,33 +131,14 @@ def _null(rounds: int) -> tuple[Array, Array]:
 
 
 def p_value(law: Law, bound: float, distance: float) -> float:
-    """Two-sided p-value of a bound, no smaller than the exact one.
-
-    Parameters
-    ----------
-    law
-        Of the bound.
-    bound
-        As printed.
-    distance
-        Of the canaries.
-    """
+    """Two-sided p-value of a bound, no smaller than the exact one."""
     return min(1.0, 2.0 * min(law.at_least(bound, distance), law.below(bound, distance)))
 
 
 def noticed(law: Law, distance: float, level: float) -> float:
     """Factor by which a distance must be larger, or smaller, that its bound is noticed with probability ``POWER``.
 
-    Parameters
-    ----------
-    law, distance
-        As for ``p_value``.
-    level
-        Level of the two-sided test.
-
-    Returns
-    -------
-    The smaller one of both factors, or an upper limit of it.
+    The smaller one of both, or an upper limit of it.
     """
     smallest = 1e-6
     # From here on bounds are rejected; small ones may be none.
@@ -186,19 +156,7 @@ def noticed(law: Law, distance: float, level: float) -> float:
 
 
 def fit(law: Law, rows: Sequence[tuple[float, float]]) -> tuple[float, Design]:
-    """Test that printed bounds are those of canaries at given distances.
-
-    Parameters
-    ----------
-    law
-        Of the bounds.
-    rows
-        Each bound with the distance.
-
-    Returns
-    -------
-    The joint p-value (Bonferroni), and the test.
-    """
+    """Test printed bounds as those of canaries at given distances: the joint p-value (Bonferroni), and the test."""
     joint = min(1.0, len(rows) * min(p_value(law, *row) for row in rows))
     factors = [noticed(law, distance, LEVEL / len(rows)) for _, distance in rows]
     design = Design(
@@ -242,17 +200,7 @@ def _fitted(delta: float) -> tuple[Array, Array]:
 
 
 def fitted(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
-    """Law of Algorithm 1's estimate as finally printed, ``estimators.both_directions``.
-
-    Parameters
-    ----------
-    values
-        Where, at most 25.
-    means
-        m of the cosines, in [0, 2.5].
-    delta
-        δ of the estimate.
-    """
+    """Law of Algorithm 1's estimate as finally printed, ``estimators.both_directions``."""
     table, weights = _fitted(delta)
     # At each ratio, the distance from which on the estimate is above the value: on both sides of 0.
     reach = np.array([np.interp(np.atleast_1d(values), column, _DISTANCES) for column in table.T])

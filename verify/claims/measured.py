@@ -63,17 +63,7 @@ def worst(parts: Iterable[Part]) -> Verdict:
 
 
 def student(values: Sequence[float], alpha: float, *, logarithmic: bool = False) -> tuple[float, float]:
-    """Return the interval that holds a further draw with probability 1 − alpha.
-
-    Parameters
-    ----------
-    values
-        At least two draws; positive ones, if ``logarithmic``.
-    alpha
-        Probability to miss it.
-    logarithmic
-        Whether their logarithms are normal, and not they.
-    """
+    """Return the interval that holds a further draw with probability 1 − alpha."""
     draws = np.log(values) if logarithmic else np.asarray(values)
     count = len(draws)
     reach = stats.t.isf(0.5 * alpha, count - 1) * draws.std(ddof=1) * math.sqrt(1.0 + 1.0 / count)
@@ -84,21 +74,7 @@ def student(values: Sequence[float], alpha: float, *, logarithmic: bool = False)
 def number(
     name: str, printed: str, values: Sequence[float], interval: tuple[float, float] | None, *, telling: bool = True
 ) -> Part:
-    """Judge a printed number by measured ones.
-
-    Parameters
-    ----------
-    name
-        What it is.
-    printed
-        The number; ``inf`` must be infinite in all repetitions.
-    values
-        Ours, one a repetition.
-    interval
-        Prediction interval; None if there can be none.
-    telling
-        Whether the claim is inconclusive where the interval is too wide.
-    """
+    """Judge a printed number by measured ones."""
     ours = np.asarray(values, dtype=float)
     listed = f"{name} {printed}, measured {shown(values)}"
     if printed == "inf" or np.isposinf(ours).any():
@@ -120,17 +96,7 @@ def number(
 
 
 def order(name: str, steps: Sequence[tuple[str, float, float]], alpha: float) -> Part:
-    """Judge that steps are all upward.
-
-    Parameters
-    ----------
-    name
-        What rises.
-    steps
-        Of each its name, its height and the standard error of that.
-    alpha
-        Level of all together.
-    """
+    """Judge that steps are all upward."""
     critical = stats.norm.isf(alpha / len(steps))
     seen = [label for label, height, error in steps if height > critical * error]
     reversed_ = [label for label, height, error in steps if height < -critical * error]
@@ -143,17 +109,7 @@ def order(name: str, steps: Sequence[tuple[str, float, float]], alpha: float) ->
 
 
 def readings(judged: Mapping[str, Sequence[Part]], experiment: Experiment, **evidence: Any) -> Outcome:
-    """Put readings of a claim together, the text's own first.
-
-    Parameters
-    ----------
-    judged
-        Parts by reading.
-    experiment
-        Where they were measured.
-    evidence
-        Numbers behind them.
-    """
+    """Put readings of a claim together, the text's own first."""
     verdicts = {name: worst(parts) for name, parts in judged.items()}
     first, *others = verdicts
     verdict, told = verdicts[first], first

@@ -41,21 +41,7 @@ EMNIST = {
 
 @lru_cache(maxsize=64)
 def simulated(attack: Attack, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
-    """Return the range of estimates and bounds of further experiments like one of ours.
-
-    Parameters
-    ----------
-    attack
-        What was measured.
-    dim, delta
-        Of the model; δ.
-    draws
-        Number of experiments.
-
-    Returns
-    -------
-    Ends by the names of ``Attack``'s fields.
-    """
+    """Return the range of estimates and bounds of further experiments like ours, by ``Attack``'s fields."""
     rng = measured.generator(repr(attack))
     # Our own error, and then the other experiment's.
     centre = attack.distance + attack.distance_error * rng.standard_normal((draws, 1))
@@ -78,21 +64,7 @@ def simulated(attack: Attack, dim: int, delta: float, draws: int) -> dict[str, t
 
 
 def row(printed: Row, readings: Mapping[str, Reading], experiment: Experiment) -> Outcome | None:
-    """Judge a row of lower bounds and estimates from all rounds and from the final model.
-
-    Parameters
-    ----------
-    printed
-        The row.
-    readings
-        Ways to read it: attack and estimator of the final model's numbers, and settings of cells.
-    experiment
-        What was measured.
-
-    Returns
-    -------
-    The verdict; None if a cell is missing.
-    """
+    """Judge a row of lower bounds and estimates from all rounds and from the final model; None if a cell is missing."""
     alpha = ALPHA / 4
 
     def judged(name: str, text: str, cell: Cell, attack: str, field: str) -> Part:
@@ -128,17 +100,7 @@ def row(printed: Row, readings: Mapping[str, Reading], experiment: Experiment) -
 
 
 def quantiles(noise: str, runs: int, count: int, printed: Sequence[str], experiment: Experiment) -> Outcome | None:
-    """Judge quantiles of fifty experiments by the ranks that they have among ours, which are beta-binomial.
-
-    Parameters
-    ----------
-    noise, runs, count
-        The row: noise multiplier, runs, canaries a run.
-    printed
-        Quantiles 0.1, 0.3, 0.5, 0.7 and 0.9.
-    experiment
-        What was measured.
-    """
+    """Judge quantiles of fifty experiments by the ranks that they have among ours, which are beta-binomial."""
     found = measured.cells(experiment, training__noise_multiplier=noise, canaries__runs=runs, canaries__count=count)
     if len(found) != 1:
         return None
@@ -183,17 +145,7 @@ _SHARP = 2.0
 
 
 def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> Part:
-    """Judge an accuracy printed in per cent: confirmed within a percentage point, or where Student's law has it.
-
-    Parameters
-    ----------
-    name, printed
-        What it is, and the printed percentage.
-    values
-        Ours, as shares.
-    alpha
-        Level.
-    """
+    """Judge an accuracy printed in per cent: confirmed within a percentage point, or where Student's law has it."""
     ours = 100.0 * np.asarray(values)
     distance = max(0.0, abs(float(printed) - float(ours.mean())) - float(half_unit(printed)))
     text = f"{name} {printed}%, measured {measured.shown(ours.tolist())}%"
@@ -208,17 +160,7 @@ def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> 
 
 
 def accuracies(noise: str, without: str, with_canaries: str, experiment: Experiment) -> Outcome | None:
-    """Judge a row of accuracies without canaries and with them, and what they cost.
-
-    Parameters
-    ----------
-    noise
-        Noise multiplier.
-    without, with_canaries
-        Printed percentages.
-    experiment
-        What was measured.
-    """
+    """Judge a row of accuracies without canaries and with them, and what they cost."""
     found = measured.cells(experiment, training__noise_multiplier=noise)
     if len(found) != 1 or any(run.without is None for run in found[0].runs()):
         return None
@@ -235,13 +177,6 @@ def cost(significant: bool, experiment: Experiment) -> Outcome | None:
     """Judge what canaries cost of accuracy: 0.1% of it at most, or nothing that is significant.
 
     The error of a difference is at most that of two independent samples of held-out examples.
-
-    Parameters
-    ----------
-    significant
-        Whether the claim is that no loss is significant, at 5% in each cell; else that it is 0.1% at most.
-    experiment
-        What was measured.
     """
     parts = []
     for cell in experiment.cells:
@@ -274,15 +209,6 @@ def anderson(
 
     Two draws of the statistic's null law say no more than that. Confirmed if no p-value of either is below 1%, all
     together; qualified if one that is printed is; refuted if one that is measured is.
-
-    Parameters
-    ----------
-    noise, presentations
-        Noise multiplier; how often canaries are presented.
-    printed
-        Statistics.
-    experiment
-        What was measured.
     """
     law = anderson_darling.limit_law(True)
     parts = []
@@ -305,15 +231,7 @@ def anderson(
 
 
 def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Experiment) -> Outcome | None:
-    """Judge that estimates from the final model rise sharply with presentations: at every noise, twofold or more.
-
-    Parameters
-    ----------
-    noises, presentations
-        Noise multipliers, and presentations from the fewest to the most.
-    experiment
-        What was measured.
-    """
+    """Judge that estimates from the final model rise sharply with presentations: at every noise, twofold or more."""
     parts = []
     alpha = ALPHA / len(noises)
     above = 0
@@ -346,15 +264,7 @@ def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Exper
 
 
 def separates(noises: Sequence[str], presentations: Sequence[int], experiment: Experiment) -> Outcome | None:
-    """Judge that cosines separate more with presentations and less with noise, from one end to the other.
-
-    Parameters
-    ----------
-    noises, presentations
-        Noise multipliers and presentations, each from the least to the most.
-    experiment
-        What was measured.
-    """
+    """Judge that cosines separate more with presentations and less with noise, from one end to the other."""
     grid = {}
     for noise in noises:
         for count in presentations:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -40,15 +41,7 @@ def values(cell: Cell, quantity: str) -> list[float]:
 
 
 def model_accuracy(printed: str, epsilon: str, experiment: Experiment) -> Outcome | None:
-    """Judge a printed test accuracy.
-
-    Parameters
-    ----------
-    printed, epsilon
-        The percentage; final ε, ``inf`` for a training without noise.
-    experiment
-        What was measured.
-    """
+    """Judge a printed test accuracy."""
     found = _private(experiment, epsilon)
     if not found:
         return None
@@ -91,15 +84,7 @@ def gap(least: str, most: str, experiment: Experiment) -> Outcome | None:
 
 
 def health(printed: Sequence[tuple[str, int]], experiment: Experiment) -> Outcome | None:
-    """Judge mean canary health over runs, as what it lacks of 1: in all rounds, and after so many.
-
-    Parameters
-    ----------
-    printed
-        Means, and the rounds that are left out.
-    experiment
-        What was measured.
-    """
+    """Judge mean canary health over runs, as what it lacks of 1: in all rounds, and after so many."""
     found = _private(experiment, "50")
     if not found:
         return None
@@ -136,15 +121,7 @@ def settles(experiment: Experiment) -> Outcome | None:
 
 
 def stable(experiments: Mapping[str, Experiment], lowest: str) -> Outcome | None:
-    """Judge that the final ε̂ varies little over runs, at ε = 50, and that one task's is the lowest.
-
-    Parameters
-    ----------
-    experiments
-        Experiments by task.
-    lowest
-        The task.
-    """
+    """Judge that the final ε̂ varies little over runs, at ε = 50, and that one task's is the lowest."""
     found = {task: cells[0] for task, one in experiments.items() if (cells := _private(one, "50"))}
     composed = {task: values for task, cell in found.items() if (values := _composed(cell)) is not None}
     if len(composed) != len(experiments) or any(len(one) < 2 for one in composed.values()):
@@ -182,18 +159,7 @@ def at_its_bound(experiment: Experiment) -> Outcome | None:
 
 
 def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Experiment) -> Outcome | None:
-    """Judge that two things rise together along trainings, by Spearman's correlation over audits.
-
-    Parameters
-    ----------
-    quantity
-        ``epsilon``: ε̂ of a round with the attack's accuracy; ``model``: the attack's accuracy with the model's, to
-        almost 100% in the end.
-    epsilons
-        Final ε of the trainings; each must show it.
-    experiment
-        What was measured.
-    """
+    """Judge that two things rise together along trainings, by Spearman's correlation over audits."""
     parts = []
     for epsilon in epsilons:
         found = _private(experiment, epsilon)
@@ -349,15 +315,7 @@ def start_and_pool(experiment: Experiment) -> Outcome | None:
 
 
 def steps(printed: Sequence[tuple[int, str]], experiment: Experiment) -> Outcome | None:
-    """Judge the attack's accuracy after so many iterations of the design; 1.00 stands for almost 1.
-
-    Parameters
-    ----------
-    printed
-        Iterations, and the share.
-    experiment
-        What was measured.
-    """
+    """Judge the attack's accuracy after so many iterations of the design; 1.00 stands for almost 1."""
     parts = []
     for count, text in printed:
         found = measured.cells(experiment, canife__steps=count, canife__start="noise", canife__pool=512)
@@ -385,15 +343,7 @@ def losses(experiment: Experiment) -> Outcome | None:
 
 
 def falls_with_clients(quantity: str, experiment: Experiment) -> Outcome | None:
-    """Judge what clients a round do: accuracies of attacks fall slowly, or ε̂ of trainings rises, by rank correlation.
-
-    Parameters
-    ----------
-    quantity
-        ``accuracy`` or ``composed``.
-    experiment
-        What was measured.
-    """
+    """Judge what clients a round do: accuracies of attacks fall slowly, or ε̂ of trainings rises, by ranks."""
     pairs = [
         (float(cell.settings["training.cohort"]), one) for cell in experiment.cells for one in _each(cell, quantity)
     ]
@@ -415,15 +365,7 @@ def falls_with_clients(quantity: str, experiment: Experiment) -> Outcome | None:
 
 
 def norm_constants(accuracy_at: int, health_at: int, experiment: Experiment) -> Outcome | None:
-    """Judge that accuracy drops for norm constants above one, and health for those above another alone.
-
-    Parameters
-    ----------
-    accuracy_at, health_at
-        The constants.
-    experiment
-        What was measured.
-    """
+    """Judge that accuracy drops for norm constants above one, and health for those above another alone."""
     parts = []
     for quantity, border in (("accuracy", accuracy_at), ("health", health_at)):
         drawn: dict[bool, list[float]] = {False: [], True: []}
@@ -493,21 +435,7 @@ _BETWEEN = (PRINTED[0].mean, PRINTED[1].mean)
 
 
 def claims(found: Sequence[Mapping[str, Any]], plan: TrainingFacts, fashion: bool) -> list[dict[str, Any]]:
-    """Put what is printed beside what was found.
-
-    Parameters
-    ----------
-    found
-        Runs with Poisson samples.
-    plan
-        What CANIFE's composition is told.
-    fashion
-        Whether the data are those of the papers; else nothing is decided.
-
-    Returns
-    -------
-    A row for each reading of each claim, with the verdicts of both.
-    """
+    """Put what is printed beside what was found: a row for each reading of each claim, with the verdicts of both."""
     methods = {method.name: method for method in METHODS}
     rows = []
     for printed in PRINTED:
@@ -523,6 +451,21 @@ def claims(found: Sequence[Mapping[str, Any]], plan: TrainingFacts, fashion: boo
         readings[f"Algorithm 3, all rounds: {name}"] = values, between(values, *_BETWEEN)
     low, high = _BETWEEN
     return rows + _rows("review.canife.bound", f"a lower bound between {low:g} and {high:g}", readings, fashion)
+
+
+def with_printed(document: Mapping[str, Any], fashion: bool) -> dict[str, Any]:
+    """Put the printed numbers, judged, into what ``benchmark canife`` measured, before what it counted."""
+    # Poisson samples are the first scenario of every level.
+    found = document["scenarios"][0]["runs"]
+    plan = TrainingFacts(**{field.name: document["setting"][field.name] for field in fields(TrainingFacts)})
+    printed = {"fashion": fashion, "level": LEVEL, "claims": claims(found, plan, fashion)}
+    names = list(document)
+    place = names.index("counts")
+    return {
+        **{name: document[name] for name in names[:place]},
+        "printed": printed,
+        **{name: document[name] for name in names[place:]},
+    }
 
 
 def _rows(
@@ -556,17 +499,6 @@ def _verdict(readings: Sequence[Verdict]) -> Verdict:
 def compared(values: Sequence[float], mean: float, deviation: float, cap: float) -> tuple[Verdict, str]:
     """Judge whether a printed mean and deviation may be of trainings like ours, of which as many are supposed.
 
-    Parameters
-    ----------
-    values
-        Our numbers, one a training.
-    mean, deviation
-        What is printed.
-    cap
-        The largest number that ours can be.
-
-    Returns
-    -------
     Refuted if the printed mean is above the cap, or Welch's test of the means or the F test of the variances rejects.
     Else confirmed, unless ours are all equal, or the test could not have told the printed mean from 0.
     """
@@ -605,15 +537,7 @@ def visible_shift(runs: int) -> float:
 
 
 def between(values: Sequence[float], low: float, high: float) -> tuple[Verdict, str]:
-    """Judge by Student's tests whether the mean of our numbers lies between two others.
-
-    Parameters
-    ----------
-    values
-        Our numbers, one a training.
-    low, high
-        The ends.
-    """
+    """Judge by Student's tests whether the mean of our numbers lies between two others."""
     array = np.array(values)
     if len(values) < 2 or not np.isfinite(array).all():
         return Verdict.INCONCLUSIVE, "one training, or an infinite bound"
@@ -638,15 +562,7 @@ _NOT_STATED = "not stated, and ours: learning rates, width, δ of the conversion
 
 
 def printed(claim: str, measurements: Measurements) -> Outcome | None:
-    """Take over what the benchmark found of a claim, reading by reading.
-
-    Parameters
-    ----------
-    claim
-        Id in the benchmark's rows.
-    measurements
-        The folder's.
-    """
+    """Take over what the benchmark found of a claim, reading by reading."""
     rows = [row for row in measurements.benchmark or () if claim in row["id"].split(", ")]
     if not rows:
         return None

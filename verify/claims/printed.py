@@ -23,18 +23,9 @@ def rounds_to(printed: str, low: float, high: float) -> bool:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of Tables 3 or 4, as printed.
+    """A row of a table of 95% lower bounds and estimates; ε is ``inf`` with clipping only.
 
-    Attributes
-    ----------
-    noise
-        Noise multiplier.
-    analytical
-        Analytical ε; ``inf`` with clipping only.
-    lower_all, estimate_all
-        95% lower bound and estimate from all rounds' model deltas.
-    lower_final, estimate_final
-        95% lower bound and estimate from the final model.
+    ``all``: from all rounds' model deltas; ``final``: from the final model.
     """
 
     noise: str
@@ -223,19 +214,7 @@ TRAINED_EPSILON = 50.0
 
 @dataclass(frozen=True)
 class Task:
-    """A training of Appendix C.3 at ε = 50.
-
-    Attributes
-    ----------
-    id, name
-        For ids, and in words.
-    cohort, users
-        Clients a round, and clients to train on.
-    epochs, epoch_rounds, rounds
-        Epochs; rounds an epoch; rounds of training in all.
-    every, audits
-        Rounds between audits, and audits in all, as printed.
-    """
+    """A training of Appendix C.3 at ε = 50: ``every`` so many rounds there is an audit."""
 
     id: str
     name: str

@@ -50,13 +50,7 @@ SUBMISSION = {"StackOverflow": TABLE_3, "EMNIST": SUBMISSION_EMNIST}
 
 
 def judge_cap(printed: str) -> Outcome:
-    """Judge a maximum of the authors' lower bound from 1,000 canaries.
-
-    Parameters
-    ----------
-    printed
-        The maximum.
-    """
+    """Judge a maximum of the authors' lower bound from 1,000 canaries."""
     bounds = largest_bounds(CANARIES)
     stated = bounds["Jeffreys for FNR, exact FPR"]
     fitting = [name for name, bound in bounds.items() if prints(bound, printed)]
@@ -74,13 +68,7 @@ def judge_cap(printed: str) -> Outcome:
 
 
 def judge_not_falsified(tables: Mapping[str, Sequence[Row]]) -> Outcome:
-    """Judge that no printed lower bound exceeds the estimate beside it.
-
-    Parameters
-    ----------
-    tables
-        Rows by name of the table.
-    """
+    """Judge that no printed lower bound exceeds the estimate beside it."""
     pairs = [
         (name, float(low), float(estimate))
         for name, rows in tables.items()
@@ -99,17 +87,7 @@ def judge_not_falsified(tables: Mapping[str, Sequence[Row]]) -> Outcome:
 
 
 def judge_ceiling(rounds: int, sampling: float, estimate: float) -> Outcome:
-    """Judge that CANIFE has a maximum in the answers' comparison, by composing its largest per-round ε̂.
-
-    Parameters
-    ----------
-    rounds
-        Rounds of one epoch.
-    sampling
-        Share of the examples in a round.
-    estimate
-        The estimate by random canaries.
-    """
+    """Judge that CANIFE has a maximum in the answers' comparison, by composing its largest per-round ε̂."""
     largest = canife_attack.largest(Fraction(1, TRIALS), 0)
     readings = {
         "σ̂ of one round, δ = 1e-5": noise_for(largest, lambda sigma: rdp(sigma, CODE_DELTA), 0.5, 2.0),
@@ -192,17 +170,7 @@ _REVIEWER = "Reviews of Andrew et al., reviewer ZyjW"
 
 
 def judge_smallest(limit: float, smallest: str, tables: Mapping[str, Sequence[Row]]) -> Outcome:
-    """Judge that the final model's estimate is below a limit at the smallest analytical ε, itself printed.
-
-    Parameters
-    ----------
-    limit
-        The limit.
-    smallest
-        Analytical ε that is said to be the smallest.
-    tables
-        Rows by name of the table.
-    """
+    """Judge that the final model's estimate is below a limit at the smallest analytical ε, itself printed."""
     rows = {name: min(table, key=lambda row: float(row.analytical)) for name, table in tables.items()}
     listed = ", ".join(f"{name} {row.estimate_final} at ε = {row.analytical}" for name, row in rows.items())
     if not all(float(row.estimate_final) < limit for row in rows.values()):
@@ -215,13 +183,7 @@ def judge_smallest(limit: float, smallest: str, tables: Mapping[str, Sequence[Ro
 
 
 def judge_smaller(tables: Mapping[str, Sequence[Row]]) -> Outcome:
-    """Judge that estimates fall with the analytical ε, to the last row of every table.
-
-    Parameters
-    ----------
-    tables
-        Rows by name of the table, from the lowest noise to the highest.
-    """
+    """Judge that estimates fall with the analytical ε, to the last row of every table."""
     rising = [
         f"{name} from {getattr(one, column)} to {getattr(other, column)}"
         for name, rows in tables.items()
@@ -237,15 +199,7 @@ def judge_smaller(tables: Mapping[str, Sequence[Row]]) -> Outcome:
 
 
 def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) -> Outcome:
-    """Judge that the analytical ε is many times what the final model's release loses; what can be, no table confirms.
-
-    Parameters
-    ----------
-    tables
-        Rows by name of the table.
-    factor
-        How many times.
-    """
+    """Judge that the analytical ε is many times what the final model's release loses; no table can confirm it."""
     rows = [row for table in tables.values() for row in table if row.analytical != "inf"]
     by_estimate = [float(row.analytical) / float(row.estimate_final) for row in rows]
     by_bound = [float(row.analytical) / float(row.lower_final) for row in rows]
@@ -259,13 +213,7 @@ def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) 
 
 
 def judge_indistinguishable(row: Row) -> Outcome:
-    """Judge that the density of observed cosines is almost that of the null, in a figure with several presentations.
-
-    Parameters
-    ----------
-    row
-        Of the figure's table.
-    """
+    """Judge that the density of observed cosines is almost that of the null, in a figure with several presentations."""
     shift = final_tables.distance(row, STACKOVERFLOW_DELTA)
     # Total variation of two Gaussians: what the best attack gains on guessing.
     variation = 2.0 * final_tables.accuracy(shift) - 1.0
@@ -280,13 +228,7 @@ def judge_indistinguishable(row: Row) -> Outcome:
 
 
 def judge_wide(rows: Sequence[Row]) -> Outcome:
-    """Judge that estimates from all rounds are farther above their lower bounds than the final model's.
-
-    Parameters
-    ----------
-    rows
-        Of a table.
-    """
+    """Judge that estimates from all rounds are farther above their lower bounds than the final model's."""
     everywhere = [float(row.estimate_all) / float(row.lower_all) for row in rows]
     final = [float(row.estimate_final) / float(row.lower_final) for row in rows]
     finding = (
@@ -297,13 +239,7 @@ def judge_wide(rows: Sequence[Row]) -> Outcome:
 
 
 def judge_quantiles(printed: int) -> Outcome:
-    """Judge the number of quantiles in the submission's Table 6.
-
-    Parameters
-    ----------
-    printed
-        Number stated.
-    """
+    """Judge the number of quantiles in the submission's Table 6."""
     counts = {len(quantiles) for *_, quantiles in submission_printed.TABLE_6_SUBMISSION_PRINTED}
     return found(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
 
@@ -372,17 +308,7 @@ def judge_share(canaries: int, users: int, printed: str) -> Outcome:
 
 
 def judge_times(ours: int, least: int, times: int) -> Outcome:
-    """Judge that "more than" so many users are so many times ours.
-
-    Parameters
-    ----------
-    ours
-        Users of the experiment.
-    least
-        What the other number is said to exceed.
-    times
-        The printed ratio.
-    """
+    """Judge that "more than" so many users are so many times ours."""
     ratio = Fraction(least, ours)
     if ratio >= times:
         return found(Verdict.CONFIRMED, f"at least {float(ratio):.2f} times", ratio=float(ratio))
@@ -397,15 +323,7 @@ def judge_times(ours: int, least: int, times: int) -> Outcome:
 
 
 def judge_decrease(printed: str, accuracies: Sequence[tuple[str, str]]) -> Outcome:
-    """Judge the largest decrease of accuracy by the first version's table.
-
-    Parameters
-    ----------
-    printed
-        Largest relative decrease, in per cent.
-    accuracies
-        Accuracies without and with canaries, in per cent.
-    """
+    """Judge the largest decrease of accuracy by the first version's table."""
     limit = float(rounding(printed)[1])
     relative = max(100.0 * (1.0 - float(after) / float(before)) for before, after in accuracies)
     absolute = max(float(before) - float(after) for before, after in accuracies)
@@ -431,13 +349,7 @@ def judge_sizes(least: int, parameters: Mapping[str, int]) -> Outcome:
 
 
 def judge_sweep(cells: Sequence[Cell]) -> Outcome:
-    """Judge that a smaller dimension only adds variance: no bias in any cell, deviations falling with d.
-
-    Parameters
-    ----------
-    cells
-        Printed means and deviations of the sweep.
-    """
+    """Judge that a smaller dimension only adds variance: no bias in any cell, deviations falling with d."""
     finding, p_value, design = unbiased(cells)
     by_epsilon = {
         epsilon: [cell.deviation for cell in sorted(cells, key=lambda cell: cell.dim) if cell.epsilon == epsilon]
@@ -465,13 +377,7 @@ def _jointly(p_values: Sequence[float], finding: str, null: str, alternative: st
 
 
 def judge_rerun(cells: Sequence[Cell], others: Sequence[Cell]) -> Outcome:
-    """Judge that two sets of printed simulations of the same settings agree, in means and in deviations.
-
-    Parameters
-    ----------
-    cells, others
-        Printed means and deviations, of 50 runs each.
-    """
+    """Judge that two sets of printed simulations of the same settings agree, in means and in deviations."""
     p_values = []
     for cell, other in zip(cells, others, strict=True):
         means = [(item.mean, item.deviation, PRINTED_RUNS) for item in (cell, other)]
@@ -492,13 +398,7 @@ def judge_rerun(cells: Sequence[Cell], others: Sequence[Cell]) -> Outcome:
 
 
 def judge_dimension(cells: Sequence[Cell]) -> Outcome:
-    """Judge that means of printed simulations at the same ε do not depend on the dimension.
-
-    Parameters
-    ----------
-    cells
-        Printed means and deviations, of 50 runs each.
-    """
+    """Judge that means of printed simulations at the same ε do not depend on the dimension."""
     p_values, ranges = [], []
     for epsilon in sorted({cell.epsilon for cell in cells}):
         row = [(cell.mean, cell.deviation) for cell in cells if cell.epsilon == epsilon]
@@ -518,15 +418,7 @@ def judge_dimension(cells: Sequence[Cell]) -> Outcome:
 
 
 def judge_growth(cells: Sequence[Cell], exponent: float) -> Outcome:
-    """Judge by printed deviations, which are as 1/√k, that the number of canaries grows like a power of d.
-
-    Parameters
-    ----------
-    cells
-        Printed means and deviations, of 50 runs each.
-    exponent
-        Of d in k, as read: the document's formula is lost.
-    """
+    """Judge by printed deviations, which are as 1/√k, that the number of canaries grows like a power of d."""
     x = np.log([cell.dim for cell in cells])
     y = np.log([cell.deviation for cell in cells])
     # One slope for all ε, each with a level of its own; a log deviation has variance 1/(2(n − 1)).

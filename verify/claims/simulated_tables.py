@@ -29,21 +29,7 @@ PRINTED_RUNS = 50
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed mean ± standard deviation of estimates.
-
-    Attributes
-    ----------
-    id
-        Name of the check.
-    source
-        Document and place.
-    dim, count
-        d and k.
-    epsilon
-        Printed analytical ε.
-    mean, deviation
-        Printed mean and standard deviation of the estimate.
-    """
+    """A printed mean ± standard deviation of estimates."""
 
     id: str
     source: str

@@ -53,15 +53,7 @@ _PLOTS_IN_TEXT = 3
 
 
 def exceedance(count: int, least: int, level: Fraction) -> Fraction:
-    """Return the probability that ``least`` or more of ``count`` independent tests reject, exactly.
-
-    Parameters
-    ----------
-    count, least
-        Number of tests, and of rejections.
-    level
-        Probability that one of them rejects.
-    """
+    """Return the probability that ``least`` or more of ``count`` independent tests reject, exactly."""
     return sum(
         (math.comb(count, n) * level**n * (1 - level) ** (count - n) for n in range(least, count + 1)), Fraction(0)
     )
@@ -214,13 +206,7 @@ _SUBMISSION_APPENDICES_CHECKS: tuple[Check, ...] = (
 
 
 def judge_same(pairs: list[tuple[object, object]]) -> Outcome:
-    """Judge that two documents print the same.
-
-    Parameters
-    ----------
-    pairs
-        What the submission prints, and what the other version does.
-    """
+    """Judge that two documents print the same."""
     same = sum(a == b for a, b in pairs)
     return found(
         holds(same == len(pairs)), f"{same} of {len(pairs)} agree", differing=[p for p in pairs if p[0] != p[1]]
@@ -228,13 +214,7 @@ def judge_same(pairs: list[tuple[object, object]]) -> Outcome:
 
 
 def judge_settings(pairs: Mapping[str, tuple[str, str]]) -> Outcome:
-    """Judge that two versions print the same settings and results.
-
-    Parameters
-    ----------
-    pairs
-        What both print, by name.
-    """
+    """Judge that two versions print the same settings and results."""
     differing = [f"{name} {one} and {other}" for name, (one, other) in pairs.items() if one != other]
     same = len(pairs) - len(differing)
     finding = f"{same} of {len(pairs)} agree" + (f"; not: {', '.join(differing)}" if differing else "")
@@ -249,13 +229,7 @@ def _table_1() -> Outcome:
 
 
 def judge_without_noise(row: Row = TABLE_2_SUBMISSION_PRINTED[0], other: Row = V1_TABLE_3[0]) -> Outcome:
-    """Judge whether two versions' results of one setting without noise can be those of two runs.
-
-    Parameters
-    ----------
-    row, other
-        The submission's row, and the first version's.
-    """
+    """Judge whether two versions' results of one setting without noise can be those of two runs."""
     values = (float(row.estimate_final), float(other.estimate_final))
     p_value = laws.same_mean(*values, STACKOVERFLOW_DELTA)
     pairs = [(float(a), float(b)) for a, b in zip(astuple(row)[2:], astuple(other)[2:], strict=True)]
@@ -288,11 +262,6 @@ def judge_first_version(name: str) -> Outcome:
     added, for one of four pairs. For all iterates 20% of the estimate, thrice what the fit of 1000 cosines allows.
     Lower bounds from all iterates are given none. These are allowances for what is printed, and no test: for one, the
     errors of estimates from the final model are as large as most of the estimates.
-
-    Parameters
-    ----------
-    name
-        Column: ``estimate_all``, ``lower_all`` or ``estimate_final``.
     """
     share = {"estimate_all": 0.2, "lower_all": 0.0}
     merged = sorted(

@@ -62,13 +62,7 @@ def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
 
 
 def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
-    """Judge δ = m^(−1.1) by the noise multipliers of Table 2: which m they were calibrated for.
-
-    Parameters
-    ----------
-    sizes
-        m by name, the one of our copy first.
-    """
+    """Judge δ = m^(−1.1) by the noise multipliers of Table 2: which m they were calibrated for."""
     rows = TABLE_2_SUBMISSION_PRINTED[1:]
     tail = {name: sum(calibrated_by_tail(row, m) for row in rows) for name, m in sizes.items()}
     classical = {
@@ -92,13 +86,7 @@ def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
 
 
 def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
-    """Judge a printed analytical ε, said to be that of the Gaussian mechanism applied once.
-
-    Parameters
-    ----------
-    multiplier, epsilon
-        As printed.
-    """
+    """Judge a printed analytical ε, said to be that of the Gaussian mechanism applied once."""
 
     def readings(noise_multiplier: float) -> dict[str, float]:
         values = {
@@ -271,14 +259,7 @@ def judge_rounds() -> Outcome:
 def common_delta(rows: Sequence[tuple[str, str]]) -> tuple[float, float]:
     """Return the δ at which one round of the Gaussian mechanism has every row's ε, as printed: empty if low > high.
 
-    Parameters
-    ----------
-    rows
-        Noise multipliers and analytical ε, as printed.
-
-    Returns
-    -------
-    Ends of the interval, proven: δ falls with ε.
+    The ends of the interval are proven: δ falls with ε.
     """
     ends = [[mechanism.delta(end, Fraction(sigma)) for end in printed(epsilon)] for sigma, epsilon in rows]
     return max(high.hi for _, high in ends), min(low.lo for low, _ in ends)
@@ -289,11 +270,6 @@ def judge_epsilon_submission_emnist(multiplier: str, epsilon: str) -> Outcome:
 
     It is tried at δ = m^(−1.1), as on StackOverflow, under every accounting; then at the one δ, if there is one, at
     which the exact Gaussian mechanism has the ε of all rows.
-
-    Parameters
-    ----------
-    multiplier, epsilon
-        As printed.
     """
 
     def readings(noise_multiplier: float) -> dict[str, float]:
@@ -319,13 +295,7 @@ def judge_epsilon_submission_emnist(multiplier: str, epsilon: str) -> Outcome:
 
 
 def judge_delta_submission_emnist(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
-    """Judge that Table 3's analytical ε are at δ = m^(−1.1), the submission's choice on StackOverflow.
-
-    Parameters
-    ----------
-    rows
-        Noise multipliers and analytical ε, as printed.
-    """
+    """Judge that Table 3's analytical ε are at δ = m^(−1.1), the submission's choice on StackOverflow."""
     low, high = common_delta(rows)
     one = f"all rows are one round of the Gaussian mechanism at a single δ, between {low:.6f} and {high:.6f}"
     return found(
@@ -336,13 +306,7 @@ def judge_delta_submission_emnist(rows: Sequence[tuple[str, str]] = _NOISE) -> O
 
 
 def judge_epochs(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
-    """Judge that the analytical ε bounds what a user loses who takes part in every epoch, at the δ that fits all rows.
-
-    Parameters
-    ----------
-    rows
-        Noise multipliers and analytical ε, as printed.
-    """
+    """Judge that the analytical ε bounds what a user loses who takes part in every epoch, at the δ that fits all."""
     delta = max(_DELTA, common_delta(rows)[1])
     composed = [analytical.gaussian(float(sigma), delta, EPOCHS) for sigma, _ in rows]
     listed = ", ".join(f"{value:.1f} and not {row[1]}" for value, row in zip(composed, rows, strict=True))

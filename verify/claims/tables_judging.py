@@ -33,46 +33,18 @@ _FINAL = {check.id: check for check in (*final.CHECKS, *simulated_tables.CHECKS)
 
 
 def fixed(id: str, source: str, statement: str, judge: Judge) -> Check:  # noqa: A002
-    """Return a claim whose judge needs neither level nor seed.
-
-    Parameters
-    ----------
-    id, source, statement
-        As for ``judging.claim``.
-    judge
-        Function that gathers the evidence.
-    """
+    """Return a claim whose judge needs neither level nor seed."""
     return claim(id, source, statement, lambda _: judge())
 
 
 def experiment(table: str, document: str, number: int, statement: str, what: str) -> Check:
-    """Return a row of experimental results, which only the data set decides.
-
-    Parameters
-    ----------
-    table
-        Id of the table.
-    document
-        Document and place in words.
-    number
-        Row, from 1.
-    statement
-        What the row says.
-    what
-        The data set.
-    """
+    """Return a row of experimental results, which only the data set decides."""
     id_ = f"{table}.row{number}"
     return claim(id_, document, statement, needs_data(id_, what))
 
 
 def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:
-    """Return the maker of a document's claims from their place in the id, place in words, statement and judge.
-
-    Parameters
-    ----------
-    document, name
-        Document in ids and in words.
-    """
+    """Return the maker of a document's claims from their place in the id, place in words, statement and judge."""
 
     def make(place: str, source: str, statement: str, judge: Judge) -> Check:
         return fixed(f"{document}.{place}", f"{name}, {source}", statement, judge)
@@ -81,17 +53,7 @@ def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:
 
 
 def repeated(id: str, source: str, original: str, statement: str = "") -> Check:  # noqa: A002
-    """Return a statement that the final version repeats with the same numbers: it is judged once, there.
-
-    Parameters
-    ----------
-    id, source
-        As for ``judging.claim``.
-    original
-        Id of the final version's claim.
-    statement
-        What it says, if the original speaks of tables that are numbered otherwise here.
-    """
+    """Return a statement that the final version repeats with the same numbers: it is judged once, there."""
     check = _FINAL[original]
     return claim(id, source, statement or check.statement, check.judge)
 
@@ -99,13 +61,6 @@ def repeated(id: str, source: str, original: str, statement: str = "") -> Check:
 def printed(text: str) -> tuple[Fraction, Fraction]:
     """Return what a printed decimal may have been before it was rounded.
 
-    Parameters
-    ----------
-    text
-        Decimal, such as ``0.0644``, ``8.20e-7`` or ``100k``.
-
-    Returns
-    -------
     Ends of the interval: half a unit of the last digit to either side.
     """
     digits, exponent = (text[:-1], "3") if text.endswith("k") else [*text.split("e"), "0"][:2]
@@ -129,15 +84,6 @@ def agrees(value: Enclosure | Fraction | float, text: str) -> bool:
 def proven(compute: Callable[[], arb], text: str) -> tuple[bool, float]:
     """Prove whether a number is printed as the text is.
 
-    Parameters
-    ----------
-    compute
-        Ball of the number at flint's present precision.
-    text
-        The printed decimal.
-
-    Returns
-    -------
     Whether the whole ball, at 128 bits, lies in the text's rounding interval; and the ball's middle.
     """
     low, high = (fmpq(end.numerator, end.denominator) for end in printed(text))
@@ -150,15 +96,7 @@ def proven(compute: Callable[[], arb], text: str) -> tuple[bool, float]:
 
 
 def belief(epsilon: str, prior: Fraction) -> arb:
-    """Return the largest posterior belief that pure ε-DP allows from a prior, as a ball at flint's present precision.
-
-    Parameters
-    ----------
-    epsilon
-        ε as printed.
-    prior
-        Belief before, in (0, 1).
-    """
+    """Return the largest posterior belief that pure ε-DP allows from a prior, as a ball at flint's precision."""
     exact = Fraction(epsilon)
     odds = fmpq(prior.numerator, prior.denominator) / fmpq((1 - prior).numerator, (1 - prior).denominator)
     likely = odds * arb(fmpq(exact.numerator, exact.denominator)).exp()
@@ -166,13 +104,7 @@ def belief(epsilon: str, prior: Fraction) -> arb:
 
 
 def decreasing(columns: Mapping[str, Sequence[float]]) -> Outcome:
-    """Judge that each column falls strictly from row to row.
-
-    Parameters
-    ----------
-    columns
-        Printed numbers by name, from the lowest noise to the highest.
-    """
+    """Judge that each column falls strictly from row to row."""
     broken = [name for name, values in columns.items() if any(a <= b for a, b in pairwise(values))]
     finding = (
         f"{', '.join(broken) or 'none'} of {len(columns)} columns of {len(next(iter(columns.values())))} rows rises"
@@ -181,13 +113,7 @@ def decreasing(columns: Mapping[str, Sequence[float]]) -> Outcome:
 
 
 def below(pairs: Iterable[tuple[float, float]]) -> Outcome:
-    """Judge that the first number of each pair is below the second.
-
-    Parameters
-    ----------
-    pairs
-        Printed numbers.
-    """
+    """Judge that the first number of each pair is below the second."""
     listed = list(pairs)
     ratios = [high / low for low, high in listed]
     held = sum(ratio > 1 for ratio in ratios)
@@ -203,31 +129,13 @@ Readings = Callable[[float], dict[str, float]]
 
 
 def sampled(noise_multiplier: float, delta: float, rounds: int, sampling: float) -> dict[str, float]:
-    """Return ε by Rényi accounting with Poisson sampling, by name of the reading, which tells the rate.
-
-    Parameters
-    ----------
-    noise_multiplier, delta, rounds, sampling
-        As for ``accounting.rdp``.
-    """
+    """Return ε by Rényi accounting with Poisson sampling, by name of the reading, which tells the rate."""
     values = analytical.sampled_readings(noise_multiplier, delta, rounds, sampling)
     return {f"{name} at {sampling:.3g}": value for name, value in values.items()}
 
 
 def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, stated: frozenset[str]) -> Outcome:
-    """Judge a printed ε under every reading, within the rounding of the noise multiplier and of an ε with decimals.
-
-    Parameters
-    ----------
-    multiplier, epsilon
-        The noise multiplier and ε, as printed; a whole ε is taken as the goal of a calibration, met to 0.1%.
-    readings
-        ε by name of the reading, as decreasing functions of the noise multiplier.
-    delta
-        δ of the exact ε that the finding gives.
-    stated
-        Names of the readings that the text states; another one that holds qualifies the claim.
-    """
+    """Judge a printed ε under every reading, within the rounding of the noise multiplier and of an ε with decimals."""
     sigma = float(multiplier)
     # A whole number is no rounded result but what the noise was calibrated to, by a search that ends near it.
     goal = float(middle(epsilon))
@@ -251,13 +159,6 @@ def noise_mean(noise_multiplier: float, rounds: int, presentations: int = 1) -> 
     """Return the mean of the final model's cosines, in the null's units, if it is but canaries and noise of one size.
 
     The cosines are then independent N(m, 1), m = p/(σ√T), but for O(k/d).
-
-    Parameters
-    ----------
-    noise_multiplier
-        σ of one round over the clip norm.
-    rounds, presentations
-        T, and the rounds p in which a canary takes part.
     """
     return presentations / (noise_multiplier * math.sqrt(rounds))
 
@@ -267,13 +168,6 @@ def noise_alone(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
 
     Each canary is in one round. Other clients' updates and a clip norm that changes are left out, so that an estimate
     which agrees only qualifies, and one which doesn't decides nothing.
-
-    Parameters
-    ----------
-    rows
-        Printed rows with noise.
-    delta, rounds
-        δ and the rounds of training.
     """
     means = [noise_mean(float(row.noise), rounds) for row in rows]
     p_values, listed = [], []
@@ -327,15 +221,7 @@ def judge_threat_models(rows: Sequence[Row]) -> Outcome:
 
 
 def judge_analytical(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
-    """Judge that no estimate from all iterates is above the analytical ε printed beside it.
-
-    Parameters
-    ----------
-    rows
-        Rows with noise.
-    delta, rounds
-        δ and the rounds of training.
-    """
+    """Judge that no estimate from all iterates is above the analytical ε printed beside it."""
     listed, ratios = [], []
     for row in rows:
         bound = float(row.analytical.replace("k", "e3"))
@@ -368,15 +254,7 @@ def judge_separation(rows: Sequence[Row], least: float = 10.0) -> Outcome:
 
 
 def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
-    """Judge that the estimates from all iterates are high: at least the ε = 5 that the documents call near certainty.
-
-    Parameters
-    ----------
-    rows
-        A table's rows.
-    vacuous
-        What counts as high.
-    """
+    """Judge that the estimates from all iterates are high: at least 5, which the documents call near certainty."""
     low = [row for row in rows if float(row.estimate_all) < vacuous]
     verdict = Verdict.CONFIRMED if not low else Verdict.QUALIFIED if len(low) < len(rows) else Verdict.REFUTED
     listed = ", ".join(f"{row.estimate_all} at noise {row.noise}" for row in low)
@@ -395,19 +273,7 @@ def judge_regime(rows: Sequence[Row]) -> Outcome:
 def figure(
     make: Callable[[str, str, str, Judge], Check], number: int, rows: Sequence[Row], delta: float
 ) -> list[Check]:
-    """Return the claims on a figure of cosines that a table's estimates decide, for canaries seen once.
-
-    Parameters
-    ----------
-    make
-        Maker of the document's claims.
-    number
-        Number of the figure.
-    rows
-        The table, whose first row has no noise.
-    delta
-        δ.
-    """
+    """Return the claims on a figure of cosines that a table's estimates decide, for canaries seen once."""
     return [
         make(
             f"figure{number}.separable",
@@ -433,21 +299,7 @@ def checks(
     rounds: int,
     data: str,
 ) -> tuple[Check, ...]:
-    """Return the claims of a table of lower bounds and estimates that all such tables allow.
-
-    Parameters
-    ----------
-    make
-        Maker of the document's claims.
-    table, name
-        Table in ids, such as ``v1.table3``, and in words.
-    rows
-        The table, whose first row has no noise.
-    delta, rounds
-        δ and the rounds of training.
-    data
-        What decides the rows.
-    """
+    """Return the claims of a table of lower bounds and estimates that all such tables allow."""
     document, place = table.split(".")
     source, values = f"Table {place.removeprefix('table')}", columns(rows)
     # From here on some canary is missed, or taken for one that was not there.

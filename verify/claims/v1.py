@@ -172,15 +172,6 @@ def judge_cell(context: Context, row: tuple[str, str, str, str], stated: Estimat
 
     The cosines are taken as independent N(1/√(σ² + k/d), 1) in the null's units, which leaves out terms of relative
     size k/d = 0.001: another road than the exact law by which the final version's table is judged.
-
-    Parameters
-    ----------
-    context
-        Level and seed of the run.
-    row
-        Noise multiplier, ε, mean and deviation as printed.
-    stated
-        The document's estimator: ``pinned`` inverts 1/(μ̂√d), ``fitted`` compares two Gaussians in both directions.
     """
     _, epsilon, mean, deviation = row
     runs, printed = context.pick(4000, 40000), (float(mean), float(deviation))
@@ -239,17 +230,7 @@ def judge_not_rejected() -> Outcome:
 
 
 def checks(document: str, name: str, rows: tuple[tuple[str, str, str, str], ...], stated: Estimator) -> list[Check]:
-    """Return the claims of a Table 1.
-
-    Parameters
-    ----------
-    document, name
-        Document in ids and in words.
-    rows
-        Noise multiplier, ε, mean and deviation as printed.
-    stated
-        The document's estimator.
-    """
+    """Return the claims of a Table 1."""
     made = []
     for number, row in enumerate(rows, 1):
         place, source = f"{document}.table1.row{number}", f"{name}, Table 1"
@@ -436,13 +417,7 @@ def _readings(noise_multiplier: float) -> dict[str, float]:
 
 
 def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
-    """Judge a printed "ε RDP" against its noise multiplier.
-
-    Parameters
-    ----------
-    multiplier, epsilon
-        As printed.
-    """
+    """Judge a printed "ε RDP" against its noise multiplier."""
     stated = frozenset(f"RDP {how}, Poisson sampling at {_QUOTIENT:.3g}" for how in ("improved", "classical"))
     outcome = calibrated(multiplier, epsilon, _readings, STACKOVERFLOW_DELTA, stated)
     loss = analytical.pld(float(multiplier), STACKOVERFLOW_DELTA, ROUNDS, 1 / ROUNDS)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from canaryproof.verify.check.records import plain
 from canaryproof.verify.cli.command_line import engine_option, usage
 from canaryproof.verify.engine.executors import EngineError, cluster
 from canaryproof.verify.files.material import CANIFE
@@ -61,6 +62,8 @@ def canife_command(
         workers = cluster(engine_name)
     if out is not None:
         prepare(out, (CANIFE, "canife.md"))
+    # Its trainings need JAX.
+    from canaryproof.verify.claims import measured_canife
     from canaryproof.verify.comparison import canife as benchmark
 
     federation, setting, fashion = benchmark.read(data)
@@ -72,12 +75,12 @@ def canife_command(
                 level,
                 repeat,
                 lambda part: status.update(f"training: {part}"),
-                fashion=fashion,
                 cluster=workers,
                 data=data,
             )
     except EngineError as error:
         raise click.ClickException(str(error)) from error
+    document = plain(measured_canife.with_printed(document, fashion))
     text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     from canaryproof.reports import canife
 

@@ -16,9 +16,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
-from canaryproof.verify.check.declared_tests import LEVEL
-from canaryproof.verify.check.records import plain
-from canaryproof.verify.claims.measured_canife import claims
 from canaryproof.verify.comparison.canife_methods import (
     METHODS,
     TrainingFacts,
@@ -190,15 +187,13 @@ def measure(
     advance: Callable[[str], object],
     hidden: int | None = None,
     *,
-    fashion: bool = False,
     cluster: "Cluster | None" = None,
     data: Path | None = None,
 ) -> dict[str, Any]:
-    """Run the benchmark and return the document that the page is made of, in JSON's own types; infinities are text.
+    """Run the benchmark and return what the page is made of, but for the numbers that the papers print.
 
     ``repeat`` is the number of trainings of each scenario, by default the level's; ``hidden`` the network's width, by
-    default 128. On ``fashion`` the paper's numbers were measured. ``data`` is the folder that a cluster's workers read.
-    Errors are those of ``on_cluster``.
+    default 128. ``data`` is the folder that a cluster's workers read. Errors are those of ``on_cluster``.
     """
     plan = LEVELS[level]
     repetitions = repeat or plan.repeat
@@ -228,7 +223,7 @@ def measure(
         network.dim,
         setting.canaries,
     )
-    document = {
+    return {
         "level": level,
         "repeat": repetitions,
         "seed": SEED,
@@ -238,7 +233,6 @@ def measure(
         "memory": bench.memory(),
         "rdp": composed_epsilon([setting.noise_multiplier], [bench.rounds], bench.sampling, setting.delta),
         "scenarios": [{"name": name, **_summary(found, facts), "runs": found} for name, found in runs.items()],
-        "printed": {"fashion": fashion, "level": LEVEL, "claims": claims(runs[POISSON.name], facts, fashion)},
         "counts": _counts(runs[POISSON.name], facts),
         "sweep": [{"rate": one["rate"], "accuracy": one["accuracy"], **_summary([one], facts)} for one in sweep],
         "environment": {
@@ -246,8 +240,6 @@ def measure(
             "threads": str(threads()),
         },
     }
-    plainly: dict[str, Any] = plain(document)
-    return plainly
 
 
 def _summary(found: Sequence[Mapping[str, Any]], plan: TrainingFacts) -> dict[str, Any]:

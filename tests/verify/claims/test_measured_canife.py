@@ -7,7 +7,7 @@ from scipy import stats
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import measured_canife
-from canaryproof.verify.claims.measured_canife import PRINTED, between, claims, compared, visible_shift
+from canaryproof.verify.claims.measured_canife import PRINTED, between, compared, visible_shift
 from canaryproof.verify.comparison.canife_methods import METHODS
 
 
@@ -87,24 +87,3 @@ def test_readings_are_methods_and_numbers_those_of_the_ledger():
             assert f"{printed.mean:g}" in statements[name]
             assert f"{printed.deviation:g}" in statements[name]
     assert "0.879" in statements["review.canife.bound"]
-
-
-def test_nothing_is_decided_on_other_data(document):
-    rows = document["printed"]["claims"]
-    assert not document["printed"]["fashion"]
-    assert {row["verdict"] for row in rows} == {row["reading"] for row in rows} == {"needs-data"}
-    assert {row["finding"] for row in rows} == {""}
-
-
-def test_fashion_mnist_is_decided(document):
-    from canaryproof.verify.comparison.canife_methods import TrainingFacts
-
-    setting = document["setting"]
-    plan = TrainingFacts(
-        tuple(setting["audited"]),
-        *(setting[name] for name in ("rounds", "sampling", "noise_multiplier", "delta", "dim", "canaries")),
-    )
-    found = claims(document["scenarios"][0]["runs"], plan, fashion=True)
-    assert [row["id"] for row in found] == [row["id"] for row in document["printed"]["claims"]]
-    verdicts = {verdict.value for verdict in Verdict} - {"needs-data"}
-    assert all(row["verdict"] in verdicts and row["reading"] in verdicts and row["finding"] for row in found)

@@ -1,6 +1,8 @@
 import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
+from canaryproof.verify.check.records import plain
+from canaryproof.verify.claims import measured_canife
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_training import Bench, Sizes
 from canaryproof.verify.training.data import digits
@@ -26,7 +28,8 @@ def measured(bench):
             # Seconds of work that its own tests do, and nothing is compiled twice.
             patch.setattr(accountants, "pld", lambda *_: 2.5)
             patch.setattr(canife, "Bench", lambda *_: bench)
-            return canife.measure(bench.federation, TINY, "tiny", None, advance, hidden=8, **options)
+            found = canife.measure(bench.federation, TINY, "tiny", None, advance, hidden=8, **options)
+            return plain(measured_canife.with_printed(found, fashion=False))
 
     return run
 

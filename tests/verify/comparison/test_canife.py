@@ -5,7 +5,10 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims.measured_canife import claims
 from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, AuditedRun, on_cluster, read, train
+from canaryproof.verify.comparison.canife_methods import TrainingFacts
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.reading import InputError
 
@@ -96,3 +99,22 @@ def test_a_training_that_is_given_up_is_named(bench):
 def test_other_data_on_a_worker_is_refused(bench):
     with pytest.raises(InputError, match=r"^digits: holds other data than where the command runs$"):
         train(None, "other", astuple(bench.setting), 8, 0, "", False, None, None)
+
+
+def test_nothing_is_decided_on_other_data(document):
+    rows = document["printed"]["claims"]
+    assert not document["printed"]["fashion"]
+    assert {row["verdict"] for row in rows} == {row["reading"] for row in rows} == {"needs-data"}
+    assert {row["finding"] for row in rows} == {""}
+
+
+def test_fashion_mnist_is_decided(document):
+    setting = document["setting"]
+    plan = TrainingFacts(
+        tuple(setting["audited"]),
+        *(setting[name] for name in ("rounds", "sampling", "noise_multiplier", "delta", "dim", "canaries")),
+    )
+    found = claims(document["scenarios"][0]["runs"], plan, fashion=True)
+    assert [row["id"] for row in found] == [row["id"] for row in document["printed"]["claims"]]
+    verdicts = {verdict.value for verdict in Verdict} - {"needs-data"}
+    assert all(row["verdict"] in verdicts and row["reading"] in verdicts and row["finding"] for row in found)
