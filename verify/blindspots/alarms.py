@@ -46,22 +46,9 @@ def _directions(count: int, dim: int, axes: int, rng: np.random.Generator) -> Ar
 def exact(
     residual: Residual, weights: Array, count: int, null_count: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Draw scores: each canary's largest cosine with a released vector.
+    """Draw scores, each canary's largest cosine with a released vector, shapes (runs, count) and (runs, null_count).
 
-    Parameters
-    ----------
-    residual
-        Residuals of some runs.
-    weights
-        Weight of a canary of each round in each released vector, shape (rounds, T); rounds take turns.
-    count, null_count
-        Numbers of observed and unobserved canaries.
-    rng
-        Source of randomness.
-
-    Returns
-    -------
-    Observed and unobserved scores, shapes (runs, count) and (runs, null_count).
+    ``weights`` has the weight of a canary of each round in each released vector, shape (rounds, T); rounds take turns.
     """
     rounds = np.arange(count) % len(weights)
     observed, unobserved = [], []
@@ -83,10 +70,8 @@ def exact(
 def leading(
     residual: Residual, weights: Array, count: int, null_count: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Draw the same to leading order, independently for each canary; arguments and result as for ``exact``.
+    """Draw the same to leading order, independently for each canary.
 
-    Notes
-    -----
     √d times a cosine is normal with variance 1, about √d times the canary's weight over the release's norm, whose
     square is the residual's with what all canaries add.
     """
@@ -200,36 +185,18 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the default estimator will say.
+    """What the default estimator will say."""
 
-    Attributes
-    ----------
-    alarm
-        Probability that its lower end is above the claimed ε, to leading order in k/d.
-    epsilon, highest
-        Median and 99% quantile, over releases, of ε̂ from ever more canaries in ever more dimensions.
-    """
-
-    alarm: float
+    alarm: float  # Probability that its lower end is above the claimed ε, to leading order in k/d
+    # epsilon, highest: median and 99% quantile, over releases, of ε̂ from ever more canaries in ever more dimensions.
     epsilon: float
     highest: float
 
 
 def foretell(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Prediction:
-    """Predict what the default estimator will say of a mechanism.
+    """Predict what the default estimator will say of a mechanism with k observed canaries.
 
-    Parameters
-    ----------
-    mechanism, value, claim
-        The mechanism, its parameter and the claim.
-    count
-        Number k of observed canaries, and of unobserved ones where scores are no single cosines.
-    rng
-        Source of residuals.
-
-    Returns
-    -------
-    The prediction.
+    There are as many unobserved canaries where scores are no single cosines.
     """
     law, unlimited = _laws(mechanism, value, claim, count, rng, RESIDUALS)
     if math.isfinite(unlimited.null_count):
@@ -249,14 +216,9 @@ def alarm(
     null_count: int | None = None,
     residuals: int = RESIDUALS,
 ) -> float:
-    """Predict the probability of an alarm alone; further arguments as for ``foretell``.
+    """Predict the probability of an alarm alone, averaged over some residuals.
 
-    Parameters
-    ----------
-    null_count
-        Number of unobserved canaries that the null is fitted to; by default none where one vector is released.
-    residuals
-        Number of residuals over which it is averaged.
+    The null is fitted to ``null_count`` unobserved canaries; by default to none where one vector is released.
     """
     law, _ = _laws(mechanism, value, claim, count, rng, residuals)
     if null_count is not None:
@@ -312,50 +274,21 @@ CONFIDENCE = 0.999
 
 @dataclass(frozen=True)
 class Size:
-    """How much is drawn where k canaries take part.
+    """How much is drawn where k canaries take part."""
 
-    Attributes
-    ----------
-    count
-        Number k of observed canaries; as many unobserved ones where several vectors are released, and CANIFE has k
-        trials.
-    runs
-        Number of audits by the default estimator.
-    few
-        How many of them are audited by every method; 0 to do without.
-    coins
-        Number of audits in which each of 2k canaries takes part by a fair coin.
-    exact
-        Whether scores are drawn with exactly their joint law, at a cost of k² a run, or to leading order.
-    """
-
+    # Number k of observed canaries; as many unobserved ones where several vectors are released, and CANIFE has k
+    # trials.
     count: int
-    runs: int
-    few: int
-    coins: int
-    exact: bool
+    runs: int  # Number of audits by the default estimator
+    few: int  # How many of them are audited by every method; 0 to do without
+    coins: int  # Number of audits in which each of 2k canaries takes part by a fair coin
+    exact: bool  # Whether scores are drawn with exactly their joint law, at a cost of k² a run, or to leading order
 
 
 def measure(
     mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence
 ) -> dict[str, Any]:
-    """Audit runs of a mechanism by all methods.
-
-    Parameters
-    ----------
-    mechanism, value, claim
-        The mechanism, its parameter and the claim.
-    size
-        How much is drawn.
-    key
-        Root of the randomness.
-
-    Returns
-    -------
-    The parameter, k, the truth, the bound of what scores can tell, the default estimator's rate of alarms as measured
-    and as predicted, ε̂ of canaries without number and of CANIFE's trials without number, and for each method quartiles
-    of ε̂ and the rate of alarms with its limits.
-    """
+    """Audit runs of a mechanism by all methods; return a cell of the atlas, whose rates stand with their limits."""
     rng, other = (np.random.default_rng(one) for one in key.spawn(2))
     truth = mechanism.truth(value, claim)
     observed, unobserved = _scores(mechanism, value, claim, size, rng)
@@ -380,7 +313,7 @@ def measure(
 
 
 def alarms_of(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence) -> int:
-    """Count the audits in which the default estimator raises an alarm; arguments as for ``measure``."""
+    """Count the audits in which the default estimator raises an alarm."""
     return _default_alarms(*_scores(mechanism, value, claim, size, np.random.default_rng(key)), claim)
 
 

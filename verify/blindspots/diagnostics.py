@@ -20,23 +20,9 @@ from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, Re
 
 
 def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:
-    """Test whether a residual is too short for its noise.
+    """One-sided p-values of squared norms ‖ρ − Σcⱼ‖² in ℝᵈ: the probability that noise alone is so short.
 
-    Parameters
-    ----------
-    residual_square
-        Squared norms ‖ρ − Σcⱼ‖², in units of the clip norm squared, any shape; or their sum over several rounds.
-    noise_multiplier
-        Claimed deviation σ > 0 of the noise on each coordinate, in units of the clip norm.
-    dim
-        Dimension d of the release; of several rounds, together.
-
-    Returns
-    -------
-    One-sided p-values: the probability that noise alone is so short.
-
-    Notes
-    -----
+    Norms and noise are in units of the clip norm; of several rounds, squares and dimensions are sums over them.
     ‖s + σZ‖² is at least σ²χ²_d in law for every vector s of data.
     """
     square = np.asarray(residual_square, dtype=np.float64)
@@ -44,20 +30,9 @@ def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) 
 
 
 def part_norms_p_value(part_squares: ArrayLike, noise_multiplier: float, dims: tuple[int, ...]) -> Array:
-    """Test whether a residual is too short on any of its parts, layers for instance.
+    """Test whether a residual is too short on any of its parts, by the smallest p-value of one (Bonferroni).
 
-    Parameters
-    ----------
-    part_squares
-        Squared norms of the parts, shape (..., parts).
-    noise_multiplier
-        As for ``norm_p_value``.
-    dims
-        Dimensions of the parts.
-
-    Returns
-    -------
-    The smallest p-value of a part times the number of parts (Bonferroni), at most 1, shape (...).
+    Squared norms of the parts have the shape (..., parts), and p-values (...).
     """
     squares = np.asarray(part_squares, dtype=np.float64)
     each = special.chdtr(np.asarray(dims), squares / noise_multiplier**2)
@@ -67,24 +42,10 @@ def part_norms_p_value(part_squares: ArrayLike, noise_multiplier: float, dims: t
 def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm: float = 0.0) -> Array:
     """Test whether residuals of T rounds are nearer to each other's span than independent noise would be.
 
-    Parameters
-    ----------
-    gram
-        Inner products of the residuals, shape (..., T, T), T ≥ 2.
-    noise_multiplier
-        As for ``norm_p_value``.
-    dim
-        Dimension d > T of a round's release.
-    data_norm
-        Upper bound of the norm of any round's sum of data. Data that are alike in several rounds look like noise that
-        is, so that a bound that is too small makes the test wrong.
+    Inner products have the shape (..., T, T), 2 ≤ T < d, and p-values (...). ``data_norm`` bounds the norm of any
+    round's sum of data: data that are alike in several rounds look like noise that is, so that too small a bound makes
+    the test wrong.
 
-    Returns
-    -------
-    p-values, shape (...).
-
-    Notes
-    -----
     The share of a round's squared residual that lies in the span of the t rounds before it is at most, in law, what a
     noncentral F variable with t and d − t degrees of freedom and noncentrality (data_norm/σ)² makes it, whatever
     these were. The p-values of the rounds are combined by Fisher's sum of logarithms.
@@ -108,16 +69,7 @@ def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm
 def confined(mechanism: Mechanism, claim: Claim, index: int = 0) -> Mechanism:
     """Return a mechanism as canaries see it that are uniform directions of one part of the release alone.
 
-    Parameters
-    ----------
-    mechanism, claim
-        The mechanism and the claim for all of the release.
-    index
-        Which part.
-
-    Returns
-    -------
-    The mechanism, to be measured beside the same claim with the dimension of that part.
+    It belongs to the same claim with the dimension of that part.
     """
     return replace(
         mechanism,
@@ -162,21 +114,7 @@ DIAGNOSTICS: dict[str, Callable[[Residual, Claim], Array | None]] = {
 def measure(
     mechanism: Mechanism, value: float, claim: Claim, runs: int, key: np.random.SeedSequence
 ) -> dict[str, dict[str, Any]]:
-    """Test residuals of a mechanism by all diagnostics that apply, each at level α = 5%.
-
-    Parameters
-    ----------
-    mechanism, value, claim
-        The mechanism, its parameter and the claim.
-    runs
-        Number of releases, or of series of them.
-    key
-        Root of the randomness.
-
-    Returns
-    -------
-    For each diagnostic the median p-value, the number of alarms and their rate with its limits.
-    """
+    """Test residuals of a mechanism by all diagnostics that apply, each at level α = 5%: p-value, alarms and rate."""
     residual = mechanism.residual(value, claim, runs, np.random.default_rng(key))
     tested = {name: test(residual, claim) for name, test in DIAGNOSTICS.items()}
     found = {}

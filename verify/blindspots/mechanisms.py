@@ -16,21 +16,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Claim:
-    """What whoever releases a model says of it.
+    """What whoever releases a model says of it."""
 
-    Attributes
-    ----------
-    noise_multiplier
-        Standard deviation σ of the noise on each coordinate, in units of the clip norm.
-    delta
-        δ in (0, 1).
-    dim
-        Dimension d of the release.
-    """
-
-    noise_multiplier: float
-    delta: float
-    dim: int
+    noise_multiplier: float  # Standard deviation σ of the noise on each coordinate, in units of the clip norm
+    delta: float  # δ in (0, 1)
+    dim: int  # Dimension d of the release
 
     @cached_property
     def epsilon(self) -> float:
@@ -40,35 +30,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Truth:
-    """ε of a mechanism at the claim's δ, for one client added or removed.
+    """ε of a mechanism at the claim's δ, for one client added or removed."""
 
-    Attributes
-    ----------
-    low, high
-        Floats proven to lie on either side of it, given the reason; both infinite if no ε serves.
-    reason
-        Why it is what it is.
-    """
-
+    # low, high: floats proven to lie on either side of it, given the reason; both infinite if no ε serves.
     low: float
     high: float
-    reason: str
+    reason: str  # Why it is what it is
 
 
 @dataclass(frozen=True)
 class Residual:
-    """What a release holds beside its canaries, up to a rotation of each part: noise and data.
+    """What a release holds beside its canaries, up to a rotation of each part: noise and data."""
 
-    Attributes
-    ----------
-    dims
-        Dimensions of the parts, layers for instance, shape (parts,).
-    grams
-        Inner products of the T released vectors' residuals on each part, shape (runs, parts, T, T), in units of
-        the clip norm squared.
-    """
-
-    dims: tuple[int, ...]
+    dims: tuple[int, ...]  # Dimensions of the parts, layers for instance, shape (parts,)
+    # Inner products of the T released vectors' residuals on each part, shape (runs, parts, T, T), in units of the clip
+    # norm squared.
     grams: Array
 
     @property
@@ -88,46 +64,27 @@ class Residual:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism with one parameter that leads from harmless to broken.
+    """A mechanism with one parameter that leads from harmless to broken."""
 
-    Attributes
-    ----------
-    name
-        Name, short and without spaces.
-    title
-        What is wrong with it.
-    parameter
-        What the parameter is.
-    values
-        Its values, in the order in which things change.
-    truth
-        ε of the mechanism with a parameter, beside a claim.
-    draw
-        Draw residuals: parameter, claim, number of runs and source of randomness; None where there are ``scores``.
-    weights
-        Weight of a canary of each round in each released vector, shape (rounds, T), by parameter; a canary takes part
-        in one round.
-    canife
-        Standard deviation of CANIFE's scores, whose means are 0 and 1, by parameter and claim; None where a single
-        round is not what is broken.
-    scores
-        Draw scores of as many observed as unobserved canaries, each of shape (runs, count), where they are no cosines
-        of uniform directions: parameter, claim, count, number of runs and source of randomness.
-    distance
-        Bound, proven, of the total variation between the law of all of an audit's scores and that of the mechanism as
-        claimed, by parameter and claim: so much more often an alarm may come, at most, and at 0 nothing that is made
-        of scores can see anything, in principle. 1 where nothing is proven.
-    """
-
-    name: str
-    title: str
-    parameter: str
-    values: tuple[float, ...]
-    truth: Callable[[float, Claim], Truth]
+    name: str  # Name, short and without spaces
+    title: str  # What is wrong with it
+    parameter: str  # What the parameter is
+    values: tuple[float, ...]  # Its values, in the order in which things change
+    truth: Callable[[float, Claim], Truth]  # ε of the mechanism with a parameter, beside a claim
+    # Draw residuals: parameter, claim, number of runs and source of randomness; None where there are ``scores``.
     draw: Callable[[float, Claim, int, np.random.Generator], Residual] | None
+    # Weight of a canary of each round in each released vector, shape (rounds, T), by parameter; a canary takes part in
+    # one round.
     weights: Callable[[float], Array] = lambda _value: np.ones((1, 1))
+    # Standard deviation of CANIFE's scores, whose means are 0 and 1, by parameter and claim; None where a single round
+    # is not what is broken.
     canife: Callable[[float, Claim], float] | None = None
+    # Draw scores of as many observed as unobserved canaries, each of shape (runs, count), where they are no cosines of
+    # uniform directions: parameter, claim, count, number of runs and source of randomness.
     scores: Callable[[float, Claim, int, int, np.random.Generator], tuple[Array, Array]] | None = None
+    # Bound, proven, of the total variation between the law of all of an audit's scores and that of the mechanism as
+    # claimed, by parameter and claim: so much more often an alarm may come, at most, and at 0 nothing that is made of
+    # scores can see anything, in principle. 1 where nothing is proven.
     distance: Callable[[float, Claim], float] = lambda _value, _claim: 1.0
 
     def residual(self, value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
@@ -492,26 +449,9 @@ def _along(spread: int, count: int, rng: np.random.Generator) -> tuple[Array, Ar
 
 
 def scores(spread: int, scale: float, dim: int, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Draw scores of as many observed as unobserved canaries, independently of each other, to leading order in 1/d.
+    """Draw scores of as many observed as unobserved canaries, shapes (runs, count), to leading order in 1/d.
 
-    Parameters
-    ----------
-    spread
-        Number m of coordinates, chosen at random, among which a canary is a uniform direction of the ℓ₁ sphere.
-    scale
-        Scale b of the Laplace noise.
-    dim
-        Dimension d of the release.
-    count
-        Number k of observed canaries.
-    runs
-        Number of runs.
-    rng
-        Source of randomness.
-
-    Returns
-    -------
-    Observed and unobserved scores, of shape (runs, count) each.
+    A canary is a uniform direction of the ℓ₁ sphere in ``spread`` coordinates, chosen at random; noise has the scale b.
     """
     # Of the other canaries, of mean square norm 2/(m + 1), in a canary's direction.
     others = math.sqrt((count - 1) * 2.0 / ((spread + 1) * dim))
@@ -584,25 +524,7 @@ def _sum(vector: ArrayLike, sigma: float, quantile: Array) -> Single:
 
 
 def release(vector: ArrayLike, bits: int, sigma: float, rng: np.random.Generator, runs: int) -> Single:
-    """Release a vector in single precision, with noise made of b-bit uniforms.
-
-    Parameters
-    ----------
-    vector
-        The clients' sum, shape (d,).
-    bits
-        Number b of bits, at most 24.
-    sigma
-        Deviation of the noise.
-    rng
-        Source of randomness.
-    runs
-        Number of releases.
-
-    Returns
-    -------
-    Releases, shape (runs, d).
-    """
+    """Release a vector in single precision, with noise made of b-bit uniforms, b ≤ 24; shape (runs, d)."""
     size = 2**bits
     index = rng.integers(0, size, (runs, np.size(vector)))
     return _sum(vector, sigma, np.asarray(special.ndtri((index + 0.5) / size)))

@@ -25,68 +25,43 @@ _RESIDUALS = 40
 
 @dataclass(frozen=True)
 class Range:
-    """The part of a mechanism's parameter that an audit would have noticed, or would not have.
+    """The part of a mechanism's parameter that an audit would have noticed, or would not have."""
 
-    Attributes
-    ----------
-    mechanism, title, parameter
-        The mechanism's name, what is wrong with it, and what its parameter is.
-    low, high
-        Ends of the part, of the values in the atlas.
-    epsilon
-        Largest true ε in it.
-    alarm
-        Probability of an alarm: the smallest in a part that would have been noticed, the largest in one that would not.
-    """
-
+    # mechanism, title, parameter: the mechanism's name, what is wrong with it, and what its parameter is.
     mechanism: str
     title: str
     parameter: str
+    # low, high: ends of the part, of the values in the atlas.
     low: float
     high: float
-    epsilon: float
+    epsilon: float  # Largest true ε in it
+    # Probability of an alarm: the smallest in a part that would have been noticed, the largest in one that would not.
     alarm: float
 
 
 @dataclass(frozen=True)
 class BlindSpots:
-    """What an audit would have noticed, and what not.
+    """What an audit would have noticed, and what not."""
 
-    Attributes
-    ----------
-    noise_multiplier, epsilon
-        Deviation of the noise that is taken to be claimed, in units of the canary norm, and its ε.
-    given
-        Whether it was given, and not that of ε = 3.
-    noticed, unnoticed
-        Faults of the atlas that would have raised an alarm with probability 90%, and faults that would not.
-    dilution
-        ‖ρ‖²/(σ²d) − 1 of a released vector ρ: what it holds beside the claimed noise; None if either is not known.
-    """
-
+    # noise_multiplier, epsilon: deviation of the noise that is taken to be claimed, in units of the canary norm, and
+    # its ε.
     noise_multiplier: float
     epsilon: float
-    given: bool
+    given: bool  # Whether it was given, and not that of ε = 3
+    # noticed, unnoticed: faults of the atlas that would have raised an alarm with probability 90%, and faults that
+    # would not.
     noticed: tuple[Range, ...]
     unnoticed: tuple[Range, ...]
+    # ‖ρ‖²/(σ²d) − 1 of a released vector ρ: what it holds beside the claimed noise; None if either is not known.
     dilution: float | None
 
 
 def blind_spots(
     dim: int | None, delta: float, count: int, null_count: int | None, noise_multiplier: float | None
 ) -> BlindSpots | None:
-    """Foretell what an audit would have noticed.
+    """Foretell what an audit would have noticed; None where the dimension is not known, or too small.
 
-    Parameters
-    ----------
-    dim, delta, count, null_count
-        Of the audit.
-    noise_multiplier
-        Claimed deviation of the noise, in units of the canary norm; if None, that of ε = 3.
-
-    Returns
-    -------
-    What it would have noticed; None where the dimension is not known, or too small for predictions.
+    The noise is in units of the canary norm; that of ε = 3 if None.
     """
     if dim is None or dim < SMALLEST_DIM:
         return None
@@ -99,21 +74,10 @@ def blind_spots(
 
 @lru_cache(maxsize=64)
 def ranges(claim: Claim, count: int, null_count: int | None = None) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
-    """List what an audit would have noticed, with probability 90%, and what not.
+    """List what an audit would have noticed, with probability 90%, and what not though its ε is above the claimed one.
 
-    Parameters
-    ----------
-    claim
-        What the release claims.
-    count
-        Number k of observed canaries.
-    null_count
-        Number of unobserved ones, of whose scores the null is, where these may be maxima over rounds; None for a single
-        released vector.
-
-    Returns
-    -------
-    Parts of parameters that would have been noticed, and parts that would not and whose ε is above what is claimed.
+    The null is of ``null_count`` unobserved canaries, whose scores may be maxima over rounds; None for a single
+    release.
     """
     noticed, missed = [], []
     for mechanism in MECHANISMS.values():

@@ -33,16 +33,9 @@ def allowed(rate: Array, epsilon: float, delta: float) -> tuple[Array, Array]:
 
 
 def probability(rate: Array, alarms: int, null_count: int, epsilon: float, delta: float) -> float:
-    """Return the posterior probability that ε is at most ``epsilon``.
+    """Return the posterior probability that ε is at most ``epsilon``, for false alarms among unobserved scores.
 
-    Parameters
-    ----------
-    rate
-        Quantiles of FNR's posterior at the nodes of the quadrature.
-    alarms, null_count
-        False alarms, of as many unobserved scores.
-    epsilon, delta
-        ε and δ.
+    ``rate`` has the quantiles of FNR's posterior at the nodes of the quadrature.
     """
     low, high = allowed(rate, epsilon, delta)
     a, b = alarms + 0.5, null_count - alarms + 0.5

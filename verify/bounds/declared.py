@@ -22,35 +22,15 @@ _GRID = 20
 
 @dataclass(frozen=True)
 class Places:
-    """Thresholds, with what is known of the false alarm rates there.
+    """Thresholds, with what is known of the false alarm rates there."""
 
-    Attributes
-    ----------
-    thresholds
-        Thresholds, shape (audits, places).
-    hits
-        Number of observed scores at or above them, the same shape.
-    log_alarm
-        Log of the rates' upper limits, shape (places,).
-    """
-
-    thresholds: Array
-    hits: NDArray[np.int64]
-    log_alarm: Array
+    thresholds: Array  # Thresholds, shape (audits, places)
+    hits: NDArray[np.int64]  # Number of observed scores at or above them, the same shape
+    log_alarm: Array  # Log of the rates' upper limits, shape (places,)
 
 
 def places(scores: Scores, tails: Array, alpha: float) -> Places:
-    """Put thresholds where the null's tail is about as given.
-
-    Parameters
-    ----------
-    scores
-        The scores.
-    tails
-        Tail probabilities in (0, 1), shape (places,).
-    alpha
-        1 − confidence of the limit of each false alarm rate, where it is estimated.
-    """
+    """Put thresholds where the null's tail is about as given, with 1 − α limits of the rates that are estimated."""
     observed = scores.observed
     if scores.null is not None:
         row = scores.null.place(np.log(tails))
@@ -67,21 +47,7 @@ def places(scores: Scores, tails: Array, alpha: float) -> Places:
 
 
 def at_places(scores: Scores, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the best bound over declared thresholds; each of its limits fails with probability at most α in all.
-
-    Parameters
-    ----------
-    scores
-        The scores.
-    tails
-        Where the thresholds are: the null's tail probabilities.
-    delta, alpha
-        δ and α, of which each threshold gets the same share.
-
-    Returns
-    -------
-    Bounds and thresholds.
-    """
+    """Return the best bound over thresholds where the null's tail is as given, each at the same share of α."""
     each = shared(alpha / len(tails), scores.null is not None)
     at = places(scores, tails, each)
     miss = misses(scores.count, delta, each)
@@ -107,29 +73,18 @@ def bonferroni(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array
 
 @dataclass(frozen=True)
 class SplitCounts:
-    """What one half of the scores counts at the threshold that is best for the other half.
+    """What one half of the scores counts at the threshold that is best for the other half."""
 
-    Attributes
-    ----------
-    half
-        The half that counts.
-    thresholds
-        Thresholds, shape (audits,), NaN where there is none.
-    hits, alarms
-        Observed and unobserved scores at or above them, the same shape; no alarms beside an exact null.
-    log_tails
-        Log of the exact null's tail there; empty beside unobserved scores.
-    """
-
-    half: Scores
-    thresholds: Array
+    half: Scores  # The half that counts
+    thresholds: Array  # Thresholds, shape (audits,), NaN where there is none
+    # hits, alarms: observed and unobserved scores at or above them, the same shape; no alarms beside an exact null.
     hits: NDArray[np.int64]
     alarms: NDArray[np.int64]
-    log_tails: Array
+    log_tails: Array  # Log of the exact null's tail there; empty beside unobserved scores
 
 
 def split_counts(scores: Scores, delta: float, alpha: float) -> SplitCounts:
-    """Choose thresholds on one half of the scores and count on the other; arguments as for ``split``."""
+    """Choose thresholds on one half of the scores and count on the other."""
     first, second = _halves(scores)
     if first is None:
         thresholds = np.full(len(scores.observed), math.nan)
@@ -156,19 +111,7 @@ def _above(ordered: Array, thresholds: Array) -> NDArray[np.int64]:
 
 
 def split(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the bound of one half of the scores at the threshold that is best for the other half.
-
-    Parameters
-    ----------
-    scores
-        The scores.
-    delta, alpha
-        δ and α.
-
-    Returns
-    -------
-    Bounds and thresholds.
-    """
+    """Return the bound of one half of the scores at the threshold that is best for the other half."""
     counts = split_counts(scores, delta, alpha)
     each = shared(alpha, scores.null is not None)
     miss = misses(counts.half.count, delta, each)

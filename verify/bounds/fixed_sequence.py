@@ -32,23 +32,10 @@ _NEGLIGIBLE, _SMALL_MODULUS = 1e-17, -40.0
 def wrong_at_most(
     count: int, null_count: int, top: int, bottom: int, epsilon: float, delta: float, alpha: float
 ) -> Array:
-    """Bound the probabilities that so many guesses at most are wrong.
+    """Bound P(W ≤ w), w = 0, …, top + bottom, of the number W of wrong guesses.
 
-    Parameters
-    ----------
-    count, null_count
-        Canaries that took part and that did not.
-    top, bottom
-        Guesses, no more than canaries in all.
-    epsilon, delta
-        ε ≥ 0 and δ.
-    alpha
-        Probabilities are close where they are about as large.
-
-    Returns
-    -------
-    P(W ≤ w), w = 0, …, top + bottom, not less than the exact one beyond rounding, relatively below 1e-6 and absolutely
-    below 1e-11.
+    The bounds are not less than the exact values beyond rounding, relatively below 1e-6 and absolutely below 1e-11, and
+    close to them where they are about as large as α.
     """
     result = np.zeros(top + bottom + 1)
     for shown, probability in _shown(count, null_count, delta, alpha):
@@ -84,10 +71,8 @@ def _given_shown(count: int, null_count: int, top: int, bottom: int, epsilon: fl
 
 
 def wrong_guesses(count: int, null_count: int, top: int, bottom: int, epsilon: float) -> Array:
-    """Return the law of the number of wrong guesses at δ = 0; arguments as for ``wrong_at_most``.
+    """Return the law of the number of wrong guesses at δ = 0.
 
-    Notes
-    -----
     As if each of all n canaries took part with probability k/n, on the condition that k do. Then, given the number on
     the high side, labels are independent, the higher guesses are on the high side as far as there are so many, and only
     the number that took part among those not guessed, through the condition, ties the two kinds of wrong guesses.
@@ -132,7 +117,7 @@ def _add_others(
     sizes: Law,
     result: Array,
 ) -> None:
-    """Add what these sizes of the high side contribute; arguments as in ``wrong_guesses``."""
+    """Add what these sizes of the high side contribute."""
     for i in range(len(sizes[1])):
         size = sizes[0] + i
         # Guesses beyond the side's size fall on the other side.
@@ -242,16 +227,9 @@ def tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilon
 
 @njit(cache=True, nogil=True)
 def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
-    """Put all scores of each audit into falling order, unobserved ones first among equals.
+    """Put all scores of each audit into falling order, unobserved ones first among equals; both kinds come rising.
 
-    Parameters
-    ----------
-    observed, unobserved
-        Scores of each audit, rising.
-
-    Returns
-    -------
-    The scores, and the number of unobserved ones among the first n, n = 0, …
+    Return the scores, and the number of unobserved ones among the first n, n = 0, …
     """
     audits, count = observed.shape
     null_count = unobserved.shape[1]
@@ -338,17 +316,7 @@ _HALVINGS_KNOWN_NULL = 45
 
 
 def worst_tail(epsilon: Array, log_tail: Array, delta: float) -> Array:
-    """Return the largest tail of the observed scores that (ε, δ)-privacy allows, rounded up.
-
-    Parameters
-    ----------
-    epsilon
-        ε ≥ 0.
-    log_tail
-        Log of the null's tail, of a shape that broadcasts with it.
-    delta
-        δ in [0, 1).
-    """
+    """Return the largest tail of the observed scores that (ε, δ)-privacy allows beside the null's, rounded up."""
     high = np.exp(np.minimum(epsilon + log_tail, 0.0)) + delta
     low = 1.0 - np.exp(-epsilon) * np.maximum(-np.expm1(log_tail) - delta, 0.0)
     return np.clip(np.minimum(high, low) * (1.0 + 1e-14), 0.0, 1.0)
@@ -471,14 +439,7 @@ def _critical_values_known_null(
 def least_rejecting(tails: Array, count: int, alpha: float) -> int:
     """Return the least s with P(Σ ≥ s) ≤ α, Σ being the number of thresholds that independent scores reach in all.
 
-    Parameters
-    ----------
-    tails
-        Probability of reaching each threshold, falling.
-    count
-        Number of scores.
-    alpha
-        α.
+    ``tails`` has the probability of reaching each threshold, falling.
     """
     if len(tails) == 1:
         return int(stats.binom.isf(alpha, count, tails[0])) + 1
@@ -549,17 +510,8 @@ def epsilon_sequence() -> tuple[tuple[float, ...], ...]:
 def fixed_sequence(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the largest ε up to which every test rejects.
 
-    Parameters
-    ----------
-    scores
-        The scores.
-    delta, alpha
-        δ and α.
-
-    Returns
-    -------
-    Bounds and thresholds: beside unobserved scores the lowest score that the last test's guesses say took part, and
-    NaN beside an exact null, where scores count by many thresholds.
+    Beside unobserved scores the threshold is the lowest score that the last test's guesses say took part; beside an
+    exact null it is NaN, as scores count by many thresholds.
     """
     reject = tests(scores, delta, alpha) if scores.null is None else tests_known_null(scores, delta, alpha)
     audits = len(scores.observed)

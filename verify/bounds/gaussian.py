@@ -27,12 +27,7 @@ _SMALLEST_MU = 1e-40
 def epsilon_of_mu(mu: Array, delta: float) -> Array:
     """Return ε at δ of a μ-GDP mechanism with a Gaussian trade-off curve, rounded down; infinite at δ = 0.
 
-    Parameters
-    ----------
-    mu
-        μ; what is not positive counts as 0.
-    delta
-        δ in [0, 1).
+    What is not positive counts as μ = 0.
     """
     positive = mu > _SMALLEST_MU
     result = np.zeros(np.shape(mu))
@@ -46,19 +41,6 @@ def epsilon_of_mu(mu: Array, delta: float) -> Array:
 def gaussian_dp(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return ε of μ ≥ Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) at upper limits of both rates, over declared thresholds.
 
-    Parameters
-    ----------
-    scores
-        The scores.
-    delta, alpha
-        δ and α, of which each threshold gets the same share.
-
-    Returns
-    -------
-    Bounds and thresholds.
-
-    Notes
-    -----
     Nasr et al. (arXiv 2302.07956), Section 4; there the threshold is the best of all for the same scores.
     """
     each = shared(alpha / len(_TAILS), scores.null is not None)
@@ -74,19 +56,6 @@ def gaussian_dp(scores: Scores, delta: float, alpha: float) -> tuple[Array, Arra
 def normal_scores(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return ε of the lower limit of μ from the mean of the observed scores' normal scores under the exact null.
 
-    Parameters
-    ----------
-    scores
-        The scores, with an exact null.
-    delta, alpha
-        δ and α.
-
-    Returns
-    -------
-    Bounds, and NaN, as there is no threshold.
-
-    Notes
-    -----
     If the mechanism is μ-GDP, each normal score is at most N(μ, 1) in law (``proofs_check/lower_bounds.md``).
     """
     assert scores.null is not None

@@ -24,28 +24,15 @@ _REACH = 13.0
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism audited canary by canary, independently.
+    """A mechanism audited canary by canary, independently."""
 
-    Attributes
-    ----------
-    name
-        Family.
-    nominal
-        ε that it is made for.
-    draw, draw_null
-        Draw scores of canaries that took part, and that did not.
-    null
-        The law of the latter.
-    epsilon
-        ε at δ, exactly but for rounding.
-    """
-
-    name: str
-    nominal: float
+    name: str  # Family
+    nominal: float  # ε that it is made for
+    # draw, draw_null: draw scores of canaries that took part, and that did not.
     draw: Callable[[np.random.Generator, Shape], Array]
     draw_null: Callable[[np.random.Generator, Shape], Array]
-    null: ExactNull
-    epsilon: Callable[[float], float]
+    null: ExactNull  # The law of the latter
+    epsilon: Callable[[float], float]  # ε at δ, exactly but for rounding
 
 
 def _shift(nominal: float, delta: float = DELTA) -> float:

@@ -31,19 +31,7 @@ def guesses(total: int) -> list[int]:
 
 
 def correct(scores: Scores, number: int) -> NDArray[np.int64]:
-    """Count the correct ones of a number of guesses, half of them "took part".
-
-    Parameters
-    ----------
-    scores
-        The scores, with unobserved ones.
-    number
-        Number of guesses, even.
-
-    Returns
-    -------
-    The least number that any choice among equal scores leaves, shape (audits,).
-    """
+    """Count the correct ones of so many guesses, half of them "took part": the least that equal scores leave."""
     assert scores.unobserved is not None
     half = number // 2
     pooled = np.sort(np.concatenate([scores.observed, scores.unobserved], axis=1), axis=1)
@@ -59,22 +47,10 @@ def correct(scores: Scores, number: int) -> NDArray[np.int64]:
 
 
 def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -> float:
-    """Bound the probability of so many correct guesses under (ε, δ)-privacy.
+    """Bound the probability of v correct ones of r guesses on m canaries under (ε, δ)-privacy.
 
-    Parameters
-    ----------
-    total, number, right
-        m canaries, r guesses, v of them correct.
-    epsilon, delta
-        ε and δ.
-
-    Returns
-    -------
-    β + (1 − β)·min(1, mδβ/(v·P(B = v))), with β = P(B ≥ v) for B binomial with r trials of probability e^ε/(1 + e^ε).
-
-    Notes
-    -----
-    At δ = 0 Steinke, Nasr and Jagielski's (arXiv 2305.08846, Theorem 5.2). What δ adds is proven in
+    It is β + (1 − β)·min(1, mδβ/(v·P(B = v))), with β = P(B ≥ v) for B binomial with r trials of probability e^ε/(1 +
+    e^ε). At δ = 0 that is Steinke, Nasr and Jagielski's (arXiv 2305.08846, Theorem 5.2). What δ adds is proven in
     ``proofs_check/lower_bounds.md``: some mechanism reaches it, and the theorem's term is mostly larger, but near a
     probability of 1 too small.
     """
@@ -90,7 +66,7 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
 
 @lru_cache(maxsize=10_000)
 def steinke_bound(total: int, number: int, right: int, delta: float, alpha: float) -> float:
-    """Return the largest ε that so many correct guesses reject, rounded down; arguments as for ``p_value``."""
+    """Return the largest ε that so many correct guesses reject, rounded down."""
     # At δ = 0 the p-value is Clopper and Pearson's; at others it is larger.
     rate = float(binomial.lower(right, number, 1.0 - alpha))
     if rate <= 0.5:
@@ -102,28 +78,13 @@ def steinke_bound(total: int, number: int, right: int, delta: float, alpha: floa
 
 
 def excess_gaussian(total: int, number: int, right: int, mu: float, alpha: float) -> float:
-    """Return by how much probabilities would have to sum to more than 1, were α that of so many correct guesses.
+    """Return by how much probabilities would have to sum to more than 1, were α that of c of c′ guesses being correct.
 
-    Where it is positive, every μ-GDP mechanism has so many with a probability below α.
+    Where it is positive, every μ-GDP mechanism has so many with a probability below α. It falls in μ.
 
-    Parameters
-    ----------
-    total, number, right
-        m canaries, c′ guesses, c of them correct.
-    mu
-        μ ≥ 0.
-    alpha
-        α.
-
-    Returns
-    -------
-    The excess, falling in μ.
-
-    Notes
-    -----
-    Mahloujifar, Melis and Chaudhuri (arXiv 2410.22235), Algorithm 3 for two alternatives. With pᵢ = P(i are correct),
-    r = Σ_{j≥i} j·pⱼ/m and h = Σ_{j≥i}(c′ − j)pⱼ/m, the law of a μ-GDP mechanism has h at i at least Φ(Φ⁻¹(r at i + 1) −
-    μ). From p at c and above of α in all, it may take more than 1 to satisfy that down to i = 0.
+    Mahloujifar, Melis and Chaudhuri (arXiv 2410.22235), Algorithm 3 for two alternatives, m canaries. With pᵢ = P(i are
+    correct), r = Σ_{j≥i} j·pⱼ/m and h = Σ_{j≥i}(c′ − j)pⱼ/m, the law of a μ-GDP mechanism has h at i at least Φ(Φ⁻¹(r
+    at i + 1) − μ). From p at c and above of α in all, it may take more than 1 to satisfy that down to i = 0.
     """
     r, h = alpha * right / total, alpha * (number - right) / total
     for i in range(right - 1, -1, -1):
@@ -166,19 +127,7 @@ def _best(scores: Scores, alpha: float, bound: Callable[[int, int, int, float], 
 
 
 def steinke(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the best bound over the declared numbers of guesses, each at its share of α.
-
-    Parameters
-    ----------
-    scores
-        The scores, with unobserved ones.
-    delta, alpha
-        δ and α.
-
-    Returns
-    -------
-    Bounds, and NaN, as two thresholds belong to each.
-    """
+    """Return the best bound over the declared numbers of guesses, each at its share of α; it has two thresholds."""
 
     def bound(total: int, number: int, right: int, share: float) -> float:
         return steinke_bound(total, number, right, delta, share)
@@ -187,7 +136,7 @@ def steinke(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
 
 
 def mahloujifar(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return ε of the best bound of μ; arguments and result as for ``steinke``."""
+    """Return ε of the best bound of μ over the same numbers of guesses."""
     return epsilon_of_mu(_best(scores, alpha, gaussian_bound), delta), np.full(len(scores.observed), math.nan)
 
 

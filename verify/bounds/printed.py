@@ -22,21 +22,6 @@ Array = NDArray[np.float64]
 def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -> tuple[Array, Array]:
     """Return the largest value of Equation (1) for one-sided limits of both rates, each at 1 − α.
 
-    Parameters
-    ----------
-    scores
-        The scores.
-    delta, alpha
-        δ and α.
-    method
-        ``clopper-pearson`` as Jagielski et al. (2020) have it, or ``jeffreys``.
-
-    Returns
-    -------
-    Bounds and thresholds.
-
-    Notes
-    -----
     Andrew et al. (arXiv 2302.03098), Section 5.1, and the public code of the paper (google-research/federated,
     ``one_shot_epe``), which also counts equal scores as if they could be told apart.
     """
@@ -47,20 +32,8 @@ def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -
 def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the lower limit of CANIFE's per-round ε̂ at the threshold of the largest ε̂ that is finite or without error.
 
-    Parameters
-    ----------
-    scores
-        The scores, with unobserved ones.
-    delta, alpha
-        δ and α: the limits are Clopper and Pearson's two-sided ones at 1 − α.
-
-    Returns
-    -------
-    Bounds and thresholds. The bound is not cut at 0 by CANIFE, and is here.
-
-    Notes
-    -----
-    Maddock et al. (arXiv 2210.02912), Section 2.2 and Appendix C.1.
+    Maddock et al. (arXiv 2210.02912), Section 2.2 and Appendix C.1: Clopper and Pearson's two-sided limits at 1 − α.
+    The bound is not cut at 0 by CANIFE, and is here.
     """
     assert scores.unobserved is not None
     _, thresholds = sweep(scores, _counted(scores.count, delta), _counted(scores.null_count, delta, False), delta)
@@ -77,19 +50,6 @@ def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
 def canife_code(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the same limit at the threshold of the largest accuracy, as CANIFE's public code has it.
 
-    Parameters
-    ----------
-    scores
-        The scores, with unobserved ones.
-    delta, alpha
-        As for ``canife``.
-
-    Returns
-    -------
-    Bounds and thresholds, which are the lowest of the scores that are guessed to have taken part; NaN if there is none.
-
-    Notes
-    -----
     Guesses "took part" are the scores above one of all scores; of equal accuracies the highest threshold counts (the
     packages ``facebookresearch/canife``, ``canary_analyser.py``, and ``facebookresearch/privacy_lint``). The highest
     scores fall in the one order in which unobserved scores come first among equals, as elsewhere here.
@@ -128,21 +88,7 @@ def _counted(count: int, delta: float, right: bool = True) -> Rates:
 
 @lru_cache(maxsize=10_000)
 def at_counts(false_alarms: int, missed: int, null_count: int, count: int, delta: float, alpha: float = 0.05) -> float:
-    """Return CANIFE's lower limit of ε̂ for counted errors.
-
-    Parameters
-    ----------
-    false_alarms, missed
-        Unobserved scores above the threshold and observed ones below.
-    null_count, count
-        Unobserved and observed scores.
-    delta, alpha
-        δ and α.
-
-    Returns
-    -------
-    The larger of both values of Equation (1) at the upper ends of two-sided 1 − α limits; −∞ if neither is defined.
-    """
+    """Return CANIFE's lower limit of ε̂ for counted errors; −∞ if neither value of Equation (1) is defined."""
     fpr = float(binomial.upper(false_alarms, null_count, 1.0 - 0.5 * alpha))
     fnr = float(binomial.upper(missed, count, 1.0 - 0.5 * alpha))
     ratios = ((1.0 - delta - fpr) / fnr, (1.0 - delta - fnr) / fpr)

@@ -21,32 +21,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rates:
-    """Limits of a rate and of its complement, as logarithms by count of scores at or above the threshold.
+    """Limits of a rate and of its complement, as logarithms by count of scores at or above the threshold."""
 
-    Attributes
-    ----------
-    log_rate
-        Log of the upper limit of the rate of error.
-    log_rest
-        Log of 1 − δ − that limit, −∞ where it is not positive.
-    """
-
-    log_rate: Array
-    log_rest: Array
+    log_rate: Array  # Log of the upper limit of the rate of error
+    log_rest: Array  # Log of 1 − δ − that limit, −∞ where it is not positive
 
 
 def rates(upper: ArrayLike, complement: ArrayLike, delta: float) -> Rates:
-    """Make the tables of upper limits of a rate.
-
-    Parameters
-    ----------
-    upper
-        Upper limits of the rate.
-    complement
-        Lower limits of its complement: what 1 − ``upper`` is, with all its digits.
-    delta
-        δ in [0, 1).
-    """
+    """Make the tables of upper limits of a rate, and of 1 − δ − them by the complement's lower limits, all digits kept."""
     with np.errstate(divide="ignore"):
         return Rates(np.log(upper), np.log(np.maximum(np.asarray(complement) - delta, 0.0)))
 
@@ -110,25 +92,11 @@ def _sampled(
 def sweep(
     scores: Scores, miss: Rates, alarm: Rates | None, delta: float, *, by_value: bool = True
 ) -> tuple[Array, Array]:
-    """Return the largest value over all thresholds that are observed scores, and where it is.
+    """The largest value over all thresholds that are observed scores, and where; 0 and NaN where none is positive.
 
-    Parameters
-    ----------
-    scores
-        The scores.
-    miss
-        Limits of FNR by number of observed scores at or above the threshold.
-    alarm
-        Limits of FPR by number of unobserved scores at or above it; None for an exact null.
-    delta
-        δ in [0, 1).
-    by_value
-        Whether equal scores are counted together. Otherwise the threshold lies between them, as if they could be told
-        apart, at the attacker's advantage: so the authors' code counts.
-
-    Returns
-    -------
-    Values and thresholds, shape (audits,); 0 and NaN where no value is positive.
+    Limits of FNR and FPR go by the number of observed and unobserved scores at or above the threshold; ``alarm`` is
+    None for an exact null. Without ``by_value`` the threshold lies between equal scores, as if they could be told
+    apart, at the attacker's advantage: so the authors' code counts.
     """
     if scores.null is not None:
         log_tails = scores.null.log_tail(scores.observed)

@@ -39,21 +39,11 @@ Families = Sequence[Callable[[float], Mechanism]]
 
 @dataclass(frozen=True)
 class Cell:
-    """Audits of one mechanism, and its ε by δ.
+    """Audits of one mechanism, and its ε by δ."""
 
-    Attributes
-    ----------
-    where
-        What the cell is.
-    truth
-        ε by δ.
-    audits
-        The scores, in pieces of any number of audits.
-    """
-
-    where: Mapping[str, Any]
-    truth: Mapping[float, float]
-    audits: tuple[Scores, ...]
+    where: Mapping[str, Any]  # What the cell is
+    truth: Mapping[float, float]  # ε by δ
+    audits: tuple[Scores, ...]  # The scores, in pieces of any number of audits
 
 
 @cache
@@ -65,19 +55,7 @@ def _mechanism(family: Callable[[float], Mechanism], epsilon: float) -> Mechanis
 def independent_cells(
     context: Context, families: Families, kinds: Sequence[str], *, fewer: bool = False
 ) -> Iterator[Cell]:
-    """Draw audits whose scores are each from a run of its own.
-
-    Parameters
-    ----------
-    context
-        Level and seed.
-    families
-        Families of mechanisms.
-    kinds
-        What the null is: ``exact``, ``unobserved``, or both.
-    fewer
-        Whether to draw a fifth of the audits.
-    """
+    """Draw audits whose scores are each from a run of its own, by kinds of null; ``fewer`` draws a fifth."""
     for family in families:
         for epsilon in EPSILONS:
             mechanism = _mechanism(family, epsilon)
@@ -131,21 +109,7 @@ def _cell(mechanism: Mechanism, count: int, kind: str, audits: tuple[Scores, ...
 
 
 def measure(method: Method, cells: Iterable[Cell], alpha: float = ALPHA) -> list[dict[str, Any]]:
-    """Compute a bound for all audits of all cells that it serves.
-
-    Parameters
-    ----------
-    method
-        The method.
-    cells
-        Audits.
-    alpha
-        1 − confidence of the bound.
-
-    Returns
-    -------
-    For each cell and δ: truth, audits, how many bounds are above it, the interval of that rate, mean and deficit.
-    """
+    """Compute a bound for all audits of all cells that it serves: a row for each cell and δ."""
     rows = []
     for cell in cells:
         for delta, truth in cell.truth.items():

@@ -56,24 +56,12 @@ _ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Numbers:
-    """What each method says of repeated trainings.
+    """What each method says of repeated trainings."""
 
-    Attributes
-    ----------
-    values
-        Numbers by method, shape (trainings,).
-    rounds
-        ε̂ of CANIFE's audits as shares of its cap, shape (trainings, audits).
-    cosines
-        Root mean square of cosines of CANIFE's canaries with updates of the training's clients, alike.
-    deviations
-        Deviation of CANIFE's scores, cohorts and noise together, as a multiple of the noise's, alike.
-    """
-
-    values: Mapping[str, Array]
-    rounds: Array
-    cosines: Array
-    deviations: Array
+    values: Mapping[str, Array]  # Numbers by method, shape (trainings,)
+    rounds: Array  # ε̂ of CANIFE's audits as shares of its cap, shape (trainings, audits)
+    cosines: Array  # Root mean square of cosines of CANIFE's canaries with updates of the training's clients, alike
+    deviations: Array  # Deviation of CANIFE's scores, cohorts and noise together, as a multiple of the noise's, alike
 
 
 def pairs(context: Context, scenario: str, runs: int) -> tuple[Numbers, Numbers]:
@@ -162,69 +150,37 @@ AUDIT = DesignOptions(steps=1000)
 
 @dataclass(frozen=True)
 class Plan:
-    """How canaries are designed and what they attack.
+    """How canaries are designed and what they attack."""
 
-    Attributes
-    ----------
-    settings
-        Of the design.
-    start
-        Random pixels of one law or the other, or a sample of the pool.
-    pool
-        Mock clients; a power of two, at most ``POOL``.
-    training
-        Steps of the network's training.
-    rounds
-        Rounds to attack.
-    """
-
-    settings: DesignOptions
+    settings: DesignOptions  # Of the design
+    # Random pixels of one law or the other, or a sample of the pool.
     start: Literal["normal", "uniform", "pool"] = "normal"
-    pool: int = POOL
-    training: int = _STEPS
-    rounds: tuple[TrialRound, ...] = (QUIET,)
+    pool: int = POOL  # Mock clients; a power of two, at most ``POOL``
+    training: int = _STEPS  # Steps of the network's training
+    rounds: tuple[TrialRound, ...] = (QUIET,)  # Rounds to attack
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What repetitions of a plan found, shape (repetitions,) or (repetitions, rounds).
+    """What repetitions of a plan found, shape (repetitions,) or (repetitions, rounds)."""
 
-    Attributes
-    ----------
-    healthy, health, attempts, label
-        Of the canaries' designs; the last is the sum of the soft label's probabilities.
-    separation, deviation, accuracy
-        Of scores: distance of the means with the canary and without, mean of both deviations, and the attack's
-        accuracy at the best threshold.
-    shift, law
-        ‖u_c‖² and the scores' deviation over cohorts and noise, by calculation.
-    """
-
+    # healthy, health, attempts, label: of the canaries' designs; the last is the sum of the soft label's probabilities.
     healthy: NDArray[np.bool_]
     health: Array
     attempts: NDArray[np.int64]
     label: Array
+    # separation, deviation, accuracy: of scores: distance of the means with the canary and without, mean of both
+    # deviations, and the attack's accuracy at the best threshold.
     separation: Array
     deviation: Array
     accuracy: Array
+    # shift, law: ‖u_c‖² and the scores' deviation over cohorts and noise, by calculation.
     shift: Array
     law: Array
 
 
 def sample(context: Context, purpose: str, plan: Plan, repetitions: int) -> Sample:
-    """Design a canary for each of many networks, and attack.
-
-    Parameters
-    ----------
-    context
-        Level and seed.
-    purpose
-        Name of the randomness.
-    plan
-        What is done.
-    repetitions
-        How often.
-    """
+    """Design a canary for each of many networks, and attack; ``purpose`` names the randomness."""
     root = context.key(purpose)
     assert isinstance(root.entropy, int)
     return _sampled(root.entropy, tuple(root.spawn_key), plan, repetitions)
@@ -332,43 +288,26 @@ DELTA = 1e-5
 
 @dataclass(frozen=True)
 class Monitored:
-    """What CANIFE finds along trainings.
+    """What CANIFE finds along trainings."""
 
-    Attributes
-    ----------
-    rounds, limited, health
-        ε̂ of each audit, ε of unlimited scores at the same δ, and the canary's health, shape (trainings, audits).
-    training
-        ε̂ of each training, shape (trainings,).
-    accuracy
-        Of each final model on held-out images, alike.
-    """
-
+    # rounds, limited, health: ε̂ of each audit, ε of unlimited scores at the same δ, and the canary's health, shape
+    # (trainings, audits).
     rounds: Array
     limited: Array
     health: Array
-    training: Array
-    accuracy: Array
+    training: Array  # ε̂ of each training, shape (trainings,)
+    accuracy: Array  # Of each final model on held-out images, alike
 
 
 class Beside(NamedTuple):
-    """A training that both audit: its analytical ε, and what is found.
+    """A training that both audit: its analytical ε, and what is found."""
 
-    Attributes
-    ----------
-    analytical
-        ε by the paper's accounting.
-    bound, fitted, pinned
-        95% lower bound, and estimates, from random canaries in all rounds.
-    round
-        The largest such bound on a round's ε from CANIFE's scores.
-    """
-
-    analytical: float
+    analytical: float  # ε by the paper's accounting
+    # bound, fitted, pinned: 95% lower bound, and estimates, from random canaries in all rounds.
     bound: float
     fitted: float
     pinned: float
-    round: float
+    round: float  # The largest such bound on a round's ε from CANIFE's scores
 
 
 @cache
@@ -382,19 +321,7 @@ def noise_multiplier(epsilon: float) -> float:
 
 
 def monitored(context: Context, purpose: str, epsilon: float, repetitions: int) -> Monitored:
-    """Train, and audit on the way as the paper does: canaries that coins insert, 100 scores, δ as printed.
-
-    Parameters
-    ----------
-    context
-        Level and seed.
-    purpose
-        Name of the randomness.
-    epsilon
-        Analytical ε of the trainings.
-    repetitions
-        How many there are.
-    """
+    """Train, and audit on the way as the paper does: canaries that coins insert, 100 scores, δ as printed."""
     root = context.key(purpose)
     assert isinstance(root.entropy, int)
     return _monitored(root.entropy, tuple(root.spawn_key), epsilon, repetitions)
@@ -480,13 +407,7 @@ def undisturbed(root: np.random.SeedSequence) -> bool:
 
 
 def side_by_side(context: Context, purpose: str, repetitions: int) -> list[Beside]:
-    """Audit an epoch of training by CANIFE and by 100 random canaries, at the noise of the papers' comparison.
-
-    Parameters
-    ----------
-    context, purpose, repetitions
-        As for ``monitored``.
-    """
+    """Audit an epoch of training by CANIFE and by 100 random canaries, at the noise of the papers' comparison."""
     return [_beside(root) for root in context.key(purpose).spawn(repetitions)]
 
 

@@ -36,7 +36,7 @@ from canaryproof.verify.suites.worst_case.search import error_bound, in_ulps
 
 
 def shrunk(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
-    """``fitted`` with the deviation shrunk toward the null's by the non-negative garrote; arguments as for ``fitted``.
+    """``fitted`` with the deviation shrunk toward the null's by the non-negative garrote.
 
     With z the log ratio in standard errors, it is multiplied by max(0, 1 − z*²/z²), z* the critical value of the test
     in ``adaptive``: the continuous form of that test. The interval is that of ``fitted``.
@@ -52,7 +52,7 @@ def shrunk(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate
 
 
 def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
-    """``fitted`` less its bias under the fitted model, not below 0; arguments as for ``fitted``."""
+    """``fitted`` less its bias under the fitted model, not below 0."""
     whole = fitted(moments, delta, confidence)
     mean, _ = propagate(both_directions, moments, delta)
     return Estimate(np.maximum(0.0, 2.0 * whole.epsilon - mean), whole.standard_error, whole.low, whole.high)

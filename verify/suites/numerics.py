@@ -35,33 +35,15 @@ _DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Sweep:
-    """One function along one line through its domain of practice.
+    """One function along one line through its domain of practice."""
 
-    Attributes
-    ----------
-    name
-        Topic and function.
-    title
-        What is computed, with the arguments that stand still.
-    axis
-        What moves.
-    ends
-        First and last value of what moves; the points between are spaced by equal factors.
-    arguments
-        Arguments at a point.
-    certified
-        Enclosure at these arguments.
-    methods
-        Functions of these arguments, ours first.
-    """
-
-    name: str
-    title: str
-    axis: str
-    ends: tuple[float, float]
-    arguments: Callable[[float], tuple[float, ...]]
-    certified: Callable[..., Enclosure]
-    methods: Mapping[str, Callable[..., Any]]
+    name: str  # Topic and function
+    title: str  # What is computed, with the arguments that stand still
+    axis: str  # What moves
+    ends: tuple[float, float]  # First and last value of what moves; the points between are spaced by equal factors
+    arguments: Callable[[float], tuple[float, ...]]  # Arguments at a point
+    certified: Callable[..., Enclosure]  # Enclosure at these arguments
+    methods: Mapping[str, Callable[..., Any]]  # Functions of these arguments, ours first
 
 
 def _plain_delta(epsilon: float, distance: float, ratio: float) -> float:

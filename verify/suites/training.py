@@ -24,24 +24,14 @@ _ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 @dataclass(frozen=True)
 class _Setting:
-    """So many canaries, in one run or in several.
+    """So many canaries, in one run or in several."""
 
-    Attributes
-    ----------
-    purpose
-        Name of the randomness.
-    count, runs
-        Canaries in all, and the number of the several runs.
-    changes
-        Other settings, by table.
-    quick, full
-        Repetitions at each level.
-    """
-
-    purpose: str
+    purpose: str  # Name of the randomness
+    # count, runs: canaries in all, and the number of the several runs.
     count: int
     runs: int
-    changes: Mapping[str, Mapping[str, Any]]
+    changes: Mapping[str, Mapping[str, Any]]  # Other settings, by table
+    # quick, full: repetitions at each level.
     quick: int
     full: int
 
@@ -67,24 +57,15 @@ _MANY = _Setting("training/one-or-several/many", 750, 5, {"training": _NOISE}, 1
 
 @dataclass(frozen=True)
 class _Comparison:
-    """What was found at a setting.
+    """What was found at a setting."""
 
-    Attributes
-    ----------
-    sentence
-        The means, in words.
-    close, far, different
-        p-values: the larger that the means differ by the margin or more, the smaller that they don't, and that they
-        are the same, for both directions.
-    evidence
-        All that it rests on.
-    """
-
-    sentence: str
+    sentence: str  # The means, in words
+    # close, far, different: p-values: the larger that the means differ by the margin or more, the smaller that they
+    # don't, and that they are the same, for both directions.
     close: float
     far: float
     different: float
-    evidence: dict[str, Any]
+    evidence: dict[str, Any]  # All that it rests on
 
 
 def one_or_several(context: Context) -> Outcome:

@@ -34,19 +34,12 @@ _CLIP = FixedClip(1.0)
 
 @dataclass(frozen=True)
 class Sample:
-    """Repetitions of a training, and what each attack sees of them.
+    """Repetitions of a training, and what each attack sees of them."""
 
-    Attributes
-    ----------
-    distance, ratio
-        Standardised mean and deviation of the canaries' scores by attack, shape (repetitions,).
-    epsilon
-        The paper's estimate, ``fitted``, alike.
-    """
-
+    # distance, ratio: standardised mean and deviation of the canaries' scores by attack, shape (repetitions,).
     distance: Mapping[str, Array]
     ratio: Mapping[str, Array]
-    epsilon: Mapping[str, Array]
+    epsilon: Mapping[str, Array]  # The paper's estimate, ``fitted``, alike
 
 
 def settings(**changes: Mapping[str, Any]) -> Settings:
@@ -56,19 +49,7 @@ def settings(**changes: Mapping[str, Any]) -> Settings:
 
 
 def sample(context: Context, purpose: str, chosen: Settings, repetitions: int) -> Sample:
-    """Repeat a training with independent seeds.
-
-    Parameters
-    ----------
-    context
-        Level and seed.
-    purpose
-        Name of the randomness.
-    chosen
-        Settings; scores of several ``canaries.runs`` are pooled.
-    repetitions
-        How often.
-    """
+    """Repeat a training with independent seeds; scores of several ``canaries.runs`` are pooled."""
     dim, runs = _model(chosen.model, chosen.data).dim, chosen.random_canaries.runs
     roots = context.key(purpose).spawn(repetitions * runs)
     distances, ratios = [], []
@@ -110,16 +91,7 @@ def stopped(chosen: Settings, root: np.random.SeedSequence, rounds: int) -> Cana
 def noise_alone(chosen: Settings, rounds: int, noise_multiplier: float, root: np.random.SeedSequence) -> CanaryScores:
     """Score canaries that take part in every round of a training without clients: the Gaussian mechanism, composed.
 
-    Parameters
-    ----------
-    chosen
-        Settings of data, model and canaries; those of the training do not count.
-    rounds
-        Number of rounds.
-    noise_multiplier
-        Noise multiplier of each round.
-    root
-        Seed.
+    The settings of data, model and canaries count, and those of the training do not.
     """
     seeds, plan = Seeds.of(root), chosen.random_canaries
     federation, model = _federation(chosen.data), _model(chosen.model, chosen.data)

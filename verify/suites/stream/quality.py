@@ -49,19 +49,10 @@ def _quantiles(words: Any, out: Any) -> None:
 
 
 def streams(chosen: NDArray[np.uint64], length: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-    """Make some streams, each from the first coordinate of a tile on.
+    """Make words and coordinates of some streams, shape (n, length), each from the first coordinate of a tile on.
 
-    Parameters
-    ----------
-    chosen
-        Seed, canary, purpose and first tile of each stream, shape (n, 4).
-    length
-        How many coordinates of each: a multiple of ``TILE``.
-
-    Returns
-    -------
-    Words as the kernel's documentation numbers them, by its Philox, and the coordinates that it makes, shape
-    (n, length) each.
+    ``chosen`` has seed, canary, purpose and first tile of each, shape (n, 4); the length is a multiple of ``TILE``.
+    Words are as the kernel's documentation numbers them, by its Philox.
     """
     words, coordinates = np.empty((len(chosen), length), np.uint32), np.empty((len(chosen), length), np.float32)
     _fill(chosen, words, coordinates)
@@ -91,19 +82,10 @@ _AT_ONCE = 2**20
 
 @cache
 def moment(order: int, bits: int = BITS) -> float:
-    """Moment E q^order of the discretised normal.
+    """Moment E q^order of the discretised normal for an even order, to a relative 1e-12 or so.
 
-    Parameters
-    ----------
-    order
-        An even number, at least 0.
-    bits
-        Bits b of a word, from 2 on.
-
-    Returns
-    -------
-    The moment, to a relative 1e-12 or so: values of the outermost cells one by one, the others by the integral over
-    their cells and the midpoint rule's first correction (Euler and Maclaurin).
+    Values of the outermost cells count one by one, the others by the integral over their cells and the midpoint rule's
+    first correction (Euler and Maclaurin).
     """
     half, width = 2 ** (bits - 2), math.ldexp(1.0, 1 - bits)
     one_by_one = min(half, _ONE_BY_ONE)
@@ -131,41 +113,18 @@ def tail(threshold: float, bits: int = BITS) -> float:
 
 @dataclass(frozen=True)
 class Scan:
-    """What was found of the kernel's values.
+    """What was found of the kernel's values."""
 
-    Attributes
-    ----------
-    words
-        How many words of one tail were tried.
-    largest_error
-        Largest |x/q − 1|.
-    square_error
-        Mean of (x − q)².
-    moments
-        Means of x², x⁴, x⁶ and x⁸, the kernel's own moments where all words were tried.
-    symmetric
-        Whether each complement has the same value with the other sign, and the lowest bit is without effect.
-    """
-
-    words: int
-    largest_error: float
-    square_error: float
-    moments: tuple[float, ...]
+    words: int  # How many words of one tail were tried
+    largest_error: float  # Largest |x/q − 1|
+    square_error: float  # Mean of (x − q)²
+    moments: tuple[float, ...]  # Means of x², x⁴, x⁶ and x⁸, the kernel's own moments where all words were tried
+    # Whether each complement has the same value with the other sign, and the lowest bit is without effect.
     symmetric: bool
 
 
 def scan(stride: int = 1) -> Scan:
-    """Compare the kernel's values with scipy's quantiles.
-
-    Parameters
-    ----------
-    stride
-        1 for all values, otherwise every stride-th one from the outermost on.
-
-    Returns
-    -------
-    What was found.
-    """
+    """Compare every ``stride``-th of the kernel's values, from the outermost on, with scipy's quantiles."""
     count = -(-(2 ** (BITS - 2)) // stride)
     worst, squares, symmetric = 0.0, [], True
     sums: list[list[float]] = [[], [], [], []]
@@ -296,38 +255,23 @@ def _zeros(*shape: int) -> NDArray[np.int64]:
 
 @dataclass
 class Counts:
-    """Everything that is counted, over any number of stretches.
+    """Everything that is counted, over any number of stretches."""
 
-    Attributes
-    ----------
-    coordinates
-        How many there were.
-    powers
-        Sums of their powers 1 to 8, shape (8,).
-    tails
-        How many lie above each threshold, and below its negative, shape (2, 29).
-    bins
-        How many words have each value of their 12 highest and 12 lowest bits, shape (2, 4096).
-    bits
-        How many words have each bit set, shape (32,).
-    pairs
-        How many disjoint pairs there were at each lag, from the first place on and from the lag on, shape (6, 2).
-    products
-        Sums over pairs of xy and of (x² − m)(y² − m), m = E q², shape (6, 2, 2).
-    cells
-        How many pairs have each value of the six highest bits of both words, shape (6, 2, 4096).
-    differing
-        How many pairs differ in each bit, shape (6, 2, 32).
-    """
-
-    coordinates: int = 0
+    coordinates: int = 0  # How many there were
+    # Sums of their powers 1 to 8, shape (8,).
     powers: NDArray[np.float64] = field(default_factory=lambda: np.zeros(ORDERS))
+    # How many lie above each threshold, and below its negative, shape (2, 29).
     tails: NDArray[np.int64] = field(default_factory=lambda: _zeros(2, len(THRESHOLDS)))
+    # How many words have each value of their 12 highest and 12 lowest bits, shape (2, 4096).
     bins: NDArray[np.int64] = field(default_factory=lambda: _zeros(2, BINS))
-    bits: NDArray[np.int64] = field(default_factory=lambda: _zeros(32))
+    bits: NDArray[np.int64] = field(default_factory=lambda: _zeros(32))  # How many words have each bit set, shape (32,)
+    # How many disjoint pairs there were at each lag, from the first place on and from the lag on, shape (6, 2).
     pairs: NDArray[np.int64] = field(default_factory=lambda: _zeros(len(LAGS), 2))
+    # Sums over pairs of xy and of (x² − m)(y² − m), m = E q², shape (6, 2, 2).
     products: NDArray[np.float64] = field(default_factory=lambda: np.zeros((len(LAGS), 2, 2)))
+    # How many pairs have each value of the six highest bits of both words, shape (6, 2, 4096).
     cells: NDArray[np.int64] = field(default_factory=lambda: _zeros(len(LAGS), 2, BINS))
+    # How many pairs differ in each bit, shape (6, 2, 32).
     differing: NDArray[np.int64] = field(default_factory=lambda: _zeros(len(LAGS), 2, 32))
 
     def add(self, words: NDArray[np.uint32], coordinates: NDArray[np.float32]) -> None:
@@ -361,17 +305,10 @@ _BITS = (64, 32, 1, 28)  # of a seed, a canary, a purpose and a tile
 
 @dataclass(frozen=True)
 class Reading:
-    """Streams that are interleaved.
+    """Streams that are interleaved."""
 
-    Attributes
-    ----------
-    count
-        How many.
-    steps
-        Stream n has the first one's seed, canary, purpose and tile, each plus n times its step, modulo 2⁶⁴.
-    """
-
-    count: int
+    count: int  # How many
+    # Stream n has the first one's seed, canary, purpose and tile, each plus n times its step, modulo 2⁶⁴.
     steps: tuple[int, int, int, int]
 
 
@@ -395,18 +332,9 @@ def place(number: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
 
 
 def read_readings(name: str, first: tuple[int, int, int, int]) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-    """Read a stretch.
+    """Read a stretch: words and coordinates, shape (LENGTH,).
 
-    Parameters
-    ----------
-    name
-        One of ``READINGS``.
-    first
-        Seed, canary, purpose and tile of the first stream.
-
-    Returns
-    -------
-    Words and coordinates, shape (LENGTH,).
+    ``first`` has seed, canary, purpose and tile of the first stream.
     """
     reading = READINGS[name]
     numbers = np.arange(reading.count, dtype=np.uint64)[:, np.newaxis]
@@ -512,20 +440,9 @@ def _repeats() -> tuple[str, float]:
 
 
 def visible_moment(order: int, count: int, tests: int) -> float:
-    """Smallest relative deviation of an even moment that is seen with probability 0.99.
+    """Smallest relative deviation of an even moment that is seen with probability 0.99, where tests share ``LEVEL``.
 
-    Parameters
-    ----------
-    order
-        2, 4, 6 or 8.
-    count
-        Number of coordinates.
-    tests
-        Number of tests that share ``LEVEL``.
-
-    Returns
-    -------
-    The deviation, by the normal approximation of the sum beyond Bennett's threshold.
+    By the normal approximation of the sum beyond Bennett's threshold.
     """
     mean, slack, variance, largest = _power_terms(order)
     deviation = math.sqrt(count * variance)
@@ -536,21 +453,11 @@ def visible_moment(order: int, count: int, tests: int) -> float:
 
 @dataclass(frozen=True)
 class Quality:
-    """What the tests found.
+    """What the tests found."""
 
-    Attributes
-    ----------
-    coordinates
-        How many were read, in all readings.
-    p_values
-        Of each test: by reading where it is one of pairs.
-    linked
-        Whether every coordinate is what the kernel makes of its word, bit for bit.
-    """
-
-    coordinates: int
-    p_values: dict[str, float]
-    linked: bool
+    coordinates: int  # How many were read, in all readings
+    p_values: dict[str, float]  # Of each test: by reading where it is one of pairs
+    linked: bool  # Whether every coordinate is what the kernel makes of its word, bit for bit
 
     @property
     def smallest(self) -> tuple[str, float]:
@@ -564,20 +471,9 @@ class Quality:
 
 
 def judge(count: int, seed: int | np.random.SeedSequence, done: Callable[[int], object] = lambda _: None) -> Quality:
-    """Read the stream in all ways and test it.
+    """Read at least so many coordinates of the stream in all ways and test it; the seed chooses where.
 
-    Parameters
-    ----------
-    count
-        How many coordinates to read, at least; each reading takes whole stretches of 2²⁰, all the same number of them.
-    seed
-        Where to read; see ``readings.place``.
-    done
-        Called with the number of coordinates read, after each stretch.
-
-    Returns
-    -------
-    The p-values.
+    Each reading takes as many whole stretches of 2²⁰. ``done`` is called with the number read, after each stretch.
     """
     rng = np.random.default_rng(seed)
     first = int(rng.integers(0, 2**30))

@@ -17,18 +17,9 @@ ABSOLUTE_BUDGET = 1e-15
 
 
 def error_bound(value: float, enclosure: Enclosure) -> float:
-    """Return a proven upper bound on a float's distance from an enclosed value.
+    """Return a proven upper bound on a float's distance from an enclosed value, rounded upwards.
 
-    Parameters
-    ----------
-    value
-        The float.
-    enclosure
-        Enclosure of the exact value.
-
-    Returns
-    -------
-    The bound, rounded upwards; 0 where both are the same infinity, inf where the float is NaN or only one is infinite.
+    It is 0 where both are the same infinity, inf where the float is NaN or only one is infinite.
     """
     if enclosure.lo == enclosure.hi and value == enclosure.lo:
         return 0.0
@@ -41,39 +32,15 @@ def error_bound(value: float, enclosure: Enclosure) -> float:
 def in_ulps(error: float, enclosure: Enclosure, least: float = 0.0) -> float:
     """Express an error in ulps of the enclosed value (of the smaller end, where the ends differ in that).
 
-    Parameters
-    ----------
-    error
-        As ``error_bound`` gives it.
-    enclosure
-        Of the exact value.
-    least
-        Smaller values are taken to be of this size.
-
-    Returns
-    -------
-    The error in ulps.
+    Values smaller than ``least`` are taken to be of this size.
     """
     return error / math.ulp(max(min(abs(enclosure.lo), abs(enclosure.hi)), least))
 
 
 def share_of_budget(error: float, enclosure: Enclosure, ulps: float, *, absolute: bool) -> float:
-    """Return an error's share of the budget allowed to it.
+    """Return an error's share of the budget allowed to it, at most 1 where that is kept.
 
-    Parameters
-    ----------
-    error
-        As ``error_bound`` gives it.
-    enclosure
-        Of the exact value.
-    ulps
-        Budget in ulps of the exact value.
-    absolute
-        Whether 1e-15 is allowed instead where the exact value is below 0.1 in size.
-
-    Returns
-    -------
-    At most 1 where the budget is kept.
+    If ``absolute``, 1e-15 is allowed instead where the exact value is below 0.1 in size.
     """
     if error == 0.0 or math.isinf(error):
         return error
@@ -105,45 +72,22 @@ BUDGETS = {Domain.PRACTICE: 8.0, Domain.WHOLE: 64.0}
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel's error at one input.
+    """A kernel's error at one input."""
 
-    Attributes
-    ----------
-    arguments
-        The input.
-    value
-        The kernel's result.
-    enclosure
-        Of the exact result.
-    ulps
-        Proven upper bound on the error, in ulps of the exact result, or of 0.1 where that is larger and an absolute
-        error is allowed.
-    share
-        The error's share of its budget; inf where the enclosure is wider than 2 ulps, which it should never be.
-    """
-
-    arguments: Arguments
-    value: float
-    enclosure: Enclosure
+    arguments: Arguments  # The input
+    value: float  # The kernel's result
+    enclosure: Enclosure  # Of the exact result
+    # Proven upper bound on the error, in ulps of the exact result, or of 0.1 where that is larger and an absolute error
+    # is allowed.
     ulps: float
+    # The error's share of its budget; inf where the enclosure is wider than 2 ulps, which it should never be.
     share: float
 
 
 def measure(target: Target, domain: Domain, arguments: Arguments) -> Case | None:
     """Measure a kernel's error at one input.
 
-    Parameters
-    ----------
-    target
-        The kernel.
-    domain
-        Where to look.
-    arguments
-        The input.
-
-    Returns
-    -------
-    The error; None if the input lies outside the domain, or its result is no normal float and no logarithm.
+    None if the input lies outside the domain, or its result is no normal float and no logarithm.
     """
     if not target.inside(*arguments):
         return None
@@ -183,24 +127,10 @@ def search(
     rng: np.random.Generator,
     known: Iterable[Arguments] = (),
 ) -> tuple[Case, int]:
-    """Search for the input at which a kernel errs most.
+    """Search for the input at which a kernel errs most; return that and the number of inputs judged.
 
-    Parameters
-    ----------
-    target
-        The kernel.
-    domain
-        Where to look.
-    effort
-        Number of random inputs to draw, and again of steps to climb from the worst four.
-    rng
-        Source of randomness.
-    known
-        Inputs to begin with, beside the target's seams.
-
-    Returns
-    -------
-    The worst case found, by its share of the budget, and the number of inputs that were judged.
+    ``effort`` is the number of random inputs to draw, and again of steps to climb from the worst four; ``known`` inputs
+    are tried first.
     """
     cases = [case for start in (*known, *target.seams) if (case := measure(target, domain, start))]
     draws = (measure(target, domain, target.draw(rng)) for _ in range(effort))

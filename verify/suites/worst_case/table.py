@@ -15,27 +15,15 @@ _FIELDS = ("function", "domain", "arguments", "lo", "hi", "ulps", "share")
 
 @dataclass(frozen=True)
 class Row:
-    """A worst input; floats are written in hexadecimal, so that they are read as they were.
+    """A worst input; floats are written in hexadecimal, so that they are read as they were."""
 
-    Attributes
-    ----------
-    function
-        Name of the target.
-    domain
-        Where the input was looked for.
-    arguments
-        The input.
-    lo, hi
-        Certified enclosure of the exact result.
-    ulps, share
-        The error when the row was written, in ulps and as a share of its budget.
-    """
-
-    function: str
-    domain: Domain
-    arguments: Arguments
+    function: str  # Name of the target
+    domain: Domain  # Where the input was looked for
+    arguments: Arguments  # The input
+    # lo, hi: certified enclosure of the exact result.
     lo: float
     hi: float
+    # ulps, share: the error when the row was written, in ulps and as a share of its budget.
     ulps: float
     share: float
 
@@ -46,13 +34,7 @@ def row_of(function: str, domain: Domain, case: Case) -> Row:
 
 
 def read() -> tuple[Row, ...]:
-    """Read the table that comes with the package.
-
-    Raises
-    ------
-    ValueError
-        If it is not the table that its hash was made of.
-    """
+    """Read the table that comes with the package; a ``ValueError`` if its hash is another."""
     folder = files(__package__)
     content = (folder / _TABLE).read_bytes()
     if hashlib.sha256(content).hexdigest() != (folder / _HASH).read_text().split()[0]:

@@ -20,37 +20,19 @@ Arguments = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Target:
-    """A fast kernel, its enclosure, and where it is used.
+    """A fast kernel, its enclosure, and where it is used."""
 
-    Attributes
-    ----------
-    name
-        Topic and function.
-    kernel, certified
-        Functions of the same arguments.
-    names
-        Names of the arguments.
-    draw
-        Random arguments over the whole domain and its awkward corners.
-    inside
-        Whether arguments lie in the domain.
-    practice
-        Whether arguments and the exact result lie in the domain of practice.
-    seams
-        Fixed arguments to begin with: branches, ends and near-cancellations.
-    absolute
-        Whether an absolute error of 1e-15 is allowed below 0.1.
-    """
-
-    name: str
+    name: str  # Topic and function
+    # kernel, certified: functions of the same arguments.
     kernel: Callable[..., Any]
     certified: Callable[..., Enclosure]
-    names: tuple[str, ...]
-    draw: Callable[[np.random.Generator], Arguments]
-    inside: Callable[..., bool]
+    names: tuple[str, ...]  # Names of the arguments
+    draw: Callable[[np.random.Generator], Arguments]  # Random arguments over the whole domain and its awkward corners
+    inside: Callable[..., bool]  # Whether arguments lie in the domain
+    # Whether arguments and the exact result lie in the domain of practice.
     practice: Callable[[Arguments, Enclosure], bool]
-    seams: tuple[Arguments, ...] = ()
-    absolute: bool = False
+    seams: tuple[Arguments, ...] = ()  # Fixed arguments to begin with: branches, ends and near-cancellations
+    absolute: bool = False  # Whether an absolute error of 1e-15 is allowed below 0.1
 
 
 def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
