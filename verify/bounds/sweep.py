@@ -28,7 +28,7 @@ class Rates:
 
 
 def rates(upper: ArrayLike, complement: ArrayLike, delta: float) -> Rates:
-    """Make the tables of upper limits of a rate, and of 1 − δ − them by the complement's lower limits, all digits kept."""
+    """Tabulate upper limits of a rate, and of 1 − δ − them by the complement's lower limits, with all digits."""
     with np.errstate(divide="ignore"):
         return Rates(np.log(upper), np.log(np.maximum(np.asarray(complement) - delta, 0.0)))
 
@@ -92,7 +92,7 @@ def _sampled(
 def sweep(
     scores: Scores, miss: Rates, alarm: Rates | None, delta: float, *, by_value: bool = True
 ) -> tuple[Array, Array]:
-    """The largest value over all thresholds that are observed scores, and where; 0 and NaN where none is positive.
+    """Find the largest value over all thresholds that are observed scores, and where; 0 and NaN where none is positive.
 
     Limits of FNR and FPR go by the number of observed and unobserved scores at or above the threshold; ``alarm`` is
     None for an exact null. Without ``by_value`` the threshold lies between equal scores, as if they could be told

@@ -166,18 +166,6 @@ def _statement(mechanism: Mechanism) -> str:
     )
 
 
-_BLINDSPOTS_ATLAS_CHECKS = tuple(
-    Check(
-        f"blindspots.atlas.{name}",
-        Subject.IMPLEMENTATION,
-        "verify.blindspots",
-        _statement(mechanism),
-        partial(judge, name=name),
-    )
-    for name, mechanism in MECHANISMS.items()
-)
-
-
 # The diagnostics' levels and power, with residuals in coordinates.
 
 
@@ -277,17 +265,6 @@ def _judged(p_values: Mapping[str, float], runs: int, null: str, visible: float)
 def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
     source = "verify.blindspots.diagnostics"
     return Check(f"blindspots.diagnostics.{name}", Subject.IMPLEMENTATION, source, statement, judge)
-
-
-_BLINDSPOTS_DIAGNOSTICS_CHECKS = (
-    _check(
-        "level", "without data, the diagnostics' p-values have exactly the laws that they are claimed to have", _level
-    ),
-    _check(
-        "data", f"with the same data of a known norm in every round, alarms at {_ALPHA:.0%} come no oftener", _with_data
-    ),
-    _check("power", "norms of noise that is too small raise alarms as often as chi-square laws say", _seen),
-)
 
 
 # What the documents say of what random canaries detect and miss, judged on the atlas's mechanisms.
@@ -408,7 +385,29 @@ _FINAL = "Andrew et al., arXiv 2302.03098, final version, Section"
 _V1 = "Andrew et al., arXiv 2302.03098v1, Section"
 _REVIEWS = "reviews of Andrew et al."
 
-_BLINDSPOTS_CLAIMS_CHECKS: tuple[Check, ...] = (
+
+# What random canaries see of mechanisms whose ε is known, and what the documents say of it.
+
+
+CHECKS: tuple[Check, ...] = (
+    *blindspots_truths.CHECKS,
+    _check(
+        "level", "without data, the diagnostics' p-values have exactly the laws that they are claimed to have", _level
+    ),
+    _check(
+        "data", f"with the same data of a known norm in every round, alarms at {_ALPHA:.0%} come no oftener", _with_data
+    ),
+    _check("power", "norms of noise that is too small raise alarms as often as chi-square laws say", _seen),
+    *(
+        Check(
+            f"blindspots.atlas.{name}",
+            Subject.IMPLEMENTATION,
+            "verify.blindspots",
+            _statement(mechanism),
+            partial(judge, name=name),
+        )
+        for name, mechanism in MECHANISMS.items()
+    ),
     claim(
         "final.section4.any-user",
         f"{_FINAL} 4",
@@ -508,15 +507,4 @@ _BLINDSPOTS_CLAIMS_CHECKS: tuple[Check, ...] = (
             "of the noise is missed",
         ),
     ),
-)
-
-
-# What random canaries see of mechanisms whose ε is known, and what the documents say of it.
-
-
-CHECKS = (
-    *blindspots_truths.CHECKS,
-    *_BLINDSPOTS_DIAGNOSTICS_CHECKS,
-    *_BLINDSPOTS_ATLAS_CHECKS,
-    *_BLINDSPOTS_CLAIMS_CHECKS,
 )

@@ -287,18 +287,6 @@ def _judge(name: str, context: Context) -> Outcome:
     return Outcome(Verdict.REFUTED if wrong else Verdict.CONFIRMED, finding, {"rows": rows})
 
 
-_BLINDSPOTS_TRUTHS_CHECKS = tuple(
-    Check(
-        f"blindspots.truth.{name}",
-        Subject.IMPLEMENTATION,
-        "verify.blindspots",
-        f"the truth for {mechanism.title} is what another road finds, at every {mechanism.parameter}",
-        partial(_judge, name),
-    )
-    for name, mechanism in MECHANISMS.items()
-)
-
-
 # Scores as the atlas draws them and scores of canaries in coordinates: one law, whatever else the noise is.
 
 
@@ -497,7 +485,17 @@ def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Ch
     return Check(f"blindspots.scores.{name}", Subject.IMPLEMENTATION, "verify.blindspots", statement, judge)
 
 
-_BLINDSPOTS_SCORES_CHECKS = (
+CHECKS: tuple[Check, ...] = (
+    *(
+        Check(
+            f"blindspots.truth.{name}",
+            Subject.IMPLEMENTATION,
+            "verify.blindspots",
+            f"the truth for {mechanism.title} is what another road finds, at every {mechanism.parameter}",
+            partial(_judge, name),
+        )
+        for name, mechanism in MECHANISMS.items()
+    ),
     *(
         _check(
             f"single.d{dim}",
@@ -554,10 +552,4 @@ _BLINDSPOTS_SCORES_CHECKS = (
         )
         for spread in (1, 30, 2000)
     ),
-)
-
-
-CHECKS = (
-    *_BLINDSPOTS_TRUTHS_CHECKS,
-    *_BLINDSPOTS_SCORES_CHECKS,
 )

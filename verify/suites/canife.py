@@ -295,62 +295,6 @@ _DETECTS = (("shuffled", "final"), ("reused", "change-fitted"), ("halved", "fina
 _LITERALLY = "; higher is what the sentence promises only of faults that bring the model nearer to canaries"
 
 
-CHECKS = (
-    *(
-        Check(
-            f"final.section5.4.canife.{fault}",
-            Subject.DOCUMENT,
-            f"{_FINAL}, Section 5.4",
-            f"CANIFE's estimate is wrong where {_FAULTS[fault]}: it does not follow",
-            partial(_not_followed, fault),
-        )
-        for fault in ("shuffled", "reused", "halved")
-    ),
-    *(
-        Check(
-            f"final.section5.4.detects.{fault}",
-            Subject.DOCUMENT,
-            f"{_FINAL}, Section 5.4",
-            f"where {_FAULTS[fault]}, random canaries show it by a higher ε̂ of the final model",
-            partial(_judge, fault, method, RISES, _decided(RISES, Verdict.QUALIFIED), reading=_LITERALLY),
-        )
-        for fault, method in _DETECTS
-    ),
-    Check(
-        "review.canife.orthogonal",
-        Subject.DOCUMENT,
-        f"{_REVIEW} to ZyjW and zCeQ",
-        "CANIFE's crafted canaries are farther from orthogonal to the updates of clients than random ones",
-        orthogonality,
-    ),
-    *(
-        Check(
-            f"comparison.{fault}.{method}",
-            Subject.IMPLEMENTATION,
-            "verify.comparison.canife_training",
-            f"{_NAMES[method]} {_SAYS[expected].format(_FAULTS[fault])}",
-            partial(_judge, fault, method, expected, _decided(expected)),
-        )
-        for fault, method, expected in _OURS
-    ),
-    Check(
-        "comparison.cap",
-        Subject.IMPLEMENTATION,
-        "verify.canife.measure",
-        "at the setting of Section 5.4 and with perfect canaries, over 95% of the gap between CANIFE's ε̂ and what "
-        "unlimited scores compose to is its cap, at 100 scores a round as at 1,000 and 10,000",
-        share_of_cap,
-    ),
-    Check(
-        "comparison.cohorts",
-        Subject.IMPLEMENTATION,
-        "verify.canife.attack",
-        "cohorts raise the deviation of scores of CANIFE's canaries by less than 5% of the noise's",
-        disturbance,
-    ),
-)
-
-
 # CANIFE's measures by a second road from the same scores: plain counting, a search on dp-accounting, integration.
 
 
@@ -476,17 +420,6 @@ def _log_moment(order: float, sigma: float) -> float:
         points=[0.0, place],
     )[0]
     return top + math.log(total / (sigma * math.sqrt(2.0 * math.pi)))
-
-
-_CANIFE_MEASURES_CHECKS = (
-    Check(
-        "canife.measures",
-        Subject.IMPLEMENTATION,
-        "verify.canife.measure",
-        "ε̂ of a round with its limits, σ̂ and ε̂ of a training agree with a second road from the same scores to 1e-6",
-        measures,
-    ),
-)
 
 
 # CANIFE along trainings (Sections 1, 3.4 and 4.2), and what reviewers of the one-shot paper asked for.
@@ -703,7 +636,14 @@ def _evidence(found: dict[float, Any], tests: list[float]) -> dict[str, Any]:
     return {"trainings": rows, "p": tests}
 
 
-_CANIFE_MONITORING_CHECKS = (
+# CANIFE's own studies at small size, our promises on its measures, and CANIFE beside random canaries.
+#
+# Checks train and design with JAX, which is loaded when one runs. The statements on the paper's own data sets are in
+# ``verify.claims.canife_models``.
+
+
+CHECKS: tuple[Check, ...] = (
+    *canife_ablations.CHECKS,
     Check(
         "canife.study.level",
         Subject.DOCUMENT,
@@ -753,18 +693,63 @@ _CANIFE_MONITORING_CHECKS = (
         "random canaries are a stronger attack than CANIFE's designed ones",
         stronger,
     ),
-)
-
-
-# CANIFE's own studies at small size, our promises on its measures, and CANIFE beside random canaries.
-#
-# Checks train and design with JAX, which is loaded when one runs. The statements on the paper's own data sets are in
-# ``verify.claims.canife_models``.
-
-
-CHECKS = (
-    *canife_ablations.CHECKS,
-    *_CANIFE_MONITORING_CHECKS,
-    *_CANIFE_MEASURES_CHECKS,
-    *CHECKS,
+    Check(
+        "canife.measures",
+        Subject.IMPLEMENTATION,
+        "verify.canife.measure",
+        "ε̂ of a round with its limits, σ̂ and ε̂ of a training agree with a second road from the same scores to 1e-6",
+        measures,
+    ),
+    *(
+        Check(
+            f"final.section5.4.canife.{fault}",
+            Subject.DOCUMENT,
+            f"{_FINAL}, Section 5.4",
+            f"CANIFE's estimate is wrong where {_FAULTS[fault]}: it does not follow",
+            partial(_not_followed, fault),
+        )
+        for fault in ("shuffled", "reused", "halved")
+    ),
+    *(
+        Check(
+            f"final.section5.4.detects.{fault}",
+            Subject.DOCUMENT,
+            f"{_FINAL}, Section 5.4",
+            f"where {_FAULTS[fault]}, random canaries show it by a higher ε̂ of the final model",
+            partial(_judge, fault, method, RISES, _decided(RISES, Verdict.QUALIFIED), reading=_LITERALLY),
+        )
+        for fault, method in _DETECTS
+    ),
+    Check(
+        "review.canife.orthogonal",
+        Subject.DOCUMENT,
+        f"{_REVIEW} to ZyjW and zCeQ",
+        "CANIFE's crafted canaries are farther from orthogonal to the updates of clients than random ones",
+        orthogonality,
+    ),
+    *(
+        Check(
+            f"comparison.{fault}.{method}",
+            Subject.IMPLEMENTATION,
+            "verify.comparison.canife_training",
+            f"{_NAMES[method]} {_SAYS[expected].format(_FAULTS[fault])}",
+            partial(_judge, fault, method, expected, _decided(expected)),
+        )
+        for fault, method, expected in _OURS
+    ),
+    Check(
+        "comparison.cap",
+        Subject.IMPLEMENTATION,
+        "verify.canife.measure",
+        "at the setting of Section 5.4 and with perfect canaries, over 95% of the gap between CANIFE's ε̂ and what "
+        "unlimited scores compose to is its cap, at 100 scores a round as at 1,000 and 10,000",
+        share_of_cap,
+    ),
+    Check(
+        "comparison.cohorts",
+        Subject.IMPLEMENTATION,
+        "verify.canife.attack",
+        "cohorts raise the deviation of scores of CANIFE's canaries by less than 5% of the noise's",
+        disturbance,
+    ),
 )

@@ -181,45 +181,6 @@ def of_share(size: int, parts: int, what: str, level: float = LEVEL) -> Design:
     return Design(f"at most {SHARE:.0%} of {what}", LEVEL, f"{seen:.2%} of them", POWER, size)
 
 
-_CANIFE_DESIGN_CHECKS = (
-    Check(
-        "canife.study.iterations",
-        Subject.DOCUMENT,
-        PAPER + "Section 4.3, Figure 5b",
-        "more design iterations make a better canary, up to some thousands",
-        steps,
-    ),
-    Check(
-        "canife.study.rate",
-        Subject.DOCUMENT,
-        PAPER + "Sections 4 and 4.3",
-        "Adam with rate 1, from random pixels and in a few thousand iterations, designs nearly optimal canaries",
-        rate,
-    ),
-    Check(
-        "canife.study.start",
-        Subject.DOCUMENT,
-        PAPER + "Section 4.3, Figure 5a",
-        "whether the design begins at random or from a sample of the pool makes no difference to the scores' deviation",
-        start,
-    ),
-    Check(
-        "canife.study.model",
-        Subject.DOCUMENT,
-        PAPER + "Section 4.3, Figure 5c",
-        "the attack is inaccurate early in training and becomes accurate as the model does",
-        model,
-    ),
-    Check(
-        "canife.design",
-        Subject.IMPLEMENTATION,
-        "verify.canife.design",
-        "more than seven in ten canaries of the default settings are healthy, with labels that are probabilities",
-        default,
-    ),
-)
-
-
 # CANIFE's losses and norm constants (Appendix D) on small networks and digits.
 
 
@@ -310,45 +271,6 @@ def health(context: Context) -> Outcome:
     )
     evidence = {"accuracy": found.accuracy[:, 0].tolist(), "health": found.health.tolist(), "p": for_it + against_it}
     return Outcome(judged(for_it, against_it), finding, evidence, design)
-
-
-_CANIFE_LOSSES_CHECKS = (
-    Check(
-        "canife.study.losses",
-        Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 8a",
-        "the covariance loss (loss 2) makes more accurate attacks than the mean's (loss 1)",
-        losses,
-    ),
-    Check(
-        "canife.study.loss-2",
-        Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 8a",
-        "with the covariance loss the accuracy is high and nearly the same for all sizes of the pool",
-        constancy,
-    ),
-    Check(
-        "canife.study.loss-1",
-        Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 8a",
-        "with the mean's loss the accuracy rises with the size of the pool",
-        sensitivity,
-    ),
-    Check(
-        "canife.study.norm-constant",
-        Subject.DOCUMENT,
-        PAPER + "Section 3.3 and Appendix D",
-        "a norm constant far above C is bad for the design, and one around C is enough for a high accuracy",
-        constants,
-    ),
-    Check(
-        "canife.study.norm-health",
-        Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 9",
-        "for norm constants beyond 50 the attack loses much of its accuracy, beyond 600 canaries lose health too",
-        health,
-    ),
-)
 
 
 # CANIFE where every client has one example (Sections 3.2 and 4.1, Appendix D), measured.
@@ -524,7 +446,7 @@ def _found(context: Context) -> "Sample":
     )
 
 
-_CANIFE_ONE_SAMPLE_CHECKS = (
+CHECKS: tuple[Check, ...] = (
     Check(
         "canife.study.success",
         Subject.DOCUMENT,
@@ -568,7 +490,74 @@ _CANIFE_ONE_SAMPLE_CHECKS = (
         "is within 15% of the noise's",
         separated,
     ),
+    Check(
+        "canife.study.iterations",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.3, Figure 5b",
+        "more design iterations make a better canary, up to some thousands",
+        steps,
+    ),
+    Check(
+        "canife.study.rate",
+        Subject.DOCUMENT,
+        PAPER + "Sections 4 and 4.3",
+        "Adam with rate 1, from random pixels and in a few thousand iterations, designs nearly optimal canaries",
+        rate,
+    ),
+    Check(
+        "canife.study.start",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.3, Figure 5a",
+        "whether the design begins at random or from a sample of the pool makes no difference to the scores' deviation",
+        start,
+    ),
+    Check(
+        "canife.study.model",
+        Subject.DOCUMENT,
+        PAPER + "Section 4.3, Figure 5c",
+        "the attack is inaccurate early in training and becomes accurate as the model does",
+        model,
+    ),
+    Check(
+        "canife.design",
+        Subject.IMPLEMENTATION,
+        "verify.canife.design",
+        "more than seven in ten canaries of the default settings are healthy, with labels that are probabilities",
+        default,
+    ),
+    Check(
+        "canife.study.losses",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 8a",
+        "the covariance loss (loss 2) makes more accurate attacks than the mean's (loss 1)",
+        losses,
+    ),
+    Check(
+        "canife.study.loss-2",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 8a",
+        "with the covariance loss the accuracy is high and nearly the same for all sizes of the pool",
+        constancy,
+    ),
+    Check(
+        "canife.study.loss-1",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 8a",
+        "with the mean's loss the accuracy rises with the size of the pool",
+        sensitivity,
+    ),
+    Check(
+        "canife.study.norm-constant",
+        Subject.DOCUMENT,
+        PAPER + "Section 3.3 and Appendix D",
+        "a norm constant far above C is bad for the design, and one around C is enough for a high accuracy",
+        constants,
+    ),
+    Check(
+        "canife.study.norm-health",
+        Subject.DOCUMENT,
+        PAPER + "Appendix D, Figure 9",
+        "for norm constants beyond 50 the attack loses much of its accuracy, beyond 600 canaries lose health too",
+        health,
+    ),
 )
-
-
-CHECKS = (*_CANIFE_ONE_SAMPLE_CHECKS, *_CANIFE_DESIGN_CHECKS, *_CANIFE_LOSSES_CHECKS)

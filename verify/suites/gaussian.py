@@ -122,15 +122,12 @@ def _check(setting: Setting) -> Check:
     )
 
 
-_SAMPLERS_CHECKS = tuple(_check(setting) for setting in SETTINGS)
-
-
 # Suite ``gaussian``: Algorithm 1, its estimators and the printed simulations of the Gaussian mechanism.
 
 
-CHECKS = (
+CHECKS: tuple[Check, ...] = (
     *simulated_tables.CHECKS,
-    *_SAMPLERS_CHECKS,
+    *(_check(setting) for setting in SETTINGS),
     *estimation.CHECKS,
     *streams.CHECKS,
     *estimation.INFERENCE_CHECKS,

@@ -194,18 +194,6 @@ def _ulps(method: Callable[..., Any], arguments: Sequence[float], exact: Enclosu
     return in_ulps(error_bound(value, exact), exact)
 
 
-_COMPARISON_CHECKS = tuple(
-    Check(
-        f"numerics.comparison.{sweep.name}",
-        Subject.IMPLEMENTATION,
-        f"kernels.{sweep.name.partition('.')[0].replace('-', '_')}",
-        f"{sweep.title}: at most {BUDGETS[Domain.PRACTICE]:g} ulps off along the sweep, whatever others are",
-        lambda context, sweep=sweep: judge_sweep(sweep, context),  # type: ignore[misc]
-    )
-    for sweep in SWEEPS
-)
-
-
 # Public functions that no target of the search covers: both directions, the reverse one, and two-sided limits.
 
 
@@ -261,9 +249,6 @@ def _check(target: Target) -> Check:
         f"{BUDGETS[Domain.WHOLE]:g} anywhere{floor}",
         partial(_judge, target),
     )
-
-
-_PATHS_CHECKS = tuple(map(_check, PATHS))
 
 
 # Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and all beside others.
@@ -405,4 +390,18 @@ def _enclosure_check(topic: str) -> Check:
     )
 
 
-CHECKS = (*map(_error_check, TARGETS), *map(_enclosure_check, _MODULES), *_COMPARISON_CHECKS, *_PATHS_CHECKS)
+CHECKS: tuple[Check, ...] = (
+    *map(_error_check, TARGETS),
+    *map(_enclosure_check, _MODULES),
+    *(
+        Check(
+            f"numerics.comparison.{sweep.name}",
+            Subject.IMPLEMENTATION,
+            f"kernels.{sweep.name.partition('.')[0].replace('-', '_')}",
+            f"{sweep.title}: at most {BUDGETS[Domain.PRACTICE]:g} ulps off along the sweep, whatever others are",
+            lambda context, sweep=sweep: judge_sweep(sweep, context),  # type: ignore[misc]
+        )
+        for sweep in SWEEPS
+    ),
+    *(map(_check, PATHS)),
+)

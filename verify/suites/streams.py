@@ -175,32 +175,6 @@ def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> C
     return Check(f"gaussian.streams.{topic}", Subject.IMPLEMENTATION, "kernels.canaries", statement, judge)
 
 
-_STREAMS_CHECKS = (
-    _check(
-        "coordinates",
-        "canaries and noise have the coordinates that the module states, by Philox in plain integers and scipy's "
-        "quantiles, and canaries have norm 1",
-        _coordinates,
-    ),
-    _check(
-        "sums",
-        "sums and cosines err by no more than the stated bounds, against extended precision",
-        _sums,
-    ),
-    _check(
-        "release",
-        "Algorithm 1's release is the sum of data, canaries and σ times the noise, to the noise's rounding to float32, "
-        "and its cosines are those with it",
-        _release,
-    ),
-    _check(
-        "independence",
-        "canaries and noise of one seed are as independent as uniform directions are, and the noise is normal",
-        _independence,
-    ),
-)
-
-
 # Check of the canary stream's own quality: the law of its coordinates, and their independence.
 
 
@@ -245,7 +219,29 @@ def _quality(context: Context) -> Outcome:
     return Outcome(Verdict.CONFIRMED if lawful and found.passed else Verdict.REFUTED, finding, evidence, design)
 
 
-_STREAM_QUALITY_CHECKS = (
+CHECKS: tuple[Check, ...] = (
+    _check(
+        "coordinates",
+        "canaries and noise have the coordinates that the module states, by Philox in plain integers and scipy's "
+        "quantiles, and canaries have norm 1",
+        _coordinates,
+    ),
+    _check(
+        "sums",
+        "sums and cosines err by no more than the stated bounds, against extended precision",
+        _sums,
+    ),
+    _check(
+        "release",
+        "Algorithm 1's release is the sum of data, canaries and σ times the noise, to the noise's rounding to float32, "
+        "and its cosines are those with it",
+        _release,
+    ),
+    _check(
+        "independence",
+        "canaries and noise of one seed are as independent as uniform directions are, and the noise is normal",
+        _independence,
+    ),
     Check(
         "gaussian.streams.quality",
         Subject.IMPLEMENTATION,
@@ -254,10 +250,4 @@ _STREAM_QUALITY_CHECKS = (
         "across canaries, seeds and noise: moments, tails, bins, bits and pairs, at level 1e-6 together",
         _quality,
     ),
-)
-
-
-CHECKS = (
-    *_STREAMS_CHECKS,
-    *_STREAM_QUALITY_CHECKS,
 )
