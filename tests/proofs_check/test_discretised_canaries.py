@@ -8,14 +8,18 @@ from scipy import integrate, special, stats
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
 from canaryproof.proofs_check import discretised_canaries
 from canaryproof.proofs_check.discretised_canaries import (
+    TABLE,
     Estimates,
     Source,
+    bounds,
     canary,
     coordinate,
     epsilon,
     estimates,
+    judge,
     moments,
 )
+from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites.stream import quality
 
 TEXT = (files("canaryproof.proofs_check") / "discretised_canaries.md").read_text()
@@ -142,14 +146,22 @@ def upwards(value):
     return f"{math.ceil(value / digits) * digits:.2g}"
 
 
-@pytest.mark.parametrize("true", [1, 3, 10])
+@pytest.mark.parametrize("true", TABLE)
 def test_the_table_is_what_is_computed(true):
-    dim, count, delta = 10**6, 1000, 1e-6
-    sigma = float(gaussian_mechanism.noise_multiplier(true, delta))
-    seen = 1.0 / math.sqrt(sigma**2 + count / dim), 1.0
-    moved = estimates(dim, count, sigma, 0.01, seen, KERNEL)
-    cells = moved.mean, moved.deviation, epsilon(delta, seen, Estimates(moved.mean, 0.0)), epsilon(delta, seen, moved)
-    assert f"| {true} | {' | '.join(upwards(cell) for cell in cells)} |" in TEXT
+    cells = [upwards(bound) for bound in bounds(true, KERNEL)]
+    assert f"| {true} | {' | '.join(cells)} |" in TEXT
+    assert [float(cell) for cell in cells] == list(TABLE[true])
+
+
+def test_the_check_holds_and_is_refuted_for_coarser_canaries():
+    (check,) = discretised_canaries.CHECKS
+    for true, (_, _, known, estimated) in TABLE.items():
+        assert f"{true}" in check.statement
+        assert f"{known:.2g}" in check.statement
+        assert f"{estimated:.2g}" in check.statement
+    context = Context(Level.QUICK, 0)
+    assert check.judge(context).verdict is Verdict.CONFIRMED
+    assert judge(context, Source(rounding=2.0**-16)).verdict is Verdict.REFUTED
 
 
 def test_the_parts_are_what_is_computed():

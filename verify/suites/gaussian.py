@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import exact_law
+from canaryproof.proofs_check import discretised_canaries
 from canaryproof.verify.check.declared_tests import LEVEL, LOOKS, POWER, looks, visible_distance
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.claims import simulated_tables
@@ -132,4 +133,5 @@ CHECKS: tuple[Check, ...] = (
     *streams.CHECKS,
     *estimation.INFERENCE_CHECKS,
     *auditing.CHECKS,
+    *discretised_canaries.CHECKS,
 )
