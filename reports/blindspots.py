@@ -82,13 +82,11 @@ def sight(found: Evidence, method: str) -> Sight | None:
         return Sight(Visibility.NOTHING, said[place]["rate"][0], said[place]["epsilon"][1])
     row, one = rows[worst(rows)], said[worst(rows)]
     limit = row["canife"] if method == "canife" else row["unlimited"][1]
-    rate = one["rate"][0]
+    rate, epsilon = one["rate"][0], one["epsilon"][1]
     if rate >= SEEN:
-        verdict = Visibility.SEES
-    else:
-        unseen = limit <= found["margin"] * found["claimed"]["epsilon"]
-        verdict = Visibility.CANNOT if unseen else Visibility.MISSES
-    return Sight(verdict, rate, one["epsilon"][1])
+        return Sight(Visibility.SEES, rate, epsilon)
+    unseen = limit <= found["margin"] * found["claimed"]["epsilon"]
+    return Sight(Visibility.CANNOT if unseen else Visibility.MISSES, rate, epsilon)
 
 
 def sight_of_test(found: Evidence, test: str) -> Sight | None:

@@ -240,18 +240,11 @@ def _draw_series(axis: Axes, row: Series) -> None:
         axis.set(xticks=[], yticks=[])
         return
     if points:
-        axis.errorbar(
-            [x for x, _, _ in points],
-            [y for _, y, _ in points],
-            # A bar that reaches zero ends below the picture.
-            [[y - max(y - e, 1e-3 * min(heights)) for _, y, e in points], [e for _, _, e in points]],
-            fmt="o",
-            color=ORANGE,
-            markersize=3.5,
-            linewidth=1.1,
-            capsize=2,
-            label=_SIMULATED if row.standard_error else _BARE,
-        )
+        xs, ys, errors = zip(*points, strict=True)
+        # A bar that reaches zero ends below the picture.
+        bars = [[y - max(y - e, 1e-3 * min(heights)) for _, y, e in points], errors]
+        drawn: dict[str, Any] = {"fmt": "o", "color": ORANGE, "markersize": 3.5, "linewidth": 1.1, "capsize": 2}
+        axis.errorbar(xs, ys, bars, **drawn, label=_SIMULATED if row.standard_error else _BARE)
     axis.set(xscale="log", xlim=_limits(row.x), yscale="log", ylim=_limits(heights))
     for side in (axis.xaxis, axis.yaxis):
         _space_ticks(side)

@@ -15,11 +15,11 @@ from canaryproof.reports import (
     convergence,
     estimators,
     pitfalls,
+    proofs,
     summary,
     training,
 )
 from canaryproof.reports.figures import svg
-from canaryproof.reports.proofs import overview, proofs
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.files.material import Material
 
@@ -63,7 +63,7 @@ def pages_of(run: Run) -> dict[str, str]:
     pages = {claims.page_name(name): claims.text(run, name) for name in claims.documents(run)}
     run = run.measured
     if any(result.is_line for result in run.results):
-        pages["proofs.md"] = proofs(run)
+        pages["proofs.md"] = proofs.text(run)
     if accuracy.sweeps_of(run):
         pages["accuracy.md"] = accuracy.text(run)
     if any(map(convergence.series_of, run.results)):
@@ -148,6 +148,6 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
         title = f"Training: {kept.document['title'] or kept.document['name']}"
         yield Chapter(f"training-{folder}", title, text, drawn)
     yield of_page("accuracy.md")
-    lines = "\n\n".join(overview(run)) if any(result.is_line for result in run.results) else ""
+    lines = "\n\n".join(proofs.overview(run)) if any(result.is_line for result in run.results) else ""
     yield Chapter("proofs", "The proofs, line by line", lines, {})
     yield Chapter("chance", "What depends on chance", "\n\n".join(summary.designs(run)), {})

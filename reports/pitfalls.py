@@ -28,7 +28,7 @@ def text(run: Run) -> str:
     ]
     if "nominal" in evidence:
         parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({PICTURE})")
-    for section in (_selection, _at_one, _ties, _words, _structure, _dependence, _cost, _caps):
+    for section in (_selection, _at_one, _ties, _kinds, _structure, _dependence, _cost, _caps):
         parts += section(evidence)
     return "\n\n".join(parts) + "\n"
 
@@ -38,15 +38,19 @@ def _rate(row: Mapping[str, Any]) -> str:
     return f"{row['rate']:.1%} [{low:.1%}, {high:.1%}]"
 
 
+def _usual(row: Mapping[str, Any]) -> bool:
+    return bool(row["count"] == 1000 and row["delta"] == 1e-6)
+
+
 def _by_method(
-    evidence: Evidence, checks: Mapping[str, str], keep: Callable[[Mapping[str, Any]], bool]
+    evidence: Evidence, checks: Mapping[str, str], keep: Callable[[Mapping[str, Any]], bool] = lambda _: True
 ) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Collect the rates of several checks, a row for each cell that is kept and a column for each check."""
+    """Collect the rates of several checks, a row for each usual cell that is kept and a column for each check."""
     found: dict[tuple[Any, ...], dict[str, str]] = {}
     names = [name for name, check in checks.items() if check in evidence]
     for name in names:
         for row in evidence[checks[name]]["cells"]:
-            if keep(row):
+            if _usual(row) and keep(row):
                 key = row["mechanism"], row["null"], f"{row['count']:,}", f"{row['epsilon']:g}"
                 found.setdefault(key, {})[name] = _rate(row)
     return [(*key, *(cells.get(name, "–") for name in names)) for key, cells in found.items()], names
@@ -65,11 +69,7 @@ def _section(title: str, words: Sequence[str], rows: Sequence[Sequence[str]], he
 
 
 def _selection(evidence: Evidence) -> list[str]:
-    rows, names = _by_method(
-        evidence,
-        _BOTH,
-        lambda row: row["mechanism"] == "Gaussian" and row["count"] == 1000 and row["delta"] == 1e-6,
-    )
+    rows, names = _by_method(evidence, _BOTH, lambda row: row["mechanism"] == "Gaussian")
     words = (
         "The largest of many limits is not a limit: each threshold's holds in 95% of audits, their maximum does not. "
         "Limits of both rates at full α, instead of half of it for each, and Jeffreys' limits, which hold on average "
@@ -101,13 +101,7 @@ def _at_one(evidence: Evidence) -> list[str]:
 
 def _ties(evidence: Evidence) -> list[str]:
     tied = ("randomised response", "rounded Gaussian")
-    rows, names = _by_method(
-        evidence,
-        _BOTH,
-        lambda row: (
-            row["mechanism"] in tied and row["count"] == 1000 and row["delta"] == 1e-6 and row["epsilon"] in (0.0, 1.0)
-        ),
-    )
+    rows, names = _by_method(evidence, _BOTH, lambda row: row["mechanism"] in tied and row["epsilon"] in (0.0, 1.0))
     words = (
         "Where equal scores are counted in the order in which they were sorted, a threshold lies between equals, and "
         "the attack sees a difference that no one can see. Identical samples then have a large bound:",
@@ -116,12 +110,8 @@ def _ties(evidence: Evidence) -> list[str]:
     return _section("Tied scores", words, rows, (*_HEAD, *names))
 
 
-def _words(evidence: Evidence) -> list[str]:
-    rows, names = _by_method(
-        evidence,
-        {"posterior interval, lower end": "printed.bayesian"},
-        lambda row: row["delta"] == 1e-6 and row["count"] == 1000,
-    )
+def _kinds(evidence: Evidence) -> list[str]:
+    rows, names = _by_method(evidence, {"posterior interval, lower end": "printed.bayesian"})
     words = (
         "An estimate is above the truth about half of the time. A posterior interval has a probability given a prior, "
         "and its lower end none of being below the truth: where ε = 0 a continuous prior excludes the truth itself. "
@@ -133,9 +123,7 @@ def _words(evidence: Evidence) -> list[str]:
 
 
 def _structure(evidence: Evidence) -> list[str]:
-    rows, names = _by_method(
-        evidence, {"`normal-scores`": "gaussian-elsewhere"}, lambda row: row["delta"] == 1e-6 and row["count"] == 1000
-    )
+    rows, names = _by_method(evidence, {"`normal-scores`": "gaussian-elsewhere"})
     words = (
         "A bound of μ, as of Gaussian differential privacy, is valid for every mechanism; the ε that it is turned into "
         "is not. With Laplace noise, share above the truth at δ = 1e-6:",
@@ -163,8 +151,7 @@ def _dependence(evidence: Evidence) -> list[str]:
 
 
 def _cost(evidence: Evidence) -> list[str]:
-    found = evidence.get("default", {}).get("means", [])
-    chosen = [row for row in found if row["count"] == 1000 and row["delta"] == 1e-6]
+    chosen = list(filter(_usual, evidence.get("default", {}).get("means", [])))
     names = list(chosen[0]["by_method"]) if chosen else []
     rows = [
         (row["null"], f"{row['epsilon']:g}", *(f"{row['by_method'][name]:.3g}" for name in names)) for row in chosen
@@ -212,14 +199,9 @@ def picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
             for null, marker in _MARKERS.items():
                 shown = [r for r in rows if (r["method"], r["epsilon"], r["null"]) == (method, epsilon, null)]
                 if shown:
-                    (handles[f"ε = {epsilon:g}, {null} null"],) = axis.plot(
-                        [row["nominal"] for row in shown],
-                        [max(row["rate"], _LEAST) for row in shown],
-                        marker=marker,
-                        color=colour,
-                        markersize=3,
-                        linewidth=0.9,
-                    )
+                    places, rates = [row["nominal"] for row in shown], [max(row["rate"], _LEAST) for row in shown]
+                    style: dict[str, Any] = {"marker": marker, "color": colour, "markersize": 3, "linewidth": 0.9}
+                    (handles[f"ε = {epsilon:g}, {null} null"],) = axis.plot(places, rates, **style)
         axis.set(xscale="log", yscale="log", ylim=(0.8 * _LEAST, 1.2), title=method)
         axis.xaxis.set_major_locator(FixedLocator(nominal))
         axis.xaxis.set_major_formatter("{x:g}")

@@ -20,8 +20,8 @@ _MEANINGS = {
 }
 
 
-def proofs(run: Run) -> str:
-    """Render the proofs' page, of a finished run of the suite ``theorems``."""
+def text(run: Run) -> str:
+    """Render the page of a run of the suite ``theorems``."""
     lines = [result for result in run.results if result.is_line]
     parts = overview(run)
     for source in dict.fromkeys(line.source for line in lines):

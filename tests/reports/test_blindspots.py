@@ -112,7 +112,7 @@ def test_the_folder_has_the_page_and_a_picture_of_each_mechanism():
 
 def test_a_run_without_the_atlas_has_no_page():
     empty = dataclasses.replace(RUN, results=())
-    assert blindspots.blindspots(empty) == ""
+    assert blindspots.text(empty) == ""
     assert blindspots.figures(empty) == {}
     assert "blindspots.md" not in render(empty)
 
