@@ -140,12 +140,12 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
         yield Chapter("canife", "CANIFE beside Algorithms 2 and 3", canife.text(found), canife.figures(found))
     for place, kept in material.trainings.items():
         folder = re.sub(r"\W+", "-", place)
-        figures_of = training.figures(kept.document)
+        figures_of = training.figures(kept.record)
         drawn = {f"{folder}-{name}": figure for name, figure in figures_of.items()}
-        text = training.text(kept.document, kept.timings)
+        text = training.text(kept.record, kept.timings)
         for name in figures_of:
             text = text.replace(f"]({name})", f"]({folder}-{name})")
-        title = f"Training: {kept.document['title'] or kept.document['name']}"
+        title = f"Training: {kept.record.title or kept.record.name}"
         yield Chapter(f"training-{folder}", title, text, drawn)
     yield of_page("accuracy.md")
     lines = "\n\n".join(proofs.overview(run)) if any(result.is_line for result in run.results) else ""

@@ -13,30 +13,34 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
 from canaryproof.reports.markdown import Section, page, plus_minus
+from canaryproof.verify.files.training_record import (
+    BoundRecord,
+    CanifeAttackRecord,
+    CanifeAuditRecord,
+    CanifeRecord,
+    CanifeTheory,
+    CellRecord,
+    ExperimentRecord,
+    GoodnessOfFit,
+    RepetitionRecord,
+)
 
 # The paper's own estimate, line 13 of Algorithm 2 and line 19 of Algorithm 3, and this package's default bound.
 ESTIMATE, BOUND = "fitted", "fixed-sequence"
 
 
 class Attack(NamedTuple):
-    """What an attacker sees, in a word and in a sentence, and the null of the audit that shows it."""
+    """What an attacker sees, in a word and in a sentence."""
 
     name: str
     score: str
-    null: str
 
 
 ATTACKS = {
-    "all": Attack("all rounds", "Algorithm 3: the largest cosine with any round's delta", "unobserved"),
-    "final": Attack("final model", "Algorithm 2 as printed: the cosine with θ_T", "exact"),
-    "change": Attack("change of the model", "Algorithm 2 with θ_T − θ₀, as the initial model is public", "exact"),
+    "all": Attack("all rounds", "Algorithm 3: the largest cosine with any round's delta"),
+    "final": Attack("final model", "Algorithm 2 as printed: the cosine with θ_T"),
+    "change": Attack("change of the model", "Algorithm 2 with θ_T − θ₀, as the initial model is public"),
 }
-
-
-def audit_of(result: Mapping[str, Any], attack: str) -> Mapping[str, Any]:
-    """Return the audit of a cell's result that an attack is shown by."""
-    audit: Mapping[str, Any] = result["audits"][attack][ATTACKS[attack].null]
-    return audit
 
 
 def spoken(field: str) -> str:
@@ -56,24 +60,24 @@ def label(swept: Mapping[str, Any]) -> str:
     return ", ".join(f"{spoken(field)} {value(one)}" for field, one in swept.items())
 
 
-def header_of(document: Mapping[str, Any], *names: str) -> tuple[str, ...]:
+def header_of(document: ExperimentRecord, *names: str) -> tuple[str, ...]:
     """Return the header of a table with a row for each cell: its swept fields, and the names of what is found."""
-    return *(spoken(field) for axis in document["axes"] for field in axis), *names
+    return *(spoken(field) for axis in document.axes for field in axis), *names
 
 
-def row_of(cell: Mapping[str, Any], *found: str) -> tuple[str, ...]:
+def row_of(cell: CellRecord, *found: str) -> tuple[str, ...]:
     """Return a cell's row of such a table."""
-    return *map(value, cell["swept"].values()), *found
+    return *map(value, cell.swept.values()), *found
 
 
-def has_canaries(document: Mapping[str, Any]) -> bool:
+def has_canaries(document: ExperimentRecord) -> bool:
     """Whether there are random canaries in the trainings."""
-    return "audits" in document["cells"][0]["results"][0]
+    return document.cells[0].results[0].audits is not None
 
 
-def has_canife(document: Mapping[str, Any]) -> bool:
+def has_canife(document: ExperimentRecord) -> bool:
     """Whether CANIFE audits the trainings."""
-    return "canife" in document["cells"][0]
+    return document.cells[0].canife is not None
 
 
 # Pictures of a training experiment: densities of scores, as in Figures 1 and 3, and ε̂ with bounds, as in 2 and 4.
@@ -83,10 +87,8 @@ _COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#0
 _MOST_PANELS = 6
 _FEWEST_PLACES = 4
 
-Cell = Mapping[str, Any]
 
-
-def densities(document: Mapping[str, Any]) -> Figure:
+def densities(document: ExperimentRecord) -> Figure:
     """Draw densities of the observed canaries' scores, a row for each attack and a panel for each noise, say.
 
     Parameters
@@ -101,12 +103,12 @@ def densities(document: Mapping[str, Any]) -> Figure:
     panels the first ones are drawn.
     """
 
-    def draw(axis: Axes, attack: str, cells: Sequence[Cell], last: Sequence[str]) -> None:
+    def draw(axis: Axes, attack: str, cells: Sequence[CellRecord], last: Sequence[str]) -> None:
         low, high = -4.0, 4.0
         for colour, cell, name in zip(_COLOURS, cells, last, strict=False):
-            density = cell["results"][0]["densities"][attack]
-            axis.plot(density["x"], density["y"], color=colour, linewidth=1.1, label=name)
-            low, high = min(low, density["x"][0]), max(high, density["x"][-1])
+            density = (cell.results[0].densities or {})[attack]
+            axis.plot(density.x, density.y, color=colour, linewidth=1.1, label=name)
+            low, high = min(low, density.x[0]), max(high, density.x[-1])
         if attack != "all":
             x = np.linspace(-4.0, 4.0, 161)
             axis.plot(x, np.exp(-0.5 * x**2) / math.sqrt(2.0 * math.pi), color="#000000", linewidth=0.9, label="null")
@@ -115,7 +117,7 @@ def densities(document: Mapping[str, Any]) -> Figure:
     return _panels(document, draw, "score in the null's standard deviations, from its mean on", "density")
 
 
-def estimates(document: Mapping[str, Any]) -> Figure:
+def estimates(document: ExperimentRecord) -> Figure:
     """Draw estimates as bars and lower bounds as ticks, arranged like ``densities``.
 
     Parameters
@@ -128,11 +130,11 @@ def estimates(document: Mapping[str, Any]) -> Figure:
     The figure. Over repetitions, means are drawn, and the bars' standard deviations.
     """
 
-    def draw(axis: Axes, attack: str, cells: Sequence[Cell], last: Sequence[str]) -> None:
+    def draw(axis: Axes, attack: str, cells: Sequence[CellRecord], last: Sequence[str]) -> None:
         for place, cell in enumerate(cells):
-            audits = [audit_of(result, attack) for result in cell["results"]]
-            values = [float(audit["estimates"][ESTIMATE]["epsilon"]) for audit in audits]
-            bound = statistics.fmean(float(audit["bounds"][BOUND]["value"]) for audit in audits)
+            audits = [result.audit(attack) for result in cell.results]
+            values = [audit.estimates[ESTIMATE].epsilon for audit in audits]
+            bound = statistics.fmean(audit.bounds[BOUND].value for audit in audits)
             error = statistics.stdev(values) if len(values) > 1 else None
             axis.bar(place, statistics.fmean(values), 0.6, color=BLUE, yerr=error, capsize=2)
             axis.plot([place - 0.38, place + 0.38], [bound, bound], color=ORANGE, linewidth=2.0)
@@ -146,8 +148,8 @@ def estimates(document: Mapping[str, Any]) -> Figure:
 
 
 def _panels(
-    document: Mapping[str, Any],
-    draw: Callable[[Axes, str, Sequence[Cell], Sequence[str]], None],
+    document: ExperimentRecord,
+    draw: Callable[[Axes, str, Sequence[CellRecord], Sequence[str]], None],
     below: str,
     beside: str,
 ) -> Figure:
@@ -162,7 +164,7 @@ def _panels(
                 draw(axis, attack, cells, last)
                 axis.set_title("\n".join(filter(None, (seen.name, title))))
                 handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        names = ", ".join(spoken(name) for name in (document["axes"] or [[]])[-1])
+        names = ", ".join(spoken(name) for name in (document.axes or [[]])[-1])
         figure.supxlabel(f"{below}{'; ' * bool(below and names)}{names}", fontsize=9.0)
         figure.supylabel(beside, fontsize=9.0)
         if handles:
@@ -170,15 +172,15 @@ def _panels(
         return figure
 
 
-def _groups(document: Mapping[str, Any]) -> dict[str, tuple[list[Cell], list[str]]]:
+def _groups(document: ExperimentRecord) -> dict[str, tuple[list[CellRecord], list[str]]]:
     """Cells by panel, with what tells the cells of a panel apart."""
-    last = document["axes"][-1] if document["axes"] else []
-    groups: dict[str, tuple[list[Cell], list[str]]] = {}
-    for cell in document["cells"]:
-        title = label({name: value for name, value in cell["swept"].items() if name not in last})
+    last = document.axes[-1] if document.axes else []
+    groups: dict[str, tuple[list[CellRecord], list[str]]] = {}
+    for cell in document.cells:
+        title = label({name: value for name, value in cell.swept.items() if name not in last})
         cells, names = groups.setdefault(title, ([], []))
         cells.append(cell)
-        names.append(", ".join(value(cell["swept"][name]) for name in last))
+        names.append(", ".join(value(cell.swept[name]) for name in last))
     return dict(list(groups.items())[:_MOST_PANELS])
 
 
@@ -189,17 +191,15 @@ _PURPLE = "#CC79A7"
 _WIDTH, _HEIGHT = 2.9, 2.2
 _PLACE = "canife.svg"
 
-Document = Mapping[str, Any]
-Audit = Mapping[str, Any]
 
-_SHARES: dict[str, Callable[[Audit], list[float]]] = {
-    "attack's accuracy": lambda audit: [float(attack["accuracy"]) for attack in audit["attacks"]],
-    "canary's health": lambda audit: [float(attack["health"]) for attack in audit["attacks"]],
-    "model's accuracy": lambda audit: [float(audit["model_accuracy"])],
+_SHARES: dict[str, Callable[[CanifeAuditRecord], list[float]]] = {
+    "attack's accuracy": lambda audit: [attack.accuracy for attack in audit.attacks],
+    "canary's health": lambda audit: [attack.health for attack in audit.attacks],
+    "model's accuracy": lambda audit: [audit.model_accuracy],
 }
 
 
-def canife_sections(document: Document) -> list[Section]:
+def canife_sections(document: ExperimentRecord) -> list[Section]:
     """Put what the audits found into tables.
 
     Parameters
@@ -210,7 +210,7 @@ def canife_sections(document: Document) -> list[Section]:
     return [_epsilons(document), _attacks(document)]
 
 
-def picture(document: Document) -> Figure:
+def picture(document: ExperimentRecord) -> Figure:
     """Draw the audits, a column for each cell.
 
     Parameters
@@ -225,25 +225,20 @@ def picture(document: Document) -> Figure:
     as in Figures 3, 5, 8 and 9.
     """
     with mpl.rc_context(STYLE):
-        if any(len(audits) > 1 for cell in document["cells"] for audits in _trainings(cell)):
-            return _along(document["cells"][:_MOST_PANELS])
+        if any(len(one.audits) > 1 for cell in document.cells for one in _audited(cell)):
+            return _along(document.cells[:_MOST_PANELS])
         return _at_end(document)
 
 
-def _trainings(cell: Cell) -> list[Sequence[Audit]]:
-    """Return the audits of each training of a cell."""
-    return [run["canife"]["audits"] for result in cell["results"] for run in result["runs"]]
+def _audited(cell: CellRecord) -> list[CanifeRecord]:
+    """Return CANIFE's part of each training of a cell."""
+    return [run.canife for run in cell.runs() if run.canife is not None]
 
 
-def _attacks_of(cell: Cell) -> Iterator[Mapping[str, Any]]:
-    for audits in _trainings(cell):
-        for audit in audits:
-            yield from audit["attacks"]
-
-
-def _deviation(attack: Mapping[str, Any]) -> float:
-    """Return the mean deviation of scores with the canary and without, the paper's measure of a design."""
-    return statistics.fmean(map(float, attack["deviations"]))
+def _attacks_of(cell: CellRecord) -> Iterator[CanifeAttackRecord]:
+    for one in _audited(cell):
+        for audit in one.audits:
+            yield from audit.attacks
 
 
 def _spread(values: Sequence[float], digits: int = 3) -> str:
@@ -257,34 +252,38 @@ def _spread(values: Sequence[float], digits: int = 3) -> str:
     return f"{mean} ± {statistics.stdev(values):.2g}" if len(values) > 1 else mean
 
 
-def _epsilon(found: float | str | None) -> str:
+def _theory(cell: CellRecord) -> CanifeTheory:
+    assert cell.canife is not None
+    return cell.canife
+
+
+def _epsilon(found: float | None) -> str:
     if found is None:
         return "none known"
-    return "∞" if math.isinf(float(found)) else f"{float(found):.4g}"
+    return "∞" if math.isinf(found) else f"{found:.4g}"
 
 
-def _epsilons(document: Document) -> Section:
+def _epsilons(document: ExperimentRecord) -> Section:
     rows = []
-    for cell in document["cells"]:
-        theory, found = cell["canife"], [run["canife"] for result in cell["results"] for run in result["runs"]]
+    for cell in document.cells:
+        theory, found = _theory(cell), _audited(cell)
         rounds = [
-            _spread([float(attack[rule]["epsilon"]) for attack in _attacks_of(cell)])
-            for rule in ("separated", "capped")
+            _spread([getattr(attack, rule).epsilon for attack in _attacks_of(cell)]) for rule in ("separated", "capped")
         ]
         trainings = []
         for rule in ("separated", "capped"):
-            composed = [one["composed"][rule] for one in found]
-            known = None not in composed
-            trainings.append(_spread([float(e) for values in composed for e in values]) if known else "none known")
+            composed = [one.composed[rule] for one in found]
+            values = [epsilon for each in composed for epsilon in each or ()]
+            trainings.append("none known" if None in composed else _spread(values))
         numbers = [
-            f"{cell['noise_multiplier']:.4g}",
-            _epsilon(theory["round"]),
+            f"{cell.noise_multiplier:.4g}",
+            _epsilon(theory.round),
             *rounds,
-            _epsilon(theory["training"]),
+            _epsilon(theory.training),
             *trainings,
         ]
         rows.append(row_of(cell, *numbers))
-    plan = document["cells"][0]["settings"]
+    plan = document.cells[0].settings
     note = (
         f"ε_r and ε are the paper's Rényi accounting at δ = {plan['audit']['delta']:g}, of a round with the client in "
         "it and of the training by Poisson sampling; ε̂_r and ε̂ are CANIFE's, with δ = 1/n for the scores and the "
@@ -299,26 +298,25 @@ def _epsilons(document: Document) -> Section:
     )
 
 
-def _attacks(document: Document) -> Section:
+def _attacks(document: ExperimentRecord) -> Section:
     rows = []
-    for cell in document["cells"]:
+    for cell in document.cells:
         attacks = list(_attacks_of(cell))
-        trainings = _trainings(cell)
-        models = [float(audit["model_accuracy"]) for audits in trainings for audit in audits]
+        models = [audit.model_accuracy for one in _audited(cell) for audit in one.audits]
         rows.append(
             row_of(
                 cell,
-                _spread([float(run["canife"]["rounds"]) for result in cell["results"] for run in result["runs"]], 4),
+                _spread([float(one.rounds) for one in _audited(cell)], 4),
                 str(len(attacks)),
                 _spread(models),
-                _spread([float(attack["accuracy"]) for attack in attacks]),
-                _spread([_deviation(attack) for attack in attacks]),
-                _spread([float(attack["health"]) for attack in attacks]),
-                _spread([float(attack["loss"]) for attack in attacks]),
-                str(sum(not attack["healthy"] for attack in attacks)),
+                _spread([attack.accuracy for attack in attacks]),
+                _spread([attack.deviation for attack in attacks]),
+                _spread([attack.health for attack in attacks]),
+                _spread([attack.loss for attack in attacks]),
+                str(sum(not attack.healthy for attack in attacks)),
             )
         )
-    plan = document["cells"][0]["settings"]["canife"]
+    plan = document.cells[0].settings["canife"]
     note = (
         f"Attacks of {plan['scores']} trials in the first cell. Accuracy of a model is on held-out examples when it is "
         "audited, that of an attack at its best threshold. Deviation is the mean of that of scores with the canary and "
@@ -338,19 +336,19 @@ def _attacks(document: Document) -> Section:
     return Section("CANIFE: attacks", header_of(document, *names), tuple(rows), note)
 
 
-def _along(cells: Sequence[Cell]) -> Figure:
+def _along(cells: Sequence[CellRecord]) -> Figure:
     """Draw the first training of each cell."""
     figure = Figure(figsize=(1.2 + _WIDTH * max(2, len(cells)), 3 * _HEIGHT + 0.8), layout="constrained")
     axes = figure.subplots(3, len(cells), squeeze=False, sharex="col")
     handles: dict[str, Any] = {}
     for column, cell in zip(axes.T, cells, strict=True):
-        audits, theory = _trainings(cell)[0], cell["canife"]
-        rounds = [audit["round"] for audit in audits]
-        column[0].set_title(label(cell["swept"]))
-        _round_epsilons(column[0], audits, float(theory["round"]))
-        if theory["training"] is not None:
-            _level(column[1], float(theory["training"]), "theory")
-            composed = [statistics.fmean(map(float, audit["composed"]["capped"])) for audit in audits]
+        audits, theory = _audited(cell)[0].audits, _theory(cell)
+        rounds = [audit.round for audit in audits]
+        column[0].set_title(label(cell.swept))
+        _round_epsilons(column[0], audits, theory.round)
+        if theory.training is not None:
+            _level(column[1], theory.training, "theory")
+            composed = [statistics.fmean(audit.composed["capped"] or ()) for audit in audits]
             column[1].plot(rounds, composed, ".-", color=BLUE, markersize=3, linewidth=1.0, label="measured")
             column[1].set_ylim(bottom=0.0)
         for (name, pick), colour in zip(_SHARES.items(), (_PURPLE, ORANGE, GREEN), strict=True):
@@ -367,19 +365,19 @@ def _along(cells: Sequence[Cell]) -> Figure:
     return figure
 
 
-def _round_epsilons(axis: Axes, audits: Sequence[Audit], theory: float) -> None:
+def _round_epsilons(axis: Axes, audits: Sequence[CanifeAuditRecord], theory: float) -> None:
     """Draw ε̂ of audited rounds with their intervals; those without an upper end have none, as in Figure 4."""
     _level(axis, theory, "theory")
     for audit in audits:
-        for attack in audit["attacks"]:
-            found = attack["separated"]
-            epsilon, lower, upper = (float(found[name]) for name in ("epsilon", "lower", "upper"))
+        for attack in audit.attacks:
+            found = attack.separated
+            epsilon, lower, upper = (getattr(found, name) for name in ("epsilon", "lower", "upper"))
             if math.isinf(epsilon):
-                axis.plot(audit["round"], 0.97, "^", color=BLUE, markersize=4, transform=axis.get_xaxis_transform())
+                axis.plot(audit.round, 0.97, "^", color=BLUE, markersize=4, transform=axis.get_xaxis_transform())
                 continue
             if math.isfinite(upper):
-                axis.plot([audit["round"]] * 2, [max(0.0, lower), upper], color=BLUE, alpha=0.35, linewidth=1.2)
-            axis.plot(audit["round"], epsilon, ".", color=BLUE, markersize=4)
+                axis.plot([audit.round] * 2, [max(0.0, lower), upper], color=BLUE, alpha=0.35, linewidth=1.2)
+            axis.plot(audit.round, epsilon, ".", color=BLUE, markersize=4)
     axis.set_ylim(bottom=0.0)
 
 
@@ -388,19 +386,19 @@ def _level(axis: Axes, epsilon: float, name: str) -> None:
         axis.axhline(epsilon, color=GREY, linewidth=1.0, linestyle="--", label=name)
 
 
-def _at_end(document: Document) -> Figure:
+def _at_end(document: ExperimentRecord) -> Figure:
     """Draw all attacks of each cell against the last axis of the sweep."""
-    last = document["axes"][-1] if document["axes"] else []
-    groups: dict[str, list[Cell]] = {}
-    for cell in document["cells"]:
-        title = label({name: one for name, one in cell["swept"].items() if name not in last})
+    last = document.axes[-1] if document.axes else []
+    groups: dict[str, list[CellRecord]] = {}
+    for cell in document.cells:
+        title = label({name: one for name, one in cell.swept.items() if name not in last})
         groups.setdefault(title, []).append(cell)
     shown = dict(list(groups.items())[:_MOST_PANELS])
     figure = Figure(figsize=(1.2 + _WIDTH * max(2, len(shown)), 2 * _HEIGHT + 0.6), layout="constrained")
     axes = figure.subplots(2, len(shown), squeeze=False, sharex="col", sharey="row")
-    kinds: tuple[tuple[str, Callable[[Mapping[str, Any]], float]], ...] = (
-        ("accuracy of the attack", lambda attack: float(attack["accuracy"])),
-        ("deviation of scores", _deviation),
+    kinds: tuple[tuple[str, Callable[[CanifeAttackRecord], float]], ...] = (
+        ("accuracy of the attack", lambda attack: attack.accuracy),
+        ("deviation of scores", lambda attack: attack.deviation),
     )
     for axis, title in zip(axes[0], shown, strict=True):
         axis.set_title(title)
@@ -417,7 +415,7 @@ def _at_end(document: Document) -> Figure:
                 axis.errorbar(
                     place + 0.12, statistics.fmean(values), error, fmt="o", color=BLUE, markersize=4, capsize=2
                 )
-            axis.set_xticks(range(len(cells)), [", ".join(value(cell["swept"][one]) for one in last) for cell in cells])
+            axis.set_xticks(range(len(cells)), [", ".join(value(cell.swept[one]) for one in last) for cell in cells])
             axis.set_xlim(-0.6, max(len(cells), 2) - 0.4)
     axes[1, 0].set_ylim(bottom=0.0)
     figure.supxlabel(", ".join(spoken(name) for name in last), fontsize=9.0)
@@ -436,7 +434,7 @@ _FEWEST_FOR_QUANTILES = 5
 Timings = Sequence[Mapping[str, Any]]
 
 
-def render(document: Document, timings: Timings) -> dict[str, str]:
+def render(document: ExperimentRecord, timings: Timings) -> dict[str, str]:
     """Make the page and its pictures.
 
     Parameters
@@ -456,13 +454,13 @@ def render(document: Document, timings: Timings) -> dict[str, str]:
     }
 
 
-def text(document: Document, timings: Timings) -> str:
+def text(document: ExperimentRecord, timings: Timings) -> str:
     """Make the page, as Markdown."""
     said = [about(document), *(f"**Warning:** {warning}" for warning in warnings(document))]
-    return page(document["title"] or document["name"], said, sections(document, timings))
+    return page(document.title or document.name, said, sections(document, timings))
 
 
-def figures(document: Document) -> dict[str, Figure]:
+def figures(document: ExperimentRecord) -> dict[str, Figure]:
     """Draw the pictures, by file name."""
     drawn = {}
     if has_canaries(document):
@@ -472,15 +470,15 @@ def figures(document: Document) -> dict[str, Figure]:
     return drawn
 
 
-def about(document: Document) -> str:
+def about(document: ExperimentRecord) -> str:
     """Say what was done."""
-    cells = document["cells"]
-    like = f" Analogue of {document['source']}." if document["source"] else ""
-    clients, dim, rounds = (_range([cell[name] for cell in cells]) for name in ("clients", "dim", "rounds"))
+    cells = document.cells
+    like = f" Analogue of {document.source}." if document.source else ""
+    clients, dim, rounds = (_range([getattr(cell, name) for cell in cells]) for name in ("clients", "dim", "rounds"))
     return (
-        f"`canaryproof train {document['name']} --size {document['size']}`, seed {document['seed']}, "
-        f"repetitions: {document['repetitions']}.{like} Data: {cells[0]['federation']}, {clients} clients; "
-        f"{cells[0]['settings']['model']['name']} with d = {dim} parameters; {rounds} rounds."
+        f"`canaryproof train {document.name} --size {document.size}`, seed {document.seed}, "
+        f"repetitions: {document.repetitions}.{like} Data: {cells[0].federation}, {clients} clients; "
+        f"{cells[0].settings['model']['name']} with d = {dim} parameters; {rounds} rounds."
     )
 
 
@@ -489,7 +487,7 @@ def _range(values: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def sections(document: Document, timings: Timings) -> list[Section]:
+def sections(document: ExperimentRecord, timings: Timings) -> list[Section]:
     """Put all that was found into tables."""
     found = []
     if has_canaries(document):
@@ -500,41 +498,41 @@ def sections(document: Document, timings: Timings) -> list[Section]:
     if has_canaries(document):
         found += [_attack(document, attack) for attack in ATTACKS]
         found += [_bounds(document, attack) for attack in ATTACKS]
-        if document["repetitions"] >= _FEWEST_FOR_QUANTILES:
+        if document.repetitions >= _FEWEST_FOR_QUANTILES:
             found.append(_quantiles(document))
-    if any(cell["settings"]["audit"]["without_canaries"] for cell in document["cells"]):
+    if any(cell.settings["audit"]["without_canaries"] for cell in document.cells):
         found.append(_utility(document))
     return [*found, _times(document, timings)]
 
 
-def warnings(document: Document) -> list[str]:
+def warnings(document: ExperimentRecord) -> list[str]:
     """Say what the trainings warned of, each with its cell, repetition and run."""
     return [
-        f"{label(cell['swept']) or 'training'}, repetition {i}, run {j}: {warning}"
-        for cell in document["cells"]
-        for i, result in enumerate(cell["results"])
-        for j, run in enumerate(result["runs"])
-        for warning in run["warnings"]
+        f"{label(cell.swept) or 'training'}, repetition {i}, run {j}: {warning}"
+        for cell in document.cells
+        for i, result in enumerate(cell.results)
+        for j, run in enumerate(result.runs)
+        for warning in run.warnings
     ]
 
 
-def _over(cell: Cell, pick: Callable[[Mapping[str, Any]], tuple[float, float]]) -> str:
+def _over(cell: CellRecord, pick: Callable[[RepetitionRecord], tuple[float, float]]) -> str:
     """Render a number with its standard error; over repetitions, their mean with their standard deviation."""
-    found = [pick(result) for result in cell["results"]]
+    found = [pick(result) for result in cell.results]
     if len(found) == 1:
         return plus_minus(*map(float, found[0]))
-    values = [float(one) for one, _ in found]
+    values = [one for one, _ in found]
     return plus_minus(statistics.fmean(values), statistics.stdev(values))
 
 
-def _with_error(attack: str, name: str) -> Callable[[Mapping[str, Any]], tuple[float, float]]:
-    return lambda result: (audit_of(result, attack)[name], audit_of(result, attack)[f"{name}_error"])
+def _with_error(attack: str, name: str) -> Callable[[RepetitionRecord], tuple[float, float]]:
+    return lambda result: (getattr(result.audit(attack), name), getattr(result.audit(attack), f"{name}_error"))
 
 
-def _estimate(cell: Cell, attack: str, name: str) -> str:
-    def pick(result: Mapping[str, Any]) -> tuple[float, float]:
-        found = audit_of(result, attack)["estimates"][name]
-        return found["epsilon"], found["standard_error"]
+def _estimate(cell: CellRecord, attack: str, name: str) -> str:
+    def pick(result: RepetitionRecord) -> tuple[float, float]:
+        found = result.audit(attack).estimates[name]
+        return found.epsilon, found.standard_error
 
     return _over(cell, pick)
 
@@ -547,21 +545,21 @@ def _down(values: Sequence[float]) -> str:
     return f"{Decimal(mean).quantize(Decimal(1).scaleb(Decimal(mean).adjusted() - 2), rounding=ROUND_FLOOR):f}"
 
 
-def _analytical(cell: Cell) -> str:
-    epsilon = cell["analytical"]["epsilon"]
-    return "none known" if epsilon is None else value(float(epsilon))
+def _analytical(cell: CellRecord) -> str:
+    epsilon = cell.analytical.epsilon
+    return "none known" if epsilon is None else value(epsilon)
 
 
-def _estimates(document: Document) -> Section:
+def _estimates(document: ExperimentRecord) -> Section:
     rows = []
-    for cell in document["cells"]:
-        row = [f"{cell['noise_multiplier']:.4g}", _analytical(cell)]
+    for cell in document.cells:
+        row = [f"{cell.noise_multiplier:.4g}", _analytical(cell)]
         for attack in ATTACKS:
-            bounds = [float(audit_of(result, attack)["bounds"][BOUND]["value"]) for result in cell["results"]]
+            bounds = [result.audit(attack).bounds[BOUND].value for result in cell.results]
             row.append(f"{_estimate(cell, attack, ESTIMATE)}; ≥ {_down(bounds)}")
         rows.append(row_of(cell, *row))
-    plan = document["cells"][0]["settings"]["audit"]
-    several = " Over repetitions: mean ± standard deviation; mean bound." if document["repetitions"] > 1 else ""
+    plan = document.cells[0].settings["audit"]
+    several = " Over repetitions: mean ± standard deviation; mean bound." if document.repetitions > 1 else ""
     note = (
         f"δ = {plan['delta']:g}. First ε̂ by `{ESTIMATE}`, the paper's estimate, ± its standard error, then the lower "
         f"bound `{BOUND}` at {plan['confidence']:.0%}.{several} An ε̂ is neither an upper nor a lower bound on ε."
@@ -571,10 +569,9 @@ def _estimates(document: Document) -> Section:
     return Section("Estimates and bounds", header, tuple(rows), note, "estimates.svg", alternative)
 
 
-def _accounting(document: Document) -> Section:
+def _accounting(document: ExperimentRecord) -> Section:
     rows = tuple(
-        row_of(cell, _analytical(cell), cell["analytical"]["relation"], cell["analytical"]["rule"])
-        for cell in document["cells"]
+        row_of(cell, _analytical(cell), cell.analytical.relation, cell.analytical.rule) for cell in document.cells
     )
     whose = "canary" if has_canaries(document) else "client"
     note = (
@@ -584,18 +581,18 @@ def _accounting(document: Document) -> Section:
     return Section("Analytical ε", header_of(document, "analytical ε", "neighbours", "rule"), rows, note)
 
 
-def _attack(document: Document, attack: str) -> Section:
+def _attack(document: ExperimentRecord, attack: str) -> Section:
     header = [*(f"ε̂, {name}" for name in _ESTIMATORS), "distance", "deviation ratio", "normal: A²", "p"]
     if attack != "all":
         header.append("null law: p")
     rows = []
-    for cell in document["cells"]:
+    for cell in document.cells:
         row = [_estimate(cell, attack, name) for name in _ESTIMATORS]
         row += [_over(cell, _with_error(attack, name)) for name in ("distance", "ratio")]
-        normality = audit_of(cell["results"][0], attack)["normality"]
-        row += [f"{normality['statistic']:.3g}", f"{normality['p_value']:.2g}"]
+        first, nulls = cell.results[0].audit(attack), (cell.results[0].audits or {})[attack]
+        row += _fit(first.normality)
         if attack != "all":
-            row.append(f"{cell['results'][0]['audits'][attack]['unobserved']['null_law']['p_value']:.2g}")
+            row.append(_fit(nulls["unobserved"].null_law)[1])
         rows.append(row_of(cell, *row))
     units = (
         "Distance and ratio of mean and deviation are in units of the unobserved canaries' maxima."
@@ -603,8 +600,8 @@ def _attack(document: Document, attack: str) -> Section:
         else "Distance is √d·μ̂ and ratio √d·σ̂; the null law's p is of Kolmogorov and Smirnov's test that cosines of "
         "unobserved canaries follow Theorem 3.1."
     )
-    first = ", of the first repetition" if document["repetitions"] > 1 else ""
-    note = f"{ATTACKS[attack].score}. {units} A² is Anderson and Darling's statistic, as in Table 6{first}."
+    of_first = ", of the first repetition" if document.repetitions > 1 else ""
+    note = f"{ATTACKS[attack].score}. {units} A² is Anderson and Darling's statistic, as in Table 6{of_first}."
     if attack != "final":
         return Section(f"Attack: {ATTACKS[attack].name}", header_of(document, *header), tuple(rows), note)
     alternative = "A row of panels for each attack: densities of observed canaries' scores, and the null's in black"
@@ -612,24 +609,29 @@ def _attack(document: Document, attack: str) -> Section:
     return Section(title, header_of(document, *header), tuple(rows), note, "densities.svg", alternative)
 
 
-def _bounds(document: Document, attack: str) -> Section:
+def _fit(found: GoodnessOfFit | None) -> tuple[str, str]:
+    assert found is not None
+    return f"{found.statistic:.3g}", f"{found.p_value:.2g}"
+
+
+def _bounds(document: ExperimentRecord, attack: str) -> Section:
     """Show every bound under the null that serves it, the exact one if both do."""
 
-    def found(result: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-        nulls = result["audits"][attack]
-        return {**nulls["unobserved"]["bounds"], **nulls.get("exact", {"bounds": {}})["bounds"]}
+    def found(result: RepetitionRecord) -> dict[str, BoundRecord]:
+        nulls = (result.audits or {})[attack]
+        return {**nulls["unobserved"].bounds, **(nulls["exact"].bounds if "exact" in nulls else {})}
 
-    plan = document["cells"][0]["settings"]["audit"]
-    known = found(document["cells"][0]["results"][0])
-    methods = sorted(known, key=lambda name: _COVERAGES.index(known[name]["coverage"]))
+    plan = document.cells[0].settings["audit"]
+    known = found(document.cells[0].results[0])
+    methods = sorted(known, key=lambda name: _COVERAGES.index(known[name].coverage))
     rows = tuple(
-        row_of(cell, *(_down([float(found(result)[name]["value"]) for result in cell["results"]]) for name in methods))
-        for cell in document["cells"]
+        row_of(cell, *(_down([found(result)[name].value for result in cell.results]) for name in methods))
+        for cell in document.cells
     )
     kinds = "; ".join(
         f"{coverage}: {', '.join(of_kind)}"
         for coverage in _COVERAGES
-        if (of_kind := [f"`{name}`" for name in methods if known[name]["coverage"] == coverage])
+        if (of_kind := [f"`{name}`" for name in methods if known[name].coverage == coverage])
     )
     note = (
         f"At {plan['confidence']:.0%}; coverage is {kinds}. A heuristic one may be above ε in any share of audits, and "
@@ -638,22 +640,23 @@ def _bounds(document: Document, attack: str) -> Section:
     return Section(f"Lower bounds, {ATTACKS[attack].name}", header_of(document, *methods), rows, note)
 
 
-def _quantiles(document: Document) -> Section:
+def _quantiles(document: ExperimentRecord) -> Section:
     rows = []
-    for cell in document["cells"]:
+    for cell in document.cells:
         for attack in ATTACKS:
-            values = [float(audit_of(r, attack)["estimates"][ESTIMATE]["epsilon"]) for r in cell["results"]]
+            values = [r.audit(attack).estimates[ESTIMATE].epsilon for r in cell.results]
             quantiles = np.quantile(values, _ORDERS)
             rows.append(row_of(cell, ATTACKS[attack].name, *(f"{quantile:.3g}" for quantile in quantiles)))
-    note = f"Quantiles of ε̂ (`{ESTIMATE}`) over {document['repetitions']} repetitions, as in Table 5."
+    note = f"Quantiles of ε̂ (`{ESTIMATE}`) over {document.repetitions} repetitions, as in Table 5."
     return Section("Quantiles", header_of(document, "attack", *map(str, _ORDERS)), tuple(rows), note)
 
 
-def _utility(document: Document) -> Section:
+def _utility(document: ExperimentRecord) -> Section:
     rows = []
-    for cell in document["cells"]:
-        pairs = [(one["accuracy"], one["accuracy_without"]) for r in cell["results"] for one in r["runs"]]
-        if any(without is None for _, without in pairs):
+    for cell in document.cells:
+        runs = list(cell.runs())
+        pairs = [(one.accuracy, one.accuracy_without) for one in runs if one.accuracy_without is not None]
+        if len(pairs) < len(runs):
             continue
         means = [statistics.fmean(accuracies) for accuracies in zip(*pairs, strict=True)]
         differences = [100.0 * (one - other) for one, other in pairs]
@@ -663,15 +666,15 @@ def _utility(document: Document) -> Section:
         rows.append(row_of(cell, *(f"{mean:.2%}" for mean in means), difference))
     header = header_of(document, "accuracy with canaries", "without", "difference, points")
     note = (
-        f"Share of the {document['cells'][0]['test_examples']:,} held-out examples that are recognised. Both models "
+        f"Share of the {document.cells[0].test_examples:,} held-out examples that are recognised. Both models "
         "have the same seeds; over several pairs, ± the standard error of the mean difference."
     )
     return Section("Utility", header, tuple(rows), note)
 
 
-def _times(document: Document, timings: Timings) -> Section:
+def _times(document: ExperimentRecord, timings: Timings) -> Section:
     rows = []
-    for i, cell in enumerate(document["cells"]):
+    for i, cell in enumerate(document.cells):
         own = [row for row in timings if row["cell"] == i]
         training, scoring = (math.fsum(row[name] for row in own) for name in ("training", "scoring"))
         share = scoring / (training + scoring) if own else 0.0

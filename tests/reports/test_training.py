@@ -11,9 +11,11 @@ from canaryproof.reports import training
 from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
-from canaryproof.reports.training import audit_of, densities, estimates, label, render, spoken, value
+from canaryproof.reports.training import densities, estimates, label, render, spoken, value
+from canaryproof.verify.check.records import plain, read
 from canaryproof.verify.check.results import Level, Run
 from canaryproof.verify.files.material import FinishedTraining, Material
+from canaryproof.verify.files.training_record import ExperimentRecord, RepetitionRecord
 
 BOUNDS = ("fixed-sequence", "normal-scores", "one-run", "andrew")
 COVERAGES = ("asymptotic", "asymptotic", "proven", "heuristic")
@@ -28,6 +30,7 @@ def audit(epsilon, bound, null):
         "distance_error": 0.0712,
         "ratio": 0.987,
         "ratio_error": 0.05,
+        "variance_p_value": 0.5,
         "normality": {"statistic": 0.4321, "p_value": 0.31},
         "null_law": None if null == "exact" else {"statistic": 0.03, "p_value": 0.625},
         "estimates": {
@@ -92,12 +95,16 @@ TIMINGS = [
 ]
 
 
+def recorded(document):
+    return read(ExperimentRecord, plain(document))
+
+
 def section(document, title, timings=TIMINGS):
-    return next(one for one in training.sections(document, timings) if one.title == title)
+    return next(one for one in training.sections(recorded(document), timings) if one.title == title)
 
 
 def test_the_page_has_all_tables_and_pictures():
-    files = render(DOCUMENT, TIMINGS)
+    files = render(recorded(DOCUMENT), TIMINGS)
     assert sorted(files) == ["densities.svg", "estimates.svg", "results.md"]
     page = files["results.md"]
     assert page.startswith("# A title\n\n`canaryproof train tiny --size quick`, seed 3, repetitions: 1. Analogue of a ")
@@ -107,7 +114,7 @@ def test_the_page_has_all_tables_and_pictures():
         ElementTree.fromstring(files[name])
     assert "None" not in page
     assert "nan" not in page
-    assert files == render(copy.deepcopy(DOCUMENT), TIMINGS)
+    assert files == render(recorded(copy.deepcopy(DOCUMENT)), TIMINGS)
 
 
 def test_estimates_and_bounds_stand_beside_the_analytical_epsilon():
@@ -161,8 +168,8 @@ def test_repetitions_are_averaged_and_have_quantiles():
     assert quantiles.header == ("attack", "0.1", "0.3", "0.5", "0.7", "0.9")
     assert quantiles.rows[1] == ("final model", "3.4", "4.2", "5", "5.8", "9.6")
     for picture in ("densities.svg", "estimates.svg"):
-        ElementTree.fromstring(render(document, TIMINGS)[picture])
-    titles = [one.title for one in training.sections(DOCUMENT, TIMINGS)]
+        ElementTree.fromstring(render(recorded(document), TIMINGS)[picture])
+    titles = [one.title for one in training.sections(recorded(DOCUMENT), TIMINGS)]
     assert "Quantiles" not in titles
     assert "Utility" not in titles
 
@@ -183,14 +190,16 @@ def test_warnings_stand_first():
     document = copy.deepcopy(DOCUMENT)
     document["cells"][1]["results"][0] = result(1.0, warnings=["the sign looks wrong"])
     expected = "one round epsilon ∞, presentations 2, repetition 0, run 0: the sign looks wrong"
-    assert training.warnings(document) == [expected]
-    page = render(document, TIMINGS)["results.md"]
+    assert training.warnings(recorded(document)) == [expected]
+    page = render(recorded(document), TIMINGS)["results.md"]
     assert page.index(f"**Warning:** {expected}") < page.index("## ")
-    assert training.warnings(DOCUMENT) == []
+    assert training.warnings(recorded(DOCUMENT)) == []
 
 
 def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
-    material = Material(Run("0", Level.QUICK, 0, ()), trainings={"my <run>": FinishedTraining(DOCUMENT, TIMINGS)})
+    material = Material(
+        Run("0", Level.QUICK, 0, ()), trainings={"my <run>": FinishedTraining(recorded(DOCUMENT), TIMINGS)}
+    )
     (chapter,) = chapters(material, {})
     assert chapter.name == "training-my-run-"
     assert list(chapter.figures) == ["my-run--densities.svg", "my-run--estimates.svg"]
@@ -214,7 +223,16 @@ SETTINGS = {
 
 
 def measured(epsilon, upper=9.0):
-    return {"epsilon": epsilon, "lower": 0.5, "upper": upper, "threshold": 0.1, "false_alarms": 1, "missed": 2}
+    return {
+        "epsilon": epsilon,
+        "lower": 0.5,
+        "upper": upper,
+        "threshold": 0.1,
+        "false_alarms": 1,
+        "missed": 2,
+        "null_count": 9,
+        "count": 9,
+    }
 
 
 def attack(epsilon, *, accuracy=0.9, upper=9.0, healthy=True):
@@ -313,39 +331,47 @@ def letters(monkeypatch):
 
 
 def test_a_page_without_random_canaries_has_the_audits_by_canife():
-    files = training.render(ALONG, TIMINGS_TRAINING_CANIFE)
+    files = training.render(recorded(ALONG), TIMINGS_TRAINING_CANIFE)
     assert sorted(files) == ["canife.svg", "results.md"]
-    titles = [section.title for section in training.sections(ALONG, TIMINGS_TRAINING_CANIFE)]
+    titles = [section.title for section in training.sections(recorded(ALONG), TIMINGS_TRAINING_CANIFE)]
     assert titles == ["CANIFE: ε̂ of rounds and trainings", "CANIFE: attacks", "Analytical ε", "Time"]
     assert "](canife.svg)" in files["results.md"]
     assert "least protected client" in files["results.md"]
-    assert training.sections(ALONG, TIMINGS_TRAINING_CANIFE)[-1].rows[0] == ("30", "1", "3", "0", "0%", "5", "7")
-    assert files == training.render(copy.deepcopy(ALONG), TIMINGS_TRAINING_CANIFE)
+    assert training.sections(recorded(ALONG), TIMINGS_TRAINING_CANIFE)[-1].rows[0] == (
+        "30",
+        "1",
+        "3",
+        "0",
+        "0%",
+        "5",
+        "7",
+    )
+    assert files == training.render(recorded(copy.deepcopy(ALONG)), TIMINGS_TRAINING_CANIFE)
 
 
 def test_epsilons_of_rounds_and_trainings_stand_beside_the_theory():
-    found, _ = training.canife_sections(ALONG)
+    found, _ = training.canife_sections(recorded(ALONG))
     assert found.header[0] == "epsilon"
     assert found.rows[0] == ("30", "0.1872", "12.5", "∞ in 1 of 2", "2.75 ± 1.1", "30", "2", "2")
     assert found.rows[1] == ("∞", "0.1872", "12.5", "3 ± 0.71", "3 ± 0.71", "∞", "∞ in 1 of 1", "2")
-    found, _ = training.canife_sections(AT_END)
+    found, _ = training.canife_sections(recorded(AT_END))
     assert found.rows[0][-3:] == ("none known", "none known", "none known")
 
 
 def test_attacks_are_summed_up():
-    _, found = training.canife_sections(AT_END)
+    _, found = training.canife_sections(recorded(AT_END))
     assert found.rows[0] == (*("32", "128", "40", "2", "0.6", "0.8 ± 0.14", "0.3 ± 0", "0.99 ± 0", "0.25 ± 0", "1"),)
     broken = copy.deepcopy(AT_END)
     broken["cells"][0]["results"][0]["runs"][0]["canife"]["audits"][0]["attacks"][0]["health"] = "-inf"
-    assert training.canife_sections(broken)[1].rows[0][7] == "not finite in 1 of 2"
+    assert training.canife_sections(recorded(broken))[1].rows[0][7] == "not finite in 1 of 2"
 
 
 def test_audits_on_the_way_are_drawn_against_rounds():
-    drawn = svg(training.picture(ALONG))
+    drawn = svg(training.picture(recorded(ALONG)))
     ElementTree.fromstring(drawn)
     for words in ("epsilon 30", "epsilon ∞", "round", "ε̂ of a round", "theory", "health"):
         assert words in drawn
-    figure = training.picture(ALONG)
+    figure = training.picture(recorded(ALONG))
     axes = figure.get_axes()
     assert len(axes) == 6
     heights = [line.get_ydata()[0] for line in axes[0].get_lines()]
@@ -356,18 +382,18 @@ def test_audits_on_the_way_are_drawn_against_rounds():
 
 
 def test_audits_at_the_end_are_drawn_against_what_is_swept():
-    drawn = svg(training.picture(AT_END))
+    drawn = svg(training.picture(recorded(AT_END)))
     ElementTree.fromstring(drawn)
     for words in ("cohort 32", "cohort 64", "pool", "128", "256", "accuracy of the attack", "deviation of scores"):
         assert words in drawn
-    assert all(axis.get_ylim()[0] == 0.0 for axis in training.picture(AT_END).get_axes()[2:])
+    assert all(axis.get_ylim()[0] == 0.0 for axis in training.picture(recorded(AT_END)).get_axes()[2:])
 
 
 def test_trainings_without_an_audit_are_drawn_too():
     empty = document([], ({}, 30.0, [run(composed=None)]))
-    page = training.render(empty, TIMINGS_TRAINING_CANIFE[:1])
+    page = training.render(recorded(empty), TIMINGS_TRAINING_CANIFE[:1])
     ElementTree.fromstring(page["canife.svg"])
-    assert training.canife_sections(empty)[1].rows[0][1:3] == ("0", "none")
+    assert training.canife_sections(recorded(empty))[1].rows[0][1:3] == ("0", "none")
 
 
 @pytest.mark.parametrize(
@@ -385,20 +411,16 @@ def test_fields_are_named_in_words():
 
 def test_algorithm_3_has_unobserved_canaries_for_its_null_and_algorithm_2_the_exact_law():
     nulls = {"unobserved": "u", "exact": "e"}
-    result = {"audits": dict.fromkeys(("all", "final", "change"), nulls)}
-    assert [audit_of(result, attack) for attack in ("all", "final", "change")] == ["u", "e", "e"]
+    result = RepetitionRecord((), dict.fromkeys(("all", "final", "change"), nulls))
+    assert [result.audit(attack) for attack in ("all", "final", "change")] == ["u", "e", "e"]
 
 
 DENSITY = {"x": [-1.0, 0.0, 9.0], "y": [0.1, 0.4, 0.1]}
-AUDIT = {"estimates": {"fitted": {"epsilon": 2.5}}, "bounds": {"fixed-sequence": {"value": 1.5}}}
-RESULT = {
-    "audits": {attack: {"exact": AUDIT, "unobserved": AUDIT} for attack in ("all", "final", "change")},
-    "densities": dict.fromkeys(("all", "final", "change"), DENSITY),
-}
+RESULT = {**result(2.5), "densities": dict.fromkeys(("all", "final", "change"), DENSITY)}
 DOCUMENT_TRAINING_PICTURES = {
-    "axes": [["training.one_round_epsilon"], ["canaries.presentations"]],
+    **DOCUMENT,
     "cells": [
-        {"swept": {"training.one_round_epsilon": noise, "canaries.presentations": number}, "results": [RESULT]}
+        cell({"training.one_round_epsilon": noise, "canaries.presentations": number}, 30.0, [RESULT])
         for noise in ("inf", 30.0)
         for number in (1, 2, 4)
     ],
@@ -413,7 +435,7 @@ def text(monkeypatch):
 
 @pytest.mark.parametrize("draw", [densities, estimates])
 def test_there_is_a_row_for_each_attack_and_a_panel_for_each_noise(draw):
-    drawn = svg(draw(DOCUMENT_TRAINING_PICTURES))
+    drawn = svg(draw(recorded(DOCUMENT_TRAINING_PICTURES)))
     ElementTree.fromstring(drawn)
     for words in ("final model", "change of the model", "one round epsilon ∞", "one round epsilon 30", "presentations"):
         assert words in drawn
@@ -421,25 +443,24 @@ def test_there_is_a_row_for_each_attack_and_a_panel_for_each_noise(draw):
 
 
 def test_densities_have_the_null_where_it_is_known():
-    assert svg(densities(DOCUMENT_TRAINING_PICTURES)).count(">null<") == 1
+    assert svg(densities(recorded(DOCUMENT_TRAINING_PICTURES))).count(">null<") == 1
 
 
 @pytest.mark.parametrize("draw", [densities, estimates])
 def test_an_experiment_without_a_sweep_has_one_panel(draw):
-    drawn = svg(draw({"axes": [], "cells": [{"swept": {}, "results": [RESULT]}]}))
+    drawn = svg(draw(recorded({**DOCUMENT, "axes": [], "cells": [cell({}, 30.0, [RESULT])]})))
     assert drawn.count(">final model<") == 1
 
 
 def test_repetitions_have_bars_of_error():
     document = copy.deepcopy(DOCUMENT_TRAINING_PICTURES)
     document["cells"][0]["results"] = [RESULT, RESULT]
-    assert svg(estimates(document)) != svg(estimates(DOCUMENT_TRAINING_PICTURES))
+    assert svg(estimates(recorded(document))) != svg(estimates(recorded(DOCUMENT_TRAINING_PICTURES)))
 
 
 @pytest.mark.parametrize("draw", [densities, estimates])
 def test_the_last_axis_alone_is_told_in_a_panel(draw):
-    drawn = svg(
-        draw({**DOCUMENT_TRAINING_PICTURES, "axes": [["training.one_round_epsilon", "canaries.presentations"]]})
-    )
+    axes = [["training.one_round_epsilon", "canaries.presentations"]]
+    drawn = svg(draw(recorded({**DOCUMENT_TRAINING_PICTURES, "axes": axes})))
     assert drawn.count(">final model<") == 1
     assert "∞, 4" in drawn

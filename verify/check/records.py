@@ -7,7 +7,7 @@ infinities and no NaN: they are written as the words inf, -inf and nan.
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 # A whole number that is not negative.
 Count = Annotated[int, "not negative"]
 
-_WORDS = ("inf", "-inf", "nan")
-_LEFT_OUT = "left out if None"
 _T = TypeVar("_T")
+# A list that has entries.
+Some = Annotated[tuple[_T, ...], "not empty"]
+# A field, None by default, that is not written then.
+LeftOut = Annotated[_T | None, "left out if None"]
 
-
-def left_out() -> Any:
-    """Declare a field that is None by default, and not written then."""
-    return field(default=None, metadata={_LEFT_OUT: True})
+_WORDS = ("inf", "-inf", "nan")
 
 
 def read(kind: type[_T], document: object, *, exact: bool = False) -> _T:
@@ -84,7 +83,7 @@ def refusal(rule: str, value: object) -> ValueError:
 def _converter(exact: bool) -> "Converter":
     # It takes as long to import as the rest of a short command.
     from cattrs import Converter
-    from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+    from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
     made = Converter(detailed_validation=True)
 
@@ -104,6 +103,10 @@ def _converter(exact: bool) -> "Converter":
     if not exact:
         made.register_structure_hook(float, lambda value, _: _number(value))
     made.register_structure_hook_func(lambda kind: kind == Count, lambda value, _: _count(made.structure(value, int)))
+    made.register_structure_hook_func(
+        lambda kind: _says(kind, Some),
+        lambda value, kind: _some(made.structure(value, kind.__origin__)),
+    )
     made.register_structure_hook(StrEnum, _member)
     made.register_structure_hook_func(lambda kind: kind is Any, lambda value, _: restored(value))
 
@@ -129,13 +132,21 @@ def _converter(exact: bool) -> "Converter":
         return lambda value, _: take(_instance(value, dict, "an object"), kind)
 
     def writer(kind: Any) -> Any:
-        optional = {one.name: override(omit_if_default=True) for one in fields(kind) if _LEFT_OUT in one.metadata}
-        return make_dict_unstructure_fn(kind, made, **optional)  # type: ignore[arg-type]
+        write = make_dict_unstructure_fn(kind, made)
+        # cattrs can leave out a default itself, but writes such fields last.
+        optional = {one.name for one in fields(kind) if _says(one.type, LeftOut)}
+        return lambda record: {
+            name: value for name, value in write(record).items() if value is not None or name not in optional
+        }
 
     made.register_structure_hook_factory(is_dataclass, reader)
     made.register_unstructure_hook_func(lambda kind: kind == Mapping[str, Any], plain)
     made.register_unstructure_hook_factory(is_dataclass, writer)
     return made
+
+
+def _says(kind: Any, annotated: Any) -> bool:
+    return bool(getattr(kind, "__metadata__", None) == annotated.__metadata__)
 
 
 def _instance(value: Any, kind: type, rule: str) -> Any:
@@ -151,7 +162,7 @@ def _number(value: Any) -> float:
         raise refusal("a number", value)
     # A number of many digits is none that we write, nor is 1e999, which is infinite to Python.
     if not abs(value) <= sys.float_info.max:
-        raise refusal("finite", value)
+        raise ValueError(f"must be finite, not {repr(value)[:60]}")
     return float(value)
 
 
@@ -159,6 +170,12 @@ def _count(value: int) -> int:
     if value < 0:
         raise ValueError(f"must not be negative, not {shortened(str(value))}")
     return value
+
+
+def _some(entries: _T) -> _T:
+    if not entries:
+        raise ValueError("must not be empty")
+    return entries
 
 
 def _member(value: Any, kind: Any) -> Any:

@@ -14,11 +14,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from canaryproof.verify.check.records import plain
+from canaryproof.verify.check.records import plain, written
 from canaryproof.verify.cli.command_line import INTERRUPTED, engine_option, given_again, usage
 from canaryproof.verify.engine.executors import EngineError, cluster
 from canaryproof.verify.engine.origin import code_and_machine
+from canaryproof.verify.files.material import RESULTS, TIMINGS
 from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.training_record import ExperimentRecord
 from canaryproof.verify.files.writing import locked, replaced, write_files
 from canaryproof.verify.training.configuration import SIZES, Configuration, names, read
 
@@ -86,10 +88,8 @@ def train_command(
                 click.echo("\n".join(cost.lines()), err=True)
             with _progress() as advance:
                 found, timings = experiment.run(out, advance, workers)
-            results, times = (_json(plain(part)) for part in (found, {"trainings": timings}))
-            document = json.loads(results)
-            pages = training.render(document, timings)
-            files = {"results.json": results, "timings.json": times, **pages}
+            documents = {RESULTS: _json(written(found)), TIMINGS: _json({"trainings": timings})}
+            files = {**documents, **training.render(found, timings)}
             write_files({name: text.encode() for name, text in files.items()}, out)
     except OSError as error:
         reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
@@ -99,7 +99,7 @@ def train_command(
     except KeyboardInterrupt:
         click.echo("Interrupted; the same command with --resume goes on.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    _print(document, timings, out)
+    _print(found, timings, out)
     if workers is not None:
         given_again(workers.begun, experiment.names)
 
@@ -162,7 +162,7 @@ def _progress() -> Iterator["Advance"]:
         yield lambda words, done, total: progress.update(task, description=words, completed=done, total=total)
 
 
-def _print(document: dict[str, Any], timings: list[dict[str, Any]], out: Path) -> None:
+def _print(document: ExperimentRecord, timings: list[dict[str, Any]], out: Path) -> None:
     from canaryproof.reports import training
 
     section = training.sections(document, timings)[0]

@@ -208,7 +208,10 @@ class Bench:
         return {
             "analytical": asdict(analytical_epsilon(*believed, FixedClip(setting.clip_norm))),
             "accuracy": float(self.model.accuracy(trainer.params, *test)),
-            "oneshot": audits(scores, self.model.dim, setting.delta, CONFIDENCE, "fixed"),
+            "oneshot": {
+                attack: {null: asdict(audit) for null, audit in nulls.items()}
+                for attack, nulls in audits(scores, self.model.dim, setting.delta, CONFIDENCE, "fixed").items()
+            },
             "canife": done.audits,
             "seconds": {
                 "training": trainer.seconds["training"] + trainer.seconds["noise"],

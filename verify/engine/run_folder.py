@@ -19,9 +19,11 @@ from canaryproof.verify.files.material import (
     FinishedTraining,
     Material,
     read_object,
+    read_record,
     read_run,
 )
 from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.training_record import ExperimentRecord
 
 
 def read_material(folder: Path) -> Material:
@@ -41,7 +43,9 @@ def read_material(folder: Path) -> Material:
         read_object(folder / name) if (folder / name).exists() else None for name in (CANIFE, PERFORMANCE)
     )
     trainings = {
-        path.parent.name: FinishedTraining(read_object(path.with_name(RESULTS)), _timings(path.with_name(TIMINGS)))
+        path.parent.name: FinishedTraining(
+            read_record(ExperimentRecord, path.with_name(RESULTS)), _timings(path.with_name(TIMINGS))
+        )
         for path in sorted(folder.glob(f"*/{EXPERIMENT}"))
         if path.with_name(TIMINGS).exists()
     }

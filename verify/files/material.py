@@ -5,22 +5,26 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+from canaryproof.verify.check.records import read
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.training_record import ExperimentRecord
 
 RESULTS, RUN_FILE = "results.json", "run.sqlite"
 ENVIRONMENT, CANIFE, PERFORMANCE = "environment.json", "canife.json", "performance.json"
 # What canaryproof train leaves beside its results.
 EXPERIMENT, TIMINGS = "experiment.json", "timings.json"
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True)
 class FinishedTraining:
-    """What ``canaryproof train`` left in a folder: its document, and the seconds of each training."""
+    """What ``canaryproof train`` left in a folder: its record, and the seconds of each training."""
 
-    document: Mapping[str, Any]
+    record: ExperimentRecord
     timings: Sequence[Mapping[str, Any]]
 
 
@@ -60,6 +64,14 @@ def read_run(folder: Path) -> Run:
     file = folder / RESULTS
     try:
         return Run.from_json(read_json(file))
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def read_record(kind: type[_T], file: Path) -> _T:
+    """Read a file of JSON into a record; an InputError names the file and what breaks a rule."""
+    try:
+        return read(kind, read_json(file))
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 

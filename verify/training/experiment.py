@@ -14,36 +14,33 @@ from typing import TYPE_CHECKING, Any
 
 from canaryproof.verify.accounting.training import Accounting, Members, analytical_epsilon
 from canaryproof.verify.engine.executors import EngineError, Lost
+from canaryproof.verify.files.training_record import (
+    Analytical,
+    CellRecord,
+    ExperimentRecord,
+    RepetitionRecord,
+    TrainingRecord,
+)
 from canaryproof.verify.files.writing import own_folder, replaced
 from canaryproof.verify.training import assembly, canife, outcome
 from canaryproof.verify.training.configuration import Configuration, Settings
 from canaryproof.verify.training.cost import Cost, estimate
-from canaryproof.verify.training.outcome import CanaryScores, audits, densities
+from canaryproof.verify.training.outcome import CanaryScores, audits, densities, theory
+from canaryproof.verify.training.trainings import CANIFE, DONE, Job, Trainings, read_canary_scores, read_facts
 
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster
-from canaryproof.verify.training.trainings import CANIFE, DONE, Job, Trainings, read_canary_scores, read_facts
 
-# Told what is being done, how many rounds of all trainings are done, and how many there are.
+# Called with what is being done, how many rounds of all trainings are done, and how many there are.
 Advance = Callable[[str, int, int], None]
 
 _CHECKPOINT = "checkpoint"
 
 
 class Experiment:
-    """An experiment with its data.
+    """An experiment with its data, from a folder where it needs one.
 
-    Parameters
-    ----------
-    configuration
-        What is to be trained.
-    data
-        Folder of the data; None where none is needed.
-
-    Raises
-    ------
-    InputError
-        If the data cannot be read, or settings do not fit it or each other.
+    An InputError says that the data cannot be read, or that settings do not fit it or each other.
     """
 
     def __init__(self, configuration: Configuration, data: Path | None) -> None:
@@ -78,28 +75,12 @@ class Experiment:
 
     def run(
         self, folder: Path, advance: Advance, cluster: "Cluster | None" = None
-    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Do all trainings that are not done, and audit them.
+    ) -> tuple[ExperimentRecord, list[dict[str, Any]]]:
+        """Do all trainings that are not done in their folders in ``folder``, and audit them.
 
-        Parameters
-        ----------
-        folder
-            Where the trainings' folders are; must exist.
-        advance
-            Told how far it is.
-        cluster
-            Where to train, if not here.
-
-        Returns
-        -------
-        What was found, equal for equal experiments, and the seconds of each training.
-
-        Raises
-        ------
-        InputError
-            If a training diverges, a checkpoint is damaged, or the cluster cannot be used.
-        EngineError
-            If a training is given up, or the scheduler is lost.
+        Returns what was found, equal for equal experiments, and the seconds of each training; ``advance`` is called
+        with how far it is. An InputError says that a training diverges, a checkpoint is damaged or the cluster cannot
+        be used, an EngineError that a training is given up or the scheduler is lost.
         """
         jobs = self._trainings.jobs
         left = [i for i, job in enumerate(jobs) if not (folder / job.name / DONE).exists()]
@@ -123,15 +104,15 @@ class Experiment:
         for i, cell in enumerate(self._configuration.cells):
             with self._trainings.named(cell):
                 cells.append(self._outcome(i, folder))
-        heading = self._configuration.heading
-        document = {
-            "name": self._configuration.name,
-            "size": self._configuration.size,
-            **asdict(heading),
-            "axes": self._configuration.axes,
-            "cells": cells,
-        }
-        return document, timings
+        configuration = self._configuration
+        record = ExperimentRecord(
+            name=configuration.name,
+            size=configuration.size,
+            **asdict(configuration.heading),
+            axes=configuration.axes,
+            cells=tuple(cells),
+        )
+        return record, timings
 
     def _here(
         self, numbers: Iterable[int], folder: Path, tell: Callable[[int, int], None]
@@ -155,44 +136,40 @@ class Experiment:
         if lost:
             raise EngineError(lost[0])
 
-    def _outcome(self, number: int, folder: Path) -> dict[str, Any]:
+    def _outcome(self, number: int, folder: Path) -> CellRecord:
         """Audit a cell."""
         cell = self._configuration.cells[number]
         settings, trainings, plan = cell.settings, self._trainings, cell.settings.canaries
         federation, model = trainings.federation(settings.data), trainings.model(settings.model, settings.data)
-        results: list[dict[str, Any]] = []
+        results: list[RepetitionRecord] = []
         accountings = []
         for repetition in range(self._configuration.heading.repetitions):
             runs = range(1 if plan is None else plan.runs)
             jobs = [Job(number, repetition, run, with_canaries=plan is not None) for run in runs]
             accountings += [self._accounting(job) for job in jobs]
-            result: dict[str, Any] = {"runs": [self._facts(job, folder) for job in jobs]}
-            if plan is not None:
-                scores = CanaryScores.pooled([read_canary_scores(folder / job.name) for job in jobs])
-                audit = settings.audit
-                result["audits"] = audits(scores, model.dim, audit.delta, audit.confidence, plan.inclusion)
-                if repetition == 0:
-                    result["densities"] = densities(scores, model.dim)
-            results.append(result)
+            records = tuple(self._record(job, folder) for job in jobs)
+            if plan is None:
+                results.append(RepetitionRecord(records))
+                continue
+            scores = CanaryScores.pooled([read_canary_scores(folder / job.name) for job in jobs])
+            audited = audits(scores, model.dim, settings.audit.delta, settings.audit.confidence, plan.inclusion)
+            results.append(RepetitionRecord(records, audited, None if repetition else densities(scores, model.dim)))
         # Under correlated noise it depends on the rounds that were drawn: the largest holds for all trainings.
         accounting = max(accountings, key=lambda found: found.epsilon or 0.0)
-        sigma = assembly.noise_multiplier(settings, federation.clients)
-        theory = {}
-        if settings.canife is not None:
-            theory["canife"] = outcome.theory(settings, sigma, self._rounds[number], self._sampling(settings))
-        return {
-            "swept": dict(cell.swept),
-            "settings": asdict(settings),
-            "federation": federation.name,
-            "clients": federation.clients,
-            "test_examples": len(federation.test_labels),
-            "dim": model.dim,
-            "rounds": self._rounds[number],
-            "noise_multiplier": sigma,
-            "analytical": asdict(accounting),
-            **theory,
-            "results": results,
-        }
+        sigma, rounds = assembly.noise_multiplier(settings, federation.clients), self._rounds[number]
+        return CellRecord(
+            swept=dict(cell.swept),
+            settings=asdict(settings),
+            federation=federation.name,
+            clients=federation.clients,
+            test_examples=len(federation.test_labels),
+            dim=model.dim,
+            rounds=rounds,
+            noise_multiplier=sigma,
+            analytical=Analytical(**asdict(accounting)),
+            canife=None if settings.canife is None else theory(settings, sigma, rounds, self._sampling(settings)),
+            results=tuple(results),
+        )
 
     def _accounting(self, job: Job) -> Accounting:
         """Account for a training: for its random canaries, or where there are none, for its clients."""
@@ -206,24 +183,19 @@ class Experiment:
             return None
         return settings.training.cohort / self._trainings.federation(settings.data).clients
 
-    def _facts(self, job: Job, folder: Path) -> dict[str, Any]:
-        """Return what a run leaves beside its scores, but its times."""
+    def _record(self, job: Job, folder: Path) -> TrainingRecord:
+        """Return what a training leaves beside its scores, but its times."""
         found, settings = read_facts(folder / job.name), self._trainings.settings(job)
-        without = None
+        without = audited = None
         if settings.audit.without_canaries:
             twin = Job(job.cell, job.repetition, job.run, with_canaries=False)
             without = read_facts(folder / twin.name)["accuracy"]
-        facts = {
-            "canary_seed": self._trainings.seeds(job).canaries,
-            "accuracy": found["accuracy"],
-            "accuracy_without": without,
-            "warnings": found["warnings"],
-        }
         if settings.canife is not None:
             rounds = found.get("rounds", self._rounds[job.cell])
             scores = outcome.read(folder / job.name / CANIFE)
-            facts["canife"] = outcome.outcome(scores, settings, rounds, self._sampling(settings))
-        return facts
+            audited = outcome.canife_record(scores, settings, rounds, self._sampling(settings))
+        seed = self._trainings.seeds(job).canaries
+        return TrainingRecord(seed, found["accuracy"], without, tuple(found["warnings"]), audited)
 
 
 def _keep(files: Mapping[str, bytes], place: Path) -> None:

@@ -1,4 +1,4 @@
-"""What audits by CANIFE say of a training: the attacks' scores, kept in a file, made into ε̂ of rounds and of all."""
+"""What a finished training tells of its privacy: audits by CANIFE, and audits of random canaries' scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,11 +10,23 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
-from canaryproof.verify.audit.audit import Audit, audit_scores
+from canaryproof.verify.audit.audit import Check, audit_scores
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import Scores, cosine_null, prepare
+from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.canife.attack import accuracy
 from canaryproof.verify.canife.measure import Deltas, ZeroCounts, round_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.files.training_record import (
+    AuditRecord,
+    BoundRecord,
+    CanifeAttackRecord,
+    CanifeAuditRecord,
+    CanifeRecord,
+    CanifeTheory,
+    Density,
+    EstimateRecord,
+    GoodnessOfFit,
+    RoundEpsilonRecord,
+)
 from canaryproof.verify.training.configuration import Settings
 
 if TYPE_CHECKING:
@@ -32,17 +44,7 @@ _BY_TRIAL = ("scores", "inserted")
 
 
 def arrays(audits: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Put audits together as they are kept.
-
-    Parameters
-    ----------
-    audits
-        What ``canife_audits.Auditor.audit`` returned.
-
-    Returns
-    -------
-    By field, arrays of shape (audits,), (audits, attacks) or (audits, attacks, trials).
-    """
+    """Put what ``Auditor.audit`` returned into arrays by field: (audits,), (audits, attacks) or also by trial."""
     return {name: np.array([audit[name] for audit in audits]) for name in (*_BY_AUDIT, *_BY_ATTACK, *_BY_TRIAL)}
 
 
@@ -52,18 +54,7 @@ def seconds(audits: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def read(file: Path) -> dict[str, NDArray[Any]]:
-    """Read the audits of a finished training.
-
-    Parameters
-    ----------
-    file
-        What was kept of ``arrays``.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged.
-    """
+    """Read the ``arrays`` of a finished training; a ValueError says that the file is damaged."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             found = {name: archive[name] for name in (*_BY_AUDIT, *_BY_ATTACK, *_BY_TRIAL)}
@@ -74,71 +65,44 @@ def read(file: Path) -> dict[str, NDArray[Any]]:
     return found
 
 
-def outcome(found: Arrays, settings: Settings, rounds: int, sampling: float | None) -> dict[str, Any]:
-    """Measure a training by its audits.
+def canife_record(found: Arrays, settings: Settings, rounds: int, sampling: float | None) -> CanifeRecord:
+    """Measure a training of so many rounds by its audits, of which ``read`` returned the arrays.
 
-    Parameters
-    ----------
-    found
-        What ``read`` returned.
-    settings
-        Settings of the training.
-    rounds
-        Rounds done.
-    sampling
-        Probability that a client takes part in a round; None if that is not decided by a coin of its own.
-
-    Returns
-    -------
-    As JSON's own types: ``audits``, one after the other, each with the ε̂ of all rounds until then, and ``composed``,
-    that of the training; for each rule by each attack of an audit. None where participation is no Poisson sampling.
+    There is no ε̂ of several rounds where participation is no Poisson sampling, and ``sampling`` is None.
     """
-    audits = [_audit(found, i, settings) for i in range(len(found["round"]))]
+    attacks = [_attacks(found, i, settings) for i in range(len(found["round"]))]
+    audited = [int(number) for number in found["round"]]
     deltas = Deltas.as_printed(found["scores"].shape[-1], settings.audit.delta)
 
-    def composed(count: int, rounds: int) -> dict[str, list[float] | None]:
+    def composed(count: int, rounds: int) -> dict[str, tuple[float, ...] | None]:
         if sampling is None or not count:
             return dict.fromkeys(RULES)
-        served = rounds_served([audit["round"] for audit in audits[:count]], rounds)
+        served = rounds_served(audited[:count], rounds)
         return {
-            rule: [
-                training_epsilon(
-                    [audit["attacks"][j][rule]["epsilon"] for audit in audits[:count]], served, sampling, deltas
-                )
-                for j in range(found["loss"].shape[1])
-            ]
+            rule: tuple(
+                training_epsilon([getattr(one, rule).epsilon for one in each], served, sampling, deltas)
+                for each in zip(*attacks[:count], strict=True)
+            )
             for rule in RULES
         }
 
-    for i, audit in enumerate(audits, start=1):
-        audit["composed"] = composed(i, audit["round"])
-    return {"rounds": rounds, "audits": audits, "composed": composed(len(audits), rounds)}
+    audits = tuple(
+        CanifeAuditRecord(audited[i], float(found["accuracy"][i]), attacks[i], composed(i + 1, audited[i]))
+        for i in range(len(audited))
+    )
+    return CanifeRecord(rounds, audits, composed(len(audits), rounds))
 
 
-def theory(settings: Settings, noise_multiplier: float, rounds: int, sampling: float | None) -> dict[str, float | None]:
-    """Account for a training as the paper does.
-
-    Parameters
-    ----------
-    settings
-        Settings.
-    noise_multiplier
-        σ.
-    rounds, sampling
-        As for ``outcome``.
-
-    Returns
-    -------
-    ε_r of one round in which a client takes part, and ε of the training, None if participation is no Poisson sampling.
-    """
+def theory(settings: Settings, noise_multiplier: float, rounds: int, sampling: float | None) -> CanifeTheory:
+    """Account for a training as CANIFE's paper does."""
     delta = settings.audit.delta
-    return {
-        "round": composed_epsilon([noise_multiplier], [1], 1.0, delta),
-        "training": None if sampling is None else composed_epsilon([noise_multiplier], [rounds], sampling, delta),
-    }
+    return CanifeTheory(
+        composed_epsilon([noise_multiplier], [1], 1.0, delta),
+        None if sampling is None else composed_epsilon([noise_multiplier], [rounds], sampling, delta),
+    )
 
 
-def _audit(found: Arrays, number: int, settings: Settings) -> dict[str, Any]:
+def _attacks(found: Arrays, number: int, settings: Settings) -> tuple[CanifeAttackRecord, ...]:
     attacks = []
     for attack in range(found["loss"].shape[1]):
         scores, inserted = found["scores"][number, attack], found["inserted"][number, attack]
@@ -149,30 +113,27 @@ def _audit(found: Arrays, number: int, settings: Settings) -> dict[str, Any]:
             health = float(1.0 - loss / initial_loss)
         # δ = 1/n, as Section 3.4 has it.
         delta, alpha = 1.0 / len(scores), 1.0 - settings.audit.confidence
-        measured: dict[str, Any] = {
-            rule: asdict(round_epsilon(observed, unobserved, delta, alpha=alpha, zero_counts=rule)) for rule in RULES
-        }
-        attacks.append(
-            measured
-            | {
-                "loss": float(loss),
-                "norm": float(found["norm"][number, attack]),
-                "health": health,
-                "attempts": int(found["attempts"][number, attack]),
-                "healthy": bool(found["healthy"][number, attack]),
-                "accuracy": accuracy(observed, unobserved),
-                "deviations": [float(observed.std(ddof=1)), float(unobserved.std(ddof=1))],
-            }
+        separated, capped = (
+            RoundEpsilonRecord(**asdict(round_epsilon(observed, unobserved, delta, alpha=alpha, zero_counts=rule)))
+            for rule in RULES
         )
-    return {
-        "round": int(found["round"][number]),
-        "model_accuracy": float(found["accuracy"][number]),
-        "attacks": attacks,
-    }
+        attacks.append(
+            CanifeAttackRecord(
+                separated=separated,
+                capped=capped,
+                loss=float(loss),
+                norm=float(found["norm"][number, attack]),
+                health=health,
+                attempts=int(found["attempts"][number, attack]),
+                healthy=bool(found["healthy"][number, attack]),
+                accuracy=accuracy(observed, unobserved),
+                deviations=(float(observed.std(ddof=1)), float(unobserved.std(ddof=1))),
+            )
+        )
+    return tuple(attacks)
 
 
-# What a training run says of its privacy: the audits of its canaries' scores under each threat model.
-
+# Audits of random canaries' scores.
 
 Array = NDArray[np.float64]
 
@@ -215,94 +176,62 @@ class CanaryScores:
 
 def audits(
     scores: CanaryScores, dim: int, delta: float, confidence: float, inclusion: str
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """Audit a run's scores with every estimator and every bound that serves them.
+) -> dict[str, dict[str, AuditRecord]]:
+    """Audit a run's scores with every estimator and every bound that serves them, by attack and by null.
 
-    Parameters
-    ----------
-    scores
-        The scores.
-    dim
-        Dimension d of the model.
-    delta, confidence, inclusion
-        As for ``audit.audit_scores``.
-
-    Returns
-    -------
-    For each attack, and each null hypothesis that there is for it, the audit as JSON's own types. Algorithm 3 has
-    unobserved canaries for its null; Algorithm 2 has the cosine's exact law, and unobserved canaries here as well: they
-    show whether that law holds, and some bounds need them.
+    Algorithm 3 has unobserved canaries for its null. Algorithm 2 has the cosine's exact law, and unobserved canaries
+    here as well: they show whether that law holds, and some bounds need them.
     """
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, AuditRecord]] = {}
     for attack in ATTACKS:
         observed, unobserved = scores.observed[attack], scores.unobserved[attack]
         nulls: dict[str, Array | None] = {UNOBSERVED: unobserved}
         if attack != ALL:
             nulls = {EXACT: None, **nulls}
         found[attack] = {
-            name: _audit_outcome(observed, null, dim if attack != ALL else None, delta, confidence, inclusion)
+            name: _audit(observed, null, dim if attack != ALL else None, delta, confidence, inclusion)
             for name, null in nulls.items()
         }
     return found
 
 
-def _audit_outcome(
+def _audit(
     observed: Array, unobserved: Array | None, dim: int | None, delta: float, confidence: float, inclusion: str
-) -> dict[str, Any]:
+) -> AuditRecord:
     null = cosine_null(dim) if unobserved is None and dim is not None else None
-    serving = _serving(prepare(observed, unobserved, null, inclusion=inclusion))
+    prepared = prepare(observed, unobserved, null, inclusion=inclusion)
+    serving = tuple(name for name, method in METHODS.items() if method.serves(prepared))
     found = audit_scores(observed, unobserved, dim, delta, confidence, inclusion, serving)
-    return {
-        "observed": found.count,
-        "unobserved": found.null_count,
-        "distance": found.standardised_mean,
-        "distance_error": found.mean_error,
-        "ratio": found.deviation_ratio,
-        "ratio_error": found.ratio_error,
-        "variance_p_value": found.variance_p_value,
-        "normality": found.normality and asdict(found.normality),
-        "null_law": found.null_law and asdict(found.null_law),
-        "estimates": {
-            estimate.name: {
-                name: getattr(estimate, name) for name in ("epsilon", "standard_error", "low", "high", "certified")
-            }
-            for estimate in found.estimates
+    return AuditRecord(
+        observed=found.count,
+        unobserved=found.null_count,
+        distance=found.standardised_mean,
+        distance_error=found.mean_error,
+        ratio=found.deviation_ratio,
+        ratio_error=found.ratio_error,
+        variance_p_value=found.variance_p_value,
+        normality=_fit(found.normality),
+        null_law=_fit(found.null_law),
+        estimates={
+            one.name: EstimateRecord(one.epsilon, one.standard_error, one.low, one.high, one.certified)
+            for one in found.estimates
         },
-        "bounds": _bounds(found),
-    }
+        bounds={
+            one.method: BoundRecord(one.value, one.upper, str(one.kind), str(one.coverage), one.cap)
+            for one in found.bounds
+        },
+    )
 
 
-def _serving(scores: Scores) -> tuple[str, ...]:
-    return tuple(name for name, method in METHODS.items() if method.serves(scores))
+def _fit(found: Check | None) -> GoodnessOfFit | None:
+    return None if found is None else GoodnessOfFit(found.statistic, found.p_value)
 
 
-def _bounds(found: Audit) -> dict[str, dict[str, Any]]:
-    return {
-        bound.method: {
-            "value": bound.value,
-            "upper": bound.upper,
-            "kind": str(bound.kind),
-            "coverage": str(bound.coverage),
-            "cap": bound.cap,
-        }
-        for bound in found.bounds
-    }
+def densities(scores: CanaryScores, dim: int) -> dict[str, Density]:
+    """Estimate the density of observed canaries' scores by attack, as in Figures 1 and 3 of the final version.
 
-
-def densities(scores: CanaryScores, dim: int) -> dict[str, dict[str, Any]]:
-    """Estimate the density of the observed canaries' scores, as in Figures 1 and 3 of the final version.
-
-    Parameters
-    ----------
-    scores
-        The scores.
-    dim
-        Dimension d of the model.
-
-    Returns
-    -------
-    For each attack the ``x`` and ``y`` of a Gaussian kernel estimate. Scores are in units of the null's deviation, from
-    the null's mean on: √d times a cosine, or for all rounds by the mean and deviation of unobserved canaries.
+    Scores are in units of the null's deviation, from the null's mean on: √d times a cosine, or for all rounds by the
+    mean and deviation of unobserved canaries.
     """
     found = {}
     for attack in ATTACKS:
@@ -312,10 +241,10 @@ def densities(scores: CanaryScores, dim: int) -> dict[str, dict[str, Any]]:
         kernel = stats.gaussian_kde(values)
         margin = 3.0 * float(np.sqrt(kernel.covariance[0, 0]))
         x = np.linspace(values.min() - margin, values.max() + margin, _PLACES)
-        found[attack] = {"x": _short(x), "y": _short(kernel(x))}
+        found[attack] = Density(_short(x), _short(kernel(x)))
     return found
 
 
-def _short(values: Array) -> list[float]:
+def _short(values: Array) -> tuple[float, ...]:
     """Keep the digits that a picture can show."""
-    return [float(f"{value:.{_DIGITS}g}") for value in values]
+    return tuple(float(f"{value:.{_DIGITS}g}") for value in values)

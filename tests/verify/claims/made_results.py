@@ -34,9 +34,28 @@ def attack(rng, distance, ratio=1.0, count=1000, unobserved=None, delta=8.2e-7):
         "distance_error": float(found.ratio[0] / np.sqrt(count)),
         "ratio": float(found.ratio[0]),
         "ratio_error": float(found.ratio[0] / np.sqrt(2 * count)),
+        "variance_p_value": 0.5,
         "normality": {"statistic": float(rng.choice([0.2, 0.3, 0.4])), "p_value": 0.5},
-        "estimates": {name: {"epsilon": float(one.epsilon[0])} for name, one in estimate.items()},
-        "bounds": {"andrew": {"value": float(METHODS["andrew"].compute(scores, delta, 0.05)[0][0])}},
+        "null_law": None,
+        "estimates": {
+            name: {
+                "epsilon": float(one.epsilon[0]),
+                "standard_error": 0.1,
+                "low": 0.0,
+                "high": 9.0,
+                "certified": [0, 9],
+            }
+            for name, one in estimate.items()
+        },
+        "bounds": {
+            "andrew": {
+                "value": float(METHODS["andrew"].compute(scores, delta, 0.05)[0][0]),
+                "upper": None,
+                "kind": "lower bound",
+                "coverage": "heuristic",
+                "cap": 9.0,
+            }
+        },
     }
 
 
@@ -47,20 +66,31 @@ def distance(epsilon, delta=8.2e-7):
 
 def run(accuracy=0.25, without=0.25, canife=None):
     """One training."""
-    return {"accuracy": accuracy, "accuracy_without": without, "canife": canife, "warnings": []}
+    facts = {"canary_seed": 1, "accuracy": accuracy, "accuracy_without": without, "warnings": []}
+    return facts if canife is None else {**facts, "canife": canife}
 
 
 def trials(health=0.99, accuracy=1.0, deviation=0.4, capped=3.88, separated=3.88):
     """An attack by CANIFE."""
-    epsilons = {"capped": {"epsilon": capped}, "separated": {"epsilon": separated}}
-    return plain({"health": health, "accuracy": accuracy, "deviations": [deviation, deviation], **epsilons})
+    errors = {
+        "lower": 0.0,
+        "upper": 9.0,
+        "threshold": 0.5,
+        "false_alarms": 0,
+        "missed": 0,
+        "null_count": 50,
+        "count": 50,
+    }
+    epsilons = {"capped": {"epsilon": capped, **errors}, "separated": {"epsilon": separated, **errors}}
+    design = {"loss": 0.1, "norm": 1.0, "health": health, "attempts": 1, "healthy": True}
+    return plain({**epsilons, **design, "accuracy": accuracy, "deviations": [deviation, deviation]})
 
 
 def canife(rounds, attack, epsilon, accuracy=0.6):
     """CANIFE's part of a training: audits of these rounds, each of one attack that depends on the round."""
-    audits = [{"round": t, "model_accuracy": accuracy, "attacks": [attack(t)]} for t in rounds]
-    composed = None if epsilon is None else plain([epsilon])
-    return {"audits": audits, "composed": {"capped": composed, "separated": composed}}
+    composed = dict.fromkeys(("separated", "capped"), None if epsilon is None else plain([epsilon]))
+    audits = [{"round": t, "model_accuracy": accuracy, "attacks": [attack(t)], "composed": composed} for t in rounds]
+    return {"rounds": max(rounds, default=0), "audits": audits, "composed": composed}
 
 
 def document(name, repetition, repetitions=1, size="full", noise_multiplier=0.1, clients=None):
@@ -87,11 +117,13 @@ def document(name, repetition, repetitions=1, size="full", noise_multiplier=0.1,
                     "clients": clients or POPULATIONS[name].clients,
                     "test_examples": TEST_EXAMPLES,
                     "noise_multiplier": noise_multiplier if given is None else given,
+                    "analytical": {"epsilon": None, "relation": "", "rule": ""},
                     "results": results,
                 }
             )
         )
-    return {"name": name, "size": size, "source": shipped.heading.source, "cells": cells}
+    heading = {**asdict(shipped.heading), "repetitions": repetitions, "axes": shipped.axes}
+    return {"name": name, "size": size, **heading, "cells": cells}
 
 
 def write(folder, made):

@@ -1,10 +1,12 @@
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from canaryproof.verify.check.records import written
 from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.run_file import RunFile
@@ -13,6 +15,8 @@ from canaryproof.verify.files.reading import InputError
 
 CHECKS = [("claims", "final.a"), ("claims", "final.b"), ("claims", "final.c")]
 ORIGIN = {"version": "0", "level": "quick", "seed": "7", "processor": "a processor"}
+PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
+TRAINING = json.loads((PUBLISHED / "plays" / "results.json").read_text())
 CONTEXT = Context(Level.QUICK, 7)
 
 
@@ -63,13 +67,13 @@ def test_what_lies_beside_a_run_comes_along(tmp_path):
     (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
     for name in ("canife", "performance"):
         (tmp_path / f"{name}.json").write_text(json.dumps({"name": name}))
-    for file, document in (("experiment", {}), ("results", {"cells": []}), ("timings", {"trainings": [1]})):
+    for file, document in (("experiment", {}), ("results", TRAINING), ("timings", {"trainings": [1]})):
         (tmp_path / "noise").mkdir(exist_ok=True)
         (tmp_path / "noise" / f"{file}.json").write_text(json.dumps(document))
     found = read_material(tmp_path)
     assert found.canife == {"name": "canife"}
     assert found.performance == {"name": "performance"}
-    assert found.trainings["noise"].document == {"cells": []}
+    assert written(found.trainings["noise"].record) == TRAINING
     assert found.trainings["noise"].timings == [1]
     shutil.rmtree(tmp_path / "noise")
     (tmp_path / "canife.json").write_text("[]")
@@ -115,6 +119,7 @@ def test_anything_in_a_folder_is_read_or_refused_by_name(tmp_path, name, content
     for other in NAMES:
         (tmp_path / f"{other}.json").write_text('{"trainings": []}')
     (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
+    (tmp_path / "noise" / "results.json").write_text(json.dumps(TRAINING))
     (tmp_path / f"{name}.json").write_bytes(content)
     found, message = read_or_refused(tmp_path)
     assert found or message.startswith(f"{tmp_path}/{name}.json: ")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.check.records import plain
+from canaryproof.verify.check.records import written
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training import configuration, experiment, training
 from canaryproof.verify.training.experiment import Experiment
@@ -51,8 +51,9 @@ def configured(tmp_path):
 
 def run(configured, folder, advance=lambda *_: None, *, data=None, cluster=None):
     folder.mkdir(exist_ok=True)
-    document, timings = Experiment(configured, data).run(folder, advance, cluster)
-    return json.dumps(plain(document)), document, timings
+    record, timings = Experiment(configured, data).run(folder, advance, cluster)
+    document = written(record)
+    return json.dumps(document), document, timings
 
 
 @pytest.fixture(scope="module")

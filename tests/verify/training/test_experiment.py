@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.verify.accounting.training import Accounting
-from canaryproof.verify.check.records import plain
+from canaryproof.verify.check.records import written
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.reading import InputError
-from canaryproof.verify.training import configuration, experiment
+from canaryproof.verify.training import configuration, experiment, trainings
 from canaryproof.verify.training.experiment import Experiment
 from canaryproof.verify.training.noise import Independent
 
@@ -41,8 +41,9 @@ def configured(tmp_path):
 
 def run(configured, folder, advance=lambda *_: None):
     folder.mkdir(exist_ok=True)
-    document, timings = Experiment(configured, None).run(folder, advance)
-    return json.dumps(plain(document)), document, timings
+    record, timings = Experiment(configured, None).run(folder, advance)
+    document = written(record)
+    return json.dumps(document), document, timings
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def test_files_of_a_training_give_the_same_audits(finished):
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finished, tmp_path, monkeypatch):
     folder, expected, _, _ = finished
-    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
     stops = iter((2, 8, 31))
     stop = next(stops)
 
@@ -148,7 +149,7 @@ def test_a_cluster_finds_the_same_though_a_worker_dies(configured, finished, clu
 
     (tmp_path / "run").mkdir()
     document, timings = Experiment(configured(), None).run(tmp_path / "run", advance, engine)
-    assert json.dumps(plain(document)) == finished[1]
+    assert json.dumps(written(document)) == finished[1]
     # What the lost worker was at, and perhaps what it had done and nobody had fetched, was given out again.
     assert max(engine.begun.values()) == 2
     assert len(timings) == 6
@@ -182,7 +183,7 @@ def test_a_training_that_is_given_up_keeps_no_other_from_being_done(configured, 
 
 def test_other_data_on_a_worker_is_refused(configured):
     with pytest.raises(InputError, match=r"^folder: holds other data than where the command runs$"):
-        experiment.train(configured(), Path("folder"), "other", 0)
+        trainings.train(configured(), Path("folder"), "other", 0)
 
 
 def test_damaged_scores_are_refused(finished, configured, tmp_path):
@@ -205,7 +206,7 @@ def test_scores_that_cannot_be_audited_name_the_cell(finished, configured, tmp_p
 
 
 def test_a_damaged_checkpoint_is_refused(configured, tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
 
     def stop(_, done, __):
         if done == 3:

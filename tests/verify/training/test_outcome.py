@@ -5,6 +5,7 @@ import pytest
 
 from canaryproof.verify.audit.audit import audit_scores
 from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.check.records import written
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import from_dimension
 from canaryproof.verify.training.outcome import ATTACKS, CanaryScores, audits, densities
@@ -32,37 +33,40 @@ def test_every_attack_has_the_nulls_that_there_are_for_it(found):
         "final": ["exact", "unobserved"],
         "change": ["exact", "unobserved"],
     }
-    assert found["all"]["unobserved"]["null_law"] is None
-    assert found["final"]["exact"]["null_law"] is None
-    assert found["final"]["unobserved"]["null_law"]["p_value"] > 1e-6
+    assert found["all"]["unobserved"].null_law is None
+    assert found["final"]["exact"].null_law is None
+    assert found["final"]["unobserved"].null_law.p_value > 1e-6
 
 
 def test_numbers_are_those_of_the_audit(found):
     scores = made()
     audit = found["final"]["exact"]
     moments = from_dimension(scores.observed["final"], DIM)
-    assert audit["distance"] == float(moments.distance)
-    assert audit["estimates"]["fitted"]["epsilon"] == float(estimators.fitted(moments, DELTA).epsilon)
+    assert audit.distance == float(moments.distance)
+    assert audit.estimates["fitted"].epsilon == float(estimators.fitted(moments, DELTA).epsilon)
     direct = audit_scores(scores.observed["change"], scores.unobserved["change"], DIM, DELTA, 0.9)
-    assert found["change"]["unobserved"]["distance_error"] == direct.mean_error
-    assert found["change"]["unobserved"]["bounds"]["fixed-sequence"]["value"] == next(
+    assert found["change"]["unobserved"].distance_error == direct.mean_error
+    assert found["change"]["unobserved"].bounds["fixed-sequence"].value == next(
         bound.value for bound in direct.bounds if bound.method == "fixed-sequence"
     )
     # Not told the dimension, as maxima have another law.
-    assert (found["all"]["unobserved"]["observed"], found["all"]["unobserved"]["unobserved"]) == (40, 40)
+    assert (found["all"]["unobserved"].observed, found["all"]["unobserved"].unobserved) == (40, 40)
 
 
 def test_every_bound_that_serves_is_there(found):
-    exact, unobserved = found["final"]["exact"]["bounds"], found["final"]["unobserved"]["bounds"]
+    exact, unobserved = found["final"]["exact"].bounds, found["final"]["unobserved"].bounds
     assert set(exact) == {name for name, method in METHODS.items() if method.needs != "unobserved"}
     assert set(unobserved) == {name for name, method in METHODS.items() if method.needs != "null"}
-    assert unobserved["one-run"]["coverage"] == "heuristic"
-    coins = audits(made(), DIM, DELTA, 0.9, "coin")["all"]["unobserved"]["bounds"]
-    assert coins["one-run"]["coverage"] == "proven"
+    assert unobserved["one-run"].coverage == "heuristic"
+    coins = audits(made(), DIM, DELTA, 0.9, "coin")["all"]["unobserved"].bounds
+    assert coins["one-run"].coverage == "proven"
 
 
 def test_an_outcome_is_json_and_the_same_again(found):
-    assert json.dumps(audits(made(), DIM, DELTA, 0.9, "fixed")) == json.dumps(found)
+    again = audits(made(), DIM, DELTA, 0.9, "fixed")
+    for attack, nulls in found.items():
+        for null, audit in nulls.items():
+            assert json.dumps(written(again[attack][null])) == json.dumps(written(audit))
 
 
 def test_runs_are_pooled_in_order():
@@ -77,7 +81,7 @@ def test_runs_are_pooled_in_order():
 def test_densities_are_in_the_nulls_units_and_have_area_one():
     scores = made(400)
     for attack, density in densities(scores, DIM).items():
-        x, y = np.array(density["x"]), np.array(density["y"])
+        x, y = np.array(density.x), np.array(density.y)
         assert np.trapezoid(y, x) == pytest.approx(1.0, abs=0.01)
         mean = np.trapezoid(x * y, x)
         unit = scores.unobserved["all"].std() if attack == "all" else DIM**-0.5

@@ -1,0 +1,201 @@
+"""The record of a training experiment, its results.json: what trainings write, and reports and claims read."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from canaryproof.verify.check.records import Count, LeftOut, Some
+
+# The null of the audit that an attack is shown and judged by.
+NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """A test of a law: its statistic, and p-value."""
+
+    statistic: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class EstimateRecord:
+    """An estimate ε̂, with its error, a 95% interval, and an enclosure of the number itself."""
+
+    epsilon: float
+    standard_error: float
+    low: float
+    high: float
+    certified: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class BoundRecord:
+    """A lower bound on ε: its value, the upper end of a posterior interval, and the largest value it can have."""
+
+    value: float
+    upper: float | None
+    kind: str
+    coverage: str
+    cap: float
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """An audit of a repetition's random canaries against one null.
+
+    ``distance`` is their mean in the null's deviations, ``ratio`` their deviation in those.
+    """
+
+    observed: Count
+    unobserved: Count | None
+    distance: float
+    distance_error: float
+    ratio: float
+    ratio_error: float
+    variance_p_value: float
+    normality: GoodnessOfFit | None
+    null_law: GoodnessOfFit | None
+    estimates: Mapping[str, EstimateRecord]
+    bounds: Mapping[str, BoundRecord]
+
+
+@dataclass(frozen=True)
+class Density:
+    """A density of scores at some places."""
+
+    x: Some[float]
+    y: Some[float]
+
+
+@dataclass(frozen=True)
+class RoundEpsilonRecord:
+    """CANIFE's ε̂ of a round with its limits, the threshold that gives it, the errors there, and how many scores."""
+
+    epsilon: float
+    lower: float
+    upper: float
+    threshold: float
+    false_alarms: Count
+    missed: Count
+    null_count: Count
+    count: Count
+
+
+@dataclass(frozen=True)
+class CanifeAttackRecord:
+    """An attack by CANIFE: ε̂ by what no error of a kind makes of it, the canary's design, and what the scores are.
+
+    ``accuracy`` is that of the best threshold, and ``deviations`` are of scores with the canary and without.
+    """
+
+    separated: RoundEpsilonRecord
+    capped: RoundEpsilonRecord
+    loss: float
+    norm: float
+    health: float
+    attempts: Count
+    healthy: bool
+    accuracy: float
+    deviations: tuple[float, float]
+
+    @property
+    def deviation(self) -> float:
+        """Mean deviation of scores with the canary and without, the paper's measure of a design."""
+        return sum(self.deviations) / 2
+
+
+@dataclass(frozen=True)
+class CanifeAuditRecord:
+    """CANIFE's audit of a model after a round; ``composed`` has ε̂ of all rounds until then by rule, for each attack."""
+
+    round: Count
+    model_accuracy: float
+    attacks: Some[CanifeAttackRecord]
+    composed: Mapping[str, tuple[float, ...] | None]
+
+
+@dataclass(frozen=True)
+class CanifeRecord:
+    """CANIFE's part of a training: rounds done, audits in order, and ε̂ of the training by rule, for each attack."""
+
+    rounds: Count
+    audits: tuple[CanifeAuditRecord, ...]
+    composed: Mapping[str, tuple[float, ...] | None]
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """One training; ``accuracy_without`` is that of the same one without canaries, where there was one."""
+
+    canary_seed: int
+    accuracy: float
+    accuracy_without: float | None
+    warnings: tuple[str, ...]
+    canife: LeftOut[CanifeRecord] = None
+
+
+@dataclass(frozen=True)
+class RepetitionRecord:
+    """A repetition of a cell: its trainings, and by attack and null the audits of all random canaries in them."""
+
+    runs: Some[TrainingRecord]
+    audits: LeftOut[Mapping[str, Mapping[str, AuditRecord]]] = None
+    densities: LeftOut[Mapping[str, Density]] = None
+
+    def audit(self, attack: str) -> AuditRecord:
+        """Return the audit that an attack is shown by; a KeyError names what is not there."""
+        return (self.audits or {})[attack][NULLS[attack]]
+
+
+@dataclass(frozen=True)
+class Analytical:
+    """An analytical ε, None where none is known, with the neighbours that it is about and the rule."""
+
+    epsilon: float | None
+    relation: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class CanifeTheory:
+    """ε by CANIFE's accounting: of a round with the client in it, and of the training if that is Poisson sampling."""
+
+    round: float
+    training: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellRecord:
+    """A combination of swept values: these by field, all settings by table and field, and what was found."""
+
+    swept: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    federation: str
+    clients: Count
+    test_examples: Count
+    dim: Count
+    rounds: Count
+    noise_multiplier: float
+    analytical: Analytical
+    canife: LeftOut[CanifeTheory] = None
+    results: Some[RepetitionRecord]
+
+    def runs(self) -> Iterator[TrainingRecord]:
+        """Give the trainings of all repetitions."""
+        for repetition in self.results:
+            yield from repetition.runs
+
+
+@dataclass(frozen=True)
+class ExperimentRecord:
+    """An experiment: its name and size, its heading, the fields of each axis of its sweep, and its cells."""
+
+    name: str
+    size: str
+    title: str
+    source: str
+    seed: int
+    repetitions: Count
+    axes: tuple[tuple[str, ...], ...]
+    cells: Some[CellRecord]
