@@ -21,7 +21,7 @@ from canaryproof.verify.files.training_record import (
     CanifeTheory,
     CellRecord,
     ExperimentRecord,
-    GoodnessOfFit,
+    FitRecord,
     RepetitionRecord,
 )
 
@@ -609,7 +609,7 @@ def _attack(document: ExperimentRecord, attack: str) -> Section:
     return Section(title, header_of(document, *header), tuple(rows), note, "densities.svg", alternative)
 
 
-def _fit(found: GoodnessOfFit | None) -> tuple[str, str]:
+def _fit(found: FitRecord | None) -> tuple[str, str]:
     assert found is not None
     return f"{found.statistic:.3g}", f"{found.p_value:.2g}"
 

@@ -11,7 +11,7 @@ NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
 
 
 @dataclass(frozen=True)
-class GoodnessOfFit:
+class FitRecord:
     """A test of a law: its statistic, and p-value."""
 
     statistic: float
@@ -54,8 +54,8 @@ class AuditRecord:
     ratio: float
     ratio_error: float
     variance_p_value: float
-    normality: GoodnessOfFit | None
-    null_law: GoodnessOfFit | None
+    normality: FitRecord | None
+    null_law: FitRecord | None
     estimates: Mapping[str, EstimateRecord]
     bounds: Mapping[str, BoundRecord]
 

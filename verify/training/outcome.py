@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
-from canaryproof.verify.audit.audit import Check, audit_scores
+from canaryproof.verify.audit.audit import GoodnessOfFit, audit_scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.canife.attack import accuracy
@@ -24,7 +24,7 @@ from canaryproof.verify.files.training_record import (
     CanifeTheory,
     Density,
     EstimateRecord,
-    GoodnessOfFit,
+    FitRecord,
     RoundEpsilonRecord,
 )
 from canaryproof.verify.training.configuration import Settings
@@ -223,8 +223,8 @@ def _audit(
     )
 
 
-def _fit(found: Check | None) -> GoodnessOfFit | None:
-    return None if found is None else GoodnessOfFit(found.statistic, found.p_value)
+def _fit(found: GoodnessOfFit | None) -> FitRecord | None:
+    return None if found is None else FitRecord(found.statistic, found.p_value)
 
 
 def densities(scores: CanaryScores, dim: int) -> dict[str, Density]:
