@@ -9,7 +9,7 @@ import click
 
 from canaryproof.verify.cli.command_line import one_line
 from canaryproof.verify.engine.run_folder import read_material
-from canaryproof.verify.files.material import CANIFE, PERFORMANCE, RESULTS
+from canaryproof.verify.files.material import CANIFE, RESULTS
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import write_files
 
@@ -75,16 +75,13 @@ def _report(material: "Material", form: str | None) -> "Report":
 
 def _damaged(material: "Material") -> str:
     """Name what cannot be reported even by itself."""
-    alone = replace(material, canife=None, performance=None, trainings={})
+    alone = replace(material, canife=None, trainings={})
     nothing = replace(alone, run=replace(material.run, results=()))
     parts = [
         (f"{RESULTS}: results[{i}].evidence", replace(alone, run=replace(alone.run, results=(result,))))
         for i, result in enumerate(alone.run.results)
     ]
     parts += [(CANIFE, replace(nothing, canife=material.canife))] if material.canife is not None else []
-    parts += (
-        [(PERFORMANCE, replace(nothing, performance=material.performance))] if material.performance is not None else []
-    )
     parts += [
         (f"{folder}/{RESULTS}", replace(nothing, trainings={folder: training}))
         for folder, training in material.trainings.items()

@@ -12,7 +12,6 @@ from canaryproof.verify.files.material import (
     CANIFE,
     ENVIRONMENT,
     EXPERIMENT,
-    PERFORMANCE,
     RESULTS,
     RUN_FILE,
     TIMINGS,
@@ -29,8 +28,8 @@ from canaryproof.verify.files.training_record import ExperimentRecord
 def read_material(folder: Path) -> Material:
     """Read all that a report is made from; an InputError names what cannot be read or breaks a rule.
 
-    Where a folder has no results yet, those that an interrupted run has found so far are taken. What benchmarks left
-    beside them, and trainings in folders in it, come along.
+    Where a folder has no results yet, those that an interrupted run has found so far are taken. What ``benchmark``
+    left beside them, and trainings in folders in it, come along.
     """
     unfinished, file = "", folder / ENVIRONMENT
     environment = read_object(file) if file.exists() else {}
@@ -39,9 +38,7 @@ def read_material(folder: Path) -> Material:
         unfinished = f"This run was interrupted. It has {len(run.results):,} results so far, and --resume goes on."
     else:
         run = read_run(folder)
-    canife, performance = (
-        read_object(folder / name) if (folder / name).exists() else None for name in (CANIFE, PERFORMANCE)
-    )
+    canife = read_object(folder / CANIFE) if (folder / CANIFE).exists() else None
     trainings = {
         path.parent.name: FinishedTraining(
             read_record(ExperimentRecord, path.with_name(RESULTS)), _timings(path.with_name(TIMINGS))
@@ -50,7 +47,7 @@ def read_material(folder: Path) -> Material:
         if path.with_name(TIMINGS).exists()
     }
     named = {str(name): str(value) for name, value in environment.items()}
-    return Material(run, named, canife, performance, trainings, unjudged(run), unfinished)
+    return Material(run, named, canife, trainings, unjudged(run), unfinished)
 
 
 def unjudged(run: Run) -> dict[str, int]:

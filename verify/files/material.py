@@ -13,7 +13,7 @@ from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.training_record import ExperimentRecord
 
 RESULTS, RUN_FILE = "results.json", "run.sqlite"
-ENVIRONMENT, CANIFE, PERFORMANCE = "environment.json", "canife.json", "performance.json"
+ENVIRONMENT, CANIFE = "environment.json", "canife.json"
 # What canaryproof train leaves beside its results.
 EXPERIMENT, TIMINGS = "experiment.json", "timings.json"
 
@@ -30,30 +30,18 @@ class FinishedTraining:
 
 @dataclass(frozen=True)
 class Material:
-    """A run and its companions.
-
-    Attributes
-    ----------
-    run
-        The run.
-    environment
-        What made it: command, versions, processor.
-    canife, performance
-        Documents of ``canaryproof benchmark``, where they were left beside the run.
-    trainings
-        Trainings that were left in folders of the run's, by the folder's name.
-    unjudged
-        Numbers of documents' statements that this version judges and the run did not, by suite.
-    unfinished
-        How far an interrupted run came, or nothing.
-    """
+    """A run and its companions."""
 
     run: Run
+    # What made it: command, versions, processor.
     environment: Mapping[str, str] = field(default_factory=dict)
+    # The document of ``canaryproof benchmark canife``, where it was left beside the run.
     canife: Mapping[str, Any] | None = None
-    performance: Mapping[str, Any] | None = None
+    # By the folder of the run's folder in which each was left.
     trainings: Mapping[str, FinishedTraining] = field(default_factory=dict)
+    # How many of the documents' statements this version judges and the run did not, by suite.
     unjudged: Mapping[str, int] = field(default_factory=dict)
+    # How far an interrupted run came, or nothing.
     unfinished: str = ""
 
 

@@ -65,14 +65,12 @@ def test_a_damaged_run_file_is_refused(interrupted):
 
 def test_what_lies_beside_a_run_comes_along(tmp_path):
     (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
-    for name in ("canife", "performance"):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name}))
+    (tmp_path / "canife.json").write_text(json.dumps({"name": "canife"}))
     for file, document in (("experiment", {}), ("results", TRAINING), ("timings", {"trainings": [1]})):
         (tmp_path / "noise").mkdir(exist_ok=True)
         (tmp_path / "noise" / f"{file}.json").write_text(json.dumps(document))
     found = read_material(tmp_path)
     assert found.canife == {"name": "canife"}
-    assert found.performance == {"name": "performance"}
     assert written(found.trainings["noise"].record) == TRAINING
     assert found.trainings["noise"].timings == [1]
     shutil.rmtree(tmp_path / "noise")
@@ -109,7 +107,7 @@ def read_or_refused(folder):
         return None, error.message
 
 
-NAMES = ["results", "environment", "canife", "performance", "noise/experiment", "noise/results", "noise/timings"]
+NAMES = ["results", "environment", "canife", "noise/experiment", "noise/results", "noise/timings"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
