@@ -16,17 +16,17 @@ _VERIFY = "canaryproof.verify"
 
 def _enclosure(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
     checks = ("gaussian.inference.enclosures", "gaussian.audit.scores", "gaussian.audit.release")
-    return Fault(f"enclosures.{name}", description, f"{_VERIFY}.oneshot.enclosures:{function}", make, checks)
+    return Fault(f"enclosures.{name}", description, f"canaryproof.kernels.certified.estimates:{function}", make, checks)
 
 
 def _audit(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
     inputs = {"audit_release": ("release",), "_null_law": ("scores",)}.get(function, ("scores", "release"))
     checks = tuple(f"gaussian.audit.{given}" for given in inputs)
-    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit:{function}", make, checks)
+    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.audit:{function}", make, checks)
 
 
 def _reads(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    target = f"{_VERIFY}.input_files:{function}"
+    target = f"{_VERIFY}.files.reading:{function}"
     return Fault(f"input.{name}", description, target, make, ("gaussian.audit.files",))
 
 

@@ -36,7 +36,7 @@ FAULTS = (
     _fault(
         "worst-tail",
         "e^ε is e^(ε/2) in the tail that privacy allows",
-        "known_null:worst_tail",
+        "fixed_sequence:worst_tail",
         lambda f: lambda epsilon, log_tail, delta: f(0.5 * epsilon, log_tail, delta),
         "coverage.fixed-sequence",
     ),

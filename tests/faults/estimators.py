@@ -16,7 +16,7 @@ from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Moments
 from tests.faults.fault import Fault, Function
 
-_ONESHOT = "canaryproof.verify.estimators"
+_ESTIMATORS = "canaryproof.verify.estimators"
 # Of the checks that call each function of the estimators, those that it matters to most.
 _CALLED = {
     "both_directions": ("enclosures", "standard-errors"),
@@ -36,17 +36,19 @@ _CALLED = {
 def _moments(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
     topic = {"from_dimension": "closed-form", "from_unobserved": "unobserved"}[function]
     checks = (f"gaussian.inference.{topic}", "gaussian.audit.scores")
-    return Fault(f"moments.{name}", description, f"{_ONESHOT}.moments:{function}", make, checks)
+    return Fault(f"moments.{name}", description, f"{_ESTIMATORS}.estimators:{function}", make, checks)
 
 
 def _estimator(name: str, description: str, function: str, make: Callable[[Function], Function], *more: str) -> Fault:
     checks = (*(f"gaussian.inference.{topic}" for topic in _CALLED[function]), *more)
-    return Fault(f"estimators.{name}", description, f"{_ONESHOT}.estimators:{function}", make, checks)
+    return Fault(f"estimators.{name}", description, f"{_ESTIMATORS}.estimators:{function}", make, checks)
 
 
 def _threshold(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
     checks = ("gaussian.threshold-is-exact", "gaussian.inference.enclosures")
-    return Fault(f"threshold.{name}", description, f"{_ONESHOT}.threshold_attack:threshold_epsilon", make, checks)
+    return Fault(
+        f"threshold.{name}", description, "canaryproof.kernels.threshold_attack:threshold_epsilon", make, checks
+    )
 
 
 def _unbiased(moments: Moments) -> Moments:
