@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.records import plain
-from canaryproof.verify.cli.command_line import engine_option, usage
-from canaryproof.verify.engine.executors import EngineError, cluster
+from canaryproof.verify.cli.command_line import cluster, engine_option
+from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.files.material import CANIFE
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
@@ -58,8 +58,7 @@ def canife_command(
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         raise InputError(f"benchmark canife: needs {', '.join(missing)}: pip install canaryproof[federated]")
-    with usage():
-        workers = cluster(engine_name)
+    workers = cluster(engine_name)
     if out is not None:
         prepare(out, (CANIFE, "canife.md"))
     # Its trainings need JAX.

@@ -12,9 +12,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from canaryproof.verify.engine.cluster import Cluster
 
 INTERRUPTED = 130
 _BAD_INPUT = 2
@@ -142,6 +146,8 @@ def _silence_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+_DASK = "dask"
+
 engine_option = click.option(
     "--engine",
     "engine_name",
@@ -151,13 +157,20 @@ engine_option = click.option(
 )
 
 
-@contextlib.contextmanager
-def usage() -> Iterator[None]:
-    """Turn a ``ValueError`` over an option into click's error, which names the command's help."""
-    try:
-        yield
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+def cluster(name: str, limit: float | None = None) -> "Cluster | None":
+    """Return the cluster that ``--engine`` names, None for ``local``; a check may take ``limit`` seconds."""
+    if name == "local":
+        return None
+    if name != _DASK and not name.startswith(f"{_DASK}://"):
+        raise click.UsageError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
+    if find_spec("distributed") is None:
+        raise click.UsageError("--engine: dask needs pip install canaryproof[distributed]")
+    # Loads dask, which is optional, and compiled kernels.
+    from canaryproof.verify.engine.cluster import Cluster
+    from canaryproof.verify.estimators.simulation import threads
+
+    address = name.removeprefix(_DASK).removeprefix("://")
+    return Cluster(address if "://" in address or not address else f"tcp://{address}", threads(), limit)
 
 
 def given_again(begun: Mapping[int, int], names: Sequence[str]) -> dict[str, int]:

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from canaryproof.verify.check.records import plain, written
-from canaryproof.verify.cli.command_line import INTERRUPTED, engine_option, given_again, usage
-from canaryproof.verify.engine.executors import EngineError, cluster
+from canaryproof.verify.cli.command_line import INTERRUPTED, cluster, engine_option, given_again
+from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.engine.origin import code_and_machine
 from canaryproof.verify.files.material import RESULTS, TIMINGS
 from canaryproof.verify.files.reading import InputError
@@ -64,8 +64,7 @@ def train_command(
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         raise InputError(f"train: needs {', '.join(missing)}: pip install canaryproof[federated]")
-    with usage():
-        workers = cluster(engine_name)
+    workers = cluster(engine_name)
     # Before the data is read and JAX is loaded, which take seconds.
     if out is not None:
         _check_folder(out, resume)

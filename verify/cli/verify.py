@@ -16,13 +16,14 @@ from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.claims import finished
-from canaryproof.verify.cli.command_line import engine_option, given_again, usage
+from canaryproof.verify.cli.command_line import cluster, engine_option, given_again
 from canaryproof.verify.engine import expected
-from canaryproof.verify.engine.executors import Engine, EngineError, engine, run_plan
+from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan
 from canaryproof.verify.engine.origin import origin
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import unjudged
+from canaryproof.verify.estimators.simulation import threads
 from canaryproof.verify.files.material import ENVIRONMENT, RESULTS
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
@@ -103,15 +104,14 @@ def verify_command(
             check_files(_MADE, out)
         except OSError as error:
             raise click.UsageError(f"--out: {error.filename or out}: {error.strerror or error}") from None
-    with usage():
-        judges = engine(engine_name, limit)
+    executor = cluster(engine_name, limit) or Local(threads(), limit)
     plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements))
     table = expected.read()
     made_by = origin(plan.suites, plan.context)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     with RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file:
-        run = _run(plan, file, judges)
-        again = given_again(judges.begun, [name for _, name in plan.checks])
+        run = _run(plan, file, executor)
+        again = given_again(executor.begun, [name for _, name in plan.checks])
         if out is not None:
             told = (
                 {"given again": ", ".join(f"{name} ({times} times)" for name, times in again.items())} if again else {}
@@ -138,7 +138,7 @@ def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in chosen if name not in reasons)
 
 
-def _run(plan: Plan, file: RunFile, judges: Engine) -> Run:
+def _run(plan: Plan, file: RunFile, executor: Executor) -> Run:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -158,7 +158,7 @@ def _run(plan: Plan, file: RunFile, judges: Engine) -> Run:
             progress.update(task, completed=done, total=total, description=current)
 
         try:
-            return run_plan(plan, file, judges, advance)
+            return run_plan(plan, file, executor, advance)
         except EngineError as error:
             raise click.ClickException(str(error)) from error
 

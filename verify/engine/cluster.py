@@ -1,4 +1,4 @@
-"""The engine of many machines: a cluster of dask.distributed, on this machine or another.
+"""The executor of many machines: a cluster of dask.distributed, on this machine or another.
 
 The scheduler gives each task, a check or a training, to a worker, and to another one when the worker is lost, a few
 times. Workers do one task at a time with one thread, and write nothing: the driver, which is the process of the
@@ -7,10 +7,9 @@ would have other bits otherwise.
 """
 
 import logging
-import pkgutil
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import islice
 from multiprocessing import resource_tracker
@@ -23,9 +22,8 @@ from dask import config
 from distributed import CancelledError, Client, KilledWorker, LocalCluster, SchedulerPlugin, as_completed, get_worker
 from threadpoolctl import threadpool_limits
 
-from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Lost, inherited
+from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Lost, Task, call, inherited
 from canaryproof.verify.engine.origin import code_and_machine
-from canaryproof.verify.engine.plan import Answer, Plan, unjudged
 from canaryproof.verify.files.reading import InputError
 
 _AT_ONCE = 4096  # tasks known to the scheduler, to which each costs memory
@@ -37,7 +35,7 @@ _one_at_a_time = Lock()
 
 
 class Cluster:
-    """Engine that computes on a cluster of dask.distributed.
+    """Executor of a cluster of dask.distributed.
 
     Parameters
     ----------
@@ -47,53 +45,17 @@ class Cluster:
         Number of workers of a cluster on this machine.
     limit
         Seconds that a check may take on a worker, which is given up then; None for no limit.
-
-    Attributes
-    ----------
-    begun
-        How often the tasks of these numbers were given to a worker: more than once if one was lost.
     """
 
     def __init__(self, address: str, workers: int, limit: float | None) -> None:
-        self._address, self._workers, self._limit = address, workers, limit
+        self._address, self._workers, self.limit = address, workers, limit
         self.begun: Counter[int] = Counter()
 
-    def answers(self, plan: Plan, positions: Sequence[int]) -> Generator[tuple[int, Answer], None, None]:
-        """Judge checks of a plan, and give each answer as soon as it is known, with the check's position.
+    def results(self, function: str, tasks: Iterable[Task]) -> Generator[tuple[int, Any], None, None]:
+        """Call a function as an ``Executor`` does.
 
-        Raises
-        ------
-        InputError, EngineError
-            As for ``results``.
-        """
-        tasks = ((i, (plan, i, self._limit)) for i in positions)
-        with closing(self.results("canaryproof.verify.engine.plan:judge", tasks)) as results:
-            for i, found in results:
-                yield i, (unjudged(plan, i, found.reason), False) if isinstance(found, Lost) else found
-
-    def results(
-        self, function: str, tasks: Iterable[tuple[int, tuple[Any, ...]]]
-    ) -> Generator[tuple[int, Any], None, None]:
-        """Call a function on the workers, and give each result as soon as it is known, with the task's number.
-
-        Parameters
-        ----------
-        function
-            Where the function is, as ``module:name``.
-        tasks
-            Numbers of the tasks, and the function's arguments for each. What these are must be importable without any
-            extra, as a worker reads them before it is asked what it has.
-
-        Yields
-        ------
-        The number, and what the function returned or ``Lost``.
-
-        Raises
-        ------
-        InputError
-            If there is no scheduler or no worker, a worker is of another kind, or the function raises one.
-        EngineError
-            If the scheduler is lost.
+        Arguments must be importable without any extra, as a worker reads them before it is asked what it has. An
+        ``InputError`` says that there is no scheduler or no worker, or that a worker is of another kind.
         """
         made_by = code_and_machine()
         with _quiet(), self._client() as client:
@@ -128,7 +90,7 @@ class Cluster:
         try:
             return future.result()
         except KilledWorker as error:
-            slow = "" if self._limit is None else " or over the time limit"
+            slow = "" if self.limit is None else " or over the time limit"
             number = error.allowed_failures + 1
             return Lost(f"{number} workers that had it were lost: killed, perhaps for want of memory{slow}")
         except CancelledError as error:
@@ -185,7 +147,7 @@ def _done(function: str, arguments: tuple[Any, ...], made_by: Mapping[str, str])
     with _one_at_a_time, threadpool_limits(1):
         numba.set_num_threads(1)
         try:
-            return pkgutil.resolve_name(function)(*arguments)
+            return call(function, arguments)
         except InputError as error:
             raise InputError(f"--engine: worker {address}: {error.message}") from error
 

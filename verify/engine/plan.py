@@ -22,19 +22,9 @@ Answer = tuple[str, bool]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be judged.
+    """What is to be judged: suites, each once, at a level and a seed."""
 
-    Attributes
-    ----------
-    source
-        Where the suites are, as ``module:name`` of a mapping from names to sequences of checks.
-    suites
-        Names of suites, each once.
-    context
-        Level and seed.
-    """
-
-    source: str
+    source: str  # where the suites are: ``module:name`` of a mapping from names to sequences of checks
     suites: tuple[str, ...]
     context: Context
 
@@ -62,19 +52,7 @@ def _checks(source: str, suite: str) -> dict[str, Check]:
 
 
 def judge(plan: Plan, position: int, limit: float | None) -> Answer:
-    """Judge a check of a plan.
-
-    Parameters
-    ----------
-    plan, position
-        The plan, and the place of the check in it.
-    limit
-        Seconds after which this process ends at once, whatever it does; None for no limit.
-
-    Returns
-    -------
-    Its answer.
-    """
+    """Judge the check at a position of a plan; after ``limit`` seconds this process ends at once, whatever it does."""
     suite, name = plan.checks[position]
     check = _checks(plan.source, suite)[name]
     try:

@@ -19,7 +19,7 @@ SUITES, RUNS, EVERY = (("bounds", "claims"), 30, 1) if DEEP else (("claims",), 9
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_process_that_judges_run_after_run_does_not_grow():
     held = []
-    with processes_of_a_run(1, "") as pool:
+    with processes_of_a_run(1) as pool:
         for seed in range(RUNS):
             plan = Plan("canaryproof.verify.suites.catalogue:SUITES", SUITES, Context(Level.QUICK, seed))
             with inherited():
