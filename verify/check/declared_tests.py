@@ -1,15 +1,13 @@
 """Sample sizes, looks and p-values of the checks whose verdicts depend on chance."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 from statsmodels.stats.power import NormalIndPower, TTestIndPower, TTestPower, normal_sample_size_one_tail
-
-from canaryproof.verify.check.results import Verdict
 
 # Level of a check: all its tests, in both directions and at all looks, by Bonferroni. A claim's test is by the chance
 # of what is printed where the null speaks of it, and by the chance of our draws elsewhere.
@@ -198,20 +196,6 @@ def share_above(hits: int, size: int, share: float) -> float:
 def share_below(hits: int, size: int, share: float) -> float:
     """p-value of the test that what was hit so often has at least this probability."""
     return float(stats.binom.cdf(hits, size, share))
-
-
-def judged(for_it: Sequence[float], against_it: Sequence[float], level: float = LEVEL) -> Verdict:
-    """Judge by p-values: of the tests that must all reject, and of those that refute if one does."""
-    if max(for_it) <= 0.5 * level:
-        return Verdict.CONFIRMED
-    return Verdict.REFUTED if min(against_it) <= 0.5 * level / len(against_it) else Verdict.INCONCLUSIVE
-
-
-def both(ours: Verdict, printed: Verdict) -> Verdict:
-    """Put the verdicts of two settings together, each found at half the level."""
-    if ours is printed:
-        return ours
-    return Verdict.QUALIFIED if {ours, printed} == {Verdict.CONFIRMED, Verdict.REFUTED} else Verdict.INCONCLUSIVE
 
 
 def seen_of_one(size: int, parts: int, level: float = LEVEL) -> float:

@@ -12,18 +12,8 @@ from scipy import stats
 from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found
-from canaryproof.verify.claims.printed import (
-    CAP,
-    CODE_DELTA,
-    HALF,
-    PAPER,
-    SCORES_DELTA,
-    TRIALS,
-    fixed,
-    prints,
-    rounding,
-)
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, prints, rounding
+from canaryproof.verify.claims.printed import CAP, CODE_DELTA, HALF, PAPER, SCORES_DELTA, TRIALS
 
 # Clients' learning rates (Appendix B), and the clip norm that both loss and updates have.
 RATES = {"CIFAR10": "0.01", "CelebA": "0.899", "Sent140": "5.75", "Shakespeare": "3"}
@@ -57,13 +47,7 @@ def judge_loss(clips: Sequence[Fraction]) -> Outcome:
     ratios = {str(clip): squared(clip) / squared(Fraction(1)) for clip in clips}
     same = [clip for clip, ratio in ratios.items() if ratio == 1]
     listed = ", ".join(f"{ratio} for C = {clip}" for clip, ratio in ratios.items())
-    verdict = (
-        Verdict.CONFIRMED
-        if len(same) == len(ratios)
-        else Verdict.QUALIFIED
-        if str(clips[0]) in same
-        else Verdict.REFUTED
-    )
+    verdict = holds(len(same) == len(ratios), str(clips[0]) in same)
     return found(
         verdict,
         f"only for C = 1, the value of all experiments: Algorithm 1 has C·∇ℓ in the products where equation (1) has "
@@ -122,15 +106,15 @@ def judge_cap(printed: str) -> Outcome:
         for convention, least in _CONVENTIONS.items()
     }
     text = next(iter(_DELTAS))
-    holds = [name for name, cap in caps.items() if prints(cap, printed)]
+    holding = [name for name, cap in caps.items() if prints(cap, printed)]
     listed = "; ".join(f"{name}: {cap:.4f}" for name, cap in caps.items())
     lowest = lower_limit(0, 0)
     limits = f"; at perfect separation the 95% limits are {lowest:.2f} and infinity"
     evidence: dict[str, Any] = {"caps": caps, "printed": float(printed), "lower_limit": lowest}
-    if any(name.startswith(text) for name in holds):
+    if any(name.startswith(text) for name in holding):
         return found(Verdict.CONFIRMED, listed + limits, **evidence)
-    if holds:
-        return found(Verdict.QUALIFIED, f"only with {' or with '.join(holds)} ({listed}){limits}", **evidence)
+    if holding:
+        return found(Verdict.QUALIFIED, f"only with {' or with '.join(holding)} ({listed}){limits}", **evidence)
     return found(Verdict.REFUTED, f"no reading gives {printed} ({listed}){limits}", **evidence)
 
 
@@ -293,10 +277,8 @@ def _judge_limits(_: Context) -> Outcome:
         f"of a canary without effect is above 0 with probability {least:.4f} to {most:.4f} (exactly, by the choice "
         "among thresholds with equal ε̂)"
     )
-    holds = worst["both"] >= 1.0 - allowed and most <= allowed
-    return found(
-        Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, worst=worst, missed_least=least, missed_most=most
-    )
+    held = worst["both"] >= 1.0 - allowed and most <= allowed
+    return found(holds(held), finding, worst=worst, missed_least=least, missed_most=most)
 
 
 def judge_conservative(law: Selected) -> Outcome:
@@ -305,7 +287,7 @@ def judge_conservative(law: Selected) -> Outcome:
     below = np.cumsum(law.probabilities)
     median, extreme = (float(law.values[np.searchsorted(below, level)]) for level in (0.5, 0.95))
     return found(
-        Verdict.CONFIRMED if upwards >= 0.95 else Verdict.REFUTED,
+        holds(upwards >= 0.95),
         f"where nothing leaks (ε = 0) the largest finite ε̂ of 100 trials is above 0 with probability {upwards:.4f}, "
         f"{median:.2f} in the median, above {extreme:.2f} in 5% of the cases: errs upwards, and so is no lower bound",
         above_zero=upwards,
@@ -321,7 +303,7 @@ def _judge_infinite_limit(_: Context) -> Outcome:
     infinite = np.isinf(upper) & (upper > 0)
     one = float(upper[1, 1])
     # A rate at its upper end leaves a numerator of 0 for one term, and the other is infinite all the same.
-    verdict = Verdict.CONFIRMED if np.array_equal(infinite, zero) else Verdict.REFUTED
+    verdict = holds(np.array_equal(infinite, zero))
     return found(
         verdict,
         f"the upper limit is infinite exactly where a count is zero ({int(zero.sum())} of {zero.size} pairs of "

@@ -12,9 +12,9 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import gaussian_mechanism as certified
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.declared_tests import POWER, visible_spread
+from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_spread
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import LEVEL, claim, found
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, rounding
 from canaryproof.verify.claims.canife_attack import estimate
 from canaryproof.verify.claims.deciding import decided
 from canaryproof.verify.claims.printed import (
@@ -30,9 +30,7 @@ from canaryproof.verify.claims.printed import (
     TRAINED_EPSILON,
     TRIALS,
     Task,
-    fixed,
     noise_for,
-    rounding,
 )
 
 # CANIFE's theoretical ε: Rényi accounting under Poisson sampling, as Appendix C.1 has it.
@@ -86,7 +84,7 @@ def judge_deviation(printed: float, sigma: float) -> Outcome:
     ratio = visible_spread(degrees + 1, LEVEL)
     null, alternative = "the printed deviation is of scores of noise alone", f"theirs is {ratio:.2g} times the noise's"
     design = Design(null, LEVEL, alternative, POWER, TRIALS)
-    verdict = Verdict.CONFIRMED if p_value >= LEVEL else Verdict.REFUTED
+    verdict = holds(p_value >= LEVEL)
     return found(verdict, finding, design, statistic=float(statistic), p_value=float(p_value), rest=rest)
 
 
@@ -134,7 +132,7 @@ def judge_success(deviation: float) -> Outcome:
     right = rows[f"{deviation:g}"] ** TRIALS
     listed = ", ".join(f"{name} {accuracy:.3f}" for name, accuracy in rows.items())
     return found(
-        Verdict.CONFIRMED if right >= 1.0 - 1e-6 else Verdict.REFUTED,
+        holds(right >= 1.0 - 1e-6),
         f"the centres are {1.0 / deviation:.1f} standard deviations apart: all {TRIALS} trials are right with "
         f"probability {right:.6f} (accuracy at half the distance by standard deviation: {listed})",
         accuracies=rows,
@@ -278,13 +276,7 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
         for name, ratios in simulated.items()
     )
     # The simulations show what the smallest gaps mean; no verdict hangs on them, and there is no test.
-    verdict = (
-        Verdict.CONFIRMED
-        if not nothing_left
-        else Verdict.QUALIFIED
-        if len(nothing_left) < len(gaps)
-        else Verdict.REFUTED
-    )
+    verdict = holds(not nothing_left, len(nothing_left) < len(gaps))
     return found(
         verdict,
         f"only for the part that the number of trials does not make: a canary that leaks all that the noise lets "
@@ -386,7 +378,7 @@ def _judge_sampling(_: Context) -> Outcome:
     smallest = min(rates, key=lambda name: rates[name]) == min(composed, key=lambda name: composed[name]) == "Sent140"
     listed = ", ".join(f"{name} {rates[name]:.5f}: {composed[name]:.2f}" for name in rates)
     return found(
-        Verdict.CONFIRMED if smallest else Verdict.REFUTED,
+        holds(smallest),
         f"sampling rate, and what ε̂ = {CAP} in every round composes to (RDP, δ = 1e-5): {listed}",
         rates=rates,
         composed=composed,
@@ -403,7 +395,7 @@ def judge_fewer_clients(cohorts: Sequence[int]) -> Outcome:
     falls = all(later < earlier for earlier, later in pairwise(composed.values()))
     listed = ", ".join(f"{cohort} clients {value:.2f}" for cohort, value in composed.items())
     return found(
-        Verdict.CONFIRMED if falls else Verdict.REFUTED,
+        holds(falls),
         f"by sampling alone: ε̂ = {CAP} in every round of {CELEBA.epochs} epochs composes to {listed} (RDP, δ = 1e-5)",
         composed={str(cohort): value for cohort, value in composed.items()},
     )
@@ -415,7 +407,7 @@ def _judge_basic(_: Context) -> Outcome:
     better = all(value > TRAINED_EPSILON for value in summed.values())
     listed = ", ".join(f"{name} {value:,.0f}" for name, value in summed.items())
     return found(
-        Verdict.CONFIRMED if better else Verdict.REFUTED,
+        holds(better),
         f"rounds times one round's ε, instead of 50: {listed}",
         summed=summed,
         sent140_noise_multiplier=sigma,
@@ -435,7 +427,7 @@ def _judge_root(_: Context) -> Outcome:
         "Sent140's σ, 100 rounds, no sampling": growth(trained(SENT140, CODE_DELTA), 100, 1.0),
     }
     near = [name for name, value in rows.items() if 1.6 <= value <= 2.5]
-    verdict = Verdict.CONFIRMED if len(near) == len(rows) else Verdict.QUALIFIED if near else Verdict.REFUTED
+    verdict = holds(len(near) == len(rows), near)
     listed = "; ".join(f"{name}: {value:.2f}" for name, value in rows.items())
     return found(
         verdict,

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from scipy import stats
 
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, prints, rounding
 from canaryproof.verify.claims.deciding import needs_data
-from canaryproof.verify.claims.printed import CELEBA, PAPER, SENT140, SHAKESPEARE, TASKS, Task, fixed, prints, rounding
+from canaryproof.verify.claims.printed import CELEBA, PAPER, SENT140, SHAKESPEARE, TASKS, Task
 
 _SOURCE = PAPER + "Appendix B"
 
@@ -157,7 +157,7 @@ def judge_classes(classes: int, parameters: int) -> Outcome:
     if not exact:
         return found(Verdict.INCONCLUSIVE, f"{parameters:,} parameters fit no number of classes", solutions=rows)
     solution = exact[0]["classes"]
-    verdict = Verdict.CONFIRMED if solution == classes >= len(TABLE_1) else Verdict.REFUTED
+    verdict = holds(solution == classes >= len(TABLE_1))
     return found(
         verdict,
         f"{parameters:,} parameters are those of {solution} classes and of no other number; "
@@ -227,9 +227,9 @@ def judge_health(all_mean: str, late_mean: str, late_rounds: int) -> Outcome:
         (audits * float(total) - (audits - early) * float(late)) / early
         for total, late in zip(rounding(all_mean), reversed(rounding(late_mean)), strict=True)
     ]
-    holds = ends[0] <= 1.0 and float(late_mean) <= 1.0
+    held = ends[0] <= 1.0 and float(late_mean) <= 1.0
     return found(
-        Verdict.CONFIRMED if holds else Verdict.REFUTED,
+        holds(held),
         f"the {early} early audits of {audits} would have a mean health of {ends[0]:.3f} to {ends[1]:.3f}, and a "
         f"health of {late_mean} is a loss reduced by {float(late_mean):.0%}",
         early_mean=ends,
@@ -271,7 +271,7 @@ def judge_utility(private: str, free: str) -> Outcome:
 def _judge_two_epochs(_: Context) -> Outcome:
     epochs = 1000 / SENT140.epoch_rounds
     return found(
-        Verdict.CONFIRMED if prints(epochs, "2") else Verdict.REFUTED,
+        holds(prints(epochs, "2")),
         f"1,000 rounds are {epochs:.2f} epochs of {SENT140.epoch_rounds} rounds",
         epochs=epochs,
     )
@@ -279,7 +279,7 @@ def _judge_two_epochs(_: Context) -> Outcome:
 
 def _judge_minutes(_: Context) -> Outcome:
     slowest = float(rounding("591")[1]) / 60.0
-    verdict = Verdict.CONFIRMED if slowest <= 10.0 else Verdict.REFUTED
+    verdict = holds(slowest <= 10.0)
     return found(verdict, f"the longest printed time, 591 s, is {slowest:.2f} minutes at most", minutes=slowest)
 
 
@@ -287,7 +287,7 @@ def judge_iterations(iteration: str, counts: tuple[int, ...], minutes: float) ->
     """Judge that designs of several lengths take no more than a time."""
     least = {count: float(rounding(iteration)[0]) * count / 60.0 for count in counts}
     within = [f"{count:,}" for count, time in least.items() if time <= minutes]
-    verdict = Verdict.CONFIRMED if len(within) == len(least) else Verdict.QUALIFIED if within else Verdict.REFUTED
+    verdict = holds(len(within) == len(least), within)
     listed = ", ".join(f"{count:,} iterations at least {time:.2f}" for count, time in least.items())
     return found(
         verdict,
@@ -298,15 +298,15 @@ def judge_iterations(iteration: str, counts: tuple[int, ...], minutes: float) ->
 
 def judge_pool(pool: int, users: int) -> Outcome:
     """Judge that a design pool of so many samples can come from so many users with one each."""
-    verdict = Verdict.CONFIRMED if pool <= users else Verdict.REFUTED
+    verdict = holds(pool <= users)
     return found(verdict, f"{pool} of the {users:,} test users, each with a sample", share=pool / users)
 
 
 def judge_range(least: float, most: float, gaps: dict[str, tuple[float, float]]) -> Outcome:
     """Judge that a range printed in one place holds the ranges printed in another."""
-    holds = all(least <= low <= high <= most for low, high in gaps.values())
+    held = all(least <= low <= high <= most for low, high in gaps.values())
     listed = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in gaps.items())
-    return found(Verdict.CONFIRMED if holds else Verdict.REFUTED, f"Section 4.2 has {listed}", gaps=gaps)
+    return found(holds(held), f"Section 4.2 has {listed}", gaps=gaps)
 
 
 # LEAF's README (github.com/TalwalkarLab/leaf), of Shakespeare its present one: an earlier one has 2,288 users. The file
@@ -407,9 +407,9 @@ def judge_rounds(task: Task) -> Outcome:
     an_epoch = -(-task.users // task.cohort)
     total = an_epoch * task.epochs
     expected = float(Fraction(task.cohort, task.users) * total)
-    holds = (an_epoch, total) == (task.epoch_rounds, task.rounds)
+    held = (an_epoch, total) == (task.epoch_rounds, task.rounds)
     return found(
-        Verdict.CONFIRMED if holds else Verdict.REFUTED,
+        holds(held),
         f"⌈{task.users:,}/{task.cohort}⌉ = {an_epoch} rounds an epoch, {total:,} in {task.epochs} epochs; a client "
         f"takes part {expected:.2f} times in expectation",
         epoch_rounds=an_epoch,
@@ -457,7 +457,7 @@ def judge_epochs(task: Task, epochs: int) -> Outcome:
 def judge_clients(printed: int, tasks: Sequence[Task]) -> Outcome:
     """Judge a number of clients a round by those of Appendix C.3."""
     cohorts = {task.name: task.cohort for task in tasks}
-    verdict = Verdict.CONFIRMED if set(cohorts.values()) == {printed} else Verdict.REFUTED
+    verdict = holds(set(cohorts.values()) == {printed})
     listed = ", ".join(f"{name} {cohort}" for name, cohort in cohorts.items())
     return found(verdict, f"Appendix C.3 has {listed}", cohorts=cohorts)
 

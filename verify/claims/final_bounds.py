@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -15,19 +14,12 @@ from canaryproof.kernels import binomial, gaussian_mechanism
 from canaryproof.kernels.certified import at_precision
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.kernels.certified.binomial import Method
+from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.check.verdicts import claim, found, holds, prints, rounding
 from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.final_setting import DOCUMENT
-from canaryproof.verify.claims.printed import (
-    CANARIES,
-    RESULTS,
-    STACKOVERFLOW_DELTA,
-    STACKOVERFLOW_ROUNDS,
-    Row,
-    half_unit,
-    rounds_to,
-)
+from canaryproof.verify.claims.printed import CANARIES, RESULTS, STACKOVERFLOW_DELTA, STACKOVERFLOW_ROUNDS, Row
 from canaryproof.verify.estimators import estimators
 
 _STATED = "Jeffreys for FNR, exact FPR"
@@ -59,13 +51,13 @@ def largest_bounds(count: int) -> dict[str, float]:
 def judge_cap(row: Row) -> Outcome:
     """Judge whether a bound printed where the attack hardly errs is the largest from 1,000 canaries."""
     bounds, printed = largest_bounds(CANARIES), row.lower_all
-    fitting = [name for name, bound in bounds.items() if rounds_to(printed, bound, bound)]
+    fitting = [name for name, bound in bounds.items() if prints(bound, printed)]
     # The number of canaries whose best bound prints like this, under the readings that fit best.
     counts = {
-        name: [n for n in range(950, CANARIES + 1) if rounds_to(printed, *(largest_bounds(n)[name],) * 2)]
+        name: [n for n in range(950, CANARIES + 1) if prints(largest_bounds(n)[name], printed)]
         for name in (_STATED, "Jeffreys for FNR and FPR")
     }
-    possible = Fraction(printed) - half_unit(printed) <= Fraction(bounds[_STATED])
+    possible = rounding(printed)[0] <= bounds[_STATED]
     verdict = Verdict.REFUTED if not possible else Verdict.CONFIRMED if _STATED in fitting else Verdict.QUALIFIED
     finding = (
         f"the largest bound by the FNR of 1,000 canaries is {bounds[_STATED]:.3f} with the null's exact tail, "

@@ -9,7 +9,7 @@ from flint import arb, fmpq
 from canaryproof.kernels.certified import at_precision, gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds
+from canaryproof.verify.check.verdicts import claim, found, holds, prints, rounding
 from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.printed import (
     EMNIST_COHORT,
@@ -26,8 +26,6 @@ from canaryproof.verify.claims.printed import (
     TABLE_3,
     TABLE_4,
     Row,
-    half_unit,
-    rounds_to,
 )
 
 _TAIL = "tail of the privacy loss, one round"
@@ -51,17 +49,17 @@ def calibrated_by_tail(row: Row, m: int) -> bool:
     """Whether the σ with P(loss > ε) = m^(−1.1) is proven to round to the printed one."""
 
     def prove() -> bool:
-        sigma, margin, delta = Fraction(row.noise), half_unit(row.noise), arb(m) ** arb(fmpq(-11, 10))
-        return bool(loss_tail(row.analytical, sigma + margin) < delta < loss_tail(row.analytical, sigma - margin))
+        delta = arb(m) ** arb(fmpq(-11, 10))
+        most, least = (loss_tail(row.analytical, sigma) for sigma in rounding(row.noise))
+        return bool(least < delta < most)
 
     return at_precision(128, prove)
 
 
 def _agreeing(row: Row, delta: float, compute: Callable[[float, float], dict[str, float]]) -> list[str]:
     """Names of the accountings of which some σ that prints like the row's gives its ε."""
-    sigma, margin, epsilon = Fraction(row.noise), half_unit(row.noise), float(row.analytical)
-    more, less = compute(float(sigma - margin), delta), compute(float(sigma + margin), delta)
-    return [name for name in more if less[name] <= epsilon <= more[name]]
+    more, less = (compute(float(sigma), delta) for sigma in rounding(row.noise))
+    return [name for name in more if less[name] <= float(row.analytical) <= more[name]]
 
 
 def judge_no_noise(row: Row) -> Outcome:
@@ -89,7 +87,7 @@ def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, p
     exact = gaussian_mechanism.epsilon(delta, Fraction(row.noise))
     proper = gaussian_mechanism.noise_multiplier(Fraction(row.analytical), delta)
     readings = [f"{reading}, m = {name}" for name, names in agreeing.items() for reading in names]
-    verdict = Verdict.CONFIRMED if stated in agreeing[first] else Verdict.QUALIFIED if readings else Verdict.REFUTED
+    verdict = holds(stated in agreeing[first], readings)
     finding = (
         f"at δ = m^(−1.1), m = {m:,}, one unamplified round of σ = {row.noise} has exactly ε = {exact.lo:.2f}, and "
         f"ε = {row.analytical} takes σ = {proper.lo:.4f}"
@@ -119,17 +117,17 @@ def _judge_emnist(row: Row) -> Outcome:
 def _calibrated_exactly(row: Row, m: int) -> bool:
     """Whether the σ of which the mechanism's own ε at δ = m^(−1.1) is the row's rounds to the printed one."""
     proper = gaussian_mechanism.noise_multiplier(Fraction(row.analytical), m**-1.1)
-    return rounds_to(row.noise, proper.lo, proper.hi)
+    return prints(proper, row.noise)
 
 
 def calibrated_sizes(rows: Sequence[Row]) -> tuple[float, float]:
     """Return the ends of the interval of all m that calibrate every row's σ by the tail of the loss."""
 
-    def solve(row: Row, sign: int) -> float:
-        tail = loss_tail(row.analytical, Fraction(row.noise) + sign * half_unit(row.noise))
+    def solve(row: Row, end: int) -> float:
+        tail = loss_tail(row.analytical, rounding(row.noise)[end])
         return float((tail ** arb(fmpq(-10, 11))).mid())
 
-    return max(solve(row, -1) for row in rows), min(solve(row, 1) for row in rows)
+    return max(solve(row, 0) for row in rows), min(solve(row, 1) for row in rows)
 
 
 def judge_size(rows: Sequence[Row], sizes: Mapping[str, int]) -> Outcome:
@@ -198,7 +196,7 @@ def _judge_footnote_5(_: Context) -> Outcome:
     exact_too = all(
         analytical.gaussian(float(r.noise) - 5e-5, STACKOVERFLOW_DELTA) >= float(r.analytical) for r in TABLE_3[1:]
     )
-    verdict = Verdict.CONFIRMED if exact_too else Verdict.QUALIFIED if proven else Verdict.REFUTED
+    verdict = holds(exact_too, proven)
     finding = (
         "as an upper bound, the ε that the loss exceeds with probability δ, 1/(2σ²) + z/σ; the mechanism's exact loss "
         f"of privacy is {listed}"
@@ -214,7 +212,7 @@ def judge_canife_epsilon(printed: str = "34.5", sigma: float = 0.2) -> Outcome:
     """Judge the analytical ε of the comparison with CANIFE under every accounting at every usual δ."""
     rounds = round(FASHION_EXAMPLES / FASHION_BATCH)
     sampling = FASHION_BATCH / FASHION_EXAMPLES
-    low, high = float(Fraction(printed) - half_unit(printed)), float(Fraction(printed) + half_unit(printed))
+    low, high = (float(end) for end in rounding(printed))
     values = {}
     for name, delta in _DELTAS.items():
         for reading, value in analytical.readings(sigma, delta, rounds=rounds, sampling=sampling).items():

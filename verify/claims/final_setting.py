@@ -11,7 +11,7 @@ from flint import arb
 from canaryproof.kernels.certified import binomial, gaussian_mechanism, null_cosine
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds
+from canaryproof.verify.check.verdicts import claim, found, holds, prints
 from canaryproof.verify.claims.printed import (
     CANARIES,
     EMNIST_COHORT,
@@ -26,7 +26,6 @@ from canaryproof.verify.claims.printed import (
     STACKOVERFLOW_ROUNDS,
     TASKS,
     TRIALS,
-    rounds_to,
 )
 
 DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
@@ -116,7 +115,7 @@ def judge_posterior(epsilon: int = 5, prior: str = "0.1", printed: str = "0.94")
     after = odds / (1 + odds)
     low, high = float(after.lower()), float(after.upper())
     finding = f"e^{epsilon}·{prior}/(e^{epsilon}·{prior} + 1 − {prior}) lies in [{low:.6f}, {high:.6f}]"
-    return found(holds(rounds_to(printed, low, high)), finding, posterior=(low, high), printed=printed)
+    return found(holds(prints((low, high), printed)), finding, posterior=(low, high), printed=printed)
 
 
 def _judge_scale(_: Context) -> Outcome:
@@ -195,17 +194,13 @@ _EMNIST_BY_CLASS = 814_255
 _POOL, _ITERATIONS = 512, 2500
 
 
-def _thousands(printed: int, value: float) -> bool:
-    return abs(value - 1000 * printed) <= 500
-
-
 def judge_epoch(clients: int = 341, rounds: int = STACKOVERFLOW_ROUNDS, cohort: int = STACKOVERFLOW_COHORT) -> Outcome:
     """Judge whether rounds × clients a round is one participation of each client, given in thousands."""
     places = rounds * cohort
-    if _thousands(clients, places):
+    if prints(places, f"{clients}k"):
         verdict = Verdict.CONFIRMED
     else:
-        verdict = Verdict.QUALIFIED if _thousands(clients, places - CANARIES) else Verdict.REFUTED
+        verdict = Verdict.QUALIFIED if prints(places - CANARIES, f"{clients}k") else Verdict.REFUTED
     finding = (
         f"{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - CANARIES:,}: "
         "right if the canaries count among the clients of a round"
@@ -224,7 +219,7 @@ def judge_emnist_rounds(rounds: int = EMNIST_ROUNDS) -> Outcome:
         "whole epochs, last round of each kept": -(-EMNIST_USERS // EMNIST_COHORT) * EMNIST_EPOCHS,
     }
     rounded = round(exact, -2) == rounds
-    verdict = Verdict.CONFIRMED if rounds in readings.values() else Verdict.QUALIFIED if rounded else Verdict.REFUTED
+    verdict = holds(rounds in readings.values(), rounded)
     finding = (
         f"as a round number: {EMNIST_EPOCHS} × {EMNIST_USERS} / {EMNIST_COHORT} = {float(exact):.1f} rounds "
         f"(by reading {', '.join(str(value) for value in readings.values())}); {rounds} rounds are "
@@ -235,7 +230,7 @@ def judge_emnist_rounds(rounds: int = EMNIST_ROUNDS) -> Outcome:
 
 def judge_emnist_size(users: int = EMNIST_USERS, thousands: int = 814) -> Outcome:
     """Judge the number of EMNIST's characters and writers against its public versions."""
-    both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and _thousands(thousands, size)]
+    both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and prints(size, f"{thousands}k")]
     listed = "; ".join(f"{name} has {size:,} by {count:,}" for name, (count, size) in _EMNIST_VERSIONS.items())
     finding = f"{listed}; {_EMNIST_BY_CLASS:,} is all of EMNIST by class, more than each of these holds"
     return found(holds(bool(both)), finding, versions=_EMNIST_VERSIONS)
@@ -254,8 +249,7 @@ def cnn_parameters(classes: int) -> int:
 
 def judge_parameters(printed: str, counts: Mapping[str, int], stated: bool) -> Outcome:
     """Judge a number of parameters in millions, against those of a model that the text does or does not name."""
-    low, high = (Fraction(printed) + Fraction(sign, 20) for sign in (-1, 1))
-    fits = [name for name, count in counts.items() if low <= Fraction(count, 10**6) <= high]
+    fits = [name for name, count in counts.items() if prints(Fraction(count, 10**6), printed)]
     verdict = (Verdict.CONFIRMED if stated else Verdict.QUALIFIED) if fits else Verdict.REFUTED
     return found(verdict, ", ".join(f"{count:,} ({name})" for name, count in counts.items()), counts=counts)
 

@@ -12,9 +12,9 @@ from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.proofs_check import anderson_darling
-from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.check.verdicts import claim, found, holds
 from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import DOCUMENT
@@ -123,7 +123,7 @@ def judge_ballpark(rows: Sequence[Row]) -> Outcome:
     """Judge that estimates from all iterates are near the analytical ε."""
     ratios = [float(row.estimate_all) / float(row.analytical) for row in rows]
     close = [near(ratio, 1.0) for ratio in ratios]
-    verdict = Verdict.CONFIRMED if all(close) else Verdict.QUALIFIED if any(close) else Verdict.REFUTED
+    verdict = holds(all(close), any(close))
     listed = ", ".join(f"{ratio:.3g} at {row.noise}" for ratio, row in zip(ratios, rows, strict=True))
     inside, outside = (
         ", ".join(row.noise for row, one in zip(rows, close, strict=True) if one is wanted) for wanted in (True, False)
@@ -188,7 +188,7 @@ def judge_gaussianity(rows: Sequence[tuple[str, tuple[float, ...]]] = TABLE_6) -
     place, smallest = min(p_values.items(), key=lambda item: item[1])
     rejected = [name for name, p in p_values.items() if p < 0.01]
     joint = 1.0 - (1.0 - smallest) ** len(p_values)
-    verdict = Verdict.CONFIRMED if not rejected else Verdict.QUALIFIED if joint >= 0.05 else Verdict.REFUTED
+    verdict = holds(not rejected, joint >= 0.05)
     finding = (
         f"only for the sixteen together at level 5%: the set at noise and presentations {place} has p = "
         f"{smallest:.4f}, rejected at 1% by the table's caption; the chance of one such among sixteen is {joint:.3f}"
@@ -204,7 +204,7 @@ def judge_much_closer(ours: str = "6.76", theirs: str = "0.879", analytical: str
     gaps, ratios = [bound - value for value in (near, far)], [bound / value for value in (near, far)]
     # Much closer: at most half as far.
     by_ratio, by_distance = (2.0 * math.log(ratios[0]) <= math.log(ratios[1]), 2.0 * gaps[0] <= gaps[1])
-    verdict = Verdict.CONFIRMED if by_ratio and by_distance else Verdict.QUALIFIED if by_ratio else Verdict.REFUTED
+    verdict = holds(by_ratio and by_distance, by_ratio)
     finding = (
         f"{near / bound:.0%} of the analytical ε against {far / bound:.1%}, {near / far:.1f} times CANIFE's; but the "
         f"distance shrinks only from {gaps[1]:.1f} to {gaps[0]:.1f}"
@@ -320,7 +320,7 @@ def judge_separable(row: Row, delta: float) -> Outcome:
     shift = distance(row, delta)
     right, errors = accuracy(shift), shift * math.sqrt(CANARIES)
     # One cosine: hardly an error. A thousand: farther from 0 than chance explains.
-    verdict = Verdict.CONFIRMED if right > 0.99 else Verdict.QUALIFIED if errors > 5.0 else Verdict.REFUTED
+    verdict = holds(right > 0.99, errors > 5.0)
     finding = (
         f"an estimate of {row.estimate_final} is that of cosines {shift:.2f} standard deviations above the null's: the "
         f"mean of {CANARIES:,} is {errors:.0f} standard errors from 0, while the best attack on one canary is right in "
@@ -431,7 +431,7 @@ def judge_spread(row: Experiments) -> Outcome:
         POWER,
         _EXPERIMENTS,
     )
-    verdict = Verdict.CONFIRMED if fitted["p_value"] >= LEVEL else Verdict.REFUTED
+    verdict = holds(fitted["p_value"] >= LEVEL)
     return found(verdict, finding, design, estimators=rows, level=LEVEL)
 
 
@@ -458,7 +458,7 @@ def judge_close_final_quantiles(rows: Sequence[Experiments] = TABLE_5) -> Outcom
         _EXPERIMENTS,
     )
     ordered = bool(np.all(np.diff(values) > 0.0))
-    verdict = Verdict.CONFIRMED if ordered and p_value >= LEVEL else Verdict.REFUTED
+    verdict = holds(ordered and p_value >= LEVEL)
     return found(verdict, finding, design, differences=differences, p_value=p_value, level=LEVEL)
 
 
@@ -472,7 +472,7 @@ def judge_medians(rows: Sequence[Row] = TABLE_3) -> Outcome:
     ]
     listed = ", ".join(f"{one} and {other}" for one, other in pairs)
     same = all(one == other for one, other in pairs)
-    return found(Verdict.CONFIRMED if same else Verdict.REFUTED, listed, pairs=pairs)
+    return found(holds(same), listed, pairs=pairs)
 
 
 _FINAL_QUANTILES_CHECKS = (

@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial, gaussian_mechanism
-from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Design
-from canaryproof.verify.check.verdicts import LEVEL
 from canaryproof.verify.claims.printed import CANARIES
 from canaryproof.verify.estimators import estimators
 

@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import found
+from canaryproof.verify.check.verdicts import found, holds, rounding
 from canaryproof.verify.claims.finished import Cell, Experiment
-from canaryproof.verify.claims.printed import half_unit
 
 Array = NDArray[np.float64]
 
@@ -79,13 +78,13 @@ def number(
     listed = f"{name} {printed}, measured {shown(values)}"
     if printed == "inf" or np.isposinf(ours).any():
         agreed = printed == "inf" and bool(np.isposinf(ours).all())
-        return Part(Verdict.CONFIRMED if agreed else Verdict.REFUTED, listed)
+        return Part(holds(agreed), listed)
     if not np.isfinite(ours).all() or interval is None:
         return Part(Verdict.INCONCLUSIVE, f"{listed}, which decides nothing")
-    value, margin, (low, high) = float(printed), float(half_unit(printed)), interval
+    value, (least, most), (low, high) = float(printed), rounding(printed), interval
     listed += f" ({low:.3g} to {high:.3g})"
     middle = float(np.median(ours))
-    if value + margin >= low and value - margin <= high:
+    if most >= low and least <= high:
         wide = low <= middle / NEAR or high >= middle * NEAR
         return (
             Part(Verdict.INCONCLUSIVE, f"{listed}, too wide") if wide and telling else Part(Verdict.CONFIRMED, listed)

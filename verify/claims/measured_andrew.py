@@ -12,10 +12,11 @@ from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.check.results import Outcome, Verdict
+from canaryproof.verify.check.verdicts import holds, rounding
 from canaryproof.verify.claims import measured
 from canaryproof.verify.claims.finished import Attack, Cell, Experiment
 from canaryproof.verify.claims.measured import ALPHA, ENOUGH, FEW, Part
-from canaryproof.verify.claims.printed import Row, half_unit
+from canaryproof.verify.claims.printed import Row
 from canaryproof.verify.estimators import estimators
 
 # Confidence of printed lower bounds.
@@ -121,9 +122,9 @@ def quantiles(noise: str, runs: int, count: int, printed: Sequence[str], experim
 def _quantile(share: float, text: str, ours: measured.Array, alpha: float) -> Part:
     # A printed quantile lies between two order statistics of its fifty.
     lower = math.floor(share * (_EXPERIMENTS - 1)) + 1
-    margin, count = float(half_unit(text)), len(ours)
-    least = int(np.sum(ours < float(text) - margin))
-    most = int(np.sum(ours <= float(text) + margin))
+    (low, high), count = (float(end) for end in rounding(text)), len(ours)
+    least = int(np.sum(ours < low))
+    most = int(np.sum(ours <= high))
     few = stats.betabinom.cdf(most, count, lower, _EXPERIMENTS + 1 - lower)
     many = stats.betabinom.sf(least - 1, count, lower + 1, _EXPERIMENTS - lower)
     p_value = 2.0 * float(min(few, many))
@@ -147,7 +148,8 @@ _SHARP = 2.0
 def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> Part:
     """Judge an accuracy printed in per cent: confirmed within a percentage point, or where Student's law has it."""
     ours = 100.0 * np.asarray(values)
-    distance = max(0.0, abs(float(printed) - float(ours.mean())) - float(half_unit(printed)))
+    least, most = (float(end) for end in rounding(printed))
+    distance = max(0.0, least - float(ours.mean()), float(ours.mean()) - most)
     text = f"{name} {printed}%, measured {measured.shown(ours.tolist())}%"
     inside = False
     if len(ours) >= FEW:
@@ -192,7 +194,7 @@ def cost(significant: bool, experiment: Experiment) -> Outcome | None:
         )
         if significant:
             small = lost <= float(stats.norm.isf(0.05)) * error
-            parts.append(Part(Verdict.CONFIRMED if small else Verdict.REFUTED, text))
+            parts.append(Part(holds(small), text))
             continue
         # The last printed digit of 0.1% leaves room for 0.15%.
         allowed = 0.0015 * base

@@ -12,12 +12,12 @@ from scipy import optimize, stats
 from canaryproof.verify.accounting.sampled_gaussian import rdp
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import found
+from canaryproof.verify.check.verdicts import found, holds, rounding
 from canaryproof.verify.claims import measured
 from canaryproof.verify.claims.finished import Cell, Experiment, Measurements, Training, Trials
 from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
 from canaryproof.verify.claims.measured_andrew import accuracy
-from canaryproof.verify.claims.printed import CODE_DELTA, half_unit
+from canaryproof.verify.claims.printed import CODE_DELTA
 from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
 
 # "Far below": by this factor at least.
@@ -74,9 +74,9 @@ def gap(least: str, most: str, experiment: Experiment) -> Outcome | None:
     ratios = [theory / np.mean([one for _, one in later]) for run in cell.runs() if (later := _after_epoch(cell, run))]
     if not ratios:
         return None
-    low, high = float(least) - float(half_unit(least)), float(most) + float(half_unit(most))
+    low, high = float(rounding(least)[0]), float(rounding(most)[1])
     mean = float(np.mean(ratios))
-    verdict = Verdict.CONFIRMED if low <= mean <= high else Verdict.REFUTED
+    verdict = holds(low <= mean <= high)
     if verdict is Verdict.REFUTED and low / NEAR <= mean <= high * NEAR:
         verdict = Verdict.QUALIFIED
     text = f"{least} to {most} times, measured {measured.shown([float(one) for one in ratios])}, of ε = {theory:.3g}"
@@ -132,7 +132,7 @@ def stable(experiments: Mapping[str, Experiment], lowest: str) -> Outcome | None
         parts.append(Part(little(1.0 + spread), f"{task}'s ε̂ is {measured.shown(drawn)}"))
     means = {task: float(np.mean(drawn)) for task, drawn in composed.items()}
     least = min(means, key=lambda task: means[task])
-    parts.append(Part(Verdict.CONFIRMED if least == lowest else Verdict.REFUTED, f"{least}'s is lowest"))
+    parts.append(Part(holds(least == lowest), f"{least}'s is lowest"))
     return measured.readings({"as printed": parts}, experiments[lowest])
 
 
@@ -154,7 +154,7 @@ def at_its_bound(experiment: Experiment) -> Outcome | None:
         Verdict.CONFIRMED if 1 <= infinite <= 2 * runs else Verdict.QUALIFIED,
         f"infinite in {infinite} audits of {runs} trainings",
     )
-    parts = [Part(Verdict.CONFIRMED if share >= 0.9 else Verdict.REFUTED, text), once]
+    parts = [Part(holds(share >= 0.9), text), once]
     return measured.readings({"as printed": parts}, experiment)
 
 
@@ -190,8 +190,8 @@ def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Exper
 def share_of(printed: str, value: float) -> Verdict:
     """Judge a share of an attack; 1 stands for almost 1."""
     if printed == "1.00":
-        return Verdict.CONFIRMED if value >= _ALMOST else Verdict.REFUTED
-    return Verdict.CONFIRMED if abs(value - float(printed)) <= _SHARE else Verdict.REFUTED
+        return holds(value >= _ALMOST)
+    return holds(abs(value - float(printed)) <= _SHARE)
 
 
 def little(factor: float) -> Verdict:
@@ -247,7 +247,7 @@ def reached(printed: str, experiment: Experiment) -> Outcome | None:
     text = f"{len(best) - len(short)} of {len(best)} trainings reach {printed}%"
     if short:
         text += f", others {measured.shown(short)}%"
-    verdict = Verdict.CONFIRMED if not short else Verdict.QUALIFIED if len(short) < len(best) else Verdict.REFUTED
+    verdict = holds(not short, len(short) < len(best))
     return measured.readings({"as printed": [Part(verdict, text)]}, experiment)
 
 
@@ -284,7 +284,7 @@ def clients_and_pools(experiment: Experiment) -> Outcome | None:
     by_clients = float(np.mean([grid[cohorts[-1], pool] / grid[cohorts[0], pool] for pool in pools]))
     by_pools = float(np.mean([factor(grid[one, pools[0]], grid[one, pools[-1]]) for one in cohorts]))
     hardly = Part(
-        Verdict.CONFIRMED if by_pools < by_clients else Verdict.REFUTED,
+        holds(by_pools < by_clients),
         f"mean factor {by_clients:.2g} from {cohorts[0]} to {cohorts[-1]} clients, {by_pools:.2g} from a pool of "
         f"{pools[0]} to {pools[-1]}",
     )

@@ -2,23 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 
 from scipy.optimize import brentq
-
-from canaryproof.verify.check.results import Context, Outcome
-
-
-def half_unit(printed: str) -> Fraction:
-    """Half a unit of the last printed digit."""
-    return Fraction(1, 2 * 10 ** len(printed.partition(".")[2]))
-
-
-def rounds_to(printed: str, low: float, high: float) -> bool:
-    """Whether all numbers from low to high are printed like this."""
-    middle, margin = Fraction(printed), half_unit(printed)
-    return middle - margin <= Fraction(low) and Fraction(high) <= middle + margin
 
 
 @dataclass(frozen=True)
@@ -241,24 +226,6 @@ CELEBA = Task("celeba", "CelebA", 100, 8408, 30, 85, 2550, 40, 64)
 SENT140 = Task("sent140", "Sent140", 100, 59214, 15, 593, 8895, 100, 90)
 SHAKESPEARE = Task("shakespeare", "Shakespeare", 60, 1016, 30, 17, 510, 8, 64)
 TASKS = (CELEBA, SENT140, SHAKESPEARE)
-
-
-def rounding(printed: str) -> tuple[Decimal, Decimal]:
-    """Return the least and the largest number that print so: half a unit of the last digit either side."""
-    value = Decimal(printed)
-    half = Decimal(5).scaleb(int(value.as_tuple().exponent) - 1)
-    return value - half, value + half
-
-
-def prints(value: float, printed: str) -> bool:
-    """Whether a number prints so."""
-    least, most = rounding(printed)
-    return float(least) <= value <= float(most)
-
-
-def fixed(judge: Callable[..., Outcome], *arguments: object) -> Callable[[Context], Outcome]:
-    """Return the judge of a claim that depends on printed numbers only, and on nothing of the run."""
-    return lambda _: judge(*arguments)
 
 
 def noise_for(epsilon: float, curve: Callable[[float], float], least: float, most: float) -> float:

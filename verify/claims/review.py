@@ -13,9 +13,9 @@ from statsmodels.stats.oneway import anova_generic
 from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
 
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.declared_tests import POWER, visible_mean
+from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
 from canaryproof.verify.check.results import Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, prints, rounding
 from canaryproof.verify.claims import canife_attack, final_noise, final_tables
 from canaryproof.verify.claims import printed as submission_printed
 from canaryproof.verify.claims.deciding import needs_data
@@ -34,10 +34,7 @@ from canaryproof.verify.claims.printed import (
     TABLE_4,
     TRIALS,
     Row,
-    fixed,
     noise_for,
-    prints,
-    rounding,
 )
 from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, Cell
 
@@ -63,7 +60,7 @@ def judge_cap(printed: str) -> Outcome:
         f"denominator there is no maximum: the papers print {', '.join(sorted(set(above)))}, and {', '.join(final)} "
         "for a final model"
     )
-    verdict = Verdict.CONFIRMED if prints(stated, printed) else Verdict.QUALIFIED if fitting else Verdict.REFUTED
+    verdict = holds(prints(stated, printed), fitting)
     return found(verdict, finding, bounds=bounds, printed_above=above, final_above=final)
 
 
@@ -299,12 +296,11 @@ _TABLE_2 = tuple(cell for cell in CELLS if cell.id.startswith("final.table2."))
 def judge_share(canaries: int, users: int, printed: str) -> Outcome:
     """Judge a printed share of users, in per cent."""
     share = Fraction(100 * canaries, users)
-    least, most = (Fraction(end) for end in rounding(printed))
     finding = (
         f"{canaries:,} of {users:,} are {float(share):.4f}%; of StackOverflow's {STACKOVERFLOW_CLIENTS:,} they would "
         f"be {100 * canaries / STACKOVERFLOW_CLIENTS:.3f}%"
     )
-    return found(holds(least <= share <= most), finding, share=float(share))
+    return found(holds(prints(share, printed)), finding, share=float(share))
 
 
 def judge_times(ours: int, least: int, times: int) -> Outcome:

@@ -14,7 +14,8 @@ from canaryproof.kernels.certified import Enclosure, estimates
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.late import late
-from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
+from canaryproof.verify.check.verdicts import claim, holds, prints
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators.estimators import Moments
 
@@ -175,8 +176,6 @@ def _judge(cell: Cell, context: Context) -> Outcome:
 
 def _judge_noise(epsilon: float, printed: str) -> Outcome:
     sigma = certified_mechanism.noise_multiplier(epsilon, DELTA)
-    digits = len(printed.partition(".")[2])
-    holds = f"{sigma.lo:.{digits}f}" == f"{sigma.hi:.{digits}f}" == printed
     # The ε of the σ that is printed, which is not that of the calibrated one.
     exact = certified_mechanism.epsilon(DELTA, float(printed))
     finding = (
@@ -189,13 +188,12 @@ def _judge_noise(epsilon: float, printed: str) -> Outcome:
         "noise_multiplier": (sigma.lo, sigma.hi),
         "epsilon_of_printed": (exact.lo, exact.hi),
     }
-    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
+    return Outcome(holds(prints(sigma, printed)), finding, evidence)
 
 
 def _noise_check(row: int, epsilon: float, printed: str) -> Check:
-    return Check(
+    return claim(
         f"final.table2.row{row}.sigma",
-        Subject.DOCUMENT,
         _TABLE_2,
         f"σ = {printed} is Balle and Wang's calibration of ε = {epsilon:g} at δ = {DELTA:g}",
         lambda _: _judge_noise(epsilon, printed),
@@ -203,9 +201,8 @@ def _noise_check(row: int, epsilon: float, printed: str) -> Check:
 
 
 def _check(cell: Cell) -> Check:
-    return Check(
+    return claim(
         cell.id,
-        Subject.DOCUMENT,
         cell.source,
         f"Algorithm 1 at d = {cell.dim:,}, k = {cell.count:,}, analytical ε = {cell.epsilon:g}, δ = {DELTA:g} "
         f"estimates ε as {cell.mean:g} ± {cell.deviation:g} over {PRINTED_RUNS} simulations",

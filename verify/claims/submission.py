@@ -8,9 +8,9 @@ from fractions import Fraction
 from scipy import stats
 
 from canaryproof.proofs_check import anderson_darling
-from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.check.verdicts import claim, found, holds, placed, prints
 from canaryproof.verify.claims import laws, printed, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import judge_medians
@@ -38,10 +38,8 @@ from canaryproof.verify.claims.tables_judging import (
     CANARIES,
     STACKOVERFLOW,
     STACKOVERFLOW_DELTA,
-    agrees,
     experiment,
     figure,
-    placed,
     repeated,
 )
 from canaryproof.verify.claims.v1 import judge_epochs
@@ -67,7 +65,7 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
     size = anderson_darling.limit_law(True).sf(WEAK_CRITICAL_VALUE)
     sized = float(stats.binom.sf(2, 15, size))
     right = anderson_darling.critical_value(0.15, True)
-    agreed = agrees(three, text)
+    agreed = prints(three, text)
     return found(
         holds(agreed),
         f"P(3 or more of 15) is {float(three):.4f} at 15% each; {float(two):.4f} is two or more. The right critical "

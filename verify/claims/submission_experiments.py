@@ -8,7 +8,7 @@ from canaryproof.kernels import two_gaussians
 from canaryproof.kernels.certified import gaussian_mechanism as mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Check, Outcome, Verdict
-from canaryproof.verify.check.verdicts import found, holds
+from canaryproof.verify.check.verdicts import found, holds, placed, prints, proven, rounding
 from canaryproof.verify.claims import laws
 from canaryproof.verify.claims import printed as final_printed
 from canaryproof.verify.claims.final_bounds import largest_cosine
@@ -27,7 +27,6 @@ from canaryproof.verify.claims.tables_judging import (
     STACKOVERFLOW,
     STACKOVERFLOW_DELTA,
     STACKOVERFLOW_USERS,
-    agrees,
     belief,
     calibrated,
     checks,
@@ -36,9 +35,6 @@ from canaryproof.verify.claims.tables_judging import (
     judge_separation,
     noise_alone,
     noise_mean,
-    placed,
-    printed,
-    proven,
     sampled,
 )
 from canaryproof.verify.claims.tables_judging import COHORT as SO_COHORT
@@ -51,9 +47,9 @@ _USERS = {"m = 34k": 34_000, "m = 341k": STACKOVERFLOW_USERS}
 def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
     """Judge the number of clients as our copy has it, and as the other versions do, against rounds × clients."""
     places = ROUNDS * SO_COHORT
-    fits = {text: any(agrees(Fraction(n), text) for n in (places, places - CANARIES)) for text in (users, others)}
+    fits = {text: any(prints(Fraction(n), text) for n in (places, places - CANARIES)) for text in (users, others)}
     return found(
-        Verdict.CONFIRMED if fits[users] else Verdict.QUALIFIED if fits[others] else Verdict.REFUTED,
+        holds(fits[users], fits[others]),
         f"{ROUNDS} × {SO_COHORT} = {places:,} places, {places - CANARIES:,} without the canaries, are one each for "
         f"{' and '.join(text for text in fits if fits[text]) or 'none'} of {users} and {others}; both other versions "
         f"print {others}",
@@ -70,7 +66,7 @@ def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
         for name, m in sizes.items()
     }
     whole = [name for name, count in tail.items() if count == len(rows)]
-    verdict = Verdict.CONFIRMED if next(iter(sizes)) in whole else Verdict.QUALIFIED if whole else Verdict.REFUTED
+    verdict = holds(next(iter(sizes)) in whole, whole)
     listed = "; ".join(
         f"δ = {m**-1.1:.3g} with {name} fits {tail[name]}, and by RDP's classical conversion the ε are "
         f"{', '.join(f'{value:.4g}' for value in classical[name])}"
@@ -106,7 +102,7 @@ def judge_accuracy() -> Outcome:
     relative = [float((Fraction(a) - Fraction(b)) / Fraction(a)) for _, _, a, b in V1_TABLE_2]
     points = max(Fraction(a) - Fraction(b) for _, _, a, b in V1_TABLE_2)
     as_stated = max(relative) <= 0.0015
-    verdict = Verdict.CONFIRMED if as_stated else Verdict.QUALIFIED if points <= Fraction(1, 10) else Verdict.REFUTED
+    verdict = holds(as_stated, points <= Fraction(1, 10))
     return found(
         verdict,
         f"the first version's accuracies fall by {float(points):g} percentage points at most, which is "
@@ -140,7 +136,7 @@ def judge_maximum() -> Outcome:
         both.append(max(ways))
     stated = [near(value, truth) for value, truth in zip(both, exact, strict=True)]
     weaker = [near(value, truth) for value, truth in zip(one_way, exact, strict=True)]
-    verdict = Verdict.CONFIRMED if all(stated) else Verdict.QUALIFIED if all(weaker) else Verdict.REFUTED
+    verdict = holds(all(stated), all(weaker))
     listed = "; ".join(
         f"{larger:.4g} in both directions and {smaller:.3g} in one at {row.noise}, where the exact ε is {truth:.3g} "
         f"and {row.estimate_all} is printed"
@@ -261,7 +257,7 @@ def common_delta(rows: Sequence[tuple[str, str]]) -> tuple[float, float]:
 
     The ends of the interval are proven: δ falls with ε.
     """
-    ends = [[mechanism.delta(end, Fraction(sigma)) for end in printed(epsilon)] for sigma, epsilon in rows]
+    ends = [[mechanism.delta(end, Fraction(sigma)) for end in rounding(epsilon)] for sigma, epsilon in rows]
     return max(high.hi for _, high in ends), min(low.lo for low, _ in ends)
 
 

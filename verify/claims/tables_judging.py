@@ -8,19 +8,15 @@ from itertools import pairwise
 
 from flint import arb, fmpq
 
-from canaryproof.kernels.certified import Enclosure, at_precision
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
-from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.check.verdicts import Judge, claim, found, holds, rounding
 from canaryproof.verify.claims import final, final_bounds, final_tables, laws, simulated_tables
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import FACTOR, near
 from canaryproof.verify.claims.printed import Row, columns
-
-# A judge's answer without the context, which only stochastic claims need.
-Judge = Callable[[], Outcome]
 
 V1 = "Andrew et al., arXiv 2302.03098v1"
 CANARIES = 1000
@@ -32,67 +28,16 @@ STACKOVERFLOW_DELTA = STACKOVERFLOW_USERS**-1.1
 _FINAL = {check.id: check for check in (*final.CHECKS, *simulated_tables.CHECKS)}
 
 
-def fixed(id: str, source: str, statement: str, judge: Judge) -> Check:  # noqa: A002
-    """Return a claim whose judge needs neither level nor seed."""
-    return claim(id, source, statement, lambda _: judge())
-
-
 def experiment(table: str, document: str, number: int, statement: str, what: str) -> Check:
     """Return a row of experimental results, which only the data set decides."""
     id_ = f"{table}.row{number}"
     return claim(id_, document, statement, needs_data(id_, what))
 
 
-def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:
-    """Return the maker of a document's claims from their place in the id, place in words, statement and judge."""
-
-    def make(place: str, source: str, statement: str, judge: Judge) -> Check:
-        return fixed(f"{document}.{place}", f"{name}, {source}", statement, judge)
-
-    return make
-
-
 def repeated(id: str, source: str, original: str, statement: str = "") -> Check:  # noqa: A002
     """Return a statement that the final version repeats with the same numbers: it is judged once, there."""
     check = _FINAL[original]
     return claim(id, source, statement or check.statement, check.judge)
-
-
-def printed(text: str) -> tuple[Fraction, Fraction]:
-    """Return what a printed decimal may have been before it was rounded.
-
-    Ends of the interval: half a unit of the last digit to either side.
-    """
-    digits, exponent = (text[:-1], "3") if text.endswith("k") else [*text.split("e"), "0"][:2]
-    half = Fraction(1, 2) * Fraction(10) ** (int(exponent) - len(digits.partition(".")[2]))
-    value = Fraction(digits) * Fraction(10) ** int(exponent)
-    return value - half, value + half
-
-
-def middle(text: str) -> Fraction:
-    """Return a printed decimal as it stands."""
-    return sum(printed(text), Fraction(0)) / 2
-
-
-def agrees(value: Enclosure | Fraction | float, text: str) -> bool:
-    """Return whether a number, or all of an enclosure, is printed as the text is."""
-    low, high = printed(text)
-    ends = (value.lo, value.hi) if isinstance(value, Enclosure) else (value, value)
-    return low <= ends[0] and ends[1] <= high
-
-
-def proven(compute: Callable[[], arb], text: str) -> tuple[bool, float]:
-    """Prove whether a number is printed as the text is.
-
-    Whether the whole ball, at 128 bits, lies in the text's rounding interval; and the ball's middle.
-    """
-    low, high = (fmpq(end.numerator, end.denominator) for end in printed(text))
-
-    def decide() -> tuple[bool, float]:
-        ball = compute()
-        return bool(ball >= low) and bool(ball <= high), float(ball.mid())
-
-    return at_precision(128, decide)
 
 
 def belief(epsilon: str, prior: Fraction) -> arb:
@@ -138,12 +83,12 @@ def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, 
     """Judge a printed ε under every reading, within the rounding of the noise multiplier and of an ε with decimals."""
     sigma = float(multiplier)
     # A whole number is no rounded result but what the noise was calibrated to, by a search that ends near it.
-    goal = float(middle(epsilon))
-    low, high = (float(end) for end in printed(epsilon)) if "." in epsilon else (goal * 0.999, goal * 1.001)
-    values, most, fewest = (readings(float(s)) for s in (sigma, *printed(multiplier)))
+    goal = float(sum(rounding(epsilon), Fraction(0)) / 2)
+    low, high = (float(end) for end in rounding(epsilon)) if "." in epsilon else (goal * 0.999, goal * 1.001)
+    values, most, fewest = (readings(float(s)) for s in (sigma, *rounding(multiplier)))
     holding = [name for name in values if fewest[name] <= high and most[name] >= low]
     right = [name for name in holding if name in stated]
-    verdict = Verdict.CONFIRMED if right else Verdict.QUALIFIED if holding else Verdict.REFUTED
+    verdict = holds(right, holding)
     exact = certified_mechanism.epsilon(delta, sigma)
     nearest = min(values, key=lambda name: abs(values[name] / goal - 1))
     named = right or holding
@@ -256,7 +201,7 @@ def judge_separation(rows: Sequence[Row], least: float = 10.0) -> Outcome:
 def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
     """Judge that the estimates from all iterates are high: at least 5, which the documents call near certainty."""
     low = [row for row in rows if float(row.estimate_all) < vacuous]
-    verdict = Verdict.CONFIRMED if not low else Verdict.QUALIFIED if len(low) < len(rows) else Verdict.REFUTED
+    verdict = holds(not low, len(low) < len(rows))
     listed = ", ".join(f"{row.estimate_all} at noise {row.noise}" for row in low)
     finding = f"{len(rows) - len(low)} of {len(rows)} are {vacuous:g} or more" + (f"; not {listed}" if low else "")
     return found(verdict, finding, low=[row.noise for row in low])

@@ -16,9 +16,9 @@ from canaryproof.kernels.certified import gaussian_mechanism
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.accounting import analytical
-from canaryproof.verify.check.declared_tests import POWER, mean_p_value, visible_mean
+from canaryproof.verify.check.declared_tests import LEVEL, POWER, mean_p_value, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import LEVEL, claim, found, holds
+from canaryproof.verify.check.verdicts import claim, found, holds, placed, prints, proven, rounding
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import lstm_parameters
 from canaryproof.verify.claims.printed import (
@@ -37,7 +37,6 @@ from canaryproof.verify.claims.tables_judging import (
     STACKOVERFLOW_DELTA,
     STACKOVERFLOW_USERS,
     V1,
-    agrees,
     belief,
     calibrated,
     decreasing,
@@ -47,9 +46,6 @@ from canaryproof.verify.claims.tables_judging import (
     judge_regime,
     judge_separation,
     noise_alone,
-    placed,
-    printed,
-    proven,
     repeated,
     sampled,
 )
@@ -196,7 +192,7 @@ def judge_cell(context: Context, row: tuple[str, str, str, str], stated: Estimat
         p_value = min(1.0, 2.0 * min(float(equal_means.pvalue), 2.0 * float(tail)))
         rows[name] = {"mean": ours, "deviation": error, "p_value": p_value}
     agreeing = [name for name, values in rows.items() if values["p_value"] >= LEVEL]
-    verdict = Verdict.CONFIRMED if stated in agreeing else Verdict.QUALIFIED if agreeing else Verdict.REFUTED
+    verdict = holds(stated in agreeing, agreeing)
     listed = ", ".join(
         f"{name} {values['mean']:.3f} ± {values['deviation']:.3f} "
         f"{'agrees' if name in agreeing else 'does not (p = {:.0e})'.format(values['p_value'])}"
@@ -270,8 +266,8 @@ _CENSUS = ("17.14", "2.47")
 def judge_users(users: str = "341k") -> Outcome:
     """Judge the number of users against the data set's documentation."""
     count = STACKOVERFLOW_TRAINING_USERS
-    verdict = Verdict.CONFIRMED if agrees(Fraction(count), users) else Verdict.REFUTED
-    if verdict is Verdict.REFUTED and agrees(Fraction(count - CANARIES), users):
+    verdict = holds(prints(Fraction(count), users))
+    if verdict is Verdict.REFUTED and prints(Fraction(count - CANARIES), users):
         verdict = Verdict.QUALIFIED
     return found(
         verdict,
@@ -295,7 +291,7 @@ def judge_quotient(text: str = "0.081") -> Outcome:
     """Judge the decimal value of the quotient printed as the sampling rate."""
     rate = Fraction(COHORT, ROUNDS)
     return found(
-        holds(agrees(rate, text)), f"{COHORT}/{ROUNDS} = {float(rate):.5f}, printed {float(rate):.3f}", rate=float(rate)
+        holds(prints(rate, text)), f"{COHORT}/{ROUNDS} = {float(rate):.5f}, printed {float(rate):.3f}", rate=float(rate)
     )
 
 
@@ -303,7 +299,7 @@ def judge_rate(text: str = "0.081") -> Outcome:
     """Judge the sampling rate of a client in a round."""
     rate = Fraction(COHORT, STACKOVERFLOW_USERS)
     return found(
-        holds(agrees(rate, text)),
+        holds(prints(rate, text)),
         f"clients of a round over all clients is {COHORT}/{STACKOVERFLOW_USERS:,} = {float(rate):.3e}, one in "
         f"{float(1 / rate):.0f}; the printed quotient divides by the rounds and would have a client take part in "
         f"{COHORT} rounds and not in one",
@@ -352,7 +348,7 @@ def judge_census(text: str = "19.6") -> Outcome:
     """Judge the ε of the census of 2020 and that it lies in the range printed with it."""
     total = sum((Fraction(part) for part in _CENSUS), Fraction(0))
     return found(
-        holds(agrees(total, text) and 5 <= total <= 20),
+        holds(prints(total, text) and 5 <= total <= 20),
         f"{' for persons plus '.join(_CENSUS)} for housing units is {float(total):g} (Census Bureau, June 2021), in "
         "5 to 20",
         total=float(total),
@@ -361,7 +357,7 @@ def judge_census(text: str = "19.6") -> Outcome:
 
 def judge_sizes() -> Outcome:
     """Judge the sizes of problems said to be natural in production."""
-    count, users = lstm_parameters(10_004), printed("341k")
+    count, users = lstm_parameters(10_004), rounding("341k")
     inside = 10**6 <= count < 10**7 and users[0] >= 10**5 and users[1] < 10**6
     return found(
         holds(inside and users[1] <= 10**8),
@@ -445,7 +441,7 @@ def judge_accuracy() -> Outcome:
 def judge_same_noise() -> Outcome:
     """Judge that Tables 2 and 3 are of the same runs: noise to the printed digits, and ε."""
     pairs = [((a[0], a[1]), (b.noise, b.analytical)) for a, b in zip(TABLE_2, TABLE_3_V1_PRINTED, strict=True)]
-    agree = [agrees(Fraction(a[0]), b[0]) and a[1] == b[1] for a, b in pairs]
+    agree = [prints(Fraction(a[0]), b[0]) and a[1] == b[1] for a, b in pairs]
     return found(holds(all(agree)), f"{sum(agree)} of {len(agree)} rows agree; 0.1023 is printed 0.102", rows=pairs)
 
 

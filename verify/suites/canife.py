@@ -28,7 +28,6 @@ from canaryproof.verify.check.declared_tests import (
     above,
     below,
     capped_ratio,
-    judged,
     mean_limits,
     ratio,
     seen_ratio,
@@ -36,6 +35,7 @@ from canaryproof.verify.check.declared_tests import (
 )
 from canaryproof.verify.check.declared_tests import seen_of_one as seen_of_one
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.check.verdicts import judged
 from canaryproof.verify.claims.review import TO_ZYJW
 from canaryproof.verify.suites import canife_ablations
 

@@ -19,8 +19,6 @@ from canaryproof.verify.check.declared_tests import (
     POWER,
     above,
     below,
-    both,
-    judged,
     mean_ratio,
     seen_of_one,
     share_above,
@@ -29,6 +27,7 @@ from canaryproof.verify.check.declared_tests import (
     visible_share,
 )
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.check.verdicts import both, judged
 from canaryproof.verify.claims.canife_composition import DEVIATION, TOY_SIGMA
 
 if TYPE_CHECKING:

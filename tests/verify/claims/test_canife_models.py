@@ -83,9 +83,3 @@ def test_small_steps_do_not_reach_the_clip_norm(rates, verdict):
 )
 def test_the_losses_agree_at_a_clip_norm_of_one(clips, verdict):
     assert canife_attack.judge_loss([Fraction(clip) for clip in clips]).verdict is verdict
-
-
-def test_a_number_prints_within_half_a_unit():
-    assert printed.prints(3.8918, "3.89")
-    assert not printed.prints(3.8816, "3.89")
-    assert printed.prints(5.6, "6")

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,21 +16,12 @@ from canaryproof.verify.claims.printed import (
     TABLE_4,
     TABLE_5,
     TABLE_6,
-    half_unit,
     read_quantiles,
     read_rows,
-    rounds_to,
 )
 from canaryproof.verify.claims.simulated_tables import CELLS
 
 TABLE_2 = [cell for cell in CELLS if cell.id.startswith("final.table2.")]
-
-
-def test_printed_precision():
-    assert half_unit("0.0496") == Fraction(1, 20000)
-    assert half_unit("300") == Fraction(1, 2)
-    assert rounds_to("6.24", 6.2351, 6.2449)
-    assert not rounds_to("6.24", 6.2351, 6.2451)
 
 
 def test_tables_are_read_row_by_row():

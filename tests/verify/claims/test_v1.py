@@ -1,6 +1,5 @@
 import math
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -99,20 +98,6 @@ def test_another_seed_changes_no_verdict(quick_run):
 )
 def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Verdict) -> None:
     assert judge().verdict is verdict
-
-
-@pytest.mark.parametrize(
-    ("text", "low", "high"),
-    [
-        ("0.0644", Fraction(6435, 100_000), Fraction(6445, 100_000)),
-        ("100k", Fraction(99_500), Fraction(100_500)),
-        ("8.20e-7", Fraction(8195, 10**10), Fraction(8205, 10**10)),
-        ("50", Fraction(99, 2), Fraction(101, 2)),
-    ],
-)
-def test_a_printed_number_is_an_interval(text: str, low: Fraction, high: Fraction) -> None:
-    assert tables_judging.printed(text) == (low, high)
-    assert tables_judging.middle(text) == (low + high) / 2
 
 
 def test_poisson_sampling_lies_between_its_own_counts() -> None:

@@ -165,13 +165,6 @@ def test_equal_values_are_judged_by_their_signs():
     assert declared_tests.above(np.zeros(10)) == declared_tests.below(np.full(10, 0.5)) == 1.0
 
 
-def test_two_settings():
-    both = declared_tests.both
-    assert both(Verdict.CONFIRMED, Verdict.REFUTED) is Verdict.QUALIFIED
-    assert both(Verdict.REFUTED, Verdict.REFUTED) is Verdict.REFUTED
-    assert both(Verdict.CONFIRMED, Verdict.INCONCLUSIVE) is Verdict.INCONCLUSIVE
-
-
 def test_the_suite_needs_the_extra(monkeypatch):
     assert catalogue.SUITES["canife"] == tuple(canife.CHECKS)
     monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name == "jax" else object())
