@@ -1,7 +1,7 @@
-"""The scores of canaries beside a residual, with exactly their joint law.
+"""How often each method raises an alarm on a mechanism: drawn, and predicted from the residual alone.
 
-A canary is a uniformly random direction, drawn apart from all else. Turning the space turns canaries into canaries, so
-the joint law of all their cosines depends on the residuals through their inner products alone: on one number, the
+A canary is a uniformly random direction, drawn apart from all else. Random canaries are rotation-invariant, so the
+joint law of all their cosines depends on the residuals through their inner products alone: on one number, the
 residual's norm, where one vector is released (proofs_check, blind_spots.md). All is drawn in a basis that begins with
 the T residuals; on the rest of the space the canaries' Gram matrix has Bartlett's triangular factor.
 """
@@ -16,9 +16,9 @@ import numpy as np
 from scipy import stats
 
 from canaryproof.kernels import binomial
-from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, Residual, gaussian_truth
+from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, ReleaseResidual, gaussian_truth
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import ExactNull, Inclusion, Kind, Method, Scores, cosine_null, prepare
+from canaryproof.verify.bounds.lower_bound import BoundKind, ExactNull, Inclusion, Method, Scores, cosine_null, prepare
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
 from canaryproof.verify.check.late import late
 from canaryproof.verify.estimators import estimators
@@ -44,7 +44,7 @@ def _directions(count: int, dim: int, axes: int, rng: np.random.Generator) -> Ar
 
 
 def exact(
-    residual: Residual, weights: Array, count: int, null_count: int, rng: np.random.Generator
+    residual: ReleaseResidual, weights: Array, count: int, null_count: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Draw scores, each canary's largest cosine with a released vector, shapes (runs, count) and (runs, null_count).
 
@@ -68,7 +68,7 @@ def exact(
 
 
 def leading(
-    residual: Residual, weights: Array, count: int, null_count: int, rng: np.random.Generator
+    residual: ReleaseResidual, weights: Array, count: int, null_count: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Draw the same to leading order, independently for each canary.
 
@@ -102,7 +102,7 @@ _COINS = {method.name for method in ONE_RUN}
 BOUNDS = {
     name: method
     for name, method in METHODS.items()
-    if not method.printed and method.kind is Kind.LOWER_BOUND and name not in _COINS
+    if not method.printed and method.kind is BoundKind.LOWER_BOUND and name not in _COINS
 }
 COIN_BOUNDS = {name: METHODS[name] for name in sorted(_COINS)}
 CANIFE = "canife"
@@ -169,7 +169,7 @@ def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -
 
 # What an audit will say of a mechanism, from the residual alone: no canary is drawn where one vector is released.
 #
-# Canaries see a release through √d times their weight over its norm (``view``). That is the distance which ``pinned``
+# Canaries see a release through √d times their weight over its norm (``exact``). That is the distance which ``pinned``
 # estimates, and ``adaptive``, the default, takes its lower end from ``pinned`` unless a test of level 0.01 tells it
 # not to. An alarm is a one-sample t-test's rejection, then, and its probability is that test's power.
 

@@ -16,7 +16,7 @@ from scipy import special
 
 from canaryproof.kernels import binomial
 from canaryproof.verify.blindspots.alarms import ALPHA, CONFIDENCE
-from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, Residual
+from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, ReleaseResidual
 
 
 def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:
@@ -78,30 +78,30 @@ def confined(mechanism: Mechanism, claim: Claim, index: int = 0) -> Mechanism:
     )
 
 
-def _diagonals(residual: Residual) -> Array:
+def _diagonals(residual: ReleaseResidual) -> Array:
     """Return squared norms summed over the rounds, shape (runs, parts)."""
     return np.asarray(np.trace(residual.grams, axis1=2, axis2=3))
 
 
-def _norm(residual: Residual, claim: Claim) -> Array:
+def _norm(residual: ReleaseResidual, claim: Claim) -> Array:
     together = residual.gram.shape[-1] * residual.dim
     return norm_p_value(_diagonals(residual).sum(axis=1), claim.noise_multiplier, together)
 
 
-def _part_norms(residual: Residual, claim: Claim) -> Array:
+def _part_norms(residual: ReleaseResidual, claim: Claim) -> Array:
     rounds = residual.gram.shape[-1]
     dims = tuple(rounds * dim for dim in residual.dims)
     return part_norms_p_value(_diagonals(residual), claim.noise_multiplier, dims)
 
 
-def _rounds(residual: Residual, claim: Claim) -> Array | None:
+def _rounds(residual: ReleaseResidual, claim: Claim) -> Array | None:
     if residual.gram.shape[-1] == 1:
         return None
     return rounds_p_value(residual.gram, claim.noise_multiplier, residual.dim)
 
 
 # p-values of each run; None where there is nothing to be tested.
-DIAGNOSTICS: dict[str, Callable[[Residual, Claim], Array | None]] = {
+DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, Claim], Array | None]] = {
     "norm": _norm,
     "part-norms": _part_norms,
     "rounds": _rounds,

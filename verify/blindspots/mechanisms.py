@@ -1,4 +1,7 @@
-"""What a mechanism of the atlas is: what it claims, what is true, and what it leaves for canaries to be found in."""
+"""The atlas's mechanisms: what each claims, what is true, and what it leaves for canaries to be found in.
+
+They release one vector or several, with normal noise, Laplace noise, or noise of finite precision.
+"""
 
 import math
 from collections.abc import Callable
@@ -39,7 +42,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Residual:
+class ReleaseResidual:
     """What a release holds beside its canaries, up to a rotation of each part: noise and data."""
 
     dims: tuple[int, ...]  # Dimensions of the parts, layers for instance, shape (parts,)
@@ -57,9 +60,9 @@ class Residual:
         """Inner products of the residuals as a whole, shape (runs, T, T)."""
         return np.asarray(self.grams.sum(axis=1))
 
-    def part(self, index: int) -> "Residual":
+    def part(self, index: int) -> "ReleaseResidual":
         """Return what canaries that are confined to one part have beside them."""
-        return Residual((self.dims[index],), self.grams[:, [index]])
+        return ReleaseResidual((self.dims[index],), self.grams[:, [index]])
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Mechanism:
     values: tuple[float, ...]  # Its values, in the order in which things change
     truth: Callable[[float, Claim], Truth]  # ε of the mechanism with a parameter, beside a claim
     # Draw residuals: parameter, claim, number of runs and source of randomness; None where there are ``scores``.
-    draw: Callable[[float, Claim, int, np.random.Generator], Residual] | None
+    draw: Callable[[float, Claim, int, np.random.Generator], ReleaseResidual] | None
     # Weight of a canary of each round in each released vector, shape (rounds, T), by parameter; a canary takes part in
     # one round.
     weights: Callable[[float], Array] = lambda _value: np.ones((1, 1))
@@ -87,7 +90,7 @@ class Mechanism:
     # scores can see anything, in principle. 1 where nothing is proven.
     distance: Callable[[float, Claim], float] = lambda _value, _claim: 1.0
 
-    def residual(self, value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+    def residual(self, value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
         """Draw residuals; a ``ValueError`` where there are none to be drawn."""
         if self.draw is None:
             raise ValueError(f"{self.name}: its canaries are no uniform directions")
@@ -112,9 +115,9 @@ def _around(value: float) -> tuple[float, float]:
     return value * (1.0 - 1e-14), value * (1.0 + 1e-14)
 
 
-def single(dims: tuple[int, ...], squares: Array) -> Residual:
+def single(dims: tuple[int, ...], squares: Array) -> ReleaseResidual:
     """Return the residuals of single releases from their squared norms on each part, shape (runs, parts)."""
-    return Residual(dims, squares[:, :, np.newaxis, np.newaxis])
+    return ReleaseResidual(dims, squares[:, :, np.newaxis, np.newaxis])
 
 
 # Mechanisms that release one vector: the clients' sum with noise, in which something is amiss.
@@ -126,7 +129,9 @@ def single(dims: tuple[int, ...], squares: Array) -> Residual:
 # 1.
 
 
-def _noise(share: float, factors: tuple[float, float], claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _noise(
+    share: float, factors: tuple[float, float], claim: Claim, runs: int, rng: np.random.Generator
+) -> ReleaseResidual:
     """Draw noise of two factors times the claimed deviation: on a share of the coordinates, and on the others."""
     first = round(share * claim.dim)
     parts = [(dim, factor) for dim, factor in zip((first, claim.dim - first), factors, strict=True) if dim > 0]
@@ -134,13 +139,13 @@ def _noise(share: float, factors: tuple[float, float], claim: Claim, runs: int, 
     return single(tuple(dim for dim, _ in parts), np.stack(squares, axis=1))
 
 
-def _beside_data(norm: float, factor: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _beside_data(norm: float, factor: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     """Draw noise with a sum of data of some norm, in whatever direction."""
     sigma = factor * claim.noise_multiplier
     return single((claim.dim,), sigma**2 * rng.noncentral_chisquare(claim.dim, (norm / sigma) ** 2, (runs, 1)))
 
 
-def honest(_value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def honest(_value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     """Draw residuals of the Gaussian mechanism with the claimed noise and no data."""
     return _beside_data(0.0, 1.0, claim, runs, rng)
 
@@ -159,7 +164,7 @@ def _less_noise(value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, value, "normal noise of the deviation that there is")
 
 
-def _draw_diluted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _draw_diluted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     norm = math.sqrt(value * claim.dim) * claim.noise_multiplier
     return _beside_data(norm, 0.5, claim, runs, rng)
 
@@ -178,7 +183,7 @@ def low_rank(value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, 1.0) if value == 1.0 else without_noise("a client across the noise's subspace")
 
 
-def _draw_low_rank(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _draw_low_rank(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     rank = max(1, round(value * claim.dim))
     # Any subspace, so that there are no parts.
     return single((claim.dim,), claim.noise_multiplier**2 / value * rng.chisquare(rank, (runs, 1)))
@@ -328,9 +333,9 @@ def _reused(value: float, claim: Claim) -> Truth:
     return without_noise("the difference of two rounds has no noise")
 
 
-def _draw_reused(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _draw_reused(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     square = claim.noise_multiplier**2 * rng.chisquare(claim.dim, (runs, 1, 1, 1))
-    return Residual((claim.dim,), np.broadcast_to(square, (runs, 1, int(value), int(value))))
+    return ReleaseResidual((claim.dim,), np.broadcast_to(square, (runs, 1, int(value), int(value))))
 
 
 def _covariance(value: float) -> Array:
@@ -343,15 +348,15 @@ def _correlated(value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, factor, "the noise that other rounds do not tell")
 
 
-def _draw_correlated(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _draw_correlated(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     grams = _wishart(claim.noise_multiplier**2 * _covariance(value), claim.dim, runs, rng)
-    return Residual((claim.dim,), grams[:, np.newaxis])
+    return ReleaseResidual((claim.dim,), grams[:, np.newaxis])
 
 
-def _draw_low_rank_several_releases(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _draw_low_rank_rounds(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     rank = max(1, round(value * claim.dim))
     grams = _wishart(claim.noise_multiplier**2 / value * np.eye(_ROUNDS), rank, runs, rng)
-    return Residual((claim.dim,), grams[:, np.newaxis])
+    return ReleaseResidual((claim.dim,), grams[:, np.newaxis])
 
 
 def _squares(value: float) -> float:
@@ -362,9 +367,9 @@ def _contracted(value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, float(np.sqrt(_squares(value))), "the last round's client, under the noise of all")
 
 
-def _draw_contracted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _draw_contracted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     square = claim.noise_multiplier**2 * _squares(value) * rng.chisquare(claim.dim, (runs, 1, 1, 1))
-    return Residual((claim.dim,), square)
+    return ReleaseResidual((claim.dim,), square)
 
 
 _SEVERAL_RELEASES = (
@@ -394,7 +399,7 @@ _SEVERAL_RELEASES = (
         "the subspace's share of the dimensions",
         (1.0, 0.5, 0.1, 0.01, 0.001),
         low_rank,
-        _draw_low_rank_several_releases,
+        _draw_low_rank_rounds,
         weights=lambda _value: np.eye(_ROUNDS),
         canife=lambda _value, claim: claim.noise_multiplier,
     ),
@@ -556,7 +561,7 @@ def _square_moments(bits: int) -> tuple[float, float]:
     return float(square.mean()), float(square.var())
 
 
-def _draw_coarse(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> Residual:
+def _draw_coarse(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     """Draw squared norms with their mean and variance, by the gamma law that is theirs where nothing is coarse."""
     if math.isinf(value):
         return honest(value, claim, runs, rng)

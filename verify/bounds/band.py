@@ -1,9 +1,9 @@
-"""The probability that uniform order statistics stay above a boundary, and the boundary of equal local levels.
+"""A valid bound at the best of all thresholds: confidence bands that hold for all of them at once.
 
-For U₍₁₎ < … < U₍ₖ₎ of k independent uniform variables and levels L₁ ≤ … ≤ Lₖ, P(U₍ⱼ₎ ≥ Lⱼ for all j) is the
-probability that no more than j − 1 points lie below Lⱼ, for all j. The number of points below t is that of a Poisson
-process of rate k, given that it has k points in all (Noé 1972; Moscovich and Nadler 2017): one step from each level to
-the next, and the sums have positive terms only.
+The bands have equal local levels. For U₍₁₎ < … < U₍ₖ₎ of k independent uniform variables and levels L₁ ≤ … ≤ Lₖ,
+P(U₍ⱼ₎ ≥ Lⱼ for all j) is the probability that no more than j − 1 points lie below Lⱼ, for all j. The number of points
+below t is that of a Poisson process of rate k, given that it has k points in all (Noé 1972; Moscovich and Nadler 2017):
+one step from each level to the next, and the sums have positive terms only.
 """
 
 import math
@@ -112,7 +112,7 @@ def band(count: int, alpha: float) -> Array:
     return np.concatenate([[0.0], levels])[places]
 
 
-# A valid bound at the best of all thresholds: confidence bands that hold for all of them at once.
+# The bound.
 
 
 def _upper(count: int, delta: float, alpha: float) -> Rates:

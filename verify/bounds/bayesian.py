@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from canaryproof.verify.bounds.declared import split_counts
-from canaryproof.verify.bounds.lower_bound import Kind, Method, Scores, never
+from canaryproof.verify.bounds.lower_bound import BoundKind, Method, Scores, never
 
 Array = NDArray[np.float64]
 
@@ -93,7 +93,7 @@ METHODS = (
         lambda scores, delta, alpha: _quantile(scores, delta, 0.5 * alpha),
         ("Jeffreys' prior on the rates of error", "independent scores", "threshold from the other half of the scores"),
         never,
-        Kind.POSTERIOR,
+        BoundKind.POSTERIOR,
         upper=lambda scores, delta, alpha: _quantile(scores, delta, 1.0 - 0.5 * alpha),
     ),
 )

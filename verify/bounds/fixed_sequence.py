@@ -1,9 +1,9 @@
-"""The law of wrong guesses that (ε, δ)-privacy allows at best, of scores that are known by their order only.
+"""The sharpest valid bound: (ε, δ)-privacy is tested for one ε after another until one passes.
 
-Of the pooled scores of k canaries that took part and k₀ that did not, the ``top`` highest are guessed to have taken
-part, the ``bottom`` lowest not to. The fewest wrong guesses, in law, are those of a mechanism that shows the truth with
-probability δ, and otherwise puts a canary on its right side, high or low, with probability e^ε/(1 + e^ε), in an order
-that says nothing more (``proofs_check/lower_bounds.md``).
+Each test holds its level whatever the mechanism, and what it looks at is declared for its ε, not chosen from the
+scores. As the tests come in a fixed order and the first that does not reject ends them, each may have all of α (Maurer,
+Hothorn and Lehmacher 1995; proof in ``proofs_check/lower_bounds.md``). Beside unobserved scores a test counts wrong
+guesses; beside an exact null it sums weights of the scores.
 """
 
 import math
@@ -19,8 +19,19 @@ from canaryproof.verify.bounds.lower_bound import ExactNull, Method, Scores, if_
 
 Array = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Epsilons = tuple[float, ...]
 # The least count, and the probabilities of it and of those that follow.
 Law = tuple[int, Array]
+
+# The law of wrong guesses that (ε, δ)-privacy allows at best, of scores that are known by their order only.
+#
+# Of the pooled scores of k canaries that took part and k₀ that did not, the ``top`` highest are guessed to have taken
+# part, the ``bottom`` lowest not to. The fewest wrong guesses, in law, are those of a mechanism that shows the truth
+# with probability δ, and otherwise puts a canary on its right side, high or low, with probability e^ε/(1 + e^ε), in an
+# order that says nothing more (``proofs_check/lower_bounds.md``).
+
 
 # Levels of the numbers of canaries that are shown; beyond the last, which has this share of α, all guesses are right.
 _LEVELS, _LAST = (0.16, 0.38, 0.58, 0.76, 0.88, 0.96, 0.995), 1e-4
@@ -197,26 +208,22 @@ def _sum(one: Law, other: Law) -> Law:
 # guesses count as if they went wrong.
 
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Epsilons = tuple[float, ...]
-
 # Gaussian mechanisms to choose for, by their means, and thresholds, so far above the middle of both means.
-_SHIFTS = np.geomspace(5e-3, 60.0, 200)[:, np.newaxis]
+_GUESS_SHIFTS = np.geomspace(5e-3, 60.0, 200)[:, np.newaxis]
 _ABOVE = np.linspace(0.0, 4.5, 90)
-_LARGEST_EPSILON, _HALVINGS = 40.0, 40
+_LARGEST_GUESSED_EPSILON, _GUESS_HALVINGS = 40.0, 40
 # Rounding may put a probability this far off, relatively and absolutely.
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-11
 
 
-def tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
+def guess_tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
     """Prepare the tests; the function returned says of some audits which of some ε are rejected, and at which score."""
     assert scores.unobserved is not None
     count, null_count = scores.count, scores.null_count
     pooled, wrong = pooled_order(scores.observed, scores.unobserved)
 
     def reject(audits: Ints, epsilons: Epsilons) -> tuple[Bools, Array]:
-        top, bottom, most = _critical_values(count, null_count, delta, alpha, epsilons)
+        top, bottom, most = _guess_critical_values(count, null_count, delta, alpha, epsilons)
         on_top = wrong[audits][:, top]
         # The lowest hold all that took part but those above.
         at_bottom = bottom - (null_count - wrong[audits][:, count + null_count - bottom])
@@ -250,18 +257,18 @@ def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
 
 
 @lru_cache(maxsize=64)
-def _design(count: int, null_count: int, delta: float, alpha: float) -> tuple[Array, Array, Array]:
+def _guess_design(count: int, null_count: int, delta: float, alpha: float) -> tuple[Array, Array, Array]:
     """Return values of ε, rising, and the numbers of guesses, high and low, that find them out first."""
-    z = 0.5 * _SHIFTS + _ABOVE
+    z = 0.5 * _GUESS_SHIFTS + _ABOVE
     # The low guesses are below μ − z, as far from the other mean.
-    hit, alarm = special.ndtr(_SHIFTS - z), special.ndtr(-z)
+    hit, alarm = special.ndtr(_GUESS_SHIFTS - z), special.ndtr(-z)
     top = np.maximum(np.rint(count * hit + null_count * alarm), 1.0)
     bottom = np.minimum(np.rint(count * alarm + null_count * hit), count + null_count - top)
     wrong, made = (count + null_count) * alarm, top + bottom
     most = special.betaincinv(wrong + 1.0, np.maximum(made - wrong, 1e-9), 1.0 - alpha) * made
     odds = math.log(count / null_count)
-    low, high = np.zeros(made.shape), np.full(made.shape, _LARGEST_EPSILON)
-    for _ in range(_HALVINGS):
+    low, high = np.zeros(made.shape), np.full(made.shape, _LARGEST_GUESSED_EPSILON)
+    for _ in range(_GUESS_HALVINGS):
         middle = 0.5 * (low + high)
         expected = np.maximum(top - delta * count, 0.0) * special.expit(-middle - odds)
         expected += np.maximum(bottom - delta * null_count, 0.0) * special.expit(odds - middle)
@@ -276,11 +283,11 @@ def _design(count: int, null_count: int, delta: float, alpha: float) -> tuple[Ar
 
 
 @lru_cache(maxsize=2048)
-def _critical_values(
+def _guess_critical_values(
     count: int, null_count: int, delta: float, alpha: float, epsilons: Epsilons
 ) -> tuple[Ints, Ints, Ints]:
     """Return for each ε the numbers of high and low guesses, and the most wrong ones that reject, −1 if none do."""
-    found, tops, bottoms = _design(count, null_count, delta, alpha)
+    found, tops, bottoms = _guess_design(count, null_count, delta, alpha)
     top = np.rint(np.interp(epsilons, found, tops)).astype(np.int64)
     bottom = np.rint(np.interp(epsilons, found, bottoms)).astype(np.int64)
     bottom = np.minimum(bottom, count + null_count - top)
@@ -305,14 +312,13 @@ def _critical_values(
 
 # Steps of the weights: fewer where the sums, whose law takes a Fourier transform, would have more values than these,
 # and a single one beyond so many scores.
-_STEPS, _MOST_SUMS, _FEWEST_STEPS = 32, 120_000, 4
+_WEIGHT_STEPS, _MOST_SUMS, _FEWEST_STEPS = 32, 120_000, 4
 _MOST_SCORES = 100_000
 # Means of the Gaussian mechanisms to choose from.
-_SHIFTS_KNOWN_NULL = np.geomspace(5e-3, 150.0, 80)[:, np.newaxis]
+_SUM_SHIFTS = np.geomspace(5e-3, 150.0, 80)[:, np.newaxis]
 # Weights go on to where one of the scores lies with this probability.
 _REACH = 0.1
-_HALVINGS_KNOWN_NULL = 45
-# Rounding may put a probability this far off, relatively and absolutely.
+_SUM_HALVINGS = 45
 
 
 def worst_tail(epsilon: Array, log_tail: Array, delta: float) -> Array:
@@ -322,15 +328,13 @@ def worst_tail(epsilon: Array, log_tail: Array, delta: float) -> Array:
     return np.clip(np.minimum(high, low) * (1.0 + 1e-14), 0.0, 1.0)
 
 
-def tests_known_null(
-    scores: Scores, delta: float, alpha: float
-) -> Callable[[NDArray[np.int64], Epsilons], tuple[Bools, Array]]:
+def sum_tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
     """Prepare the tests; the function returned says of some audits which of some ε are rejected, and NaN for places."""
     null, count = scores.null, scores.count
     assert null is not None
 
-    def reject(audits: NDArray[np.int64], epsilons: Epsilons) -> tuple[Bools, Array]:
-        places, critical = _critical_values_known_null(count, null, delta, alpha, epsilons)
+    def reject(audits: Ints, epsilons: Epsilons) -> tuple[Bools, Array]:
+        places, critical = _sum_critical_values(count, null, delta, alpha, epsilons)
         found = _rejected(scores.observed[audits], places, critical)
         return found, np.full(found.shape, math.nan)
 
@@ -348,7 +352,7 @@ def excludes_all(scores: Scores, delta: float, alpha: float) -> Bools:
 
 
 def _root(falling: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    for _ in range(_HALVINGS_KNOWN_NULL):
+    for _ in range(_SUM_HALVINGS):
         middle = 0.5 * (low + high)
         positive = falling(middle) > 0.0
         low, high = np.where(positive, middle, low), np.where(positive, high, middle)
@@ -394,17 +398,17 @@ def _between(low: Array, high: Array) -> Array:
 
 
 @lru_cache(maxsize=512)
-def _design_known_null(count: int, delta: float, alpha: float, epsilons: Epsilons) -> Array:
+def _sum_design(count: int, delta: float, alpha: float, epsilons: Epsilons) -> Array:
     """Return thresholds for each ε, falling, where the null is N(0, 1)."""
-    mu, epsilon = np.broadcast_arrays(_SHIFTS_KNOWN_NULL, np.array(epsilons))
+    mu, epsilon = np.broadcast_arrays(_SUM_SHIFTS, np.array(epsilons))
     first, second, third, fourth = _hardest(mu, epsilon, delta)
     reach = -special.ndtri(_REACH / max(count, 1))
     first = np.maximum(np.minimum(first, mu + reach), second)
     fourth = np.minimum(np.maximum(fourth, -reach), third)
     # The ratio's logarithm, but for μ²/2: μx − ε above the flat part, μx + ε below it.
     low, high, middle = mu * fourth + epsilon, mu * first - epsilon, mu * second - epsilon
-    several = min(_STEPS, max(_MOST_SUMS // count, _FEWEST_STEPS)) if count <= _MOST_SCORES else 1
-    parts = (np.arange(_STEPS if several == 1 else several) + 0.5) / (_STEPS if several == 1 else several)
+    several = min(_WEIGHT_STEPS, max(_MOST_SUMS // count, _FEWEST_STEPS)) if count <= _MOST_SCORES else 1
+    parts = (np.arange(_WEIGHT_STEPS if several == 1 else several) + 0.5) / (_WEIGHT_STEPS if several == 1 else several)
     levels = high[..., np.newaxis] - (high - low)[..., np.newaxis] * parts
     sign = np.where(levels > middle[..., np.newaxis], 1.0, -1.0)
     cuts = (levels + sign * epsilon[..., np.newaxis]) / mu[..., np.newaxis]
@@ -420,16 +424,16 @@ def _design_known_null(count: int, delta: float, alpha: float, epsilons: Epsilon
     variance = np.maximum((private * pairs).sum(axis=-1) - mean**2, 0.0)
     # The weakest mechanism whose mean statistic is at the critical value.
     seen = math.sqrt(count) * (found.sum(axis=-1) - mean) > -special.ndtri(alpha) * np.sqrt(variance)
-    weakest = np.where(seen.any(axis=0), np.argmax(seen, axis=0), len(_SHIFTS_KNOWN_NULL) - 1)
+    weakest = np.where(seen.any(axis=0), np.argmax(seen, axis=0), len(_SUM_SHIFTS) - 1)
     return np.asarray(cuts[weakest, np.arange(len(epsilons))])
 
 
 @lru_cache(maxsize=2048)
-def _critical_values_known_null(
+def _sum_critical_values(
     count: int, null: ExactNull, delta: float, alpha: float, epsilons: Epsilons
-) -> tuple[Array, NDArray[np.int64]]:
+) -> tuple[Array, Ints]:
     """Return thresholds, rising, shape (tests, thresholds), and the least sums of weights that reject."""
-    places = np.sort(null.place(special.log_ndtr(-_design_known_null(count, delta, alpha, epsilons))), axis=1)
+    places = np.sort(null.place(special.log_ndtr(-_sum_design(count, delta, alpha, epsilons))), axis=1)
     tails = worst_tail(np.array(epsilons)[:, np.newaxis], null.log_tail(places), delta)
     different, which = np.unique(tails, axis=0, return_inverse=True)
     critical = np.array([least_rejecting(row, count, alpha * (1.0 - _RELATIVE)) for row in different], dtype=np.int64)
@@ -451,7 +455,7 @@ def least_rejecting(tails: Array, count: int, alpha: float) -> int:
     return int(np.argmax(rejecting)) if rejecting[-1] else size
 
 
-def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+def _power(base: Complexes, exponent: int) -> Complexes:
     """Raise to a whole power by squaring, some ten times as fast as numpy's."""
     result = np.ones_like(base)
     while exponent:
@@ -462,7 +466,7 @@ def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128
 
 
 @njit(cache=True, nogil=True)
-def _rejected(observed: Array, places: Array, critical: NDArray[np.int64]) -> Bools:
+def _rejected(observed: Array, places: Array, critical: Ints) -> Bools:
     """Say which tests reject, up to the first that does not: weights are the thresholds that scores reach."""
     audits, count = observed.shape
     result = np.zeros((audits, len(places)), dtype=np.bool_)
@@ -486,15 +490,11 @@ def _rejected(observed: Array, places: Array, critical: NDArray[np.int64]) -> Bo
     return result
 
 
-# The sharpest valid bound: (ε, δ)-privacy is tested for one ε after another until one passes.
-#
-# Each test holds its level whatever the mechanism (``known_null``, ``guesses``), and what it looks at is declared for
-# its ε, not chosen from the scores. As the tests come in a fixed order and the first that does not reject ends them,
-# each may have all of α (Maurer, Hothorn and Lehmacher 1995; proof in ``proofs_check/lower_bounds.md``).
+# One test after another.
 
 
 # Tested values of ε: this far apart, absolutely and, where that is more, relatively. They are made in blocks.
-_STEP, _RATIO, _LARGEST_EPSILON_FIXED_SEQUENCE = 0.01, 1.015, 1e4
+_STEP, _RATIO, _LAST_EPSILON = 0.01, 1.015, 1e4
 _BLOCK = 32
 
 
@@ -502,7 +502,7 @@ _BLOCK = 32
 def epsilon_sequence() -> tuple[tuple[float, ...], ...]:
     """Return the finite values of ε that are tested, in blocks."""
     low = np.arange(0.0, _STEP / (_RATIO - 1.0), _STEP)
-    steps = math.ceil(math.log(_LARGEST_EPSILON_FIXED_SEQUENCE / low[-1]) / math.log(_RATIO))
+    steps = math.ceil(math.log(_LAST_EPSILON / low[-1]) / math.log(_RATIO))
     values = np.concatenate([low, low[-1] * _RATIO ** np.arange(1.0, steps + 1.0)])
     return tuple(tuple(values[i : i + _BLOCK].tolist()) for i in range(0, len(values), _BLOCK))
 
@@ -513,7 +513,7 @@ def fixed_sequence(scores: Scores, delta: float, alpha: float) -> tuple[Array, A
     Beside unobserved scores the threshold is the lowest score that the last test's guesses say took part; beside an
     exact null it is NaN, as scores count by many thresholds.
     """
-    reject = tests(scores, delta, alpha) if scores.null is None else tests_known_null(scores, delta, alpha)
+    reject = guess_tests(scores, delta, alpha) if scores.null is None else sum_tests(scores, delta, alpha)
     audits = len(scores.observed)
     values, thresholds = np.zeros(audits), np.full(audits, math.nan)
     left = np.arange(audits)

@@ -1,4 +1,4 @@
-"""What a bound is computed from: scores, checked and sorted once, and the null hypothesis."""
+"""What a bound is, and what it is computed from: scores, checked and sorted once, and the null hypothesis."""
 
 import math
 from collections.abc import Callable
@@ -204,7 +204,7 @@ def check_levels(delta: float, alpha: float) -> None:
         raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha!r}")
 
 
-# What a bound is: its value, and what it takes to believe it.
+# A bound: its value, and what it takes to believe it.
 
 
 # Value and threshold of each audit, of scores at δ and α; the threshold is NaN where the value is 0 or there is none.
@@ -219,7 +219,7 @@ class Coverage(StrEnum):
     HEURISTIC = "heuristic"  # no proof covers these inputs
 
 
-class Kind(StrEnum):
+class BoundKind(StrEnum):
     """What a number is said to be."""
 
     LOWER_BOUND = "lower bound"
@@ -255,7 +255,7 @@ class LowerBound:
     value: float
     confidence: float
     method: str
-    kind: Kind
+    kind: BoundKind
     threshold: float | None
     assumptions: tuple[str, ...]
     coverage: Coverage
@@ -294,7 +294,7 @@ class Method:
     compute: Compute
     assumptions: tuple[str, ...]
     coverage: Callable[[Scores], Coverage]
-    kind: Kind = Kind.LOWER_BOUND
+    kind: BoundKind = BoundKind.LOWER_BOUND
     printed: bool = False
     upper: Compute | None = None
     needs: str = ""

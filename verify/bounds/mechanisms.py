@@ -23,7 +23,7 @@ _REACH = 13.0
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class ScoredMechanism:
     """A mechanism audited canary by canary, independently."""
 
     name: str  # Family
@@ -44,10 +44,10 @@ def _normal() -> ExactNull:
     return normal_null()
 
 
-def gaussian(nominal: float, at: float = DELTA) -> Mechanism:
+def gaussian(nominal: float, at: float = DELTA) -> ScoredMechanism:
     """Return N(μ, 1) against N(0, 1), with ε nominal at the given δ."""
     mu = _shift(nominal, at)
-    return Mechanism(
+    return ScoredMechanism(
         "Gaussian",
         nominal,
         lambda rng, shape: mu + rng.standard_normal(shape),
@@ -71,9 +71,9 @@ def _laplace_null() -> ExactNull:
     return ExactNull("Laplace", log_tail, place)
 
 
-def laplace(nominal: float) -> Mechanism:
+def laplace(nominal: float) -> ScoredMechanism:
     """Return Laplace noise of scale 1 around ε and around 0, which is (ε, 0)-private."""
-    return Mechanism(
+    return ScoredMechanism(
         "Laplace",
         nominal,
         lambda rng, shape: nominal + rng.laplace(size=shape),
@@ -84,10 +84,10 @@ def laplace(nominal: float) -> Mechanism:
     )
 
 
-def randomised_response(nominal: float) -> Mechanism:
+def randomised_response(nominal: float) -> ScoredMechanism:
     """Return the truth, 1 or 0, with probability e^ε/(1 + e^ε) and the other otherwise."""
     right, wrong = (float(special.expit(sign * nominal)) for sign in (1.0, -1.0))
-    return Mechanism(
+    return ScoredMechanism(
         "randomised response",
         nominal,
         lambda rng, shape: (rng.random(shape) < right).astype(np.float64),
@@ -110,7 +110,7 @@ def _rounded_null() -> ExactNull:
     return discrete_null(np.arange(-_REACH, _REACH + 0.5 * _UNIT, _UNIT), _atoms(0.0))
 
 
-def rounded_gaussian(nominal: float) -> Mechanism:
+def rounded_gaussian(nominal: float) -> ScoredMechanism:
     """Return the Gaussian mechanism's score rounded to halves: full of ties, and a little more private."""
     mu = _shift(nominal)
     one, other = _atoms(mu), _atoms(0.0)
@@ -124,7 +124,7 @@ def rounded_gaussian(nominal: float) -> Mechanism:
             return 0.0
         return float(optimize.brentq(excess, 0.0, nominal + 3.0, args=(delta,), xtol=1e-13))
 
-    return Mechanism(
+    return ScoredMechanism(
         "rounded Gaussian",
         nominal,
         lambda rng, shape: _UNIT * np.rint((mu + rng.standard_normal(shape)) / _UNIT),

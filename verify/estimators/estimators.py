@@ -1,4 +1,10 @@
-"""What the canary estimators see of a run: the mean and deviation of its observed cosines, in the null's own units."""
+"""Estimators of ε from the moments of a run's observed cosines, each with its standard error and interval.
+
+All work on many runs at once. Their model is that of Andrew et al. (arXiv 2302.03098): observed cosines are normal with
+unknown mean and variance, independent enough for the usual laws of a sample's mean and variance, and the null is
+N(0, 1/d) or a Gaussian fitted to unobserved canaries. What that model is worth at finite d and k is measured by the
+``gaussian`` suite.
+"""
 
 import math
 from collections.abc import Callable
@@ -87,14 +93,6 @@ def _runs(name: str, scores: ArrayLike) -> NDArray[np.float64]:
     if not np.all(np.ptp(array, axis=-1) > 0.0):
         raise ValueError(f"{name}: the cosines of a run must not all be equal")
     return array
-
-
-# Estimators of ε from the moments of a run's cosines, each with its standard error and interval.
-#
-# All work on many runs at once. Their model is that of Andrew et al. (arXiv 2302.03098): observed cosines are normal
-# with unknown mean and variance, independent enough for the usual laws of a sample's mean and variance, and the null
-# is N(0, 1/d) or a Gaussian fitted to unobserved canaries. What that model is worth at finite d and k is measured by
-# the ``gaussian`` suite.
 
 
 Array = NDArray[np.float64]

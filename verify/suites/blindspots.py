@@ -1,4 +1,7 @@
-"""The atlas: what every method says of every mechanism, and whether that is what the residual alone foretells."""
+"""Suite ``blindspots``: what random canaries see of mechanisms whose ε is known, and what the documents say of it.
+
+The atlas has what every method says of every mechanism, and whether that is what the residual alone predicts.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,9 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.blindspots import alarms as methods
-from canaryproof.verify.blindspots import alarms as power
-from canaryproof.verify.blindspots import alarms as prediction
+from canaryproof.verify.blindspots import alarms as audits
 from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.alarms import Size
 from canaryproof.verify.blindspots.diagnostics import confined
@@ -58,7 +59,7 @@ def cells(name: str, context: Context) -> tuple[dict[str, Any], ...]:
     """Measure a mechanism at all its values and all k; values of one k share their randomness."""
     mechanism = MECHANISMS[name]
     return tuple(
-        power.measure(mechanism, value, claimed(), size, context.key(f"blindspots/{name}/{size.count}"))
+        audits.measure(mechanism, value, claimed(), size, context.key(f"blindspots/{name}/{size.count}"))
         for size in sizes(mechanism, context)
         for value in mechanism.values
     )
@@ -77,7 +78,7 @@ def diagnoses(name: str, context: Context) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"value": value, "tests": tests, "confined": None}
         if len(dims) > 1:
             part = replace(setting, dim=dims[0])
-            row["confined"] = prediction.foretell(
+            row["confined"] = audits.foretell(
                 confined(mechanism, setting), value, part, _CONFINED, np.random.default_rng(key)
             ).alarm
         found.append(row)
@@ -104,13 +105,13 @@ def unseen(row: dict[str, Any]) -> bool:
 
 def wrong_bounds(rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
     """Return cells that nothing can be seen of, with bounds that raise alarms significantly too often."""
-    pairs = [(row, name) for row in rows if unseen(row) for name in (*methods.BOUNDS, *methods.COIN_BOUNDS)]
+    pairs = [(row, name) for row in rows if unseen(row) for name in (*audits.BOUNDS, *audits.COIN_BOUNDS)]
     shown = [(row, name, row["methods"][name]) for row, name in pairs if name in row["methods"]]
     allowed = 0.5 * LEVEL / max(1, len(shown))
     return [
         (row, name)
         for row, name, found in shown
-        if stats.binom.sf(found["alarms"] - 1, found["runs"], methods.ALPHA) < allowed
+        if stats.binom.sf(found["alarms"] - 1, found["runs"], audits.ALPHA) < allowed
     ]
 
 
@@ -161,7 +162,7 @@ def _broken(mechanism: Mechanism) -> float:
 def _statement(mechanism: Mechanism) -> str:
     return (
         f"{mechanism.title}: the default estimator raises an alarm as often as the residual alone foretells, within "
-        f"{TOLERANCE:g}, and no valid bound in more than {methods.ALPHA:.0%} of audits where unlimited canaries would "
+        f"{TOLERANCE:g}, and no valid bound in more than {audits.ALPHA:.0%} of audits where unlimited canaries would "
         "see nothing"
     )
 
@@ -293,9 +294,9 @@ def measured(context: Context, cases: Cases) -> list[dict[str, Any]]:
         mechanism, setting = MECHANISMS[name], claimed()
         runs, size = _RUNS, Size(_COUNT, _AT_ONCE, 0, 0, False)
         key = context.key(f"blindspots/claims/{name}/{value}")
-        alarms = sum(power.alarms_of(mechanism, value, setting, size, part) for part in key.spawn(_RUNS // _AT_ONCE))
+        alarms = sum(audits.alarms_of(mechanism, value, setting, size, part) for part in key.spawn(_RUNS // _AT_ONCE))
         truth = mechanism.truth(value, setting)
-        limit = prediction.foretell(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
+        limit = audits.foretell(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
         missed = stats.binom.cdf(alarms, runs, _MISSED) < LEVEL / len(cases)
         seen = stats.binom.sf(alarms - 1, runs, _SEEN) < LEVEL / len(cases)
         rows.append(
@@ -377,16 +378,13 @@ def _refutation(context: Context) -> Outcome:
     return found(Verdict.REFUTED if refuted else Verdict.INCONCLUSIVE, finding, _design(rows), cases=rows, attack=won)
 
 
-def _judged_blindspots_claims(missed: Cases, seen: Cases, verdict: Verdict, words: str) -> Callable[[Context], Outcome]:
+def _on(missed: Cases, seen: Cases, verdict: Verdict, words: str) -> Callable[[Context], Outcome]:
     return partial(_judge, missed=missed, seen=seen, verdict=verdict, words=words)
 
 
 _FINAL = "Andrew et al., arXiv 2302.03098, final version, Section"
 _V1 = "Andrew et al., arXiv 2302.03098v1, Section"
 _REVIEWS = "reviews of Andrew et al."
-
-
-# What random canaries see of mechanisms whose ε is known, and what the documents say of it.
 
 
 CHECKS: tuple[Check, ...] = (
@@ -412,7 +410,7 @@ CHECKS: tuple[Check, ...] = (
         "final.section4.any-user",
         f"{_FINAL} 4",
         "where ε̂ is low, who attacks by cosines will find it hard to tell the presence of any given user",
-        _judged_blindspots_claims(
+        _on(
             (("unclipped", 10.0), ("memorised", 10.0)),
             (),
             Verdict.QUALIFIED,
@@ -424,7 +422,7 @@ CHECKS: tuple[Check, ...] = (
         "final.section4.same-distribution",
         f"{_FINAL} 4",
         "the only assumption is that canaries can be inserted with the same distribution as clients",
-        _judged_blindspots_claims(
+        _on(
             (("dilution", 1.0), ("dilution", 4.0)),
             (("dilution", 0.0),),
             Verdict.QUALIFIED,
@@ -442,7 +440,7 @@ CHECKS: tuple[Check, ...] = (
         "v1.section4.worst-case",
         f"{_V1} 4",
         "in high dimension, canaries in random directions are in some sense the worst case",
-        _judged_blindspots_claims(
+        _on(
             (("no-noise-on-a-share", 0.01), ("low-rank", 0.1)),
             (("no-noise-on-a-share", 0.9),),
             Verdict.QUALIFIED,
@@ -454,7 +452,7 @@ CHECKS: tuple[Check, ...] = (
         "v1.section4.unusual",
         f"{_V1} 4",
         "the estimate is evidence on the presence of any user, however unusual",
-        _judged_blindspots_claims(
+        _on(
             (("memorised", 3.0), ("memorised", 10.0)),
             (),
             Verdict.REFUTED,
@@ -466,7 +464,7 @@ CHECKS: tuple[Check, ...] = (
         "review.attacks.generator",
         f"{_REVIEWS}, ZyjW, and the authors' answer",
         "the method does not detect that the noise comes from a generator that is not cryptographically secure",
-        _judged_blindspots_claims(
+        _on(
             tuple(("few-states", bits) for bits in (64.0, 32.0, 16.0, 0.0)),
             (),
             Verdict.CONFIRMED,
@@ -477,7 +475,7 @@ CHECKS: tuple[Check, ...] = (
         "review.attacks.precision",
         f"{_REVIEWS}, ZyjW, and the authors' answer",
         "the method does not detect that the noise is of finite precision",
-        _judged_blindspots_claims(
+        _on(
             (("coarse-noise", 24.0), ("coarse-noise", 16.0), ("coarse-noise", 8.0)),
             (("coarse-noise", 2.0),),
             Verdict.CONFIRMED,
@@ -488,7 +486,7 @@ CHECKS: tuple[Check, ...] = (
         "review.average",
         f"{_REVIEWS}, meta-review",
         "it estimates an average ε and may fail to detect violations that do not affect all data alike",
-        _judged_blindspots_claims(
+        _on(
             (("unclipped", 10.0), ("memorised", 10.0), ("released-outright", 1e-3), ("no-noise-on-a-share", 0.01)),
             (("less-noise", 0.5),),
             Verdict.CONFIRMED,
@@ -499,7 +497,7 @@ CHECKS: tuple[Check, ...] = (
         "review.laplace",
         f"{_REVIEWS}, the authors' answer",
         "for the Laplace mechanism, canaries could be sampled from the vectors of unit ℓ₁ norm",
-        _judged_blindspots_claims(
+        _on(
             (("laplace", 0.1), ("laplace-spread", 10_000.0)),
             (("laplace-spread", 1.0), ("laplace-spread", 3.0)),
             Verdict.QUALIFIED,

@@ -1,4 +1,4 @@
-"""The atlas's truths by another road: dense matrices, integrals, and events that tell a client with certainty.
+"""The atlas's truths and scores a second time: dense matrices, integrals, and canaries in coordinates.
 
 Noise that is normal is written down in coordinates, as a matrix times independent normal numbers; the worst client is
 found by singular values, and δ(ε) by integrating one density less e^ε times another.
@@ -297,7 +297,7 @@ _MARGIN = 0.02
 _SIGMA = 0.5
 # Of single releases in coordinates: one with more canaries than dimensions, and one with data.
 _SETTINGS = ((40, 60, 0.0), (100, 10, 12.0))
-_DIM_BLINDSPOTS_SCORES, _COUNT = 300, 20
+_SCORES_DIM, _COUNT = 300, 20
 _SHARE = 0.1
 
 _STATISTICS: dict[str, Callable[[Array], Array]] = {
@@ -364,7 +364,7 @@ def _in_coordinates(
 def _of(name: str, value: float) -> Draw:
     """Return scores as the atlas draws them."""
     mechanism = MECHANISMS[name]
-    claim = Claim(_SIGMA, 1e-5, _DIM_BLINDSPOTS_SCORES)
+    claim = Claim(_SIGMA, 1e-5, _SCORES_DIM)
 
     def draw(runs: int, rng: np.random.Generator) -> Array:
         residual = mechanism.residual(value, claim, runs, rng)
@@ -373,8 +373,8 @@ def _of(name: str, value: float) -> Draw:
     return draw
 
 
-def _autoregression_blindspots_scores(value: float, rounds: int, rng: np.random.Generator) -> Array:
-    rows = rng.standard_normal((rounds, _DIM_BLINDSPOTS_SCORES))
+def _autoregressive_noise(value: float, rounds: int, rng: np.random.Generator) -> Array:
+    rows = rng.standard_normal((rounds, _SCORES_DIM))
     for each in range(1, rounds):
         rows[each] = value * rows[each - 1] + math.sqrt(1.0 - value**2) * rows[each]
     return _SIGMA * rows
@@ -382,14 +382,14 @@ def _autoregression_blindspots_scores(value: float, rounds: int, rng: np.random.
 
 def _in_a_subspace(rounds: int, rng: np.random.Generator) -> Array:
     """Draw noise on the first coordinates alone."""
-    rows, rank = np.zeros((rounds, _DIM_BLINDSPOTS_SCORES)), round(_SHARE * _DIM_BLINDSPOTS_SCORES)
+    rows, rank = np.zeros((rounds, _SCORES_DIM)), round(_SHARE * _SCORES_DIM)
     rows[:, :rank] = _SIGMA / math.sqrt(_SHARE) * rng.standard_normal((rounds, rank))
     return rows
 
 
 def _anywhere(rng: np.random.Generator) -> Array:
     """Draw a uniform direction with the length of noise in a subspace."""
-    return np.asarray(np.linalg.norm(_in_a_subspace(1, rng)) * _canaries(1, _DIM_BLINDSPOTS_SCORES, rng))
+    return np.asarray(np.linalg.norm(_in_a_subspace(1, rng)) * _canaries(1, _SCORES_DIM, rng))
 
 
 def _single(dim: int, count: int, data_norm: float, context: Context) -> Outcome:
@@ -432,15 +432,15 @@ def _residuals(context: Context) -> Outcome:
         return _cosines(rows @ rows.swapaxes(1, 2))
 
     def atlas(runs: int, rng: np.random.Generator) -> Array:
-        claim = Claim(_SIGMA, 1e-5, _DIM_BLINDSPOTS_SCORES)
+        claim = Claim(_SIGMA, 1e-5, _SCORES_DIM)
         return _cosines(MECHANISMS["low-rank-rounds"].residual(_SHARE, claim, runs, rng).gram)
 
     return _compare({"in coordinates": coordinates, "atlas": atlas}, context, context.pick(2000, 20_000))
 
 
-def _coarse_blindspots_scores(bits: int, context: Context) -> Outcome:
+def _coarse_scores(bits: int, context: Context) -> Outcome:
     def noise(rng: np.random.Generator) -> Array:
-        return mechanisms.release(np.zeros(_DIM_BLINDSPOTS_SCORES), bits, _SIGMA, rng, 1).astype(np.float64)
+        return mechanisms.release(np.zeros(_SCORES_DIM), bits, _SIGMA, rng, 1).astype(np.float64)
 
     laws: dict[str, Draw] = {
         "in coordinates": partial(_in_coordinates, noise, _COUNT),
@@ -461,7 +461,7 @@ def _leading(context: Context) -> Outcome:
     return _compare(laws, context, context.pick(2000, 20_000), _MARGIN)
 
 
-def _laplace_blindspots_scores(spread: int, context: Context) -> Outcome:
+def _laplace_scores(spread: int, context: Context) -> Outcome:
     dim = 2000
 
     def coordinates(runs: int, rng: np.random.Generator) -> Array:
@@ -517,13 +517,13 @@ CHECKS: tuple[Check, ...] = (
             _several,
             "reused-noise",
             2.0,
-            lambda rng: np.repeat(_autoregression_blindspots_scores(0.0, 1, rng), 2, axis=0),
+            lambda rng: np.repeat(_autoregressive_noise(0.0, 1, rng), 2, axis=0),
         ),
     ),
     _check(
         "correlated-noise",
         "scores of rounds with correlated noise are as in coordinates",
-        partial(_several, "correlated-noise", 0.9, partial(_autoregression_blindspots_scores, 0.9, 10)),
+        partial(_several, "correlated-noise", 0.9, partial(_autoregressive_noise, 0.9, 10)),
     ),
     _check(
         "low-rank-rounds",
@@ -539,7 +539,7 @@ CHECKS: tuple[Check, ...] = (
         _check(
             f"coarse-noise.b{bits}",
             f"scores beside noise made of {bits}-bit uniforms in single precision are as drawn, to {_MARGIN:g}",
-            partial(_coarse_blindspots_scores, bits),
+            partial(_coarse_scores, bits),
         )
         for bits in (4, 24)
     ),
@@ -548,7 +548,7 @@ CHECKS: tuple[Check, ...] = (
         _check(
             f"laplace.m{spread}",
             f"scores of canaries on the ℓ₁ sphere of {spread} coordinates are as in coordinates, to {_MARGIN:g}",
-            partial(_laplace_blindspots_scores, spread),
+            partial(_laplace_scores, spread),
         )
         for spread in (1, 30, 2000)
     ),

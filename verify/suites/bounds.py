@@ -1,4 +1,4 @@
-"""Simulations of bounds on mechanisms whose ε is known: how often they lie above it, and how far below."""
+"""Suite ``bounds``: how often lower bounds lie above a known ε, and how far below, on simulated audits."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from canaryproof.verify.bounds import mechanisms
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.gaussian import ASSUMPTION
 from canaryproof.verify.bounds.lower_bound import Method, Scores, cosine_null, prepare
-from canaryproof.verify.bounds.mechanisms import Mechanism
+from canaryproof.verify.bounds.mechanisms import ScoredMechanism
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 
@@ -34,11 +34,11 @@ DIM = 10**6
 # Of the truth, for its own rounding.
 _ROUNDING = 1e-9
 
-Families = Sequence[Callable[[float], Mechanism]]
+Families = Sequence[Callable[[float], ScoredMechanism]]
 
 
 @dataclass(frozen=True)
-class Cell:
+class AuditCell:
     """Audits of one mechanism, and its ε by δ."""
 
     where: Mapping[str, Any]  # What the cell is
@@ -47,14 +47,14 @@ class Cell:
 
 
 @cache
-def _mechanism(family: Callable[[float], Mechanism], epsilon: float) -> Mechanism:
+def _mechanism(family: Callable[[float], ScoredMechanism], epsilon: float) -> ScoredMechanism:
     # One null object for one law, as what belongs to it is remembered.
     return family(epsilon)
 
 
 def independent_cells(
     context: Context, families: Families, kinds: Sequence[str], *, fewer: bool = False
-) -> Iterator[Cell]:
+) -> Iterator[AuditCell]:
     """Draw audits whose scores are each from a run of its own, by kinds of null; ``fewer`` draws a fifth."""
     for family in families:
         for epsilon in EPSILONS:
@@ -70,7 +70,7 @@ def independent_cells(
                     yield _cell(mechanism, count, kind, (scores,))
 
 
-def coin_cells(context: Context, families: Families) -> Iterator[Cell]:
+def coin_cells(context: Context, families: Families) -> Iterator[AuditCell]:
     """Draw audits in which a fair coin decides on every canary."""
     for family in families:
         for epsilon in EPSILONS:
@@ -85,7 +85,7 @@ def coin_cells(context: Context, families: Families) -> Iterator[Cell]:
                 yield _cell(mechanism, count, "coin", audits)
 
 
-def cosine_cells(context: Context) -> Iterator[Cell]:
+def cosine_cells(context: Context) -> Iterator[AuditCell]:
     """Draw the cosines of single runs of Algorithm 1, which depend on each other, with exactly their joint law."""
     null = cosine_null(DIM)
     for epsilon in EPSILONS:
@@ -100,15 +100,15 @@ def cosine_cells(context: Context) -> Iterator[Cell]:
                 observed = np.array([exact_law.cosines(count, DIM, sigma, rng) for _ in range(runs)])
             truth = {d: float(gaussian_mechanism.epsilon(d, sigma)) if epsilon > 0.0 else 0.0 for d in DELTAS}
             where = {"mechanism": "cosines of one run", "epsilon": epsilon, "count": count, "null": "exact"}
-            yield Cell(where, truth, (prepare(observed, null=null),))
+            yield AuditCell(where, truth, (prepare(observed, null=null),))
 
 
-def _cell(mechanism: Mechanism, count: int, kind: str, audits: tuple[Scores, ...]) -> Cell:
+def _cell(mechanism: ScoredMechanism, count: int, kind: str, audits: tuple[Scores, ...]) -> AuditCell:
     where = {"mechanism": mechanism.name, "epsilon": mechanism.nominal, "count": count, "null": kind}
-    return Cell(where, {delta: mechanism.epsilon(delta) for delta in DELTAS}, audits)
+    return AuditCell(where, {delta: mechanism.epsilon(delta) for delta in DELTAS}, audits)
 
 
-def measure(method: Method, cells: Iterable[Cell], alpha: float = ALPHA) -> list[dict[str, Any]]:
+def measure(method: Method, cells: Iterable[AuditCell], alpha: float = ALPHA) -> list[dict[str, Any]]:
     """Compute a bound for all audits of all cells that it serves: a row for each cell and δ."""
     rows = []
     for cell in cells:
@@ -119,7 +119,7 @@ def measure(method: Method, cells: Iterable[Cell], alpha: float = ALPHA) -> list
     return rows
 
 
-def _row(cell: Cell, delta: float, truth: float, values: Array) -> dict[str, Any]:
+def _row(cell: AuditCell, delta: float, truth: float, values: Array) -> dict[str, Any]:
     runs, above = len(values), int(np.sum(values > truth * (1.0 + _ROUNDING) + _ROUNDING))
     low, high = binomial.interval(above, runs, 0.95)
     mean = float(values.mean())
@@ -150,9 +150,6 @@ def label(row: Mapping[str, Any]) -> str:
     )
 
 
-# Coverage of the lower bounds on ε, measured.
-
-
 # Of the picture: nominal rates of bounds above the truth, and scores of an audit.
 _NOMINAL = (0.01, 0.02, 0.05, 0.1, 0.2)
 _SMALL = 100
@@ -170,13 +167,13 @@ _CLAIMS = {
 }
 
 
-def _families(method: Method) -> tuple[Callable[[float], mechanisms.Mechanism], ...]:
+def _families(method: Method) -> tuple[Callable[[float], mechanisms.ScoredMechanism], ...]:
     # A posterior interval takes a millisecond an audit, and makes no claim of its own.
     gaussian_only = ASSUMPTION in method.assumptions or method.upper is not None
     return (mechanisms.gaussian,) if gaussian_only else mechanisms.FAMILIES
 
 
-def _cells(context: Context, method: Method) -> Iterable[Cell]:
+def _cells(context: Context, method: Method) -> Iterable[AuditCell]:
     if method.name in _ONE_RUN:
         return coin_cells(context, _families(method))
     kinds = {"null": ("exact",), "unobserved": ("unobserved",)}.get(method.needs, ("exact", "unobserved"))
@@ -230,7 +227,7 @@ def _at_one(context: Context) -> Outcome:
         }
         for kind, scores in audits.items():
             where = {"mechanism": mechanism.name, "epsilon": 1.0, "count": count, "null": kind}
-            rows += measure(METHODS["andrew"], [Cell(where, {delta: mechanism.epsilon(delta)}, (scores,))])
+            rows += measure(METHODS["andrew"], [AuditCell(where, {delta: mechanism.epsilon(delta)}, (scores,))])
     return _outcome(rows, ALPHA)
 
 
@@ -269,7 +266,7 @@ def _nominal(context: Context) -> Outcome:
         }
         for kind, scores in audits.items():
             where = {"mechanism": mechanism.name, "epsilon": epsilon, "count": _SMALL, "null": kind}
-            cell = Cell(where, {mechanisms.DELTA: mechanism.epsilon(mechanisms.DELTA)}, (scores,))
+            cell = AuditCell(where, {mechanisms.DELTA: mechanism.epsilon(mechanisms.DELTA)}, (scores,))
             rows += [
                 {"method": name, "nominal": nominal, **row}
                 for name, method in methods.items()

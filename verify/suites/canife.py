@@ -1,4 +1,8 @@
-"""CANIFE's canaries in themselves: what the number of scores caps, and how near to orthogonal they are to clients."""
+"""Suite ``canife``: CANIFE's studies at small size, our promises on its measures, and CANIFE beside random canaries.
+
+Checks train and design with JAX: ``canife_trainings`` is loaded when one runs. The statements on the paper's own data
+sets are in ``verify.claims.canife_models``.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,10 +34,10 @@ from canaryproof.verify.check.declared_tests import (
     capped_ratio,
     mean_limits,
     ratio,
+    seen_of_one,
     seen_ratio,
     spoken,
 )
-from canaryproof.verify.check.declared_tests import seen_of_one as seen_of_one
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import judged
 from canaryproof.verify.claims.review import TO_ZYJW
@@ -41,6 +45,9 @@ from canaryproof.verify.suites import canife_ablations
 
 if TYPE_CHECKING:
     from canaryproof.verify.suites.canife_trainings import Numbers
+
+
+# CANIFE's canaries in themselves: what the number of scores caps, and how near to orthogonal they are to clients.
 
 
 # Training images of MNIST and of Fashion-MNIST.
@@ -155,13 +162,12 @@ def _verdict(holds: bool, fails: bool) -> Verdict:
     return Verdict.CONFIRMED if holds else Verdict.REFUTED if fails else Verdict.INCONCLUSIVE
 
 
-# CANIFE beside random canaries in the same trainings: who notices a broken assumption, and what the cap makes.
+# CANIFE beside random canaries in the same trainings: who notices a broken assumption.
 #
 # A method notices a fault if its number rises by more than a quarter over that of trainings with the same seeds and
 # without the fault; it is blind to it if the number rises or falls by less. In between nothing is claimed. Statements
 # of ours were written after pilots with other seeds: pairs of fault and method that these left open, or showed with
-# too little power to be seen with any seed, have none, and stand in the evidence. ``canife_scenarios`` has the
-# trainings, which need JAX; it is loaded when a check runs.
+# too little power to be seen with any seed, have none, and stand in the evidence.
 
 
 # Of the methods, the one whose numbers have a limit that they hardly leave.
@@ -447,10 +453,7 @@ def level(context: Context) -> Outcome:
     """Judge that ε̂ of rounds keeps to a level after the first epoch, by the last and the first audits after it."""
     found, _ = _monitored(context, _EPSILONS[-1])
     values = np.concatenate(
-        [
-            np.log(_mean_canife_monitoring(one.rounds, -2, None) / _mean_canife_monitoring(one.rounds, 2, 4))
-            for one in found.values()
-        ]
+        [np.log(_audits_mean(one.rounds, -2, None) / _audits_mean(one.rounds, 2, 4)) for one in found.values()]
     )
     for_it = [below(values, _EQUAL), above(values, -_EQUAL)]
     against_it = [above(values, _EQUAL), below(values, -_EQUAL)]
@@ -472,9 +475,7 @@ def level(context: Context) -> Outcome:
 def rise(context: Context) -> Outcome:
     """Judge that ε̂ of the first round is lower than that of rounds after the first epoch."""
     found, _ = _monitored(context, _EPSILONS[-1])
-    values = np.concatenate(
-        [np.log(_mean_canife_monitoring(one.rounds, 2, None) / one.rounds[:, 0]) for one in found.values()]
-    )
+    values = np.concatenate([np.log(_audits_mean(one.rounds, 2, None) / one.rounds[:, 0]) for one in found.values()])
     for_it, against_it = [above(values)], [below(values), below(values, _EQUAL)]
     finding = (
         f"after the first epoch ε̂ is {math.exp(values.mean()):.3f} times that of the first round, where the canary "
@@ -602,7 +603,7 @@ def _beside(context: Context) -> tuple[dict[str, Array], int]:
     return {name: np.array([getattr(one, name) for one in found]) for name in trainings.Beside._fields}, runs
 
 
-def _mean_canife_monitoring(values: Array, first: int, end: int | None) -> Array:
+def _audits_mean(values: Array, first: int, end: int | None) -> Array:
     return np.asarray(values[:, first:end].mean(axis=1))
 
 
@@ -612,7 +613,7 @@ def _first(values: Array) -> Array:
 
 def _late(values: Array) -> Array:
     # Audits after two epochs.
-    return _mean_canife_monitoring(values, -2, None)
+    return _audits_mean(values, -2, None)
 
 
 def _by_audit(found: dict[float, Any]) -> str:
@@ -634,12 +635,6 @@ def _evidence(found: dict[float, Any], tests: list[float]) -> dict[str, Any]:
         for epsilon, one in found.items()
     }
     return {"trainings": rows, "p": tests}
-
-
-# CANIFE's own studies at small size, our promises on its measures, and CANIFE beside random canaries.
-#
-# Checks train and design with JAX, which is loaded when one runs. The statements on the paper's own data sets are in
-# ``verify.claims.canife_models``.
 
 
 CHECKS: tuple[Check, ...] = (

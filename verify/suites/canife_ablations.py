@@ -1,4 +1,4 @@
-"""What makes a good canary: CANIFE's ablations (Section 4.3, Appendix D) on small networks and digits.
+"""CANIFE's ablations on small networks and digits: designs (Section 4.3, Appendix D), losses, and one example a client.
 
 Deviations are of scores without noise, in rounds of 64 clients. "As printed" is Adam with rate 1 from uniform pixels
 with a fixed label; the default is ours, with rate 0.1 from normal pixels and a soft label.
@@ -31,7 +31,7 @@ from canaryproof.verify.check.verdicts import both, judged
 from canaryproof.verify.claims.canife_composition import DEVIATION, TOY_SIGMA
 
 if TYPE_CHECKING:
-    from canaryproof.verify.suites.canife_trainings import Sample
+    from canaryproof.verify.suites.canife_trainings import DesignSample
 
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ NEARLY, POOR = 0.99, 0.95
 _EQUAL, GAIN = 1.25, 0.05
 
 
-def varied(context: Context, size: int, *, printed: bool = False, **changes: Any) -> "Sample":
+def varied(context: Context, size: int, *, printed: bool = False, **changes: Any) -> "DesignSample":
     """Repeat the base design, or that as printed, with other fields of the plan or of its settings."""
     from canaryproof.verify.canife.design import AS_PRINTED
     from canaryproof.verify.suites import canife_trainings as studies
@@ -53,7 +53,7 @@ def varied(context: Context, size: int, *, printed: bool = False, **changes: Any
     settings = AS_PRINTED if printed else studies.BASE
     of_plan: dict[str, Any] = {"start": "uniform"} if printed else {}
     of_plan |= {name: changes.pop(name) for name in ("start", "pool", "training") if name in changes}
-    plan = studies.Plan(replace(settings, **changes), **of_plan)
+    plan = studies.DesignPlan(replace(settings, **changes), **of_plan)
     return studies.sample(context, _PURPOSE, plan, size)
 
 
@@ -62,7 +62,7 @@ def default(context: Context) -> Outcome:
     from canaryproof.verify.suites import canife_trainings as studies
 
     size = context.pick(80, 500)
-    found = studies.sample(context, _PURPOSE, studies.Plan(studies.DEFAULT), size)
+    found = studies.sample(context, _PURPOSE, studies.DesignPlan(studies.DEFAULT), size)
     hits = int((found.healthy & (np.abs(found.label - 1.0) < 1e-5)).sum())
     wrong = share_above(hits, size, SHARE)
     first = int((found.healthy & (found.attempts == 1)).sum())
@@ -277,7 +277,7 @@ def health(context: Context) -> Outcome:
 # What the paper shows on a ResNet18 and CIFAR10 with one attack is judged on small networks and digits with hundreds.
 
 
-_PURPOSE_CANIFE_ONE_SAMPLE = "canife/one-sample"
+_ONE_SAMPLE = "canife/one-sample"
 _SIGMA = float(TOY_SIGMA)
 _COHORTS = (16, 64, 256)
 _CROWDS = (*_COHORTS, 1024)
@@ -360,9 +360,7 @@ def pool(context: Context) -> Outcome:
     # size of 80 pairs, too few for that, had not decided at seed 0.
     size = context.pick(200, 600)
     columns = [
-        studies.sample(context, _PURPOSE_CANIFE_ONE_SAMPLE, studies.Plan(studies.AUDIT, pool=count), size).deviation[
-            :, 0
-        ]
+        studies.sample(context, _ONE_SAMPLE, studies.DesignPlan(studies.AUDIT, pool=count), size).deviation[:, 0]
         for count in _POOLS
     ]
     falls = [np.log(one / other) for one, other in pairwise(columns)]
@@ -415,7 +413,7 @@ def separated(context: Context) -> Outcome:
     from canaryproof.verify.suites import canife_trainings as studies
 
     size, sigma = context.pick(60, 400), 0.2
-    plan = studies.Plan(studies.DEFAULT, rounds=(TrialRound(16, sigma),))
+    plan = studies.DesignPlan(studies.DEFAULT, rounds=(TrialRound(16, sigma),))
     found = studies.sample(context, "canife/separated", plan, size)
     distance, deviation = found.separation[:, 0], found.deviation[:, 0] / sigma
     wrong = max(above(distance, 0.95), below(distance, 1.05), above(deviation, 0.85), below(deviation, 1.15))
@@ -437,11 +435,11 @@ def separated(context: Context) -> Outcome:
     return Outcome(verdict, finding, evidence, design)
 
 
-def _found(context: Context) -> "Sample":
+def _found(context: Context) -> "DesignSample":
     from canaryproof.verify.suites import canife_trainings as studies
 
     return studies.sample(
-        context, _PURPOSE_CANIFE_ONE_SAMPLE, studies.Plan(studies.AUDIT, rounds=_ROUNDS), context.pick(80, 500)
+        context, _ONE_SAMPLE, studies.DesignPlan(studies.AUDIT, rounds=_ROUNDS), context.pick(80, 500)
     )
 
 

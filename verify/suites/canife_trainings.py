@@ -1,4 +1,4 @@
-"""Trainings for ``canife_comparison``: CANIFE and random canaries in the same ones, with and without faults."""
+"""Trainings, designs and attacks for the suite ``canife``, on digits: they need JAX, and load when a check runs."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -40,6 +40,10 @@ from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
 from canaryproof.verify.training.training import Trainer, Training
 
 Array = NDArray[np.float64]
+
+
+# CANIFE and random canaries in the same trainings, with and without faults.
+
 
 # Digits in rounds of 50, so that a training is short; the rate has grown with the batch. Audits are as many as pilots
 # asked for, in which canaries differed much in how they avoid coordinates that have noise.
@@ -149,7 +153,7 @@ AUDIT = DesignOptions(steps=1000)
 
 
 @dataclass(frozen=True)
-class Plan:
+class DesignPlan:
     """How canaries are designed and what they attack."""
 
     settings: DesignOptions  # Of the design
@@ -161,7 +165,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Sample:
+class DesignSample:
     """What repetitions of a plan found, shape (repetitions,) or (repetitions, rounds)."""
 
     # healthy, health, attempts, label: of the canaries' designs; the last is the sum of the soft label's probabilities.
@@ -179,7 +183,7 @@ class Sample:
     law: Array
 
 
-def sample(context: Context, purpose: str, plan: Plan, repetitions: int) -> Sample:
+def sample(context: Context, purpose: str, plan: DesignPlan, repetitions: int) -> DesignSample:
     """Design a canary for each of many networks, and attack; ``purpose`` names the randomness."""
     root = context.key(purpose)
     assert isinstance(root.entropy, int)
@@ -187,7 +191,7 @@ def sample(context: Context, purpose: str, plan: Plan, repetitions: int) -> Samp
 
 
 @lru_cache(maxsize=16)
-def _sampled(entropy: int, spawn_key: tuple[int, ...], plan: Plan, repetitions: int) -> Sample:
+def _sampled(entropy: int, spawn_key: tuple[int, ...], plan: DesignPlan, repetitions: int) -> DesignSample:
     canaries, attacks = [], []
     for root in np.random.SeedSequence(entropy, spawn_key=spawn_key).spawn(repetitions):
         network, pool, design, scores = (np.random.default_rng(seed) for seed in root.spawn(4))
@@ -207,7 +211,7 @@ def _sampled(entropy: int, spawn_key: tuple[int, ...], plan: Plan, repetitions: 
             found.append((separation, spread, accuracy(observed, unobserved), law.shift, law.deviation))
         attacks.append(found)
     designs = (np.array(column) for column in zip(*canaries, strict=True))
-    return Sample(*designs, *np.moveaxis(np.array(attacks), 2, 0))
+    return DesignSample(*designs, *np.moveaxis(np.array(attacks), 2, 0))
 
 
 @cache
@@ -217,7 +221,7 @@ def federation() -> Federation:
 
 
 @cache
-def network_canife_studies() -> Model:
+def two_layer() -> Model:
     """Return the network."""
     return model("two_layer", federation(), 32)
 
@@ -236,7 +240,7 @@ def designer(settings: DesignOptions) -> Designer:
 
 def trained(steps: int, rng: np.random.Generator) -> Params:
     """Return parameters after steps of plain gradient descent from a random start."""
-    params = network_canife_studies().init(int(rng.integers(2**32)))
+    params = two_layer().init(int(rng.integers(2**32)))
     batches = rng.integers(len(federation().labels), size=(steps, _BATCH))
     return _descent()(params, batches) if steps else params
 
@@ -246,7 +250,7 @@ def _descent() -> Any:
     inputs, labels = jnp.asarray(federation().inputs), jnp.asarray(federation().labels)
 
     def step(params: Params, batch: jax.Array) -> tuple[Params, None]:
-        slope = jax.grad(network_canife_studies().loss)(params, inputs[batch], labels[batch], jnp.ones(_BATCH))
+        slope = jax.grad(two_layer().loss)(params, inputs[batch], labels[batch], jnp.ones(_BATCH))
         return jax.tree.map(lambda p, s: p - _RATE * s, params, slope), None
 
     return jax.jit(lambda params, batches: jax.lax.scan(step, params, batches)[0])
@@ -350,14 +354,14 @@ def _along(root: np.random.SeedSequence, sigma: float) -> tuple[list[tuple[float
         audits.append(_audit(training, sigma, rng))
     training.run()
     test = images.test_inputs, images.test_labels
-    return audits, float(network_canife_studies().accuracy(training.params, *test))
+    return audits, float(two_layer().accuracy(training.params, *test))
 
 
 def trainer(
     root: np.random.SeedSequence, sigma: float, rounds: int = ROUNDS, inserted: Insertion = NO_CANARIES
 ) -> tuple[Trainer, CanaryClients | None]:
     """Return a training at a noise multiplier, and its random canaries if there are any."""
-    seeds, images, network = Seeds.of(root), federation(), network_canife_studies()
+    seeds, images, network = Seeds.of(root), federation(), two_layer()
     participation = schedules.bernoulli(images.clients, SAMPLING, rounds, seeds.training, inserted)
     training = Training(
         clip=FixedClip(1.0),

@@ -1,7 +1,6 @@
-"""Estimators that were measured against the default and not adopted.
+"""What the estimators of ε are worth: bias, deviation, coverage, and what they claim of a sample.
 
-``canaryproof verify gaussian`` measures their bias, deviation and coverage beside the others': see
-``reports/published``.
+Candidates that were measured against the default and not adopted are measured too (``reports/published``).
 """
 
 import dataclasses
@@ -34,6 +33,8 @@ from canaryproof.verify.estimators.estimators import (
 )
 from canaryproof.verify.suites.worst_case.search import error_bound, in_ulps
 
+# Candidates that were not adopted.
+
 
 def shrunk(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
     """``fitted`` with the deviation shrunk toward the null's by the non-negative garrote.
@@ -58,7 +59,7 @@ def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estim
     return Estimate(np.maximum(0.0, 2.0 * whole.epsilon - mean), whole.standard_error, whole.low, whole.high)
 
 
-# Bias, deviation and coverage of the estimators of ε, measured.
+# Bias, deviation and coverage, measured.
 
 
 DELTA = 1e-6
@@ -548,7 +549,7 @@ def _norm(context: Context) -> Outcome:
     return _outcome(p_values, runs, "intervals have exactly their levels")
 
 
-def _normal_moments_inference(
+def _sampled_moments(
     rng: np.random.Generator, runs: int, distance: float, ratio: float, count: int, null_count: int | None
 ) -> Moments:
     """Draw moments of normal scores from the laws of samples' means and variances."""
@@ -567,7 +568,7 @@ def _standard_errors(context: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
     for null_count, ratio in itertools.product((None, 600), (1.0, 1.5)):
         rng = np.random.default_rng(context.key(f"inference/errors/{null_count}/{ratio}"))
-        moments = _normal_moments_inference(rng, runs, distance, ratio, count, null_count)
+        moments = _sampled_moments(rng, runs, distance, ratio, count, null_count)
         # A standard error is claimed to be right if the moments are the true ones.
         truth = dataclasses.replace(moments, distance=np.asarray(distance), ratio=np.asarray(ratio))
         seen = {"fitted": estimators.both_directions(DELTA, moments.distance, moments.ratio)}
@@ -648,7 +649,7 @@ def _choices(context: Context) -> Outcome:
     rng = np.random.default_rng(context.key("inference/choices"))
     wrong, compared = [], 0
     for null_count in (None, 80):
-        moments = _normal_moments_inference(rng, 100, 1.0, 1.2, 100, null_count)
+        moments = _sampled_moments(rng, 100, 1.0, 1.2, 100, null_count)
         k0 = moments.null_count
         if math.isfinite(k0):
             statistic = moments.ratio**2 * (100.0 / 99.0) * ((k0 - 1.0) / k0)

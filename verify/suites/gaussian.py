@@ -1,4 +1,7 @@
-"""Checks that Algorithm 1 run literally, drawn from its exact law and written in plain numpy agree in distribution."""
+"""Suite ``gaussian``: Algorithm 1, its estimators and the printed simulations of the Gaussian mechanism.
+
+The samplers' own check is here: Algorithm 1 run literally, drawn from its exact law and written in plain numpy.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ from canaryproof.verify.suites import auditing, estimation, streams
 
 
 @dataclass(frozen=True)
-class Setting:
+class SamplerCase:
     """A small case of Algorithm 1, with data vectors that are all equal to a multiple of the first axis."""
 
     dim: int
@@ -28,13 +31,13 @@ class Setting:
 
 # One beyond a tile of the canary stream; one with more canaries than dimensions; one dominated by its data.
 SETTINGS = (
-    Setting(5000, 12, 0.5, 0.0),
-    Setting(40, 60, 1.0, 0.0),
-    Setting(100, 10, 0.3, 12.0),
+    SamplerCase(5000, 12, 0.5, 0.0),
+    SamplerCase(40, 60, 1.0, 0.0),
+    SamplerCase(100, 10, 0.3, 12.0),
 )
 
 
-def _exact(setting: Setting, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _exact(setting: SamplerCase, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.array(
         [
             exact_law.cosines(setting.count, setting.dim, setting.noise_multiplier, rng, setting.data_norm)
@@ -43,7 +46,7 @@ def _exact(setting: Setting, runs: int, rng: np.random.Generator) -> NDArray[np.
     )
 
 
-def _literal(setting: Setting, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _literal(setting: SamplerCase, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:
     data = np.zeros((int(setting.data_norm), setting.dim))
     data[:, 0] = 1.0
     seeds = rng.integers(0, 2**63, runs)
@@ -52,7 +55,7 @@ def _literal(setting: Setting, runs: int, rng: np.random.Generator) -> NDArray[n
     )
 
 
-def _plain(setting: Setting, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _plain(setting: SamplerCase, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:
     rows = []
     for _ in range(runs):
         canaries = rng.standard_normal((setting.count, setting.dim))
@@ -74,7 +77,7 @@ _STATISTICS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 _SAMPLERS = {"exact law": _exact, "literal": _literal, "plain numpy": _plain}
 
 
-def _judge(setting: Setting, context: Context) -> Outcome:
+def _judge(setting: SamplerCase, context: Context) -> Outcome:
     most = context.pick(1000, 20000)
     generators = {
         name: np.random.default_rng(context.key(f"samplers/{setting.dim}/{setting.count}/{name}")) for name in _SAMPLERS
@@ -112,7 +115,7 @@ def _compared(samples: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     }
 
 
-def _check(setting: Setting) -> Check:
+def _check(setting: SamplerCase) -> Check:
     return Check(
         f"gaussian.samplers.d{setting.dim}",
         Subject.IMPLEMENTATION,
@@ -121,9 +124,6 @@ def _check(setting: Setting) -> Check:
         f"k = {setting.count}, σ = {setting.noise_multiplier:g}, ‖Σxᵢ‖ = {setting.data_norm:g}",
         lambda context: _judge(setting, context),
     )
-
-
-# Suite ``gaussian``: Algorithm 1, its estimators and the printed simulations of the Gaussian mechanism.
 
 
 CHECKS: tuple[Check, ...] = (

@@ -1,4 +1,4 @@
-"""The kernels beside what a user would take instead: the same inputs, errors against the same certified enclosures."""
+"""Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and all beside others."""
 
 import dataclasses
 import math
@@ -26,8 +26,11 @@ from canaryproof.kernels.reference import two_gaussians as two_gaussians_numeric
 from canaryproof.verify.check.late import late
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.suites.worst_case.search import BUDGETS, Case, Domain, error_bound, in_ulps, search
-from canaryproof.verify.suites.worst_case.table import Row, read
+from canaryproof.verify.suites.worst_case.table import WorstInput, read
 from canaryproof.verify.suites.worst_case.targets import TARGETS, Arguments, Target
+
+# Kernels beside what a user would take instead: the same inputs, errors against the same certified enclosures.
+
 
 OURS = "canaryproof"
 _DELTA = 1e-6
@@ -251,7 +254,7 @@ def _check(target: Target) -> Check:
     )
 
 
-# Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and all beside others.
+# Kernels against enclosures, and enclosures against twins.
 
 
 # Decimal digits of the twins, nearly four times what a float holds.
@@ -267,7 +270,7 @@ _MODULES = {
 }
 
 
-def judge_errors(target: Target, known: Iterable[Row], context: Context) -> Outcome:
+def judge_errors(target: Target, known: Iterable[WorstInput], context: Context) -> Outcome:
     """Search for the worst error of a kernel, from the worst inputs known on."""
     rng = np.random.default_rng(context.key(f"numerics/{target.name}"))
     effort = context.pick(100, 3000)

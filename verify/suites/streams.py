@@ -1,4 +1,4 @@
-"""Checks of canaries and noise, coordinate by coordinate: against Philox in plain integers, and of sums and cosines."""
+"""Canaries and noise, coordinate by coordinate, against Philox in plain integers; their sums, cosines and quality."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -175,7 +175,7 @@ def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> C
     return Check(f"gaussian.streams.{topic}", Subject.IMPLEMENTATION, "kernels.canaries", statement, judge)
 
 
-# Check of the canary stream's own quality: the law of its coordinates, and their independence.
+# The law of coordinates, and their independence.
 
 
 def _moments_agree(scan: quality.Scan) -> bool:

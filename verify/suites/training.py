@@ -1,4 +1,9 @@
-"""One training with many canaries against several with fewer (final version, Section 5.3): where they agree."""
+"""Suite ``training``: what trainings with canaries show, of the final version and of our own promises.
+
+The trainings are those of ``training_runs``, which need JAX; it is loaded when a check runs. A finding that several
+tests must show is confirmed if all of them do, each at the full level: where one of their nulls holds, all reject with
+no more than its probability.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +24,14 @@ from canaryproof.verify.suites.training_definition import accounting, algorithms
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
 
+# One training with many canaries against several with fewer (final version, Section 5.3): where they agree.
+
+
 _ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 @dataclass(frozen=True)
-class _Setting:
+class _CanarySplit:
     """So many canaries, in one run or in several."""
 
     purpose: str  # Name of the randomness
@@ -38,7 +46,7 @@ class _Setting:
 
 _NOISE = {"one_round_epsilon": 300.0}
 # One epoch of one example a client and a wide model, which so few canaries hardly disturb.
-_FEW = _Setting(
+_FEW = _CanarySplit(
     "training/one-or-several",
     100,
     4,
@@ -52,7 +60,7 @@ _FEW = _Setting(
 )
 # The experiment's own 750 clients. With other seeds, eight repetitions had deviations of 0.018 (one run) and 0.050
 # (several) and means that differ by 0.18: 3.3 deviations even at the upper 95% limit of their deviation, 0.055.
-_MANY = _Setting("training/one-or-several/many", 750, 5, {"training": _NOISE}, 14, 30)
+_MANY = _CanarySplit("training/one-or-several/many", 750, 5, {"training": _NOISE}, 14, 30)
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ def one_or_several(context: Context) -> Outcome:
     return Outcome(verdict, finding, {"few": few.evidence, "many": many.evidence}, design)
 
 
-def _compared(context: Context, setting: _Setting, margin: float) -> _Comparison:
+def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Comparison:
     from canaryproof.verify.suites import training_runs
 
     repetitions, count = context.pick(setting.quick, setting.full), setting.count
@@ -234,11 +242,7 @@ def _prepared(
         yield f"{name}, {attack}", truth, audits
 
 
-# What trainings with canaries show: findings of the final version, and our own promises.
-#
-# The trainings are those of ``training_runs``, which need JAX; it is loaded when a check runs. A finding that several
-# tests must show is confirmed if all of them do, each at the full level: where one of their nulls holds, all reject
-# with no more than its probability.
+# What all rounds show and the final model does not, and how often canaries take part.
 
 
 # One-round ε of the noise: those of Tables 3 and 4, or the ends of them.

@@ -33,7 +33,7 @@ _CLIP = FixedClip(1.0)
 
 
 @dataclass(frozen=True)
-class Sample:
+class TrainingSample:
     """Repetitions of a training, and what each attack sees of them."""
 
     # distance, ratio: standardised mean and deviation of the canaries' scores by attack, shape (repetitions,).
@@ -48,7 +48,7 @@ def settings(**changes: Mapping[str, Any]) -> Settings:
     return replace(base, **{name: replace(getattr(base, name), **values) for name, values in changes.items()})
 
 
-def sample(context: Context, purpose: str, chosen: Settings, repetitions: int) -> Sample:
+def sample(context: Context, purpose: str, chosen: Settings, repetitions: int) -> TrainingSample:
     """Repeat a training with independent seeds; scores of several ``canaries.runs`` are pooled."""
     dim, runs = _model(chosen.model, chosen.data).dim, chosen.random_canaries.runs
     roots = context.key(purpose).spawn(repetitions * runs)
@@ -66,7 +66,7 @@ def sample(context: Context, purpose: str, chosen: Settings, repetitions: int) -
     distance, ratio = (dict(zip(ATTACKS, np.array(rows).T, strict=True)) for rows in (distances, ratios))
     delta = chosen.audit.delta
     epsilon = {attack: estimators.both_directions(delta, distance[attack], ratio[attack]) for attack in ATTACKS}
-    return Sample(distance, ratio, epsilon)
+    return TrainingSample(distance, ratio, epsilon)
 
 
 def trained(chosen: Settings, root: np.random.SeedSequence) -> CanaryScores:

@@ -9,7 +9,7 @@ from scipy import stats
 from canaryproof.verify.blindspots import alarms
 from canaryproof.verify.blindspots import alarms as prediction
 from canaryproof.verify.blindspots.alarms import Size
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Residual, single
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseResidual, single
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Moments
 
@@ -141,7 +141,7 @@ def test_the_mean_score_tells_the_weight_and_the_norm(draw):
 
 @pytest.mark.parametrize("draw", [alarms.exact, alarms.leading])
 def test_the_largest_of_two_equal_releases_is_either(draw):
-    residual = Residual((10_000,), np.full((200, 1, 2, 2), 1e4))
+    residual = ReleaseResidual((10_000,), np.full((200, 1, 2, 2), 1e4))
     _, unobserved = draw(residual, np.zeros((1, 2)), 1, 50, np.random.default_rng(2))
     # Of independent ones the mean would be 1/√π deviations.
     assert abs(100.0 * unobserved.mean()) <= 6.0 / math.sqrt(10_000.0)

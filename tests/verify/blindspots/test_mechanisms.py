@@ -10,7 +10,7 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.blindspots import mechanisms
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Residual, gaussian_truth, single
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseResidual, gaussian_truth, single
 
 
 @given(
@@ -154,7 +154,7 @@ def test_a_part_of_a_residual_is_one():
     part = residual.part(1)
     assert part.dims == (3,)
     assert part.gram.ravel().tolist() == [4.0, 16.0]
-    assert isinstance(part, Residual)
+    assert isinstance(part, ReleaseResidual)
 
 
 CLAIM_SEVERAL_RELEASES = Claim(0.8, 1e-5, 500)

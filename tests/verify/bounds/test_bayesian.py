@@ -9,7 +9,7 @@ from scipy import stats
 from canaryproof.verify.bounds import bayesian
 from canaryproof.verify.bounds.bayesian import allowed, probability_known
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import Kind, normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import BoundKind, normal_null, prepare
 
 
 def epsilon(fnr, fpr, delta):
@@ -56,7 +56,7 @@ def test_the_interval_has_two_ends_and_is_called_posterior(null):
     rng = np.random.default_rng(2)
     seen, unseen = 2.0 + rng.normal(size=400), rng.normal(size=400)
     bound = METHODS["bayesian"].bound(prepare(seen, unseen if null is None else None, null), 1e-5, 0.05)
-    assert bound.kind is Kind.POSTERIOR
+    assert bound.kind is BoundKind.POSTERIOR
     assert 0.0 < bound.value < bound.upper
     narrow = METHODS["bayesian"].bound(prepare(seen, unseen if null is None else None, null), 1e-5, 0.5)
     assert bound.value < narrow.value < narrow.upper < bound.upper

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS, lower_bounds
-from canaryproof.verify.bounds.lower_bound import Coverage, Kind, normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import BoundKind, Coverage, normal_null, prepare
 
 SEEN, UNSEEN = np.random.default_rng(0).normal([[1.5], [0.0]], 1.0, (2, 300))
 NULL = normal_null()
-VALID = [name for name, method in METHODS.items() if not method.printed and method.kind is Kind.LOWER_BOUND]
+VALID = [name for name, method in METHODS.items() if not method.printed and method.kind is BoundKind.LOWER_BOUND]
 
 
 def either(name):
@@ -28,7 +28,7 @@ def test_every_bound_says_what_it_is(name):
         assert 0.0 <= bound.value <= bound.cap
         assert bound.assumptions
         assert bound.coverage in Coverage
-        assert (bound.upper is not None) is (bound.kind is Kind.POSTERIOR)
+        assert (bound.upper is not None) is (bound.kind is BoundKind.POSTERIOR)
         assert bound.threshold is None or math.isfinite(bound.threshold)
         if scores.null is not None:
             assert math.isinf(bound.cap)

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from canaryproof.verify.bounds import fixed_sequence as fixed_sequence_known_null
-from canaryproof.verify.bounds import fixed_sequence as guesses
-from canaryproof.verify.bounds import fixed_sequence as known_null
+from canaryproof.verify.bounds import fixed_sequence as tested
 from canaryproof.verify.bounds.fixed_sequence import (
     epsilon_sequence,
     excludes_all,
@@ -39,10 +37,10 @@ def reference(seen, unseen, delta):
     expected = 0.0
     for epsilons in epsilon_sequence():
         if unseen is None:
-            places, critical = known_null._critical_values_known_null(len(seen), NULL, delta, 0.05, epsilons)
+            places, critical = tested._sum_critical_values(len(seen), NULL, delta, 0.05, epsilons)
             rejects = [sum(np.sum(seen >= t) for t in row) >= c for row, c in zip(places, critical, strict=True)]
         else:
-            tops, bottoms, most = guesses._critical_values(len(seen), len(unseen), delta, 0.05, epsilons)
+            tops, bottoms, most = tested._guess_critical_values(len(seen), len(unseen), delta, 0.05, epsilons)
             falling = [x for _, x in sorted([(-v, 1) for v in seen] + [(-v, 0) for v in unseen])]
             wrong = [
                 top - sum(falling[:top]) + sum(falling[len(falling) - n :])
@@ -94,7 +92,7 @@ def test_a_discrete_null_is_used_at_its_own_places():
 def test_many_scores_have_few_thresholds(count, places):
     rng = np.random.default_rng(3)
     value, _ = fixed_sequence(prepare(0.5 + rng.normal(size=count), null=NULL), 1e-6, 0.05)
-    assert known_null._critical_values_known_null(count, NULL, 1e-6, 0.05, epsilon_sequence()[0])[0].shape[1] == places
+    assert tested._sum_critical_values(count, NULL, 1e-6, 0.05, epsilon_sequence()[0])[0].shape[1] == places
     assert 1.2 < value[0] < 2.4
 
 
@@ -124,7 +122,7 @@ def test_nothing_counts_after_the_first_test_that_does_not_reject(monkeypatch):
 
         return reject
 
-    monkeypatch.setattr(known_null, "tests_known_null", tests)
+    monkeypatch.setattr(tested, "sum_tests", tests)
     values = fixed_sequence(prepare(np.zeros((3, 4)), null=NULL), 1e-5, 0.05)[0]
     sequence = np.concatenate(epsilon_sequence())
     assert values.tolist() == [sequence[1], 0.0, sequence[len(epsilon_sequence()[0]) + 4]]
@@ -286,7 +284,7 @@ def test_critical_values_are_the_least_of_the_exact_law(tails, alpha):
 def test_each_test_has_level_alpha_whatever_the_block(block):
     """P(T ≥ c) at the worst law, by its exact convolution, for some tests of a block."""
     epsilons = epsilon_sequence()[block]
-    places, critical = fixed_sequence_known_null._critical_values_known_null(40, NULL, 1e-3, 0.05, epsilons)
+    places, critical = tested._sum_critical_values(40, NULL, 1e-3, 0.05, epsilons)
     assert np.all(np.diff(places, axis=1) >= 0.0)
     for j in (1, 30):
         tails = worst_tail(epsilons[j], NULL.log_tail(places[j]), 1e-3)
@@ -300,9 +298,7 @@ def test_each_test_has_level_alpha_whatever_the_block(block):
 
 @pytest.mark.parametrize(("mu", "epsilon", "delta"), [(1.0, 0.5, 1e-5), (0.3, 0.1, 1e-2), (3.0, 6.0, 1e-6)])
 def test_hardest_law_is_private_and_a_law(mu, epsilon, delta):
-    first, second, third, fourth = (
-        float(x) for x in fixed_sequence_known_null._hardest(np.array(mu), np.array(epsilon), delta)
-    )
+    first, second, third, fourth = (float(x) for x in tested._hardest(np.array(mu), np.array(epsilon), delta))
     x = np.linspace(-12.0, 12.0 + mu, 400_001)
     q, ratio = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi), np.exp(mu * x - 0.5 * mu * mu)
 

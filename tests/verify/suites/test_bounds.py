@@ -90,7 +90,7 @@ def forgetful(monkeypatch):
     monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 400}})
     monkeypatch.setattr(bounds, "EPSILONS", (0.0, 1.0))
     monkeypatch.setattr(bounds, "DELTAS", (1e-5,))
-    caches = fixed_sequence._critical_values_known_null, fixed_sequence._critical_values
+    caches = fixed_sequence._sum_critical_values, fixed_sequence._guess_critical_values
     for cache in caches:
         cache.cache_clear()
     yield
@@ -149,7 +149,7 @@ def test_significance_is_of_all_cells_together():
 
 
 def test_a_bound_at_the_truth_is_not_above_it():
-    cell = bounds.Cell({"null": "exact"}, {0.1: 2.0}, ())
+    cell = bounds.AuditCell({"null": "exact"}, {0.1: 2.0}, ())
     for values, above in (([2.0, 2.0 * (1.0 + 1e-12)], 0), ([2.0001, 1.0], 1)):
         assert bounds._row(cell, 0.1, 2.0, np.array(values))["above"] == above
 

@@ -9,7 +9,7 @@ from canaryproof.verify.check import declared_tests
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.suites import canife, canife_ablations, canife_trainings, catalogue
 from canaryproof.verify.suites.canife import CHECKS
-from canaryproof.verify.suites.canife_trainings import Numbers, Plan, Sample
+from canaryproof.verify.suites.canife_trainings import DesignPlan, DesignSample, Numbers
 
 QUICK = Context(Level.QUICK, 0)
 
@@ -19,7 +19,7 @@ def drawn(plan, repetitions, seed, scale=1.0, accuracy=1.0, healthy=True):
     rng = np.random.default_rng(seed)
     shape = repetitions, len(plan.rounds)
     deviation = 0.04 * scale * np.exp(0.05 * rng.standard_normal(shape))
-    return Sample(
+    return DesignSample(
         healthy=np.full(repetitions, healthy),
         health=np.full(repetitions, 0.99),
         attempts=np.ones(repetitions, dtype=np.int64),
@@ -144,10 +144,10 @@ def test_audits_leave_trainings_alone_and_a_difference_is_noticed(monkeypatch):
 
 
 def test_plans_of_a_purpose_share_networks_and_starts():
-    plan = Plan(replace(canife_trainings.BASE, steps=20))
+    plan = DesignPlan(replace(canife_trainings.BASE, steps=20))
     one, again = (canife_trainings.sample(QUICK, "test", plan, 2) for _ in range(2))
     other = canife_trainings.sample(QUICK, "test", replace(plan, pool=16), 2)
-    for field in fields(Sample):
+    for field in fields(DesignSample):
         np.testing.assert_array_equal(getattr(one, field.name), getattr(again, field.name))
     assert one.label == pytest.approx(np.ones(2), rel=1e-5)
     assert np.all(one.deviation != other.deviation)

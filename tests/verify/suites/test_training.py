@@ -6,7 +6,7 @@ import pytest
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import catalogue, training, training_runs
-from canaryproof.verify.suites.training_runs import Sample
+from canaryproof.verify.suites.training_runs import TrainingSample
 from canaryproof.verify.training.outcome import ATTACKS, CanaryScores
 
 QUICK = Context(Level.QUICK, 0)
@@ -18,7 +18,7 @@ def samples(monkeypatch, law):
     def sample(context, purpose, chosen, repetitions):
         rng = np.random.default_rng(context.key(purpose))
         distance = {attack: law(chosen, attack) + 0.05 * rng.standard_normal(repetitions) for attack in ATTACKS}
-        return Sample(distance, dict.fromkeys(ATTACKS, np.ones(repetitions)), distance)
+        return TrainingSample(distance, dict.fromkeys(ATTACKS, np.ones(repetitions)), distance)
 
     monkeypatch.setattr(training_runs, "sample", sample)
 

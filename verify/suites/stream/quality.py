@@ -1,4 +1,7 @@
-"""Words and coordinates of the canary stream, as the kernel makes them: the one place that names its inner parts."""
+"""The quality of the canary stream: its words and coordinates as the kernel makes them, counted and tested.
+
+It is the one place that names the kernel's inner parts.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -99,7 +102,7 @@ def moment(order: int, bits: int = BITS) -> float:
     return float(total)
 
 
-def largest_law(bits: int = BITS) -> float:
+def largest_value(bits: int = BITS) -> float:
     """Largest value of the discretised normal."""
     return -float(special.ndtri(math.ldexp(1.0, -bits)))
 
@@ -331,7 +334,7 @@ def place(number: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
     return _STREAMS * number, min(index, 2**32 - _STREAMS), 0, min(tile, TILES - _STREAMS)
 
 
-def read_readings(name: str, first: tuple[int, int, int, int]) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+def read_stretch(name: str, first: tuple[int, int, int, int]) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     """Read a stretch: words and coordinates, shape (LENGTH,).
 
     ``first`` has seed, canary, purpose and tile of the first stream.
@@ -392,7 +395,7 @@ def _power_terms(order: int) -> tuple[float, float, float, float]:
     mean = moment(order) if order % 2 == 0 else 0.0
     stretch = (1.0 + _ERROR) ** order
     variance = moment(2 * order) * stretch**2 - mean**2 / stretch**2
-    return mean, mean * (stretch - 1.0), variance, largest_law() ** order * stretch
+    return mean, mean * (stretch - 1.0), variance, largest_value() ** order * stretch
 
 
 def _marginals(counts: Counts) -> Iterator[tuple[str, float]]:
@@ -411,7 +414,7 @@ def _marginals(counts: Counts) -> Iterator[tuple[str, float]]:
 
 def _pairs(counts: Counts) -> Iterator[tuple[str, float]]:
     square = moment(2)
-    largest = (largest_law() * (1.0 + _ERROR)) ** 2
+    largest = (largest_value() * (1.0 + _ERROR)) ** 2
     drift = (square * ((1.0 + _ERROR) ** 2 - 1.0)) ** 2
     variances = (
         square**2 * (1.0 + _ERROR) ** 4,
@@ -483,7 +486,7 @@ def judge(count: int, seed: int | np.random.SeedSequence, done: Callable[[int], 
     for number in range(stretches):
         for offset, (name, counts) in enumerate(of_reading.items()):
             where = place(first + number * len(of_reading) + offset, rng)
-            words, coordinates = read_readings(name, where)
+            words, coordinates = read_stretch(name, where)
             linked &= np.array_equal(quantiles(words), coordinates)
             counts.add(words, coordinates)
             read += LENGTH

@@ -7,7 +7,7 @@ import sys
 import click
 
 from canaryproof.verify.suites.stream import quality
-from canaryproof.verify.suites.stream.quality import LENGTH, READINGS, read_readings
+from canaryproof.verify.suites.stream.quality import LENGTH, READINGS, read_stretch
 
 
 @click.command("words")
@@ -23,7 +23,7 @@ def main(reading: str, seed: int, stretches: int | None) -> None:
     tiles = LENGTH // READINGS[reading].count // quality.TILE
     try:
         for tile in itertools.islice(range(0, quality.TILES, tiles), stretches):
-            sys.stdout.buffer.write(read_readings(reading, (seed, 0, 0, tile))[0].astype("<u4").tobytes())
+            sys.stdout.buffer.write(read_stretch(reading, (seed, 0, 0, tile))[0].astype("<u4").tobytes())
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         # The interpreter would flush once more at its end.

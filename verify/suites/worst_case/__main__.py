@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import track
 
 from canaryproof.verify.suites.worst_case.search import Domain, search
-from canaryproof.verify.suites.worst_case.table import Row, read, row_of, write
+from canaryproof.verify.suites.worst_case.table import WorstInput, read, row_of, write
 from canaryproof.verify.suites.worst_case.targets import TARGETS
 
 
@@ -17,7 +17,7 @@ def main(effort: int, folder: Path) -> None:
     # Another seed than the verification's, which is to look elsewhere.
     rng = np.random.default_rng(1)
     known = read() if (folder / "worst_inputs.csv").exists() else ()
-    rows: list[Row] = []
+    rows: list[WorstInput] = []
     for target, domain in track([(t, d) for t in TARGETS for d in Domain], console=Console(stderr=True)):
         starts = [row.arguments for row in (*known, *rows) if row.function == target.name]
         rows.append(row_of(target.name, domain, search(target, domain, effort, rng, starts)[0]))

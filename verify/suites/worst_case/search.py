@@ -1,4 +1,4 @@
-"""How far a float is from an exact value of which an enclosure is known."""
+"""Search for the inputs at which a kernel errs most: how far a float is from an enclosed value, and where to look."""
 
 import math
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ def share_of_budget(error: float, enclosure: Enclosure, ulps: float, *, absolute
     return share
 
 
-# Random search for the worst error of a kernel, then local ascent.
+# Random search, then local ascent.
 
 
 # The smallest normal float: results below have fewer digits, and no budget in ulps is claimed for them.

@@ -14,7 +14,7 @@ _FIELDS = ("function", "domain", "arguments", "lo", "hi", "ulps", "share")
 
 
 @dataclass(frozen=True)
-class Row:
+class WorstInput:
     """A worst input; floats are written in hexadecimal, so that they are read as they were."""
 
     function: str  # Name of the target
@@ -28,19 +28,19 @@ class Row:
     share: float
 
 
-def row_of(function: str, domain: Domain, case: Case) -> Row:
+def row_of(function: str, domain: Domain, case: Case) -> WorstInput:
     """Return a case as a row."""
-    return Row(function, domain, case.arguments, case.enclosure.lo, case.enclosure.hi, case.ulps, case.share)
+    return WorstInput(function, domain, case.arguments, case.enclosure.lo, case.enclosure.hi, case.ulps, case.share)
 
 
-def read() -> tuple[Row, ...]:
+def read() -> tuple[WorstInput, ...]:
     """Read the table that comes with the package; a ``ValueError`` if its hash is another."""
     folder = files(__package__)
     content = (folder / _TABLE).read_bytes()
     if hashlib.sha256(content).hexdigest() != (folder / _HASH).read_text().split()[0]:
         raise ValueError(f"{_TABLE}: does not have the hash in {_HASH}")
     return tuple(
-        Row(
+        WorstInput(
             row["function"],
             Domain(row["domain"]),
             tuple(map(float.fromhex, row["arguments"].split())),
@@ -53,7 +53,7 @@ def read() -> tuple[Row, ...]:
     )
 
 
-def write(rows: tuple[Row, ...], folder: Path) -> None:
+def write(rows: tuple[WorstInput, ...], folder: Path) -> None:
     """Write a table and its hash into a folder."""
     with (folder / _TABLE).open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -23,7 +23,7 @@ from canaryproof.verify.suites.stream.quality import (
     judge,
     neighbours,
     place,
-    read_readings,
+    read_stretch,
     visible_moment,
 )
 from tests.faults import streams as faults
@@ -133,9 +133,9 @@ def test_tails_are_counts_of_values(threshold, bits):
 
 
 def test_largest_value():
-    assert quality.largest_law(10) == values(10)[0]
-    assert quality.tail(quality.largest_law() * (1 + 1e-12)) == 0.0
-    assert quality.tail(quality.largest_law() * (1 - 1e-12)) == 2.0**-31
+    assert quality.largest_value(10) == values(10)[0]
+    assert quality.tail(quality.largest_value() * (1 + 1e-12)) == 0.0
+    assert quality.tail(quality.largest_value() * (1 - 1e-12)) == 2.0**-31
 
 
 def test_a_scan_finds_the_kernel_s_values_within_its_error():
@@ -199,7 +199,7 @@ def test_variances_of_powers_are_those_of_the_normal_nearly(order):
     exact = stats.norm.moment(2 * order) - stats.norm.moment(order) ** 2
     assert variance == pytest.approx(exact, rel=2e-3)
     assert mean == pytest.approx(stats.norm.moment(order), rel=1e-4, abs=1e-12)
-    assert largest >= quality.largest_law() ** order
+    assert largest >= quality.largest_value() ** order
     assert 0.0 <= slack <= 5e-6 * max(mean, 1e-300)
 
 
@@ -317,7 +317,7 @@ def one(seed, index, purpose, tile):
     ],
 )
 def test_streams_are_interleaved(name, second):
-    words, coordinates = read_readings(name, (6, 7, 0, 2))
+    words, coordinates = read_stretch(name, (6, 7, 0, 2))
     count = READINGS[name].count
     assert len(words) == len(coordinates) == LENGTH
     for number, chosen in enumerate(((6, 7, 0, 2), second)):
@@ -327,13 +327,13 @@ def test_streams_are_interleaved(name, second):
 
 
 def test_along_a_canary():
-    words, _ = read_readings("one canary", (6, 7, 0, 2))
+    words, _ = read_stretch("one canary", (6, 7, 0, 2))
     assert np.array_equal(words[: quality.TILE], one(6, 7, 0, 2)[0][0])
     assert np.array_equal(words[quality.TILE : 2 * quality.TILE], one(6, 7, 0, 3)[0][0])
 
 
 def test_the_last_stream_of_high_bits_has_the_highest_seed():
-    words, _ = read_readings("high bits of seeds", (6, 7, 0, 2))
+    words, _ = read_stretch("high bits of seeds", (6, 7, 0, 2))
     assert np.array_equal(words[255::256], one(6 + (255 << 56), 7, 0, 2)[0][0])
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify.suites.stream.quality import LENGTH, read_readings
+from canaryproof.verify.suites.stream.quality import LENGTH, read_stretch
 from canaryproof.verify.suites.stream.words import main
 
 COMMAND = [sys.executable, "-m", "canaryproof.verify.suites.stream.words"]
@@ -16,8 +16,8 @@ def test_words_are_the_stream_s_lowest_byte_first(reading, second):
     result = CliRunner().invoke(main, ["--reading", reading, "--seed", "9", "--stretches", "2"])
     assert result.exit_code == 0
     words = np.frombuffer(result.stdout_bytes, "<u4")
-    assert np.array_equal(words[:LENGTH], read_readings(reading, (9, 0, 0, 0))[0])
-    assert np.array_equal(words[LENGTH:], read_readings(reading, (9, 0, 0, second))[0])
+    assert np.array_equal(words[:LENGTH], read_stretch(reading, (9, 0, 0, 0))[0])
+    assert np.array_equal(words[LENGTH:], read_stretch(reading, (9, 0, 0, second))[0])
 
 
 def test_a_reader_that_has_enough_is_no_error():
