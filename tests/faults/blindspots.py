@@ -41,7 +41,7 @@ FAULTS = (
     _fault(
         "twice-the-delta",
         "claim and truth of Laplace noise at twice the δ",
-        "mechanisms:_truth",
+        "mechanisms:_laplace_truth",
         lambda f: lambda share, claim: f(share, dataclasses.replace(claim, delta=2.0 * claim.delta)),
         "truth.laplace",
     ),

@@ -437,7 +437,7 @@ def claimed_scale(claim: Claim) -> float:
     return 1.0 / (claim.epsilon - 2.0 * math.log1p(-claim.delta))
 
 
-def _truth(share: float, claim: Claim) -> Truth:
+def _laplace_truth(share: float, claim: Claim) -> Truth:
     """Return 1/b + 2 log(1 − δ), a few roundings to either side."""
     epsilon = 1.0 / (share * claimed_scale(claim)) + 2.0 * math.log1p(-claim.delta)
     return Truth(
@@ -453,7 +453,9 @@ def _along(spread: int, count: int, rng: np.random.Generator) -> tuple[Array, Ar
     return np.sqrt(squares) / sizes.sum(axis=1), noise / np.sqrt(squares)
 
 
-def scores(spread: int, scale: float, dim: int, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def laplace_scores(
+    spread: int, scale: float, dim: int, count: int, runs: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """Draw scores of as many observed as unobserved canaries, shapes (runs, count), to leading order in 1/d.
 
     A canary is a uniform direction of the ℓ₁ sphere in ``spread`` coordinates, chosen at random; noise has the scale b.
@@ -474,11 +476,11 @@ def scores(spread: int, scale: float, dim: int, count: int, runs: int, rng: np.r
 
 
 def _everywhere(value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    return scores(claim.dim, value * claimed_scale(claim), claim.dim, count, runs, rng)
+    return laplace_scores(claim.dim, value * claimed_scale(claim), claim.dim, count, runs, rng)
 
 
 def _somewhere(value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    return scores(min(int(value), claim.dim), _HALF * claimed_scale(claim), claim.dim, count, runs, rng)
+    return laplace_scores(min(int(value), claim.dim), _HALF * claimed_scale(claim), claim.dim, count, runs, rng)
 
 
 _LAPLACE = (
@@ -487,7 +489,7 @@ _LAPLACE = (
         "less Laplace noise than claimed, with canaries anywhere on the ℓ₁ sphere",
         "scale of the noise, as a share of the claimed",
         (1.0, 0.5, 0.1, 0.01),
-        _truth,
+        _laplace_truth,
         None,
         scores=_everywhere,
     ),
@@ -496,7 +498,7 @@ _LAPLACE = (
         "half the claimed Laplace noise, with canaries on the ℓ₁ sphere of some coordinates",
         "number of coordinates of a canary",
         (1.0, 3.0, 10.0, 100.0, 10_000.0),
-        lambda _value, claim: _truth(_HALF, claim),
+        lambda _value, claim: _laplace_truth(_HALF, claim),
         None,
         scores=_somewhere,
     ),
@@ -528,7 +530,7 @@ def _sum(vector: ArrayLike, sigma: float, quantile: Array) -> Single:
     return np.asarray(np.asarray(vector, dtype=np.float32) + noise)
 
 
-def release(vector: ArrayLike, bits: int, sigma: float, rng: np.random.Generator, runs: int) -> Single:
+def coarse_release(vector: ArrayLike, bits: int, sigma: float, rng: np.random.Generator, runs: int) -> Single:
     """Release a vector in single precision, with noise made of b-bit uniforms, b ≤ 24; shape (runs, d)."""
     size = 2**bits
     index = rng.integers(0, size, (runs, np.size(vector)))

@@ -358,7 +358,9 @@ def attack(context: Context) -> dict[str, Any]:
     client = np.full(_COORDINATES, _COORDINATES**-0.5)
     accused = {
         name: int(
-            mechanisms.accuses(mechanisms.release(vector, _BITS, sigma, rng, _ATTACKED), others, _BITS, sigma).sum()
+            mechanisms.accuses(
+                mechanisms.coarse_release(vector, _BITS, sigma, rng, _ATTACKED), others, _BITS, sigma
+            ).sum()
         )
         for name, vector in (("with", others + client), ("without", others))
     }

@@ -440,7 +440,7 @@ def _residuals(context: Context) -> Outcome:
 
 def _coarse_scores(bits: int, context: Context) -> Outcome:
     def noise(rng: np.random.Generator) -> Array:
-        return mechanisms.release(np.zeros(_SCORES_DIM), bits, _SIGMA, rng, 1).astype(np.float64)
+        return mechanisms.coarse_release(np.zeros(_SCORES_DIM), bits, _SIGMA, rng, 1).astype(np.float64)
 
     laws: dict[str, Draw] = {
         "in coordinates": partial(_in_coordinates, noise, _COUNT),
@@ -476,7 +476,7 @@ def _laplace_scores(spread: int, context: Context) -> Outcome:
         return np.array(found)
 
     def atlas(runs: int, rng: np.random.Generator) -> Array:
-        return np.concatenate(mechanisms.scores(spread, _SIGMA, dim, _COUNT, runs, rng), axis=1)
+        return np.concatenate(mechanisms.laplace_scores(spread, _SIGMA, dim, _COUNT, runs, rng), axis=1)
 
     return _compare({"in coordinates": coordinates, "atlas": atlas}, context, context.pick(1000, 4000), _MARGIN)
 

@@ -20,7 +20,7 @@ from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseR
     seed=st.integers(0, 2**32),
 )
 def test_the_attack_accuses_nobody_who_was_there(vector, bits, sigma, seed):
-    releases = mechanisms.release(vector, bits, sigma, np.random.default_rng(seed), 20)
+    releases = mechanisms.coarse_release(vector, bits, sigma, np.random.default_rng(seed), 20)
     assert releases.dtype == np.float32
     assert mechanisms.possible(releases, vector, bits, sigma).all()
 
@@ -39,18 +39,20 @@ def test_all_values_of_the_noise_are_possible_and_the_next_number_is_not(bits):
 def test_the_attack_wins_at_the_granularity_of_single_precision(sigma):
     rng = np.random.default_rng(4)
     client = np.array([1.0])
-    told = mechanisms.accuses(mechanisms.release(client, 24, sigma, rng, 20_000), np.zeros(1), 24, sigma)
+    told = mechanisms.accuses(mechanisms.coarse_release(client, 24, sigma, rng, 20_000), np.zeros(1), 24, sigma)
     # The claim allows δ = 1e-5 where nobody is accused wrongly.
     assert told.mean() > 0.75
     spread, others = np.full(1000, 1.0 / math.sqrt(1000.0)), rng.standard_normal(1000)
-    assert mechanisms.accuses(mechanisms.release(spread + others, 24, sigma, rng, 50), others, 24, sigma).all()
-    assert not mechanisms.accuses(mechanisms.release(others, 24, sigma, rng, 50), others, 24, sigma).any()
+    assert mechanisms.accuses(mechanisms.coarse_release(spread + others, 24, sigma, rng, 50), others, 24, sigma).all()
+    assert not mechanisms.accuses(mechanisms.coarse_release(others, 24, sigma, rng, 50), others, 24, sigma).any()
 
 
 def test_coarse_noise_has_the_drawn_norms():
     claim = Claim(0.7, 1e-5, 300)
     drawn = MECHANISMS["coarse-noise"].residual(4.0, claim, 4000, np.random.default_rng(1)).gram.ravel()
-    real = (mechanisms.release(np.zeros(300), 4, 0.7, np.random.default_rng(2), 4000).astype(float) ** 2).sum(axis=1)
+    real = (mechanisms.coarse_release(np.zeros(300), 4, 0.7, np.random.default_rng(2), 4000).astype(float) ** 2).sum(
+        axis=1
+    )
     error = math.hypot(drawn.std(), real.std()) / math.sqrt(4000)
     assert abs(drawn.mean() - real.mean()) <= 6.0 * error
     assert drawn.std() == pytest.approx(real.std(), rel=0.08)
@@ -74,7 +76,7 @@ def test_the_claimed_scale_has_the_claimed_epsilon(sigma, delta):
 
 @pytest.mark.parametrize("spread", [1, 10, 100, 101, 1000])
 def test_a_canary_stands_out_by_the_root_of_its_spread(spread):
-    observed, unobserved = mechanisms.scores(spread, 0.1, 10**6, 50, 400, np.random.default_rng(5))
+    observed, unobserved = mechanisms.laplace_scores(spread, 0.1, 10**6, 50, 400, np.random.default_rng(5))
     error = 0.1 * math.sqrt(2.0 / 20_000.0)
     assert abs(unobserved.mean()) <= 6.0 * error
     assert observed.mean() == pytest.approx(math.sqrt(2.0 / (spread + 1)), rel=0.02, abs=6.0 * error)
@@ -82,8 +84,8 @@ def test_a_canary_stands_out_by_the_root_of_its_spread(spread):
 
 
 def test_other_canaries_are_noise():
-    _, few = mechanisms.scores(1000, 1e-9, 1000, 1, 2000, np.random.default_rng(6))
-    _, many = mechanisms.scores(1000, 1e-9, 1000, 500, 4, np.random.default_rng(6))
+    _, few = mechanisms.laplace_scores(1000, 1e-9, 1000, 1, 2000, np.random.default_rng(6))
+    _, many = mechanisms.laplace_scores(1000, 1e-9, 1000, 500, 4, np.random.default_rng(6))
     assert few.std() < 1e-8
     assert many.std() == pytest.approx(math.sqrt(499 * 2.0 / (1001 * 1000)), rel=0.1)
 

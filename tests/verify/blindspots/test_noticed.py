@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import exact_law
-from canaryproof.verify.blindspots import alarms as methods
+from canaryproof.verify.blindspots import alarms
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
 from canaryproof.verify.blindspots.noticed import POWER, blind_spots, ranges
 from canaryproof.verify.estimators import estimators
@@ -43,11 +43,11 @@ def test_the_edge_is_where_nine_of_ten_audits_raise_an_alarm():
     edge = by_name(ranges(Claim(1.39, 1e-5, dim), count)[0])["less-noise"].high
     rng = np.random.default_rng(2)
     cosines = np.array([exact_law.cosines(count, dim, edge * 1.39, rng) for _ in range(runs)])
-    low = methods.default_low(estimators.from_dimension(cosines, dim), 1e-5)
-    alarms = int((low > Claim(1.39, 1e-5, dim).epsilon).sum())
+    low = alarms.default_low(estimators.from_dimension(cosines, dim), 1e-5)
+    raised = int((low > Claim(1.39, 1e-5, dim).epsilon).sum())
     # A hundredth for the test of variances.
-    assert stats.binom.cdf(alarms, runs, POWER - 0.01) > 1e-6
-    assert stats.binom.sf(alarms - 1, runs, POWER + 0.01) > 1e-6
+    assert stats.binom.cdf(raised, runs, POWER - 0.01) > 1e-6
+    assert stats.binom.sf(raised - 1, runs, POWER + 0.01) > 1e-6
 
 
 def test_several_rounds_are_listed_beside_unobserved_canaries():
