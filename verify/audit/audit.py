@@ -19,7 +19,6 @@ from canaryproof.kernels.certified import Enclosure, estimates
 from canaryproof.verify.blindspots.noticed import BlindSpots, Range, blind_spots
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, prepare
-from canaryproof.verify.check.late import late
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Moments
 
@@ -45,25 +44,25 @@ def _enclose_threshold(moments: Moments, delta: float) -> Enclosure:
 _ESTIMATORS = (
     (
         "adaptive",
-        late(estimators, "adaptive"),
+        estimators.adaptive,
         _enclose_adaptive,
         f"as pinned, unless the variances differ at level {estimators.TEST_LEVEL:g}; then as fitted (canaryproof)",
     ),
     (
         "pinned",
-        late(estimators, "pinned"),
+        estimators.pinned,
         _enclose_pinned,
         "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
     ),
     (
         "fitted",
-        late(estimators, "fitted"),
+        estimators.fitted,
         _enclose_fitted,
         "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
     ),
     (
         "threshold",
-        late(estimators, "threshold"),
+        estimators.threshold,
         _enclose_threshold,
         "as fitted, for an attacker with one threshold (v1, Section 4)",
     ),

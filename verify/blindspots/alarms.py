@@ -20,7 +20,6 @@ from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, Re
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import BoundKind, ExactNull, Inclusion, Method, Scores, cosine_null, prepare
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
-from canaryproof.verify.check.late import late
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Estimate, Moments
 
@@ -96,7 +95,7 @@ ALPHA = 0.05
 Said = tuple[str, Array, Array]
 
 ESTIMATORS: dict[str, Callable[..., Estimate]] = {
-    name: late(estimators, name) for name in ("adaptive", "pinned", "fitted", "threshold")
+    name: getattr(estimators, name) for name in ("adaptive", "pinned", "fitted", "threshold")
 }
 _COINS = {method.name for method in ONE_RUN}
 BOUNDS = {

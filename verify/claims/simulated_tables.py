@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from canaryproof.kernels import gaussian_mechanism, two_gaussians
 from canaryproof.kernels.certified import Enclosure, estimates
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.check.declared_tests import LEVEL
-from canaryproof.verify.check.late import late
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, holds, prints
 from canaryproof.verify.estimators import estimators, simulation
@@ -82,9 +82,9 @@ def _fit_against_null(moments: Moments, delta: float) -> NDArray[np.float64]:
 # The readings of "the estimate", fast and certified: three of the final version's last line, and the first version's
 # estimator.
 READINGS: dict[str, tuple[Estimator, Enclose]] = {
-    "fitted, both directions": (_both, late(estimates, "fitted")),
-    "fitted, null against fit": (_null_against_fit, late(estimates, "fitted", direction="forward")),
-    "fitted, fit against null": (_fit_against_null, late(estimates, "fitted", direction="reverse")),
+    "fitted, both directions": (_both, estimates.fitted),
+    "fitted, null against fit": (_null_against_fit, partial(estimates.fitted, direction="forward")),
+    "fitted, fit against null": (_fit_against_null, partial(estimates.fitted, direction="reverse")),
     "pinned": (_pinned, lambda delta, distance, _: estimates.pinned(delta, distance)),
 }
 

@@ -18,7 +18,6 @@ from canaryproof.kernels import gaussian_mechanism, threshold_attack, two_gaussi
 from canaryproof.kernels.certified import estimates
 from canaryproof.proofs_check import consistency
 from canaryproof.verify.check.declared_tests import LEVEL, LOOKS, POWER, looks, runs_for_share, visible_mean
-from canaryproof.verify.check.late import late
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators import estimators as sample_moments
@@ -65,10 +64,10 @@ def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estim
 DELTA = 1e-6
 
 ESTIMATORS = {
-    "adaptive": late(estimators, "adaptive"),
-    "pinned": late(estimators, "pinned"),
-    "fitted": late(estimators, "fitted"),
-    "threshold": late(estimators, "threshold"),
+    "adaptive": estimators.adaptive,
+    "pinned": estimators.pinned,
+    "fitted": estimators.fitted,
+    "threshold": estimators.threshold,
 }
 # Not adopted: they are measured at the full level.
 CANDIDATES = {"shrunk": shrunk, "corrected": corrected}

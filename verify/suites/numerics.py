@@ -23,7 +23,6 @@ from canaryproof.kernels.reference import binomial as binomial_numerics
 from canaryproof.kernels.reference import gaussian_mechanism as gaussian_mechanism_numerics
 from canaryproof.kernels.reference import null_cosine as null_cosine_numerics
 from canaryproof.kernels.reference import two_gaussians as two_gaussians_numerics
-from canaryproof.verify.check.late import late
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.suites.worst_case.search import BUDGETS, Case, Domain, error_bound, in_ulps, search
 from canaryproof.verify.suites.worst_case.table import WorstInput, read
@@ -110,41 +109,41 @@ def _their_noise_multiplier(epsilon: float, delta: float) -> Any:
 SWEEPS = (
     Sweep(
         "null-cosine.sf", "P(cosine > 3/√d)", "d", (1e2, 1e12),
-        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), late(certified_cosine, "sf"),
+        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), certified_cosine.sf,
         {
-            OURS: late(null_cosine, "sf"),
+            OURS: null_cosine.sf,
             "scipy": lambda x, d: 0.5 * stats.beta.sf(x * x, 0.5, 0.5 * (d - 1.0)),
             "N(0, 1/d)": lambda x, d: stats.norm.sf(x * math.sqrt(d)),
         },
     ),
     Sweep(
         "null-cosine.logpdf", "log density at 3/√d", "d", (1e2, 1e12),
-        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), late(certified_cosine, "logpdf"),
-        {OURS: late(null_cosine, "logpdf"), "plain formula": _plain_log_density},
+        lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), certified_cosine.logpdf,
+        {OURS: null_cosine.logpdf, "plain formula": _plain_log_density},
     ),
     Sweep(
         "gaussian-mechanism.delta", "δ at ε = 1", "noise multiplier", (0.2, 7.0),
-        lambda sigma: (1.0, sigma), late(certified_mechanism, "delta"),
+        lambda sigma: (1.0, sigma), certified_mechanism.delta,
         {
-            OURS: late(gaussian_mechanism, "delta"),
+            OURS: gaussian_mechanism.delta,
             "dp-accounting": _their_delta,
             "plain formula": lambda epsilon, sigma: _plain_delta(epsilon, 1.0 / sigma, 1.0),
         },
     ),
     Sweep(
         "gaussian-mechanism.epsilon", "ε at δ = 1e-6", "noise multiplier", (0.2, 40.0),
-        lambda sigma: (_DELTA, sigma), late(certified_mechanism, "epsilon"),
+        lambda sigma: (_DELTA, sigma), certified_mechanism.epsilon,
         {
-            OURS: late(gaussian_mechanism, "epsilon"),
+            OURS: gaussian_mechanism.epsilon,
             "dp-accounting": _their_epsilon,
             "plain formula": lambda delta, sigma: _plain_epsilon(delta, 1.0 / sigma, 1.0),
         },
     ),
     Sweep(
         "gaussian-mechanism.noise-multiplier", "noise multiplier at δ = 1e-6", "ε", (0.1, 50.0),
-        lambda epsilon: (epsilon, _DELTA), late(certified_mechanism, "noise_multiplier"),
+        lambda epsilon: (epsilon, _DELTA), certified_mechanism.noise_multiplier,
         {
-            OURS: late(gaussian_mechanism, "noise_multiplier"),
+            OURS: gaussian_mechanism.noise_multiplier,
             "dp-accounting": _their_noise_multiplier,
             "plain formula": lambda epsilon, delta: 1.0
             / _root(lambda m: delta - _plain_delta(epsilon, m, 1.0), 100.0),
@@ -162,7 +161,7 @@ SWEEPS = (
         "binomial.upper", "Clopper–Pearson 95% upper limit, 1 success", "trials", (10.0, 1e6),
         lambda n: (1.0, float(round(n))), lambda s, n: certified_binomial.upper(int(s), int(n)),
         {
-            OURS: late(binomial, "upper"),
+            OURS: binomial.upper,
             "scipy": lambda s, n: special.betaincinv(s + 1.0, n - s, 0.95),
         },
     ),
@@ -212,8 +211,8 @@ def _direction(function: str, direction: str) -> Target:
     return _like(
         f"{topic}.{direction}",
         f"{topic}.forward",
-        late(two_gaussians, function, direction=direction),
-        late(certified_two_gaussians, function, direction=direction),
+        partial(getattr(two_gaussians, function), direction=direction),
+        partial(getattr(certified_two_gaussians, function), direction=direction),
     )
 
 
@@ -370,7 +369,8 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
 
 
 def _error_check(target: Target) -> Check:
-    kernel: Any = target.kernel
+    # Directions and methods are bound by partials.
+    kernel: Any = getattr(target.kernel, "func", target.kernel)
     floor = ", or by 1e-15 where it is below 0.1" if target.absolute else ""
     return Check(
         f"numerics.{target.name}",

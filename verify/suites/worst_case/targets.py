@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from canaryproof.kernels.certified import binomial as certified_binomial
 from canaryproof.kernels.certified import gaussian_mechanism as certified_gaussian_mechanism
 from canaryproof.kernels.certified import null_cosine as certified_null_cosine
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
-from canaryproof.verify.check.late import late
+from canaryproof.kernels.certified.two_gaussians import Direction
 
 Arguments = tuple[float, ...]
 
@@ -191,7 +192,7 @@ _PROBABILITIES = tuple(
 
 def _null_cosine(name: str) -> Target:
     return Target(
-        f"null-cosine.{name}", late(null_cosine, name), late(certified_null_cosine, name), ("x", "dim"),
+        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("x", "dim"),
         _cosine_and_dim, _cosine_inside,
         lambda arguments, _: arguments[1] >= 100.0,
         _COSINES, name.startswith("log"),
@@ -200,7 +201,7 @@ def _null_cosine(name: str) -> Target:
 
 def _quantile(name: str) -> Target:
     return Target(
-        f"null-cosine.{name}", late(null_cosine, name), late(certified_null_cosine, name), ("q", "dim"),
+        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("q", "dim"),
         _probability_and_dim, _probability_inside,
         lambda arguments, _: arguments[1] >= 100.0 and 1e-12 <= arguments[0] <= 1.0 - 1e-12,
         _PROBABILITIES,
@@ -210,11 +211,11 @@ def _quantile(name: str) -> Target:
 _PAIR = ("mu1", "sigma1", "mu2", "sigma2")
 
 
-def _two_gaussians_epsilon(direction: str) -> Target:
+def _two_gaussians_epsilon(direction: Direction) -> Target:
     return Target(
         f"two-gaussians.epsilon.{direction}",
-        late(two_gaussians, "epsilon", direction=direction),
-        late(certified_two_gaussians, "epsilon", direction=direction),
+        partial(two_gaussians.epsilon, direction=direction),
+        partial(certified_two_gaussians.epsilon, direction=direction),
         ("delta", *_PAIR),
         _delta_and_pair,
         lambda delta, *pair: _delta_inside(delta) and _pair_inside(*pair),
@@ -256,10 +257,10 @@ def _trials_inside(successes: float, trials: float, confidence: float) -> bool:
 
 
 def _binomial(name: str, method: str) -> Target:
-    limit = late(certified_binomial, name)
+    limit = getattr(certified_binomial, name)
     return Target(
         f"binomial.{name}.{method}",
-        late(binomial, name, method=method),
+        partial(getattr(binomial, name), method=method),
         lambda successes, trials, confidence: limit(int(successes), int(trials), confidence, method),
         ("successes", "trials", "confidence"),
         _trials,
@@ -274,8 +275,8 @@ TARGETS = (
     *(_quantile(name) for name in ("ppf", "isf")),
     Target(
         "two-gaussians.log-delta.forward",
-        late(two_gaussians, "log_delta", direction="forward"),
-        late(certified_two_gaussians, "log_delta", direction="forward"),
+        partial(two_gaussians.log_delta, direction="forward"),
+        partial(certified_two_gaussians.log_delta, direction="forward"),
         ("epsilon", *_PAIR),
         lambda rng: (_epsilon(rng), *_pair(rng)),
         lambda epsilon, *pair: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _pair_inside(*pair),
@@ -287,8 +288,8 @@ TARGETS = (
     _two_gaussians_epsilon("both"),
     Target(
         "gaussian-mechanism.delta",
-        late(gaussian_mechanism, "delta"),
-        late(certified_gaussian_mechanism, "delta"),
+        gaussian_mechanism.delta,
+        certified_gaussian_mechanism.delta,
         ("epsilon", "noise_multiplier"),
         lambda rng: (_epsilon(rng), _noise(rng)),
         lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
@@ -297,8 +298,8 @@ TARGETS = (
     ),
     Target(
         "gaussian-mechanism.log-delta",
-        late(gaussian_mechanism, "log_delta"),
-        late(certified_gaussian_mechanism, "log_delta"),
+        gaussian_mechanism.log_delta,
+        certified_gaussian_mechanism.log_delta,
         ("epsilon", "noise_multiplier"),
         lambda rng: (_epsilon(rng), _noise(rng)),
         lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
@@ -308,8 +309,8 @@ TARGETS = (
     ),
     Target(
         "gaussian-mechanism.epsilon",
-        late(gaussian_mechanism, "epsilon"),
-        late(certified_gaussian_mechanism, "epsilon"),
+        gaussian_mechanism.epsilon,
+        certified_gaussian_mechanism.epsilon,
         ("delta", "noise_multiplier"),
         lambda rng: (_delta(rng), _noise(rng)),
         lambda delta, sigma: _delta_inside(delta) and _noise_inside(sigma),
@@ -319,8 +320,8 @@ TARGETS = (
     ),
     Target(
         "gaussian-mechanism.noise-multiplier",
-        late(gaussian_mechanism, "noise_multiplier"),
-        late(certified_gaussian_mechanism, "noise_multiplier"),
+        gaussian_mechanism.noise_multiplier,
+        certified_gaussian_mechanism.noise_multiplier,
         ("epsilon", "delta"),
         lambda rng: (_epsilon(rng), _delta(rng)),
         lambda epsilon, delta: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _delta_inside(delta),
