@@ -1,13 +1,20 @@
 import math
 
+import dp_accounting
 import numpy as np
 import pytest
+from dp_accounting import pld
 from scipy import optimize, stats
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified
-from canaryproof.verify.accounting import analytical as accountants
-from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon, poisson_noise_multiplier
-from canaryproof.verify.accounting.training import ADD_OR_REMOVE, REPLACE, analytical_epsilon, noise_without_counts
+from canaryproof.verify.accounting.training import (
+    ADD_OR_REMOVE,
+    REPLACE,
+    analytical_epsilon,
+    noise_with_counts,
+    noise_without_counts,
+    patterns,
+)
 from canaryproof.verify.canaries.participation import (
     Insertion,
     LastRounds,
@@ -216,19 +223,54 @@ def test_who_never_takes_part_loses_nothing():
         assert (found.epsilon, found.rule) == (0.0, "nobody takes part")
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "rounds", "sampling"),
-    # CelebA and Shakespeare of CANIFE, few clients, all of them, one round, the largest ε.
-    [(50.0, 2550, 100 / 8408), (10.0, 510, 60 / 1016), (3.0, 5, 0.4), (20.0, 7, 1.0), (0.3, 1, 0.01), (1e5, 100, 0.1)],
-)
-def test_noise_gives_a_training_its_epsilon(epsilon, rounds, sampling):
-    sigma = poisson_noise_multiplier(epsilon, DELTA, rounds, sampling)
-    assert composed_epsilon([sigma], [rounds], sampling, DELTA) == pytest.approx(epsilon, rel=1e-4)
-    # Another library's bound for the same noise, above by what it is known to be coarse.
-    assert epsilon * (1.0 - 1e-3) <= accountants.rdp(sigma, DELTA, rounds, sampling) <= 1.2 * epsilon
+class Listed:
+    """Who takes part, in lists by round."""
+
+    def __init__(self, clients, canaries):
+        self.rounds, self._clients, self._canaries = len(clients), clients, canaries
+
+    def clients(self, round):  # noqa: A002
+        return np.array(self._clients[round], int)
+
+    def canaries(self, round):  # noqa: A002
+        return np.array(self._canaries[round], int)
 
 
-def test_an_infinite_epsilon_is_no_noise_and_one_below_the_accountings_end_is_refused():
-    assert poisson_noise_multiplier(math.inf, DELTA, 5, 0.1) == 0.0
-    with pytest.raises(ValueError, match=r"^training.epsilon: must be at least 0.103, as Rényi accounting ends there$"):
-        poisson_noise_multiplier(0.1, DELTA, 5, 0.1)
+def test_patterns_are_the_sets_of_rounds():
+    own = Listed([[0, 1], [1], [0, 2]], [[0, 1], [], [1]])
+    assert patterns(own, "clients") == {(0, 2), (0, 1), (2,)}
+    assert patterns(own, "canaries") == {(0,), (0, 2)}
+
+
+@pytest.mark.parametrize(("z", "count_noise"), [(1.0, 5.0), (0.3, 0.2), (4.0, 2.5), (1.0, math.inf)])
+def test_updates_and_counts_together_are_as_private_as_asked(z, count_noise):
+    for_updates = noise_without_counts(z, count_noise)
+    assert for_updates >= z
+    assert noise_with_counts(for_updates, count_noise) == pytest.approx(z, rel=1e-14)
+    # Squares of μ: 1 clip norm in noise z_Δ and 1/2 in noise σ_b.
+    assert 1.0 / for_updates**2 + 0.25 / count_noise**2 == pytest.approx(1.0 / z**2, rel=1e-14)
+
+
+def test_updates_and_counts_together_are_as_private_by_dp_accounting():
+    accountant = pld.PLDAccountant(value_discretization_interval=1e-4)
+    accountant.compose(dp_accounting.GaussianDpEvent(noise_without_counts(1.0, 0.7)))
+    accountant.compose(dp_accounting.GaussianDpEvent(0.7 / 0.5))
+    exact = certified.epsilon(1e-5, 1.0)
+    assert exact.lo <= accountant.get_epsilon(1e-5) <= exact.hi + 2e-3
+
+
+def test_no_noise_stays_none():
+    assert (
+        noise_without_counts(0.0, 5.0)
+        == noise_without_counts(0.0, 0.0)
+        == noise_with_counts(0.0, 5.0)
+        == noise_with_counts(1.0, 0.0)
+        == 0.0
+    )
+
+
+@pytest.mark.parametrize("count_noise", [0.5, 0.0])
+def test_counts_must_not_give_away_as_much_alone(count_noise):
+    said = f"count_noise must be more than half the noise multiplier 1: {count_noise:g}"
+    with pytest.raises(ValueError, match=said):
+        noise_without_counts(1.0, count_noise)

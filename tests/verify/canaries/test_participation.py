@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.accounting.training import SCHEDULED, Sampling, patterns
+from canaryproof.verify.accounting.training import SCHEDULED, Sampling
 from canaryproof.verify.canaries.participation import (
     Insertion,
     LastRounds,
@@ -68,12 +68,6 @@ def test_inclusion_must_be_known():
     own.inclusion = "dice"
     with pytest.raises(ValueError, match="inclusion must be fixed or coin, not 'dice'"):
         check(own, 4, 3)
-
-
-def test_patterns_are_the_sets_of_rounds():
-    own = Own([[0, 1], [1], [0, 2]], [[0, 1], [], [1]])
-    assert patterns(own, "clients") == {(0, 2), (0, 1), (2,)}
-    assert patterns(own, "canaries") == {(0,), (0, 2)}
 
 
 @pytest.mark.parametrize("value", [0, 4, 1.0, "1", None])

@@ -1,13 +1,9 @@
 import math
 
-import dp_accounting
 import numpy as np
 import pytest
-from dp_accounting import pld
 from scipy import stats
 
-from canaryproof.kernels.certified import gaussian_mechanism as certified
-from canaryproof.verify.accounting.training import noise_with_counts, noise_without_counts
 from canaryproof.verify.training.clipping import AdaptiveClip, FixedClip
 
 LEVEL = 1e-6
@@ -73,38 +69,9 @@ def test_a_step_is_the_printed_one_and_repeats():
     assert FixedClip(1.5).following(1.5, 3, 10, 0) == FixedClip(1.5).initial == 1.5
 
 
-@pytest.mark.parametrize(("z", "count_noise"), [(1.0, 5.0), (0.3, 0.2), (4.0, 2.5), (1.0, math.inf)])
-def test_the_split_keeps_the_privacy(z, count_noise):
-    for_updates = noise_without_counts(z, count_noise)
-    assert for_updates >= z
-    assert noise_with_counts(for_updates, count_noise) == pytest.approx(z, rel=1e-14)
-    # Squares of μ: 1 clip norm in noise z_Δ and 1/2 in noise σ_b.
-    assert 1.0 / for_updates**2 + 0.25 / count_noise**2 == pytest.approx(1.0 / z**2, rel=1e-14)
-
-
-def test_the_split_keeps_the_privacy_by_dp_accounting():
-    accountant = pld.PLDAccountant(value_discretization_interval=1e-4)
-    accountant.compose(dp_accounting.GaussianDpEvent(noise_without_counts(1.0, 0.7)))
-    accountant.compose(dp_accounting.GaussianDpEvent(0.7 / 0.5))
-    exact = certified.epsilon(1e-5, 1.0)
-    assert exact.lo <= accountant.get_epsilon(1e-5) <= exact.hi + 2e-3
-
-
-def test_no_noise_stays_none():
-    assert (
-        noise_without_counts(0.0, 5.0)
-        == noise_without_counts(0.0, 0.0)
-        == noise_with_counts(0.0, 5.0)
-        == noise_with_counts(1.0, 0.0)
-        == 0.0
-    )
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: noise_without_counts(1.0, 0.5), "count_noise must be more than half the noise multiplier 1: 0.5"),
-        (lambda: noise_without_counts(1.0, 0.0), "count_noise must be more than half"),
         (lambda: FixedClip(0.0), "initial must be positive and finite"),
         (lambda: FixedClip(math.nan), "initial"),
         (lambda: AdaptiveClip(math.inf, 0.5, 0.2, 5.0, 0), "initial"),
