@@ -58,7 +58,7 @@ State = Any
 
 
 class Updates(Protocol):
-    """A road to inner products of updates: ``FactoredUpdates``, ``GeneralUpdates`` or ``TextUpdates``.
+    """What computes inner products of updates: ``FactoredUpdates``, ``GeneralUpdates`` or ``TextUpdates``.
 
     Its states hold a frozen model and the clipped updates uᵢ of its mock clients.
     """

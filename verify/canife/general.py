@@ -1,4 +1,4 @@
-"""Clients' updates for any model, as vectors of all coordinates: the general road, and the factored one's check."""
+"""Clients' updates for any model, as vectors of all coordinates; the factored ones are checked by them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -88,7 +88,7 @@ Audit = dict[str, Any]
 _INSERTION = {"halves": halves, "coins": coins}
 
 
-class Road(NamedTuple):
+class Compiled(NamedTuple):
     """What designs canaries for a model, and what makes their updates; compiled at its first use."""
 
     designer: Designer
@@ -124,7 +124,7 @@ class Designing:
         return cls(settings.data, settings.model, chosen, local, training.clip_norm, one_step)
 
 
-def road(designing: Designing, data: FederatedData, model: Model) -> Road:
+def compiled(designing: Designing, data: FederatedData, model: Model) -> Compiled:
     """Choose how a model's inner products are computed.
 
     By factors for dense layers whose clients make one step, by text's tokens, or in general.
@@ -133,11 +133,11 @@ def road(designing: Designing, data: FederatedData, model: Model) -> Road:
     if data.vocabulary is not None:
         extended = _extended_loss(data, designing.network)
         text = TextUpdates(model.loss, extended, clip_norm, local, vectors=data.vectors)
-        return Road(TextDesigner(text, designing.settings), text)
+        return Compiled(TextDesigner(text, designing.settings), text)
     whole = GeneralUpdates(model.loss, clip_norm, local)
     if designing.network.name == "two_layer" and designing.one_step:
-        return Road(Designer(FactoredUpdates(clip_norm, local.rate), designing.settings), whole)
-    return Road(Designer(whole, designing.settings), whole)
+        return Compiled(Designer(FactoredUpdates(clip_norm, local.rate), designing.settings), whole)
+    return Compiled(Designer(whole, designing.settings), whole)
 
 
 def _extended_loss(data: FederatedData, network: Network) -> Callable[..., Any]:
@@ -163,7 +163,7 @@ class Auditor:
     examples for them.
     """
 
-    road: Road
+    compiled: Compiled
     settings: Settings
     data: FederatedData
     model: Model
@@ -172,7 +172,7 @@ class Auditor:
 
     def __post_init__(self) -> None:
         clients = len(self._pool(0)[2])
-        if self.road.designer.updates is self.road.whole:
+        if self.compiled.designer.updates is self.compiled.whole:
             held, there = 4 * clients * self.model.dim, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
             if held > there:
                 raise ValueError(
@@ -189,12 +189,12 @@ class Auditor:
         for i, rng in enumerate(rngs):
             examples = self._pool(i)
             canaries.append(
-                self.road.designer.design(
+                self.compiled.designer.design(
                     self._state(theta, params, examples), starts(plan.start, self.data, examples), rng
                 )
             )
         designed = time.perf_counter()
-        updates = self.road.whole.canary_updates(params, canaries)
+        updates = self.compiled.whole.canary_updates(params, canaries)
         # A server drops an update that is not finite: such a canary never shows.
         updates = np.where(np.isfinite(updates).all(axis=1, keepdims=True), updates, np.float32(0.0))
         scores = self._scores(theta, updates, rngs)
@@ -220,8 +220,8 @@ class Auditor:
 
     def _state(self, theta: NDArray[np.float32], params: Any, examples: Examples) -> Any:
         """Compute mock clients' clipped updates, which they make as clients do."""
-        if self.road.designer.updates is not self.road.whole:
-            return self.road.designer.updates.prepare(params, *examples)
+        if self.compiled.designer.updates is not self.compiled.whole:
+            return self.compiled.designer.updates.prepare(params, *examples)
         updates = _empty(len(examples[2]), self.model.dim)
         chunk = self._chunk(len(updates))
         for start in range(0, len(updates), chunk):

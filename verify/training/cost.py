@@ -19,7 +19,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, pool, road
+from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, compiled, pool
 from canaryproof.verify.training.clients import Clients, between, chunk_of
 from canaryproof.verify.training.configuration import Data, Network, Settings
 from canaryproof.verify.training.trainings import Job, Trainings, shown
@@ -167,7 +167,7 @@ class _Pieces:
         # As much again for gradients.
         held += 16.0 * plan.canaries + 8.0 * chunk * between(model, data, batch)
         if plan.attacks and (auditor := self._trainings.auditor(plan.job)) is not None:
-            mock = _mock_clients(auditor) if auditor.road.designer.updates is auditor.road.whole else 0
+            mock = _mock_clients(auditor) if auditor.compiled.designer.updates is auditor.compiled.whole else 0
             held += 4.0 * plan.dim * mock
         names = ("inputs", "labels", "test_inputs", "test_labels")
         return held + sum(getattr(getattr(data, name, None), "nbytes", 0) for name in names)
@@ -200,14 +200,16 @@ class _Pieces:
         assert auditor.settings.canife is not None
         small = replace(auditor.settings.canife, steps=_STEPS, audits=1, scores=_SCORES, pool=_POOL)
         settings = replace(auditor.settings, canife=small)
-        few = replace(auditor, settings=settings, road=road(Designing.of(settings), auditor.data, auditor.model))
+        few = replace(
+            auditor, settings=settings, compiled=compiled(Designing.of(settings), auditor.data, auditor.model)
+        )
         params = few.model.init(0)
         few.audit(params, 1)
         designed = float(few.audit(params, 2)["seconds"]["design"])
         there = _mock_clients(few)
         client = self._client(_client_settings(auditor.settings))
         step = max(0.0, designed - there * client) / _STEPS
-        if few.road.designer.updates is few.road.whole:
+        if few.compiled.designer.updates is few.compiled.whole:
             # Products with all mock clients' updates, there and back, which are read from memory.
             updates, one = np.ones((there, few.model.dim), np.float32), np.ones(few.model.dim, np.float32)
             step += 2.0 * max(0, mock - there) / there * _timed(lambda: updates @ one)

@@ -18,7 +18,7 @@ from canaryproof.verify.canaries.participation import Schedule
 from canaryproof.verify.files.reading import InputError, read_scores
 from canaryproof.verify.files.writing import own_folder, replaced
 from canaryproof.verify.training import assembly, canife, networks, outcome
-from canaryproof.verify.training.canife import Audit, Auditor, Designing, Road
+from canaryproof.verify.training.canife import Audit, Auditor, Compiled, Designing
 from canaryproof.verify.training.configuration import Cell, Configuration, Data, Network, Settings
 from canaryproof.verify.training.data.federation import FederatedData, check_same
 from canaryproof.verify.training.networks import Model, Params
@@ -231,11 +231,11 @@ class Trainings:
             return networks.model(network.name, federation(settings), network.hidden)
 
         @cache
-        def road(designing: Designing) -> Road:
+        def compiled(designing: Designing) -> Compiled:
             data, network = designing.data, designing.network
-            return canife.road(designing, federation(data), model(network, data))
+            return canife.compiled(designing, federation(data), model(network, data))
 
-        self.federation, self.model, self._road = federation, model, road
+        self.federation, self.model, self._compiled = federation, model, compiled
 
     @contextlib.contextmanager
     def named(self, cell: Cell) -> Iterator[None]:
@@ -270,7 +270,7 @@ class Trainings:
         federation, model = self.federation(settings.data), self.model(settings.model, settings.data)
         training = self.prepared(job)[1]
         return Auditor(
-            self._road(Designing.of(settings)), settings, federation, model, training, self.seeds(job).training
+            self._compiled(Designing.of(settings)), settings, federation, model, training, self.seeds(job).training
         )
 
     def train(

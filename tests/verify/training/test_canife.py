@@ -14,7 +14,7 @@ from canaryproof.verify.canife.design import AS_PRINTED
 from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
 from canaryproof.verify.training import canife, networks
-from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, pool, road, starts
+from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, compiled, pool, starts
 from canaryproof.verify.training.clients import chunk_of, clipped_updates
 from canaryproof.verify.training.clipping import FixedClip
 from canaryproof.verify.training.configuration import CanifePlan, Federated, Network, read
@@ -39,7 +39,7 @@ SETTINGS = replace(
     canife=CanifePlan(steps=3, scores=20, pool=30, rate=0.01),
 )
 SETTINGS = replace(SETTINGS, data=replace(SETTINGS.data, examples_per_client=4))
-# Any model but one of dense layers by name takes the general road.
+# Any model but one of dense layers by name takes the general way.
 DATA, MODEL, PARAMS = tiny.federation([4] * 40), tiny.MODEL, tiny.init(1)
 TRAINING = Training(
     clip=FixedClip(0.2), noise=Independent(0.0, 0), client_rate=0.5, batch_size=4, examples_per_client=4
@@ -48,7 +48,7 @@ TRAINING = Training(
 
 @pytest.fixture(scope="module")
 def auditor():
-    return Auditor(road(Designing.of(SETTINGS), DATA, MODEL), SETTINGS, DATA, MODEL, TRAINING, 7)
+    return Auditor(compiled(Designing.of(SETTINGS), DATA, MODEL), SETTINGS, DATA, MODEL, TRAINING, 7)
 
 
 def flat(params):
@@ -211,7 +211,7 @@ def test_dense_layers_have_the_road_of_factors_where_clients_make_one_step(examp
         model=Network(name="two_layer", hidden=4),
         training=replace(SETTINGS.training, batch_size=examples),
     )
-    chosen = road(Designing.of(settings), DATA, networks.model("two_layer", DATA, 4))
+    chosen = compiled(Designing.of(settings), DATA, networks.model("two_layer", DATA, 4))
     assert isinstance(chosen.designer.updates, FactoredUpdates) == factored
 
 

@@ -22,11 +22,11 @@ TEXT = TEXT.replace(RANDOM, "[canife]\nevery = 2\nsteps = 20\nscores = 40\npool 
 def shared(monkeypatch):
     """Compile once for all experiments here on the same data."""
     monkeypatch.setattr(trainings.networks, "model", _model)
-    monkeypatch.setattr(trainings.canife, "road", _road)
+    monkeypatch.setattr(trainings.canife, "compiled", _compiled)
 
 
-MADE, ROADS = {}, {}
-MODEL, ROAD = trainings.networks.model, trainings.canife.road
+MADE, COMPILED = {}, {}
+MODEL, COMPILE = trainings.networks.model, trainings.canife.compiled
 
 
 def _model(name, data, hidden):
@@ -34,9 +34,9 @@ def _model(name, data, hidden):
     return MADE[key] if key in MADE else MADE.setdefault(key, MODEL(name, data, hidden))
 
 
-def _road(designing, data, model):
+def _compiled(designing, data, model):
     key = (designing, model)
-    return ROADS[key] if key in ROADS else ROADS.setdefault(key, ROAD(designing, data, model))
+    return COMPILED[key] if key in COMPILED else COMPILED.setdefault(key, COMPILE(designing, data, model))
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def finished(tmp_path_factory):
     (folder / "tiny.toml").write_text(TEXT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainings.networks, "model", _model)
-        patch.setattr(trainings.canife, "road", _road)
+        patch.setattr(trainings.canife, "compiled", _compiled)
         return folder, *run(configuration.read(str(folder / "tiny.toml"), "quick"), folder)
 
 

@@ -127,10 +127,6 @@ class Federation:
         """One example's inputs and labels, of which shape and type alone count."""
         return self.inputs[:1], self.labels[:1]
 
-    def examples_of(self, client: int) -> slice:
-        """Return where a client's examples stand."""
-        return slice(int(self.starts[client]), int(self.starts[client + 1]))
-
     def cohort(
         self, clients: ArrayLike, examples: int
     ) -> tuple[NDArray[np.float32] | NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:

@@ -19,10 +19,10 @@ def written(folder, text, name="play.txt"):
 
 def test_a_role_is_a_client_and_labels_are_the_next_characters(tmp_path):
     federation = plays.load(written(tmp_path, SPEECHES + "\n" + LONG), length=3)
-    anna = federation.inputs[federation.examples_of(0)]
+    anna = federation.inputs[: federation.starts[1]]
     token = {character: i for i, character in enumerate(SHAKESPEARE)}
     np.testing.assert_array_equal(anna, [[token[c] for c in ANNA[i : i + 3]] for i in (0, 3, 6)])
-    labels = federation.labels[federation.examples_of(0)]
+    labels = federation.labels[: federation.starts[1]]
     np.testing.assert_array_equal(labels, [[token[c] for c in ANNA[i : i + 3]] for i in (1, 4, 7)])
     # BERT says three characters, of which no example is followed by one.
     assert federation.clients == 2
