@@ -1,4 +1,4 @@
-"""Picture of the page on CANIFE."""
+"""The page of ``canaryproof benchmark canife`` and its picture: every method's number on the same trainings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,7 @@ _LEAST = 0.03
 
 
 def values(scenarios: Sequence[Mapping[str, Any]]) -> Figure:
-    """Draw every method's ε̂ of each training, its cap and the analytical ε.
-
-    Parameters
-    ----------
-    scenarios
-        What was found, scenario by scenario.
-
-    Returns
-    -------
-    The figure.
-    """
+    """Draw every method's ε̂ of each training, its cap and the analytical ε."""
     methods = scenarios[0]["methods"]
     with mpl.rc_context(STYLE):
         height = 0.25 + 0.07 * len(scenarios)
@@ -63,9 +53,6 @@ def values(scenarios: Sequence[Mapping[str, Any]]) -> Figure:
         return figure
 
 
-# The page of ``canaryproof benchmark canife``: every method's number on the same trainings, and what it is worth.
-
-
 _ABOUT = """\
 `canaryproof benchmark canife`, {level} level, seed {seed}: {repeat} trainings of each scenario, of the two-layer \
 network (d = {dim:,}) on {data} ({clients:,} clients of one image each), as in Section 5.4 of Andrew et al. \
@@ -79,13 +66,7 @@ _NEEDS = ("must know of participation", "of noise", "of models")
 
 
 def render(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the page and its picture by file name.
-
-    Parameters
-    ----------
-    document
-        What ``benchmark canife`` found, of JSON's own types.
-    """
+    """Return the page and its picture by file name."""
     return {"canife.md": text(document), **{name: svg(figure) for name, figure in figures(document).items()}}
 
 

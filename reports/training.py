@@ -1,4 +1,4 @@
-"""How the document of a training experiment is read: its cells, and the audit that each attack is shown by."""
+"""The page of a training experiment with its pictures, made from its record."""
 
 import math
 import statistics
@@ -80,7 +80,7 @@ def has_canife(document: ExperimentRecord) -> bool:
     return document.cells[0].canife is not None
 
 
-# Pictures of a training experiment: densities of scores, as in Figures 1 and 3, and ε̂ with bounds, as in 2 and 4.
+# Pictures: densities of scores, as in Figures 1 and 3, and ε̂ with bounds, as in 2 and 4.
 
 
 _COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -91,16 +91,8 @@ _FEWEST_PLACES = 4
 def densities(document: ExperimentRecord) -> Figure:
     """Draw densities of the observed canaries' scores, a row for each attack and a panel for each noise, say.
 
-    Parameters
-    ----------
-    document
-        What was found, as JSON has it.
-
-    Returns
-    -------
-    The figure. All axes of the sweep but the last make panels, the last one the curves in them; where there are too
-    many
-    panels the first ones are drawn.
+    All axes of the sweep but the last make panels, the last one the curves in them; where there are too many panels the
+    first ones are drawn.
     """
 
     def draw(axis: Axes, attack: str, cells: Sequence[CellRecord], last: Sequence[str]) -> None:
@@ -120,14 +112,7 @@ def densities(document: ExperimentRecord) -> Figure:
 def estimates(document: ExperimentRecord) -> Figure:
     """Draw estimates as bars and lower bounds as ticks, arranged like ``densities``.
 
-    Parameters
-    ----------
-    document
-        What was found, as JSON has it.
-
-    Returns
-    -------
-    The figure. Over repetitions, means are drawn, and the bars' standard deviations.
+    Over repetitions, means are drawn, and the bars' standard deviations.
     """
 
     def draw(axis: Axes, attack: str, cells: Sequence[CellRecord], last: Sequence[str]) -> None:
@@ -184,7 +169,7 @@ def _groups(document: ExperimentRecord) -> dict[str, tuple[list[CellRecord], lis
     return dict(list(groups.items())[:_MOST_PANELS])
 
 
-# CANIFE's part of the page of a training experiment: what its audits found, in tables and a picture.
+# CANIFE's part of the page.
 
 
 _PURPLE = "#CC79A7"
@@ -200,26 +185,13 @@ _SHARES: dict[str, Callable[[CanifeAuditRecord], list[float]]] = {
 
 
 def canife_sections(document: ExperimentRecord) -> list[Section]:
-    """Put what the audits found into tables.
-
-    Parameters
-    ----------
-    document
-        What was found, as JSON has it.
-    """
+    """Put what the audits found into tables."""
     return [_epsilons(document), _attacks(document)]
 
 
 def picture(document: ExperimentRecord) -> Figure:
     """Draw the audits, a column for each cell.
 
-    Parameters
-    ----------
-    document
-        What was found, as JSON has it.
-
-    Returns
-    -------
     Where a training has several audits, the first training's: ε̂ of rounds, of all rounds until then, and accuracies
     and health, as in Figures 1, 4 and 6. Where it has one, accuracy and deviation of all attacks against what is swept,
     as in Figures 3, 5, 8 and 9.
@@ -422,7 +394,7 @@ def _at_end(document: ExperimentRecord) -> Figure:
     return figure
 
 
-# The page of a training experiment, made from what ``canaryproof train`` found.
+# The page.
 
 
 _ESTIMATORS = ("adaptive", "pinned", "fitted", "threshold")
@@ -435,19 +407,7 @@ Timings = Sequence[Mapping[str, Any]]
 
 
 def render(document: ExperimentRecord, timings: Timings) -> dict[str, str]:
-    """Make the page and its pictures.
-
-    Parameters
-    ----------
-    document
-        What was found, as JSON has it.
-    timings
-        Seconds of each training.
-
-    Returns
-    -------
-    Texts by file name.
-    """
+    """Make the page and its pictures."""
     return {
         "results.md": text(document, timings),
         **{name: svg(figure) for name, figure in figures(document).items()},

@@ -24,19 +24,8 @@ Expected = dict[tuple[str, str], Verdict]
 def read(text: str | None = None) -> Expected:
     """Read a table of expected verdicts.
 
-    Parameters
-    ----------
-    text
-        The table; by default, the one that comes with the package.
-
-    Returns
-    -------
-    Verdicts by suite and id.
-
-    Raises
-    ------
-    ValueError
-        If the columns are others, a row is twice there, or there is no such verdict.
+    It is the package's by default. A ValueError says that its columns are others, a row is twice there, or there is no
+    such verdict.
     """
     lines = ((files(__package__) / _TABLE).read_text(encoding="utf-8") if text is None else text).splitlines()
     header, *rows = csv.reader(lines)
@@ -51,20 +40,8 @@ def read(text: str | None = None) -> Expected:
 def changes(run: Run, expected: Expected, suites: Collection[str], *, with_data: bool = False) -> list[str]:
     """Compare a run with what is expected of the suites that it ran.
 
-    Parameters
-    ----------
-    run
-        A finished run.
-    expected
-        Verdicts by suite and id.
-    suites
-        Names of the suites that were to be judged, one that is empty included.
-    with_data
-        Whether the run had the user's experiments: what needed data may then have any verdict.
-
-    Returns
-    -------
-    A sentence for each difference.
+    ``suites`` are those that were to be judged. ``with_data`` says that the run had the user's experiments: what needed
+    data may then have any verdict.
     """
     found = []
     for result in run.results:

@@ -11,19 +11,7 @@ from canaryproof.verify.check.results import Context
 
 
 def origin(suites: tuple[str, ...], context: Context) -> dict[str, str]:
-    """Return what a run's results depend on, by name.
-
-    Parameters
-    ----------
-    suites
-        Names of suites.
-    context
-        Level and seed.
-
-    Returns
-    -------
-    Those, our code, the versions of what it uses, and the machine.
-    """
+    """Return what a run's results depend on, by name."""
     return {
         "version": version("canaryproof"),
         "level": str(context.level),

@@ -38,24 +38,9 @@ _REASONS = {
 class RunFile:
     """The results of a run, kept in a file that no other run can open meanwhile.
 
-    Parameters
-    ----------
-    path
-        The file, or None to keep the results in memory. A finished run in it is replaced, unless ``resume`` is set.
-    origin
-        What the results depend on: a run goes on only where all of it is as it was.
-    checks
-        Suite and id of each check of the run.
-    command
-        The command line, to be kept as a note.
-    resume
-        Whether to go on with the run in the file, if there is one.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, foreign, of another run or in use, holds an unfinished run that is not to be resumed, or
-        cannot be written. It is left as it was.
+    Without a path they are kept in memory. A run goes on with ``resume``, and only where all of ``origin`` is as it
+    was; a finished one is replaced otherwise. An InputError says that the file is damaged, foreign, of another run or
+    in use, holds an unfinished run that is not to be resumed, or cannot be written: it is left as it was.
     """
 
     def __init__(
@@ -151,19 +136,8 @@ class RunFile:
 def kept(path: Path) -> tuple[dict[str, str], list[str]]:
     """Read what an unfinished run has found so far.
 
-    Parameters
-    ----------
-    path
-        Its file.
-
-    Returns
-    -------
-    What the results depend on with the notes, and the JSON of each result, in the order of the checks.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, foreign or in use.
+    Returns what the results depend on with the notes, and the JSON of each result, in the order of the checks; an
+    InputError says that the file is damaged, foreign or in use.
     """
     _check_header(path)
     # Opening it mends what a crash left.

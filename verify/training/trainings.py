@@ -1,4 +1,4 @@
-"""The trainings of an experiment, one by one: which there are, their course, and what each leaves."""
+"""The trainings of an experiment, one by one: their rounds with CANIFE's audits, and what each leaves."""
 
 import contextlib
 import io
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,6 @@ from canaryproof.verify.training.networks import Model, Params
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
 from canaryproof.verify.training.training import Round, Trainer, Training
 
-if TYPE_CHECKING:
-    pass
-
-# The course of a training: its rounds, CANIFE's audits on the way, and the accuracy at which it ends.
-
-
 # Clients whose examples show the accuracy on training data; ours, as the paper does not say on which it is.
 _SHOWN = 1000
 
@@ -38,27 +32,8 @@ _SHOWN = 1000
 class Course:
     """The course of a training.
 
-    Parameters
-    ----------
-    trainer
-        The training, perhaps from a checkpoint on.
-    rounds
-        Its rounds, at most.
-    settings
-        Settings.
-    data, model
-        Clients and what they train.
-    auditor
-        Its audits; None if there are none.
-    place
-        Folder for audits that are done, to which a stopped training returns; None for none.
-
-    Attributes
-    ----------
-    audits
-        Audits done.
-    reached
-        Whether the accuracy was reached at which the training was to end.
+    ``audits`` are those that are done, with files in ``place`` to which a stopped training returns; ``reached`` says
+    whether the accuracy was reached at which it was to end.
     """
 
     def __init__(
@@ -82,17 +57,7 @@ class Course:
     def run(self, on_round: Callable[[Round], object]) -> None:
         """Do the rounds that remain, with all audits.
 
-        Parameters
-        ----------
-        on_round
-            Called after each round.
-
-        Raises
-        ------
-        DivergenceError
-            As for ``Trainer.round``.
-        ValueError
-            If an audit that was done before cannot be read.
+        A DivergenceError is that of ``Trainer.round``; a ValueError says that an earlier audit cannot be read.
         """
         trainer, checked = self._trainer, self._training.accuracy_every
         every = self._every if self._auditor is not None else None
@@ -147,14 +112,7 @@ class Course:
 def shown(data: FederatedData, accuracy_on: str, examples: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the examples on which an accuracy is looked at.
 
-    Parameters
-    ----------
-    data
-        Whose examples.
-    accuracy_on
-        ``test``: all that are held out; ``train``: those of up to a thousand clients, evenly spaced.
-    examples
-        Examples that a client trains on at most.
+    ``test``: all that are held out; ``train``: those of up to a thousand clients, evenly spaced.
     """
     if accuracy_on == "test":
         return data.test_inputs, data.test_labels
@@ -178,15 +136,7 @@ _SCORES = {ALL: "rounds.npz", FINAL: "final.npz", CHANGE: "change.npz"}
 
 @dataclass(frozen=True)
 class Job:
-    """One training of an experiment.
-
-    Attributes
-    ----------
-    cell, repetition, run
-        Numbers of the cell, of its repetition and of the run in it.
-    with_canaries
-        Whether there are canaries in it.
-    """
+    """One training of an experiment."""
 
     cell: int
     repetition: int
@@ -202,20 +152,8 @@ class Job:
 class Trainings:
     """The trainings of an experiment.
 
-    Parameters
-    ----------
-    configuration
-        What is to be trained.
-    data
-        Folder of the data; None where none is needed.
-
-    Attributes
-    ----------
-    jobs
-        All of them.
-    federation, model
-        Give the clients of a cell's data, and its model: equal settings give one object, so that nothing is read or
-        compiled twice.
+    ``federation`` and ``model`` give the clients of a cell's data, and its model: equal settings give one object, so
+    that nothing is read or compiled twice.
     """
 
     def __init__(self, configuration: Configuration, data: Path | None) -> None:
@@ -278,23 +216,8 @@ class Trainings:
     ) -> dict[str, bytes]:
         """Do a training.
 
-        Parameters
-        ----------
-        job
-            Which.
-        place
-            Folder for its checkpoints, from the last of which it goes on; None for none.
-        on_round
-            Told after each round how many are done.
-
-        Returns
-        -------
-        Its files, ``DONE`` last.
-
-        Raises
-        ------
-        InputError
-            If it diverges, or a checkpoint is damaged.
+        ``place`` is the folder of its checkpoints, from the last of which it goes on. The file ``DONE`` comes last. An
+        InputError says that it diverges, or that a checkpoint is damaged.
         """
         # A BLAS of one thread, as elsewhere: its bits depend on how many it has.
         with self.named(self._configuration.cells[job.cell]), threadpool_limits(1, user_api="blas"):
@@ -363,23 +286,8 @@ class Trainings:
 def train(configuration: Configuration, data: Path | None, digest: str, number: int) -> dict[str, bytes]:
     """Do a training on a worker of a cluster, without checkpoints.
 
-    Parameters
-    ----------
-    configuration, data
-        As for ``Trainings``.
-    digest
-        That of its data where the command runs.
-    number
-        Place of the training in ``Trainings.jobs``.
-
-    Returns
-    -------
-    Its files.
-
-    Raises
-    ------
-    InputError
-        If the data is not here or is not the same, or the training diverges.
+    ``number`` is its place in ``Trainings.jobs``, ``digest`` that of the data where the command runs. An InputError
+    says that the data here is another, or that the training diverges.
     """
     trainings = _trainings(configuration, data)
     job = trainings.jobs[number]

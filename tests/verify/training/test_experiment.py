@@ -176,7 +176,7 @@ def test_a_training_that_is_given_up_keeps_no_other_from_being_done(configured, 
     elsewhere = Elsewhere(2)
     with pytest.raises(EngineError) as error:
         Experiment(configured(), None).run(folder, lambda *_: None, elsewhere)
-    assert error.value.message == "training 001-000-000: a reason"
+    assert str(error.value) == "training 001-000-000: a reason"
     assert elsewhere.begun == [1, 2, 3, 4, 5]
     assert run(configured(), folder)[0] == finished[1]
 
