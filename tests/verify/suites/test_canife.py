@@ -210,11 +210,12 @@ def test_the_cap_is_most_of_the_gap(quick_run):
         assert 0.95 < low <= row["share"] <= high == pytest.approx(1.0)
 
 
-BY_ID = {check.id: check for check in CHECKS}
+COMPARED = ("final.section5.4.", "review.canife.orthogonal", "comparison.")
+BY_ID = {check.id: check for check in CHECKS if check.id.startswith(COMPARED)}
 METHODS = ("canife-law", "algorithm-3", "algorithm-3-pinned", "final", "change", "change-fitted", "bound")
 
 
-def trained_canife_comparison(monkeypatch, factor, share=1.0):
+def trained_with(monkeypatch, factor, share=1.0):
     """Have numbers that a fault multiplies, in place of trainings."""
 
     def pairs(context, scenario, runs):
@@ -235,7 +236,7 @@ def trained_canife_comparison(monkeypatch, factor, share=1.0):
 def test_statements_of_ours_hold_for_what_they_say_alone(monkeypatch, check, factor, moves):
     if check.id.count(".") < 2 or check.id.endswith(".canife"):
         return
-    trained_canife_comparison(monkeypatch, factor)
+    trained_with(monkeypatch, factor)
     says = next(moved for word, moved in WORDS.items() if word in check.statement)
     found = check.judge(QUICK)
     assert check.subject is Subject.IMPLEMENTATION
@@ -252,12 +253,12 @@ WORDS = {"notices that": "rises", "says less": "falls", "is blind": "unmoved"}
 )
 @pytest.mark.parametrize("name", ["final.section5.4.canife.reused", "comparison.unclipped.canife"])
 def test_a_cap_that_all_audits_reach_hides_a_fault(monkeypatch, share, verdict, name):
-    trained_canife_comparison(monkeypatch, 3.0, share)
+    trained_with(monkeypatch, 3.0, share)
     assert BY_ID[name].judge(QUICK).verdict is verdict
 
 
 def test_canife_is_not_wrong_where_nothing_changes(monkeypatch):
-    trained_canife_comparison(monkeypatch, 1.0)
+    trained_with(monkeypatch, 1.0)
     monkeypatch.setattr(canife.accounting, "pld", lambda *_: 33.0)
     assert BY_ID["final.section5.4.canife.shuffled"].judge(QUICK).verdict is Verdict.REFUTED
     assert BY_ID["final.section5.4.canife.halved"].judge(QUICK).verdict is Verdict.CONFIRMED
@@ -268,14 +269,14 @@ def test_canife_is_not_wrong_where_nothing_changes(monkeypatch):
     [(3.0, Verdict.CONFIRMED), (1.0, Verdict.QUALIFIED), (0.3, Verdict.QUALIFIED), (1.25, Verdict.INCONCLUSIVE)],
 )
 def test_what_random_canaries_detect(monkeypatch, factor, verdict):
-    trained_canife_comparison(monkeypatch, factor)
+    trained_with(monkeypatch, factor)
     for fault in ("shuffled", "reused", "halved"):
         assert BY_ID[f"final.section5.4.detects.{fault}"].judge(QUICK).verdict is verdict
 
 
 def test_designs_are_declared(quick_run):
-    for check in CHECKS:
-        design = quick_run.results[check.id].design
+    for name in BY_ID:
+        design = quick_run.results[name].design
         assert 0.0 < design.level <= 1e-6
         assert design.power >= 0.9
         assert design.runs >= 24

@@ -46,7 +46,7 @@ def test_a_wrong_dilution_is_found(monkeypatch):
     assert estimation._data_sweep(CONTEXT).verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("check", estimation.CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("check", estimation.INFERENCE_CHECKS, ids=lambda check: check.id)
 def test_the_estimators_pass(check, quick_run):
     result = quick_run.results[check.id]
     assert result.verdict is Verdict.CONFIRMED, result.finding

@@ -8,7 +8,10 @@ from canaryproof.verify.suites.gaussian import SETTINGS
 CONTEXT = Context(Level.QUICK, 7)
 
 
-@pytest.mark.parametrize("check", gaussian.CHECKS, ids=lambda check: check.id)
+SAMPLERS = [check for check in gaussian.CHECKS if check.id.startswith("gaussian.samplers.")]
+
+
+@pytest.mark.parametrize("check", SAMPLERS, ids=lambda check: check.id)
 def test_the_three_samplers_agree(check, quick_run):
     assert quick_run.results[check.id].verdict is Verdict.CONFIRMED
 

@@ -8,8 +8,10 @@ from canaryproof.verify.suites.stream import quality
 from tests.faults import FAULTS
 from tests.faults.fault import seeded
 
+*COORDINATES, QUALITY = streams.CHECKS
 
-@pytest.mark.parametrize("check", streams.CHECKS, ids=lambda check: check.id)
+
+@pytest.mark.parametrize("check", COORDINATES, ids=lambda check: check.id)
 def test_the_kernels_pass(check, quick_run):
     result = quick_run.results[check.id]
     assert result.verdict is Verdict.CONFIRMED, result.finding
@@ -33,11 +35,10 @@ def test_coordinates_of_canaries_noise_and_seeds_differ() -> None:
 
 
 CONTEXT = Context(Level.QUICK, 3)
-(CHECK,) = streams.CHECKS
 
 
 def test_the_stream_passes(quick_run):
-    result = quick_run.results[CHECK.id]
+    result = quick_run.results[QUALITY.id]
     assert result.verdict is Verdict.CONFIRMED, result.finding
     assert result.evidence["coordinates"] >= 20_000_000
     assert result.evidence["scan"]["largest_error"] <= quality.QUANTILE_ERROR
@@ -46,7 +47,7 @@ def test_the_stream_passes(quick_run):
 @pytest.mark.parametrize("name", ["stream.coefficient", "stream.shared"])
 def test_faults_are_caught(name):
     with seeded(FAULTS[name]):
-        assert CHECK.judge(CONTEXT).verdict is Verdict.REFUTED
+        assert QUALITY.judge(CONTEXT).verdict is Verdict.REFUTED
 
 
 def exact_scan(**changes):
@@ -68,5 +69,5 @@ def test_the_full_level_takes_all_words_and_their_moments(monkeypatch, changes, 
     monkeypatch.setattr(quality, "scan", lambda stride: asked.append(stride) or exact_scan(**changes))
     judge = quality.judge
     monkeypatch.setattr(quality, "judge", lambda count, seed: asked.append(count) or judge(1, seed))
-    assert CHECK.judge(Context(Level.FULL, 0)).verdict is verdict
+    assert QUALITY.judge(Context(Level.FULL, 0)).verdict is verdict
     assert asked == [1, 10**9]
