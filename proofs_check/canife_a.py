@@ -1,6 +1,11 @@
-"""Updates, canary and covariance of CANIFE's Appendix A, with every entry a symbol.
+"""CANIFE's likelihood ratio (Appendix A) and the laws of its score with DP noise (Section 3.2): every line judged.
 
-A positive definite Σ is LLᵀ with L lower triangular. g stands for ∇ℓ(z), Q for (kΣ)⁻¹.
+Every entry of updates, canary and covariance is a symbol. A positive definite Σ is LLᵀ with L lower triangular, and
+u = m + √k·Lz with z ~ N(0, I) is N(m, kΣ). So the exact log density is −‖z‖²/2 − log det(√k·L) − (n/2)·log(2π) with
+z = L⁻¹(u − m)/√k: a change of variables, with which the printed formulas are compared for a general L. In one dimension
+this is also the proof for every dimension: in an eigenbasis of Σ all quadratic forms are sums over the coordinates, and
+the determinants products. Two and three dimensions with a general L are checked besides. g stands for ∇ℓ(z), Q for
+(kΣ)⁻¹.
 """
 
 from collections.abc import Callable
@@ -57,12 +62,7 @@ def vanishes(expression: Expr) -> bool:
     return bool(sympy.cancel(sympy.expand(sympy.expand_log(expression))) == 0)
 
 
-# The laws of CANIFE's score with DP noise (its Section 3.2), with and without the canary: every line judged.
-#
-# Three dimensions stand for all, as only the span of the canary and the updates' sum counts.
-
-
-_CANIFE_SCORES_DISPLAYS: dict[str, int] = {"score without the canary": 1}
+# The laws of the score. Three dimensions stand for all, as only the span of the canary and the updates' sum counts.
 
 
 def _score(canary: Any, sum_of_others: Any, noise: Expr, taking_part: Expr | int) -> tuple[Expr, Expr]:
@@ -156,45 +156,13 @@ def noisy() -> Outcome:
     )
 
 
-def _line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
-    return line(f"canife.section-3.2.{topic}", "canife, Section 3.2", statement, judge, display, row)
-
-
-_CANIFE_SCORES_LINES: tuple[Check, ...] = (
-    _line(
-        "score-without.1",
-        "Without the canary ⟨ũ, u_c⟩ ∝ Σ⟨uᵢ, g⟩ + ⟨N(0, σ²I), g⟩ = N(0, σ²‖g‖²).",
-        score_without,
-        "score without the canary",
-        1,
-    ),
-    _line("by-design", "⟨uᵢ, g⟩ = 0 for the round's updates by design.", by_design),
-    _line("score-with", "With the canary the score is N(‖u_c‖², σ_c²), σ_c² being that without.", score_with),
-    _line("weighted", "Weights on the updates change the result by a fixed scaling factor only.", weighted),
-    line(
-        "ours.canife.noise",
-        "canife, Appendix A",
-        "With DP noise the covariance is kΣ + σ²I, and the separation is smaller and bounded.",
-        noisy,
-        ours=True,
-    ),
-)
-
-
-# CANIFE's likelihood ratio (Appendix A): every line judged; ``canife_scores`` has the laws of its score.
-#
-# A positive definite Σ is LLᵀ with L lower triangular, and u = m + √k·Lz with z ~ N(0, I) is N(m, kΣ). So the exact
-# log density is −‖z‖²/2 − log det(√k·L) − (n/2)·log(2π) with z = L⁻¹(u − m)/√k: a change of variables, with which the
-# printed formulas are compared for a general L. In one dimension this is also the proof for every dimension: in an
-# eigenbasis of Σ all quadratic forms are sums over the coordinates, and the determinants products. Two and three
-# dimensions with a general L are checked besides. g stands for ∇ℓ(z), Q for (kΣ)⁻¹.
-
+# The likelihood ratio.
 
 _DIMENSIONS = (1, 2, 3)
 _Q = Symbol("q", positive=True)
 # Φ(−√q/2), either error at threshold 0.
 _BEST_ERROR = erfc(sqrt(_Q) / (2 * sqrt(2))) / 2
-DISPLAYS: dict[str, int] = {"densities": 3, "log ratio": 3, "centers": 1, "estimate": 1, **_CANIFE_SCORES_DISPLAYS}
+DISPLAYS: dict[str, int] = {"densities": 3, "log ratio": 3, "centers": 1, "estimate": 1, "score without the canary": 1}
 
 Formula: TypeAlias = Callable[[Setting], Expr]
 
@@ -433,9 +401,13 @@ def mean_alternative() -> Outcome:
     return held(holds, "what ⟨μ̂, g⟩² leaves out of the loss is gᵀΣ̂g, the part that stands for Σ")
 
 
-def _line_canife_a(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
+def _line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
     name = f"canife.appendix-a.{topic}" + (f".{row}" if row else "")
     return line(name, "canife, Appendix A", statement, judge, display, row)
+
+
+def _score_line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
+    return line(f"canife.section-3.2.{topic}", "canife, Section 3.2", statement, judge, display, row)
 
 
 def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
@@ -443,22 +415,36 @@ def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
 
 
 LINES: tuple[Check, ...] = (
-    _line_canife_a(
-        "sum-of-updates", "The sum of k updates is N(kμ, kΣ), or N(kμ + g, kΣ) with the canary.", sum_of_updates
-    ),
+    _line("sum-of-updates", "The sum of k updates is N(kμ, kΣ), or N(kμ + g, kΣ) with the canary.", sum_of_updates),
     *(
-        _line_canife_a(display.replace(" ", "-"), printed[0], partial(formula, *printed), display, row)
+        _line(display.replace(" ", "-"), printed[0], partial(formula, *printed), display, row)
         for display, rows in (("densities", DENSITIES), ("log ratio", LOG_RATIO))
         for row, printed in enumerate(rows, 1)
     ),
-    _line_canife_a(
+    _line(
         "centers", "At u ∈ {kμ, kμ + g}, log(p₁/p₀) = ±½·gᵀ(kΣ)⁻¹g.", partial(centers, frozenset({-1, 1})), "centers", 1
     ),
-    _line_canife_a("separation", "A larger gᵀ(kΣ)⁻¹g separates the two Gaussians better.", separation),
-    _line_canife_a("surrogate", "Instead of maximising gᵀ(kΣ)⁻¹g one may minimise gᵀΣg.", surrogate),
-    _line_canife_a("estimate", "gᵀΣg ≈ (1/n)·Σgᵀ(uᵢuᵢᵀ)g = (1/n)·Σ⟨uᵢ, g⟩².", estimate, "estimate", 1),
-    _line_canife_a("loss-term", "Up to a constant this is the first term of the loss (1).", loss_term),
-    *_CANIFE_SCORES_LINES,
+    _line("separation", "A larger gᵀ(kΣ)⁻¹g separates the two Gaussians better.", separation),
+    _line("surrogate", "Instead of maximising gᵀ(kΣ)⁻¹g one may minimise gᵀΣg.", surrogate),
+    _line("estimate", "gᵀΣg ≈ (1/n)·Σgᵀ(uᵢuᵢᵀ)g = (1/n)·Σ⟨uᵢ, g⟩².", estimate, "estimate", 1),
+    _line("loss-term", "Up to a constant this is the first term of the loss (1).", loss_term),
+    _score_line(
+        "score-without.1",
+        "Without the canary ⟨ũ, u_c⟩ ∝ Σ⟨uᵢ, g⟩ + ⟨N(0, σ²I), g⟩ = N(0, σ²‖g‖²).",
+        score_without,
+        "score without the canary",
+        1,
+    ),
+    _score_line("by-design", "⟨uᵢ, g⟩ = 0 for the round's updates by design.", by_design),
+    _score_line("score-with", "With the canary the score is N(‖u_c‖², σ_c²), σ_c² being that without.", score_with),
+    _score_line("weighted", "Weights on the updates change the result by a fixed scaling factor only.", weighted),
+    line(
+        "ours.canife.noise",
+        "canife, Appendix A",
+        "With DP noise the covariance is kΣ + σ²I, and the separation is smaller and bounded.",
+        noisy,
+        ours=True,
+    ),
     _ours("lower-bound", "gᵀΣ⁻¹g ≥ ‖g‖⁴/(gᵀΣg).", lower_bound),
     _ours("singular", "From n < d updates, (1/n)·Σuᵢuᵢᵀ has no inverse.", singular),
     _ours("mean-alternative", "(1/n)·Σ⟨uᵢ, g⟩² = ⟨μ̂, g⟩² + gᵀΣ̂g.", mean_alternative),

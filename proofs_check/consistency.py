@@ -1,7 +1,19 @@
-"""The limit law of the cosines' mean and variance, ``corrected_proof.md`` (6): the moments that it rests on.
+"""From the theorems to ε̂ → ε, and how fast.
 
-With m_(d,k) = 1/√(σ² + k/d), √k(√d·μ̂ − m_(d,k)) → N(0, 1) and √k(√d·σ̂ − 1) → N(0, 1/2) for k → ∞, k = o(d). The
-limit theorems that lead from the moments to the laws are by hand.
+Algorithm 1 ends in ε̂ = ε(m̂, r̂), m̂ = √d·μ̂, r̂ = √d·σ̂, the ε at δ of N(0, 1) and N(m̂, r̂²). Theorem 3.3 says
+that (m̂, r̂) → (m, 1), m = 1/σ. What is left is that the mapping is continuous there. In either direction δ(ε; m,
+r) is continuously differentiable near r = 1 with ∂δ/∂ε = −e^ε P₂(event) < 0, so that each direction's ε is; the two
+agree at r = 1, where the larger of them has a kink. With z = −(ε/m + m/2) and a = φ(z)/Φ(z) the slopes at r = 1 are
+
+    ∂ε/∂m = a in both directions,  ∂ε/∂r = −(ε/m + m/2)a forward,  (ε/m − m/2)a in reverse.
+
+As √k(m̂ − m_{d,k}) → U ~ N(0, 1) and √k(r̂ − 1) → V ~ N(0, 1/2), independent, with m_{d,k} = 1/√(σ² + k/d), for k →
+∞ and k = o(d) (``corrected_proof.md``, 6), √k(ε̂ − ε(m_{d,k}, 1)) tends to aU for ``pinned`` and to aU + max(−(ε/m
++ m/2)aV, (ε/m − m/2)aV) for ``fitted``, whose mean is (ε/m)a/√π: a bias of (ε/m)a/√(πk). Centring at ε itself needs
+√k(m_{d,k} − m) → 0, that is, k³ = o(d²).
+
+The moments that the limit laws of the cosines' mean and variance rest on are lines here; the limit theorems that lead
+from the moments to the laws are by hand.
 """
 
 import math
@@ -24,6 +36,7 @@ from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.check.results import Check, Outcome
 
+DISPLAYS: dict[str, int] = {}
 # The order of √k(m_(d,k) − 1/σ), the standard errors by which the cosines' mean is off 1/σ.
 SHIFT_ORDER = K ** Rational(3, 2) / D
 
@@ -88,35 +101,6 @@ def _centring(order: Expr) -> Outcome:
         f"√k(m_(d,k) − 1/σ) is {text(shift_over(order))}·{text(order)} to leading order, and vanishes if and only if "
         f"that does; at Table 2's last row it is {at:.3f} standard errors",
     )
-
-
-def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
-    return line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, ours=True)
-
-
-_LIMIT_LAWS_LINES = (
-    _ours("mean-law", "√k(√d·μ̂ − m_(d,k)) → N(0, 1) for k → ∞, k = o(d)", partial(_mean_law, 1)),
-    _ours("spread-law", "√k(√d·σ̂ − 1) → N(0, 1/2) for k → ∞, k = o(d)", partial(_spread_law, Rational(1, 2))),
-    _ours("centring", "centring at 1/σ, and so at ε, needs k³ = o(d²)", partial(_centring, SHIFT_ORDER)),
-)
-
-
-# From the theorems to ε̂ → ε, and how fast.
-#
-# Algorithm 1 ends in ε̂ = ε(m̂, r̂), m̂ = √d·μ̂, r̂ = √d·σ̂, the ε at δ of N(0, 1) and N(m̂, r̂²). Theorem 3.3 says
-# that (m̂, r̂) → (m, 1), m = 1/σ. What is left is that the mapping is continuous there. In either direction δ(ε; m,
-# r) is continuously differentiable near r = 1 with ∂δ/∂ε = −e^ε P₂(event) < 0, so that each direction's ε is; the two
-# agree at r = 1, where the larger of them has a kink. With z = −(ε/m + m/2) and a = φ(z)/Φ(z) the slopes at r = 1 are
-#
-#     ∂ε/∂m = a in both directions,  ∂ε/∂r = −(ε/m + m/2)a forward,  (ε/m − m/2)a in reverse.
-#
-# As √k(m̂ − m_{d,k}) → U ~ N(0, 1) and √k(r̂ − 1) → V ~ N(0, 1/2), independent, with m_{d,k} = 1/√(σ² + k/d), for k →
-# ∞ and k = o(d) (``corrected_proof.md``, 6), √k(ε̂ − ε(m_{d,k}, 1)) tends to aU for ``pinned`` and to aU + max(−(ε/m
-# + m/2)aV, (ε/m − m/2)aV) for ``fitted``, whose mean is (ε/m)a/√π: a bias of (ε/m)a/√(πk). Centring at ε itself needs
-# √k(m_{d,k} − m) → 0, that is, k³ = o(d²).
-
-
-DISPLAYS: dict[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -296,7 +280,7 @@ def _growth(times_as_many: Expr, least: Expr) -> Outcome:
     )
 
 
-def _ours_consistency(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
     return line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, ours=True)
 
 
@@ -313,20 +297,22 @@ LINES = (
         "by the continuous mapping theorem ε̂ converges in probability to ε(N(0, 1) ‖ N(1/σ, 1); δ)",
         partial(_continuity, 1 / SIGMA),
     ),
-    _ours_consistency("slopes", "slopes of ε(m, r) at r = 1 in both directions", partial(_slopes, CLAIMED)),
-    _ours_consistency("difference-quotients", "certified ε has these slopes", partial(_quotients, slopes)),
-    _ours_consistency(
+    _ours("slopes", "slopes of ε(m, r) at r = 1 in both directions", partial(_slopes, CLAIMED)),
+    _ours("difference-quotients", "certified ε has these slopes", partial(_quotients, slopes)),
+    _ours(
         "kink",
         "ε(m, r), the larger of both directions, has a kink at r = 1, where their slopes in r differ by (2ε/m)a",
         partial(_kink, 2 * _E / _M),
     ),
-    _ours_consistency(
+    _ours(
         "fitted-bias",
         "the mean of fitted's limit law, its bias to leading order, is (ε/m)a/√(πk)",
         partial(_bias, _E / _M * _A / sqrt(sympy.pi * K)),
     ),
-    *_LIMIT_LAWS_LINES,
-    _ours_consistency(
+    _ours("mean-law", "√k(√d·μ̂ − m_(d,k)) → N(0, 1) for k → ∞, k = o(d)", partial(_mean_law, 1)),
+    _ours("spread-law", "√k(√d·σ̂ − 1) → N(0, 1/2) for k → ∞, k = o(d)", partial(_spread_law, Rational(1, 2))),
+    _ours("centring", "centring at 1/σ, and so at ε, needs k³ = o(d²)", partial(_centring, SHIFT_ORDER)),
+    _ours(
         "growth",
         "in the limit laws (k³ = o(d²)) the mean square error of pinned is a²/k, and that of fitted "
         "1 + (ε²σ² + 1/(4σ²))/2 times as large; at fixed d, pinned's with its shift is least at k³ = 2d²σ⁶",

@@ -1,4 +1,13 @@
-"""The joint law of the cosines for canaries N(0, I/d), not normalised: exactly normal, given the release's length."""
+"""The joint law of the cosines, which the reviews leave open.
+
+With xᵢ = ⟨cᵢ, ρ⟩ and zᵢ = ⟨cᵢ, Z⟩, √d·gᵢ = xᵢ/√A. The theorems proven here and in ``corrected_proof.md`` (7, 8):
+
+* any fixed number of the √d·gᵢ tends to independent N(1/σ, 1) if k = o(d);
+* all k of them together are close, in total variation, to k independent N(1/σ, 1) if and only if k³ = o(d²).
+
+The exact pieces that the two proofs rest on are lines here; limit theorems and inequalities are by hand. For canaries
+N(0, I/d), not normalised, the law is exactly normal, given the release's length.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +24,9 @@ from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z, dot, expe
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 X = Symbol("x", positive=True)
+_REVIEW = "Reviews of Andrew et al., discussion of Theorem 3.3"
+
+DISPLAYS: dict[str, int] = {}
 
 
 def gaussian_divergence(noise: Expr) -> tuple[Expr, Expr]:
@@ -58,33 +70,6 @@ def _gaussian_canaries(noise: Expr, printed: Expr) -> Outcome:
         "given ‖ρ‖, √d·g ~ N(√d·‖ρ‖/(dσ² + k)·1, I − 11ᵀ/(dσ² + k)); with the common mean, which ‖ρ‖ moves, the "
         f"divergence from independent N(1/√(σ² + k/d), 1) is at most {text(bound)}, x = {text(share)} → 0",
     )
-
-
-_GAUSSIAN_CANARIES_LINES = (
-    line(
-        "ours.joint-law.gaussian-canaries",
-        "proofs_check.joint_law",
-        "for canaries N(0, I/d) the divergence of the cosines from k independent N(1/√(σ² + k/d), 1) is at most "
-        "(x − log(1 − x))/2 with x = k/(dσ² + k), and vanishes for all k = o(d)",
-        partial(_gaussian_canaries, SIGMA, (X - log(1 - X)) / 2),
-        ours=True,
-    ),
-)
-
-
-# The joint law of the cosines, which the reviews leave open.
-#
-# With xᵢ = ⟨cᵢ, ρ⟩ and zᵢ = ⟨cᵢ, Z⟩, √d·gᵢ = xᵢ/√A. The theorems proven here and in ``corrected_proof.md`` (7, 8):
-#
-# * any fixed number of the √d·gᵢ tends to independent N(1/σ, 1) if k = o(d); * all k of them together are close, in
-# total variation, to k independent N(1/σ, 1) if and only if k³ = o(d²).
-#
-# The exact pieces that the two proofs rest on are lines here; limit theorems and inequalities are by hand.
-
-
-_REVIEW = "Reviews of Andrew et al., discussion of Theorem 3.3"
-
-DISPLAYS: dict[str, int] = {}
 
 
 def remainder(centre: Expr, weight: Expr) -> Expr:
@@ -277,5 +262,12 @@ LINES = (
         "E⟨cᵢ, ρ⟩⁴ is bounded where k = o(d), and tends to that of N(1, σ²)",
         partial(_fourth_moment, sympy.Integer(1), SIGMA),
     ),
-    *_GAUSSIAN_CANARIES_LINES,
+    line(
+        "ours.joint-law.gaussian-canaries",
+        "proofs_check.joint_law",
+        "for canaries N(0, I/d) the divergence of the cosines from k independent N(1/√(σ² + k/d), 1) is at most "
+        "(x − log(1 − x))/2 with x = k/(dσ² + k), and vanishes for all k = o(d)",
+        partial(_gaussian_canaries, SIGMA, (X - log(1 - X)) / 2),
+        ours=True,
+    ),
 )

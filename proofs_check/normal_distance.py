@@ -1,4 +1,4 @@
-"""How far the cosine of a uniform direction, scaled, is from normal: proven enclosures and the expansion in 1/d.
+"""How far the cosine of a uniform direction, scaled, is from normal: enclosures, bounds for all d, expansion in 1/d.
 
 t = τ√d, with τ the cosine between a uniform direction in R^d and a fixed one, has density
 
@@ -9,14 +9,43 @@ s = t². As
 
     d log r/ds = (3 − s)/(2(d − s)),
 
-r rises up to s = 3 (d ≤ 3: up to √d, where the density ends) and falls after. It starts below 1 (``gamma_bounds`` of
-``normal_distance_bound``) and exceeds 1 somewhere, because f̂_d and φ have the same mass. So f̂_d passes φ upwards at one
-t₁ > 0, and back at one t₂ (d ≤ 3: t₂ = √d), and on (0, ∞) Δ falls, rises and falls, from 0 to 0:
+r rises up to s = 3 (d ≤ 3: up to √d, where the density ends) and falls after. It starts below 1 (``gamma_bounds``) and
+exceeds 1 somewhere, because f̂_d and φ have the same mass. So f̂_d passes φ upwards at one t₁ > 0, and back at one t₂
+(d ≤ 3: t₂ = √d), and on (0, ∞) Δ falls, rises and falls, from 0 to 0:
 
     sup |Δ| = max(−Δ(t₁), Δ(t₂)),    ½∫|f̂_d − φ| = 2(−Δ(t₁) + Δ(t₂)).
 
 t₁ and t₂ are enclosed by an interval Newton step for log r in s, and F_d is the regularised incomplete beta function:
 τ² has the law Beta(1/2, (d − 1)/2). All arithmetic, and that function, are flint's.
+
+Proof that the cosine's law is within 0.138/(d − 1) of N(0, 1/d) in Kolmogorov distance, and 0.396/(d − 1) in total
+variation, for all whole d ≥ 2; u = 1/d, and He₃, He₄ are Hermite's polynomials. The steps are judged one by one.
+
+1. ``gamma_bounds``. With x = (d − 1)/2, r(0)² = (2/d)·(Γ(x + 1/2)/Γ(x))². h(x) = Γ(x + 1/2)²/(Γ(x)²(x − 1/4)) falls
+   from x to x + 1, and it tends to 1, because log Γ is convex and therefore x²/(x + 1/2) ≤ Γ(x + 1/2)²/Γ(x)² ≤ x. So
+   h > 1, that is, 1 − 3u/2 < r(0)² ≤ 1 − u.
+2. ``crossings``. The derivative of log r in s, which with r(0) < 1 and the masses 1 gives the crossings t₁ and t₂.
+3. ``log_ratio_bounds``. −log r = −log r(0) − g(s), g(s) = s/2 + ((d − 3)/2)·log(1 − su). From the first step,
+   −log r(0) ≤ −½·log(1 − 3u/2) ≤ 3u/4 + u²c, c = (9/16)/(1 − 3u/2). From the series of the logarithm, whose terms from
+   the third on sum to at most (su)³/(3(1 − su)),
+
+       −log r ≤ u·He₄(t)/4 + u²(c − 3s²/4 + q·s³/6),
+
+   with q = 1 where 0 ≤ s ≤ 3, and q = 2 where 3 ≤ s ≤ d/2 (3 ≤ d).
+4. ``analytic_range``, d ≥ 450. As 1 − r ≤ −log r, and φ·He₄ is the derivative of −φ·He₃,
+
+       −Δ(t₁) = ∫₀^t₁ φ(1 − r) ≤ −u·φHe₃(t₁)/4 + u²c/2,
+
+   s²(s/6 − 3/4) being negative there. Likewise for Δ(t₂) = ∫ φ(1 − r) over t > t₂, where what lies beyond s = d/2 is
+   at most 1 − Φ(√(d/2)) ≤ ½e^(−d/4) ≤ 192u³ (e^(−y) ≤ 6/y³), and the rest, where there is one, at most u·φHe₃(t₂)/4
+   (He₃ is positive at the upper end) plus u²·∫₀^∞ φ(c + s³/3) = u²(c/2 + 5/2). The largest values of ∓φHe₃/4 for t
+   below and above √3 are M₁ and M₂, where He₄ = 0, that is, at t² = 3 ∓ √6. Therefore
+
+       (d − 1)·(−Δ(t₁)) ≤ (1 − u)(M₁ + u·c/2),
+       (d − 1)·Δ(t₂) ≤ (1 − u)(M₂ + u(c/2 + 5/2) + 192u²),
+
+   which balls for u that cover [0, 1/450] show to be below the constants.
+5. ``certified_range``, 2 ≤ d < 450: enclosures one by one.
 """
 
 import operator
@@ -211,43 +240,14 @@ def leading_extremes(dim: int) -> tuple[float, float]:
     return -lower, upper
 
 
-# Proof that the cosine's law is within 0.138/(d − 1) of N(0, 1/d) in Kolmogorov distance, and 0.396/(d − 1) in TV.
-#
-# In the notation of ``normal_distance`` (t = τ√d, s = t², r = f̂_d/φ, Δ = F_d − Φ), u = 1/d and He₃, He₄ Hermite's
-# polynomials. The statements hold for all whole d ≥ 2; the steps are judged one by one.
-#
-# 1. ``gamma_bounds``. With x = (d − 1)/2, r(0)² = (2/d)·(Γ(x + 1/2)/Γ(x))². h(x) = Γ(x + 1/2)²/(Γ(x)²(x − 1/4)) falls
-# from x to x + 1, and it tends to 1, because log Γ is convex and therefore x²/(x + 1/2) ≤ Γ(x + 1/2)²/Γ(x)² ≤ x. So h
-# > 1, that is, 1 − 3u/2 < r(0)² ≤ 1 − u. 2. ``crossings``. The derivative of log r in s, which with r(0) < 1 and the
-# masses 1 gives the crossings t₁ and t₂. 3. ``log_ratio_bounds``. −log r = −log r(0) − g(s), g(s) = s/2 + ((d −
-# 3)/2)·log(1 − su). From the first step, −log r(0) ≤ −½·log(1 − 3u/2) ≤ 3u/4 + u²c, c = (9/16)/(1 − 3u/2). From the
-# series of the logarithm, whose terms from the third on sum to at most (su)³/(3(1 − su)),
-#
-#        −log r ≤ u·He₄(t)/4 + u²(c − 3s²/4 + q·s³/6),
-#
-# with q = 1 where 0 ≤ s ≤ 3, and q = 2 where 3 ≤ s ≤ d/2 (3 ≤ d). 4. ``analytic_range``, d ≥ 450. As 1 − r ≤ −log r,
-# and φ·He₄ is the derivative of −φ·He₃,
-#
-#        −Δ(t₁) = ∫₀^t₁ φ(1 − r) ≤ −u·φHe₃(t₁)/4 + u²c/2,
-#
-# s²(s/6 − 3/4) being negative there. Likewise for Δ(t₂) = ∫ φ(1 − r) over t > t₂, where what lies beyond s = d/2 is
-# at most 1 − Φ(√(d/2)) ≤ ½e^(−d/4) ≤ 192u³ (e^(−y) ≤ 6/y³), and the rest, where there is one, at most u·φHe₃(t₂)/4
-# (He₃ is positive at the upper end) plus u²·∫₀^∞ φ(c + s³/3) = u²(c/2 + 5/2). The largest values of ∓φHe₃/4 for t
-# below and above √3 are M₁ and M₂, where He₄ = 0, that is, at t² = 3 ∓ √6. Therefore
-#
-#        (d − 1)·(−Δ(t₁)) ≤ (1 − u)(M₁ + u·c/2),
-#        (d − 1)·Δ(t₂) ≤ (1 − u)(M₂ + u(c/2 + 5/2) + 192u²),
-#
-# which balls for u that cover [0, 1/450] show to be below the constants. 5. ``certified_range``, 2 ≤ d < 450:
-# enclosures one by one.
-
+# The proof of the bounds.
 
 KOLMOGOROV = Fraction(69, 500)
 TOTAL_VARIATION = Fraction(99, 250)
 # From here on the analytic bounds are below the constants; smaller dimensions are certified one by one.
 ANALYTIC_FROM = 450
 _PIECES = 64
-_BITS = 128
+_BITS, _MORE_BITS = 128, 256
 
 _S, _U, _X = Symbol("s", nonnegative=True), Symbol("u", positive=True), Symbol("x", positive=True)
 # −He₃(t)·exp(−t²/2) at t = √s.
@@ -425,7 +425,6 @@ def certified_range(
 TABLE_DIMS = (2, 3, 10, 100, 1000, 10**4, 10**5, 10**6)
 _POINTS = (Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3))
 _EXPANSION_DIMS = (100, 10**4, 10**6)
-_BITS_NORMAL_DISTANCE_NUMBERS = 256
 
 
 def distance_table() -> list[dict[str, Any]]:
@@ -475,7 +474,7 @@ def judge_expansion(first: Expr | None = None) -> Outcome:
                 two_terms = _density(t) * (_at(stated, t) / dim + _at(p2, t) / dim**2)
                 return ((exact - two_terms) * dim**3 - _density(t) * _at(p3, t)) * dim
 
-            largest = max(largest, float(abs(at_precision(_BITS_NORMAL_DISTANCE_NUMBERS, left)).upper()))
+            largest = max(largest, float(abs(at_precision(_MORE_BITS, left)).upper()))
     return held(
         largest < 10 and sympy.expand(stated - (T**3 - 3 * T) / 4) == 0,
         f"P₁ = {text(stated)}, P₂ = {text(p2)}; d³·(Δ − φ(P₁/d + P₂/d²)) differs from φP₃ by at most {largest:.3g}/d "
@@ -559,7 +558,6 @@ DISTANCE_LINES: tuple[Check, ...] = (
 TAIL_DIMS = (100, 1000, 10**4, 10**5, 10**6)
 # (noise multiplier, ε) of Andrew et al. (arXiv 2302.03098), Table 2.
 TABLE_2 = ((Fraction("4.22"), 1), (Fraction("1.54"), 3), (Fraction("0.541"), 10))
-_BITS_NORMAL_DISTANCE_TAILS = 256
 # The paper's sentence on d > 1000 speaks of 1M samples; relative errors of a tail count from 1 % on.
 _DIM, _SAMPLES, _TAIL_TOLERANCE = 1000, 10**6, Fraction(1, 100)
 _HIGH_DIM = 10**5
@@ -581,7 +579,7 @@ def tail_table() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for noise_multiplier, epsilon in TABLE_2:
         t = optimal_threshold(noise_multiplier, epsilon)
-        leading = float(at_precision(_BITS_NORMAL_DISTANCE_TAILS, partial(_leading_tail_error, t)))
+        leading = float(at_precision(_MORE_BITS, partial(_leading_tail_error, t)))
         for dim in TAIL_DIMS:
             error = tail_relative_error(t, dim)
             rows.append(
@@ -614,9 +612,7 @@ def judge_tail_errors(sign: int = 1) -> Outcome:
     def off(t: Fraction, dim: int) -> arb:
         """Return d times the relative error of the leading term."""
         error = tail_relative_error(t, dim).ball
-        return at_precision(
-            _BITS_NORMAL_DISTANCE_TAILS, lambda: abs(sign * error * dim / _leading_tail_error(t) - 1) * dim
-        )
+        return at_precision(_MORE_BITS, lambda: abs(sign * error * dim / _leading_tail_error(t) - 1) * dim)
 
     thresholds = [optimal_threshold(*setting) for setting in TABLE_2]
     holds = all(off(t, dim) < 200 for t in thresholds for dim in TAIL_DIMS)

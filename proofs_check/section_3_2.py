@@ -1,7 +1,9 @@
-"""The privacy loss f = log(p₁/p₂) of two Gaussians, in symbols, and the reductions that lead to Section 3.2.
+"""Section 3.2, the privacy curve of two Gaussians: every line judged.
 
-log p₁ − log(e^ε·p₂) = f − ε: p₁ − e^ε·p₂ is positive exactly on S = {f > ε}. So no event E has a larger
-P₁(E) − e^ε·P₂(E) than S, and that of S is not negative.
+Identities of the privacy loss f = log(p₁/p₂) are decided symbolically. log p₁ − log(e^ε·p₂) = f − ε: p₁ − e^ε·p₂ is
+positive exactly on S = {f > ε}. So no event E has a larger P₁(E) − e^ε·P₂(E) than S, and that of S is not negative.
+What is said of numbers is decided in ball arithmetic, by the section's own recipe on a grid of rational pairs;
+``kernels.certified.two_gaussians`` goes another way, and the two are compared there.
 """
 
 import itertools
@@ -147,46 +149,8 @@ _UNIT_PAIR = Gaussian(0, SIGMA), Gaussian(1, SIGMA)
 _COSINES = Gaussian(0, 1 / sqrt(DIM)), Gaussian(1 / (SIGMA * sqrt(DIM)), 1 / sqrt(DIM))
 _SCALED_FIT = Gaussian(0, 1), Gaussian(sqrt(DIM) * MU2, sqrt(DIM) * SIGMA2)
 
-_TWO_GAUSSIANS_LOSS_LINES: tuple[Check, ...] = (
-    line(
-        "final.section-3.reduction",
-        "final, Section 3, first paragraph",
-        "The Gaussian vector sum with ‖x‖ ≤ 1 has the privacy of N(0, σ²) against N(1, σ²).",
-        reduction,
-    ),
-    line(
-        "final.section-3.1.scaling",
-        "final, Section 3.1, before Theorem 3.1",
-        "N(0, 1/d) and N(1/(σ√d), 1/d) are N(0, σ²) and N(1, σ²) scaled by 1/(σ√d), and have the same ε.",
-        partial(scaling, _UNIT_PAIR, 1 / (SIGMA * sqrt(DIM)), _COSINES),
-    ),
-    line(
-        "review.mann-wald.scaling",
-        "review, the authors' answer on the Mann–Wald theorem (its symbols are lost in the text)",
-        "ε(N(0, 1/d) || N(μ̂, σ̂²); δ) = ε(N(0, 1) || N(√d·μ̂, d·σ̂²); δ).",
-        partial(scaling, (_COSINES[0], SECOND), sqrt(DIM), _SCALED_FIT),
-    ),
-    line(
-        "ours.section-3.2.converse",
-        "final, Section 3.2",
-        "The two inequalities suffice: the pair is (ε, δ)-DP if and only if both hold.",
-        converse,
-        ours=True,
-    ),
-    line(
-        "ours.section-3.2.derivative",
-        "final, Section 3.2",
-        "δ′(ε) = −e^ε·Pr[−Z₂ > ε] where δ is positive.",
-        derivative,
-        ours=True,
-    ),
-)
 
-
-# Section 3.2's own recipe for δ(ε) of two Gaussians: a, b, c, the roots and the cases, in ball arithmetic.
-#
-# ``kernels.certified.two_gaussians`` goes another way; the two are compared on a grid of rational pairs.
-
+# The section's recipe: a, b, c, the roots and the cases, in ball arithmetic.
 
 T = TypeVar("T")
 _PRECISION = 256
@@ -299,29 +263,7 @@ def balle_wang(numerator: int = 1) -> Outcome:
     )
 
 
-_TWO_GAUSSIANS_RECIPE_LINES: tuple[Check, ...] = (
-    line(
-        "ours.section-3.2.recipe",
-        "final, Section 3.2",
-        "The section's recipe gives the certified δ(ε) in every case.",
-        recipe,
-        ours=True,
-    ),
-    line(
-        "ours.section-3.2.balle-wang",
-        "final, Section 3.2",
-        "At equal variances δ = Φ(1/(2σ) − εσ) − e^ε·Φ(−1/(2σ) − εσ), Balle and Wang's.",
-        balle_wang,
-        ours=True,
-    ),
-)
-
-
-# Section 3.2, the privacy curve of two Gaussians: every line judged.
-#
-# Identities are decided symbolically (``two_gaussians_loss``); what is said of numbers is decided in ball arithmetic,
-# by the section's own recipe on a grid of rational pairs (``two_gaussians_recipe``).
-
+# The section's lines.
 
 # Pr[Z₁ > ε] and Pr[−Z₂ > ε] where the event is not empty.
 ABOVE1, ABOVE2 = sympy.symbols("q_1 q_2", positive=True)
@@ -550,6 +492,50 @@ LINES: tuple[Check, ...] = (
         partial(identity, 1 - upper(Gaussian(SHIFT, SIGMA), MU1), upper(Gaussian(MU1, SIGMA), SHIFT)),
     ),
     _line("line-search", "A line search over ε finds the value that matches the target δ.", line_search),
-    *_TWO_GAUSSIANS_LOSS_LINES,
-    *_TWO_GAUSSIANS_RECIPE_LINES,
+    line(
+        "final.section-3.reduction",
+        "final, Section 3, first paragraph",
+        "The Gaussian vector sum with ‖x‖ ≤ 1 has the privacy of N(0, σ²) against N(1, σ²).",
+        reduction,
+    ),
+    line(
+        "final.section-3.1.scaling",
+        "final, Section 3.1, before Theorem 3.1",
+        "N(0, 1/d) and N(1/(σ√d), 1/d) are N(0, σ²) and N(1, σ²) scaled by 1/(σ√d), and have the same ε.",
+        partial(scaling, _UNIT_PAIR, 1 / (SIGMA * sqrt(DIM)), _COSINES),
+    ),
+    line(
+        "review.mann-wald.scaling",
+        "review, the authors' answer on the Mann–Wald theorem (its symbols are lost in the text)",
+        "ε(N(0, 1/d) || N(μ̂, σ̂²); δ) = ε(N(0, 1) || N(√d·μ̂, d·σ̂²); δ).",
+        partial(scaling, (_COSINES[0], SECOND), sqrt(DIM), _SCALED_FIT),
+    ),
+    line(
+        "ours.section-3.2.converse",
+        "final, Section 3.2",
+        "The two inequalities suffice: the pair is (ε, δ)-DP if and only if both hold.",
+        converse,
+        ours=True,
+    ),
+    line(
+        "ours.section-3.2.derivative",
+        "final, Section 3.2",
+        "δ′(ε) = −e^ε·Pr[−Z₂ > ε] where δ is positive.",
+        derivative,
+        ours=True,
+    ),
+    line(
+        "ours.section-3.2.recipe",
+        "final, Section 3.2",
+        "The section's recipe gives the certified δ(ε) in every case.",
+        recipe,
+        ours=True,
+    ),
+    line(
+        "ours.section-3.2.balle-wang",
+        "final, Section 3.2",
+        "At equal variances δ = Φ(1/(2σ) − εσ) − e^ε·Φ(−1/(2σ) − εσ), Balle and Wang's.",
+        balle_wang,
+        ours=True,
+    ),
 )

@@ -1,9 +1,14 @@
-"""Theorem 3.3: the mean of the cosines, line by line; ``theorem_3_3_square`` has the rest of the proof.
+"""Theorem 3.3: mean and variance of the cosines, line by line.
 
 In the notation of ``release_moments``: √d·μ̂ = B/√A. The proof shows A → σ² and B → 1 in probability by means and
 variances. Its variances add up inner products over ordered pairs (i, j) and (j, i) as if these were uncorrelated, so
 that every term between two canaries, or between a canary and the noise, comes out at half its size. What is concluded
 from the lines stands.
+
+d·σ̂² = (T − B²)/A. The proof shows T → 1 + σ². The mean of T lacks the squares of k − 1 other canaries, (k − 1)/d in
+all. Its variance is taken as a sum of variances: the cross terms between different i, and the four-fold (not two-fold)
+weight of the terms between ⟨cᵢ, cⱼ⟩ and the noise, are lost, which is an error in the leading order. The bounds of the
+terms that are printed hold, and so does what is concluded.
 """
 
 from collections.abc import Callable
@@ -38,12 +43,21 @@ from canaryproof.verify.check.results import Check, Outcome, Verdict
 _PROOF = "Andrew et al., arXiv 2302.03098, Appendix A, proof of Theorem 3.3"
 _ID = "final.theorem-3.3"
 
-_THEOREM_3_3_DISPLAYS = {
+DISPLAYS = {
     "mean of the cosines": 2,
     "mean of ‖ρ‖²/d": 4,
     "variance of ‖ρ‖²/d": 3,
     "mean of (1/k)Σ⟨cᵢ, ρ⟩": 1,
     "variance of (1/k)Σ⟨cᵢ, ρ⟩": 3,
+    "d·σ̂²": 2,
+    "mean of (1/k)Σ⟨cᵢ, ρ⟩²": 4,
+    "variance of (1/k)Σ⟨cᵢ, ρ⟩²": 1,
+    "variance of ⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩, j ≠ ℓ": 4,
+    "variance of ⟨cᵢ, cⱼ⟩²": 5,
+    "sum over canaries": 1,
+    "variance of ⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩": 3,
+    "sum over canaries and noise": 1,
+    "sum over noise": 1,
 }
 
 
@@ -207,102 +221,7 @@ def _both_equalities(value: int) -> Outcome:
     return held(written == exact == value, f"the sum is {text(written)}, the mean {text(exact)}")
 
 
-_THEOREM_3_3_LINES = (
-    line(
-        _ID,
-        "Andrew et al., arXiv 2302.03098, Theorem 3.3",
-        "√d·μ̂ → 1/σ and d·σ̂² → 1 in probability for k → ∞, k = o(d), n = 0",
-        partial(_theorem, 1 / SIGMA, sympy.Integer(1)),
-    ),
-    *chain(
-        "mean-cosine",
-        "mean of the cosines",
-        ("√d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", partial(_definition, 1 / K)),
-        ("= (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", partial(_rewriting, -1)),
-    ),
-    _line("target-norm", "‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
-    _line("target-product", "(1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability", partial(converges, "B", sympy.Integer(1))),
-    _line(
-        "chi-squared",
-        "‖Z‖² is chi-squared with d degrees of freedom: mean d, variance 2d",
-        partial(_chi_squared, D, 2 * D),
-    ),
-    _line(
-        "inner-product",
-        "⟨cᵢ, cⱼ⟩, i ≠ j, has the cosine's law: mean 0, variance 1/d",
-        partial(_inner_product, 0, 1 / D),
-    ),
-    *chain(
-        "norm-mean",
-        "mean of ‖ρ‖²/d",
-        ("E[‖ρ‖²/d] = ⟨Σcᵢ + σZ, Σcᵢ + σZ⟩/d", partial(_first_of_mean, False)),
-        (
-            "= (Σᵢⱼ E⟨cᵢ, cⱼ⟩ + 2σΣᵢ E⟨Z, cᵢ⟩ + σ²E‖Z‖²)/d",
-            partial(_exact_of, "A", 0, _norm_mean_terms, lambda e: limit(e) == SIGMA**2),
-        ),
-        ("= (k + σ²d)/d", partial(_exact_of, "A", 0, (K + SIGMA**2 * D) / D, lambda e: limit(e) == SIGMA**2)),
-        ("= σ² + o(1)", partial(order, "A", 0, "σ² + o(1)", lambda e: vanishes(e - SIGMA**2))),
-    ),
-    _line(
-        "uncorrelated",
-        "⟨Z, Z⟩, ⟨Z, cᵢ⟩ and ⟨cᵢ, cⱼ⟩, for all i, j, are pairwise uncorrelated",
-        partial(_uncorrelated, True),
-    ),
-    *chain(
-        "norm-variance",
-        "variance of ‖ρ‖²/d",
-        (
-            "Var[‖ρ‖²/d] = (Σᵢⱼ Var⟨cᵢ, cⱼ⟩ + 2σ²Σᵢ Var⟨Z, cᵢ⟩ + σ⁴Var‖Z‖²)/d²",
-            partial(_exact_of, "A", 1, _norm_variance_printed, _first_order),
-        ),
-        (
-            "= (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
-            partial(_exact_of, "A", 1, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _first_order),
-        ),
-        ("= O(1/d)", partial(order, "A", 1, "O(1/d)", _first_order)),
-    ),
-    _line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", partial(_norm_converges, SIGMA)),
-    _line(
-        "product-mean",
-        "E[(1/k)Σ⟨cᵢ, ρ⟩] = (k + Σᵢ≠ⱼ E⟨cᵢ, cⱼ⟩ + σΣᵢ E⟨Z, cᵢ⟩)/k = 1",
-        partial(_both_equalities, 1),
-        "mean of (1/k)Σ⟨cᵢ, ρ⟩",
-        1,
-    ),
-    *chain(
-        "product-variance",
-        "variance of (1/k)Σ⟨cᵢ, ρ⟩",
-        (
-            "Var[(1/k)Σ⟨cᵢ, ρ⟩] = (Σᵢ≠ⱼ Var⟨cᵢ, cⱼ⟩ + σ²Σᵢ Var⟨Z, cᵢ⟩)/k²",
-            partial(_exact_of, "B", 1, _product_variance_printed, vanishes),
-        ),
-        ("= (k(k − 1)/d + kσ²)/k²", partial(_exact_of, "B", 1, (K * (K - 1) / D + K * SIGMA**2) / K**2, vanishes)),
-        ("= o(1)", partial(order, "B", 1, "o(1)", vanishes)),
-    ),
-    _line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),
-)
-
-
-# Theorem 3.3: the variance of the cosines, line by line.
-#
-# In the notation of ``release_moments``: d·σ̂² = (T − B²)/A. The proof shows T → 1 + σ². The mean of T lacks the
-# squares of k − 1 other canaries, (k − 1)/d in all. Its variance is taken as a sum of variances: the cross terms
-# between different i, and the four-fold (not two-fold) weight of the terms between ⟨cᵢ, cⱼ⟩ and the noise, are lost,
-# which is an error in the leading order. The bounds of the terms that are printed hold, and so does what is
-# concluded.
-
-
-_THEOREM_3_3_SQUARE_DISPLAYS = {
-    "d·σ̂²": 2,
-    "mean of (1/k)Σ⟨cᵢ, ρ⟩²": 4,
-    "variance of (1/k)Σ⟨cᵢ, ρ⟩²": 1,
-    "variance of ⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩, j ≠ ℓ": 4,
-    "variance of ⟨cᵢ, cⱼ⟩²": 5,
-    "sum over canaries": 1,
-    "variance of ⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩": 3,
-    "sum over canaries and noise": 1,
-    "sum over noise": 1,
-}
+# The variance of the cosines.
 
 _NORM = Symbol("norm", positive=True)
 # The three products of the variance's sum, as inner products.
@@ -317,7 +236,7 @@ def nonnegative(expression: Expr, least_dim: int, least_count: int) -> bool:
     return all(coefficient >= 0 for part in parts for coefficient in part.coeffs())
 
 
-def _definition_theorem_3_3_square(weight: Expr) -> Outcome:
+def _deviation(weight: Expr) -> Outcome:
     """(1/k)Σgᵢ² − weight·(Σgᵢ)² is the mean squared deviation: for three symbols, and so for all k by its form."""
     g = sympy.symbols("g1:4", real=True)
     centre = sympy.Add(*g) / 3
@@ -326,7 +245,7 @@ def _definition_theorem_3_3_square(weight: Expr) -> Outcome:
     return held(sympy.expand(difference) == 0, "by definition: the mean of squares less the squared mean")
 
 
-def _rewriting_theorem_3_3_square(factor: Expr) -> Outcome:
+def _scaled_deviation(factor: Expr) -> Outcome:
     x = sympy.symbols("x1:4", real=True)
     g = [item / _NORM for item in x]
     left = D * (sum(item**2 for item in g) / 3 - (sum(g) / 3) ** 2)
@@ -429,7 +348,7 @@ def _noise_sum(printed: Expr) -> Outcome:
     return held(facts, f"the sum is {text(total)}, limit {text(limit(printed))}")
 
 
-def _chi_squared_theorem_3_3_square(spread: Expr) -> Outcome:
+def _squared_product(spread: Expr) -> Outcome:
     """Moments of ⟨cᵢ, Z⟩: those of N(0, 1), which has no others' moments."""
     found = [expectation(*([_IZ] * (2 * p))) for p in range(1, 5)]
     facts = {"moments": found == [1, 3, 15, 105], "variance": SIGMA**4 * variance(_IZ, _IZ) == spread}
@@ -437,12 +356,83 @@ def _chi_squared_theorem_3_3_square(spread: Expr) -> Outcome:
 
 
 LINES = (
-    *_THEOREM_3_3_LINES,
+    line(
+        _ID,
+        "Andrew et al., arXiv 2302.03098, Theorem 3.3",
+        "√d·μ̂ → 1/σ and d·σ̂² → 1 in probability for k → ∞, k = o(d), n = 0",
+        partial(_theorem, 1 / SIGMA, sympy.Integer(1)),
+    ),
+    *chain(
+        "mean-cosine",
+        "mean of the cosines",
+        ("√d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", partial(_definition, 1 / K)),
+        ("= (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", partial(_rewriting, -1)),
+    ),
+    _line("target-norm", "‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
+    _line("target-product", "(1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability", partial(converges, "B", sympy.Integer(1))),
+    _line(
+        "chi-squared",
+        "‖Z‖² is chi-squared with d degrees of freedom: mean d, variance 2d",
+        partial(_chi_squared, D, 2 * D),
+    ),
+    _line(
+        "inner-product",
+        "⟨cᵢ, cⱼ⟩, i ≠ j, has the cosine's law: mean 0, variance 1/d",
+        partial(_inner_product, 0, 1 / D),
+    ),
+    *chain(
+        "norm-mean",
+        "mean of ‖ρ‖²/d",
+        ("E[‖ρ‖²/d] = ⟨Σcᵢ + σZ, Σcᵢ + σZ⟩/d", partial(_first_of_mean, False)),
+        (
+            "= (Σᵢⱼ E⟨cᵢ, cⱼ⟩ + 2σΣᵢ E⟨Z, cᵢ⟩ + σ²E‖Z‖²)/d",
+            partial(_exact_of, "A", 0, _norm_mean_terms, lambda e: limit(e) == SIGMA**2),
+        ),
+        ("= (k + σ²d)/d", partial(_exact_of, "A", 0, (K + SIGMA**2 * D) / D, lambda e: limit(e) == SIGMA**2)),
+        ("= σ² + o(1)", partial(order, "A", 0, "σ² + o(1)", lambda e: vanishes(e - SIGMA**2))),
+    ),
+    _line(
+        "uncorrelated",
+        "⟨Z, Z⟩, ⟨Z, cᵢ⟩ and ⟨cᵢ, cⱼ⟩, for all i, j, are pairwise uncorrelated",
+        partial(_uncorrelated, True),
+    ),
+    *chain(
+        "norm-variance",
+        "variance of ‖ρ‖²/d",
+        (
+            "Var[‖ρ‖²/d] = (Σᵢⱼ Var⟨cᵢ, cⱼ⟩ + 2σ²Σᵢ Var⟨Z, cᵢ⟩ + σ⁴Var‖Z‖²)/d²",
+            partial(_exact_of, "A", 1, _norm_variance_printed, _first_order),
+        ),
+        (
+            "= (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
+            partial(_exact_of, "A", 1, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _first_order),
+        ),
+        ("= O(1/d)", partial(order, "A", 1, "O(1/d)", _first_order)),
+    ),
+    _line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", partial(_norm_converges, SIGMA)),
+    _line(
+        "product-mean",
+        "E[(1/k)Σ⟨cᵢ, ρ⟩] = (k + Σᵢ≠ⱼ E⟨cᵢ, cⱼ⟩ + σΣᵢ E⟨Z, cᵢ⟩)/k = 1",
+        partial(_both_equalities, 1),
+        "mean of (1/k)Σ⟨cᵢ, ρ⟩",
+        1,
+    ),
+    *chain(
+        "product-variance",
+        "variance of (1/k)Σ⟨cᵢ, ρ⟩",
+        (
+            "Var[(1/k)Σ⟨cᵢ, ρ⟩] = (Σᵢ≠ⱼ Var⟨cᵢ, cⱼ⟩ + σ²Σᵢ Var⟨Z, cᵢ⟩)/k²",
+            partial(_exact_of, "B", 1, _product_variance_printed, vanishes),
+        ),
+        ("= (k(k − 1)/d + kσ²)/k²", partial(_exact_of, "B", 1, (K * (K - 1) / D + K * SIGMA**2) / K**2, vanishes)),
+        ("= o(1)", partial(order, "B", 1, "o(1)", vanishes)),
+    ),
+    _line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),
     *chain(
         "deviation",
         "d·σ̂²",
-        ("d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", partial(_definition_theorem_3_3_square, 1 / K**2)),
-        ("= (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", partial(_rewriting_theorem_3_3_square, D / _NORM**2)),
+        ("d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", partial(_deviation, 1 / K**2)),
+        ("= (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", partial(_scaled_deviation, D / _NORM**2)),
     ),
     _line("sufficient", "it suffices to show (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ²", partial(_sufficient, 1 + SIGMA**2)),
     _line("target-square", "(1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ² in probability", partial(converges, "T", 1 + SIGMA**2)),
@@ -535,7 +525,7 @@ LINES = (
     _line(
         "noise-square",
         "⟨cᵢ, Z⟩² is chi-squared with one degree of freedom, and Var⟨cᵢ, σZ⟩² = 2σ⁴",
-        partial(_chi_squared_theorem_3_3_square, 2 * SIGMA**4),
+        partial(_squared_product, 2 * SIGMA**4),
     ),
     _line(
         "noise-square.sum",
@@ -545,6 +535,3 @@ LINES = (
         1,
     ),
 )
-
-
-DISPLAYS = {**_THEOREM_3_3_DISPLAYS, **_THEOREM_3_3_SQUARE_DISPLAYS}

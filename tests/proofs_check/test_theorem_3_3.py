@@ -59,8 +59,8 @@ def tends_to_noise(mean):
         (Kind.FALSE, lambda: theorem_3_3.order("A", 1, "O(1/d²)", lambda e: bounded(D**2 * e))),
         (Kind.FALSE, lambda: theorem_3_3.order("B", 1, "O(1/d)", lambda e: bounded(D * e))),
         (Kind.WRONG_TERM, lambda: theorem_3_3._exact_of("A", 0, (K + 2 * SIGMA**2 * D) / D, tends_to_noise)),
-        (Kind.FALSE, lambda: theorem_3_3._definition_theorem_3_3_square(1 / K)),
-        (Kind.FALSE, lambda: theorem_3_3._rewriting_theorem_3_3_square(D / theorem_3_3._NORM)),
+        (Kind.FALSE, lambda: theorem_3_3._deviation(1 / K)),
+        (Kind.FALSE, lambda: theorem_3_3._scaled_deviation(D / theorem_3_3._NORM)),
         (Kind.FALSE, lambda: theorem_3_3._sufficient(SIGMA**2)),
         (Kind.EXACT, lambda: theorem_3_3._variance_of_square(lambda: moments("T")[1])),
         (Kind.WRONG_TERM, lambda: theorem_3_3._same_mean(1 + 2 * SIGMA**2)),
@@ -70,7 +70,7 @@ def tends_to_noise(mean):
         (Kind.FALSE, lambda: theorem_3_3._together(3 * K / D)),
         (Kind.FALSE, lambda: theorem_3_3._mixed_sum(2 * SIGMA**2 / K)),
         (Kind.FALSE, lambda: theorem_3_3._noise_sum(SIGMA**4 / K)),
-        (Kind.FALSE, lambda: theorem_3_3._chi_squared_theorem_3_3_square(SIGMA**4)),
+        (Kind.FALSE, lambda: theorem_3_3._squared_product(SIGMA**4)),
     ],
 )
 def test_an_altered_statement_changes_the_kind(kind, judge):
