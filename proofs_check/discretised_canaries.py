@@ -111,7 +111,7 @@ def canary(dim: int, source: Source) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Moments:
+class MomentErrors:
     """Bounds on the root mean squares of A′ − A, B′ − B and T′ − T, in the notation of ``release_moments``."""
 
     a: float
@@ -119,7 +119,7 @@ class Moments:
     t: float
 
 
-def moments(dim: int, count: int, noise_multiplier: float, source: Source) -> Moments:
+def moments(dim: int, count: int, noise_multiplier: float, source: Source) -> MomentErrors:
     """Bound how far the release's moments are moved; a ValueError for d below 7."""
     e, (eta, eta4) = coordinate(source), canary(dim, source)
     d, k, sigma, u = float(dim), float(count), noise_multiplier, source.rounding
@@ -145,7 +145,7 @@ def moments(dim: int, count: int, noise_multiplier: float, source: Source) -> Mo
     t += 2.0 * sigma * (crossed / d + dp * (_FOURTH + dz) + p * dz)
     t += own / d + math.sqrt(2.0) * (root_k + 1.0) * dpp
     t += 2.0 * s * (1.0 + alpha + sigma * (_FOURTH + dz)) + s**2
-    return Moments(a * _ROUNDING, b * _ROUNDING, t * _ROUNDING)
+    return MomentErrors(a * _ROUNDING, b * _ROUNDING, t * _ROUNDING)
 
 
 @dataclass(frozen=True)

@@ -49,20 +49,11 @@ class Measurements(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """What a check may depend on: the level, the seed and the user's measurements, nothing else.
-
-    Attributes
-    ----------
-    level
-        How much work to do.
-    seed
-        Seed of the whole run, not negative.
-    measurements
-        Finished experiments, which decide claims on what the papers measured; None if there are none.
-    """
+    """What a check may depend on: the level, the seed and the user's measurements, nothing else."""
 
     level: Level
-    seed: int
+    seed: int  # of the whole run, not negative
+    # Finished experiments, which decide claims on what the papers measured.
     measurements: Measurements | None = field(default=None, hash=False)
 
     def key(self, purpose: str) -> np.random.SeedSequence:
@@ -76,74 +67,34 @@ class Context:
 
 @dataclass(frozen=True)
 class Design:
-    """What a check whose verdict depends on chance declares of its test; none of it depends on what is drawn.
+    """What a check whose verdict depends on chance declares of its test; none of it depends on what is drawn."""
 
-    Attributes
-    ----------
-    null
-        What holds if there is nothing to find.
-    level
-        Bound on the probability of another verdict than the null's though the null holds: all looks and all parts
-        together.
-    alternative
-        What the test is to notice.
-    power
-        Probability, or a lower bound of it, with which it does.
-    runs
-        Size of each sample: simulations, unless the null says of what.
-    """
-
-    null: str
+    null: str  # what holds if there is nothing to find
+    # Bound on the probability of another verdict than the null's though the null holds: all looks and parts together.
     level: float
-    alternative: str
-    power: float
-    runs: int
+    alternative: str  # what the test is to notice
+    power: float  # probability, or a lower bound of it, with which it does
+    runs: int  # size of each sample: simulations, unless the null says of what
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check finds.
-
-    Attributes
-    ----------
-    verdict
-        The verdict.
-    finding
-        One sentence with the numbers that decide.
-    evidence
-        Numbers behind it, ready for JSON.
-    design
-        The test, if the verdict depends on chance. Random inputs that look for an exception to what holds everywhere
-        need none: what they find is no false alarm.
-    """
+    """What a check finds: a verdict, a sentence with the numbers that decide, and evidence ready for JSON."""
 
     verdict: Verdict
     finding: str
     evidence: Mapping[str, Any]
+    # The test, if the verdict depends on chance. Inputs drawn to look for an exception to what always holds need none.
     design: Design | None = None
 
 
 @dataclass(frozen=True)
 class Check:
-    """A statement and the function that judges it.
+    """A statement, in our own words with its printed numbers, and the function that judges it."""
 
-    Attributes
-    ----------
-    id
-        Name, unique over all suites: place for a document's statement, topic for ours.
-    subject
-        Whose statement it is.
-    source
-        Document and place, or the module that makes the statement.
-    statement
-        The statement in our own words, with its printed numbers.
-    judge
-        Function that gathers the evidence.
-    """
-
-    id: str
+    id: str  # unique over all suites: place for a document's statement, topic for ours
     subject: Subject
-    source: str
+    source: str  # document and place, or the module that makes the statement
     statement: str
     judge: Callable[[Context], Outcome]
 
@@ -184,17 +135,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Run:
-    """All results of a run, and what they depend on.
-
-    Attributes
-    ----------
-    version
-        Version of the package.
-    level, seed
-        As in ``Context``.
-    results
-        In the order of the suites' checks.
-    """
+    """All results of a run, in the order of the suites' checks, and what they depend on."""
 
     version: str
     level: Level
