@@ -13,6 +13,7 @@ from canaryproof.verify.check.results import Level, Run, Verdict
 from canaryproof.verify.claims import finished
 from canaryproof.verify.claims.finished import Measurements
 from canaryproof.verify.cli import verify
+from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import expected, origin
 from canaryproof.verify.engine.plan import load
 from canaryproof.verify.files.reading import InputError
@@ -29,7 +30,7 @@ def run(fake_suites, monkeypatch, log):
     monkeypatch.setenv("FAKE_LOG", str(log))
     monkeypatch.setattr(verify, "SUITES", "fake_suites:SUITES")
     monkeypatch.setattr(expected, "read", lambda: fake_suites.EXPECTED)
-    return lambda *arguments: CliRunner().invoke(verify.cli.verify, [str(a) for a in arguments])
+    return lambda *arguments: CliRunner().invoke(main, ["verify", *map(str, arguments)])
 
 
 def judged(log):
@@ -99,7 +100,7 @@ def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, mon
     nothing = Run("0", Level.QUICK, 0, ())
     monkeypatch.setattr(verify, "_run", lambda plan, *_: plans.append(plan) or nothing)
     # Nothing that is expected is judged.
-    monkeypatch.setattr(verify.engine.expected, "changes", lambda *_, **__: [])
+    monkeypatch.setattr(expected, "changes", lambda *_, **__: [])
     for arguments in ((), ("bad", "good", "bad")):
         assert run(*arguments).exit_code == 0
     assert [plan.suites for plan in plans] == [("good", "bad"), ("bad", "good")]
