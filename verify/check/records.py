@@ -200,6 +200,8 @@ def _line(error: BaseException, path: str) -> str:
     place = f"{path}: " if path else ""
     if isinstance(error, KeyError):
         return f"{place}is missing"
+    if isinstance(error, RecursionError):
+        return f"{place}is nested too deeply"
     if isinstance(error, ForbiddenExtraKeysError):
         inside, extra = f"{path}." if path else "", shortened(min(error.extra_fields))
         return f"{inside}{extra}: there is no such field; there are {', '.join(one.name for one in fields(error.cl))}"

@@ -1,0 +1,102 @@
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from canaryproof.verify.check.records import Count, LeftOut, Some, read, written
+
+
+@dataclass(frozen=True)
+class Inner:
+    number: float
+    optional: LeftOut[float] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    count: Count
+    absent: LeftOut[Inner] = None
+    named: Mapping[str, Inner | None]
+    pair: tuple[float, float]
+    entries: Some[Inner]
+    free: Mapping[str, Any]
+    right: bool
+
+
+RECORD = Outer(
+    count=3,
+    named={"a": Inner(math.inf), "b": None},
+    pair=(1.0, math.nan),
+    entries=(Inner(2.5, -math.inf),),
+    free={"x": [math.inf, {"y": (1, None)}]},
+    right=True,
+)
+DOCUMENT = {
+    "count": 3,
+    "named": {"a": {"number": "inf"}, "b": None},
+    "pair": [1.0, "nan"],
+    "entries": [{"number": 2.5, "optional": "-inf"}],
+    "free": {"x": ["inf", {"y": [1, None]}]},
+    "right": True,
+}
+
+
+def test_a_record_is_written_in_jsons_own_types_in_the_order_of_its_fields():
+    assert json.dumps(written(RECORD), allow_nan=False) == json.dumps(DOCUMENT)
+
+
+def test_what_is_left_out_keeps_its_place_where_it_is_there():
+    document = {"count": 3, "absent": {"number": 1.0}, **{key: DOCUMENT[key] for key in DOCUMENT if key != "count"}}
+    assert list(written(read(Outer, document))) == list(document)
+
+
+def test_a_record_reads_back_and_takes_whole_numbers_and_unknown_fields():
+    found = read(Outer, {**DOCUMENT, "entries": [{"number": 2}], "another": 1})
+    assert found.entries == (Inner(2.0),)
+    assert found.named == RECORD.named
+    assert found.free == {"x": [math.inf, {"y": [1, None]}]}
+    assert json.dumps(written(read(Outer, DOCUMENT))) == json.dumps(DOCUMENT)
+
+
+def test_an_exact_record_has_its_own_fields_and_floats_alone():
+    assert read(Inner, {"number": 2.5}, exact=True) == Inner(2.5)
+    with pytest.raises(ValueError, match=r"^number: must be a number, not 2$"):
+        read(Inner, {"number": 2}, exact=True)
+    with pytest.raises(ValueError, match=r"^another: there is no such field; there are number, optional$"):
+        read(Inner, {"number": 2.5, "another": 1}, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"count": -1}, "count: must not be negative, not -1"),
+        ({"count": 1.5}, "count: must be a whole number, not 1.5"),
+        ({"right": 1}, "right: must be true or false, not 1"),
+        ({"pair": [1.0]}, "pair: must be 2 values, not 1"),
+        ({"pair": "ab"}, "pair: must be a list, not 'ab'"),
+        ({"entries": []}, "entries: must not be empty"),
+        ({"entries": [{"number": 1.0}, {}]}, "entries[1].number: is missing"),
+        ({"entries": [{"number": True}]}, "entries[0].number: must be a number, not True"),
+        ({"named": {"a": {"number": "big"}}}, "named.a.number: must be a number, not 'big'"),
+        ({"named": {"a\nb": 1}}, r"named.'a\nb': must be an object, not 1"),
+        ({"absent": []}, "absent: must be an object, not []"),
+        ({"free": 1}, "free: must be an object, not 1"),
+    ],
+)
+def test_what_breaks_a_rule_is_named_by_its_path_in_a_line(change, message):
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as error:
+        read(Outer, {**DOCUMENT, **change})
+    assert str(error.value) == message
+
+
+def test_what_is_no_object_or_nested_too_deeply_is_refused_in_a_line():
+    with pytest.raises(ValueError, match=r"^the document: must be an object, not \[\]$"):
+        read(Outer, [])
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(ValueError, match=r"nested too deeply$"):
+        read(Outer, {**DOCUMENT, "free": {"x": deep}})
