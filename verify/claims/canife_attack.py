@@ -13,7 +13,7 @@ from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, fixed, found, holds, prints, rounding
-from canaryproof.verify.claims.printed import CAP, CODE_DELTA, HALF, PAPER, SCORES_DELTA, TRIALS
+from canaryproof.verify.claims.printed import Canife
 
 # Clients' learning rates (Appendix B), and the clip norm that both loss and updates have.
 RATES = {"CIFAR10": "0.01", "CelebA": "0.899", "Sent140": "5.75", "Shakespeare": "3"}
@@ -59,13 +59,13 @@ def judge_loss(clips: Sequence[Fraction]) -> Outcome:
 _CANIFE_ATTACK_CHECKS = (
     claim(
         "canife.section3.3.norm",
-        PAPER + "Section 3.3; learning rates of Appendix B",
+        Canife.PAPER + "Section 3.3; learning rates of Appendix B",
         "A gradient norm of at least C = 1 makes ‖u_c‖² = C²",
         fixed(judge_norm, RATES),
     ),
     claim(
         "canife.algorithm1.loss",
-        PAPER + "Section 3.3, Algorithm 1",
+        Canife.PAPER + "Section 3.3, Algorithm 1",
         "Algorithm 1 minimises the loss of equation (1)",
         fixed(judge_loss, (CLIP, Fraction(2))),
     ),
@@ -77,10 +77,10 @@ _CANIFE_ATTACK_CHECKS = (
 
 # δ by the name of the reading; the first is the text's.
 _DELTAS = {
-    "δ = 1/n": Fraction(1, TRIALS),
+    "δ = 1/n": Fraction(1, Canife.TRIALS),
     "δ = 1e-5, the public code's": Fraction(1, 10**5),
     "δ = 0": Fraction(0),
-    "δ = 2/n": Fraction(1, HALF),
+    "δ = 2/n": Fraction(1, Canife.HALF),
 }
 # What a count of zero makes of ε̂.
 _CONVENTIONS = {"a zero count makes it infinite": 1, "terms with a zero count are left out": 0}
@@ -89,13 +89,13 @@ _CONVENTIONS = {"a zero count makes it infinite": 1, "terms with a zero count ar
 def largest(delta: Fraction, least_errors: int) -> float:
     """Return the largest finite ε̂ of 50 trials with and 50 without the canary, over all counts of errors."""
     # (1 − δ − one)/other falls in both rates, so that the fewest errors have the largest, with at least one below.
-    return math.log((1 - delta - Fraction(least_errors, HALF)) * HALF)
+    return math.log((1 - delta - Fraction(least_errors, Canife.HALF)) * Canife.HALF)
 
 
 def lower_limit(false_positives: int, false_negatives: int) -> float:
     """Return the 95% lower limit of ε̂ at δ = 1/n: the formula's value at the upper limits of both rates."""
-    fp, fn = (certified.upper(count, HALF, 0.975).hi for count in (false_positives, false_negatives))
-    return max(math.log((1.0 - 1.0 / TRIALS - one) / other) for one, other in ((fp, fn), (fn, fp)))
+    fp, fn = (certified.upper(count, Canife.HALF, 0.975).hi for count in (false_positives, false_negatives))
+    return max(math.log((1.0 - 1.0 / Canife.TRIALS - one) / other) for one, other in ((fp, fn), (fn, fp)))
 
 
 def judge_cap(printed: str) -> Outcome:
@@ -122,11 +122,12 @@ def _judge_infinite(_: Context) -> Outcome:
     """Decide whether ε̂ is infinite at perfect accuracy only."""
     # Neither the highest score with the canary nor the lowest without: then no threshold has a count of zero with a
     # positive numerator. With a canary that does nothing all orders of the scores are equally likely.
-    finite = Fraction(1, 2) * Fraction(HALF, TRIALS - 1)
+    finite = Fraction(1, 2) * Fraction(Canife.HALF, Canife.TRIALS - 1)
     cap = largest(_DELTAS["δ = 1/n"], 0)
     finding = (
         f"only where terms with a zero count are left out, and then the largest finite value is {cap:.4f} at δ = 1/n "
-        f"and not {CAP}; read as printed, with 1/0 infinite, one count of zero suffices: at 99% accuracy, and at the "
+        f"and not {Canife.CAP}; read as printed, with 1/0 infinite, one count of zero suffices: at 99% accuracy, "
+        "and at the "
         f"best threshold of a canary that does nothing with probability {float(1 - finite):.3f}"
     )
     verdict = Verdict.CONFIRMED if finite == 1 else Verdict.QUALIFIED
@@ -135,15 +136,16 @@ def _judge_infinite(_: Context) -> Outcome:
 
 def judge_insertion(printed: str) -> Outcome:
     """Judge that the canary is inserted with probability 1/2, by the printed maximum of ε̂ for half and half."""
-    caps = {inserted: split_cap(inserted, TRIALS - inserted) for inserted in range(1, TRIALS)}
+    caps = {inserted: split_cap(inserted, Canife.TRIALS - inserted) for inserted in range(1, Canife.TRIALS)}
     most = float(rounding(printed)[1])
-    above = float(sum(stats.binom.pmf(inserted, TRIALS, 0.5) for inserted, cap in caps.items() if cap > most))
-    equal = float(stats.binom.pmf(HALF, TRIALS, 0.5))
+    above = float(sum(stats.binom.pmf(inserted, Canife.TRIALS, 0.5) for inserted, cap in caps.items() if cap > most))
+    equal = float(stats.binom.pmf(Canife.HALF, Canife.TRIALS, 0.5))
     return found(
         Verdict.QUALIFIED if above > 0.0 else Verdict.CONFIRMED,
         f"only as exactly half of the trials (Section 4.1, and the public code, which alternates): independently with "
         f"probability 1/2 that has probability {equal:.3f}, and ε̂ can be more than {printed} with probability "
-        f"{above:.3f} ({split_cap(HALF + 5, HALF - 5):.2f} for 55 and 45, {max(caps.values()):.2f} at the most)",
+        f"{above:.3f} ({split_cap(Canife.HALF + 5, Canife.HALF - 5):.2f} for 55 and 45, {max(caps.values()):.2f} "
+        "at the most)",
         exactly_half=equal,
         above=above,
         caps=caps,
@@ -152,26 +154,26 @@ def judge_insertion(printed: str) -> Outcome:
 
 def split_cap(inserted: int, others: int) -> float:
     """Return the largest finite ε̂ at δ = 1e-5, the printed maximum's, with at least one error of each kind."""
-    ratios = [(1.0 - CODE_DELTA - 1.0 / one) * other for one, other in ((inserted, others), (others, inserted))]
+    ratios = [(1.0 - Canife.CODE_DELTA - 1.0 / one) * other for one, other in ((inserted, others), (others, inserted))]
     return math.log(max(ratios))
 
 
 _CANIFE_RATES_CHECKS = (
     claim(
         "canife.section3.4.insertion",
-        PAPER + "Section 3.4",
-        f"The canary is inserted into each of 100 rounds with probability 1/2, and ε̂ is at most {CAP}",
-        fixed(judge_insertion, CAP),
+        Canife.PAPER + "Section 3.4",
+        f"The canary is inserted into each of 100 rounds with probability 1/2, and ε̂ is at most {Canife.CAP}",
+        fixed(judge_insertion, Canife.CAP),
     ),
     claim(
         "canife.section3.4.cap",
-        PAPER + "Section 3.4",
-        f"With n = 100 trials the per-round ε̂ is at most {CAP} (δ = 1/n in the sentence after)",
-        fixed(judge_cap, CAP),
+        Canife.PAPER + "Section 3.4",
+        f"With n = 100 trials the per-round ε̂ is at most {Canife.CAP} (δ = 1/n in the sentence after)",
+        fixed(judge_cap, Canife.CAP),
     ),
     claim(
         "canife.appendixC5.infinite",
-        PAPER + "Appendix C.5",
+        Canife.PAPER + "Appendix C.5",
         "The per-round ε̂ is infinite only where the attack's accuracy reaches 100%",
         _judge_infinite,
     ),
@@ -182,7 +184,7 @@ _CANIFE_RATES_CHECKS = (
 
 
 def _limits(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return binomial.interval(counts, HALF, 0.95)
+    return binomial.interval(counts, Canife.HALF, 0.95)
 
 
 def estimate(fp: NDArray[np.float64], fn: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
@@ -194,7 +196,7 @@ def estimate(fp: NDArray[np.float64], fn: NDArray[np.float64], delta: float) -> 
 
 def coverage(delta: float, rates: Sequence[float]) -> dict[str, Any]:
     """Compute how often the limits of ε̂ hold the ε̂ of the true rates, exactly, at a threshold chosen beforehand."""
-    counts = np.arange(HALF + 1)
+    counts = np.arange(Canife.HALF + 1)
     low, high = _limits(counts)
     lower = estimate(high[:, None], high[None, :], delta)
     upper = estimate(low[:, None], low[None, :], delta)
@@ -202,7 +204,7 @@ def coverage(delta: float, rates: Sequence[float]) -> dict[str, Any]:
     for fp in rates:
         for fn in rates:
             true = float(estimate(np.asarray(fp), np.asarray(fn), delta))
-            weights = np.outer(stats.binom.pmf(counts, HALF, fp), stats.binom.pmf(counts, HALF, fn))
+            weights = np.outer(stats.binom.pmf(counts, Canife.HALF, fp), stats.binom.pmf(counts, Canife.HALF, fn))
             above = float(weights[lower <= true].sum())
             both = float(weights[(lower <= true) & (true <= upper)].sum())
             if both < worst["both"]:
@@ -240,7 +242,7 @@ def selected(values: NDArray[np.float64]) -> Selected:
     return Selected(levels, np.diff(reached[:, 0, half], prepend=0.0))
 
 
-def estimates(delta: float, half: int = HALF) -> NDArray[np.float64]:
+def estimates(delta: float, half: int = Canife.HALF) -> NDArray[np.float64]:
     """Compute ε̂ by counts of false positives and of false negatives."""
     rates = np.arange(half + 1) / half
     return estimate(rates[:, None], rates[None, :], delta)
@@ -253,7 +255,7 @@ def selected_miss(delta: float) -> tuple[float, float]:
     is taken, and one above 0.
     """
     values = estimates(delta)
-    _, high = _limits(np.arange(HALF + 1))
+    _, high = _limits(np.arange(Canife.HALF + 1))
     above = estimate(high[:, None], high[None, :], delta) > 0.0
 
     def miss(preferred: NDArray[np.bool_]) -> float:
@@ -268,9 +270,9 @@ def selected_miss(delta: float) -> tuple[float, float]:
 
 def _judge_limits(_: Context) -> Outcome:
     allowed = 0.05
-    worst = coverage(SCORES_DELTA, [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5])
+    worst = coverage(Canife.SCORES_DELTA, [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5])
     # Where a count is zero the figures show no limits: at the largest finite ε̂.
-    least, most = selected_miss(SCORES_DELTA)
+    least, most = selected_miss(Canife.SCORES_DELTA)
     finding = (
         f"at a threshold chosen beforehand they hold in at least {worst['both']:.4f} of the cases (exactly, over 81 "
         f"pairs of rates; two 95% intervals guarantee 90%); at the threshold of the largest finite ε̂ the lower limit "
@@ -297,9 +299,9 @@ def judge_conservative(law: Selected) -> Outcome:
 
 
 def _judge_infinite_limit(_: Context) -> Outcome:
-    low, _high = _limits(np.arange(HALF + 1))
-    upper = estimate(low[:, None], low[None, :], SCORES_DELTA)
-    zero = (np.arange(HALF + 1)[:, None] == 0) | (np.arange(HALF + 1)[None, :] == 0)
+    low, _high = _limits(np.arange(Canife.HALF + 1))
+    upper = estimate(low[:, None], low[None, :], Canife.SCORES_DELTA)
+    zero = (np.arange(Canife.HALF + 1)[:, None] == 0) | (np.arange(Canife.HALF + 1)[None, :] == 0)
     infinite = np.isinf(upper) & (upper > 0)
     one = float(upper[1, 1])
     # A rate at its upper end leaves a numerator of 0 for one term, and the other is infinite all the same.
@@ -316,19 +318,19 @@ def _judge_infinite_limit(_: Context) -> Outcome:
 _CANIFE_LIMITS_CHECKS = (
     claim(
         "canife.section3.4.conservative",
-        PAPER + "Section 3.4",
+        Canife.PAPER + "Section 3.4",
         "Taking the threshold at which the per-round ε̂ is largest is conservative",
-        lambda _: judge_conservative(selected(estimates(SCORES_DELTA))),
+        lambda _: judge_conservative(selected(estimates(Canife.SCORES_DELTA))),
     ),
     claim(
         "canife.appendixC1.limits",
-        PAPER + "Appendix C.1",
+        Canife.PAPER + "Appendix C.1",
         "The per-round ε̂, maximal over thresholds, has 95% confidence intervals by Clopper and Pearson's method",
         _judge_limits,
     ),
     claim(
         "canife.figure4.infinite-limits",
-        PAPER + "Figure 4",
+        Canife.PAPER + "Figure 4",
         "Some rounds have an infinite upper 95% limit",
         _judge_infinite_limit,
     ),

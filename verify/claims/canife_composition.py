@@ -17,21 +17,7 @@ from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, fixed, found, holds, rounding
 from canaryproof.verify.claims.canife_attack import estimate
 from canaryproof.verify.claims.deciding import decided
-from canaryproof.verify.claims.printed import (
-    CAP,
-    CELEBA,
-    CODE_DELTA,
-    HALF,
-    PAPER,
-    SCORES_DELTA,
-    SENT140,
-    SHAKESPEARE,
-    TASKS,
-    TRAINED_EPSILON,
-    TRIALS,
-    Task,
-    noise_for,
-)
+from canaryproof.verify.claims.printed import Canife, Task, noise_for
 
 # CANIFE's theoretical ε: Rényi accounting under Poisson sampling, as Appendix C.1 has it.
 #
@@ -41,7 +27,7 @@ from canaryproof.verify.claims.printed import (
 @cache
 def trained(task: Task, delta: float) -> float:
     """Return the noise multiplier of a training to ε = 50."""
-    return noise_for(TRAINED_EPSILON, lambda sigma: rdp(sigma, delta, task.rounds, task.sampling), 0.25, 0.8)
+    return noise_for(Canife.TRAINED_EPSILON, lambda sigma: rdp(sigma, delta, task.rounds, task.sampling), 0.25, 0.8)
 
 
 def one_round(task: Task, delta: float) -> float:
@@ -49,22 +35,21 @@ def one_round(task: Task, delta: float) -> float:
     return rdp(trained(task, delta), delta)
 
 
-# Noise, and the mean standard deviations of the scores with it and without.
-TOY_SIGMA, DEVIATION, NOISELESS = "0.423", "0.478", "0.006"
 # 64 of CIFAR10's 50,000 images a round.
 TOY_SAMPLING = 64 / 50_000
 TOY_ROUNDS_AN_EPOCH = 782
 
 
 def _judge_toy(_: Context) -> Outcome:
-    sigma = float(TOY_SIGMA)
-    exact = certified.epsilon(SCORES_DELTA, sigma)
-    bound = rdp(sigma, CODE_DELTA)
-    cap = float(rounding(CAP)[1])
+    sigma = float(Canife.TOY_SIGMA)
+    exact = certified.epsilon(Canife.SCORES_DELTA, sigma)
+    bound = rdp(sigma, Canife.CODE_DELTA)
+    cap = float(rounding(Canife.CAP)[1])
     verdict = Verdict.QUALIFIED if exact.lo > cap else Verdict.CONFIRMED
     return found(
         verdict,
-        f"only for standard deviations ({DEVIATION} against σ = {TOY_SIGMA}); ε̂ cannot match: at most {CAP} where one "
+        f"only for standard deviations ({Canife.DEVIATION} against σ = {Canife.TOY_SIGMA}); ε̂ cannot match: at "
+        f"most {Canife.CAP} where one "
         f"round's exact ε is in [{exact.lo!r}, {exact.hi!r}] at δ = 1/n and {bound:.2f} by RDP at δ = 1e-5",
         exact=(exact.lo, exact.hi),
         one_round=bound,
@@ -73,17 +58,17 @@ def _judge_toy(_: Context) -> Outcome:
 
 def judge_deviation(printed: float, sigma: float) -> Outcome:
     """Judge whether the mean deviation of two histograms of 50 scores is what noise alone makes it."""
-    degrees = TRIALS - 2
+    degrees = Canife.TRIALS - 2
     statistic = degrees * (printed / sigma) ** 2
     p_value = min(1.0, 2.0 * min(stats.chi2.sf(statistic, degrees), stats.chi2.cdf(statistic, degrees)))
     rest = math.sqrt(max(printed**2 - sigma**2, 0.0))
     finding = (
         f"{printed / sigma - 1:+.1%} from σ; 2 × 50 scores of noise alone differ so much with p = {p_value:.3f}; "
-        f"taken at its value, {rest:.3f} beside the noise, where without noise it was {NOISELESS}"
+        f"taken at its value, {rest:.3f} beside the noise, where without noise it was {Canife.NOISELESS}"
     )
     ratio = visible_spread(degrees + 1, LEVEL)
     null, alternative = "the printed deviation is of scores of noise alone", f"theirs is {ratio:.2g} times the noise's"
-    design = Design(null, LEVEL, alternative, POWER, TRIALS)
+    design = Design(null, LEVEL, alternative, POWER, Canife.TRIALS)
     verdict = holds(p_value >= LEVEL)
     return found(verdict, finding, design, statistic=float(statistic), p_value=float(p_value), rest=rest)
 
@@ -91,7 +76,7 @@ def judge_deviation(printed: float, sigma: float) -> Outcome:
 def judge_toy_epsilon(printed: str) -> Outcome:
     """Judge the noise multiplier printed for ε = 25 in the toy setting by the epochs of training that it implies."""
     rows: dict[str, Any] = {}
-    for name, delta in {"δ = 1e-5": CODE_DELTA, "δ = 1/50000": 1 / 50_000}.items():
+    for name, delta in {"δ = 1e-5": Canife.CODE_DELTA, "δ = 1/50000": 1 / 50_000}.items():
         # ε falls as σ grows: the whole epochs at which ε = 25 has a σ that prints so.
         low, high = (float(end) for end in rounding(printed))
         ends = [_epochs_to(25.0, sigma, delta) for sigma in (low, high)]
@@ -127,13 +112,14 @@ def _epochs_to(epsilon: float, sigma: float, delta: float) -> float:
 def judge_success(deviation: float) -> Outcome:
     """Judge that an attack succeeds completely by how well scores around 0 and ‖u_c‖² = C² = 1 can be told apart."""
     rows = {
-        f"{value:g}": float(stats.norm.cdf(0.5 / value)) for value in (deviation, float(TOY_SIGMA), float(DEVIATION))
+        f"{value:g}": float(stats.norm.cdf(0.5 / value))
+        for value in (deviation, float(Canife.TOY_SIGMA), float(Canife.DEVIATION))
     }
-    right = rows[f"{deviation:g}"] ** TRIALS
+    right = rows[f"{deviation:g}"] ** Canife.TRIALS
     listed = ", ".join(f"{name} {accuracy:.3f}" for name, accuracy in rows.items())
     return found(
         holds(right >= 1.0 - 1e-6),
-        f"the centres are {1.0 / deviation:.1f} standard deviations apart: all {TRIALS} trials are right with "
+        f"the centres are {1.0 / deviation:.1f} standard deviations apart: all {Canife.TRIALS} trials are right with "
         f"probability {right:.6f} (accuracy at half the distance by standard deviation: {listed})",
         accuracies=rows,
         all_right=right,
@@ -143,25 +129,25 @@ def judge_success(deviation: float) -> Outcome:
 _CANIFE_TOY_CHECKS = (
     claim(
         "canife.section4.1.success",
-        PAPER + "Section 4.1, Figure 3a",
-        f"Without noise the scores' mean standard deviation is {NOISELESS} and the attack succeeds completely",
-        fixed(judge_success, float(NOISELESS)),
+        Canife.PAPER + "Section 4.1, Figure 3a",
+        f"Without noise the scores' mean standard deviation is {Canife.NOISELESS} and the attack succeeds completely",
+        fixed(judge_success, float(Canife.NOISELESS)),
     ),
     claim(
         "canife.section4.1.epsilon",
-        PAPER + "Section 4.1",
-        f"ResNet18 on CIFAR10, 64 clients a round, has a final ε = 25 at σ = {TOY_SIGMA}",
-        fixed(judge_toy_epsilon, TOY_SIGMA),
+        Canife.PAPER + "Section 4.1",
+        f"ResNet18 on CIFAR10, 64 clients a round, has a final ε = 25 at σ = {Canife.TOY_SIGMA}",
+        fixed(judge_toy_epsilon, Canife.TOY_SIGMA),
     ),
     claim(
         "canife.section4.1.deviation",
-        PAPER + "Section 4.1, Figure 3b",
-        f"The histograms' mean standard deviation {DEVIATION} is close to the noise's σ = {TOY_SIGMA}",
-        fixed(judge_deviation, float(DEVIATION), float(TOY_SIGMA)),
+        Canife.PAPER + "Section 4.1, Figure 3b",
+        f"The histograms' mean standard deviation {Canife.DEVIATION} is close to the noise's σ = {Canife.TOY_SIGMA}",
+        fixed(judge_deviation, float(Canife.DEVIATION), float(Canife.TOY_SIGMA)),
     ),
     claim(
         "canife.section1.toy",
-        PAPER + "Section 1",
+        Canife.PAPER + "Section 1",
         "In the toy setting the measure matches the guarantee tightly",
         _judge_toy,
     ),
@@ -172,22 +158,22 @@ _CANIFE_TOY_CHECKS = (
 
 
 def _deltas(task: Task) -> dict[str, float]:
-    deltas = {"δ = 1e-5": CODE_DELTA, "δ = 1/n": SCORES_DELTA}
+    deltas = {"δ = 1e-5": Canife.CODE_DELTA, "δ = 1/n": Canife.SCORES_DELTA}
     # With 59,214 users δ = 1/users is another usual choice, and here it decides.
-    return {**deltas, f"δ = 1/{task.users}": 1.0 / task.users} if task is SENT140 else deltas
+    return {**deltas, f"δ = 1/{task.users}": 1.0 / task.users} if task is Canife.SENT140 else deltas
 
 
 def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
     """Judge a printed ratio of theoretical to empirical per-round ε by the ε̂ that it implies and the largest."""
-    cap = float(rounding(CAP)[1])
+    cap = float(rounding(Canife.CAP)[1])
     rows = {name: one_round(task, delta) for name, delta in _deltas(task).items()}
     smallest = {name: value / cap for name, value in rows.items()}
     # The printed range reaches half a unit beyond its ends.
     possible = [name for name, ratio in smallest.items() if ratio <= float(rounding(most)[1])]
     whole = [name for name, ratio in smallest.items() if ratio <= float(rounding(least)[1])]
     listed = "; ".join(f"{name}: ε = {rows[name]:.2f}, at least {smallest[name]:.2f}×" for name in rows)
-    evidence: dict[str, Any] = {"one_round": rows, "least_gap": smallest, "cap": CAP}
-    finding = f"ε̂ ≤ {CAP} alone makes a gap, whatever leaks ({listed})"
+    evidence: dict[str, Any] = {"one_round": rows, "least_gap": smallest, "cap": Canife.CAP}
+    finding = f"ε̂ ≤ {Canife.CAP} alone makes a gap, whatever leaks ({listed})"
     if not possible:
         return found(Verdict.REFUTED, f"out of reach: {finding}", **evidence)
     if "δ = 1e-5" not in possible:
@@ -198,18 +184,22 @@ def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
 
 
 def _judge_tight(_: Context) -> Outcome:
-    cap = float(rounding(CAP)[1])
-    exact = {task.name: float(gaussian_mechanism.epsilon(SCORES_DELTA, trained(task, CODE_DELTA))) for task in TASKS}
-    bounds = {task.name: one_round(task, CODE_DELTA) for task in TASKS}
+    cap = float(rounding(Canife.CAP)[1])
+    exact = {
+        task.name: float(gaussian_mechanism.epsilon(Canife.SCORES_DELTA, trained(task, Canife.CODE_DELTA)))
+        for task in Canife.TASKS
+    }
+    bounds = {task.name: one_round(task, Canife.CODE_DELTA) for task in Canife.TASKS}
     # One error of each kind in n/2 trials: ε̂ is at most log((1 − δ)·n/2).
-    trials = {name: math.ceil(2.0 * math.exp(value) / (1.0 - SCORES_DELTA)) for name, value in exact.items()}
+    trials = {name: math.ceil(2.0 * math.exp(value) / (1.0 - Canife.SCORES_DELTA)) for name, value in exact.items()}
     listed = ", ".join(
         f"{name} {exact[name]:.2f}, which takes over {trials[name]:,} trials (RDP at δ = 1e-5: {bounds[name]:.2f})"
         for name in bounds
     )
     return found(
         Verdict.QUALIFIED if all(value > cap for value in exact.values()) else Verdict.CONFIRMED,
-        f"only with far more trials, whatever the adversary: 100 show at most {CAP} (or infinity); one round's exact "
+        f"only with far more trials, whatever the adversary: 100 show at most {Canife.CAP} (or infinity); one "
+        "round's exact "
         f"ε at δ = 0.01 is {listed}",
         exact=exact,
         one_round=bounds,
@@ -220,8 +210,8 @@ def _judge_tight(_: Context) -> Outcome:
 def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
     """Judge that an estimate of ε and a theoretical one can be compared, by the exact ε of one round at both δ."""
     rows = {}
-    for task in TASKS:
-        sigma = trained(task, CODE_DELTA)
+    for task in Canife.TASKS:
+        sigma = trained(task, Canife.CODE_DELTA)
         audited, theory = (float(gaussian_mechanism.epsilon(delta, sigma)) for delta in (estimate_delta, theory_delta))
         rows[task.name] = {"estimate": audited, "theory": theory, "rdp": rdp(sigma, theory_delta)}
     listed = "; ".join(
@@ -241,13 +231,13 @@ def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
 
 def perfect(noise_multiplier: float, runs: int, rng: np.random.Generator) -> dict[str, float]:
     """Simulate audits of a canary that nothing but the noise hides, for the median of the finite ε̂ at δ = 1e-5."""
-    with_canary = np.arange(TRIALS) < HALF
-    scores = rng.standard_normal((runs, TRIALS)) + with_canary / noise_multiplier
+    with_canary = np.arange(Canife.TRIALS) < Canife.HALF
+    scores = rng.standard_normal((runs, Canife.TRIALS)) + with_canary / noise_multiplier
     ordered = with_canary[np.argsort(scores, axis=1)]
     # Scores up to a threshold are negatives: each of the 100 scores is one.
     fn = np.cumsum(ordered, axis=1)
-    fp = HALF - np.cumsum(~ordered, axis=1)
-    estimates = estimate(fp / HALF, fn / HALF, CODE_DELTA)
+    fp = Canife.HALF - np.cumsum(~ordered, axis=1)
+    estimates = estimate(fp / Canife.HALF, fn / Canife.HALF, Canife.CODE_DELTA)
     finite = np.where(np.isfinite(estimates), estimates, -np.inf)
     accurate = estimates[np.arange(runs), np.argmin(fn + fp, axis=1)]
     return {
@@ -258,15 +248,15 @@ def perfect(noise_multiplier: float, runs: int, rng: np.random.Generator) -> dic
 
 def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]]) -> Outcome:
     """Judge that a gap is one of leakage, by the gap of a canary that leaks all that the bound allows."""
-    cap, rng = float(rounding(CAP)[1]), np.random.default_rng(context.key("canife/perfect"))
-    theory = {task.name: one_round(task, CODE_DELTA) for task, *_ in gaps}
+    cap, rng = float(rounding(Canife.CAP)[1]), np.random.default_rng(context.key("canife/perfect"))
+    theory = {task.name: one_round(task, Canife.CODE_DELTA) for task, *_ in gaps}
     smallest = {name: value / cap for name, value in theory.items()}
     nothing_left = [task.name for task, _, least, _ in gaps if smallest[task.name] >= float(least)]
     runs = context.pick(1000, 10000)
     simulated = {
         task.name: {
             reading: theory[task.name] / median
-            for reading, median in perfect(trained(task, CODE_DELTA), runs, rng).items()
+            for reading, median in perfect(trained(task, Canife.CODE_DELTA), runs, rng).items()
         }
         for task, *_ in gaps
     }
@@ -288,35 +278,38 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
 
 
 # Task, figure, and ends of the printed gap.
-GAPS = (
-    (SENT140, "Figure 4a", "4.5", "4.5"),
-    (CELEBA, "Figure 4b", "4", "5"),
-    (SHAKESPEARE, "Figure 6a", "4", "5"),
+GAPS = tuple(
+    (task, figure, *Canife.GAPS[task.id])
+    for task, figure in (
+        (Canife.SENT140, "Figure 4a"),
+        (Canife.CELEBA, "Figure 4b"),
+        (Canife.SHAKESPEARE, "Figure 6a"),
+    )
 )
 
 _CANIFE_GAP_CHECKS = (
     claim(
         "canife.section3.4.tight",
-        PAPER + "Section 3.4",
+        Canife.PAPER + "Section 3.4",
         "Against an adversary without practical limits the measure would essentially be tight with the upper bound",
         _judge_tight,
     ),
     claim(
         "canife.appendixC1.comparable",
-        PAPER + "Appendix C.1",
+        Canife.PAPER + "Appendix C.1",
         "The per-round ε̂ (δ = 1/n) is directly comparable with the theoretical per-round ε (δ not printed)",
-        fixed(judge_comparable, SCORES_DELTA, CODE_DELTA),
+        fixed(judge_comparable, Canife.SCORES_DELTA, Canife.CODE_DELTA),
     ),
     claim(
         "canife.section1.gap",
-        PAPER + "Section 1, contributions; Section 4.2",
+        Canife.PAPER + "Section 1, contributions; Section 4.2",
         "The per-round gap of 4 to 5 is one between what leaks in practice and what the guarantee allows",
         lambda context: judge_exposure(context, GAPS),
     ),
     *(
         claim(
             f"canife.section4.2.gap.{task.id}",
-            f"{PAPER}abstract; Section 4.2, {figure}",
+            f"{Canife.PAPER}abstract; Section 4.2, {figure}",
             f"On {task.name} at ε = 50 the theoretical per-round ε is {' to '.join(sorted({least, most}))} times the "
             "empirical one",
             partial(judge_gap, task, least, most),
@@ -340,20 +333,23 @@ def _conversions(task: Task) -> Mapping[str, tuple[float, Callable[[float], floa
         return lambda epsilon: noise_for(epsilon, lambda sigma: rdp(sigma, delta, task.every, task.sampling), 0.3, 1.5)
 
     return {
-        "one round by RDP, δ = 1e-5": (CODE_DELTA, one_step(CODE_DELTA)),
-        "one round by RDP, δ = 1/n": (SCORES_DELTA, one_step(SCORES_DELTA)),
-        "one round by RDP at δ = 1/n, composed at 1e-5": (CODE_DELTA, one_step(SCORES_DELTA)),
+        "one round by RDP, δ = 1e-5": (Canife.CODE_DELTA, one_step(Canife.CODE_DELTA)),
+        "one round by RDP, δ = 1/n": (Canife.SCORES_DELTA, one_step(Canife.SCORES_DELTA)),
+        "one round by RDP at δ = 1/n, composed at 1e-5": (Canife.CODE_DELTA, one_step(Canife.SCORES_DELTA)),
         "one round exactly at δ = 1/n, composed at 1e-5": (
-            CODE_DELTA,
-            lambda epsilon: float(gaussian_mechanism.noise_multiplier(epsilon, SCORES_DELTA)),
+            Canife.CODE_DELTA,
+            lambda epsilon: float(gaussian_mechanism.noise_multiplier(epsilon, Canife.SCORES_DELTA)),
         ),
-        f"{task.every} sampled rounds by RDP, δ = 1e-5 (the public code)": (CODE_DELTA, block(CODE_DELTA)),
+        f"{task.every} sampled rounds by RDP, δ = 1e-5 (the public code)": (
+            Canife.CODE_DELTA,
+            block(Canife.CODE_DELTA),
+        ),
     }
 
 
 def judge_composed(task: Task, printed: str) -> Outcome:
     """Judge a printed ε̂ of a whole training by what per-round gaps of 4 and of 5 compose to."""
-    theory = one_round(task, CODE_DELTA)
+    theory = one_round(task, Canife.CODE_DELTA)
     least, most = (float(end) for end in rounding(printed))
     rows: dict[str, tuple[float, float]] = {}
     for name, (delta, noise) in _conversions(task).items():
@@ -372,14 +368,14 @@ def judge_composed(task: Task, printed: str) -> Outcome:
 
 def _judge_sampling(_: Context) -> Outcome:
     # The same leak a round, the largest that 100 trials can show, composed over each training.
-    sigma = noise_for(float(CAP), lambda value: rdp(value, CODE_DELTA), 0.4, 4.0)
-    composed = {task.name: rdp(sigma, CODE_DELTA, task.rounds, task.sampling) for task in TASKS}
-    rates = {task.name: task.sampling for task in TASKS}
+    sigma = noise_for(float(Canife.CAP), lambda value: rdp(value, Canife.CODE_DELTA), 0.4, 4.0)
+    composed = {task.name: rdp(sigma, Canife.CODE_DELTA, task.rounds, task.sampling) for task in Canife.TASKS}
+    rates = {task.name: task.sampling for task in Canife.TASKS}
     smallest = min(rates, key=lambda name: rates[name]) == min(composed, key=lambda name: composed[name]) == "Sent140"
     listed = ", ".join(f"{name} {rates[name]:.5f}: {composed[name]:.2f}" for name in rates)
     return found(
         holds(smallest),
-        f"sampling rate, and what ε̂ = {CAP} in every round composes to (RDP, δ = 1e-5): {listed}",
+        f"sampling rate, and what ε̂ = {Canife.CAP} in every round composes to (RDP, δ = 1e-5): {listed}",
         rates=rates,
         composed=composed,
     )
@@ -387,24 +383,25 @@ def _judge_sampling(_: Context) -> Outcome:
 
 def judge_fewer_clients(cohorts: Sequence[int]) -> Outcome:
     """Judge that the final ε̂ falls with the clients a round, if every round shows the same leak."""
-    sigma = noise_for(float(CAP), lambda value: rdp(value, CODE_DELTA), 0.4, 4.0)
+    sigma = noise_for(float(Canife.CAP), lambda value: rdp(value, Canife.CODE_DELTA), 0.4, 4.0)
     composed = {}
     for cohort in cohorts:
-        rounds = CELEBA.epochs * -(-CELEBA.users // cohort)
-        composed[cohort] = rdp(sigma, CODE_DELTA, rounds, cohort / CELEBA.users)
+        rounds = Canife.CELEBA.epochs * -(-Canife.CELEBA.users // cohort)
+        composed[cohort] = rdp(sigma, Canife.CODE_DELTA, rounds, cohort / Canife.CELEBA.users)
     falls = all(later < earlier for earlier, later in pairwise(composed.values()))
     listed = ", ".join(f"{cohort} clients {value:.2f}" for cohort, value in composed.items())
     return found(
         holds(falls),
-        f"by sampling alone: ε̂ = {CAP} in every round of {CELEBA.epochs} epochs composes to {listed} (RDP, δ = 1e-5)",
+        f"by sampling alone: ε̂ = {Canife.CAP} in every round of {Canife.CELEBA.epochs} epochs composes to "
+        f"{listed} (RDP, δ = 1e-5)",
         composed={str(cohort): value for cohort, value in composed.items()},
     )
 
 
 def _judge_basic(_: Context) -> Outcome:
-    sigma = trained(SENT140, CODE_DELTA)
-    summed = {task.name: task.rounds * one_round(task, CODE_DELTA) for task in TASKS}
-    better = all(value > TRAINED_EPSILON for value in summed.values())
+    sigma = trained(Canife.SENT140, Canife.CODE_DELTA)
+    summed = {task.name: task.rounds * one_round(task, Canife.CODE_DELTA) for task in Canife.TASKS}
+    better = all(value > Canife.TRAINED_EPSILON for value in summed.values())
     listed = ", ".join(f"{name} {value:,.0f}" for name, value in summed.items())
     return found(
         holds(better),
@@ -417,14 +414,16 @@ def _judge_basic(_: Context) -> Outcome:
 def _judge_root(_: Context) -> Outcome:
     # Four times the rounds: twice ε if it grows as their root, four times if in proportion.
     def growth(sigma: float, rounds: int, sampling: float) -> float:
-        return rdp(sigma, CODE_DELTA, 4 * rounds, sampling) / rdp(sigma, CODE_DELTA, rounds, sampling)
+        return rdp(sigma, Canife.CODE_DELTA, 4 * rounds, sampling) / rdp(sigma, Canife.CODE_DELTA, rounds, sampling)
 
-    own = {task.name: growth(trained(task, CODE_DELTA), task.rounds // 4, task.sampling) for task in TASKS}
+    own = {
+        task.name: growth(trained(task, Canife.CODE_DELTA), task.rounds // 4, task.sampling) for task in Canife.TASKS
+    }
     rows = {
         "σ = 20, 100 rounds, no sampling": growth(20.0, 100, 1.0),
         **{f"{name}'s training to ε = 50": value for name, value in own.items()},
-        "σ = 0.423, one epoch of the toy setting": growth(float(TOY_SIGMA), TOY_ROUNDS_AN_EPOCH, TOY_SAMPLING),
-        "Sent140's σ, 100 rounds, no sampling": growth(trained(SENT140, CODE_DELTA), 100, 1.0),
+        "σ = 0.423, one epoch of the toy setting": growth(float(Canife.TOY_SIGMA), TOY_ROUNDS_AN_EPOCH, TOY_SAMPLING),
+        "Sent140's σ, 100 rounds, no sampling": growth(trained(Canife.SENT140, Canife.CODE_DELTA), 100, 1.0),
     }
     near = [name for name, value in rows.items() if 1.6 <= value <= 2.5]
     verdict = holds(len(near) == len(rows), near)
@@ -438,7 +437,7 @@ def _judge_root(_: Context) -> Outcome:
 
 def judge_no_privacy(accuracy: str, clients: int, parameters: int) -> Outcome:
     """Judge that a model trained at ε = 0 has learnt anything, by the noise that ε = 0 takes."""
-    sigma = certified.noise_multiplier(0.0, CODE_DELTA)
+    sigma = certified.noise_multiplier(0.0, Canife.CODE_DELTA)
     ratio = sigma.lo * math.sqrt(parameters) / clients
     verdict = Verdict.REFUTED if ratio > 1.0 else Verdict.INCONCLUSIVE
     return found(
@@ -453,45 +452,45 @@ def judge_no_privacy(accuracy: str, clients: int, parameters: int) -> Outcome:
 _CANIFE_COMPOSITION_CHECKS = (
     claim(
         "canife.section1.celeba",
-        PAPER + "Section 1, contributions",
+        Canife.PAPER + "Section 1, contributions",
         "On CelebA ε̂ is about 6 for a model trained with ε = 50, the per-round gap being 4 to 5 times",
-        fixed(judge_composed, CELEBA, "6"),
+        fixed(judge_composed, Canife.CELEBA, "6"),
     ),
     claim(
         "canife.section4.2.sampling",
-        PAPER + "Section 4.2",
+        Canife.PAPER + "Section 4.2",
         "Sent140 has the lowest ε̂ because its small sampling rate amplifies privacy",
         _judge_sampling,
     ),
     claim(
         "canife.appendixD.clients",
-        PAPER + "Appendix D, Figure 8c",
+        Canife.PAPER + "Appendix D, Figure 8c",
         "The final ε̂ falls as the number of clients a round does",
         fixed(judge_fewer_clients, (100, 80, 60, 40, 20)),
     ),
     claim(
         "canife.appendixC1.basic",
-        PAPER + "Appendix C.1",
+        Canife.PAPER + "Appendix C.1",
         "Multiplying the per-round ε by the rounds is worse than composing by RDP with sampling",
         _judge_basic,
     ),
     claim(
         "canife.section2.1.root",
-        PAPER + "Section 2.1",
+        Canife.PAPER + "Section 2.1",
         "The privacy budget grows roughly as the root of the number of iterations",
         _judge_root,
     ),
     claim(
         "canife.appendixB.sent140.epsilon0",
-        PAPER + "Appendix B",
+        Canife.PAPER + "Appendix B",
         "For ε = 0 the Sent140 model reaches a test accuracy of 64.8%",
-        fixed(judge_no_privacy, "64.8", SENT140.cohort, 272_102),
+        fixed(judge_no_privacy, Canife.FREE_ACCURACIES["sent140"], Canife.SENT140.cohort, 272_102),
     ),
     claim(
         "canife.appendixB.shakespeare.epsilon0",
-        PAPER + "Appendix B",
+        Canife.PAPER + "Appendix B",
         "For ε = 0 the Shakespeare model reaches a test accuracy of 44.4%",
-        fixed(judge_no_privacy, "44.4", SHAKESPEARE.cohort, 819_920),
+        fixed(judge_no_privacy, Canife.FREE_ACCURACIES["shakespeare"], Canife.SHAKESPEARE.cohort, 819_920),
     ),
 )
 

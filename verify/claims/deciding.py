@@ -12,12 +12,9 @@ from typing import Any
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.check.verdicts import found
 from canaryproof.verify.claims import measured_andrew, measured_canife
-from canaryproof.verify.claims import printed as final_printed
-from canaryproof.verify.claims import printed as submission_printed
-from canaryproof.verify.claims import printed as v1_printed
 from canaryproof.verify.claims.finished import Experiment, Measurements
 from canaryproof.verify.claims.measured_andrew import EMNIST, STACKOVERFLOW, Reading, quantiles, row
-from canaryproof.verify.claims.printed import CELEBA, SENT140, SHAKESPEARE, Row
+from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Row, Submission
 from canaryproof.verify.training.data import idx
 
 BENCHMARK = "benchmark canife"
@@ -35,11 +32,13 @@ class Population:
     clients: int
 
 
-_STACKOVERFLOW = Population("stackoverflow", final_printed.STACKOVERFLOW_CLIENTS)
-_FEDERATED_EMNIST = Population("federated_emnist", final_printed.EMNIST_USERS)
-_CELEBA, _SENT140, _SHAKESPEARE = (Population(task.id, task.users) for task in (CELEBA, SENT140, SHAKESPEARE))
+_STACKOVERFLOW = Population("stackoverflow", Final.STACKOVERFLOW_CLIENTS)
+_FEDERATED_EMNIST = Population("federated_emnist", Final.EMNIST_USERS)
+_CELEBA, _SENT140, _SHAKESPEARE = (
+    Population(task.id, task.users) for task in (Canife.CELEBA, Canife.SENT140, Canife.SHAKESPEARE)
+)
 # Where a client is an example; CIFAR-10 has 50,000 (Maddock et al., Appendix B).
-_CIFAR10, _FASHION = Population("cifar10", 50_000), Population(idx.FASHION, final_printed.FASHION_EXAMPLES)
+_CIFAR10, _FASHION = Population("cifar10", 50_000), Population(idx.FASHION, Final.FASHION_EXAMPLES)
 POPULATIONS: Mapping[str, Population] = {
     **dict.fromkeys(("final_table3", "final_figure2", "final_table5", "v1_table3", "v1_figure2"), _STACKOVERFLOW),
     **dict.fromkeys(("final_table4", "final_figure4", "submission_table3", "submission_figure2"), _FEDERATED_EMNIST),
@@ -76,7 +75,7 @@ def _rows(
 
 
 def _quantiles(claims: str) -> Iterator[tuple[str, Decision]]:
-    for number, (noise, runs, count, values) in enumerate(final_printed.TABLE_5, 1):
+    for number, (noise, runs, count, values) in enumerate(Final.TABLE_5, 1):
         yield claims.format(number), _one("final_table5", partial(quantiles, noise, runs, count, values))
 
 
@@ -87,18 +86,16 @@ def _anderson(
         yield claims.format(number), _one(name, partial(measured_andrew.anderson, noise, presentations, values))
 
 
-_NOISES, _EMNIST_NOISES = (
-    tuple(one.noise for one in table) for table in (final_printed.TABLE_3, final_printed.TABLE_4)
-)
+_NOISES, _EMNIST_NOISES = (tuple(one.noise for one in table) for table in (Final.TABLE_3, Final.TABLE_4))
 _TIMES = (1, 2, 4, 8)
-_TABLE_6 = [(noise, [f"{value:g}" for value in values]) for noise, values in final_printed.TABLE_6]
+_TABLE_6 = [(noise, [f"{value:g}" for value in values]) for noise, values in Final.TABLE_6]
 # Tables 2 and 4 of the first version have the noise with other digits.
 _V1_NOISES = ("0", "0.1023", "0.2344")
 _V1_TABLE_3 = [
     Row(noise, *(one.analytical, one.lower_all, one.estimate_all, one.lower_final, one.estimate_final))
-    for (noise, *_), one in zip(v1_printed.TABLE_2, v1_printed.TABLE_3_V1_PRINTED, strict=True)
+    for (noise, *_), one in zip(FirstVersion.TABLE_2, FirstVersion.TABLE_3, strict=True)
 ]
-_V1_TABLE_4 = list(zip(_V1_NOISES, v1_printed.TABLE_4_V1_PRINTED.values(), strict=True))
+_V1_TABLE_4 = list(zip(_V1_NOISES, FirstVersion.TABLE_4.values(), strict=True))
 _FIGURES = {"separates": measured_andrew.separates, "rises": measured_andrew.rises}
 
 
@@ -115,27 +112,34 @@ def _stable(measurements: Measurements) -> Outcome | None:
 
 def _canife() -> Iterator[tuple[str, Decision]]:
     far = partial(measured_canife.far_below, ("10", "30", "50"))
-    accuracies = {"sent140": "63.9", "celeba": "89.9", "shakespeare": "44.8"}
     for task, name in _TASKS.items():
         yield f"figure1.{task}", _one(name, far)
-        yield f"section4.2.accuracy.{task}", _one(name, partial(measured_canife.model_accuracy, accuracies[task], "50"))
-        printed = ("4.5", "4.5") if task == "sent140" else ("4", "5")
-        yield f"section4.2.gap.{task}", _one(name, partial(measured_canife.gap, *printed))
+        yield (
+            f"section4.2.accuracy.{task}",
+            _one(name, partial(measured_canife.model_accuracy, Canife.ACCURACIES[task], "50")),
+        )
+        yield f"section4.2.gap.{task}", _one(name, partial(measured_canife.gap, *Canife.GAPS[task]))
     sent140, celeba, shakespeare = _TASKS.values()
-    means = (("0.970", 0), ("0.990", 1000))
+    means = ((Canife.HEALTH[0], 0), (Canife.LATE_HEALTH[0], Canife.LATE_ROUNDS))
     yield "section4.2.health.measured", _one(sent140, partial(measured_canife.health, means))
     yield "figure4.a", _one(sent140, measured_canife.settles)
-    yield "figure4.b", _one(celeba, partial(measured_canife.gap, "4", "5"))
+    yield "figure4.b", _one(celeba, partial(measured_canife.gap, *Canife.GAPS["celeba"]))
     yield "figure4.c", Decision(tuple(_TASKS.values()), _stable)
     together = measured_canife.goes_with_accuracy
     yield "figure7", _one(sent140, partial(together, "epsilon", ("10", "30", "50")))
     yield "figure6", _one(shakespeare, measured_canife.at_its_bound)
     no_privacy = partial(measured_canife.model_accuracy, epsilon="inf")
-    yield "appendixB.shakespeare.accuracy", _one(shakespeare, lambda found: no_privacy("44.4", experiment=found))
-    yield "appendixB.sent140.accuracy", _one("canife_figure5c", lambda found: no_privacy("64.8", experiment=found))
+    yield (
+        "appendixB.shakespeare.accuracy",
+        _one(shakespeare, lambda found: no_privacy(Canife.FREE_ACCURACIES["shakespeare"], experiment=found)),
+    )
+    yield (
+        "appendixB.sent140.accuracy",
+        _one("canife_figure5c", lambda found: no_privacy(Canife.FREE_ACCURACIES["sent140"], experiment=found)),
+    )
     yield "figure5.c", _one("canife_figure5c", partial(together, "model", ("inf",)))
     yield "section4.1.accuracy", _one("canife_figure3", partial(measured_canife.reached, "60"))
-    for letter, deviation, noise in (("a", "0.006", "0"), ("b", "0.478", "0.423")):
+    for letter, deviation, noise in (("a", Canife.NOISELESS, "0"), ("b", Canife.DEVIATION, Canife.TOY_SIGMA)):
         yield f"figure3.{letter}", _one("canife_figure3", partial(measured_canife.deviation, deviation, noise))
     yield "figure3.c", _one("canife_figure3", measured_canife.clients_and_pools)
     yield "figure5.a", _one("canife_figure5", measured_canife.start_and_pool)
@@ -148,8 +152,8 @@ def _canife() -> Iterator[tuple[str, Decision]]:
 
 DECISIONS: Mapping[str, Decision] = dict(
     (
-        *_rows("final.table3.row{}.measured", "final_table3", final_printed.TABLE_3, STACKOVERFLOW),
-        *_rows("final.table4.row{}.measured", "final_table4", final_printed.TABLE_4, EMNIST),
+        *_rows("final.table3.row{}.measured", "final_table3", Final.TABLE_3, STACKOVERFLOW),
+        *_rows("final.table4.row{}.measured", "final_table4", Final.TABLE_4, EMNIST),
         *_quantiles("final.table5.row{}.measured"),
         *_anderson("final.table6.row{}.measured", "final_figure2", _TABLE_6, _TIMES),
         _figure("final.figure1", "final_figure2", "separates", _NOISES, _TIMES),
@@ -160,15 +164,15 @@ DECISIONS: Mapping[str, Decision] = dict(
         ("review.accuracy.measured", _one("final_table3", partial(measured_andrew.cost, True))),
         *(
             (f"v1.table2.row{number}", _one("v1_table3", partial(measured_andrew.accuracies, noise, without, with_)))
-            for number, (noise, _, without, with_) in enumerate(v1_printed.TABLE_2, 1)
+            for number, (noise, _, without, with_) in enumerate(FirstVersion.TABLE_2, 1)
         ),
         *_rows("v1.table3.row{}", "v1_table3", _V1_TABLE_3, STACKOVERFLOW),
-        *_anderson("v1.table4.row{}", "v1_figure2", _V1_TABLE_4, v1_printed.REPETITIONS),
-        _figure("v1.figure1", "v1_figure2", "separates", _V1_NOISES, v1_printed.REPETITIONS),
-        _figure("v1.figure2", "v1_figure2", "rises", _V1_NOISES, v1_printed.REPETITIONS),
-        *_rows("submission.table2.row{}", "final_table3", submission_printed.TABLE_2_SUBMISSION_PRINTED, STACKOVERFLOW),
-        *_rows("submission.table3.row{}", "submission_table3", submission_printed.TABLE_3_SUBMISSION_PRINTED, EMNIST),
-        *_anderson("submission.table4.row{}", "v1_figure2", _V1_TABLE_4, v1_printed.REPETITIONS),
+        *_anderson("v1.table4.row{}", "v1_figure2", _V1_TABLE_4, FirstVersion.REPETITIONS),
+        _figure("v1.figure1", "v1_figure2", "separates", _V1_NOISES, FirstVersion.REPETITIONS),
+        _figure("v1.figure2", "v1_figure2", "rises", _V1_NOISES, FirstVersion.REPETITIONS),
+        *_rows("submission.table2.row{}", "final_table3", Submission.TABLE_2, STACKOVERFLOW),
+        *_rows("submission.table3.row{}", "submission_table3", Submission.TABLE_3, EMNIST),
+        *_anderson("submission.table4.row{}", "v1_figure2", _V1_TABLE_4, FirstVersion.REPETITIONS),
         *_quantiles("submission.table6.row{}"),
         _figure("submission.figure1", "final_figure2", "separates", _NOISES, _TIMES),
         _figure("submission.figure2", "submission_figure2", "rises", ("0.16", "0.18", "0.195"), _TIMES),

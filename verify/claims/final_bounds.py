@@ -19,7 +19,7 @@ from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, found, holds, prints, rounding
 from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.final_setting import DOCUMENT
-from canaryproof.verify.claims.printed import CANARIES, RESULTS, STACKOVERFLOW_DELTA, STACKOVERFLOW_ROUNDS, Row
+from canaryproof.verify.claims.printed import Final, Row
 from canaryproof.verify.estimators import estimators
 
 _STATED = "Jeffreys for FNR, exact FPR"
@@ -50,11 +50,11 @@ def largest_bounds(count: int) -> dict[str, float]:
 
 def judge_cap(row: Row) -> Outcome:
     """Judge whether a bound printed where the attack hardly errs is the largest from 1,000 canaries."""
-    bounds, printed = largest_bounds(CANARIES), row.lower_all
+    bounds, printed = largest_bounds(Final.CANARIES), row.lower_all
     fitting = [name for name, bound in bounds.items() if prints(bound, printed)]
     # The number of canaries whose best bound prints like this, under the readings that fit best.
     counts = {
-        name: [n for n in range(950, CANARIES + 1) if prints(largest_bounds(n)[name], printed)]
+        name: [n for n in range(950, Final.CANARIES + 1) if prints(largest_bounds(n)[name], printed)]
         for name in (_STATED, "Jeffreys for FNR and FPR")
     }
     possible = rounding(printed)[0] <= bounds[_STATED]
@@ -77,15 +77,18 @@ def _span(values: Sequence[int]) -> str:
 
 
 def _judge_tighter(_: Context) -> Outcome:
-    misses = np.arange(CANARIES)
-    one, other = (binomial.upper(misses, CANARIES, 0.95, method=method) for method in ("jeffreys", "clopper-pearson"))
-    places = (0, 1, 10, 500, CANARIES - 1)
+    misses = np.arange(Final.CANARIES)
+    one, other = (
+        binomial.upper(misses, Final.CANARIES, 0.95, method=method) for method in ("jeffreys", "clopper-pearson")
+    )
+    places = (0, 1, 10, 500, Final.CANARIES - 1)
     proven = all(
-        certified.upper(s, CANARIES, 0.95, "jeffreys").hi < certified.upper(s, CANARIES, 0.95).lo for s in places
+        certified.upper(s, Final.CANARIES, 0.95, "jeffreys").hi < certified.upper(s, Final.CANARIES, 0.95).lo
+        for s in places
     )
     gains = np.log(other / one)
     finding = (
-        f"its upper limit is below Clopper and Pearson's for all {CANARIES} numbers of misses (proven for "
+        f"its upper limit is below Clopper and Pearson's for all {Final.CANARIES} numbers of misses (proven for "
         f"{len(places)}), which lifts ε by up to {gains[0]:.3f}, at none; it no longer covers 95% everywhere"
     )
     return found(holds(proven and bool(np.all(one < other))), finding, gains=(float(gains.min()), float(gains[0])))
@@ -105,13 +108,13 @@ def lower_bounds(cosines: NDArray[np.float64], delta: float) -> NDArray[np.float
 
 def judge_confidence(context: Context, confidence: float = 0.95) -> Outcome:
     """Judge how often the bound is below ε: at a threshold fixed beforehand, and at the best one."""
-    limit = certified.upper(0, CANARIES, confidence, "jeffreys")
+    limit = certified.upper(0, Final.CANARIES, confidence, "jeffreys")
     # Where FNR is just above the limit for no misses, no misses make the bound wrong.
-    missed = float(at_precision(128, lambda: ((1 - arb(limit.hi)) ** CANARIES).lower()))
+    missed = float(at_precision(128, lambda: ((1 - arb(limit.hi)) ** Final.CANARIES).lower()))
     runs = context.pick(1000, 4000)
     rng = np.random.default_rng(context.key("final.lower-bound-confidence"))
     # Canaries that leave no trace: ε = 0, and every bound above it is wrong.
-    wrong = int(np.sum(lower_bounds(rng.standard_normal((runs, CANARIES)), STACKOVERFLOW_DELTA) > 0.0))
+    wrong = int(np.sum(lower_bounds(rng.standard_normal((runs, Final.CANARIES)), Final.STACKOVERFLOW_DELTA) > 0.0))
     p_value = float(stats.binom.sf(wrong - 1, runs, 1.0 - confidence))
     # Each of the two qualifies by itself: what is proven of a fixed threshold, and the test of the best one.
     verdict = Verdict.CONFIRMED if missed <= 1.0 - confidence and p_value >= LEVEL else Verdict.QUALIFIED
@@ -140,7 +143,7 @@ def judge_fit(context: Context, rows: Sequence[Row], delta: float, purpose: str)
     )
     details: list[dict[str, Any]] = []
     for row, distance in zip(rows, distances, strict=True):
-        bounds = lower_bounds(rng.standard_normal((runs, CANARIES)) + distance, delta)
+        bounds = lower_bounds(rng.standard_normal((runs, Final.CANARIES)) + distance, delta)
         low, middle, high = map(float, np.quantile(bounds, (0.05, 0.5, 0.95)))
         details.append({"noise": row.noise, "printed": row.lower_final, "middle": (low, middle, high)})
     ordered = all(float(row.lower_final) <= float(row.estimate_final) for row in rows)
@@ -157,7 +160,7 @@ _FINAL_BOUNDS_CHECKS = (
             f"from 1k canaries at noise {row.noise}, told apart easily, the 95% lower bound is {row.lower_all}",
             lambda _, row=row: judge_cap(row),  # type: ignore[misc]
         )
-        for table, (rows, _, _) in RESULTS.items()
+        for table, (rows, _, _) in Final.RESULTS.items()
         for number, row in enumerate(rows[:2], 1)
     ),
     claim(
@@ -182,7 +185,7 @@ _FINAL_BOUNDS_CHECKS = (
                 context, rows, delta, f"final.table{table}.lower-final"
             ),
         )
-        for table, (rows, _, delta) in RESULTS.items()
+        for table, (rows, _, delta) in Final.RESULTS.items()
     ),
 )
 
@@ -215,7 +218,7 @@ def algorithm_3(rounds: int, distance: float, delta: float) -> float:
 def judge_tight() -> Outcome:
     """Judge that Algorithm 3's estimates from all rounds are tight: by the tables, and without data exactly."""
     rows: list[dict[str, Any]] = []
-    for table, rounds, delta in RESULTS.values():
+    for table, rounds, delta in Final.RESULTS.values():
         for row in table[1:]:
             limit = algorithm_3(rounds, 1.0 / float(row.noise), delta)
             printed, ratio = float(row.estimate_all), float(row.estimate_all) / float(row.analytical)
@@ -223,11 +226,12 @@ def judge_tight() -> Outcome:
                 {"noise": row.noise, "analytical": row.analytical, "printed": printed, "ratio": ratio, "limit": limit}
             )
     ratios = [row["ratio"] for row in rows]
-    skewness = largest_cosine(STACKOVERFLOW_ROUNDS, 0.0)[2]
+    skewness = largest_cosine(Final.STACKOVERFLOW_ROUNDS, 0.0)[2]
     limits = ", ".join(f"{row['limit']:.0f} for {row['analytical']}" for row in rows[:3])
     finding = (
         f"printed ε̂/ε runs from {min(ratios):.2f} to {max(ratios):.2f}; with noise and canaries alone, where ε is "
-        f"known, Algorithm 3 tends to {limits}: it fits a Gaussian to the largest of {STACKOVERFLOW_ROUNDS} cosines, "
+        f"known, Algorithm 3 tends to {limits}: it fits a Gaussian to the largest of {Final.STACKOVERFLOW_ROUNDS} "
+        "cosines, "
         f"whose skewness is {skewness:.2f}, so that closeness hangs on how far the data attenuate a canary"
     )
     return found(holds(all(0.8 <= ratio <= 1.0 for ratio in ratios)), finding, rows=rows, skewness=skewness)
@@ -263,8 +267,8 @@ def judge_lower_all(context: Context, rows: Sequence[Row], rounds: int, delta: f
     details: list[dict[str, Any]] = []
     for row, distance in zip(rows, distances, strict=True):
         # The largest of n draws of N(0, 1), by its quantile function.
-        null, others = (special.ndtri(rng.random((runs, CANARIES)) ** (1.0 / n)) for n in (rounds, rounds - 1))
-        seen = np.maximum(others, distance + rng.standard_normal((runs, CANARIES)))
+        null, others = (special.ndtri(rng.random((runs, Final.CANARIES)) ** (1.0 / n)) for n in (rounds, rounds - 1))
+        seen = np.maximum(others, distance + rng.standard_normal((runs, Final.CANARIES)))
         low, middle, high = map(float, np.quantile(sampled_bounds(null, seen, delta), (0.05, 0.5, 0.95)))
         details.append(
             {
@@ -302,7 +306,7 @@ _FINAL_ALL_ROUNDS_CHECKS = (
                 context, rows[2:], rounds, delta, f"final.table{number}.lower-all"
             ),
         )
-        for number, (rows, rounds, delta) in RESULTS.items()
+        for number, (rows, rounds, delta) in Final.RESULTS.items()
     ),
 )
 

@@ -11,31 +11,16 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, found, holds, prints, rounding
 from canaryproof.verify.claims.final_setting import DOCUMENT
-from canaryproof.verify.claims.printed import (
-    EMNIST_COHORT,
-    EMNIST_DELTA,
-    EMNIST_EPOCHS,
-    EMNIST_ROUNDS,
-    EMNIST_USERS,
-    FASHION_BATCH,
-    FASHION_EXAMPLES,
-    STACKOVERFLOW_CLIENTS,
-    STACKOVERFLOW_COHORT,
-    STACKOVERFLOW_DELTA,
-    STACKOVERFLOW_ROUNDS,
-    TABLE_3,
-    TABLE_4,
-    Row,
-)
+from canaryproof.verify.claims.printed import Final, Row
 
 _TAIL = "tail of the privacy loss, one round"
 # By name what m in δ = m^(−1.1) may be; the first is what the text says.
-_STACKOVERFLOW = {"clients": STACKOVERFLOW_CLIENTS}
+_STACKOVERFLOW = {"clients": Final.STACKOVERFLOW_CLIENTS}
 _EMNIST = {
-    "users": EMNIST_USERS,
-    "users × epochs": EMNIST_USERS * EMNIST_EPOCHS,
-    "rounds × clients a round": EMNIST_ROUNDS * EMNIST_COHORT,
-    "users × epochs + 1,000 canaries": EMNIST_USERS * EMNIST_EPOCHS + 1000,
+    "users": Final.EMNIST_USERS,
+    "users × epochs": Final.EMNIST_USERS * Final.EMNIST_EPOCHS,
+    "rounds × clients a round": Final.EMNIST_ROUNDS * Final.EMNIST_COHORT,
+    "users × epochs + 1,000 canaries": Final.EMNIST_USERS * Final.EMNIST_EPOCHS + 1000,
 }
 
 
@@ -106,12 +91,12 @@ def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, p
 
 
 def _judge_stackoverflow(row: Row) -> Outcome:
-    sampling = STACKOVERFLOW_COHORT / STACKOVERFLOW_CLIENTS
-    return judge_noise(row, _STACKOVERFLOW, STACKOVERFLOW_ROUNDS, sampling, 1)
+    sampling = Final.STACKOVERFLOW_COHORT / Final.STACKOVERFLOW_CLIENTS
+    return judge_noise(row, _STACKOVERFLOW, Final.STACKOVERFLOW_ROUNDS, sampling, 1)
 
 
 def _judge_emnist(row: Row) -> Outcome:
-    return judge_noise(row, _EMNIST, EMNIST_ROUNDS, EMNIST_COHORT / EMNIST_USERS, EMNIST_EPOCHS)
+    return judge_noise(row, _EMNIST, Final.EMNIST_ROUNDS, Final.EMNIST_COHORT / Final.EMNIST_USERS, Final.EMNIST_EPOCHS)
 
 
 def _calibrated_exactly(row: Row, m: int) -> bool:
@@ -149,20 +134,21 @@ def judge_size(rows: Sequence[Row], sizes: Mapping[str, int]) -> Outcome:
     return found(verdict, finding, fitting=(low, high), by_name=list(fitting), exact=exact)
 
 
-def judge_epochs(rows: Sequence[Row], participations: int = EMNIST_EPOCHS) -> Outcome:
+def judge_epochs(rows: Sequence[Row], participations: int = Final.EMNIST_EPOCHS) -> Outcome:
     """Judge whether the analytical ε of a table bounds what a client loses that takes part once in every epoch."""
-    sampling = EMNIST_COHORT / EMNIST_USERS
+    sampling = Final.EMNIST_COHORT / Final.EMNIST_USERS
     values: list[dict[str, Any]] = []
     for row in rows:
         sigma = float(row.noise)
-        one, composed = (analytical.gaussian(sigma, EMNIST_DELTA, count) for count in (1, participations))
-        sampled = min(analytical.sampled_readings(sigma, EMNIST_DELTA, EMNIST_ROUNDS, sampling).values())
+        one, composed = (analytical.gaussian(sigma, Final.EMNIST_DELTA, count) for count in (1, participations))
+        sampled = min(analytical.sampled_readings(sigma, Final.EMNIST_DELTA, Final.EMNIST_ROUNDS, sampling).values())
         values.append({"printed": row.analytical, "one round": one, "composed": composed, "sampled": sampled})
     right = all(min(value["composed"], value["sampled"]) <= float(value["printed"]) for value in values)
     listed = ", ".join("{composed:.0f} and not {printed}".format(**value) for value in values)
     once, poisson = (", ".join(f"{value[name]:.0f}" for value in values) for name in ("one round", "sampled"))
     finding = (
-        f"for a client of {participations} rounds, all iterates seen, ε at δ = {EMNIST_DELTA:.1e} is {listed}; for one "
+        f"for a client of {participations} rounds, all iterates seen, ε at δ = {Final.EMNIST_DELTA:.1e} is "
+        f"{listed}; for one "
         f"of a single round it is {once}; with Poisson sampling, Rényi accounting bounds it by {poisson}"
     )
     return found(holds(right), finding, rows=values)
@@ -172,7 +158,7 @@ def judge_no_bound(rows: Sequence[Row]) -> Outcome:
     """Judge that no bound of ε is known where a client takes part at most so many times."""
     counts = 1, 2, 4, 8
     bounds = {
-        row.noise: [analytical.gaussian(float(row.noise), STACKOVERFLOW_DELTA, count) for count in counts]
+        row.noise: [analytical.gaussian(float(row.noise), Final.STACKOVERFLOW_DELTA, count) for count in counts]
         for row in rows
         if Fraction(row.noise) > 0
     }
@@ -187,14 +173,15 @@ def judge_no_bound(rows: Sequence[Row]) -> Outcome:
 
 def _judge_footnote_5(_: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
-    for row in TABLE_3[1:]:
-        exact = gaussian_mechanism.epsilon(STACKOVERFLOW_DELTA, Fraction(row.noise))
-        tail = analytical.loss_tail(float(row.noise), STACKOVERFLOW_DELTA)
+    for row in Final.TABLE_3[1:]:
+        exact = gaussian_mechanism.epsilon(Final.STACKOVERFLOW_DELTA, Fraction(row.noise))
+        tail = analytical.loss_tail(float(row.noise), Final.STACKOVERFLOW_DELTA)
         rows.append({"printed": row.analytical, "exact": (exact.lo, exact.hi), "tail": tail})
     listed = ", ".join(f"{row['exact'][0]:.2f} and not {row['printed']}" for row in rows)
-    proven = all(calibrated_by_tail(row, STACKOVERFLOW_CLIENTS) for row in TABLE_3[1:])
+    proven = all(calibrated_by_tail(row, Final.STACKOVERFLOW_CLIENTS) for row in Final.TABLE_3[1:])
     exact_too = all(
-        analytical.gaussian(float(r.noise) - 5e-5, STACKOVERFLOW_DELTA) >= float(r.analytical) for r in TABLE_3[1:]
+        analytical.gaussian(float(r.noise) - 5e-5, Final.STACKOVERFLOW_DELTA) >= float(r.analytical)
+        for r in Final.TABLE_3[1:]
     )
     verdict = holds(exact_too, proven)
     finding = (
@@ -205,13 +192,13 @@ def _judge_footnote_5(_: Context) -> Outcome:
 
 
 # Section 5.4 prints no δ; these are usual ones.
-_DELTAS = {"1e-5": 1e-5, "1e-6": 1e-6, "1/n": 1.0 / FASHION_EXAMPLES, "n^(−1.1)": FASHION_EXAMPLES**-1.1}
+_DELTAS = {"1e-5": 1e-5, "1e-6": 1e-6, "1/n": 1.0 / Final.FASHION_EXAMPLES, "n^(−1.1)": Final.FASHION_EXAMPLES**-1.1}
 
 
-def judge_canife_epsilon(printed: str = "34.5", sigma: float = 0.2) -> Outcome:
+def judge_canife_epsilon(printed: str = Final.CANIFE_ANALYTICAL, sigma: float = float(Final.CANIFE_NOISE)) -> Outcome:
     """Judge the analytical ε of the comparison with CANIFE under every accounting at every usual δ."""
-    rounds = round(FASHION_EXAMPLES / FASHION_BATCH)
-    sampling = FASHION_BATCH / FASHION_EXAMPLES
+    rounds = round(Final.FASHION_EXAMPLES / Final.FASHION_BATCH)
+    sampling = Final.FASHION_BATCH / Final.FASHION_EXAMPLES
     low, high = (float(end) for end in rounding(printed))
     values = {}
     for name, delta in _DELTAS.items():
@@ -225,7 +212,7 @@ def judge_canife_epsilon(printed: str = "34.5", sigma: float = 0.2) -> Outcome:
     return found(Verdict.QUALIFIED if fitting else Verdict.REFUTED, finding, readings=values)
 
 
-_NOISY_3, _NOISY_4 = TABLE_3[1:], TABLE_4[1:]
+_NOISY_3, _NOISY_4 = Final.TABLE_3[1:], Final.TABLE_4[1:]
 
 CHECKS = (
     *(
@@ -236,8 +223,8 @@ CHECKS = (
             lambda _, row=row, judge=judge if Fraction(row.noise) else judge_no_noise: judge(row),  # type: ignore[misc]
         )
         for table, section, data, rows, judge in (
-            (3, "5.1", "StackOverflow", TABLE_3, _judge_stackoverflow),
-            (4, "5.2.1", "EMNIST", TABLE_4, _judge_emnist),
+            (3, "5.1", "StackOverflow", Final.TABLE_3, _judge_stackoverflow),
+            (4, "5.2.1", "EMNIST", Final.TABLE_4, _judge_emnist),
         )
         for number, row in enumerate(rows, 1)
     ),
@@ -269,7 +256,7 @@ CHECKS = (
         "final.section5.no-bound",
         f"{DOCUMENT}, Section 5",
         "where a user's participations are capped, no analytical bound of ε is known",
-        lambda _: judge_no_bound(TABLE_3),
+        lambda _: judge_no_bound(Final.TABLE_3),
     ),
     claim(
         "final.section5.4.analytical",

@@ -12,27 +12,13 @@ from canaryproof.kernels.certified import binomial, gaussian_mechanism, null_cos
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, found, holds, prints
-from canaryproof.verify.claims.printed import (
-    CANARIES,
-    EMNIST_COHORT,
-    EMNIST_EPOCHS,
-    EMNIST_ROUNDS,
-    EMNIST_USERS,
-    FASHION_BATCH,
-    FASHION_EXAMPLES,
-    PARAMETERS,
-    STACKOVERFLOW_CLIENTS,
-    STACKOVERFLOW_COHORT,
-    STACKOVERFLOW_ROUNDS,
-    TASKS,
-    TRIALS,
-)
+from canaryproof.verify.claims.printed import Canife, Final
 
 DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
 _THOUSANDS = (1000, 10_000)
 # Pairs (δ, noise multiplier), from little privacy to much.
 _MECHANISMS = ((1e-6, 0.2), (1e-6, 0.541), (1e-6, 4.22), (1e-5, 1.0), (1e-3, 10.0))
-_USERS = {"StackOverflow": STACKOVERFLOW_CLIENTS, "EMNIST": EMNIST_USERS}
+_USERS = {"StackOverflow": Final.STACKOVERFLOW_CLIENTS, "EMNIST": Final.EMNIST_USERS}
 # "Orthogonal" is a cosine no larger; "with high probability" all but this.
 _COSINE, _RARE = 0.01, 1e-6
 # What "existence" of SHA-3 may count from, by NIST's public announcements.
@@ -85,9 +71,9 @@ def _not_orthogonal(pairs: Mapping[str, int], parameters: Mapping[str, int]) -> 
     return {name: 2 * pairs[name] * null_cosine.sf(_COSINE, dim).hi for name, dim in parameters.items()}
 
 
-def judge_orthogonal(parameters: Mapping[str, int] = PARAMETERS) -> Outcome:
+def judge_orthogonal(parameters: Mapping[str, int] = Final.PARAMETERS) -> Outcome:
     """Judge that 1,000 random canaries are nearly orthogonal to one another at the models' dimensions."""
-    pairs = CANARIES * (CANARIES - 1) // 2
+    pairs = Final.CANARIES * (Final.CANARIES - 1) // 2
     bounds = _not_orthogonal(dict.fromkeys(parameters, pairs), parameters)
     finding = (
         f"any of {pairs:,} pairs of 1,000 canaries has |cosine| > {_COSINE} with probability at most "
@@ -96,9 +82,9 @@ def judge_orthogonal(parameters: Mapping[str, int] = PARAMETERS) -> Outcome:
     return found(holds(max(bounds.values()) < _RARE), finding, bounds=bounds)
 
 
-def judge_orthogonal_to_clients(parameters: Mapping[str, int] = PARAMETERS) -> Outcome:
+def judge_orthogonal_to_clients(parameters: Mapping[str, int] = Final.PARAMETERS) -> Outcome:
     """Judge that random canaries are nearly orthogonal to all clients' updates, one of each client."""
-    bounds = _not_orthogonal({name: CANARIES * _USERS[name] for name in parameters}, parameters)
+    bounds = _not_orthogonal({name: Final.CANARIES * _USERS[name] for name in parameters}, parameters)
     listed = ", ".join(f"{bound:.0e} on {name}" for name, bound in bounds.items())
     finding = (
         f"only for updates that do not depend on the canaries, as all before their first round: any cosine with one "
@@ -119,9 +105,9 @@ def judge_posterior(epsilon: int = 5, prior: str = "0.1", printed: str = "0.94")
 
 
 def _judge_scale(_: Context) -> Outcome:
-    reached = min(PARAMETERS.values()) >= 10**6 and 10**5 <= STACKOVERFLOW_CLIENTS < 10**6
+    reached = min(Final.PARAMETERS.values()) >= 10**6 and 10**5 <= Final.STACKOVERFLOW_CLIENTS < 10**6
     finding = "341k clients and 4.1M parameters on StackOverflow; EMNIST has 1.2M parameters but 3,383 clients"
-    return found(holds(reached), finding, clients=STACKOVERFLOW_CLIENTS)
+    return found(holds(reached), finding, clients=Final.STACKOVERFLOW_CLIENTS)
 
 
 def _judge_sha_3(_: Context) -> Outcome:
@@ -190,45 +176,48 @@ _EMNIST_VERSIONS = {
     "LEAF": (3550, 805_263),
 }
 _EMNIST_BY_CLASS = 814_255
-# What CANIFE prints: the design pool of Figure 3a (CIFAR10) and the design iterations of the timings in Section 4.3.
-_POOL, _ITERATIONS = 512, 2500
 
 
-def judge_epoch(clients: int = 341, rounds: int = STACKOVERFLOW_ROUNDS, cohort: int = STACKOVERFLOW_COHORT) -> Outcome:
+def judge_epoch(
+    clients: int = 341, rounds: int = Final.STACKOVERFLOW_ROUNDS, cohort: int = Final.STACKOVERFLOW_COHORT
+) -> Outcome:
     """Judge whether rounds × clients a round is one participation of each client, given in thousands."""
     places = rounds * cohort
     if prints(places, f"{clients}k"):
         verdict = Verdict.CONFIRMED
     else:
-        verdict = Verdict.QUALIFIED if prints(places - CANARIES, f"{clients}k") else Verdict.REFUTED
+        verdict = Verdict.QUALIFIED if prints(places - Final.CANARIES, f"{clients}k") else Verdict.REFUTED
     finding = (
-        f"{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - CANARIES:,}: "
+        f"{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - Final.CANARIES:,}: "
         "right if the canaries count among the clients of a round"
         f"; the data set has {_STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
     )
-    return found(verdict, finding, places=places, without_canaries=places - CANARIES)
+    return found(verdict, finding, places=places, without_canaries=places - Final.CANARIES)
 
 
-def judge_emnist_rounds(rounds: int = EMNIST_ROUNDS) -> Outcome:
+def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
     """Judge the number of rounds that the printed epochs and clients a round amount to."""
-    exact = Fraction(EMNIST_USERS * EMNIST_EPOCHS, EMNIST_COHORT)
+    exact = Fraction(Final.EMNIST_USERS * Final.EMNIST_EPOCHS, Final.EMNIST_COHORT)
     readings = {
-        "whole epochs, last round of each dropped if short": EMNIST_USERS // EMNIST_COHORT * EMNIST_EPOCHS,
+        "whole epochs, last round of each dropped if short": Final.EMNIST_USERS
+        // Final.EMNIST_COHORT
+        * Final.EMNIST_EPOCHS,
         "all participations, last round dropped if short": int(exact),
         "all participations, last round kept": -int(-exact // 1),
-        "whole epochs, last round of each kept": -(-EMNIST_USERS // EMNIST_COHORT) * EMNIST_EPOCHS,
+        "whole epochs, last round of each kept": -(-Final.EMNIST_USERS // Final.EMNIST_COHORT) * Final.EMNIST_EPOCHS,
     }
     rounded = round(exact, -2) == rounds
     verdict = holds(rounds in readings.values(), rounded)
     finding = (
-        f"as a round number: {EMNIST_EPOCHS} × {EMNIST_USERS} / {EMNIST_COHORT} = {float(exact):.1f} rounds "
+        f"as a round number: {Final.EMNIST_EPOCHS} × {Final.EMNIST_USERS} / {Final.EMNIST_COHORT} = "
+        f"{float(exact):.1f} rounds "
         f"(by reading {', '.join(str(value) for value in readings.values())}); {rounds} rounds are "
-        f"{float(EMNIST_EPOCHS * rounds / exact):.2f} epochs"
+        f"{float(Final.EMNIST_EPOCHS * rounds / exact):.2f} epochs"
     )
     return found(verdict, finding, exact=float(exact), readings=readings)
 
 
-def judge_emnist_size(users: int = EMNIST_USERS, thousands: int = 814) -> Outcome:
+def judge_emnist_size(users: int = Final.EMNIST_USERS, thousands: int = 814) -> Outcome:
     """Judge the number of EMNIST's characters and writers against its public versions."""
     both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and prints(size, f"{thousands}k")]
     listed = "; ".join(f"{name} has {size:,} by {count:,}" for name, (count, size) in _EMNIST_VERSIONS.items())
@@ -255,11 +244,14 @@ def judge_parameters(printed: str, counts: Mapping[str, int], stated: bool) -> O
 
 
 def _judge_share(_: Context) -> Outcome:
-    places = STACKOVERFLOW_ROUNDS * STACKOVERFLOW_COHORT
-    shares = {"StackOverflow": CANARIES / places, "EMNIST": CANARIES / (EMNIST_ROUNDS * EMNIST_COHORT)}
+    places = Final.STACKOVERFLOW_ROUNDS * Final.STACKOVERFLOW_COHORT
+    shares = {
+        "StackOverflow": Final.CANARIES / places,
+        "EMNIST": Final.CANARIES / (Final.EMNIST_ROUNDS * Final.EMNIST_COHORT),
+    }
     finding = (
         f"a canary that takes part once holds {shares['StackOverflow']:.2%} of all places on StackOverflow and "
-        f"{shares['EMNIST']:.1%} on EMNIST, where there are {EMNIST_USERS / CANARIES:.1f} users a canary"
+        f"{shares['EMNIST']:.1%} on EMNIST, where there are {Final.EMNIST_USERS / Final.CANARIES:.1f} users a canary"
     )
     return found(holds(shares["StackOverflow"] < 0.01), finding, shares=shares)
 
@@ -271,7 +263,7 @@ def judge_trainings(runs: int = 10, settings: int = 2, repetitions: int = 50, pr
     return found(holds(many == printed), finding, many=many, single=single)
 
 
-def judge_canaries(models: int = 10, each: int = 100, total: int = CANARIES) -> Outcome:
+def judge_canaries(models: int = 10, each: int = 100, total: int = Final.CANARIES) -> Outcome:
     """Judge that models with so many canaries each, a tenth of one model's, have as many cosines together."""
     finding = f"{models} × {each} = {models * each:,}, and {total // each} times fewer a run"
     return found(holds(models * each == total and total == 10 * each), finding, total=models * each)
@@ -279,10 +271,11 @@ def judge_canaries(models: int = 10, each: int = 100, total: int = CANARIES) -> 
 
 def judge_audits(every: int = 100, scores: int = 100) -> Outcome:
     """Judge that one epoch leaves room for audits at so many rounds' distance."""
-    rounds = Fraction(FASHION_EXAMPLES, FASHION_BATCH)
+    rounds = Fraction(Final.FASHION_EXAMPLES, Final.FASHION_BATCH)
     audits = int(rounds) // every
     finding = (
-        f"an epoch of {FASHION_EXAMPLES:,} in batches of {FASHION_BATCH} has {float(rounds):.2f} rounds: {audits} "
+        f"an epoch of {Final.FASHION_EXAMPLES:,} in batches of {Final.FASHION_BATCH} has {float(rounds):.2f} "
+        f"rounds: {audits} "
         f"audits of {scores} scores, {audits + 1} with one at the start; CANIFE's estimate stands on {scores * audits} "
         f"to {scores * (audits + 1)} scores"
     )
@@ -291,17 +284,18 @@ def judge_audits(every: int = 100, scores: int = 100) -> Outcome:
 
 def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 100, scores: int = 100) -> Outcome:
     """Judge whether the settings of the comparison are those of CANIFE's experiments."""
-    tasks = [task.name for task in TASKS if task.every == every]
-    printed = pool == _POOL and iterations == _ITERATIONS and scores == TRIALS and bool(tasks)
+    tasks = [task.name for task in Canife.TASKS if task.every == every]
+    printed = pool == Canife.POOL and iterations == Canife.ITERATIONS and scores == Canife.TRIALS and bool(tasks)
     # CANIFE has no training with all four.
     verdict = Verdict.QUALIFIED if printed else Verdict.REFUTED
-    others = ", ".join(f"{task.every} on {task.name}" for task in TASKS if task.every != every)
+    others = ", ".join(f"{task.every} on {task.name}" for task in Canife.TASKS if task.every != every)
     finding = (
         f"only taken from several of its experiments: the pool from CIFAR10, {iterations:,} steps from its timings, "
         f"{scores} scores from all, audits every {every} rounds from {' and '.join(tasks) or 'none'} ({others})"
         if printed
-        else f"CANIFE prints a pool of {_POOL}, {_ITERATIONS:,} steps, {TRIALS} scores, and audits every "
-        f"{', '.join(str(task.every) for task in TASKS)} rounds"
+        else f"CANIFE prints a pool of {Canife.POOL}, {Canife.ITERATIONS:,} steps, {Canife.TRIALS} scores, and "
+        "audits every "
+        f"{', '.join(str(task.every) for task in Canife.TASKS)} rounds"
     )
     return found(verdict, finding, tasks=tasks)
 

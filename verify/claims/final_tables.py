@@ -19,16 +19,7 @@ from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.laws import MEANS, Law_estimate_law
-from canaryproof.verify.claims.printed import (
-    CANARIES,
-    RESULTS,
-    STACKOVERFLOW_DELTA,
-    TABLE_3,
-    TABLE_4,
-    TABLE_5,
-    TABLE_6,
-    Row,
-)
+from canaryproof.verify.claims.printed import Final, Row
 from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, Cell
 from canaryproof.verify.estimators import estimators
 
@@ -157,7 +148,7 @@ def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
 
 
 def _judge_separation(_: Context) -> Outcome:
-    ratios = [float(row.estimate_all) / float(row.lower_all) for row in TABLE_3[:2]]
+    ratios = [float(row.estimate_all) / float(row.lower_all) for row in Final.TABLE_3[:2]]
     return found(
         holds(min(ratios) > 10.0),
         f"{ratios[0]:.0f} and {ratios[1]:.0f} times; with a sampled null no bound from 1,000 canaries can exceed 6.26",
@@ -166,18 +157,18 @@ def _judge_separation(_: Context) -> Outcome:
 
 
 def _judge_final_lower(_: Context) -> Outcome:
-    ratios = [float(r.estimate_all) / float(r.estimate_final) for r in (*TABLE_3, *TABLE_4)]
+    ratios = [float(r.estimate_all) / float(r.estimate_final) for r in (*Final.TABLE_3, *Final.TABLE_4)]
     finding = f"smaller by factors of {min(ratios):.1f} to {max(ratios):.0f}"
     return found(holds(min(ratios) > 2.0), finding, ratios=ratios)
 
 
 def _judge_order_of_one(_: Context) -> Outcome:
-    values = _numbers(TABLE_3[1:], "estimate_final")
+    values = _numbers(Final.TABLE_3[1:], "estimate_final")
     finding = f"{', '.join(f'{value:g}' for value in values)}: within a factor of two of 1 at every noise above 0"
     return found(holds(all(near(value, 1.0) for value in values)), finding, values=values)
 
 
-def judge_gaussianity(rows: Sequence[tuple[str, tuple[float, ...]]] = TABLE_6) -> Outcome:
+def judge_gaussianity(rows: Sequence[tuple[str, tuple[float, ...]]] = Final.TABLE_6) -> Outcome:
     """Judge that Anderson's test cannot rule out that the sixteen sets of cosines are normal.
 
     What the test does at the levels usual for it is the statement, so that the verdict follows from the printed
@@ -198,7 +189,9 @@ def judge_gaussianity(rows: Sequence[tuple[str, tuple[float, ...]]] = TABLE_6) -
     return found(verdict, finding, p_values=p_values, joint=joint)
 
 
-def judge_much_closer(ours: str = "6.76", theirs: str = "0.879", analytical: str = "34.5") -> Outcome:
+def judge_much_closer(
+    ours: str = Final.OURS[0], theirs: str = Final.CANIFE[0], analytical: str = Final.CANIFE_ANALYTICAL
+) -> Outcome:
     """Judge that one estimate is much closer to the analytical ε than another."""
     near, far, bound = float(ours), float(theirs), float(analytical)
     gaps, ratios = [bound - value for value in (near, far)], [bound / value for value in (near, far)]
@@ -225,7 +218,7 @@ _FINAL_TABLES_CHECKS = (
         "final.section4.1.moderate",
         f"{DOCUMENT}, Section 4.1 and caption of Table 3",
         "at moderate noise the estimates from all rounds are in the ballpark of the analytical ε (Tables 3 and 4)",
-        lambda _: judge_ballpark((*TABLE_3[1:], *TABLE_4[1:])),
+        lambda _: judge_ballpark((*Final.TABLE_3[1:], *Final.TABLE_4[1:])),
     ),
     claim(
         "final.section5.1.separation",
@@ -237,13 +230,13 @@ _FINAL_TABLES_CHECKS = (
         "final.section5.1.close",
         f"{DOCUMENT}, Section 5.1",
         "at low and medium noise the estimates are relatively close to the analytical ε: 382 and 300, 89.4 and 100",
-        lambda _: judge_close(TABLE_3[1:3]),
+        lambda _: judge_close(Final.TABLE_3[1:3]),
     ),
     claim(
         "final.section5.2.1.close",
         f"{DOCUMENT}, Section 5.2.1",
         "with little noise EMNIST's estimates from all iterates are close to the analytical ε (258 and 300)",
-        lambda _: judge_close(TABLE_4[1:2]),
+        lambda _: judge_close(Final.TABLE_4[1:2]),
     ),
     claim(
         "final.section5.1.final-lower",
@@ -264,7 +257,7 @@ _FINAL_TABLES_CHECKS = (
             statement,
             lambda _, judge=judge, rows=rows: judge(rows),  # type: ignore[misc]
         )
-        for number, (rows, _, _) in RESULTS.items()
+        for number, (rows, _, _) in Final.RESULTS.items()
         for name, place, statement, judge in (
             (
                 "order",
@@ -285,7 +278,7 @@ _FINAL_TABLES_CHECKS = (
         "final.section5.2.1.similar",
         f"{DOCUMENT}, Section 5.2.1",
         "EMNIST's results are qualitatively those of StackOverflow",
-        lambda _: judge_similar(TABLE_3, TABLE_4),
+        lambda _: judge_similar(Final.TABLE_3, Final.TABLE_4),
     ),
     claim(
         "final.section5.4.closer",
@@ -318,12 +311,13 @@ def accuracy(shift: float) -> float:
 def judge_separable(row: Row, delta: float) -> Outcome:
     """Judge that observed cosines are easily told from the null distribution."""
     shift = distance(row, delta)
-    right, errors = accuracy(shift), shift * math.sqrt(CANARIES)
+    right, errors = accuracy(shift), shift * math.sqrt(Final.CANARIES)
     # One cosine: hardly an error. A thousand: farther from 0 than chance explains.
     verdict = holds(right > 0.99, errors > 5.0)
     finding = (
         f"an estimate of {row.estimate_final} is that of cosines {shift:.2f} standard deviations above the null's: the "
-        f"mean of {CANARIES:,} is {errors:.0f} standard errors from 0, while the best attack on one canary is right in "
+        f"mean of {Final.CANARIES:,} is {errors:.0f} standard errors from 0, while the best attack on one canary "
+        "is right in "
         f"{right:.0%}"
     )
     if verdict is Verdict.QUALIFIED:
@@ -351,7 +345,7 @@ _FINAL_FIGURES_CHECKS = tuple(
         f"final.figure{figure}.{name}", f"{DOCUMENT}, Section 5.2, Figure {figure} and Table {table}", statement, judge
     )
     for figure, table in _FIGURES
-    for rows, _, delta in (RESULTS[table],)
+    for rows, _, delta in (Final.RESULTS[table],)
     for name, statement, judge in (
         (
             "separable",
@@ -396,7 +390,7 @@ def p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def joint(rows: Sequence[Experiments], law: Law_estimate_law) -> float:
     """p-value of printed quantiles being those of estimates with one mean of the cosines: the largest over means."""
-    tests = [p_values(law(np.asarray(row[3], dtype=float), MEANS, STACKOVERFLOW_DELTA)) for row in rows]
+    tests = [p_values(law(np.asarray(row[3], dtype=float), MEANS, Final.STACKOVERFLOW_DELTA)) for row in rows]
     return min(1.0, len(rows) * _PARTS * float(np.concatenate(tests, axis=-1).min(axis=-1).max()))
 
 
@@ -404,11 +398,11 @@ def judge_spread(row: Experiments) -> Outcome:
     """Judge whether a row's quantiles are those of fifty estimates from 1,000 normal cosines each."""
     rows: dict[str, dict[str, Any]] = {}
     for name, law in (("fitted", laws.fitted), ("pinned", laws.pinned)):
-        mean = laws.mean_at(law, float(row[3][2]), 0.5, STACKOVERFLOW_DELTA)
+        mean = laws.mean_at(law, float(row[3][2]), 0.5, Final.STACKOVERFLOW_DELTA)
         rows[name] = {
             "distance": mean,
-            "epsilon": float(estimators.pinned_epsilon(STACKOVERFLOW_DELTA, np.asarray(mean))),
-            "quantiles": [laws.quantile(law, order, mean, STACKOVERFLOW_DELTA) for order in _ORDERS],
+            "epsilon": float(estimators.pinned_epsilon(Final.STACKOVERFLOW_DELTA, np.asarray(mean))),
+            "quantiles": [laws.quantile(law, order, mean, Final.STACKOVERFLOW_DELTA) for order in _ORDERS],
             "p_value": joint([row], law),
         }
     fitted, pinned = rows["fitted"], rows["pinned"]
@@ -435,7 +429,7 @@ def judge_spread(row: Experiments) -> Outcome:
     return found(verdict, finding, design, estimators=rows, level=LEVEL)
 
 
-def judge_close_final_quantiles(rows: Sequence[Experiments] = TABLE_5) -> Outcome:
+def judge_close_final_quantiles(rows: Sequence[Experiments] = Final.TABLE_5) -> Outcome:
     """Judge whether one run and ten runs at the same noise, in pairs of rows, differ by more than chance."""
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
     values = np.array([[row[3] for row in pair] for pair in pairs], dtype=float)
@@ -462,12 +456,12 @@ def judge_close_final_quantiles(rows: Sequence[Experiments] = TABLE_5) -> Outcom
     return found(verdict, finding, design, differences=differences, p_value=p_value, level=LEVEL)
 
 
-def judge_medians(rows: Sequence[Row] = TABLE_3) -> Outcome:
+def judge_medians(rows: Sequence[Row] = Final.TABLE_3) -> Outcome:
     """Judge that Table 5's medians of one run each are the estimates of Table 3."""
     pairs = [
         (row.estimate_final, quantiles[2])
         for row in rows
-        for noise, runs, _, quantiles in TABLE_5
+        for noise, runs, _, quantiles in Final.TABLE_5
         if runs == 1 and noise == row.noise
     ]
     listed = ", ".join(f"{one} and {other}" for one, other in pairs)
@@ -490,7 +484,7 @@ _FINAL_QUANTILES_CHECKS = (
             f"{', '.join(quantiles)}",
             lambda _, row=row: judge_spread(row),  # type: ignore[misc]
         )
-        for number, row in enumerate(TABLE_5, 1)
+        for number, row in enumerate(Final.TABLE_5, 1)
         for noise, runs, canaries, quantiles in [row]
     ),
     claim(
@@ -521,7 +515,7 @@ _FINAL_DATA_CHECKS = (
             f"{row.lower_final} and {row.estimate_final} from the final model",
             data,
         )
-        for table, rows, data in ((3, TABLE_3, _STACKOVERFLOW), (4, TABLE_4, _EMNIST))
+        for table, rows, data in ((3, Final.TABLE_3, _STACKOVERFLOW), (4, Final.TABLE_4, _EMNIST))
         for number, row in enumerate(rows, 1)
     ),
     *(
@@ -532,7 +526,7 @@ _FINAL_DATA_CHECKS = (
             f"{', '.join(quantiles)}",
             _STACKOVERFLOW,
         )
-        for number, (noise, runs, canaries, quantiles) in enumerate(TABLE_5, 1)
+        for number, (noise, runs, canaries, quantiles) in enumerate(Final.TABLE_5, 1)
     ),
     *(
         _measured(
@@ -542,7 +536,7 @@ _FINAL_DATA_CHECKS = (
             f"{', '.join(f'{value:g}' for value in values)}",
             _STACKOVERFLOW,
         )
-        for number, (noise, values) in enumerate(TABLE_6, 1)
+        for number, (noise, values) in enumerate(Final.TABLE_6, 1)
     ),
     *(
         _measured(f"final.figure{number}.measured", f"Figure {number}", statement, data)

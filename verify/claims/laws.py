@@ -18,14 +18,14 @@ from scipy import optimize, special, stats
 from canaryproof.kernels import binomial, gaussian_mechanism
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Design
-from canaryproof.verify.claims.printed import CANARIES
+from canaryproof.verify.claims.printed import Final
 from canaryproof.verify.estimators import estimators
 
 Array = NDArray[np.float64]
-_LIMITS = binomial.upper(np.arange(CANARIES), CANARIES, 0.95, method="jeffreys")
-_MISSES = np.arange(CANARIES)
+_LIMITS = binomial.upper(np.arange(Final.CANARIES), Final.CANARIES, 0.95, method="jeffreys")
+_MISSES = np.arange(Final.CANARIES)
 # Numbers of errors that are told apart where both rates are counted: the first ones, and ever fewer.
-_ERRORS = np.unique(np.concatenate([np.arange(30.0), np.geomspace(30.0, CANARIES - 1.0, 80)]).astype(int))
+_ERRORS = np.unique(np.concatenate([np.arange(30.0), np.geomspace(30.0, Final.CANARIES - 1.0, 80)]).astype(int))
 # Where the null's values are, as standard normal quantiles.
 _GRID = np.linspace(-7.0, 7.5, 700)
 # To what a factor is computed, in its logarithm.
@@ -62,11 +62,11 @@ class KnownNull:
 
     def at_least(self, bound: float, distance: float) -> float:
         """Sum over the numbers of misses."""
-        return float(np.sum(stats.binom.cdf(_MISSES, CANARIES, self._missed(bound, distance))))
+        return float(np.sum(stats.binom.cdf(_MISSES, Final.CANARIES, self._missed(bound, distance))))
 
     def below(self, bound: float, distance: float) -> float:
         """By the best number of misses."""
-        return float(np.min(stats.binom.sf(_MISSES, CANARIES, self._missed(bound, distance))))
+        return float(np.min(stats.binom.sf(_MISSES, Final.CANARIES, self._missed(bound, distance))))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class SampledNull:
 @lru_cache
 def _upper_chances(rounds: int, distance: float) -> Array:
     """No less than the chance of no more misses than a block's last number (rows) and no more alarms."""
-    few = _few_misses(np.append(_ERRORS[1:] - 1, CANARIES - 1), rounds, distance)
+    few = _few_misses(np.append(_ERRORS[1:] - 1, Final.CANARIES - 1), rounds, distance)
     # The larger the null, the less likely few misses beside it are: a cell's left end is on the safe side.
     chances: Array = np.pad(few, ((0, 0), (1, 0)), constant_values=1.0) @ _null(rounds)[1].T
     return chances
@@ -117,7 +117,7 @@ def _few_misses(misses: NDArray[np.int_], rounds: int, distance: float) -> Array
     """Chance of no more misses (rows) at each of the null's values."""
     values, _ = _null(rounds)
     missed = np.exp((rounds - 1) * special.log_ndtr(values) + special.log_ndtr(values - distance))
-    few: Array = np.asarray(stats.binom.cdf(misses[:, np.newaxis], CANARIES, missed))
+    few: Array = np.asarray(stats.binom.cdf(misses[:, np.newaxis], Final.CANARIES, missed))
     return few
 
 
@@ -125,7 +125,7 @@ def _few_misses(misses: NDArray[np.int_], rounds: int, distance: float) -> Array
 def _null(rounds: int) -> tuple[Array, Array]:
     """Values, and for each number of alarms (rows) the chance of each cell between them for the last value spared."""
     values = special.ndtri_exp(special.log_ndtr(_GRID) / rounds)
-    up_to = stats.binom.sf(CANARIES - 1 - _ERRORS[:, np.newaxis], CANARIES, special.ndtr(_GRID))
+    up_to = stats.binom.sf(Final.CANARIES - 1 - _ERRORS[:, np.newaxis], Final.CANARIES, special.ndtr(_GRID))
     return values, np.diff(np.pad(up_to, ((0, 0), (1, 1)), constant_values=((0, 0), (0.0, 1.0))), axis=1)
 
 
@@ -159,11 +159,11 @@ def fit(law: Law, rows: Sequence[tuple[float, float]]) -> tuple[float, Design]:
     joint = min(1.0, len(rows) * min(p_value(law, *row) for row in rows))
     factors = [noticed(law, distance, LEVEL / len(rows)) for _, distance in rows]
     design = Design(
-        f"each printed bound is of {CANARIES:,} canaries at the distance that the estimate beside it has",
+        f"each printed bound is of {Final.CANARIES:,} canaries at the distance that the estimate beside it has",
         LEVEL,
         f"in one row the distance is off by a factor of {', '.join(f'{factor:.2g}' for factor in factors)}",
         POWER,
-        CANARIES,
+        Final.CANARIES,
     )
     return joint, design
 
@@ -178,7 +178,7 @@ def fit(law: Law, rows: Sequence[tuple[float, float]]) -> tuple[float, Design]:
 Law_estimate_law = Callable[[ArrayLike, ArrayLike, float], Array]
 
 # Means, at a hundredth of a sample mean's deviation; the tables below reach half a unit further, fifteen deviations.
-MEANS = np.arange(0.0, 2.5, 0.01 / math.sqrt(CANARIES))
+MEANS = np.arange(0.0, 2.5, 0.01 / math.sqrt(Final.CANARIES))
 _DISTANCES = np.linspace(0.0, 3.0, 481)
 _VALUES = np.linspace(0.0, 25.0, 5001)[1:]
 # A sample deviation is farther than this many of its own from 1 with probability 1e-14.
@@ -189,11 +189,11 @@ _NODES = 24
 @cache
 def _fitted(delta: float) -> tuple[Array, Array]:
     """Estimates at distances (rows) and the ratios at which to integrate, and the ratios' weights."""
-    reach = _REACH / math.sqrt(2.0 * CANARIES)
+    reach = _REACH / math.sqrt(2.0 * Final.CANARIES)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     # The kink at 1 ends one panel and begins the next.
     ratios = np.concatenate([1.0 + 0.5 * reach * (side + nodes) for side in (-1.0, 1.0)])
-    density = stats.chi2.pdf(CANARIES * ratios**2, CANARIES - 1) * 2.0 * CANARIES * ratios
+    density = stats.chi2.pdf(Final.CANARIES * ratios**2, Final.CANARIES - 1) * 2.0 * Final.CANARIES * ratios
     table = estimators.both_directions(delta, _DISTANCES[:, np.newaxis], ratios)
     return table, 0.5 * reach * np.concatenate([weights, weights]) * density
 
@@ -203,7 +203,7 @@ def fitted(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
     table, weights = _fitted(delta)
     # At each ratio, the distance from which on the estimate is above the value: on both sides of 0.
     reach = np.array([np.interp(np.atleast_1d(values), column, _DISTANCES) for column in table.T])
-    centre, root = np.atleast_1d(means)[:, np.newaxis, np.newaxis], math.sqrt(CANARIES)
+    centre, root = np.atleast_1d(means)[:, np.newaxis, np.newaxis], math.sqrt(Final.CANARIES)
     inside = special.ndtr(root * (reach - centre)) - special.ndtr(root * (-reach - centre))
     law: Array = np.einsum("r,mrv->mv", weights, inside)
     return law
@@ -212,7 +212,7 @@ def fitted(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
 def pinned(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
     """Law of the first version's estimate; arguments as for ``fitted``, values above 0."""
     reach = 1.0 / gaussian_mechanism.noise_multiplier(np.atleast_1d(values), delta)
-    law: Array = special.ndtr(math.sqrt(CANARIES) * (reach - np.atleast_1d(means)[:, np.newaxis]))
+    law: Array = special.ndtr(math.sqrt(Final.CANARIES) * (reach - np.atleast_1d(means)[:, np.newaxis]))
     return law
 
 

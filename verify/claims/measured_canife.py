@@ -17,7 +17,7 @@ from canaryproof.verify.claims import measured
 from canaryproof.verify.claims.finished import Cell, Experiment, Measurements, Training, Trials
 from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
 from canaryproof.verify.claims.measured_andrew import accuracy
-from canaryproof.verify.claims.printed import CODE_DELTA
+from canaryproof.verify.claims.printed import Canife, Final
 from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
 
 # "Far below": by this factor at least.
@@ -70,7 +70,7 @@ def gap(least: str, most: str, experiment: Experiment) -> Outcome | None:
     if not found:
         return None
     cell = found[0]
-    theory = rdp(cell.noise_multiplier, CODE_DELTA)
+    theory = rdp(cell.noise_multiplier, Canife.CODE_DELTA)
     ratios = [theory / np.mean([one for _, one in later]) for run in cell.runs() if (later := _after_epoch(cell, run))]
     if not ratios:
         return None
@@ -413,14 +413,14 @@ class Printed(NamedTuple):
 PRINTED = (
     Printed(
         ("final.section5.4.canife", "submission.appendixH.canife"),
-        0.879,
-        0.124,
+        float(Final.CANIFE[0]),
+        float(Final.CANIFE[1]),
         ("CANIFE as printed", "CANIFE, conversion at 1/n", "CANIFE, no errors are ∞"),
     ),
     Printed(
         ("final.section5.4.ours",),
-        6.76,
-        1.06,
+        float(Final.OURS[0]),
+        float(Final.OURS[1]),
         (
             "Algorithm 3, all rounds",
             "Algorithm 3, all rounds: pinned",

@@ -17,43 +17,32 @@ from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
 from canaryproof.verify.check.results import Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, fixed, found, holds, prints, rounding
 from canaryproof.verify.claims import canife_attack, final_noise, final_tables
-from canaryproof.verify.claims import printed as submission_printed
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_bounds import largest_bounds
 from canaryproof.verify.claims.final_tables import unbiased
-from canaryproof.verify.claims.printed import (
-    CANARIES,
-    CODE_DELTA,
-    FASHION_BATCH,
-    FASHION_EXAMPLES,
-    PARAMETERS,
-    SCORES_DELTA,
-    STACKOVERFLOW_CLIENTS,
-    STACKOVERFLOW_DELTA,
-    TABLE_3,
-    TABLE_4,
-    TRIALS,
-    Row,
-    noise_for,
-)
+from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Reviews, Row, Submission, noise_for
 from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, Cell
 
 _ANSWERS = "Reviews of Andrew et al., authors' answers"
 TO_ZYJW, TO_ZCEQ, TO_LDHU = (f"{_ANSWERS} to reviewer {name}" for name in ("ZyjW", "zCeQ", "LDHu"))
 
 # The submission's Table 2 is the final version's Table 3; its own EMNIST table is another.
-SUBMISSION_EMNIST = tuple(Row(*astuple(row)) for row in submission_printed.TABLE_3_SUBMISSION_PRINTED)
-SUBMISSION = {"StackOverflow": TABLE_3, "EMNIST": SUBMISSION_EMNIST}
+SUBMISSION_EMNIST = tuple(Row(*astuple(row)) for row in Submission.TABLE_3)
+SUBMISSION = {"StackOverflow": Final.TABLE_3, "EMNIST": SUBMISSION_EMNIST}
 
 
 def judge_cap(printed: str) -> Outcome:
     """Judge a maximum of the authors' lower bound from 1,000 canaries."""
-    bounds = largest_bounds(CANARIES)
+    bounds = largest_bounds(Final.CANARIES)
     stated = bounds["Jeffreys for FNR, exact FPR"]
     fitting = [name for name, bound in bounds.items() if prints(bound, printed)]
-    above = [row.lower_all for row in (*TABLE_3, *TABLE_4, *SUBMISSION_EMNIST) if float(row.lower_all) > float(printed)]
+    above = [
+        row.lower_all
+        for row in (*Final.TABLE_3, *Final.TABLE_4, *SUBMISSION_EMNIST)
+        if float(row.lower_all) > float(printed)
+    ]
     # The other direction of the hypothesis test divides by FPR, which is exact and can be as small as one likes.
-    final = [row.lower_final for row in TABLE_4 if float(row.lower_final) > stated]
+    final = [row.lower_final for row in Final.TABLE_4 if float(row.lower_final) > stated]
     listed = "; ".join(f"{name}: {bound:.4f}" for name, bound in bounds.items())
     finding = (
         f"1,000 canaries without a miss reach {stated:.4f} (for all readings: {listed}), and with the exact FPR in the "
@@ -85,15 +74,15 @@ def judge_not_falsified(tables: Mapping[str, Sequence[Row]]) -> Outcome:
 
 def judge_ceiling(rounds: int, sampling: float, estimate: float) -> Outcome:
     """Judge that CANIFE has a maximum in the answers' comparison, by composing its largest per-round ε̂."""
-    largest = canife_attack.largest(Fraction(1, TRIALS), 0)
+    largest = canife_attack.largest(Fraction(1, Canife.TRIALS), 0)
     readings = {
-        "σ̂ of one round, δ = 1e-5": noise_for(largest, lambda sigma: rdp(sigma, CODE_DELTA), 0.5, 2.0),
-        "σ̂ of one round, δ = 1/n": noise_for(largest, lambda sigma: rdp(sigma, SCORES_DELTA), 0.5, 2.0),
+        "σ̂ of one round, δ = 1e-5": noise_for(largest, lambda sigma: rdp(sigma, Canife.CODE_DELTA), 0.5, 2.0),
+        "σ̂ of one round, δ = 1/n": noise_for(largest, lambda sigma: rdp(sigma, Canife.SCORES_DELTA), 0.5, 2.0),
         "σ̂ of 100 sampled rounds, δ = 1e-5 (CANIFE's public code)": noise_for(
-            largest, lambda sigma: rdp(sigma, CODE_DELTA, TRIALS, sampling), 0.35, 1.0
+            largest, lambda sigma: rdp(sigma, Canife.CODE_DELTA, Canife.TRIALS, sampling), 0.35, 1.0
         ),
     }
-    composed = {name: rdp(sigma, CODE_DELTA, rounds, sampling) for name, sigma in readings.items()}
+    composed = {name: rdp(sigma, Canife.CODE_DELTA, rounds, sampling) for name, sigma in readings.items()}
     listed = "; ".join(f"{name}: {value:.2f}" for name, value in composed.items())
     # A round without errors counts as infinite, so that there is a maximum of finite estimates only.
     verdict = Verdict.QUALIFIED if max(composed.values()) < estimate else Verdict.INCONCLUSIVE
@@ -109,7 +98,7 @@ def judge_ceiling(rounds: int, sampling: float, estimate: float) -> Outcome:
 
 def judge_lower_bound() -> Outcome:
     """Judge that CANIFE uses a lower bound of each round's ε, by its ε̂ and its own lower limit for equal counts."""
-    point = canife_attack.largest(Fraction(1, TRIALS), 1)
+    point = canife_attack.largest(Fraction(1, Canife.TRIALS), 1)
     lower = canife_attack.lower_limit(1, 1)
     return found(
         Verdict.QUALIFIED if point > lower else Verdict.CONFIRMED,
@@ -137,13 +126,18 @@ _REVIEW_BOUNDS_CHECKS = (
         "review.canife.analytical",
         TO_ZYJW,
         "34.5 is the analytical upper bound in the comparison with CANIFE (noise multiplier 0.2)",
-        fixed(final_noise.judge_canife_epsilon, "34.5", 0.2),
+        fixed(final_noise.judge_canife_epsilon, Reviews.ANALYTICAL, 0.2),
     ),
     claim(
         "review.canife.maximum",
         TO_ZYJW,
         "There is a maximum that CANIFE's estimate cannot exceed, because samples are finite",
-        fixed(judge_ceiling, math.ceil(FASHION_EXAMPLES / FASHION_BATCH), FASHION_BATCH / FASHION_EXAMPLES, 6.76),
+        fixed(
+            judge_ceiling,
+            math.ceil(Final.FASHION_EXAMPLES / Final.FASHION_BATCH),
+            Final.FASHION_BATCH / Final.FASHION_EXAMPLES,
+            float(Reviews.CANARIES_ESTIMATE),
+        ),
     ),
     claim(
         "review.canife.lower-bound",
@@ -211,13 +205,13 @@ def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) 
 
 def judge_indistinguishable(row: Row) -> Outcome:
     """Judge that the density of observed cosines is almost that of the null, in a figure with several presentations."""
-    shift = final_tables.distance(row, STACKOVERFLOW_DELTA)
+    shift = final_tables.distance(row, Final.STACKOVERFLOW_DELTA)
     # Total variation of two Gaussians: what the best attack gains on guessing.
     variation = 2.0 * final_tables.accuracy(shift) - 1.0
     finding = (
         f"for canaries presented once, the only ones of which the text has an estimate: at {row.estimate_final} the "
         f"densities are {shift:.2f} standard deviations apart and differ by {variation:.1%} in total variation, while "
-        f"the mean of {CANARIES:,} is {shift * math.sqrt(CANARIES):.1f} standard errors off"
+        f"the mean of {Final.CANARIES:,} is {shift * math.sqrt(Final.CANARIES):.1f} standard errors off"
     )
     return found(
         Verdict.QUALIFIED if variation < 0.1 else Verdict.REFUTED, finding, distance=shift, variation=variation
@@ -237,7 +231,7 @@ def judge_wide(rows: Sequence[Row]) -> Outcome:
 
 def judge_quantiles(printed: int) -> Outcome:
     """Judge the number of quantiles in the submission's Table 6."""
-    counts = {len(quantiles) for *_, quantiles in submission_printed.TABLE_6_SUBMISSION_PRINTED}
+    counts = {len(quantiles) for *_, quantiles in Submission.TABLE_6}
     return found(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
 
 
@@ -264,13 +258,13 @@ _REVIEW_ESTIMATES_CHECKS = (
         "review.figure1.indistinguishable",
         TO_LDHU,
         "At the analytical ε of 30, observed cosines in Figure 1 can hardly be told by eye from the null distribution",
-        fixed(judge_indistinguishable, TABLE_3[-1]),
+        fixed(judge_indistinguishable, Final.TABLE_3[-1]),
     ),
     claim(
         "review.table2.wide",
         _REVIEWER,
         "Table 2's intervals from bound to estimate are huge in the columns of all rounds",
-        fixed(judge_wide, TABLE_3),
+        fixed(judge_wide, Final.TABLE_3),
     ),
     claim(
         "review.table6.quantiles",
@@ -287,8 +281,8 @@ _REVIEW_ESTIMATES_CHECKS = (
 # answers report beside CANIFE. The answers' sweep over d is judged cell by cell in ``verify.claims.simulated_tables``.
 
 
-# Table 2 of the first version: accuracy in per cent without and with 1,000 canaries.
-ACCURACIES = (("25.3", "25.3"), ("24.0", "23.9"), ("23.1", "23.1"), ("21.5", "21.5"), ("20.6", "20.5"))
+# Accuracy in per cent without and with 1,000 canaries.
+ACCURACIES = tuple(row[2:] for row in FirstVersion.TABLE_2)
 _SWEEP = tuple(cell for cell in CELLS if cell.id.startswith("review.sweep."))
 _TABLE_2 = tuple(cell for cell in CELLS if cell.id.startswith("final.table2."))
 
@@ -297,8 +291,9 @@ def judge_share(canaries: int, users: int, printed: str) -> Outcome:
     """Judge a printed share of users, in per cent."""
     share = Fraction(100 * canaries, users)
     finding = (
-        f"{canaries:,} of {users:,} are {float(share):.4f}%; of StackOverflow's {STACKOVERFLOW_CLIENTS:,} they would "
-        f"be {100 * canaries / STACKOVERFLOW_CLIENTS:.3f}%"
+        f"{canaries:,} of {users:,} are {float(share):.4f}%; of StackOverflow's {Final.STACKOVERFLOW_CLIENTS:,} "
+        "they would "
+        f"be {100 * canaries / Final.STACKOVERFLOW_CLIENTS:.3f}%"
     )
     return found(holds(prints(share, printed)), finding, share=float(share))
 
@@ -448,13 +443,13 @@ CHECKS = (
         "review.replaced.share",
         TO_ZCEQ,
         "Replacing 1,000 of 3 million users by canaries loses 0.033% of the data",
-        fixed(judge_share, CANARIES, 3_000_000, "0.033"),
+        fixed(judge_share, Final.CANARIES, 3_000_000, "0.033"),
     ),
     claim(
         "review.users.ratio",
         TO_LDHU,
         "More than 3 million users are ten times the 341,000 of the experiments",
-        fixed(judge_times, STACKOVERFLOW_CLIENTS, 3_000_000, 10),
+        fixed(judge_times, Final.STACKOVERFLOW_CLIENTS, 3_000_000, 10),
     ),
     claim(
         "review.users.languages",
@@ -480,7 +475,7 @@ CHECKS = (
         "review.models.size",
         TO_LDHU,
         "The models of both benchmarks have more than a million parameters",
-        fixed(judge_sizes, 10**6, PARAMETERS),
+        fixed(judge_sizes, 10**6, Final.PARAMETERS),
     ),
     claim(
         "review.sweep.variance",

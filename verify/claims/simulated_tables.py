@@ -16,6 +16,7 @@ from canaryproof.kernels.certified import gaussian_mechanism as certified_mechan
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, holds, prints
+from canaryproof.verify.claims.printed import Final, Reviews
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators.estimators import Moments
 
@@ -45,21 +46,15 @@ _TABLE_2 = "Andrew et al., arXiv 2302.03098, Table 2 (Table 1 of v1)"
 _SWEEP = "Reviews of Andrew et al., authors' answer, sweep over d with k = √d"
 
 CELLS = (
-    Cell("final.table2.row1", _TABLE_2, 10**6, 1000, 1.0, 0.972, 0.148),
-    Cell("final.table2.row2", _TABLE_2, 10**6, 1000, 3.0, 3.04, 0.137),
-    Cell("final.table2.row3", _TABLE_2, 10**6, 1000, 10.0, 9.98, 0.190),
-    Cell("review.sweep.d10k.epsilon1", _SWEEP, 10**4, 100, 1.0, 0.98, 0.41),
-    Cell("review.sweep.d10k.epsilon3", _SWEEP, 10**4, 100, 3.0, 3.00, 0.46),
-    Cell("review.sweep.d10k.epsilon10", _SWEEP, 10**4, 100, 10.0, 9.89, 0.71),
-    Cell("review.sweep.d100k.epsilon1", _SWEEP, 10**5, 316, 1.0, 1.05, 0.23),
-    Cell("review.sweep.d100k.epsilon3", _SWEEP, 10**5, 316, 3.0, 3.00, 0.31),
-    Cell("review.sweep.d100k.epsilon10", _SWEEP, 10**5, 316, 10.0, 10.05, 0.41),
-    Cell("review.sweep.d1M.epsilon1", _SWEEP, 10**6, 1000, 1.0, 0.99, 0.14),
-    Cell("review.sweep.d1M.epsilon3", _SWEEP, 10**6, 1000, 3.0, 2.96, 0.15),
-    Cell("review.sweep.d1M.epsilon10", _SWEEP, 10**6, 1000, 10.0, 10.00, 0.23),
-    Cell("review.sweep.d10M.epsilon1", _SWEEP, 10**7, 3162, 1.0, 1.00, 0.07),
-    Cell("review.sweep.d10M.epsilon3", _SWEEP, 10**7, 3162, 3.0, 3.00, 0.08),
-    Cell("review.sweep.d10M.epsilon10", _SWEEP, 10**7, 3162, 10.0, 10.01, 0.10),
+    *(
+        Cell(f"final.table2.row{row}", _TABLE_2, 10**6, 1000, *map(float, numbers))
+        for row, numbers in enumerate(Final.TABLE_2, 1)
+    ),
+    *(
+        Cell(f"review.sweep.{name}.epsilon{numbers[0]}", _SWEEP, dim, count, *map(float, numbers))
+        for name, dim, count, rows in Reviews.SWEEP
+        for numbers in rows
+    ),
 )
 
 
@@ -211,8 +206,6 @@ def _check(cell: Cell) -> Check:
 
 
 CHECKS = (
-    _noise_check(1, 1.0, "4.22"),
-    _noise_check(2, 3.0, "1.54"),
-    _noise_check(3, 10.0, "0.541"),
+    *(_noise_check(row, float(epsilon), noise) for row, (epsilon, noise) in enumerate(Final.TABLE_2_NOISE, 1)),
     *(_check(cell) for cell in CELLS),
 )

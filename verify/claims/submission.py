@@ -11,42 +11,18 @@ from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, found, holds, placed, prints
-from canaryproof.verify.claims import laws, printed, submission_experiments, v1
+from canaryproof.verify.claims import laws, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import judge_medians
-from canaryproof.verify.claims.printed import (
-    CANIFE,
-    QUANTILES,
-    REPETITIONS,
-    SETTING,
-    SUBMISSION,
-    TABLE_1,
-    TABLE_2_SUBMISSION_PRINTED,
-    TABLE_3_SUBMISSION_PRINTED,
-    TABLE_4_SUBMISSION_PRINTED,
-    TABLE_6_SUBMISSION_PRINTED,
-    WEAK_CRITICAL_VALUE,
-    Row,
-)
-from canaryproof.verify.claims.printed import EMNIST as FINAL_EMNIST
-from canaryproof.verify.claims.printed import TABLE_1 as V1_TABLE_1
-from canaryproof.verify.claims.printed import TABLE_3_V1_PRINTED as V1_TABLE_3
-from canaryproof.verify.claims.printed import TABLE_4_V1_PRINTED as V1_TABLE_4
+from canaryproof.verify.claims.printed import Final, FirstVersion, Row, Submission
 from canaryproof.verify.claims.simulated_tables import CELLS
 from canaryproof.verify.claims.submission_experiments import EMNIST
-from canaryproof.verify.claims.tables_judging import (
-    CANARIES,
-    STACKOVERFLOW,
-    STACKOVERFLOW_DELTA,
-    experiment,
-    figure,
-    repeated,
-)
+from canaryproof.verify.claims.tables_judging import STACKOVERFLOW, experiment, figure, repeated
 from canaryproof.verify.claims.v1 import judge_epochs
 
 _FASHION = "Fashion-MNIST, CANIFE's code and a two-layer network"
 # Figure 1's caption: its noise, by the analytical ε ∞, 300, 100 and 30, and its repetitions.
-_FIGURE_1 = (tuple(row.noise for row in TABLE_2_SUBMISSION_PRINTED), (1, 2, 4, 8))
+_FIGURE_1 = (tuple(row.noise for row in Submission.TABLE_2), (1, 2, 4, 8))
 _PLOTS_IN_TEXT = 3
 
 
@@ -62,14 +38,14 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
     level = Fraction(3, 20)
     three, two = exceedance(15, 3, level), exceedance(15, 2, level)
     # The printed 0.574 is of a table that is a little off: what share of Gaussian sets exceeds it.
-    size = anderson_darling.limit_law(True).sf(WEAK_CRITICAL_VALUE)
+    size = anderson_darling.limit_law(True).sf(FirstVersion.WEAK_CRITICAL_VALUE)
     sized = float(stats.binom.sf(2, 15, size))
     right = anderson_darling.critical_value(0.15, True)
     agreed = prints(three, text)
     return found(
         holds(agreed),
         f"P(3 or more of 15) is {float(three):.4f} at 15% each; {float(two):.4f} is two or more. The right critical "
-        f"value is {right:.3f}; {WEAK_CRITICAL_VALUE} is exceeded by {100 * size:.1f}%, which "
+        f"value is {right:.3f}; {FirstVersion.WEAK_CRITICAL_VALUE} is exceeded by {100 * size:.1f}%, which "
         f"makes it {sized:.3f}",
         three=float(three),
         two=float(two),
@@ -80,8 +56,8 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
 
 def judge_figure_1() -> Outcome:
     """Judge that Table 4 is of the sets that Figure 1 shows."""
-    levels = tuple(TABLE_4_SUBMISSION_PRINTED)
-    repetitions: tuple[int, ...] = REPETITIONS
+    levels = tuple(Submission.TABLE_4)
+    repetitions: tuple[int, ...] = FirstVersion.REPETITIONS
     shared = [level for level in levels if level in _FIGURE_1[0]]
     return found(
         holds(levels == _FIGURE_1[0] and repetitions == _FIGURE_1[1]),
@@ -100,11 +76,11 @@ def judge_plots() -> Outcome:
 
 def judge_ordered() -> Outcome:
     """Judge that the quantiles of each row rise."""
-    agreed = all(list(row[3]) == sorted(row[3], key=float) for row in TABLE_6_SUBMISSION_PRINTED)
+    agreed = all(list(row[3]) == sorted(row[3], key=float) for row in Submission.TABLE_6)
     return found(
         holds(agreed),
-        f"{len(TABLE_6_SUBMISSION_PRINTED)} rows of {len(QUANTILES)} quantiles rise",
-        rows=len(TABLE_6_SUBMISSION_PRINTED),
+        f"{len(Submission.TABLE_6)} rows of {len(Submission.QUANTILES)} quantiles rise",
+        rows=len(Submission.TABLE_6),
     )
 
 
@@ -115,7 +91,7 @@ def judge_gaussian() -> Outcome:
     statistics, without chance.
     """
     law = anderson_darling.limit_law(True)
-    p_values = [law.sf(float(value)) for row in TABLE_4_SUBMISSION_PRINTED.values() for value in row]
+    p_values = [law.sf(float(value)) for row in Submission.TABLE_4.values() for value in row]
     joint = 1.0 - (1.0 - min(p_values)) ** len(p_values)
     return found(
         holds(min(p_values) >= 0.01 and joint >= 0.05),
@@ -127,10 +103,12 @@ def judge_gaussian() -> Outcome:
 
 
 def _measured(place: str, source: str, statement: str, data: str) -> Check:
-    return claim(f"submission.{place}", f"{SUBMISSION}, {source}", statement, needs_data(f"submission.{place}", data))
+    return claim(
+        f"submission.{place}", f"{Submission.NAME}, {source}", statement, needs_data(f"submission.{place}", data)
+    )
 
 
-_claim = placed("submission", SUBMISSION)
+_claim = placed("submission", Submission.NAME)
 
 _SUBMISSION_APPENDICES_CHECKS: tuple[Check, ...] = (
     _claim("appendixE.plots", "Appendix E and Figure 1", "Figure 1 shows three plots of growing noise", judge_plots),
@@ -143,12 +121,12 @@ _SUBMISSION_APPENDICES_CHECKS: tuple[Check, ...] = (
     *(
         experiment(
             "submission.table4",
-            f"{SUBMISSION}, Table 4",
+            f"{Submission.NAME}, Table 4",
             number,
             f"at noise {noise} the statistics for 1, 2, 3, 5 and 10 repetitions are {', '.join(values)}",
             STACKOVERFLOW,
         )
-        for number, (noise, values) in enumerate(TABLE_4_SUBMISSION_PRINTED.items(), 1)
+        for number, (noise, values) in enumerate(Submission.TABLE_4.items(), 1)
     ),
     _claim(
         "table4.probability",
@@ -163,7 +141,7 @@ _SUBMISSION_APPENDICES_CHECKS: tuple[Check, ...] = (
         "a strong test of goodness of fit cannot rule out that the 15 sets of cosines are Gaussian",
         judge_gaussian,
     ),
-    *figure(_claim, 1, TABLE_2_SUBMISSION_PRINTED, STACKOVERFLOW_DELTA),
+    *figure(_claim, 1, Submission.TABLE_2, FirstVersion.DELTA),
     *(
         _measured(f"figure{number}.measured", f"Figure {number}", statement, data)
         for number, statement, data in (
@@ -183,19 +161,19 @@ _SUBMISSION_APPENDICES_CHECKS: tuple[Check, ...] = (
     *(
         experiment(
             "submission.table6",
-            f"{SUBMISSION}, Table 6",
+            f"{Submission.NAME}, Table 6",
             number,
             f"at noise {noise} with {runs} × {count} canaries the quantiles are {', '.join(values)}",
             STACKOVERFLOW,
         )
-        for number, (noise, runs, count, values) in enumerate(TABLE_6_SUBMISSION_PRINTED, 1)
+        for number, (noise, runs, count, values) in enumerate(Submission.TABLE_6, 1)
     ),
     _claim("table6.ordered", "Table 6", "the quantiles rise", judge_ordered),
     _claim(
         "table6.median",
         "Tables 2 and 6",
         "Table 2's estimates are medians of Table 6",
-        lambda: judge_medians(TABLE_2_SUBMISSION_PRINTED),
+        lambda: judge_medians(Submission.TABLE_2),
     ),
 )
 
@@ -211,6 +189,11 @@ def judge_same(pairs: list[tuple[object, object]]) -> Outcome:
     )
 
 
+def _pairs(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return what two documents print, by name."""
+    return {name: (one[name], other[name]) for name in one}
+
+
 def judge_settings(pairs: Mapping[str, tuple[str, str]]) -> Outcome:
     """Judge that two versions print the same settings and results."""
     differing = [f"{name} {one} and {other}" for name, (one, other) in pairs.items() if one != other]
@@ -222,14 +205,14 @@ def judge_settings(pairs: Mapping[str, tuple[str, str]]) -> Outcome:
 def _table_1() -> Outcome:
     # The final version's cells hold numbers.
     cells = {cell.epsilon: (cell.mean, cell.deviation) for cell in CELLS if cell.id.startswith("final.table2.")}
-    ours = [(float(mean), float(deviation)) for _, _, mean, deviation in TABLE_1]
-    return judge_same([(pair, cells[float(row[1])]) for pair, row in zip(ours, TABLE_1, strict=True)])
+    ours = [(float(mean), float(deviation)) for _, _, mean, deviation in Submission.TABLE_1]
+    return judge_same([(pair, cells[float(row[1])]) for pair, row in zip(ours, Submission.TABLE_1, strict=True)])
 
 
-def judge_without_noise(row: Row = TABLE_2_SUBMISSION_PRINTED[0], other: Row = V1_TABLE_3[0]) -> Outcome:
+def judge_without_noise(row: Row = Submission.TABLE_2[0], other: Row = FirstVersion.TABLE_3[0]) -> Outcome:
     """Judge whether two versions' results of one setting without noise can be those of two runs."""
     values = (float(row.estimate_final), float(other.estimate_final))
-    p_value = laws.same_mean(*values, STACKOVERFLOW_DELTA)
+    p_value = laws.same_mean(*values, FirstVersion.DELTA)
     pairs = [(float(a), float(b)) for a, b in zip(astuple(row)[2:], astuple(other)[2:], strict=True)]
     same = sum(a == b for a, b in pairs)
     verdict = Verdict.REFUTED
@@ -240,14 +223,14 @@ def judge_without_noise(row: Row = TABLE_2_SUBMISSION_PRINTED[0], other: Row = V
         f"{same} of {len(pairs)} numbers are equal ({listed}); that the final model's estimates are of two runs has "
         f"p = {p_value:.2g}"
     )
-    noticed = laws.noticed_beside(min(values), STACKOVERFLOW_DELTA, LEVEL)
+    noticed = laws.noticed_beside(min(values), FirstVersion.DELTA, LEVEL)
     design = Design(
         "both printed estimates are by fitted from 1,000 independent normal cosines each, with the null's variance and "
         "one mean",
         LEVEL,
         f"they are of an ε of {min(values):g} and one of {noticed:.2g}",
         POWER,
-        CANARIES,
+        FirstVersion.CANARIES,
     )
     return found(verdict, finding, design, pairs=pairs, p_value=p_value, level=LEVEL)
 
@@ -264,7 +247,7 @@ def judge_first_version(name: str) -> Outcome:
     share = {"estimate_all": 0.2, "lower_all": 0.0}
     merged = sorted(
         (float(row.noise), float(getattr(row, name)), version)
-        for version, table in (("v1", V1_TABLE_3), ("submission", TABLE_2_SUBMISSION_PRINTED))
+        for version, table in (("v1", FirstVersion.TABLE_3), ("submission", Submission.TABLE_2))
         for row in table[1:]
     )
     rising = []
@@ -273,7 +256,7 @@ def judge_first_version(name: str) -> Outcome:
             error = math.sqrt(2) * (share[name] * max(value, later) if name in share else 0.34)
             if other != version and later - value > 2 * error:
                 rising.append(f"{value:g} at {noise:g} ({version}) but {later:g} at {later_noise:g} ({other})")
-    zeros = [float(getattr(table[0], name)) for table in (V1_TABLE_3, TABLE_2_SUBMISSION_PRINTED)]
+    zeros = [float(getattr(table[0], name)) for table in (FirstVersion.TABLE_3, Submission.TABLE_2)]
     return found(
         holds(not rising),
         f"{'; '.join(rising) or 'no pair contradicts the order'}; without noise {zeros[0]:g} and {zeros[1]:g}",
@@ -288,13 +271,13 @@ _SUBMISSION_VERSIONS_CHECKS: tuple[Check, ...] = (
         "table1.v1",
         "Table 1; first version, Table 1",
         "Table 1 is the first version's, whose estimator is another",
-        lambda: judge_same(list(zip(TABLE_1, V1_TABLE_1, strict=True))),
+        lambda: judge_same(list(zip(Submission.TABLE_1, FirstVersion.TABLE_1, strict=True))),
     ),
     _claim(
         "table2.versions",
         "Table 2",
         "Table 2 is the final version's Table 3",
-        lambda: judge_same(list(zip(TABLE_2_SUBMISSION_PRINTED, printed.TABLE_3, strict=True))),
+        lambda: judge_same(list(zip(Submission.TABLE_2, Final.TABLE_3, strict=True))),
     ),
     _claim(
         "table2.v1.row1",
@@ -326,7 +309,7 @@ _SUBMISSION_VERSIONS_CHECKS: tuple[Check, ...] = (
         "the results on EMNIST without noise are the final version's",
         lambda: judge_settings(
             {
-                name: (getattr(TABLE_3_SUBMISSION_PRINTED[0], name), getattr(printed.TABLE_4[0], name))
+                name: (getattr(Submission.TABLE_3[0], name), getattr(Final.TABLE_4[0], name))
                 for name in ("lower_all", "estimate_all", "lower_final", "estimate_final")
             }
         ),
@@ -335,31 +318,31 @@ _SUBMISSION_VERSIONS_CHECKS: tuple[Check, ...] = (
         "section5.versions",
         "Section 5; first version, Section 5",
         "the setting on StackOverflow, but for the number of clients, is the first version's",
-        lambda: judge_settings(SETTING),
+        lambda: judge_settings(_pairs(Submission.SETTING, FirstVersion.SETTING)),
     ),
     _claim(
         "appendixD.versions",
         "Appendix D; final version, Section 5.2.1",
         "the setting on EMNIST is the final version's",
-        lambda: judge_settings(FINAL_EMNIST),
+        lambda: judge_settings(_pairs(Submission.EMNIST, Final.EMNIST)),
     ),
     _claim(
         "appendixH.versions",
         "Appendix H; final version, Section 5.4",
         "the comparison with CANIFE is the final version's",
-        lambda: judge_settings(CANIFE),
+        lambda: judge_settings(_pairs(Submission.COMPARISON, Final.COMPARISON)),
     ),
     _claim(
         "table4.versions",
         "Table 4",
         "its statistics are the first version's",
-        lambda: judge_same(list(zip(TABLE_4_SUBMISSION_PRINTED.values(), V1_TABLE_4.values(), strict=True))),
+        lambda: judge_same(list(zip(Submission.TABLE_4.values(), FirstVersion.TABLE_4.values(), strict=True))),
     ),
     _claim(
         "table6.versions",
         "Table 6",
         "Table 6 is the final version's Table 5",
-        lambda: judge_same(list(zip(TABLE_6_SUBMISSION_PRINTED, printed.TABLE_5, strict=True))),
+        lambda: judge_same(list(zip(Submission.TABLE_6, Final.TABLE_5, strict=True))),
     ),
 )
 
@@ -399,11 +382,14 @@ _QUANTILES = {f"table6.row{row}.spread": f"final.table5.row{row}.spread" for row
 
 CHECKS: tuple[Check, ...] = (
     *(
-        repeated(f"submission.{place}", f"{SUBMISSION}, {source}", original)
+        repeated(f"submission.{place}", f"{Submission.NAME}, {source}", original)
         for place, (source, original) in _REPEATED.items()
     ),
-    *(repeated(f"submission.{place}", f"{SUBMISSION}, Table 6", original) for place, original in _QUANTILES.items()),
-    *v1.checks("submission", SUBMISSION, TABLE_1, "fitted"),
+    *(
+        repeated(f"submission.{place}", f"{Submission.NAME}, Table 6", original)
+        for place, original in _QUANTILES.items()
+    ),
+    *v1.checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
     *submission_experiments.CHECKS,
     *_SUBMISSION_APPENDICES_CHECKS,
     *_SUBMISSION_VERSIONS_CHECKS,

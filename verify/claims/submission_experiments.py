@@ -10,23 +10,12 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 from canaryproof.verify.check.verdicts import found, holds, placed, prints, proven, rounding
 from canaryproof.verify.claims import laws
-from canaryproof.verify.claims import printed as final_printed
 from canaryproof.verify.claims.final_bounds import largest_cosine
 from canaryproof.verify.claims.final_noise import calibrated_by_tail
 from canaryproof.verify.claims.final_tables import FACTOR, judge_ballpark, judge_order, near
-from canaryproof.verify.claims.printed import (
-    SUBMISSION,
-    TABLE_2_SUBMISSION_PRINTED,
-    TABLE_3_SUBMISSION_PRINTED,
-    columns,
-)
-from canaryproof.verify.claims.printed import TABLE_2 as V1_TABLE_2
+from canaryproof.verify.claims.printed import Final, FirstVersion, Submission, columns
 from canaryproof.verify.claims.tables_judging import (
-    CANARIES,
-    ROUNDS,
     STACKOVERFLOW,
-    STACKOVERFLOW_DELTA,
-    STACKOVERFLOW_USERS,
     belief,
     calibrated,
     checks,
@@ -37,20 +26,23 @@ from canaryproof.verify.claims.tables_judging import (
     noise_mean,
     sampled,
 )
-from canaryproof.verify.claims.tables_judging import COHORT as SO_COHORT
 from canaryproof.verify.claims.v1 import judge_sizes
 
 # Our copy of the submission reads m = 34k, perhaps a slip of its conversion; both other versions have 341k.
-_USERS = {"m = 34k": 34_000, "m = 341k": STACKOVERFLOW_USERS}
+_USERS = {"m = 34k": 34_000, "m = 341k": FirstVersion.USERS}
 
 
 def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
     """Judge the number of clients as our copy has it, and as the other versions do, against rounds × clients."""
-    places = ROUNDS * SO_COHORT
-    fits = {text: any(prints(Fraction(n), text) for n in (places, places - CANARIES)) for text in (users, others)}
+    places = FirstVersion.ROUNDS * FirstVersion.COHORT
+    fits = {
+        text: any(prints(Fraction(n), text) for n in (places, places - FirstVersion.CANARIES))
+        for text in (users, others)
+    }
     return found(
         holds(fits[users], fits[others]),
-        f"{ROUNDS} × {SO_COHORT} = {places:,} places, {places - CANARIES:,} without the canaries, are one each for "
+        f"{FirstVersion.ROUNDS} × {FirstVersion.COHORT} = {places:,} places, {places - FirstVersion.CANARIES:,} "
+        "without the canaries, are one each for "
         f"{' and '.join(text for text in fits if fits[text]) or 'none'} of {users} and {others}; both other versions "
         f"print {others}",
         places=places,
@@ -59,7 +51,7 @@ def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
 
 def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
     """Judge δ = m^(−1.1) by the noise multipliers of Table 2: which m they were calibrated for."""
-    rows = TABLE_2_SUBMISSION_PRINTED[1:]
+    rows = Submission.TABLE_2[1:]
     tail = {name: sum(calibrated_by_tail(row, m) for row in rows) for name, m in sizes.items()}
     classical = {
         name: [analytical.rdp(float(row.noise), m**-1.1, conversion="classical", orders="dense") for row in rows]
@@ -88,19 +80,19 @@ def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
         values = {
             f"{name}, {users}": value
             for users, m in _USERS.items()
-            for name, value in analytical.readings(noise_multiplier, m**-1.1, rounds=ROUNDS).items()
+            for name, value in analytical.readings(noise_multiplier, m**-1.1, rounds=FirstVersion.ROUNDS).items()
         }
-        poisson = sampled(noise_multiplier, STACKOVERFLOW_DELTA, ROUNDS, 1 / ROUNDS)
+        poisson = sampled(noise_multiplier, FirstVersion.DELTA, FirstVersion.ROUNDS, 1 / FirstVersion.ROUNDS)
         return values | {f"{name}, m = 341k": value for name, value in poisson.items()}
 
     stated = frozenset(f"exact Gaussian, one round, {users}" for users in _USERS)
-    return calibrated(multiplier, epsilon, readings, STACKOVERFLOW_DELTA, stated)
+    return calibrated(multiplier, epsilon, readings, FirstVersion.DELTA, stated)
 
 
 def judge_accuracy() -> Outcome:
     """Judge the largest relative loss of accuracy against the accuracies that the first version prints."""
-    relative = [float((Fraction(a) - Fraction(b)) / Fraction(a)) for _, _, a, b in V1_TABLE_2]
-    points = max(Fraction(a) - Fraction(b) for _, _, a, b in V1_TABLE_2)
+    relative = [float((Fraction(a) - Fraction(b)) / Fraction(a)) for _, _, a, b in FirstVersion.TABLE_2]
+    points = max(Fraction(a) - Fraction(b) for _, _, a, b in FirstVersion.TABLE_2)
     as_stated = max(relative) <= 0.0015
     verdict = holds(as_stated, points <= Fraction(1, 10))
     return found(
@@ -112,7 +104,7 @@ def judge_accuracy() -> Outcome:
     )
 
 
-def judge_clipping(estimate: str = TABLE_2_SUBMISSION_PRINTED[0].estimate_final) -> Outcome:
+def judge_clipping(estimate: str = Submission.TABLE_2[0].estimate_final) -> Outcome:
     """Judge what the estimate with clipping only allows."""
     _, tenth = proven(lambda: belief(estimate, Fraction(1, 10)), "1")
     agreed = estimate == "4.60" and tenth > 0.9
@@ -125,13 +117,13 @@ def judge_maximum() -> Outcome:
     With nothing but noise the scores of a round are N(0, 1), and N(1/σ, 1) in the canary's own; the algorithm fits
     Gaussians to their maxima over the rounds.
     """
-    null_mean, null_deviation, _ = largest_cosine(ROUNDS, 0.0)
+    null_mean, null_deviation, _ = largest_cosine(FirstVersion.ROUNDS, 0.0)
     exact, one_way, both = [], [], []
-    for row in TABLE_2_SUBMISSION_PRINTED[1:]:
+    for row in Submission.TABLE_2[1:]:
         sigma = float(row.noise)
-        pair = (*largest_cosine(ROUNDS, 1.0 / sigma)[:2], null_mean, null_deviation)
-        ways = [float(two_gaussians.epsilon(STACKOVERFLOW_DELTA, *pair, way)) for way in ("forward", "reverse")]
-        exact.append(analytical.gaussian(sigma, STACKOVERFLOW_DELTA))
+        pair = (*largest_cosine(FirstVersion.ROUNDS, 1.0 / sigma)[:2], null_mean, null_deviation)
+        ways = [float(two_gaussians.epsilon(FirstVersion.DELTA, *pair, way)) for way in ("forward", "reverse")]
+        exact.append(analytical.gaussian(sigma, FirstVersion.DELTA))
         one_way.append(min(ways))
         both.append(max(ways))
     stated = [near(value, truth) for value, truth in zip(both, exact, strict=True)]
@@ -140,17 +132,18 @@ def judge_maximum() -> Outcome:
     listed = "; ".join(
         f"{larger:.4g} in both directions and {smaller:.3g} in one at {row.noise}, where the exact ε is {truth:.3g} "
         f"and {row.estimate_all} is printed"
-        for larger, smaller, truth, row in zip(both, one_way, exact, TABLE_2_SUBMISSION_PRINTED[1:], strict=True)
+        for larger, smaller, truth, row in zip(both, one_way, exact, Submission.TABLE_2[1:], strict=True)
     )
     finding = (
-        f"with noise alone and unlimited canaries the algorithm gives {listed}: a maximum over {ROUNDS} rounds is not "
+        f"with noise alone and unlimited canaries the algorithm gives {listed}: a maximum over "
+        f"{FirstVersion.ROUNDS} rounds is not "
         f"normal (deviation {null_deviation:.3f}), and the fit's tail decides"
     )
     null = (null_mean, null_deviation)
     return found(verdict, finding, exact=exact, one_way=one_way, both=both, null=null)
 
 
-_claim = placed("submission", SUBMISSION)
+_claim = placed("submission", Submission.NAME)
 
 _SUBMISSION_STACKOVERFLOW_CHECKS: tuple[Check, ...] = (
     _claim(
@@ -163,7 +156,7 @@ _SUBMISSION_STACKOVERFLOW_CHECKS: tuple[Check, ...] = (
         "section4.moderate",
         "Section 4 and Tables 2 and 3",
         "under moderate noise the printed estimates from all iterates are close to the analytical ε",
-        lambda: judge_ballpark((*TABLE_2_SUBMISSION_PRINTED[1:], *TABLE_3_SUBMISSION_PRINTED[1:])),
+        lambda: judge_ballpark((*Submission.TABLE_2[1:], *Submission.TABLE_3[1:])),
     ),
     _claim("section5.users", "Section 5", "each of m = 34k clients (as our copy reads) is in one round", judge_users),
     _claim("section5.delta", "Section 5", "δ = m^(−1.1), with m = 34k as our copy reads", judge_delta),
@@ -175,7 +168,7 @@ _SUBMISSION_STACKOVERFLOW_CHECKS: tuple[Check, ...] = (
             "δ = m^(−1.1)",
             partial(judge_epsilon, row.noise, row.analytical),
         )
-        for number, row in enumerate(TABLE_2_SUBMISSION_PRINTED, 1)
+        for number, row in enumerate(Submission.TABLE_2, 1)
         if row.analytical != "inf"
     ),
     _claim(
@@ -184,29 +177,29 @@ _SUBMISSION_STACKOVERFLOW_CHECKS: tuple[Check, ...] = (
     *checks(
         _claim,
         "submission.table2",
-        f"{SUBMISSION}, Table 2",
-        TABLE_2_SUBMISSION_PRINTED,
-        STACKOVERFLOW_DELTA,
-        ROUNDS,
+        f"{Submission.NAME}, Table 2",
+        Submission.TABLE_2,
+        FirstVersion.DELTA,
+        FirstVersion.ROUNDS,
         STACKOVERFLOW,
     ),
     _claim(
         "section5.separation",
         "Section 5",
         "at the lower noise multipliers the estimates from all iterates are much higher than the lower bounds",
-        lambda: judge_separation(TABLE_2_SUBMISSION_PRINTED[:2]),
+        lambda: judge_separation(Submission.TABLE_2[:2]),
     ),
     _claim(
         "table2.ballpark",
         "Table 2's caption",
         "for moderate noise the estimate from all iterates is in the ballpark of the analytical ε",
-        lambda: judge_ballpark(TABLE_2_SUBMISSION_PRINTED[1:]),
+        lambda: judge_ballpark(Submission.TABLE_2[1:]),
     ),
     _claim(
         "table2.noise-alone",
         "Table 2",
         "the final model's estimates with noise are 1.97, 1.18 and 0.569",
-        partial(noise_alone, TABLE_2_SUBMISSION_PRINTED[1:], STACKOVERFLOW_DELTA, ROUNDS),
+        partial(noise_alone, Submission.TABLE_2[1:], FirstVersion.DELTA, FirstVersion.ROUNDS),
     ),
     _claim(
         "section5.clipping",
@@ -218,7 +211,7 @@ _SUBMISSION_STACKOVERFLOW_CHECKS: tuple[Check, ...] = (
         "section5.regime",
         "Section 5",
         "with a little noise the final model's ε is about 1",
-        lambda: judge_regime(TABLE_2_SUBMISSION_PRINTED[1:]),
+        lambda: judge_regime(Submission.TABLE_2[1:]),
     ),
     _claim(
         "section6.sizes",
@@ -236,14 +229,14 @@ EMNIST = "federated EMNIST and a convolutional network trained on it"
 USERS, EPOCHS, COHORT = 3383, 5, 34
 _ROUNDS = round(EPOCHS * USERS / COHORT)
 _DELTA = USERS**-1.1
-_NOISE = tuple((row.noise, row.analytical) for row in TABLE_3_SUBMISSION_PRINTED[1:])
+_NOISE = tuple((row.noise, row.analytical) for row in Submission.TABLE_3[1:])
 _FIGURE_2 = ("0.16", "0.18", "0.195")
 
 
 def judge_rounds() -> Outcome:
     """Judge that the submission's and the final version's training are about equally many rounds."""
     ours = Fraction(EPOCHS * USERS, COHORT)
-    final = Fraction(final_printed.EMNIST_EPOCHS * final_printed.EMNIST_USERS, final_printed.EMNIST_COHORT)
+    final = Fraction(Final.EMNIST_EPOCHS * Final.EMNIST_USERS, Final.EMNIST_COHORT)
     return found(
         holds(abs(ours / final - 1) < Fraction(2, 100)),
         f"5 epochs of 34 clients a round are {float(ours):.1f} rounds, the final version's 15 of 101 are "
@@ -317,8 +310,8 @@ def judge_epochs(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
 def judge_similar() -> Outcome:
     """Judge that both data sets' tables have the same order: with noise, of bounds and estimates, of threat models."""
     orders = {
-        "StackOverflow": judge_order(TABLE_2_SUBMISSION_PRINTED),
-        "EMNIST": judge_order(TABLE_3_SUBMISSION_PRINTED),
+        "StackOverflow": judge_order(Submission.TABLE_2),
+        "EMNIST": judge_order(Submission.TABLE_3),
     }
     return found(
         holds(all(order.verdict is Verdict.CONFIRMED for order in orders.values())),
@@ -328,7 +321,7 @@ def judge_similar() -> Outcome:
 
 def judge_close() -> Outcome:
     """Judge that at low noise the estimate from all iterates is close to the analytical ε."""
-    row = TABLE_3_SUBMISSION_PRINTED[1]
+    row = Submission.TABLE_3[1]
     right = analytical.gaussian(float(row.noise), _DELTA, EPOCHS)
     once = analytical.gaussian(float(row.noise), _DELTA)
     ratios = {"printed": float(row.estimate_all) / float(row.analytical), "once": float(row.estimate_all) / once}
@@ -348,10 +341,10 @@ def judge_presentations() -> Outcome:
     That δ is the one that the final version's noise multipliers on EMNIST fit.
     """
     delta = (USERS * EPOCHS) ** -1.1
-    outcome = noise_alone(TABLE_3_SUBMISSION_PRINTED[1:], delta, _ROUNDS)
+    outcome = noise_alone(Submission.TABLE_3[1:], delta, _ROUNDS)
     medians = [
         laws.quantile(laws.fitted, 0.5, noise_mean(float(row.noise), _ROUNDS, EPOCHS), delta)
-        for row in TABLE_3_SUBMISSION_PRINTED[1:]
+        for row in Submission.TABLE_3[1:]
     ]
     finding = (
         f"{outcome.finding}; if each took part in all {EPOCHS} epochs, as every user does, the medians would be "
@@ -366,10 +359,10 @@ def judge_final() -> Outcome:
     All four columns fall with the noise there, so that a noise between two of its rows should have results between
     theirs, and one above its largest should have smaller ones.
     """
-    names = tuple(columns(TABLE_3_SUBMISSION_PRINTED))
+    names = tuple(columns(Submission.TABLE_3))
     ours, theirs = (
         [(float(row.noise), [float(getattr(row, name)) for name in names]) for row in rows]
-        for rows in (TABLE_3_SUBMISSION_PRINTED, final_printed.TABLE_4)
+        for rows in (Submission.TABLE_3, Final.TABLE_4)
     )
     misfits, count = [], 0
     for noise, values_here in ours[1:]:
@@ -391,7 +384,7 @@ def judge_final() -> Outcome:
 
 def judge_figure_2(levels: tuple[str, ...] = _FIGURE_2) -> Outcome:
     """Judge that Figure 2's noise multipliers are rows of Table 3."""
-    known = [row.noise for row in TABLE_3_SUBMISSION_PRINTED]
+    known = [row.noise for row in Submission.TABLE_3]
     return found(
         holds(all(level in known for level in levels)), f"of {', '.join(levels)} all are rows of Table 3", known=known
     )
@@ -411,7 +404,7 @@ _SUBMISSION_EMNIST_CHECKS: tuple[Check, ...] = (
             f"noise multiplier {row.noise} has the analytical ε {row.analytical}",
             partial(judge_epsilon_submission_emnist, row.noise, row.analytical),
         )
-        for number, row in enumerate(TABLE_3_SUBMISSION_PRINTED, 1)
+        for number, row in enumerate(Submission.TABLE_3, 1)
         if row.analytical != "inf"
     ),
     _claim(
@@ -429,12 +422,12 @@ _SUBMISSION_EMNIST_CHECKS: tuple[Check, ...] = (
     _claim(
         "appendixD.similar", "Appendix D", "the results on EMNIST are similar to those on StackOverflow", judge_similar
     ),
-    *checks(_claim, "submission.table3", f"{SUBMISSION}, Table 3", TABLE_3_SUBMISSION_PRINTED, _DELTA, _ROUNDS, EMNIST),
+    *checks(_claim, "submission.table3", f"{Submission.NAME}, Table 3", Submission.TABLE_3, _DELTA, _ROUNDS, EMNIST),
     _claim(
         "table3.high",
         "Table 3's caption",
         "the estimates from all iterates are so high that membership inference is easy",
-        partial(judge_high, TABLE_3_SUBMISSION_PRINTED),
+        partial(judge_high, Submission.TABLE_3),
     ),
     _claim(
         "table3.noise-alone",

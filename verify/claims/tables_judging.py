@@ -16,15 +16,10 @@ from canaryproof.verify.check.verdicts import Judge, claim, found, holds, roundi
 from canaryproof.verify.claims import final, final_bounds, final_tables, laws, simulated_tables
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import FACTOR, near
-from canaryproof.verify.claims.printed import Row, columns
+from canaryproof.verify.claims.printed import FirstVersion, Row, columns
 
-V1 = "Andrew et al., arXiv 2302.03098v1"
-CANARIES = 1000
-ROUNDS, COHORT = 2048, 167
 # What decides a row of results, in words.
 STACKOVERFLOW = "federated StackOverflow and a word model trained on it"
-STACKOVERFLOW_USERS = 341_000
-STACKOVERFLOW_DELTA = STACKOVERFLOW_USERS**-1.1
 _FINAL = {check.id: check for check in (*final.CHECKS, *simulated_tables.CHECKS)}
 
 
@@ -132,7 +127,7 @@ def noise_alone(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
         LEVEL,
         f"in one row the noise is {min(shares):.0%} of what is said",
         POWER,
-        CANARIES,
+        FirstVersion.CANARIES,
     )
     verdict = Verdict.QUALIFIED if joint >= LEVEL else Verdict.INCONCLUSIVE
     return found(verdict, finding, design, p_value=joint, p_values=p_values, level=LEVEL)

@@ -21,22 +21,9 @@ from canaryproof.verify.check.results import Check, Context, Design, Outcome, Ve
 from canaryproof.verify.check.verdicts import claim, found, holds, placed, prints, proven, rounding
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import lstm_parameters
-from canaryproof.verify.claims.printed import (
-    REPETITIONS,
-    TABLE_1,
-    TABLE_2,
-    TABLE_3_V1_PRINTED,
-    TABLE_4_V1_PRINTED,
-    WEAK_CRITICAL_VALUE,
-)
+from canaryproof.verify.claims.printed import FirstVersion
 from canaryproof.verify.claims.tables_judging import (
-    CANARIES,
-    COHORT,
-    ROUNDS,
     STACKOVERFLOW,
-    STACKOVERFLOW_DELTA,
-    STACKOVERFLOW_USERS,
-    V1,
     belief,
     calibrated,
     decreasing,
@@ -68,10 +55,10 @@ def judge_advantage(context: Context) -> Outcome:
     slightly: list[float] = []
     level = LEVEL / (2 * len(_EPSILONS))
     for epsilon in _EPSILONS:
-        distance = 1.0 / gaussian_mechanism.noise_multiplier(epsilon, STACKOVERFLOW_DELTA).lo
-        means = distance + rng.standard_normal(runs) / math.sqrt(CANARIES)
-        ratios = np.sqrt(rng.chisquare(CANARIES - 1, runs) / CANARIES)
-        estimates = threshold_epsilon(STACKOVERFLOW_DELTA, means, ratios)
+        distance = 1.0 / gaussian_mechanism.noise_multiplier(epsilon, FirstVersion.DELTA).lo
+        means = distance + rng.standard_normal(runs) / math.sqrt(FirstVersion.CANARIES)
+        ratios = np.sqrt(rng.chisquare(FirstVersion.CANARIES - 1, runs) / FirstVersion.CANARIES)
+        estimates = threshold_epsilon(FirstVersion.DELTA, means, ratios)
         excess, error = float(estimates.mean()) - epsilon, float(estimates.std(ddof=1)) / math.sqrt(runs)
         rows.append({"epsilon": epsilon, "excess": excess, "error": error})
         for sides, allowed in ((higher, 0.0), (slightly, _SLIGHTLY * epsilon)):
@@ -88,7 +75,7 @@ def judge_advantage(context: Context) -> Outcome:
         f"{row['excess']:+.3f} ± {row['error']:.3f} ({row['excess'] / row['epsilon']:+.0%}) at ε = {row['epsilon']:g}"
         for row in rows
     )
-    finding = f"mean excess with {CANARIES} canaries {listed}"
+    finding = f"mean excess with {FirstVersion.CANARIES} canaries {listed}"
     if verdict is Verdict.QUALIFIED:
         finding = f"higher, but slightly (by {_SLIGHTLY:.0%}) not everywhere: {finding}"
     design = Design(
@@ -105,18 +92,18 @@ def judge_threshold_choice(context: Context) -> Outcome:
     """Judge that a threshold chosen on the reported sample raises the 95% lower bound."""
     runs, epsilon = context.pick(200, 2000), 3.0
     rng = np.random.default_rng(context.key("v1.footnote5"))
-    distance = 1.0 / gaussian_mechanism.noise_multiplier(epsilon, STACKOVERFLOW_DELTA).lo
-    misses = limits.upper(np.arange(CANARIES + 1), CANARIES, 0.95, "jeffreys")
+    distance = 1.0 / gaussian_mechanism.noise_multiplier(epsilon, FirstVersion.DELTA).lo
+    misses = limits.upper(np.arange(FirstVersion.CANARIES + 1), FirstVersion.CANARIES, 0.95, "jeffreys")
 
     def bound(thresholds: _Array, missed: NDArray[np.int_]) -> _Array:
-        hidden = np.maximum(special.ndtr(thresholds) - STACKOVERFLOW_DELTA, 1e-300) / misses[missed]
-        shown = np.maximum(1 - STACKOVERFLOW_DELTA - misses[missed], 1e-300)
+        hidden = np.maximum(special.ndtr(thresholds) - FirstVersion.DELTA, 1e-300) / misses[missed]
+        shown = np.maximum(1 - FirstVersion.DELTA - misses[missed], 1e-300)
         best: _Array = np.maximum(np.log(hidden), np.log(shown) - special.log_ndtr(-thresholds))
         return best
 
-    gains, above, ranks = [], 0, np.arange(CANARIES)
+    gains, above, ranks = [], 0, np.arange(FirstVersion.CANARIES)
     for _ in range(runs):
-        first, second = (np.sort(distance + rng.standard_normal(CANARIES)) for _ in range(2))
+        first, second = (np.sort(distance + rng.standard_normal(FirstVersion.CANARIES)) for _ in range(2))
         # Between two canaries the misses are as many, and at the upper one the false positives are fewest.
         chosen = first[[np.argmax(bound(first, ranks))]]
         best = float(bound(second, ranks).max())
@@ -143,13 +130,13 @@ def judge_threshold_choice(context: Context) -> Outcome:
 _V1_ESTIMATORS_CHECKS: tuple[Check, ...] = (
     claim(
         "v1.section4.advantage",
-        f"{V1}, Section 4",
+        f"{FirstVersion.NAME}, Section 4",
         "an adversary who sees the mean and deviation before choosing the threshold has slightly higher estimates",
         judge_advantage,
     ),
     claim(
         "v1.footnote5",
-        f"{V1}, footnote 5",
+        f"{FirstVersion.NAME}, footnote 5",
         "choosing the threshold on the same sample makes the lower bound somewhat higher than otherwise",
         judge_threshold_choice,
     ),
@@ -244,8 +231,8 @@ def checks(document: str, name: str, rows: tuple[tuple[str, str, str, str], ...]
 
 
 _V1_GAUSSIAN_CHECKS: tuple[Check, ...] = (
-    *checks("v1", V1, TABLE_1, "pinned"),
-    placed("v1", V1)(
+    *checks("v1", FirstVersion.NAME, FirstVersion.TABLE_1, "pinned"),
+    placed("v1", FirstVersion.NAME)(
         "section4.anderson",
         "Section 4",
         "Anderson's test does not reject normality of a million cosines at d = 1000, at level 15%",
@@ -267,47 +254,50 @@ def judge_users(users: str = "341k") -> Outcome:
     """Judge the number of users against the data set's documentation."""
     count = STACKOVERFLOW_TRAINING_USERS
     verdict = holds(prints(Fraction(count), users))
-    if verdict is Verdict.REFUTED and prints(Fraction(count - CANARIES), users):
+    if verdict is Verdict.REFUTED and prints(Fraction(count - FirstVersion.CANARIES), users):
         verdict = Verdict.QUALIFIED
     return found(
         verdict,
         f"TensorFlow Federated documents {count:,} training users, which is {count / 1000:.0f}k; it holds if canaries "
-        f"took the places of {CANARIES:,} of them ({count - CANARIES:,})",
+        f"took the places of {FirstVersion.CANARIES:,} of them ({count - FirstVersion.CANARIES:,})",
         documented=count,
     )
 
 
 def judge_delta(text: str = "8.20e-7") -> Outcome:
     """Judge the value of δ = 341000^(−1.1)."""
-    agreed, value = proven(lambda: arb(STACKOVERFLOW_USERS) ** arb(fmpq(-11, 10)), text)
+    agreed, value = proven(lambda: arb(FirstVersion.USERS) ** arb(fmpq(-11, 10)), text)
     return found(
         holds(agreed),
-        f"341000^(−1.1) = {value:.6e}, which is {value * STACKOVERFLOW_USERS:.2f} of one over the number of users",
+        f"341000^(−1.1) = {value:.6e}, which is {value * FirstVersion.USERS:.2f} of one over the number of users",
         delta=value,
     )
 
 
 def judge_quotient(text: str = "0.081") -> Outcome:
     """Judge the decimal value of the quotient printed as the sampling rate."""
-    rate = Fraction(COHORT, ROUNDS)
+    rate = Fraction(FirstVersion.COHORT, FirstVersion.ROUNDS)
     return found(
-        holds(prints(rate, text)), f"{COHORT}/{ROUNDS} = {float(rate):.5f}, printed {float(rate):.3f}", rate=float(rate)
+        holds(prints(rate, text)),
+        f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS} = {float(rate):.5f}, printed {float(rate):.3f}",
+        rate=float(rate),
     )
 
 
 def judge_rate(text: str = "0.081") -> Outcome:
     """Judge the sampling rate of a client in a round."""
-    rate = Fraction(COHORT, STACKOVERFLOW_USERS)
+    rate = Fraction(FirstVersion.COHORT, FirstVersion.USERS)
     return found(
         holds(prints(rate, text)),
-        f"clients of a round over all clients is {COHORT}/{STACKOVERFLOW_USERS:,} = {float(rate):.3e}, one in "
+        f"clients of a round over all clients is {FirstVersion.COHORT}/{FirstVersion.USERS:,} = {float(rate):.3e}, "
+        "one in "
         f"{float(1 / rate):.0f}; the printed quotient divides by the rounds and would have a client take part in "
-        f"{COHORT} rounds and not in one",
+        f"{FirstVersion.COHORT} rounds and not in one",
         rate=float(rate),
     )
 
 
-def judge_epochs(rounds: int = ROUNDS, epochs: tuple[int, ...] = (1, 2, 3, 5, 10)) -> Outcome:
+def judge_epochs(rounds: int = FirstVersion.ROUNDS, epochs: tuple[int, ...] = (1, 2, 3, 5, 10)) -> Outcome:
     """Judge that the rounds divide into the epochs."""
     uneven = [n for n in epochs if rounds % n]
     verdict = Verdict.QUALIFIED if uneven else Verdict.CONFIRMED
@@ -332,7 +322,7 @@ def judge_confidence(text: str = "0.993", epsilon: str = "5") -> Outcome:
 
 def judge_loss_probability() -> Outcome:
     """Judge that an output with a loss above ε has probability δ at least, for the Gaussian mechanism at ε = 5."""
-    delta, epsilon = STACKOVERFLOW_DELTA, 5.0
+    delta, epsilon = FirstVersion.DELTA, 5.0
     sigma = gaussian_mechanism.noise_multiplier(epsilon, delta).lo
     tail = float(stats.norm.sf(epsilon * sigma - 0.5 / sigma))
     return found(
@@ -361,13 +351,13 @@ def judge_sizes() -> Outcome:
     inside = 10**6 <= count < 10**7 and users[0] >= 10**5 and users[1] < 10**6
     return found(
         holds(inside and users[1] <= 10**8),
-        f"{count:,} parameters and {STACKOVERFLOW_USERS:,} clients, inside 10⁵ to 10⁸ users",
+        f"{count:,} parameters and {FirstVersion.USERS:,} clients, inside 10⁵ to 10⁸ users",
         parameters=count,
-        users=STACKOVERFLOW_USERS,
+        users=FirstVersion.USERS,
     )
 
 
-_claim = placed("v1", V1)
+_claim = placed("v1", FirstVersion.NAME)
 
 _V1_SETTING_CHECKS: tuple[Check, ...] = (
     _claim("section5.users", "Section 5", "there are 341k real clients", judge_users),
@@ -402,24 +392,25 @@ _V1_SETTING_CHECKS: tuple[Check, ...] = (
 
 
 # What the text takes for the sampling rate.
-_QUOTIENT = COHORT / ROUNDS
+_QUOTIENT = FirstVersion.COHORT / FirstVersion.ROUNDS
 
 
 def _readings(noise_multiplier: float) -> dict[str, float]:
-    values = analytical.readings(noise_multiplier, STACKOVERFLOW_DELTA, rounds=ROUNDS)
-    for rate in (COHORT / STACKOVERFLOW_USERS, _QUOTIENT, 1 / ROUNDS):
-        values |= sampled(noise_multiplier, STACKOVERFLOW_DELTA, ROUNDS, rate)
+    values = analytical.readings(noise_multiplier, FirstVersion.DELTA, rounds=FirstVersion.ROUNDS)
+    for rate in (FirstVersion.COHORT / FirstVersion.USERS, _QUOTIENT, 1 / FirstVersion.ROUNDS):
+        values |= sampled(noise_multiplier, FirstVersion.DELTA, FirstVersion.ROUNDS, rate)
     return values
 
 
 def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
     """Judge a printed "ε RDP" against its noise multiplier."""
     stated = frozenset(f"RDP {how}, Poisson sampling at {_QUOTIENT:.3g}" for how in ("improved", "classical"))
-    outcome = calibrated(multiplier, epsilon, _readings, STACKOVERFLOW_DELTA, stated)
-    loss = analytical.pld(float(multiplier), STACKOVERFLOW_DELTA, ROUNDS, 1 / ROUNDS)
+    outcome = calibrated(multiplier, epsilon, _readings, FirstVersion.DELTA, stated)
+    loss = analytical.pld(float(multiplier), FirstVersion.DELTA, FirstVersion.ROUNDS, 1 / FirstVersion.ROUNDS)
     stated_value = outcome.evidence["readings"][f"RDP improved, Poisson sampling at {_QUOTIENT:.3g}"]
     finding = (
-        f"{outcome.finding}; RDP at the printed rate {_QUOTIENT:.3f} gives {stated_value:.6g}, and at 1/{ROUNDS} PLD "
+        f"{outcome.finding}; RDP at the printed rate {_QUOTIENT:.3f} gives {stated_value:.6g}, and at "
+        f"1/{FirstVersion.ROUNDS} PLD "
         f"accounting gives {loss:.6g}"
     )
     return found(outcome.verdict, finding, loss_distribution=loss, **outcome.evidence)
@@ -427,12 +418,13 @@ def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
 
 def judge_accuracy() -> Outcome:
     """Judge that the canaries cost almost no accuracy, from the printed accuracies."""
-    losses = [Fraction(without) - Fraction(with_) for _, _, without, with_ in TABLE_2]
-    relative = [float(loss / Fraction(row[2])) for loss, row in zip(losses, TABLE_2, strict=True)]
+    losses = [Fraction(without) - Fraction(with_) for _, _, without, with_ in FirstVersion.TABLE_2]
+    relative = [float(loss / Fraction(row[2])) for loss, row in zip(losses, FirstVersion.TABLE_2, strict=True)]
     return found(
         holds(max(losses) <= Fraction(1, 10)),
         f"the largest printed loss is {float(max(losses)):g} percentage points, {100 * max(relative):.2f}% of the "
-        f"accuracy; {CANARIES:,} canaries are {CANARIES / STACKOVERFLOW_USERS:.2%} of the clients",
+        f"accuracy; {FirstVersion.CANARIES:,} canaries are {FirstVersion.CANARIES / FirstVersion.USERS:.2%} of the "
+        "clients",
         losses=[float(loss) for loss in losses],
         relative=relative,
     )
@@ -440,12 +432,14 @@ def judge_accuracy() -> Outcome:
 
 def judge_same_noise() -> Outcome:
     """Judge that Tables 2 and 3 are of the same runs: noise to the printed digits, and ε."""
-    pairs = [((a[0], a[1]), (b.noise, b.analytical)) for a, b in zip(TABLE_2, TABLE_3_V1_PRINTED, strict=True)]
+    pairs = [
+        ((a[0], a[1]), (b.noise, b.analytical)) for a, b in zip(FirstVersion.TABLE_2, FirstVersion.TABLE_3, strict=True)
+    ]
     agree = [prints(Fraction(a[0]), b[0]) and a[1] == b[1] for a, b in pairs]
     return found(holds(all(agree)), f"{sum(agree)} of {len(agree)} rows agree; 0.1023 is printed 0.102", rows=pairs)
 
 
-def judge_clipping(estimate: str = TABLE_3_V1_PRINTED[0].estimate_final) -> Outcome:
+def judge_clipping(estimate: str = FirstVersion.TABLE_3[0].estimate_final) -> Outcome:
     """Judge that the estimate with clipping only still allows near certainty."""
     _, even = proven(lambda: belief(estimate, Fraction(1, 2)), "1")
     _, tenth = proven(lambda: belief(estimate, Fraction(1, 10)), "1")
@@ -459,18 +453,18 @@ def judge_clipping(estimate: str = TABLE_3_V1_PRINTED[0].estimate_final) -> Outc
 
 def judge_gaussian_sets() -> Outcome:
     """Judge that most sets of cosines pass Anderson's test at 15%."""
-    values = [float(value) for row in TABLE_4_V1_PRINTED.values() for value in row]
-    above = sum(value > WEAK_CRITICAL_VALUE for value in values)
+    values = [float(value) for row in FirstVersion.TABLE_4.values() for value in row]
+    above = sum(value > FirstVersion.WEAK_CRITICAL_VALUE for value in values)
     return found(
         holds(2 * above < len(values)),
-        f"{len(values) - above} of {len(values)} statistics are at most {WEAK_CRITICAL_VALUE}",
+        f"{len(values) - above} of {len(values)} statistics are at most {FirstVersion.WEAK_CRITICAL_VALUE}",
         above=above,
     )
 
 
 def judge_excess() -> Outcome:
     """Judge that one of the plotted 95% lower bounds may well fail."""
-    count = len(TABLE_4_V1_PRINTED) * len(REPETITIONS)
+    count = len(FirstVersion.TABLE_4) * len(FirstVersion.REPETITIONS)
     chance = 1 - Fraction(19, 20) ** count
     return found(
         holds(count == 15 and chance > Fraction(1, 20)),
@@ -483,16 +477,17 @@ def judge_excess() -> Outcome:
 
 def judge_three(count: int = 3) -> Outcome:
     """Judge that as many statistics as printed exceed the 15% point, and that so many are no surprise."""
-    values = [float(value) for row in TABLE_4_V1_PRINTED.values() for value in row]
+    values = [float(value) for row in FirstVersion.TABLE_4.values() for value in row]
     law = anderson_darling.limit_law(True)
-    above = sum(value > WEAK_CRITICAL_VALUE for value in values)
+    above = sum(value > FirstVersion.WEAK_CRITICAL_VALUE for value in values)
     chance = float(stats.binom.sf(count - 1, len(values), 0.15))
     p_values = sorted(law.sf(value) for value in values)
     # The smallest of 15 independent p-values, and the second.
     first, second = (float(stats.binom.sf(i, len(values), p)) for i, p in enumerate(p_values[:2]))
     return found(
         holds(above == count and chance > 0.05),
-        f"{above} of {len(values)} are above {WEAK_CRITICAL_VALUE}, and so many or more have probability {chance:.3f}; "
+        f"{above} of {len(values)} are above {FirstVersion.WEAK_CRITICAL_VALUE}, and so many or more have "
+        f"probability {chance:.3f}; "
         f"the largest two have p = {p_values[0]:.3f} and {p_values[1]:.3f}, as small as among {len(values)} with "
         f"probability {first:.2f} and {second:.3f}",
         above=above,
@@ -502,11 +497,11 @@ def judge_three(count: int = 3) -> Outcome:
 
 
 def _row(table: int, number: int, statement: str) -> Check:
-    return experiment(f"v1.table{table}", f"{V1}, Table {table}", number, statement, STACKOVERFLOW)
+    return experiment(f"v1.table{table}", f"{FirstVersion.NAME}, Table {table}", number, statement, STACKOVERFLOW)
 
 
 def _figure(number: int, statement: str) -> Check:
-    source = f"{V1}, Section 5.3 and Figure {number}"
+    source = f"{FirstVersion.NAME}, Section 5.3 and Figure {number}"
     id_ = f"v1.figure{number}.measured"
     return claim(id_, source, statement, needs_data(id_, STACKOVERFLOW))
 
@@ -520,7 +515,7 @@ _V1_TABLES_CHECKS: tuple[Check, ...] = (
             "2048 rounds",
             partial(judge_epsilon, noise, epsilon),
         )
-        for number, (noise, epsilon, _, _) in enumerate(TABLE_2, 1)
+        for number, (noise, epsilon, _, _) in enumerate(FirstVersion.TABLE_2, 1)
         if epsilon != "inf"
     ),
     *(
@@ -529,36 +524,44 @@ _V1_TABLES_CHECKS: tuple[Check, ...] = (
             number,
             f"at noise multiplier {noise} the accuracy is {without}%, and {with_}% with 1,000 canaries",
         )
-        for number, (noise, _, without, with_) in enumerate(TABLE_2, 1)
+        for number, (noise, _, without, with_) in enumerate(FirstVersion.TABLE_2, 1)
     ),
     _claim("table2.accuracy", "Table 2", "1,000 canaries have an almost negligible effect on accuracy", judge_accuracy),
     _claim(
         "table2.decreasing",
         "Table 2",
         "accuracy falls as the noise grows",
-        lambda: decreasing({name: [float(row[i]) for row in TABLE_2] for name, i in (("without", 2), ("with", 3))}),
+        lambda: decreasing(
+            {name: [float(row[i]) for row in FirstVersion.TABLE_2] for name, i in (("without", 2), ("with", 3))}
+        ),
     ),
     _claim("table3.noise", "Tables 2 and 3", "both tables are of the same noise multipliers and ε", judge_same_noise),
     *checks_v1_tables(
-        _claim, "v1.table3", f"{V1}, Table 3", TABLE_3_V1_PRINTED, STACKOVERFLOW_DELTA, ROUNDS, STACKOVERFLOW
+        _claim,
+        "v1.table3",
+        f"{FirstVersion.NAME}, Table 3",
+        FirstVersion.TABLE_3,
+        FirstVersion.DELTA,
+        FirstVersion.ROUNDS,
+        STACKOVERFLOW,
     ),
     _claim(
         "table3.high",
         "Table 3's caption",
         "the estimates from all iterates are so high that membership inference is easy",
-        partial(judge_high, TABLE_3_V1_PRINTED),
+        partial(judge_high, FirstVersion.TABLE_3),
     ),
     _claim(
         "section5.1.separation",
         "Section 5.1",
         "the estimates from all iterates are much higher than the lower bounds",
-        partial(judge_separation, TABLE_3_V1_PRINTED),
+        partial(judge_separation, FirstVersion.TABLE_3),
     ),
     _claim(
         "table3.noise-alone",
         "Table 3",
         "the final model's estimates with noise are 1.74, 1.22, 0.865 and 0.675",
-        partial(noise_alone, TABLE_3_V1_PRINTED[1:], STACKOVERFLOW_DELTA, ROUNDS),
+        partial(noise_alone, FirstVersion.TABLE_3[1:], FirstVersion.DELTA, FirstVersion.ROUNDS),
     ),
     _claim(
         "section5.2.clipping",
@@ -570,7 +573,7 @@ _V1_TABLES_CHECKS: tuple[Check, ...] = (
         "section5.2.regime",
         "Section 5.2",
         "with a little noise the final model's estimate comes near the regime of high privacy, about 1",
-        partial(judge_regime, TABLE_3_V1_PRINTED[1:]),
+        partial(judge_regime, FirstVersion.TABLE_3[1:]),
     ),
     *(
         _row(
@@ -578,7 +581,7 @@ _V1_TABLES_CHECKS: tuple[Check, ...] = (
             number,
             f"at noise {noise} the statistics for 1, 2, 3, 5 and 10 repetitions are {', '.join(values)}",
         )
-        for number, (noise, values) in enumerate(TABLE_4_V1_PRINTED.items(), 1)
+        for number, (noise, values) in enumerate(FirstVersion.TABLE_4.items(), 1)
     ),
     _claim(
         "section5.3.gaussian",
@@ -592,7 +595,7 @@ _V1_TABLES_CHECKS: tuple[Check, ...] = (
         "three of the 15 statistics are above 0.574, the 15% point, which is no surprise for normal samples",
         judge_three,
     ),
-    *figure(_claim, 1, [TABLE_3_V1_PRINTED[0], TABLE_3_V1_PRINTED[2], TABLE_3_V1_PRINTED[4]], STACKOVERFLOW_DELTA),
+    *figure(_claim, 1, [FirstVersion.TABLE_3[0], FirstVersion.TABLE_3[2], FirstVersion.TABLE_3[4]], FirstVersion.DELTA),
     _figure(1, "the cosines' densities separate more with 1, 2, 3, 5 and 10 repetitions, and less with noise"),
     _figure(2, "the estimate rises sharply from 1 to 10 repetitions; one of the 15 lower bounds is above its estimate"),
     _claim(
@@ -621,7 +624,10 @@ _REPEATED = {
 }
 
 CHECKS: tuple[Check, ...] = (
-    *(repeated(f"v1.{place}", f"{V1}, {source}", original) for place, (source, original) in _REPEATED.items()),
+    *(
+        repeated(f"v1.{place}", f"{FirstVersion.NAME}, {source}", original)
+        for place, (source, original) in _REPEATED.items()
+    ),
     *_V1_GAUSSIAN_CHECKS,
     *_V1_ESTIMATORS_CHECKS,
     *_V1_SETTING_CHECKS,

@@ -28,7 +28,7 @@ from canaryproof.verify.check.declared_tests import (
 )
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import both, judged
-from canaryproof.verify.claims.canife_composition import DEVIATION, TOY_SIGMA
+from canaryproof.verify.claims.printed import Canife
 
 if TYPE_CHECKING:
     from canaryproof.verify.suites.canife_trainings import DesignSample
@@ -278,7 +278,7 @@ def health(context: Context) -> Outcome:
 
 
 _ONE_SAMPLE = "canife/one-sample"
-_SIGMA = float(TOY_SIGMA)
+_SIGMA = float(Canife.TOY_SIGMA)
 _COHORTS = (16, 64, 256)
 _CROWDS = (*_COHORTS, 1024)
 # Without noise, and at the printed one; all checks here attack the same canaries.
@@ -315,7 +315,7 @@ def success(context: Context) -> Outcome:
 def close_to_noise(context: Context) -> Outcome:
     """Judge that scores have the noise's deviation or little more: as near as the paper's own is."""
     values = _found(context).deviation[:, _NOISY][:, 1] / _SIGMA
-    margin = float(DEVIATION) / _SIGMA
+    margin = float(Canife.DEVIATION) / _SIGMA
     for_it = [below(values, margin), above(values, 1.0 / margin)]
     against_it = [above(values, margin), below(values, 1.0 / margin)]
     spread = np.sqrt(0.5 / 98)
@@ -328,7 +328,8 @@ def close_to_noise(context: Context) -> Outcome:
         len(values),
     )
     finding = (
-        f"at σ = {TOY_SIGMA} and 64 clients the scores' deviation is {spoken(values)} of the noise's in {len(values)} "
+        f"at σ = {Canife.TOY_SIGMA} and 64 clients the scores' deviation is {spoken(values)} of the noise's in "
+        f"{len(values)} "
         f"attacks; the paper's one attack has {margin:.3f}"
     )
     return Outcome(judged(for_it, against_it), finding, {"ratio": values.tolist(), "p": [*for_it, *against_it]}, design)
@@ -402,7 +403,8 @@ def slowly(context: Context) -> Outcome:
         for each, counted in zip(accuracies.mean(axis=0), found.accuracy[:, _NOISY].mean(axis=0), strict=True)
     )
     finding = (
-        f"mean accuracy with {', '.join(map(str, _CROWDS))} clients a round at σ = {TOY_SIGMA}: {means}, by the law of "
+        f"mean accuracy with {', '.join(map(str, _CROWDS))} clients a round at σ = {Canife.TOY_SIGMA}: {means}, by "
+        "the law of "
         "the scores (counted in 100 trials at the best threshold)"
     )
     return Outcome(judged(for_it, against_it), finding, {"fall": fall.tolist(), "p": [*for_it, *against_it]}, design)
@@ -455,7 +457,7 @@ CHECKS: tuple[Check, ...] = (
         "canife.study.noise",
         Subject.DOCUMENT,
         PAPER + "Section 4.1, Figure 3b",
-        f"at σ = {TOY_SIGMA} and 64 clients a round the scores' standard deviation is close to σ",
+        f"at σ = {Canife.TOY_SIGMA} and 64 clients a round the scores' standard deviation is close to σ",
         close_to_noise,
     ),
     Check(

@@ -19,7 +19,7 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import Coverage, Scores, cosine_null, prepare
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share, less, visible
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.claims.printed import TABLE_5
+from canaryproof.verify.claims.printed import Final
 from canaryproof.verify.suites.training_definition import accounting, algorithms
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
@@ -159,7 +159,7 @@ def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Compar
 
 def _printed_difference() -> float:
     """Return the largest relative difference of quantiles in a pair of rows of Table 5, which are said to be close."""
-    values = np.array([row[3] for row in TABLE_5], dtype=float)
+    values = np.array([row[3] for row in Final.TABLE_5], dtype=float)
     return float(np.abs(values[1::2] / values[::2] - 1.0).max())
 
 

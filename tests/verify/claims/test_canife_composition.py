@@ -6,7 +6,7 @@ from scipy import integrate, stats
 from canaryproof.verify.accounting import analytical, sampled_gaussian
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import canife_composition
-from canaryproof.verify.claims import printed as canife_numbers
+from canaryproof.verify.claims.printed import Canife
 
 CONTEXT = Context(Level.QUICK, 20230206)
 
@@ -17,11 +17,11 @@ def test_a_deviation_too_far_from_the_noise_is_refuted():
 
 def test_theoretical_epsilon_of_a_round_and_of_all():
     # dp-accounting by another route: one round without sampling is α/(2σ²) at order α.
-    sigma = sampled_gaussian.trained(canife_numbers.SENT140, 1e-5)
+    sigma = sampled_gaussian.trained(Canife.SENT140, 1e-5)
     orders = np.arange(1.1, 20.0, 0.01)
     converted = orders / (2 * sigma**2) + np.log1p(-1 / orders) - np.log(1e-5 * orders) / (orders - 1)
-    assert sampled_gaussian.one_round(canife_numbers.SENT140, 1e-5) == pytest.approx(converted.min(), rel=2e-3)
-    total = sampled_gaussian.rdp(sigma, 1e-5, canife_numbers.SENT140.rounds, canife_numbers.SENT140.sampling)
+    assert sampled_gaussian.one_round(Canife.SENT140, 1e-5) == pytest.approx(converted.min(), rel=2e-3)
+    total = sampled_gaussian.rdp(sigma, 1e-5, Canife.SENT140.rounds, Canife.SENT140.sampling)
     assert total == pytest.approx(50.0, abs=0.05)
 
 
@@ -30,12 +30,12 @@ def test_theoretical_epsilon_of_a_round_and_of_all():
     [("2.5", "2.5", Verdict.REFUTED), ("4.5", "4.5", Verdict.QUALIFIED), ("4", "5", Verdict.NEEDS_DATA)],
 )
 def test_gaps_within_reach_and_out_of_it(least, most, verdict):
-    assert canife_composition.judge_gap(canife_numbers.SENT140, least, most, CONTEXT).verdict is verdict
+    assert canife_composition.judge_gap(Canife.SENT140, least, most, CONTEXT).verdict is verdict
 
 
 def test_composed_estimates_that_readings_reach_and_miss():
-    assert canife_composition.judge_composed(canife_numbers.CELEBA, "2").verdict is Verdict.CONFIRMED
-    assert canife_composition.judge_composed(canife_numbers.CELEBA, "30").verdict is Verdict.REFUTED
+    assert canife_composition.judge_composed(Canife.CELEBA, "2").verdict is Verdict.CONFIRMED
+    assert canife_composition.judge_composed(Canife.CELEBA, "30").verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(("order", "sigma", "sampling"), [(1.1, 0.5, 0.06), (1.5, 0.42, 0.012), (2.3, 0.32, 0.0017)])

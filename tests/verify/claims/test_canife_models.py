@@ -3,9 +3,10 @@ from fractions import Fraction
 import pytest
 
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import canife_attack, canife_models, printed
+from canaryproof.verify.claims import canife_attack, canife_models
+from canaryproof.verify.claims.printed import Canife, Task
 
-ALTERED = printed.Task("x", "X", 100, 8508, 30, 85, 2550, 1, 63)
+ALTERED = Task("x", "X", 100, 8508, 30, 85, 2550, 1, 63)
 
 
 def test_parameters_by_hand():
@@ -35,13 +36,13 @@ def test_a_canary_in_more_characters_than_there_are_classes_is_refuted(monkeypat
 
 def test_altered_schedules_change_the_verdict():
     assert canife_models.judge_rounds(ALTERED).verdict is Verdict.REFUTED
-    right = printed.Task("x", "X", 100, 8408, 30, 85, 2550, 40, 63)
+    right = Task("x", "X", 100, 8408, 30, 85, 2550, 40, 63)
     assert canife_models.judge_audits(right).verdict is Verdict.CONFIRMED
-    assert canife_models.judge_epochs(printed.SHAKESPEARE, 15).verdict is Verdict.QUALIFIED
-    assert canife_models.judge_epochs(printed.SHAKESPEARE, 30).verdict is Verdict.CONFIRMED
-    assert canife_models.judge_clients(100, printed.TASKS).verdict is Verdict.REFUTED
+    assert canife_models.judge_epochs(Canife.SHAKESPEARE, 15).verdict is Verdict.QUALIFIED
+    assert canife_models.judge_epochs(Canife.SHAKESPEARE, 30).verdict is Verdict.CONFIRMED
+    assert canife_models.judge_clients(100, Canife.TASKS).verdict is Verdict.REFUTED
     assert canife_models.judge_covered((ALTERED,)).verdict is Verdict.CONFIRMED
-    everybody = printed.Task("x", "X", 7, 7, 30, 1, 30, 1, 30)
+    everybody = Task("x", "X", 7, 7, 30, 1, 30, 1, 30)
     assert canife_models.judge_poisson((everybody,)).verdict is Verdict.CONFIRMED
 
 

@@ -10,7 +10,7 @@ from scipy import special, stats
 from canaryproof.kernels import two_gaussians
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import final_bounds
-from canaryproof.verify.claims.printed import EMNIST_DELTA, STACKOVERFLOW_DELTA, TABLE_3, TABLE_4
+from canaryproof.verify.claims.printed import Final
 
 CONTEXT = Context(Level.QUICK, 0)
 
@@ -26,7 +26,7 @@ def test_largest_bounds_are_quantiles_of_beta_distributions():
 
 @pytest.mark.parametrize(("printed", "verdict"), [("6.26", Verdict.CONFIRMED), ("6.27", Verdict.REFUTED)])
 def test_another_cap_has_another_verdict(printed, verdict):
-    assert final_bounds.judge_cap(replace(TABLE_4[0], lower_all=printed)).verdict is verdict
+    assert final_bounds.judge_cap(replace(Final.TABLE_4[0], lower_all=printed)).verdict is verdict
 
 
 def test_lower_bounds_by_a_loop_over_thresholds():
@@ -42,8 +42,8 @@ def test_lower_bounds_by_a_loop_over_thresholds():
 
 
 def test_bounds_that_do_not_fit_are_refuted():
-    rows = (replace(TABLE_3[0], lower_final="0.50"), *TABLE_3[1:])
-    fault = final_bounds.judge_fit(CONTEXT, rows, STACKOVERFLOW_DELTA, "fault")
+    rows = (replace(Final.TABLE_3[0], lower_final="0.50"), *Final.TABLE_3[1:])
+    fault = final_bounds.judge_fit(CONTEXT, rows, Final.STACKOVERFLOW_DELTA, "fault")
     assert fault.verdict is Verdict.REFUTED
 
 
@@ -65,8 +65,10 @@ def test_algorithm_3_without_data_by_simulation():
     rounds, sigma, count = 500, 0.2207, 400_000
     null, other = (special.ndtri(rng.random(count) ** (1.0 / n)) for n in (rounds, rounds - 1))
     seen = np.maximum(other, 1.0 / sigma + rng.standard_normal(count))
-    simulated = two_gaussians.epsilon(EMNIST_DELTA, null.mean(), null.std(), seen.mean(), seen.std(), "both")
-    assert final_bounds.algorithm_3(rounds, 1.0 / sigma, EMNIST_DELTA) == pytest.approx(float(simulated), rel=0.02)
+    simulated = two_gaussians.epsilon(Final.EMNIST_DELTA, null.mean(), null.std(), seen.mean(), seen.std(), "both")
+    assert final_bounds.algorithm_3(rounds, 1.0 / sigma, Final.EMNIST_DELTA) == pytest.approx(
+        float(simulated), rel=0.02
+    )
 
 
 def test_sampled_bounds_by_a_loop_over_thresholds():
@@ -88,6 +90,6 @@ def test_sampled_bounds_by_a_loop_over_thresholds():
 
 def test_bounds_of_all_rounds_that_do_not_fit_are_refuted():
     for lower in ("2.50", "6.25"):
-        row = replace(TABLE_3[2], lower_all=lower)
-        fault = final_bounds.judge_lower_all(CONTEXT, (row,), 2048, STACKOVERFLOW_DELTA, "fault")
+        row = replace(Final.TABLE_3[2], lower_all=lower)
+        fault = final_bounds.judge_lower_all(CONTEXT, (row,), 2048, Final.STACKOVERFLOW_DELTA, "fault")
         assert fault.verdict is Verdict.REFUTED

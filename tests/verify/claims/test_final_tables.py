@@ -9,16 +9,7 @@ from scipy import stats
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_tables
-from canaryproof.verify.claims.printed import (
-    EMNIST_DELTA,
-    STACKOVERFLOW_DELTA,
-    TABLE_3,
-    TABLE_4,
-    TABLE_5,
-    TABLE_6,
-    read_quantiles,
-    read_rows,
-)
+from canaryproof.verify.claims.printed import Final, read_quantiles, read_rows
 from canaryproof.verify.claims.simulated_tables import CELLS
 
 TABLE_2 = [cell for cell in CELLS if cell.id.startswith("final.table2.")]
@@ -45,23 +36,26 @@ def test_bias_by_another_road():
 
 
 def test_orders_find_faults():
-    assert final_tables.judge_order((TABLE_3[1], TABLE_3[0])).verdict is Verdict.REFUTED
-    assert final_tables.judge_order((replace(TABLE_3[1], lower_final="1.98"),)).verdict is Verdict.REFUTED
+    assert final_tables.judge_order((Final.TABLE_3[1], Final.TABLE_3[0])).verdict is Verdict.REFUTED
+    assert final_tables.judge_order((replace(Final.TABLE_3[1], lower_final="1.98"),)).verdict is Verdict.REFUTED
 
 
 def test_an_estimate_far_off_is_not_close():
-    assert final_tables.judge_close(TABLE_3[3:]).verdict is Verdict.REFUTED
+    assert final_tables.judge_close(Final.TABLE_3[3:]).verdict is Verdict.REFUTED
 
 
 def test_the_ballpark_holds_for_the_rows_where_it_does():
-    assert final_tables.judge_ballpark(TABLE_3[1:3]).verdict is Verdict.CONFIRMED
-    assert final_tables.judge_ballpark(TABLE_3[1:]).verdict is Verdict.QUALIFIED
-    assert final_tables.judge_ballpark(TABLE_3[3:]).verdict is Verdict.REFUTED
+    assert final_tables.judge_ballpark(Final.TABLE_3[1:3]).verdict is Verdict.CONFIRMED
+    assert final_tables.judge_ballpark(Final.TABLE_3[1:]).verdict is Verdict.QUALIFIED
+    assert final_tables.judge_ballpark(Final.TABLE_3[3:]).verdict is Verdict.REFUTED
 
 
 def test_gaussianity():
     assert final_tables.judge_gaussianity((("0", (0.3, 0.4)),)).verdict is Verdict.CONFIRMED
-    assert final_tables.judge_gaussianity((*TABLE_6[:3], ("0.2317", (3.0, 0.6, 0.5, 0.3)))).verdict is Verdict.REFUTED
+    assert (
+        final_tables.judge_gaussianity((*Final.TABLE_6[:3], ("0.2317", (3.0, 0.6, 0.5, 0.3)))).verdict
+        is Verdict.REFUTED
+    )
 
 
 def test_the_other_estimate_is_not_closer():
@@ -71,34 +65,39 @@ def test_the_other_estimate_is_not_closer():
 
 
 def test_an_estimate_above_its_analytical_epsilon_is_found():
-    assert final_tables.judge_below_analytical(TABLE_3).evidence["above"] == [("382", "300")]
-    assert final_tables.judge_below_analytical((replace(TABLE_3[1], estimate_all="299"),)).verdict is Verdict.CONFIRMED
-    assert final_tables.judge_below_analytical((replace(TABLE_4[1], estimate_all="301"),)).verdict is Verdict.REFUTED
+    assert final_tables.judge_below_analytical(Final.TABLE_3).evidence["above"] == [("382", "300")]
+    assert (
+        final_tables.judge_below_analytical((replace(Final.TABLE_3[1], estimate_all="299"),)).verdict
+        is Verdict.CONFIRMED
+    )
+    assert (
+        final_tables.judge_below_analytical((replace(Final.TABLE_4[1], estimate_all="301"),)).verdict is Verdict.REFUTED
+    )
 
 
 def test_tables_of_another_order_are_not_similar():
-    assert final_tables.judge_similar(TABLE_3, TABLE_4[::-1]).verdict is Verdict.REFUTED
+    assert final_tables.judge_similar(Final.TABLE_3, Final.TABLE_4[::-1]).verdict is Verdict.REFUTED
 
 
 # Figures.
 
 
 def test_separation():
-    far, near = (replace(TABLE_3[0], estimate_final=value) for value in ("60", "0.01"))
-    assert final_tables.judge_separable(far, STACKOVERFLOW_DELTA).verdict is Verdict.CONFIRMED
-    assert final_tables.judge_separable(near, STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
+    far, near = (replace(Final.TABLE_3[0], estimate_final=value) for value in ("60", "0.01"))
+    assert final_tables.judge_separable(far, Final.STACKOVERFLOW_DELTA).verdict is Verdict.CONFIRMED
+    assert final_tables.judge_separable(near, Final.STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
     assert final_tables.accuracy(2.0) == pytest.approx(stats.norm.cdf(1.0))
 
 
 def test_distance_has_the_estimate_as_its_epsilon():
     # δ(ε) of two unit Gaussians at the distance found.
-    shift = final_tables.distance(TABLE_4[0], EMNIST_DELTA)
+    shift = final_tables.distance(Final.TABLE_4[0], Final.EMNIST_DELTA)
     a, b = stats.norm.cdf(shift / 2 - 8.87 / shift), stats.norm.cdf(-shift / 2 - 8.87 / shift)
-    assert a - math.exp(8.87) * b == pytest.approx(EMNIST_DELTA, rel=1e-6)
+    assert a - math.exp(8.87) * b == pytest.approx(Final.EMNIST_DELTA, rel=1e-6)
 
 
 def test_figures_in_another_order_are_refuted():
-    assert final_tables.judge_less_separable(TABLE_3[::-1], STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
+    assert final_tables.judge_less_separable(Final.TABLE_3[::-1], Final.STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
 
 
 # Quantiles.
@@ -106,15 +105,15 @@ def test_figures_in_another_order_are_refuted():
 
 def test_a_pinned_variance_would_not_spread_so():
     # The quantiles of the pinned estimate with this median.
-    pinned = final_tables.judge_spread(TABLE_5[0]).evidence["estimators"]["pinned"]["quantiles"]
+    pinned = final_tables.judge_spread(Final.TABLE_5[0]).evidence["estimators"]["pinned"]["quantiles"]
     assert (pinned[4] - pinned[0]) / (2.46 - 1.59) == pytest.approx(0.456, abs=0.04)
-    narrow = final_tables.judge_spread((*TABLE_5[0][:3], ("1.92", "1.95", "1.97", "1.99", "2.02")))
+    narrow = final_tables.judge_spread((*Final.TABLE_5[0][:3], ("1.92", "1.95", "1.97", "1.99", "2.02")))
     assert narrow.verdict is Verdict.REFUTED
 
 
 def test_rows_far_apart_are_not_close():
-    noise, runs, canaries, _ = TABLE_5[1]
-    moved = (TABLE_5[0], (noise, runs, canaries, ("2.65", "2.80", "2.92", "3.16", "3.32")))
+    noise, runs, canaries, _ = Final.TABLE_5[1]
+    moved = (Final.TABLE_5[0], (noise, runs, canaries, ("2.65", "2.80", "2.92", "3.16", "3.32")))
     assert final_tables.judge_close_final_quantiles(moved).verdict is Verdict.REFUTED
 
 
@@ -128,5 +127,5 @@ def test_p_values_of_quantiles_by_simulation():
 
 
 def test_other_medians_are_refuted():
-    rows = (*TABLE_3[:1], replace(TABLE_3[1], estimate_final="1.98"), *TABLE_3[2:])
+    rows = (*Final.TABLE_3[:1], replace(Final.TABLE_3[1], estimate_final="1.98"), *Final.TABLE_3[2:])
     assert final_tables.judge_medians(rows).verdict is Verdict.REFUTED

@@ -13,7 +13,7 @@ from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import deciding, final, finished, measured, measured_andrew, measured_canife, v1
 from canaryproof.verify.claims.deciding import decided
 from canaryproof.verify.claims.finished import Cell, Experiment, Measurements, Repetition, Round, Training, Trials
-from canaryproof.verify.claims.printed import Row
+from canaryproof.verify.claims.printed import Canife, Row
 from canaryproof.verify.engine import expected
 from canaryproof.verify.files.reading import InputError
 
@@ -485,7 +485,7 @@ def monitored(values, seed=0, **options):
 
 
 def test_the_gap_of_a_round():
-    theory = measured_canife.rdp(0.5, measured_canife.CODE_DELTA)
+    theory = measured_canife.rdp(0.5, Canife.CODE_DELTA)
     for ratio, verdict in ((4.5, CONFIRMED), (8.0, QUALIFIED), (20.0, REFUTED)):
         found = measured_canife.gap("4", "5", monitored([theory / ratio] * 8))
         assert found.verdict is verdict

@@ -7,7 +7,7 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.results import Subject, Verdict
 from canaryproof.verify.claims import review
-from canaryproof.verify.claims.printed import STACKOVERFLOW_DELTA, TABLE_3
+from canaryproof.verify.claims.printed import Final
 from canaryproof.verify.claims.review import CHECKS
 from canaryproof.verify.claims.simulated_tables import CELLS
 
@@ -55,13 +55,13 @@ def test_the_cap_by_another_road():
 
 
 def test_an_estimate_below_its_lower_bound_falsifies():
-    row = replace(TABLE_3[3], estimate_final="0.3")
+    row = replace(Final.TABLE_3[3], estimate_final="0.3")
     assert review.judge_not_falsified({"altered": (row,)}).verdict is Verdict.REFUTED
 
 
 def test_the_smallest_analytical_epsilon():
-    assert review.judge_smallest(1.0, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.CONFIRMED
-    assert review.judge_smallest(0.5, "30", {"StackOverflow": TABLE_3}).verdict is Verdict.REFUTED
+    assert review.judge_smallest(1.0, "30", {"StackOverflow": Final.TABLE_3}).verdict is Verdict.CONFIRMED
+    assert review.judge_smallest(0.5, "30", {"StackOverflow": Final.TABLE_3}).verdict is Verdict.REFUTED
 
 
 def test_altered_numbers_change_the_verdict():
@@ -76,29 +76,29 @@ def test_altered_numbers_change_the_verdict():
 
 
 def test_estimates_that_rise_with_the_noise_are_refuted():
-    rows = (TABLE_3[2], replace(TABLE_3[3], estimate_final="1.20"))
+    rows = (Final.TABLE_3[2], replace(Final.TABLE_3[3], estimate_final="1.20"))
     assert review.judge_smaller({"altered": rows}).verdict is Verdict.REFUTED
-    assert review.judge_smaller({"as printed": TABLE_3}).verdict is Verdict.CONFIRMED
+    assert review.judge_smaller({"as printed": Final.TABLE_3}).verdict is Verdict.CONFIRMED
 
 
 def test_an_analytical_epsilon_near_the_lower_bound_is_not_vast():
-    rows = (replace(TABLE_3[3], analytical="2"),)
+    rows = (replace(Final.TABLE_3[3], analytical="2"),)
     assert review.judge_overstated({"altered": rows}).verdict is Verdict.REFUTED
 
 
 def test_total_variation_by_integration():
-    outcome = review.judge_indistinguishable(TABLE_3[3])
+    outcome = review.judge_indistinguishable(Final.TABLE_3[3])
     x = np.linspace(-12.0, 12.0, 200_001)
     densities = stats.norm.pdf(x), stats.norm.pdf(x, outcome.evidence["distance"])
     half = 0.5 * np.trapezoid(np.abs(densities[0] - densities[1]), x)
     assert outcome.evidence["variation"] == pytest.approx(half, rel=1e-6)
-    epsilon = gaussian_mechanism.epsilon(STACKOVERFLOW_DELTA, 1.0 / outcome.evidence["distance"])
+    epsilon = gaussian_mechanism.epsilon(Final.STACKOVERFLOW_DELTA, 1.0 / outcome.evidence["distance"])
     assert float(epsilon) == pytest.approx(0.569)
-    assert review.judge_indistinguishable(TABLE_3[0]).verdict is Verdict.REFUTED
+    assert review.judge_indistinguishable(Final.TABLE_3[0]).verdict is Verdict.REFUTED
 
 
 def test_intervals_that_are_not_wider_are_refuted():
-    assert review.judge_wide((replace(TABLE_3[3], estimate_all="0.5"),)).verdict is Verdict.REFUTED
+    assert review.judge_wide((replace(Final.TABLE_3[3], estimate_all="0.5"),)).verdict is Verdict.REFUTED
     assert review.judge_quantiles(4).verdict is Verdict.REFUTED
 
 

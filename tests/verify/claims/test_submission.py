@@ -8,11 +8,7 @@ from scipy import stats
 
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims import submission, submission_experiments
-from canaryproof.verify.claims.printed import (
-    TABLE_2_SUBMISSION_PRINTED,
-    TABLE_3_SUBMISSION_PRINTED,
-    TABLE_4_SUBMISSION_PRINTED,
-)
+from canaryproof.verify.claims.printed import Submission
 
 NOT_CONFIRMED = {
     "submission.abstract.retrainings": Verdict.QUALIFIED,
@@ -64,7 +60,7 @@ NOT_CONFIRMED = {
 }
 NAMES_OF_CHANCE = ("submission.table1.row3", "submission.table2.lower-all", "submission.table2.lower-final")
 # Table 3's rows with noise, and the same with the first ε raised by 1.
-PRINTED = tuple((row.noise, row.analytical) for row in TABLE_3_SUBMISSION_PRINTED[1:])
+PRINTED = tuple((row.noise, row.analytical) for row in Submission.TABLE_3[1:])
 RAISED = (("0.16", "34.8"), *PRINTED[1:])
 
 
@@ -111,14 +107,14 @@ def test_another_seed_changes_no_verdict(quick_run):
         (partial(submission.judge_settings, {"batch": ("16", "16")}), Verdict.CONFIRMED),
         (partial(submission.judge_settings, {"batch": ("16", "20")}), Verdict.REFUTED),
         (
-            partial(submission.judge_without_noise, TABLE_2_SUBMISSION_PRINTED[0], TABLE_2_SUBMISSION_PRINTED[0]),
+            partial(submission.judge_without_noise, Submission.TABLE_2[0], Submission.TABLE_2[0]),
             Verdict.CONFIRMED,
         ),
         (
             partial(
                 submission.judge_without_noise,
-                TABLE_2_SUBMISSION_PRINTED[0],
-                replace(TABLE_2_SUBMISSION_PRINTED[0], estimate_final="12"),
+                Submission.TABLE_2[0],
+                replace(Submission.TABLE_2[0], estimate_final="12"),
             ),
             Verdict.REFUTED,
         ),
@@ -134,7 +130,7 @@ def test_three_of_fifteen_by_scipy_and_by_counting() -> None:
     assert submission.exceedance(15, 0, level) == 1
     # The printed probability is that of two or more; the table has three above the printed critical value.
     assert float(submission.exceedance(15, 2, level)) == pytest.approx(0.6814, abs=5e-5)
-    assert sum(float(value) > 0.574 for row in TABLE_4_SUBMISSION_PRINTED.values() for value in row) == 3
+    assert sum(float(value) > 0.574 for row in Submission.TABLE_4.values() for value in row) == 3
 
 
 def test_one_delta_fits_all_rows_of_table_3() -> None:

@@ -9,11 +9,11 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.claims import final, printed, tables_judging, v1
-from canaryproof.verify.claims.printed import Row
+from canaryproof.verify.claims import final, tables_judging, v1
+from canaryproof.verify.claims.printed import FirstVersion, Row
 
 QUICK = Context(Level.QUICK, 0)
-DELTA = tables_judging.STACKOVERFLOW_DELTA
+DELTA = FirstVersion.DELTA
 LIKE_ROW_4 = Row("0.1836", "100", "2.44", "92.0", "0.802", "0.865")
 NOT_CONFIRMED = {
     "v1.abstract.retrainings": Verdict.QUALIFIED,
@@ -103,7 +103,7 @@ def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Ve
 def test_poisson_sampling_lies_between_its_own_counts() -> None:
     # The participations are Poisson with mean 1, nearly: nine or more have probability 1.1e-6, eight or more 1.0e-5.
     # Hence PLD's ε at δ = 8.2e-7 is about that of nine known rounds, and RDP's 100,000 is slack.
-    delta, sigma = tables_judging.STACKOVERFLOW_DELTA, 0.0644
+    delta, sigma = FirstVersion.DELTA, 0.0644
     assert stats.poisson.sf(8, 1.0) == pytest.approx(1.1e-6, rel=0.05)
     loss = analytical.pld(sigma, delta, 2048, 1 / 2048)
     assert gaussian_mechanism.epsilon(1e-4, sigma / 7**0.5) < loss < gaussian_mechanism.epsilon(delta, sigma / 10**0.5)
@@ -119,8 +119,8 @@ def test_noise_alone_by_simulating_rounds() -> None:
 
 
 def test_printed_tables_have_their_shape() -> None:
-    assert [len(row) for row in printed.TABLE_4_V1_PRINTED.values()] == [len(printed.REPETITIONS)] * 3
-    assert len(printed.TABLE_2) == len(printed.TABLE_3_V1_PRINTED) == 5
+    assert [len(row) for row in FirstVersion.TABLE_4.values()] == [len(FirstVersion.REPETITIONS)] * 3
+    assert len(FirstVersion.TABLE_2) == len(FirstVersion.TABLE_3) == 5
 
 
 def test_presented_twice_at_twice_the_noise_a_canary_tells_as_much() -> None:
