@@ -93,7 +93,7 @@ def test_a_training_that_is_given_up_is_named(bench):
 
     with pytest.raises(EngineError) as error:
         on_cluster(Elsewhere(), None, bench, 8, [AuditedRun(0, POISSON)], lambda _: None)
-    assert error.value.message == "Poisson samples, repetition 1: a reason"
+    assert str(error.value) == "Poisson samples, repetition 1: a reason"
 
 
 def test_other_data_on_a_worker_is_refused(bench):
