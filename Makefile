@@ -56,7 +56,7 @@ benchmark: $(STAMP)
 
 # The inputs at which the kernels were found to err most: from those known on, the worst of a long search.
 worst-inputs: $(STAMP)
-	$(BIN)/python -m canaryproof.verify.suites.worst_case 20000 verify/worst_case
+	$(BIN)/python -m canaryproof.verify.suites.worst_case 20000 verify/suites/worst_case
 
 # Faults seeded into one function each, and what notices them.
 faults: $(STAMP)
