@@ -56,22 +56,6 @@ def judge_loss(clips: Sequence[Fraction]) -> Outcome:
     )
 
 
-_CANIFE_ATTACK_CHECKS = (
-    claim(
-        "canife.section3.3.norm",
-        Canife.PAPER + "Section 3.3; learning rates of Appendix B",
-        "A gradient norm of at least C = 1 makes ‖u_c‖² = C²",
-        fixed(judge_norm, RATES),
-    ),
-    claim(
-        "canife.algorithm1.loss",
-        Canife.PAPER + "Section 3.3, Algorithm 1",
-        "Algorithm 1 minimises the loss of equation (1)",
-        fixed(judge_loss, (CLIP, Fraction(2))),
-    ),
-)
-
-
 # CANIFE's per-round ε̂ from counted errors: its maximum, its infinities, the split of the trials (Section 3.4).
 
 
@@ -156,28 +140,6 @@ def split_cap(inserted: int, others: int) -> float:
     """Return the largest finite ε̂ at δ = 1e-5, the printed maximum's, with at least one error of each kind."""
     ratios = [(1.0 - Canife.CODE_DELTA - 1.0 / one) * other for one, other in ((inserted, others), (others, inserted))]
     return math.log(max(ratios))
-
-
-_CANIFE_RATES_CHECKS = (
-    claim(
-        "canife.section3.4.insertion",
-        Canife.PAPER + "Section 3.4",
-        f"The canary is inserted into each of 100 rounds with probability 1/2, and ε̂ is at most {Canife.CAP}",
-        fixed(judge_insertion, Canife.CAP),
-    ),
-    claim(
-        "canife.section3.4.cap",
-        Canife.PAPER + "Section 3.4",
-        f"With n = 100 trials the per-round ε̂ is at most {Canife.CAP} (δ = 1/n in the sentence after)",
-        fixed(judge_cap, Canife.CAP),
-    ),
-    claim(
-        "canife.appendixC5.infinite",
-        Canife.PAPER + "Appendix C.5",
-        "The per-round ε̂ is infinite only where the attack's accuracy reaches 100%",
-        _judge_infinite,
-    ),
-)
 
 
 # CANIFE's per-round ε̂ as a statistic: its confidence limits, and the choice of its threshold (Section 3.4, C.1).
@@ -315,7 +277,37 @@ def _judge_infinite_limit(_: Context) -> Outcome:
     )
 
 
-_CANIFE_LIMITS_CHECKS = (
+CHECKS = (
+    claim(
+        "canife.section3.3.norm",
+        Canife.PAPER + "Section 3.3; learning rates of Appendix B",
+        "A gradient norm of at least C = 1 makes ‖u_c‖² = C²",
+        fixed(judge_norm, RATES),
+    ),
+    claim(
+        "canife.algorithm1.loss",
+        Canife.PAPER + "Section 3.3, Algorithm 1",
+        "Algorithm 1 minimises the loss of equation (1)",
+        fixed(judge_loss, (CLIP, Fraction(2))),
+    ),
+    claim(
+        "canife.section3.4.insertion",
+        Canife.PAPER + "Section 3.4",
+        f"The canary is inserted into each of 100 rounds with probability 1/2, and ε̂ is at most {Canife.CAP}",
+        fixed(judge_insertion, Canife.CAP),
+    ),
+    claim(
+        "canife.section3.4.cap",
+        Canife.PAPER + "Section 3.4",
+        f"With n = 100 trials the per-round ε̂ is at most {Canife.CAP} (δ = 1/n in the sentence after)",
+        fixed(judge_cap, Canife.CAP),
+    ),
+    claim(
+        "canife.appendixC5.infinite",
+        Canife.PAPER + "Appendix C.5",
+        "The per-round ε̂ is infinite only where the attack's accuracy reaches 100%",
+        _judge_infinite,
+    ),
     claim(
         "canife.section3.4.conservative",
         Canife.PAPER + "Section 3.4",
@@ -334,11 +326,4 @@ _CANIFE_LIMITS_CHECKS = (
         "Some rounds have an infinite upper 95% limit",
         _judge_infinite_limit,
     ),
-)
-
-
-CHECKS = (
-    *_CANIFE_ATTACK_CHECKS,
-    *_CANIFE_RATES_CHECKS,
-    *_CANIFE_LIMITS_CHECKS,
 )

@@ -126,34 +126,6 @@ def judge_success(deviation: float) -> Outcome:
     )
 
 
-_CANIFE_TOY_CHECKS = (
-    claim(
-        "canife.section4.1.success",
-        Canife.PAPER + "Section 4.1, Figure 3a",
-        f"Without noise the scores' mean standard deviation is {Canife.NOISELESS} and the attack succeeds completely",
-        fixed(judge_success, float(Canife.NOISELESS)),
-    ),
-    claim(
-        "canife.section4.1.epsilon",
-        Canife.PAPER + "Section 4.1",
-        f"ResNet18 on CIFAR10, 64 clients a round, has a final ε = 25 at σ = {Canife.TOY_SIGMA}",
-        fixed(judge_toy_epsilon, Canife.TOY_SIGMA),
-    ),
-    claim(
-        "canife.section4.1.deviation",
-        Canife.PAPER + "Section 4.1, Figure 3b",
-        f"The histograms' mean standard deviation {Canife.DEVIATION} is close to the noise's σ = {Canife.TOY_SIGMA}",
-        fixed(judge_deviation, float(Canife.DEVIATION), float(Canife.TOY_SIGMA)),
-    ),
-    claim(
-        "canife.section1.toy",
-        Canife.PAPER + "Section 1",
-        "In the toy setting the measure matches the guarantee tightly",
-        _judge_toy,
-    ),
-)
-
-
 # CANIFE's gap between theoretical and empirical per-round ε, and how much of it the number of trials makes.
 
 
@@ -287,37 +259,6 @@ GAPS = tuple(
     )
 )
 
-_CANIFE_GAP_CHECKS = (
-    claim(
-        "canife.section3.4.tight",
-        Canife.PAPER + "Section 3.4",
-        "Against an adversary without practical limits the measure would essentially be tight with the upper bound",
-        _judge_tight,
-    ),
-    claim(
-        "canife.appendixC1.comparable",
-        Canife.PAPER + "Appendix C.1",
-        "The per-round ε̂ (δ = 1/n) is directly comparable with the theoretical per-round ε (δ not printed)",
-        fixed(judge_comparable, Canife.SCORES_DELTA, Canife.CODE_DELTA),
-    ),
-    claim(
-        "canife.section1.gap",
-        Canife.PAPER + "Section 1, contributions; Section 4.2",
-        "The per-round gap of 4 to 5 is one between what leaks in practice and what the guarantee allows",
-        lambda context: judge_exposure(context, GAPS),
-    ),
-    *(
-        claim(
-            f"canife.section4.2.gap.{task.id}",
-            f"{Canife.PAPER}abstract; Section 4.2, {figure}",
-            f"On {task.name} at ε = 50 the theoretical per-round ε is {' to '.join(sorted({least, most}))} times the "
-            "empirical one",
-            partial(judge_gap, task, least, most),
-        )
-        for task, figure, least, most in GAPS
-    ),
-)
-
 
 # CANIFE's composition: what per-round ε̂ add up to over a training, and how ε grows with rounds.
 
@@ -449,7 +390,59 @@ def judge_no_privacy(accuracy: str, clients: int, parameters: int) -> Outcome:
     )
 
 
-_CANIFE_COMPOSITION_CHECKS = (
+CHECKS = (
+    claim(
+        "canife.section4.1.success",
+        Canife.PAPER + "Section 4.1, Figure 3a",
+        f"Without noise the scores' mean standard deviation is {Canife.NOISELESS} and the attack succeeds completely",
+        fixed(judge_success, float(Canife.NOISELESS)),
+    ),
+    claim(
+        "canife.section4.1.epsilon",
+        Canife.PAPER + "Section 4.1",
+        f"ResNet18 on CIFAR10, 64 clients a round, has a final ε = 25 at σ = {Canife.TOY_SIGMA}",
+        fixed(judge_toy_epsilon, Canife.TOY_SIGMA),
+    ),
+    claim(
+        "canife.section4.1.deviation",
+        Canife.PAPER + "Section 4.1, Figure 3b",
+        f"The histograms' mean standard deviation {Canife.DEVIATION} is close to the noise's σ = {Canife.TOY_SIGMA}",
+        fixed(judge_deviation, float(Canife.DEVIATION), float(Canife.TOY_SIGMA)),
+    ),
+    claim(
+        "canife.section1.toy",
+        Canife.PAPER + "Section 1",
+        "In the toy setting the measure matches the guarantee tightly",
+        _judge_toy,
+    ),
+    claim(
+        "canife.section3.4.tight",
+        Canife.PAPER + "Section 3.4",
+        "Against an adversary without practical limits the measure would essentially be tight with the upper bound",
+        _judge_tight,
+    ),
+    claim(
+        "canife.appendixC1.comparable",
+        Canife.PAPER + "Appendix C.1",
+        "The per-round ε̂ (δ = 1/n) is directly comparable with the theoretical per-round ε (δ not printed)",
+        fixed(judge_comparable, Canife.SCORES_DELTA, Canife.CODE_DELTA),
+    ),
+    claim(
+        "canife.section1.gap",
+        Canife.PAPER + "Section 1, contributions; Section 4.2",
+        "The per-round gap of 4 to 5 is one between what leaks in practice and what the guarantee allows",
+        lambda context: judge_exposure(context, GAPS),
+    ),
+    *(
+        claim(
+            f"canife.section4.2.gap.{task.id}",
+            f"{Canife.PAPER}abstract; Section 4.2, {figure}",
+            f"On {task.name} at ε = 50 the theoretical per-round ε is {' to '.join(sorted({least, most}))} times the "
+            "empirical one",
+            partial(judge_gap, task, least, most),
+        )
+        for task, figure, least, most in GAPS
+    ),
     claim(
         "canife.section1.celeba",
         Canife.PAPER + "Section 1, contributions",
@@ -492,11 +485,4 @@ _CANIFE_COMPOSITION_CHECKS = (
         "For ε = 0 the Shakespeare model reaches a test accuracy of 44.4%",
         fixed(judge_no_privacy, Canife.FREE_ACCURACIES["shakespeare"], Canife.SHAKESPEARE.cohort, 819_920),
     ),
-)
-
-
-CHECKS = (
-    *_CANIFE_TOY_CHECKS,
-    *_CANIFE_GAP_CHECKS,
-    *_CANIFE_COMPOSITION_CHECKS,
 )

@@ -172,17 +172,6 @@ def _of(model: Model) -> tuple[str, str, str]:
     return f"canife.appendixB.{model.id}", _SOURCE, f"The {model.name} has {model.printed:,} parameters"
 
 
-_CANIFE_MODELS_CHECKS = (
-    *(claim(*_of(model), fixed(_judge_model, model)) for model in MODELS),
-    claim(
-        "canife.appendixB.shakespeare.classes",
-        _SOURCE,
-        "Shakespeare is next-character prediction with 47 classes",
-        fixed(judge_classes, 47, 819_920),
-    ),
-)
-
-
 # CANIFE's counts, times and percentages, compared with each other (Sections 4.1 to 4.3, Appendix B).
 
 
@@ -334,81 +323,6 @@ _ACCURACIES = tuple(
     for task in (Canife.SENT140, Canife.SHAKESPEARE)
 )
 
-_CANIFE_COUNTS_CHECKS = (
-    claim(
-        "canife.abstract.range",
-        Canife.PAPER + "abstract",
-        "The per-round ε̂ is 4 to 5 times lower than the theoretical one, as in the text's 4.5 and 4 to 5",
-        fixed(judge_range, 4.0, 5.0, {"Sent140": (4.5, 4.5), "CelebA": (4.0, 5.0), "Shakespeare": (4.0, 5.0)}),
-    ),
-    claim(
-        "canife.section4.1.pool",
-        Canife.PAPER + "Section 4.1, Appendix B",
-        "A design pool of 512 comes from CIFAR10's 10,000 test users",
-        fixed(judge_pool, Canife.POOL, 10_000),
-    ),
-    claim(
-        "canife.section4.2.epochs",
-        Canife.PAPER + "Section 4.2",
-        "On Sent140 the first 1,000 rounds are about two epochs",
-        _judge_two_epochs,
-    ),
-    claim(
-        "canife.section4.2.health",
-        Canife.PAPER + "Section 4.2",
-        "Mean canary health on Sent140 is 0.970, and 0.990 without the first 1,000 rounds: a loss reduced by 99%",
-        fixed(judge_health, Canife.HEALTH[0], Canife.LATE_HEALTH[0], Canife.LATE_ROUNDS),
-    ),
-    *(
-        claim(
-            f"canife.section4.2.health.{id_}",
-            Canife.PAPER + "Section 4.2",
-            f"Canary health over five runs is {mean} ± {spread}{rounds}",
-            fixed(judge_spread, mean, spread),
-        )
-        for id_, mean, spread, rounds in _HEALTHS
-    ),
-    *(
-        claim(
-            f"canife.section4.3.times.{id_}",
-            Canife.PAPER + "Section 4.3",
-            f"{name}: {iteration} s a design iteration, {total} s for 2,500",
-            fixed(judge_times, iteration, Canife.ITERATIONS, total),
-        )
-        for id_, name, iteration, total in _TIMES
-    ),
-    claim(
-        "canife.section4.3.minutes",
-        Canife.PAPER + "Section 4.3",
-        "Designing a canary takes at most 10 minutes on a CPU",
-        _judge_minutes,
-    ),
-    claim(
-        "canife.section4.3.few-thousand",
-        Canife.PAPER + "Section 4.3, Figure 5b",
-        "Near-optimal canaries take a few thousand iterations (2,500; 3,000 for almost 100%) and at most 10 minutes",
-        fixed(judge_iterations, "0.23", (2500, 3000), 10.0),
-    ),
-    *(
-        claim(
-            f"canife.appendixB.{id_}.users",
-            Canife.PAPER + "Appendix B",
-            f"{name} has {train:,} train users and {test:,} test users",
-            fixed(judge_split, train, test, share, total, source),
-        )
-        for id_, name, train, test, share, total, source in _SPLITS
-    ),
-    *(
-        claim(
-            f"canife.section4.2.utility.{id_}",
-            Canife.PAPER + "Section 1; Section 4.2; Appendix B",
-            f"Privacy costs utility: {name} has {private}% at ε = 50 and {free}% without",
-            fixed(judge_utility, private, free),
-        )
-        for id_, name, private, free in _ACCURACIES
-    ),
-)
-
 
 # CANIFE's trainings: rounds, epochs, clients a round and audits (Section 4, Appendices B and C).
 
@@ -500,56 +414,6 @@ def judge_covered(tasks: Sequence[Task]) -> Outcome:
     )
 
 
-_CANIFE_SCHEDULE_CHECKS = (
-    *(
-        claim(
-            f"canife.appendixB.{task.id}.epochs",
-            Canife.PAPER + "Appendix B",
-            f"The {task.name} model is trained for 15 epochs ({task.epochs} in Appendix C.3)",
-            fixed(judge_epochs, task, 15),
-        )
-        for task in (Canife.SENT140, Canife.SHAKESPEARE)
-    ),
-    claim(
-        "canife.figure4.clients",
-        Canife.PAPER + "Figure 4",
-        "The models of Figures 4a and 4b are trained with 100 clients a round",
-        fixed(judge_clients, 100, (Canife.SENT140, Canife.CELEBA)),
-    ),
-    claim(
-        "canife.section4.sampling",
-        Canife.PAPER + "Section 4, setup; Appendix C.3",
-        "Clients are sampled by Poisson sampling, and 100 (Shakespeare: 60) take part in each round",
-        fixed(judge_poisson, Canife.TASKS),
-    ),
-    claim(
-        "canife.algorithm2.rounds",
-        Canife.PAPER + "Appendix C.2, Algorithm 2",
-        "An estimate holds from its audit to the next, and all rounds are composed so",
-        fixed(judge_covered, Canife.TASKS),
-    ),
-    *(
-        claim(
-            f"canife.appendixC3.{task.id}.rounds",
-            Canife.PAPER + "Appendix C.3",
-            f"{task.name}: {task.cohort} clients a round make {task.epoch_rounds} rounds an epoch, {task.rounds:,} in "
-            f"{task.epochs} epochs",
-            fixed(judge_rounds, task),
-        )
-        for task in Canife.TASKS
-    ),
-    *(
-        claim(
-            f"canife.appendixC3.{task.id}.audits",
-            Canife.PAPER + "Appendix C.3",
-            f"{task.name}: an audit every {task.every} of {task.rounds:,} rounds makes {task.audits}",
-            fixed(judge_audits, task),
-        )
-        for task in Canife.TASKS
-    ),
-)
-
-
 # CANIFE's experimental results: what only a training on the named data set decides.
 
 
@@ -607,15 +471,135 @@ _RESULTS = (
     ),
 )
 
-_CANIFE_DATA_CHECKS = tuple(
-    claim(f"canife.{id_}", Canife.PAPER + place, statement, needs_data(f"canife.{id_}", data))
-    for id_, place, statement, data in _RESULTS
-)
-
 
 CHECKS = (
-    *_CANIFE_MODELS_CHECKS,
-    *_CANIFE_COUNTS_CHECKS,
-    *_CANIFE_SCHEDULE_CHECKS,
-    *_CANIFE_DATA_CHECKS,
+    *(claim(*_of(model), fixed(_judge_model, model)) for model in MODELS),
+    claim(
+        "canife.appendixB.shakespeare.classes",
+        _SOURCE,
+        "Shakespeare is next-character prediction with 47 classes",
+        fixed(judge_classes, 47, 819_920),
+    ),
+    claim(
+        "canife.abstract.range",
+        Canife.PAPER + "abstract",
+        "The per-round ε̂ is 4 to 5 times lower than the theoretical one, as in the text's 4.5 and 4 to 5",
+        fixed(judge_range, 4.0, 5.0, {"Sent140": (4.5, 4.5), "CelebA": (4.0, 5.0), "Shakespeare": (4.0, 5.0)}),
+    ),
+    claim(
+        "canife.section4.1.pool",
+        Canife.PAPER + "Section 4.1, Appendix B",
+        "A design pool of 512 comes from CIFAR10's 10,000 test users",
+        fixed(judge_pool, Canife.POOL, 10_000),
+    ),
+    claim(
+        "canife.section4.2.epochs",
+        Canife.PAPER + "Section 4.2",
+        "On Sent140 the first 1,000 rounds are about two epochs",
+        _judge_two_epochs,
+    ),
+    claim(
+        "canife.section4.2.health",
+        Canife.PAPER + "Section 4.2",
+        "Mean canary health on Sent140 is 0.970, and 0.990 without the first 1,000 rounds: a loss reduced by 99%",
+        fixed(judge_health, Canife.HEALTH[0], Canife.LATE_HEALTH[0], Canife.LATE_ROUNDS),
+    ),
+    *(
+        claim(
+            f"canife.section4.2.health.{id_}",
+            Canife.PAPER + "Section 4.2",
+            f"Canary health over five runs is {mean} ± {spread}{rounds}",
+            fixed(judge_spread, mean, spread),
+        )
+        for id_, mean, spread, rounds in _HEALTHS
+    ),
+    *(
+        claim(
+            f"canife.section4.3.times.{id_}",
+            Canife.PAPER + "Section 4.3",
+            f"{name}: {iteration} s a design iteration, {total} s for 2,500",
+            fixed(judge_times, iteration, Canife.ITERATIONS, total),
+        )
+        for id_, name, iteration, total in _TIMES
+    ),
+    claim(
+        "canife.section4.3.minutes",
+        Canife.PAPER + "Section 4.3",
+        "Designing a canary takes at most 10 minutes on a CPU",
+        _judge_minutes,
+    ),
+    claim(
+        "canife.section4.3.few-thousand",
+        Canife.PAPER + "Section 4.3, Figure 5b",
+        "Near-optimal canaries take a few thousand iterations (2,500; 3,000 for almost 100%) and at most 10 minutes",
+        fixed(judge_iterations, "0.23", (2500, 3000), 10.0),
+    ),
+    *(
+        claim(
+            f"canife.appendixB.{id_}.users",
+            Canife.PAPER + "Appendix B",
+            f"{name} has {train:,} train users and {test:,} test users",
+            fixed(judge_split, train, test, share, total, source),
+        )
+        for id_, name, train, test, share, total, source in _SPLITS
+    ),
+    *(
+        claim(
+            f"canife.section4.2.utility.{id_}",
+            Canife.PAPER + "Section 1; Section 4.2; Appendix B",
+            f"Privacy costs utility: {name} has {private}% at ε = 50 and {free}% without",
+            fixed(judge_utility, private, free),
+        )
+        for id_, name, private, free in _ACCURACIES
+    ),
+    *(
+        claim(
+            f"canife.appendixB.{task.id}.epochs",
+            Canife.PAPER + "Appendix B",
+            f"The {task.name} model is trained for 15 epochs ({task.epochs} in Appendix C.3)",
+            fixed(judge_epochs, task, 15),
+        )
+        for task in (Canife.SENT140, Canife.SHAKESPEARE)
+    ),
+    claim(
+        "canife.figure4.clients",
+        Canife.PAPER + "Figure 4",
+        "The models of Figures 4a and 4b are trained with 100 clients a round",
+        fixed(judge_clients, 100, (Canife.SENT140, Canife.CELEBA)),
+    ),
+    claim(
+        "canife.section4.sampling",
+        Canife.PAPER + "Section 4, setup; Appendix C.3",
+        "Clients are sampled by Poisson sampling, and 100 (Shakespeare: 60) take part in each round",
+        fixed(judge_poisson, Canife.TASKS),
+    ),
+    claim(
+        "canife.algorithm2.rounds",
+        Canife.PAPER + "Appendix C.2, Algorithm 2",
+        "An estimate holds from its audit to the next, and all rounds are composed so",
+        fixed(judge_covered, Canife.TASKS),
+    ),
+    *(
+        claim(
+            f"canife.appendixC3.{task.id}.rounds",
+            Canife.PAPER + "Appendix C.3",
+            f"{task.name}: {task.cohort} clients a round make {task.epoch_rounds} rounds an epoch, {task.rounds:,} in "
+            f"{task.epochs} epochs",
+            fixed(judge_rounds, task),
+        )
+        for task in Canife.TASKS
+    ),
+    *(
+        claim(
+            f"canife.appendixC3.{task.id}.audits",
+            Canife.PAPER + "Appendix C.3",
+            f"{task.name}: an audit every {task.every} of {task.rounds:,} rounds makes {task.audits}",
+            fixed(judge_audits, task),
+        )
+        for task in Canife.TASKS
+    ),
+    *(
+        claim(f"canife.{id_}", Canife.PAPER + place, statement, needs_data(f"canife.{id_}", data))
+        for id_, place, statement, data in _RESULTS
+    ),
 )

@@ -152,44 +152,6 @@ def judge_fit(context: Context, rows: Sequence[Row], delta: float, purpose: str)
     return found(holds(ordered and p_value >= LEVEL), finding, design, rows=details, p_value=p_value, level=LEVEL)
 
 
-_FINAL_BOUNDS_CHECKS = (
-    *(
-        claim(
-            f"final.table{table}.row{number}.cap",
-            f"{DOCUMENT}, Section 5.1 and Table {table}",
-            f"from 1k canaries at noise {row.noise}, told apart easily, the 95% lower bound is {row.lower_all}",
-            lambda _, row=row: judge_cap(row),  # type: ignore[misc]
-        )
-        for table, (rows, _, _) in Final.RESULTS.items()
-        for number, row in enumerate(rows[:2], 1)
-    ),
-    claim(
-        "final.section5.1.jeffreys",
-        f"{DOCUMENT}, Section 5.1",
-        "the Jeffreys upper limit of FNR is tighter than Clopper and Pearson's",
-        _judge_tighter,
-    ),
-    claim(
-        "final.section5.1.confidence",
-        f"{DOCUMENT}, Section 5.1",
-        "with α = 0.05 the bound at some threshold holds with 95% confidence",
-        judge_confidence,
-    ),
-    *(
-        claim(
-            f"final.table{table}.lower-final",
-            f"{DOCUMENT}, Table {table}",
-            f"the final model's lower bounds {', '.join(row.lower_final for row in rows)} belong to the estimates "
-            f"{', '.join(row.estimate_final for row in rows)}",
-            lambda context, table=table, rows=rows, delta=delta: judge_fit(  # type: ignore[misc]
-                context, rows, delta, f"final.table{table}.lower-final"
-            ),
-        )
-        for table, (rows, _, delta) in Final.RESULTS.items()
-    ),
-)
-
-
 # The final version's estimates and bounds from all rounds' model deltas, by a training of which only noise is known.
 #
 # A round in which a canary takes part moves its standardised cosine by 1/σ where there is nothing but noise, and by
@@ -289,7 +251,41 @@ def judge_lower_all(context: Context, rows: Sequence[Row], rounds: int, delta: f
     return found(holds(below and p_value >= LEVEL), finding, design, rows=details, p_value=p_value, level=LEVEL)
 
 
-_FINAL_ALL_ROUNDS_CHECKS = (
+CHECKS = (
+    *(
+        claim(
+            f"final.table{table}.row{number}.cap",
+            f"{DOCUMENT}, Section 5.1 and Table {table}",
+            f"from 1k canaries at noise {row.noise}, told apart easily, the 95% lower bound is {row.lower_all}",
+            lambda _, row=row: judge_cap(row),  # type: ignore[misc]
+        )
+        for table, (rows, _, _) in Final.RESULTS.items()
+        for number, row in enumerate(rows[:2], 1)
+    ),
+    claim(
+        "final.section5.1.jeffreys",
+        f"{DOCUMENT}, Section 5.1",
+        "the Jeffreys upper limit of FNR is tighter than Clopper and Pearson's",
+        _judge_tighter,
+    ),
+    claim(
+        "final.section5.1.confidence",
+        f"{DOCUMENT}, Section 5.1",
+        "with α = 0.05 the bound at some threshold holds with 95% confidence",
+        judge_confidence,
+    ),
+    *(
+        claim(
+            f"final.table{table}.lower-final",
+            f"{DOCUMENT}, Table {table}",
+            f"the final model's lower bounds {', '.join(row.lower_final for row in rows)} belong to the estimates "
+            f"{', '.join(row.estimate_final for row in rows)}",
+            lambda context, table=table, rows=rows, delta=delta: judge_fit(  # type: ignore[misc]
+                context, rows, delta, f"final.table{table}.lower-final"
+            ),
+        )
+        for table, (rows, _, delta) in Final.RESULTS.items()
+    ),
     claim(
         "final.section5.tight",
         f"{DOCUMENT}, Section 5",
@@ -308,10 +304,4 @@ _FINAL_ALL_ROUNDS_CHECKS = (
         )
         for number, (rows, rounds, delta) in Final.RESULTS.items()
     ),
-)
-
-
-CHECKS = (
-    *_FINAL_BOUNDS_CHECKS,
-    *_FINAL_ALL_ROUNDS_CHECKS,
 )

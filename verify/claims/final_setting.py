@@ -118,52 +118,6 @@ def _judge_sha_3(_: Context) -> Outcome:
     return found(verdict, f"counted from {' or '.join(reading)}: {listed}", years=years)
 
 
-_FINAL_TEXT_CHECKS = (
-    claim(
-        "final.abstract.retrainings",
-        f"{DOCUMENT}, abstract and Section 1",
-        "existing estimates of ε need retraining typically on the order of thousands of times",
-        _judge_retrainings,
-    ),
-    claim(
-        "final.section2.equation1",
-        f"{DOCUMENT}, Section 2, Equation (1)",
-        "ε̂ = max{log((1 − δ − FPR)/FNR), log((1 − δ − FNR)/FPR)} turns error rates into ε",
-        _judge_equation_1,
-    ),
-    claim(
-        "final.section5.3.orthogonal",
-        f"{DOCUMENT}, Sections 1, 4 and 5.3",
-        "at the experiments' dimensions, 1.2M and 4.1M, random canaries are essentially mutually orthogonal",
-        lambda _: judge_orthogonal(),
-    ),
-    claim(
-        "final.section4.orthogonal",
-        f"{DOCUMENT}, Section 4",
-        "random canaries are nearly orthogonal to all true client updates where d is large beside the clients",
-        lambda _: judge_orthogonal_to_clients(),
-    ),
-    claim(
-        "final.section5.1.posterior",
-        f"{DOCUMENT}, footnote 6",
-        "at ε = 5 an attacker can go from a suspicion of 10% to a certainty of 94%",
-        lambda _: judge_posterior(),
-    ),
-    claim(
-        "final.section6.scale",
-        f"{DOCUMENT}, Section 6",
-        "the experiments speak of millions of parameters and hundreds of thousands of clients",
-        _judge_scale,
-    ),
-    claim(
-        "final.section6.sha3",
-        f"{DOCUMENT}, Section 6",
-        "SHA-3 has stood for 11 years",
-        _judge_sha_3,
-    ),
-)
-
-
 # Sizes that the final version prints: clients, rounds, epochs, parameters, trainings, audits.
 
 
@@ -301,7 +255,48 @@ def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 
 
 
 CHECKS = (
-    *_FINAL_TEXT_CHECKS,
+    claim(
+        "final.abstract.retrainings",
+        f"{DOCUMENT}, abstract and Section 1",
+        "existing estimates of ε need retraining typically on the order of thousands of times",
+        _judge_retrainings,
+    ),
+    claim(
+        "final.section2.equation1",
+        f"{DOCUMENT}, Section 2, Equation (1)",
+        "ε̂ = max{log((1 − δ − FPR)/FNR), log((1 − δ − FNR)/FPR)} turns error rates into ε",
+        _judge_equation_1,
+    ),
+    claim(
+        "final.section5.3.orthogonal",
+        f"{DOCUMENT}, Sections 1, 4 and 5.3",
+        "at the experiments' dimensions, 1.2M and 4.1M, random canaries are essentially mutually orthogonal",
+        lambda _: judge_orthogonal(),
+    ),
+    claim(
+        "final.section4.orthogonal",
+        f"{DOCUMENT}, Section 4",
+        "random canaries are nearly orthogonal to all true client updates where d is large beside the clients",
+        lambda _: judge_orthogonal_to_clients(),
+    ),
+    claim(
+        "final.section5.1.posterior",
+        f"{DOCUMENT}, footnote 6",
+        "at ε = 5 an attacker can go from a suspicion of 10% to a certainty of 94%",
+        lambda _: judge_posterior(),
+    ),
+    claim(
+        "final.section6.scale",
+        f"{DOCUMENT}, Section 6",
+        "the experiments speak of millions of parameters and hundreds of thousands of clients",
+        _judge_scale,
+    ),
+    claim(
+        "final.section6.sha3",
+        f"{DOCUMENT}, Section 6",
+        "SHA-3 has stood for 11 years",
+        _judge_sha_3,
+    ),
     claim(
         "final.section5.1.parameters",
         f"{DOCUMENT}, Section 5.1",

@@ -207,94 +207,6 @@ def judge_much_closer(
     return found(verdict, finding, shares=(near / bound, far / bound), gaps=gaps)
 
 
-_FINAL_TABLES_CHECKS = (
-    claim(
-        "final.section3.close",
-        f"{DOCUMENT}, Section 3 and Table 2",
-        "the estimates 0.972 ± 0.148, 3.04 ± 0.137 and 9.98 ± 0.190 are very close to 1, 3 and 10, and deviate little",
-        lambda _: judge_very_close([cell for cell in CELLS if cell.id.startswith("final.table2.")]),
-    ),
-    claim(
-        "final.section4.1.moderate",
-        f"{DOCUMENT}, Section 4.1 and caption of Table 3",
-        "at moderate noise the estimates from all rounds are in the ballpark of the analytical ε (Tables 3 and 4)",
-        lambda _: judge_ballpark((*Final.TABLE_3[1:], *Final.TABLE_4[1:])),
-    ),
-    claim(
-        "final.section5.1.separation",
-        f"{DOCUMENT}, Section 5.1",
-        "at the lower noise multipliers the estimates from all rounds are much higher than the lower bounds",
-        _judge_separation,
-    ),
-    claim(
-        "final.section5.1.close",
-        f"{DOCUMENT}, Section 5.1",
-        "at low and medium noise the estimates are relatively close to the analytical ε: 382 and 300, 89.4 and 100",
-        lambda _: judge_close(Final.TABLE_3[1:3]),
-    ),
-    claim(
-        "final.section5.2.1.close",
-        f"{DOCUMENT}, Section 5.2.1",
-        "with little noise EMNIST's estimates from all iterates are close to the analytical ε (258 and 300)",
-        lambda _: judge_close(Final.TABLE_4[1:2]),
-    ),
-    claim(
-        "final.section5.1.final-lower",
-        f"{DOCUMENT}, Sections 5.1 and 5.2.1",
-        "estimates from the final model are far below those from all iterates, in Tables 3 and 4",
-        _judge_final_lower,
-    ),
-    claim(
-        "final.section5.1.order-of-one",
-        f"{DOCUMENT}, Section 5.1",
-        "with even a little noise the final model's estimate approaches 1",
-        _judge_order_of_one,
-    ),
-    *(
-        claim(
-            f"final.table{number}.{name}",
-            f"{DOCUMENT}, {place}",
-            statement,
-            lambda _, judge=judge, rows=rows: judge(rows),  # type: ignore[misc]
-        )
-        for number, (rows, _, _) in Final.RESULTS.items()
-        for name, place, statement, judge in (
-            (
-                "order",
-                f"Table {number}",
-                "every column falls with the noise, lower bounds are below estimates, the final model tells less than "
-                "all",
-                judge_order,
-            ),
-            (
-                "below-analytical",
-                f"footnote 5 and Table {number}",
-                "an estimate from all model deltas is of a loss of privacy that the analytical ε beside it bounds",
-                judge_below_analytical,
-            ),
-        )
-    ),
-    claim(
-        "final.section5.2.1.similar",
-        f"{DOCUMENT}, Section 5.2.1",
-        "EMNIST's results are qualitatively those of StackOverflow",
-        lambda _: judge_similar(Final.TABLE_3, Final.TABLE_4),
-    ),
-    claim(
-        "final.section5.4.closer",
-        f"{DOCUMENT}, Section 5.4",
-        "an estimate of 6.76 is much closer to the analytical 34.5 than CANIFE's 0.879",
-        lambda _: judge_much_closer(),
-    ),
-    claim(
-        "final.appendixB.gaussian",
-        f"{DOCUMENT}, Section 5.2, Appendix B and Table 6",
-        "Anderson's test cannot rule out that the sixteen sets of 1000 cosines are Gaussian",
-        lambda _: judge_gaussianity(),
-    ),
-)
-
-
 # Figures 1 and 3 of the final version for a canary presented once, whose cosines Tables 3 and 4 summarise.
 
 
@@ -339,26 +251,6 @@ def judge_less_separable(rows: Sequence[Row], delta: float) -> Outcome:
 
 # Figures by the table that they are drawn beside.
 _FIGURES = ((1, 3), (3, 4))
-
-_FINAL_FIGURES_CHECKS = tuple(
-    claim(
-        f"final.figure{figure}.{name}", f"{DOCUMENT}, Section 5.2, Figure {figure} and Table {table}", statement, judge
-    )
-    for figure, table in _FIGURES
-    for rows, _, delta in (Final.RESULTS[table],)
-    for name, statement, judge in (
-        (
-            "separable",
-            "without noise the cosines of observed canaries are easily separable from the null distribution",
-            lambda _, row=rows[0], delta=delta: judge_separable(row, delta),
-        ),
-        (
-            "noise",
-            "as the noise grows, the cosines of observed canaries approach the null distribution",
-            lambda _, rows=rows, delta=delta: judge_less_separable(rows, delta),
-        ),
-    )
-)
 
 
 # Table 5 of the final version: quantiles of ε̂ over fifty experiments, and what they say of the estimator.
@@ -469,7 +361,123 @@ def judge_medians(rows: Sequence[Row] = Final.TABLE_3) -> Outcome:
     return found(holds(same), listed, pairs=pairs)
 
 
-_FINAL_QUANTILES_CHECKS = (
+# Measurements of the final version that only its data sets decide.
+
+
+_STACKOVERFLOW, _EMNIST, _FASHION = "StackOverflow (TFF)", "federated EMNIST (TFF)", "Fashion-MNIST"
+
+
+def _measured(id: str, place: str, statement: str, data: str) -> Check:  # noqa: A002
+    return claim(id, f"{DOCUMENT}, {place}", statement, needs_data(id, data))
+
+
+CHECKS = (
+    claim(
+        "final.section3.close",
+        f"{DOCUMENT}, Section 3 and Table 2",
+        "the estimates 0.972 ± 0.148, 3.04 ± 0.137 and 9.98 ± 0.190 are very close to 1, 3 and 10, and deviate little",
+        lambda _: judge_very_close([cell for cell in CELLS if cell.id.startswith("final.table2.")]),
+    ),
+    claim(
+        "final.section4.1.moderate",
+        f"{DOCUMENT}, Section 4.1 and caption of Table 3",
+        "at moderate noise the estimates from all rounds are in the ballpark of the analytical ε (Tables 3 and 4)",
+        lambda _: judge_ballpark((*Final.TABLE_3[1:], *Final.TABLE_4[1:])),
+    ),
+    claim(
+        "final.section5.1.separation",
+        f"{DOCUMENT}, Section 5.1",
+        "at the lower noise multipliers the estimates from all rounds are much higher than the lower bounds",
+        _judge_separation,
+    ),
+    claim(
+        "final.section5.1.close",
+        f"{DOCUMENT}, Section 5.1",
+        "at low and medium noise the estimates are relatively close to the analytical ε: 382 and 300, 89.4 and 100",
+        lambda _: judge_close(Final.TABLE_3[1:3]),
+    ),
+    claim(
+        "final.section5.2.1.close",
+        f"{DOCUMENT}, Section 5.2.1",
+        "with little noise EMNIST's estimates from all iterates are close to the analytical ε (258 and 300)",
+        lambda _: judge_close(Final.TABLE_4[1:2]),
+    ),
+    claim(
+        "final.section5.1.final-lower",
+        f"{DOCUMENT}, Sections 5.1 and 5.2.1",
+        "estimates from the final model are far below those from all iterates, in Tables 3 and 4",
+        _judge_final_lower,
+    ),
+    claim(
+        "final.section5.1.order-of-one",
+        f"{DOCUMENT}, Section 5.1",
+        "with even a little noise the final model's estimate approaches 1",
+        _judge_order_of_one,
+    ),
+    *(
+        claim(
+            f"final.table{number}.{name}",
+            f"{DOCUMENT}, {place}",
+            statement,
+            lambda _, judge=judge, rows=rows: judge(rows),  # type: ignore[misc]
+        )
+        for number, (rows, _, _) in Final.RESULTS.items()
+        for name, place, statement, judge in (
+            (
+                "order",
+                f"Table {number}",
+                "every column falls with the noise, lower bounds are below estimates, the final model tells less than "
+                "all",
+                judge_order,
+            ),
+            (
+                "below-analytical",
+                f"footnote 5 and Table {number}",
+                "an estimate from all model deltas is of a loss of privacy that the analytical ε beside it bounds",
+                judge_below_analytical,
+            ),
+        )
+    ),
+    claim(
+        "final.section5.2.1.similar",
+        f"{DOCUMENT}, Section 5.2.1",
+        "EMNIST's results are qualitatively those of StackOverflow",
+        lambda _: judge_similar(Final.TABLE_3, Final.TABLE_4),
+    ),
+    claim(
+        "final.section5.4.closer",
+        f"{DOCUMENT}, Section 5.4",
+        "an estimate of 6.76 is much closer to the analytical 34.5 than CANIFE's 0.879",
+        lambda _: judge_much_closer(),
+    ),
+    claim(
+        "final.appendixB.gaussian",
+        f"{DOCUMENT}, Section 5.2, Appendix B and Table 6",
+        "Anderson's test cannot rule out that the sixteen sets of 1000 cosines are Gaussian",
+        lambda _: judge_gaussianity(),
+    ),
+    *(
+        claim(
+            f"final.figure{figure}.{name}",
+            f"{DOCUMENT}, Section 5.2, Figure {figure} and Table {table}",
+            statement,
+            judge,
+        )
+        for figure, table in _FIGURES
+        for rows, _, delta in (Final.RESULTS[table],)
+        for name, statement, judge in (
+            (
+                "separable",
+                "without noise the cosines of observed canaries are easily separable from the null distribution",
+                lambda _, row=rows[0], delta=delta: judge_separable(row, delta),
+            ),
+            (
+                "noise",
+                "as the noise grows, the cosines of observed canaries approach the null distribution",
+                lambda _, rows=rows, delta=delta: judge_less_separable(rows, delta),
+            ),
+        )
+    ),
     claim(
         "final.table5.medians",
         f"{DOCUMENT}, Tables 3 and 5",
@@ -493,20 +501,6 @@ _FINAL_QUANTILES_CHECKS = (
         "one run with 1000 canaries and ten runs with 100 have very close distributions of the estimate",
         lambda _: judge_close_final_quantiles(),
     ),
-)
-
-
-# Measurements of the final version that only its data sets decide.
-
-
-_STACKOVERFLOW, _EMNIST, _FASHION = "StackOverflow (TFF)", "federated EMNIST (TFF)", "Fashion-MNIST"
-
-
-def _measured(id: str, place: str, statement: str, data: str) -> Check:  # noqa: A002
-    return claim(id, f"{DOCUMENT}, {place}", statement, needs_data(id, data))
-
-
-_FINAL_DATA_CHECKS = (
     *(
         _measured(
             f"final.table{table}.row{number}.measured",
@@ -558,12 +552,4 @@ _FINAL_DATA_CHECKS = (
         "canaries add negligible computation, CANIFE's 2500 optimisation steps from a pool of 512 much",
         _FASHION,
     ),
-)
-
-
-CHECKS = (
-    *_FINAL_TABLES_CHECKS,
-    *_FINAL_FIGURES_CHECKS,
-    *_FINAL_QUANTILES_CHECKS,
-    *_FINAL_DATA_CHECKS,
 )

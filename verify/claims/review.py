@@ -109,51 +109,6 @@ def judge_lower_bound() -> Outcome:
     )
 
 
-_REVIEW_BOUNDS_CHECKS = (
-    claim(
-        "review.epsilon-lo.cap",
-        TO_ZYJW + " and zCeQ",
-        "The lower bound cannot exceed 6.24, its value where no canary is missed",
-        fixed(judge_cap, "6.24"),
-    ),
-    claim(
-        "review.epsilon-lo.not-falsified",
-        TO_ZYJW + " and zCeQ",
-        "No estimate is falsified by its lower bound, also below 6.24",
-        fixed(judge_not_falsified, SUBMISSION),
-    ),
-    claim(
-        "review.canife.analytical",
-        TO_ZYJW,
-        "34.5 is the analytical upper bound in the comparison with CANIFE (noise multiplier 0.2)",
-        fixed(final_noise.judge_canife_epsilon, Reviews.ANALYTICAL, 0.2),
-    ),
-    claim(
-        "review.canife.maximum",
-        TO_ZYJW,
-        "There is a maximum that CANIFE's estimate cannot exceed, because samples are finite",
-        fixed(
-            judge_ceiling,
-            math.ceil(Final.FASHION_EXAMPLES / Final.FASHION_BATCH),
-            Final.FASHION_BATCH / Final.FASHION_EXAMPLES,
-            float(Reviews.CANARIES_ESTIMATE),
-        ),
-    ),
-    claim(
-        "review.canife.lower-bound",
-        TO_ZYJW + " and zCeQ",
-        "CANIFE estimates a round's ε by a lower bound of it",
-        fixed(judge_lower_bound),
-    ),
-    claim(
-        "review.canife.bound",
-        TO_ZYJW,
-        "A lower bound from random canaries (its value is lost in our text) is above CANIFE's 0.879 and below 6.76",
-        needs_data("review.canife.bound", "Fashion-MNIST"),
-    ),
-)
-
-
 # The reviews and answers on the printed estimates: beside their bounds, beside the analytical ε, and by the noise.
 
 
@@ -233,46 +188,6 @@ def judge_quantiles(printed: int) -> Outcome:
     """Judge the number of quantiles in the submission's Table 6."""
     counts = {len(quantiles) for *_, quantiles in Submission.TABLE_6}
     return found(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
-
-
-_REVIEW_ESTIMATES_CHECKS = (
-    claim(
-        "review.epsilon-final.smallest",
-        TO_LDHU,
-        "Even at the smallest analytical ε, 30, the final model's estimate is below 1",
-        fixed(judge_smallest, 1.0, "30", SUBMISSION),
-    ),
-    claim(
-        "review.epsilon-final.smaller",
-        TO_LDHU,
-        "More noise leads to smaller estimates still, from all rounds and from the final model",
-        fixed(judge_smaller, SUBMISSION),
-    ),
-    claim(
-        "review.epsilon-final.overstated",
-        TO_LDHU,
-        "The analytical ε vastly overstates the true risk of releasing only the final model",
-        fixed(judge_overstated, SUBMISSION),
-    ),
-    claim(
-        "review.figure1.indistinguishable",
-        TO_LDHU,
-        "At the analytical ε of 30, observed cosines in Figure 1 can hardly be told by eye from the null distribution",
-        fixed(judge_indistinguishable, Final.TABLE_3[-1]),
-    ),
-    claim(
-        "review.table2.wide",
-        _REVIEWER,
-        "Table 2's intervals from bound to estimate are huge in the columns of all rounds",
-        fixed(judge_wide, Final.TABLE_3),
-    ),
-    claim(
-        "review.table6.quantiles",
-        _REVIEWER,
-        "Table 6 shows five quantiles",
-        fixed(judge_quantiles, 5),
-    ),
-)
 
 
 # Claims of the public reviews of Andrew et al., and of the authors' answers.
@@ -437,8 +352,83 @@ def judge_growth(cells: Sequence[Cell], exponent: float) -> Outcome:
 
 
 CHECKS = (
-    *_REVIEW_BOUNDS_CHECKS,
-    *_REVIEW_ESTIMATES_CHECKS,
+    claim(
+        "review.epsilon-lo.cap",
+        TO_ZYJW + " and zCeQ",
+        "The lower bound cannot exceed 6.24, its value where no canary is missed",
+        fixed(judge_cap, "6.24"),
+    ),
+    claim(
+        "review.epsilon-lo.not-falsified",
+        TO_ZYJW + " and zCeQ",
+        "No estimate is falsified by its lower bound, also below 6.24",
+        fixed(judge_not_falsified, SUBMISSION),
+    ),
+    claim(
+        "review.canife.analytical",
+        TO_ZYJW,
+        "34.5 is the analytical upper bound in the comparison with CANIFE (noise multiplier 0.2)",
+        fixed(final_noise.judge_canife_epsilon, Reviews.ANALYTICAL, 0.2),
+    ),
+    claim(
+        "review.canife.maximum",
+        TO_ZYJW,
+        "There is a maximum that CANIFE's estimate cannot exceed, because samples are finite",
+        fixed(
+            judge_ceiling,
+            math.ceil(Final.FASHION_EXAMPLES / Final.FASHION_BATCH),
+            Final.FASHION_BATCH / Final.FASHION_EXAMPLES,
+            float(Reviews.CANARIES_ESTIMATE),
+        ),
+    ),
+    claim(
+        "review.canife.lower-bound",
+        TO_ZYJW + " and zCeQ",
+        "CANIFE estimates a round's ε by a lower bound of it",
+        fixed(judge_lower_bound),
+    ),
+    claim(
+        "review.canife.bound",
+        TO_ZYJW,
+        "A lower bound from random canaries (its value is lost in our text) is above CANIFE's 0.879 and below 6.76",
+        needs_data("review.canife.bound", "Fashion-MNIST"),
+    ),
+    claim(
+        "review.epsilon-final.smallest",
+        TO_LDHU,
+        "Even at the smallest analytical ε, 30, the final model's estimate is below 1",
+        fixed(judge_smallest, 1.0, "30", SUBMISSION),
+    ),
+    claim(
+        "review.epsilon-final.smaller",
+        TO_LDHU,
+        "More noise leads to smaller estimates still, from all rounds and from the final model",
+        fixed(judge_smaller, SUBMISSION),
+    ),
+    claim(
+        "review.epsilon-final.overstated",
+        TO_LDHU,
+        "The analytical ε vastly overstates the true risk of releasing only the final model",
+        fixed(judge_overstated, SUBMISSION),
+    ),
+    claim(
+        "review.figure1.indistinguishable",
+        TO_LDHU,
+        "At the analytical ε of 30, observed cosines in Figure 1 can hardly be told by eye from the null distribution",
+        fixed(judge_indistinguishable, Final.TABLE_3[-1]),
+    ),
+    claim(
+        "review.table2.wide",
+        _REVIEWER,
+        "Table 2's intervals from bound to estimate are huge in the columns of all rounds",
+        fixed(judge_wide, Final.TABLE_3),
+    ),
+    claim(
+        "review.table6.quantiles",
+        _REVIEWER,
+        "Table 6 shows five quantiles",
+        fixed(judge_quantiles, 5),
+    ),
     claim(
         "review.replaced.share",
         TO_ZCEQ,

@@ -110,73 +110,6 @@ def _measured(place: str, source: str, statement: str, data: str) -> Check:
 
 _claim = placed("submission", Submission.NAME)
 
-_SUBMISSION_APPENDICES_CHECKS: tuple[Check, ...] = (
-    _claim("appendixE.plots", "Appendix E and Figure 1", "Figure 1 shows three plots of growing noise", judge_plots),
-    _claim(
-        "figure3.periods",
-        "Appendix E and Figure 3",
-        "2048 rounds are divided into 1, 2, 4 or 8 periods, each canary in each of them once",
-        lambda: judge_epochs(epochs=(1, 2, 4, 8)),
-    ),
-    *(
-        experiment(
-            "submission.table4",
-            f"{Submission.NAME}, Table 4",
-            number,
-            f"at noise {noise} the statistics for 1, 2, 3, 5 and 10 repetitions are {', '.join(values)}",
-            STACKOVERFLOW,
-        )
-        for number, (noise, values) in enumerate(Submission.TABLE_4.items(), 1)
-    ),
-    _claim(
-        "table4.probability",
-        "Table 4's caption",
-        "three or more of 15 independent Gaussian sets exceed 0.574, the 15% point, with probability 68%",
-        judge_three_of_fifteen,
-    ),
-    _claim("table4.figure1", "Table 4's caption", "its sets are those of Figure 1", judge_figure_1),
-    _claim(
-        "appendixG.gaussian",
-        "Appendix G",
-        "a strong test of goodness of fit cannot rule out that the 15 sets of cosines are Gaussian",
-        judge_gaussian,
-    ),
-    *figure(_claim, 1, Submission.TABLE_2, FirstVersion.DELTA),
-    *(
-        _measured(f"figure{number}.measured", f"Figure {number}", statement, data)
-        for number, statement, data in (
-            (1, "cosines separate more with 1, 2, 4 and 8 repetitions and less with noise", STACKOVERFLOW),
-            (2, "the estimate rises sharply from 1 to 8 repetitions at every noise", EMNIST),
-            (3, "the estimate rises sharply from 1 to 8 repetitions at every noise", STACKOVERFLOW),
-        )
-    ),
-    *(
-        _measured(f"appendixH.{place}", "Appendix H", statement, _FASHION)
-        for place, statement in (
-            ("canife", "CANIFE's ε has mean 0.879 and standard deviation 0.124"),
-            ("canaries", "the canaries' ε has mean 6.76 and standard deviation 1.06"),
-            ("cost", "crafting canaries, in 2500 steps from a pool of 512, costs much computation"),
-        )
-    ),
-    *(
-        experiment(
-            "submission.table6",
-            f"{Submission.NAME}, Table 6",
-            number,
-            f"at noise {noise} with {runs} × {count} canaries the quantiles are {', '.join(values)}",
-            STACKOVERFLOW,
-        )
-        for number, (noise, runs, count, values) in enumerate(Submission.TABLE_6, 1)
-    ),
-    _claim("table6.ordered", "Table 6", "the quantiles rise", judge_ordered),
-    _claim(
-        "table6.median",
-        "Tables 2 and 6",
-        "Table 2's estimates are medians of Table 6",
-        lambda: judge_medians(Submission.TABLE_2),
-    ),
-)
-
 
 # What the submission repeats of the first version and the final one of it: the same numbers, or other ones.
 
@@ -265,7 +198,114 @@ def judge_first_version(name: str) -> Outcome:
     )
 
 
-_SUBMISSION_VERSIONS_CHECKS: tuple[Check, ...] = (
+# Claims of the anonymous submission of Andrew et al.
+#
+# Its Section 3, proofs and Appendix B are the final version's, lines of the suite of theorems; so is what Table 4's
+# caption says of Anderson's critical values.
+
+
+_REPEATED = {
+    "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
+    "equation1": ("equation 1", "final.section2.equation1"),
+    "section3.close": ("Section 3 and Table 1", "final.section3.close"),
+    "section4.orthogonal": ("Section 4", "final.section4.orthogonal"),
+    "section5.canary-share": ("Sections 1 and 5", "final.section5.1.canary-share"),
+    "section5.parameters": ("Section 5", "final.section5.1.parameters"),
+    "section5.rounds": ("Section 5 (where our copy has 34k)", "final.section5.1.epoch"),
+    "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
+    "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
+    "footnote4": ("footnote 4", "final.section5.1.footnote5"),
+    "footnote5": ("footnote 5", "final.section5.1.posterior"),
+    "table2.row2.cap": ("Section 5 and Table 2", "final.table3.row2.cap"),
+    "appendixD.data": ("Appendix D", "final.section5.2.1.size"),
+    "appendixD.parameters": ("Appendix D", "final.section5.2.1.parameters"),
+    "appendixH.epsilon": ("Appendix H", "final.section5.4.analytical"),
+    "appendixH.settings": ("Appendix H", "final.section5.4.settings"),
+    "appendixH.audits": ("Appendix H", "final.section5.4.audits"),
+    "appendixH.closer": ("Appendix H", "final.section5.4.closer"),
+    "table6.close": ("Appendix J and Table 6", "final.table5.close"),
+    "appendixJ.canaries": ("Appendix J", "final.section5.3.canaries"),
+    "appendixJ.models": ("Appendix J", "final.section5.3.trainings"),
+    "appendixJ.orthogonal": ("Appendix J", "final.section5.3.orthogonal"),
+}
+# The final version's Table 5 is Table 6 here.
+_QUANTILES = {f"table6.row{row}.spread": f"final.table5.row{row}.spread" for row in range(1, 5)}
+
+CHECKS: tuple[Check, ...] = (
+    *(
+        repeated(f"submission.{place}", f"{Submission.NAME}, {source}", original)
+        for place, (source, original) in _REPEATED.items()
+    ),
+    *(
+        repeated(f"submission.{place}", f"{Submission.NAME}, Table 6", original)
+        for place, original in _QUANTILES.items()
+    ),
+    *v1.checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
+    *submission_experiments.CHECKS,
+    _claim("appendixE.plots", "Appendix E and Figure 1", "Figure 1 shows three plots of growing noise", judge_plots),
+    _claim(
+        "figure3.periods",
+        "Appendix E and Figure 3",
+        "2048 rounds are divided into 1, 2, 4 or 8 periods, each canary in each of them once",
+        lambda: judge_epochs(epochs=(1, 2, 4, 8)),
+    ),
+    *(
+        experiment(
+            "submission.table4",
+            f"{Submission.NAME}, Table 4",
+            number,
+            f"at noise {noise} the statistics for 1, 2, 3, 5 and 10 repetitions are {', '.join(values)}",
+            STACKOVERFLOW,
+        )
+        for number, (noise, values) in enumerate(Submission.TABLE_4.items(), 1)
+    ),
+    _claim(
+        "table4.probability",
+        "Table 4's caption",
+        "three or more of 15 independent Gaussian sets exceed 0.574, the 15% point, with probability 68%",
+        judge_three_of_fifteen,
+    ),
+    _claim("table4.figure1", "Table 4's caption", "its sets are those of Figure 1", judge_figure_1),
+    _claim(
+        "appendixG.gaussian",
+        "Appendix G",
+        "a strong test of goodness of fit cannot rule out that the 15 sets of cosines are Gaussian",
+        judge_gaussian,
+    ),
+    *figure(_claim, 1, Submission.TABLE_2, FirstVersion.DELTA),
+    *(
+        _measured(f"figure{number}.measured", f"Figure {number}", statement, data)
+        for number, statement, data in (
+            (1, "cosines separate more with 1, 2, 4 and 8 repetitions and less with noise", STACKOVERFLOW),
+            (2, "the estimate rises sharply from 1 to 8 repetitions at every noise", EMNIST),
+            (3, "the estimate rises sharply from 1 to 8 repetitions at every noise", STACKOVERFLOW),
+        )
+    ),
+    *(
+        _measured(f"appendixH.{place}", "Appendix H", statement, _FASHION)
+        for place, statement in (
+            ("canife", "CANIFE's ε has mean 0.879 and standard deviation 0.124"),
+            ("canaries", "the canaries' ε has mean 6.76 and standard deviation 1.06"),
+            ("cost", "crafting canaries, in 2500 steps from a pool of 512, costs much computation"),
+        )
+    ),
+    *(
+        experiment(
+            "submission.table6",
+            f"{Submission.NAME}, Table 6",
+            number,
+            f"at noise {noise} with {runs} × {count} canaries the quantiles are {', '.join(values)}",
+            STACKOVERFLOW,
+        )
+        for number, (noise, runs, count, values) in enumerate(Submission.TABLE_6, 1)
+    ),
+    _claim("table6.ordered", "Table 6", "the quantiles rise", judge_ordered),
+    _claim(
+        "table6.median",
+        "Tables 2 and 6",
+        "Table 2's estimates are medians of Table 6",
+        lambda: judge_medians(Submission.TABLE_2),
+    ),
     _claim("table1.versions", "Table 1", "Table 1 is the final version's Table 2", _table_1),
     _claim(
         "table1.v1",
@@ -344,53 +384,4 @@ _SUBMISSION_VERSIONS_CHECKS: tuple[Check, ...] = (
         "Table 6 is the final version's Table 5",
         lambda: judge_same(list(zip(Submission.TABLE_6, Final.TABLE_5, strict=True))),
     ),
-)
-
-
-# Claims of the anonymous submission of Andrew et al.
-#
-# Its Section 3, proofs and Appendix B are the final version's, lines of the suite of theorems; so is what Table 4's
-# caption says of Anderson's critical values.
-
-
-_REPEATED = {
-    "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
-    "equation1": ("equation 1", "final.section2.equation1"),
-    "section3.close": ("Section 3 and Table 1", "final.section3.close"),
-    "section4.orthogonal": ("Section 4", "final.section4.orthogonal"),
-    "section5.canary-share": ("Sections 1 and 5", "final.section5.1.canary-share"),
-    "section5.parameters": ("Section 5", "final.section5.1.parameters"),
-    "section5.rounds": ("Section 5 (where our copy has 34k)", "final.section5.1.epoch"),
-    "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
-    "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
-    "footnote4": ("footnote 4", "final.section5.1.footnote5"),
-    "footnote5": ("footnote 5", "final.section5.1.posterior"),
-    "table2.row2.cap": ("Section 5 and Table 2", "final.table3.row2.cap"),
-    "appendixD.data": ("Appendix D", "final.section5.2.1.size"),
-    "appendixD.parameters": ("Appendix D", "final.section5.2.1.parameters"),
-    "appendixH.epsilon": ("Appendix H", "final.section5.4.analytical"),
-    "appendixH.settings": ("Appendix H", "final.section5.4.settings"),
-    "appendixH.audits": ("Appendix H", "final.section5.4.audits"),
-    "appendixH.closer": ("Appendix H", "final.section5.4.closer"),
-    "table6.close": ("Appendix J and Table 6", "final.table5.close"),
-    "appendixJ.canaries": ("Appendix J", "final.section5.3.canaries"),
-    "appendixJ.models": ("Appendix J", "final.section5.3.trainings"),
-    "appendixJ.orthogonal": ("Appendix J", "final.section5.3.orthogonal"),
-}
-# The final version's Table 5 is Table 6 here.
-_QUANTILES = {f"table6.row{row}.spread": f"final.table5.row{row}.spread" for row in range(1, 5)}
-
-CHECKS: tuple[Check, ...] = (
-    *(
-        repeated(f"submission.{place}", f"{Submission.NAME}, {source}", original)
-        for place, (source, original) in _REPEATED.items()
-    ),
-    *(
-        repeated(f"submission.{place}", f"{Submission.NAME}, Table 6", original)
-        for place, original in _QUANTILES.items()
-    ),
-    *v1.checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
-    *submission_experiments.CHECKS,
-    *_SUBMISSION_APPENDICES_CHECKS,
-    *_SUBMISSION_VERSIONS_CHECKS,
 )

@@ -7,7 +7,7 @@ from functools import partial
 from canaryproof.kernels import two_gaussians
 from canaryproof.kernels.certified import gaussian_mechanism as mechanism
 from canaryproof.verify.accounting import analytical
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import found, holds, placed, prints, proven, rounding
 from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.final_bounds import largest_cosine
@@ -144,82 +144,6 @@ def judge_maximum() -> Outcome:
 
 
 _claim = placed("submission", Submission.NAME)
-
-_SUBMISSION_STACKOVERFLOW_CHECKS: tuple[Check, ...] = (
-    _claim(
-        "section4.maximum",
-        "Section 4, Algorithm 3",
-        "where ε is known, with noise and canaries alone, the maximum over rounds gives estimates close to it",
-        judge_maximum,
-    ),
-    _claim(
-        "section4.moderate",
-        "Section 4 and Tables 2 and 3",
-        "under moderate noise the printed estimates from all iterates are close to the analytical ε",
-        lambda: judge_ballpark((*Submission.TABLE_2[1:], *Submission.TABLE_3[1:])),
-    ),
-    _claim("section5.users", "Section 5", "each of m = 34k clients (as our copy reads) is in one round", judge_users),
-    _claim("section5.delta", "Section 5", "δ = m^(−1.1), with m = 34k as our copy reads", judge_delta),
-    *(
-        _claim(
-            f"table2.row{number}.epsilon",
-            "Section 5, footnote 4 and Table 2",
-            f"one application of the Gaussian mechanism at noise multiplier {row.noise} has ε = {row.analytical} at "
-            "δ = m^(−1.1)",
-            partial(judge_epsilon, row.noise, row.analytical),
-        )
-        for number, row in enumerate(Submission.TABLE_2, 1)
-        if row.analytical != "inf"
-    ),
-    _claim(
-        "section5.accuracy", "Section 5", "1,000 canaries cost 0.1% of the accuracy at most, relatively", judge_accuracy
-    ),
-    *checks(
-        _claim,
-        "submission.table2",
-        f"{Submission.NAME}, Table 2",
-        Submission.TABLE_2,
-        FirstVersion.DELTA,
-        FirstVersion.ROUNDS,
-        STACKOVERFLOW,
-    ),
-    _claim(
-        "section5.separation",
-        "Section 5",
-        "at the lower noise multipliers the estimates from all iterates are much higher than the lower bounds",
-        lambda: judge_separation(Submission.TABLE_2[:2]),
-    ),
-    _claim(
-        "table2.ballpark",
-        "Table 2's caption",
-        "for moderate noise the estimate from all iterates is in the ballpark of the analytical ε",
-        lambda: judge_ballpark(Submission.TABLE_2[1:]),
-    ),
-    _claim(
-        "table2.noise-alone",
-        "Table 2",
-        "the final model's estimates with noise are 1.97, 1.18 and 0.569",
-        partial(noise_alone, Submission.TABLE_2[1:], FirstVersion.DELTA, FirstVersion.ROUNDS),
-    ),
-    _claim(
-        "section5.clipping",
-        "Section 5",
-        "with clipping only the final model's estimate is 4.60, which protects hardly at all",
-        judge_clipping,
-    ),
-    _claim(
-        "section5.regime",
-        "Section 5",
-        "with a little noise the final model's ε is about 1",
-        lambda: judge_regime(Submission.TABLE_2[1:]),
-    ),
-    _claim(
-        "section6.sizes",
-        "Section 6",
-        "the experiments are of production size: millions of parameters, hundreds of thousands of clients",
-        judge_sizes,
-    ),
-)
 
 
 # The submission's Appendix D, Table 3 and Figure 2: estimates on EMNIST.
@@ -390,7 +314,80 @@ def judge_figure_2(levels: tuple[str, ...] = _FIGURE_2) -> Outcome:
     )
 
 
-_SUBMISSION_EMNIST_CHECKS: tuple[Check, ...] = (
+CHECKS = (
+    _claim(
+        "section4.maximum",
+        "Section 4, Algorithm 3",
+        "where ε is known, with noise and canaries alone, the maximum over rounds gives estimates close to it",
+        judge_maximum,
+    ),
+    _claim(
+        "section4.moderate",
+        "Section 4 and Tables 2 and 3",
+        "under moderate noise the printed estimates from all iterates are close to the analytical ε",
+        lambda: judge_ballpark((*Submission.TABLE_2[1:], *Submission.TABLE_3[1:])),
+    ),
+    _claim("section5.users", "Section 5", "each of m = 34k clients (as our copy reads) is in one round", judge_users),
+    _claim("section5.delta", "Section 5", "δ = m^(−1.1), with m = 34k as our copy reads", judge_delta),
+    *(
+        _claim(
+            f"table2.row{number}.epsilon",
+            "Section 5, footnote 4 and Table 2",
+            f"one application of the Gaussian mechanism at noise multiplier {row.noise} has ε = {row.analytical} at "
+            "δ = m^(−1.1)",
+            partial(judge_epsilon, row.noise, row.analytical),
+        )
+        for number, row in enumerate(Submission.TABLE_2, 1)
+        if row.analytical != "inf"
+    ),
+    _claim(
+        "section5.accuracy", "Section 5", "1,000 canaries cost 0.1% of the accuracy at most, relatively", judge_accuracy
+    ),
+    *checks(
+        _claim,
+        "submission.table2",
+        f"{Submission.NAME}, Table 2",
+        Submission.TABLE_2,
+        FirstVersion.DELTA,
+        FirstVersion.ROUNDS,
+        STACKOVERFLOW,
+    ),
+    _claim(
+        "section5.separation",
+        "Section 5",
+        "at the lower noise multipliers the estimates from all iterates are much higher than the lower bounds",
+        lambda: judge_separation(Submission.TABLE_2[:2]),
+    ),
+    _claim(
+        "table2.ballpark",
+        "Table 2's caption",
+        "for moderate noise the estimate from all iterates is in the ballpark of the analytical ε",
+        lambda: judge_ballpark(Submission.TABLE_2[1:]),
+    ),
+    _claim(
+        "table2.noise-alone",
+        "Table 2",
+        "the final model's estimates with noise are 1.97, 1.18 and 0.569",
+        partial(noise_alone, Submission.TABLE_2[1:], FirstVersion.DELTA, FirstVersion.ROUNDS),
+    ),
+    _claim(
+        "section5.clipping",
+        "Section 5",
+        "with clipping only the final model's estimate is 4.60, which protects hardly at all",
+        judge_clipping,
+    ),
+    _claim(
+        "section5.regime",
+        "Section 5",
+        "with a little noise the final model's ε is about 1",
+        lambda: judge_regime(Submission.TABLE_2[1:]),
+    ),
+    _claim(
+        "section6.sizes",
+        "Section 6",
+        "the experiments are of production size: millions of parameters, hundreds of thousands of clients",
+        judge_sizes,
+    ),
     _claim(
         "appendixD.rounds",
         "Appendix D; final version, Section 5.2.1",
@@ -449,10 +446,4 @@ _SUBMISSION_EMNIST_CHECKS: tuple[Check, ...] = (
         judge_final,
     ),
     _claim("figure2", "Figure 2's caption", "its noise multipliers 0.16, 0.18 and 0.195 are Table 3's", judge_figure_2),
-)
-
-
-CHECKS = (
-    *_SUBMISSION_STACKOVERFLOW_CHECKS,
-    *_SUBMISSION_EMNIST_CHECKS,
 )

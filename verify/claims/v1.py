@@ -127,22 +127,6 @@ def judge_threshold_choice(context: Context) -> Outcome:
     )
 
 
-_V1_ESTIMATORS_CHECKS: tuple[Check, ...] = (
-    claim(
-        "v1.section4.advantage",
-        f"{FirstVersion.NAME}, Section 4",
-        "an adversary who sees the mean and deviation before choosing the threshold has slightly higher estimates",
-        judge_advantage,
-    ),
-    claim(
-        "v1.footnote5",
-        f"{FirstVersion.NAME}, footnote 5",
-        "choosing the threshold on the same sample makes the lower bound somewhat higher than otherwise",
-        judge_threshold_choice,
-    ),
-)
-
-
 # Table 1 of the first version and of the submission: the Gaussian mechanism, by each version's own estimator.
 
 
@@ -228,17 +212,6 @@ def checks(document: str, name: str, rows: tuple[tuple[str, str, str, str], ...]
             ),
         ]
     return made
-
-
-_V1_GAUSSIAN_CHECKS: tuple[Check, ...] = (
-    *checks("v1", FirstVersion.NAME, FirstVersion.TABLE_1, "pinned"),
-    placed("v1", FirstVersion.NAME)(
-        "section4.anderson",
-        "Section 4",
-        "Anderson's test does not reject normality of a million cosines at d = 1000, at level 15%",
-        judge_not_rejected,
-    ),
-)
 
 
 # What the first version says in its text: the experiments' setting, beliefs and sizes.
@@ -359,34 +332,6 @@ def judge_sizes() -> Outcome:
 
 _claim = placed("v1", FirstVersion.NAME)
 
-_V1_SETTING_CHECKS: tuple[Check, ...] = (
-    _claim("section5.users", "Section 5", "there are 341k real clients", judge_users),
-    _claim("section5.delta", "Section 5", "δ = 341000^(−1.1) is about 8.20 × 10⁻⁷", judge_delta),
-    _claim("section5.quotient", "Section 5", "167/2048 is about 0.081", judge_quotient),
-    _claim("section5.rate", "Section 5", "the rate of Bernoulli sampling of a client is 0.081", judge_rate),
-    _claim(
-        "section5.3.epochs",
-        "Section 5.3",
-        "2048 rounds are divided into 1, 2, 3, 5 or 10 epochs, each canary in each of them once",
-        judge_epochs,
-    ),
-    _claim("section6.confidence", "Section 6", "ε = 5 lets an attacker be 99.3% confident", judge_confidence),
-    _claim(
-        "section6.probability",
-        "Section 6",
-        "an output that allows this confidence has probability δ at least",
-        judge_loss_probability,
-    ),
-    _claim("section6.census", "Section 6", "the census of 2020 was released with ε = 19.6", judge_census),
-    _claim(
-        "section6.sizes",
-        "Sections 6 and 7",
-        "the experiments are of production size: millions of parameters, hundreds of thousands of clients, of 10⁵ to "
-        "10⁸ users",
-        judge_sizes,
-    ),
-)
-
 
 # The first version's Tables 2 to 4 and its figures: accuracies, lower bounds and estimates on StackOverflow.
 
@@ -506,7 +451,71 @@ def _figure(number: int, statement: str) -> Check:
     return claim(id_, source, statement, needs_data(id_, STACKOVERFLOW))
 
 
-_V1_TABLES_CHECKS: tuple[Check, ...] = (
+# Claims of the first version of Andrew et al. (arXiv 2302.03098v1).
+#
+# Its Section 3 and what a caption says of Anderson's critical values are lines of the suite of theorems.
+
+
+_REPEATED = {
+    "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
+    "section2.estimator": ("Section 2", "final.section2.equation1"),
+    "section3.close": ("Section 3 and Table 1", "final.section3.close"),
+    "section4.orthogonal": ("Sections 1 and 4", "final.section5.3.orthogonal"),
+    "section5.parameters": ("Section 5", "final.section5.1.parameters"),
+    "section5.rounds": ("Section 5", "final.section5.1.epoch"),
+    "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
+    "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
+}
+
+CHECKS: tuple[Check, ...] = (
+    *(
+        repeated(f"v1.{place}", f"{FirstVersion.NAME}, {source}", original)
+        for place, (source, original) in _REPEATED.items()
+    ),
+    *checks("v1", FirstVersion.NAME, FirstVersion.TABLE_1, "pinned"),
+    placed("v1", FirstVersion.NAME)(
+        "section4.anderson",
+        "Section 4",
+        "Anderson's test does not reject normality of a million cosines at d = 1000, at level 15%",
+        judge_not_rejected,
+    ),
+    claim(
+        "v1.section4.advantage",
+        f"{FirstVersion.NAME}, Section 4",
+        "an adversary who sees the mean and deviation before choosing the threshold has slightly higher estimates",
+        judge_advantage,
+    ),
+    claim(
+        "v1.footnote5",
+        f"{FirstVersion.NAME}, footnote 5",
+        "choosing the threshold on the same sample makes the lower bound somewhat higher than otherwise",
+        judge_threshold_choice,
+    ),
+    _claim("section5.users", "Section 5", "there are 341k real clients", judge_users),
+    _claim("section5.delta", "Section 5", "δ = 341000^(−1.1) is about 8.20 × 10⁻⁷", judge_delta),
+    _claim("section5.quotient", "Section 5", "167/2048 is about 0.081", judge_quotient),
+    _claim("section5.rate", "Section 5", "the rate of Bernoulli sampling of a client is 0.081", judge_rate),
+    _claim(
+        "section5.3.epochs",
+        "Section 5.3",
+        "2048 rounds are divided into 1, 2, 3, 5 or 10 epochs, each canary in each of them once",
+        judge_epochs,
+    ),
+    _claim("section6.confidence", "Section 6", "ε = 5 lets an attacker be 99.3% confident", judge_confidence),
+    _claim(
+        "section6.probability",
+        "Section 6",
+        "an output that allows this confidence has probability δ at least",
+        judge_loss_probability,
+    ),
+    _claim("section6.census", "Section 6", "the census of 2020 was released with ε = 19.6", judge_census),
+    _claim(
+        "section6.sizes",
+        "Sections 6 and 7",
+        "the experiments are of production size: millions of parameters, hundreds of thousands of clients, of 10⁵ to "
+        "10⁸ users",
+        judge_sizes,
+    ),
     *(
         _claim(
             f"table2.row{number}.epsilon",
@@ -604,32 +613,4 @@ _V1_TABLES_CHECKS: tuple[Check, ...] = (
         "one of 15 lower bounds exceeds its estimate, as may happen to 15 bounds of 95%",
         judge_excess,
     ),
-)
-
-
-# Claims of the first version of Andrew et al. (arXiv 2302.03098v1).
-#
-# Its Section 3 and what a caption says of Anderson's critical values are lines of the suite of theorems.
-
-
-_REPEATED = {
-    "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
-    "section2.estimator": ("Section 2", "final.section2.equation1"),
-    "section3.close": ("Section 3 and Table 1", "final.section3.close"),
-    "section4.orthogonal": ("Sections 1 and 4", "final.section5.3.orthogonal"),
-    "section5.parameters": ("Section 5", "final.section5.1.parameters"),
-    "section5.rounds": ("Section 5", "final.section5.1.epoch"),
-    "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
-    "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
-}
-
-CHECKS: tuple[Check, ...] = (
-    *(
-        repeated(f"v1.{place}", f"{FirstVersion.NAME}, {source}", original)
-        for place, (source, original) in _REPEATED.items()
-    ),
-    *_V1_GAUSSIAN_CHECKS,
-    *_V1_ESTIMATORS_CHECKS,
-    *_V1_SETTING_CHECKS,
-    *_V1_TABLES_CHECKS,
 )
