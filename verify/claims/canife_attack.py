@@ -56,8 +56,7 @@ def judge_loss(clips: Sequence[Fraction]) -> Outcome:
     )
 
 
-# CANIFE's per-round ε̂ from counted errors: its maximum, its infinities, the split of the trials (Section 3.4).
-
+# The per-round ε̂ from counted errors: its maximum, its infinities, the split of the trials (Section 3.4).
 
 # δ by the name of the reading; the first is the text's.
 _DELTAS = {
@@ -142,7 +141,7 @@ def split_cap(inserted: int, others: int) -> float:
     return math.log(max(ratios))
 
 
-# CANIFE's per-round ε̂ as a statistic: its confidence limits, and the choice of its threshold (Section 3.4, C.1).
+# The per-round ε̂ as a statistic: its confidence limits, and the choice of its threshold (Section 3.4, C.1).
 
 
 def _limits(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

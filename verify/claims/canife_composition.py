@@ -19,9 +19,7 @@ from canaryproof.verify.claims.canife_attack import estimate
 from canaryproof.verify.claims.deciding import decided
 from canaryproof.verify.claims.printed import Canife, Task, noise_for
 
-# CANIFE's theoretical ε: Rényi accounting under Poisson sampling, as Appendix C.1 has it.
-#
-# δ of training is printed nowhere, so that what depends on it is judged under several.
+# Theoretical ε: Rényi accounting under Poisson sampling, as Appendix C.1 has it.
 
 
 @cache
@@ -126,7 +124,7 @@ def judge_success(deviation: float) -> Outcome:
     )
 
 
-# CANIFE's gap between theoretical and empirical per-round ε, and how much of it the number of trials makes.
+# The gap between theoretical and empirical per-round ε, and how much of it the number of trials makes.
 
 
 def _deltas(task: Task) -> dict[str, float]:
@@ -260,7 +258,7 @@ GAPS = tuple(
 )
 
 
-# CANIFE's composition: what per-round ε̂ add up to over a training, and how ε grows with rounds.
+# Composition: what per-round ε̂ add up to over a training, and how ε grows with rounds.
 
 
 def _conversions(task: Task) -> Mapping[str, tuple[float, Callable[[float], float]]]:

@@ -78,7 +78,7 @@ def characters(symbols: int, classes: int, biases: int = 2) -> int:
 TABLE_1 = " !&',123467;>?ADEFHIMNPQRVXYZabcdefghiklmnoprstuvwxy}"
 
 
-class Model(NamedTuple):
+class PrintedModel(NamedTuple):
     """A printed number of parameters, the counts as the text specifies the model, and those of unstated readings."""
 
     id: str
@@ -89,14 +89,14 @@ class Model(NamedTuple):
 
 
 MODELS = (
-    Model(
+    PrintedModel(
         "celeba.resnet",
         "ResNet18 for CelebA's two classes",
         11_177_538,
         {"He et al.'s ResNet18 with 2 outputs": resnet18(2)},
         {"3 × 3 stem": resnet18(2, stem=3), "1,000 outputs": resnet18(1000)},
     ),
-    Model(
+    PrintedModel(
         "celeba.cnn",
         "four-layer CNN after LEAF's",
         29_282,
@@ -106,7 +106,7 @@ MODELS = (
             "the same with four normalisations": four_layers(2, 32, 2, 4),
         },
     ),
-    Model(
+    PrintedModel(
         "sent140.lstm",
         "two-layer LSTM for Sent140 after LEAF's",
         272_102,
@@ -118,7 +118,7 @@ MODELS = (
         },
         {"101 characters embedded in 300 dimensions and trained, one dense layer, two biases": sentiment(101, 300)},
     ),
-    Model(
+    PrintedModel(
         "shakespeare.lstm",
         "two-layer LSTM for Shakespeare after LEAF's, 47 classes",
         819_920,
@@ -132,7 +132,7 @@ MODELS = (
 )
 
 
-def _judge_model(model: Model) -> Outcome:
+def _judge_model(model: PrintedModel) -> Outcome:
     def matching(counts: Mapping[str, int]) -> list[str]:
         return [name for name, count in counts.items() if count == model.printed]
 
@@ -168,11 +168,11 @@ def judge_classes(classes: int, parameters: int) -> Outcome:
     )
 
 
-def _of(model: Model) -> tuple[str, str, str]:
+def _of(model: PrintedModel) -> tuple[str, str, str]:
     return f"canife.appendixB.{model.id}", _SOURCE, f"The {model.name} has {model.printed:,} parameters"
 
 
-# CANIFE's counts, times and percentages, compared with each other (Sections 4.1 to 4.3, Appendix B).
+# Counts, times and percentages, compared with each other (Sections 4.1 to 4.3, Appendix B).
 
 
 def judge_split(train: int, test: int, share: Fraction, published: int, source: str) -> Outcome:
@@ -324,7 +324,7 @@ _ACCURACIES = tuple(
 )
 
 
-# CANIFE's trainings: rounds, epochs, clients a round and audits (Section 4, Appendices B and C).
+# Trainings: rounds, epochs, clients a round and audits (Section 4, Appendices B and C).
 
 
 def judge_rounds(task: Task) -> Outcome:
@@ -414,14 +414,13 @@ def judge_covered(tasks: Sequence[Task]) -> Outcome:
     )
 
 
-# CANIFE's experimental results: what only a training on the named data set decides.
-
+# Experimental results, which only a training on the named data set decides.
 
 _CIFAR10 = "CIFAR10"
 _CELEBA, _SENT140, _SHAKESPEARE = (task.data for task in (Canife.CELEBA, Canife.SENT140, Canife.SHAKESPEARE))
 
 # Place in the ledger, place in words, statement, data set.
-_RESULTS = (
+MEASURED = (
     ("figure1.sent140", "Figure 1a", "Sent140: ε̂ far below ε = 10, 30 and 50", _SENT140),
     ("figure1.celeba", "Figure 1b", "CelebA: ε̂ far below ε = 10, 30 and 50", _CELEBA),
     ("figure1.shakespeare", "Figure 1c", "Shakespeare: ε̂ far below ε = 10, 30 and 50", _SHAKESPEARE),
@@ -600,6 +599,6 @@ CHECKS = (
     ),
     *(
         claim(f"canife.{id_}", Canife.PAPER + place, statement, needs_data(f"canife.{id_}", data))
-        for id_, place, statement, data in _RESULTS
+        for id_, place, statement, data in MEASURED
     ),
 )

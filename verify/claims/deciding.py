@@ -12,7 +12,7 @@ from typing import Any
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.check.verdicts import found
 from canaryproof.verify.claims import measured_andrew, measured_canife
-from canaryproof.verify.claims.finished import Experiment, Measurements
+from canaryproof.verify.claims.finished import FinishedExperiment, Measurements
 from canaryproof.verify.claims.measured_andrew import EMNIST, STACKOVERFLOW, Reading, quantiles, row
 from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Row, Submission
 from canaryproof.verify.training.data import idx
@@ -52,7 +52,7 @@ POPULATIONS: Mapping[str, Population] = {
 }
 
 # None if a cell is missing.
-Rule = Callable[[Experiment], Outcome | None]
+Rule = Callable[[FinishedExperiment], Outcome | None]
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,7 @@ UNDECIDABLE: Mapping[str, str] = {
 }
 
 
-# Claims that only a data set decides: by the user's finished experiments, or not yet.
-
+# By the user's finished experiments, or not yet.
 
 _COMMAND = "canaryproof verify claims --data DIR"
 

@@ -152,7 +152,7 @@ def judge_fit(context: Context, rows: Sequence[Row], delta: float, purpose: str)
     return found(holds(ordered and p_value >= LEVEL), finding, design, rows=details, p_value=p_value, level=LEVEL)
 
 
-# The final version's estimates and bounds from all rounds' model deltas, by a training of which only noise is known.
+# All rounds' model deltas, by a training of which only the noise is known.
 #
 # A round in which a canary takes part moves its standardised cosine by 1/σ where there is nothing but noise, and by
 # less where the data attenuate it; in all other rounds it is a draw of N(0, 1). Algorithm 3 sees the largest of them.

@@ -1,4 +1,4 @@
-"""Claims of the final version outside its experiments: introduction, Equation (1), footnote 6, conclusion."""
+"""Claims of the final version on its setting: introduction, Equation (1), footnote 6, conclusion, printed sizes."""
 
 import math
 from collections.abc import Mapping
@@ -118,12 +118,11 @@ def _judge_sha_3(_: Context) -> Outcome:
     return found(verdict, f"counted from {' or '.join(reading)}: {listed}", years=years)
 
 
-# Sizes that the final version prints: clients, rounds, epochs, parameters, trainings, audits.
+# Sizes: clients, rounds, epochs, parameters, trainings, audits.
 
-
-# TensorFlow Federated's documentation of its data sets; Cohen et al. (arXiv 1702.05373) for EMNIST by class; Caldas et
-# al. (arXiv 1812.01097) for LEAF.
-_STACKOVERFLOW_TRAINING_CLIENTS = 342_477
+# TensorFlow Federated's documentation of its data sets, for StackOverflow of the training split; Cohen et al. (arXiv
+# 1702.05373) for EMNIST by class; Caldas et al. (arXiv 1812.01097) for LEAF.
+STACKOVERFLOW_TRAINING_CLIENTS = 342_477
 _EMNIST_VERSIONS = {
     "TFF, digits only": (3383, 341_873 + 40_832),
     "TFF, 62 classes": (3400, 671_585 + 77_483),
@@ -144,7 +143,7 @@ def judge_epoch(
     finding = (
         f"{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - Final.CANARIES:,}: "
         "right if the canaries count among the clients of a round"
-        f"; the data set has {_STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
+        f"; the data set has {STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
     )
     return found(verdict, finding, places=places, without_canaries=places - Final.CANARIES)
 

@@ -71,7 +71,7 @@ class Trials:
 
 
 @dataclass(frozen=True)
-class Round:
+class FinishedRound:
     """CANIFE's audit of a model: rounds done, the model's accuracy then, and the attacks."""
 
     round: int
@@ -80,12 +80,12 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Training:
+class FinishedTraining:
     """One training: accuracy with canaries, and without if that was trained; CANIFE's audits in order, and its ε̂."""
 
     accuracy: float
     without: float | None
-    audits: tuple[Round, ...]
+    audits: tuple[FinishedRound, ...]
     composed: float | None
 
 
@@ -93,12 +93,12 @@ class Training:
 class Repetition:
     """A cell's repetition: its trainings, and the audits of all canaries in them by attack."""
 
-    runs: tuple[Training, ...]
+    runs: tuple[FinishedTraining, ...]
     attacks: Mapping[str, Attack]
 
 
 @dataclass(frozen=True)
-class Cell:
+class FinishedCell:
     """A combination of swept values: these and all settings by field, facts of its trainings, and what was found."""
 
     swept: Mapping[str, Any]
@@ -111,21 +111,21 @@ class Cell:
     noise_multiplier: float
     repetitions: tuple[Repetition, ...]
 
-    def runs(self) -> Iterator[Training]:
+    def runs(self) -> Iterator[FinishedTraining]:
         """Give the trainings of all repetitions."""
         for repetition in self.repetitions:
             yield from repetition.runs
 
 
 @dataclass(frozen=True)
-class Experiment:
+class FinishedExperiment:
     """A finished experiment that comes with the package; ``ours`` are the fields that its source does not state."""
 
     name: str
     size: str
     folder: str
     ours: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[FinishedCell, ...]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Measurements:
     ``seconds`` what canaries, CANIFE and training took there on average.
     """
 
-    experiments: Mapping[str, Experiment]
+    experiments: Mapping[str, FinishedExperiment]
     benchmark: tuple[Mapping[str, str], ...] | None
     seconds: Mapping[str, float]
     digest: str
@@ -154,7 +154,7 @@ def read(folder: Path) -> Measurements:
         places = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from error
-    experiments: dict[str, Experiment] = {}
+    experiments: dict[str, FinishedExperiment] = {}
     benchmark: tuple[Mapping[str, str], ...] | None = None
     seconds: Mapping[str, float] = {}
     digests = []
@@ -198,7 +198,7 @@ def _parsed(content: bytes) -> Any:
         raise ValueError("is nested too deeply") from error
 
 
-def _experiment(document: Any, folder: Path) -> Experiment | None:
+def _experiment(document: Any, folder: Path) -> FinishedExperiment | None:
     """Return an experiment that comes with the package; None if it is another."""
     name = document.get("name") if isinstance(document, dict) else None
     if not isinstance(name, str) or name not in configuration.names():
@@ -222,7 +222,7 @@ def _experiment(document: Any, folder: Path) -> Experiment | None:
             if cell.settings.get(field) != value:
                 given = repr(cell.settings.get(field))[:60]
                 raise ValueError(f"cells[{i}].settings.{field}: must be {value!r} as in {name}, not {given}")
-    return Experiment(name, record.size, folder.name, shipped.ours, cells)
+    return FinishedExperiment(name, record.size, folder.name, shipped.ours, cells)
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,8 +234,8 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cell(record: CellRecord, place: str) -> Cell:
-    return Cell(
+def _cell(record: CellRecord, place: str) -> FinishedCell:
+    return FinishedCell(
         record.swept,
         _settings(record.settings, f"{place}.settings"),
         record.federation,
@@ -296,11 +296,11 @@ def _attack(audit: AuditRecord, place: str) -> Attack:
     )
 
 
-def _training(record: TrainingRecord) -> Training:
+def _training(record: TrainingRecord) -> FinishedTraining:
     if record.canife is None:
-        return Training(record.accuracy, record.accuracy_without, (), None)
+        return FinishedTraining(record.accuracy, record.accuracy_without, (), None)
     audits = tuple(
-        Round(
+        FinishedRound(
             audit.round,
             audit.model_accuracy,
             tuple(
@@ -313,7 +313,7 @@ def _training(record: TrainingRecord) -> Training:
     # The mean over the attacks of an audit, of which most experiments have one.
     composed = record.canife.composed.get(_RULE)
     mean = math.fsum(composed) / len(composed) if composed else None
-    return Training(record.accuracy, record.accuracy_without, audits, mean)
+    return FinishedTraining(record.accuracy, record.accuracy_without, audits, mean)
 
 
 @dataclass(frozen=True)

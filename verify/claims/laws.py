@@ -1,8 +1,8 @@
-"""How far out a lower bound from 1,000 canaries is, by union bounds over its thresholds, without a simulation.
+"""Laws of lower bounds and of estimates from 1,000 canaries, without a simulation: how far out a printed one is.
 
-A bound is the largest of its thresholds' bounds: it is large if some threshold has few errors, and small only if none
-has. The law of the largest is skewed, and a normal one in its place errs by powers of ten as far out as tests of level
-1e-6 look.
+A lower bound is the largest of its thresholds' bounds: it is large if some threshold has few errors, and small only if
+none has. Its law is limited by union bounds over the thresholds; an estimate's law is an integral. Both are skewed, and
+a normal law in their place errs by powers of ten as far out as tests of level 1e-6 look.
 """
 
 import math
@@ -32,7 +32,7 @@ _GRID = np.linspace(-7.0, 7.5, 700)
 _STEP = 0.01
 
 
-class Law(Protocol):
+class BoundLaw(Protocol):
     """Limits of the probabilities of bounds, for canaries at a distance from the null."""
 
     def at_least(self, bound: float, distance: float) -> float:
@@ -129,12 +129,12 @@ def _null(rounds: int) -> tuple[Array, Array]:
     return values, np.diff(np.pad(up_to, ((0, 0), (1, 1)), constant_values=((0, 0), (0.0, 1.0))), axis=1)
 
 
-def p_value(law: Law, bound: float, distance: float) -> float:
+def p_value(law: BoundLaw, bound: float, distance: float) -> float:
     """Two-sided p-value of a bound, no smaller than the exact one."""
     return min(1.0, 2.0 * min(law.at_least(bound, distance), law.below(bound, distance)))
 
 
-def noticed(law: Law, distance: float, level: float) -> float:
+def noticed_factor(law: BoundLaw, distance: float, level: float) -> float:
     """Factor by which a distance must be larger, or smaller, that its bound is noticed with probability ``POWER``.
 
     The smaller one of both, or an upper limit of it.
@@ -154,10 +154,10 @@ def noticed(law: Law, distance: float, level: float) -> float:
     return math.exp(optimize.bisect(missed, 0.0, 5.0, xtol=_STEP) + _STEP)
 
 
-def fit(law: Law, rows: Sequence[tuple[float, float]]) -> tuple[float, Design]:
+def fit(law: BoundLaw, rows: Sequence[tuple[float, float]]) -> tuple[float, Design]:
     """Test printed bounds as those of canaries at given distances: the joint p-value (Bonferroni), and the test."""
     joint = min(1.0, len(rows) * min(p_value(law, *row) for row in rows))
-    factors = [noticed(law, distance, LEVEL / len(rows)) for _, distance in rows]
+    factors = [noticed_factor(law, distance, LEVEL / len(rows)) for _, distance in rows]
     design = Design(
         f"each printed bound is of {Final.CANARIES:,} canaries at the distance that the estimate beside it has",
         LEVEL,
@@ -168,14 +168,11 @@ def fit(law: Law, rows: Sequence[tuple[float, float]]) -> tuple[float, Design]:
     return joint, design
 
 
-# The laws of estimates of ε from 1,000 independent normal cosines, by integration, and p-values of printed ones.
-#
-# The cosines are N(m, 1) in the null's units: what observed cosines are where noise is all there is. An estimate's
-# law is skewed, and a normal law in its place errs by powers of ten as far out as tests of level 1e-6 look.
-
+# Estimates of ε from 1,000 independent cosines N(m, 1) in the null's units, which is what observed cosines are where
+# noise is all there is.
 
 # P(ε̂ ≤ value) at values and means m, for δ: an entry for each mean (rows) and value.
-Law_estimate_law = Callable[[ArrayLike, ArrayLike, float], Array]
+EstimateLaw = Callable[[ArrayLike, ArrayLike, float], Array]
 
 # Means, at a hundredth of a sample mean's deviation; the tables below reach half a unit further, fifteen deviations.
 MEANS = np.arange(0.0, 2.5, 0.01 / math.sqrt(Final.CANARIES))
@@ -216,12 +213,12 @@ def pinned(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
     return law
 
 
-def quantile(law: Law_estimate_law, probability: float, mean: float, delta: float) -> float:
+def quantile(law: EstimateLaw, probability: float, mean: float, delta: float) -> float:
     """Return the estimate that is exceeded with the complementary probability."""
     return float(np.interp(probability, law(_VALUES, mean, delta)[0], _VALUES))
 
 
-def mean_at(law: Law_estimate_law, value: float, probability: float, delta: float) -> float:
+def mean_at(law: EstimateLaw, value: float, probability: float, delta: float) -> float:
     """Return the cosines' mean at which an estimate is at most the value with a probability."""
     return float(np.interp(probability, law(value, MEANS, delta)[::-1, 0], MEANS[::-1]))
 
@@ -232,7 +229,7 @@ def two_sided(below: Array) -> Array:
     return p_values
 
 
-def noticed_estimate_law(mean: float, delta: float, level: float) -> float:
+def noticed_mean(mean: float, delta: float, level: float) -> float:
     """Mean of cosines whose ``fitted`` estimate is too large for another mean at a level, with power ``POWER``."""
     return mean_at(fitted, quantile(fitted, 1.0 - 0.5 * level, mean, delta), 1.0 - POWER, delta)
 

@@ -34,7 +34,7 @@ from scipy import stats
 
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import found, holds, rounding
-from canaryproof.verify.claims.finished import Cell, Experiment
+from canaryproof.verify.claims.finished import FinishedCell, FinishedExperiment
 
 Array = NDArray[np.float64]
 
@@ -107,7 +107,7 @@ def order(name: str, steps: Sequence[tuple[str, float, float]], alpha: float) ->
     return Part(Verdict.INCONCLUSIVE, f"{name} rises in {len(seen)} of {len(steps)}; not seen: {', '.join(missing)}")
 
 
-def readings(judged: Mapping[str, Sequence[Part]], experiment: Experiment, **evidence: Any) -> Outcome:
+def readings(judged: Mapping[str, Sequence[Part]], experiment: FinishedExperiment, **evidence: Any) -> Outcome:
     """Put readings of a claim together, the text's own first."""
     verdicts = {name: worst(parts) for name, parts in judged.items()}
     first, *others = verdicts
@@ -123,7 +123,7 @@ def readings(judged: Mapping[str, Sequence[Part]], experiment: Experiment, **evi
     return found(verdict, f"{listed}; {not_stated(experiment)}", readings=rest, folder=experiment.folder, **evidence)
 
 
-def not_stated(experiment: Experiment) -> str:
+def not_stated(experiment: FinishedExperiment) -> str:
     """List what the source of an experiment does not state, with the values that it had."""
     listed = []
     for field in experiment.ours:
@@ -132,7 +132,7 @@ def not_stated(experiment: Experiment) -> str:
     return f"not stated, and ours: {'; '.join(listed)}"
 
 
-def cells(experiment: Experiment, **swept: Any) -> list[Cell]:
+def cells(experiment: FinishedExperiment, **swept: Any) -> list[FinishedCell]:
     """Return the cells whose settings are such: fields with ``__`` for the dot, numbers as printed."""
     return [
         cell

@@ -1,4 +1,4 @@
-"""Rules for rows of lower bounds and estimates that Andrew et al. measured, and for quantiles of estimates."""
+"""Rules for what Andrew et al. measured: bounds, estimates, quantiles, accuracies, Anderson's statistics, figures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import holds, rounding
 from canaryproof.verify.claims import measured
-from canaryproof.verify.claims.finished import Attack, Cell, Experiment
+from canaryproof.verify.claims.finished import Attack, FinishedCell, FinishedExperiment
 from canaryproof.verify.claims.measured import ALPHA, ENOUGH, FEW, Part
 from canaryproof.verify.claims.printed import Row
 from canaryproof.verify.estimators import estimators
@@ -64,11 +64,11 @@ def simulated(attack: Attack, dim: int, delta: float, draws: int) -> dict[str, t
     return {name: (float(np.min(drawn)), float(np.max(drawn))) for name, drawn in values.items()}
 
 
-def row(printed: Row, readings: Mapping[str, Reading], experiment: Experiment) -> Outcome | None:
+def row(printed: Row, readings: Mapping[str, Reading], experiment: FinishedExperiment) -> Outcome | None:
     """Judge a row of lower bounds and estimates from all rounds and from the final model; None if a cell is missing."""
     alpha = ALPHA / 4
 
-    def judged(name: str, text: str, cell: Cell, attack: str, field: str) -> Part:
+    def judged(name: str, text: str, cell: FinishedCell, attack: str, field: str) -> Part:
         found = [repetition.attacks[attack] for repetition in cell.repetitions]
         values = [float(getattr(one, field)) for one in found]
         usable = all(map(math.isfinite, values))
@@ -100,7 +100,9 @@ def row(printed: Row, readings: Mapping[str, Reading], experiment: Experiment) -
     return measured.readings(parts, experiment)
 
 
-def quantiles(noise: str, runs: int, count: int, printed: Sequence[str], experiment: Experiment) -> Outcome | None:
+def quantiles(
+    noise: str, runs: int, count: int, printed: Sequence[str], experiment: FinishedExperiment
+) -> Outcome | None:
     """Judge quantiles of fifty experiments by the ranks that they have among ours, which are beta-binomial."""
     found = measured.cells(experiment, training__noise_multiplier=noise, canaries__runs=runs, canaries__count=count)
     if len(found) != 1:
@@ -136,10 +138,9 @@ def _quantile(share: float, text: str, ours: measured.Array, alpha: float) -> Pa
     return Part(Verdict.QUALIFIED if near else Verdict.REFUTED, listed)
 
 
-# Rules for accuracies, Anderson's statistics and figures that Andrew et al. measured.
+# Accuracies, Anderson's statistics, figures.
 
-
-# Accuracies: in percentage points, within which one is confirmed or qualified.
+# In percentage points, within which an accuracy is confirmed or qualified.
 _POINT, _POINTS = 1.0, 3.0
 # "Sharply", "dramatically": by this factor at least from the fewest presentations to the most.
 _SHARP = 2.0
@@ -161,7 +162,7 @@ def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> 
     return Part(Verdict.QUALIFIED if distance <= _POINTS else Verdict.REFUTED, text)
 
 
-def accuracies(noise: str, without: str, with_canaries: str, experiment: Experiment) -> Outcome | None:
+def accuracies(noise: str, without: str, with_canaries: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a row of accuracies without canaries and with them, and what they cost."""
     found = measured.cells(experiment, training__noise_multiplier=noise)
     if len(found) != 1 or any(run.without is None for run in found[0].runs()):
@@ -175,7 +176,7 @@ def accuracies(noise: str, without: str, with_canaries: str, experiment: Experim
     return measured.readings({"as printed": parts}, experiment)
 
 
-def cost(significant: bool, experiment: Experiment) -> Outcome | None:
+def cost(significant: bool, experiment: FinishedExperiment) -> Outcome | None:
     """Judge what canaries cost of accuracy: 0.1% of it at most, or nothing that is significant.
 
     The error of a difference is at most that of two independent samples of held-out examples.
@@ -205,7 +206,7 @@ def cost(significant: bool, experiment: Experiment) -> Outcome | None:
 
 
 def anderson(
-    noise: str, presentations: Sequence[int], printed: Sequence[str], experiment: Experiment
+    noise: str, presentations: Sequence[int], printed: Sequence[str], experiment: FinishedExperiment
 ) -> Outcome | None:
     """Judge a row of Anderson's statistics: whether printed and measured sets of cosines may both be normal.
 
@@ -232,7 +233,7 @@ def anderson(
     return measured.readings({"as printed": parts}, experiment)
 
 
-def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Experiment) -> Outcome | None:
+def rises(noises: Sequence[str], presentations: Sequence[int], experiment: FinishedExperiment) -> Outcome | None:
     """Judge that estimates from the final model rise sharply with presentations: at every noise, twofold or more."""
     parts = []
     alpha = ALPHA / len(noises)
@@ -265,7 +266,7 @@ def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Exper
     return measured.readings({"as printed": parts}, experiment, bounds_above_estimates=above)
 
 
-def separates(noises: Sequence[str], presentations: Sequence[int], experiment: Experiment) -> Outcome | None:
+def separates(noises: Sequence[str], presentations: Sequence[int], experiment: FinishedExperiment) -> Outcome | None:
     """Judge that cosines separate more with presentations and less with noise, from one end to the other."""
     grid = {}
     for noise in noises:
@@ -290,7 +291,7 @@ def separates(noises: Sequence[str], presentations: Sequence[int], experiment: E
     return measured.readings({"as printed": parts}, experiment, distances=listed)
 
 
-def _distance(cell: Cell, attack: str) -> tuple[float, float]:
+def _distance(cell: FinishedCell, attack: str) -> tuple[float, float]:
     """Mean of the cosines in the null's deviations, with its standard error."""
     found = [one.attacks[attack] for one in cell.repetitions]
     error = math.sqrt(sum(one.distance_error**2 for one in found)) / len(found)

@@ -1,4 +1,4 @@
-"""Rules for what CANIFE (Maddock et al., arXiv 2210.02912) measured along trainings and on models as they stand."""
+"""Rules for what CANIFE (Maddock et al., arXiv 2210.02912) measured, and for what others print of it on their data."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import found, holds, rounding
 from canaryproof.verify.claims import measured
-from canaryproof.verify.claims.finished import Cell, Experiment, Measurements, Training, Trials
+from canaryproof.verify.claims.finished import FinishedCell, FinishedExperiment, FinishedTraining, Measurements, Trials
 from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
 from canaryproof.verify.claims.measured_andrew import accuracy
 from canaryproof.verify.claims.printed import Canife, Final
@@ -30,17 +30,17 @@ _ALMOST, _SHARE = 0.98, 0.03
 Quantity = Callable[[Trials], float]
 
 
-def trials(cell: Cell) -> list[Trials]:
+def trials(cell: FinishedCell) -> list[Trials]:
     """Return the attacks after the last round of all trainings of a cell."""
     return [one for run in cell.runs() if run.audits for one in run.audits[-1].trials]
 
 
-def values(cell: Cell, quantity: str) -> list[float]:
+def values(cell: FinishedCell, quantity: str) -> list[float]:
     """Return one number of each of these attacks."""
     return [float(getattr(one, quantity)) for one in trials(cell)]
 
 
-def model_accuracy(printed: str, epsilon: str, experiment: Experiment) -> Outcome | None:
+def model_accuracy(printed: str, epsilon: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a printed test accuracy."""
     found = _private(experiment, epsilon)
     if not found:
@@ -49,7 +49,7 @@ def model_accuracy(printed: str, epsilon: str, experiment: Experiment) -> Outcom
     return measured.readings({"as printed": [accuracy("test accuracy", printed, shares, ALPHA)]}, experiment)
 
 
-def far_below(epsilons: Sequence[str], experiment: Experiment) -> Outcome | None:
+def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcome | None:
     """Judge that CANIFE's ε̂ of whole trainings is far below each final ε: twofold or more, beyond its spread."""
     parts = []
     for epsilon in epsilons:
@@ -64,7 +64,7 @@ def far_below(epsilons: Sequence[str], experiment: Experiment) -> Outcome | None
     return measured.readings({"as printed": parts}, experiment)
 
 
-def gap(least: str, most: str, experiment: Experiment) -> Outcome | None:
+def gap(least: str, most: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a printed ratio of a round's theoretical ε to the mean ε̂ of audits after the first epoch, at ε = 50."""
     found = _private(experiment, "50")
     if not found:
@@ -83,7 +83,7 @@ def gap(least: str, most: str, experiment: Experiment) -> Outcome | None:
     return measured.readings({"as printed": [Part(verdict, text)]}, experiment)
 
 
-def health(printed: Sequence[tuple[str, int]], experiment: Experiment) -> Outcome | None:
+def health(printed: Sequence[tuple[str, int]], experiment: FinishedExperiment) -> Outcome | None:
     """Judge mean canary health over runs, as what it lacks of 1: in all rounds, and after so many."""
     found = _private(experiment, "50")
     if not found:
@@ -103,7 +103,7 @@ def health(printed: Sequence[tuple[str, int]], experiment: Experiment) -> Outcom
     return measured.readings({"as printed": parts}, experiment)
 
 
-def settles(experiment: Experiment) -> Outcome | None:
+def settles(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that ε̂ of rounds is level within an epoch, and stays: what comes later changes by little in the mean."""
     found = _private(experiment, "50")
     if not found:
@@ -120,7 +120,7 @@ def settles(experiment: Experiment) -> Outcome | None:
     return measured.readings({"as printed": [Part(little(change), text)]}, experiment)
 
 
-def stable(experiments: Mapping[str, Experiment], lowest: str) -> Outcome | None:
+def stable(experiments: Mapping[str, FinishedExperiment], lowest: str) -> Outcome | None:
     """Judge that the final ε̂ varies little over runs, at ε = 50, and that one task's is the lowest."""
     found = {task: cells[0] for task, one in experiments.items() if (cells := _private(one, "50"))}
     composed = {task: values for task, cell in found.items() if (values := _composed(cell)) is not None}
@@ -136,7 +136,7 @@ def stable(experiments: Mapping[str, Experiment], lowest: str) -> Outcome | None
     return measured.readings({"as printed": parts}, experiments[lowest])
 
 
-def at_its_bound(experiment: Experiment) -> Outcome | None:
+def at_its_bound(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that without privacy ε̂ of rounds stays at its bound, in nine audits of ten, and is infinite once."""
     found = _private(experiment, "inf")
     if not found:
@@ -158,7 +158,7 @@ def at_its_bound(experiment: Experiment) -> Outcome | None:
     return measured.readings({"as printed": parts}, experiment)
 
 
-def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Experiment) -> Outcome | None:
+def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcome | None:
     """Judge that two things rise together along trainings, by Spearman's correlation over audits."""
     parts = []
     for epsilon in epsilons:
@@ -207,14 +207,14 @@ def factor(one: float, other: float) -> float:
     return high / low if low > 0.0 else math.inf
 
 
-def _private(experiment: Experiment, epsilon: str) -> list[Cell]:
+def _private(experiment: FinishedExperiment, epsilon: str) -> list[FinishedCell]:
     """Return the cells trained to a final ε, with CANIFE's audits; ``inf`` is no noise."""
     if epsilon == "inf":
         return [cell for cell in experiment.cells if cell.noise_multiplier == 0.0]
     return measured.cells(experiment, training__epsilon=epsilon)
 
 
-def _composed(cell: Cell) -> list[float] | None:
+def _composed(cell: FinishedCell) -> list[float] | None:
     found = [run.composed for run in cell.runs()]
     return None if any(one is None for one in found) else [float(one) for one in found if one is not None]
 
@@ -227,20 +227,19 @@ def _mean_interval(drawn: Sequence[float], alpha: float) -> tuple[float, float]:
     return float(np.mean(drawn) - reach), float(np.mean(drawn) + reach)
 
 
-def _after_epoch(cell: Cell, run: Training) -> list[tuple[int, float]]:
+def _after_epoch(cell: FinishedCell, run: FinishedTraining) -> list[tuple[int, float]]:
     """Return rounds and ε̂ of audits after the first epoch."""
     epoch = cell.clients / float(cell.settings["training.cohort"])
     return [(audit.round, one.epsilon) for audit in run.audits if audit.round > epoch for one in audit.trials]
 
 
-# Rules for what CANIFE (Maddock et al., arXiv 2210.02912) varied: pool, clients, start, steps, loss, norm.
-
+# What was varied on models as they stand: pool, clients, start, steps, loss, norm.
 
 # Relative standard error of the mean of two deviations of fifty normal scores each.
 _DEVIATION_ERROR = 1.0 / np.sqrt(2 * 2 * 49)
 
 
-def reached(printed: str, experiment: Experiment) -> Outcome | None:
+def reached(printed: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge that a model is trained to a printed test accuracy, in per cent, within the rounds that we allow."""
     best = [max((run.accuracy for run in cell.runs()), default=0.0) for cell in experiment.cells]
     short = [100 * one for one in best if 100 * one < float(printed)]
@@ -251,7 +250,7 @@ def reached(printed: str, experiment: Experiment) -> Outcome | None:
     return measured.readings({"as printed": [Part(verdict, text)]}, experiment)
 
 
-def deviation(printed: str, noise: str, experiment: Experiment) -> Outcome | None:
+def deviation(printed: str, noise: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a printed standard deviation of histograms, at a noise multiplier, with 64 clients and a pool of 512."""
     cell = {"training__noise_multiplier": noise, "training__cohort": 64, "canife__pool": 512}
     found = measured.cells(experiment, **cell)
@@ -267,7 +266,7 @@ def deviation(printed: str, noise: str, experiment: Experiment) -> Outcome | Non
     return measured.readings({"as printed": [measured.number("deviation", printed, drawn, interval)]}, experiment)
 
 
-def clients_and_pools(experiment: Experiment) -> Outcome | None:
+def clients_and_pools(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that deviations rise with clients a round at every pool, and that the pool matters less than clients do."""
     grid = {
         (int(cell.settings["training.cohort"]), int(cell.settings["canife.pool"])): float(np.mean(drawn))
@@ -293,7 +292,7 @@ def clients_and_pools(experiment: Experiment) -> Outcome | None:
     )
 
 
-def start_and_pool(experiment: Experiment) -> Outcome | None:
+def start_and_pool(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that neither start nor pool changes the deviation much: mean factors, at 2,500 steps."""
     found = measured.cells(experiment, canife__steps=2500)
     means = {
@@ -314,7 +313,7 @@ def start_and_pool(experiment: Experiment) -> Outcome | None:
     return measured.readings({"as printed": parts}, experiment)
 
 
-def steps(printed: Sequence[tuple[int, str]], experiment: Experiment) -> Outcome | None:
+def steps(printed: Sequence[tuple[int, str]], experiment: FinishedExperiment) -> Outcome | None:
     """Judge the attack's accuracy after so many iterations of the design; 1.00 stands for almost 1."""
     parts = []
     for count, text in printed:
@@ -329,7 +328,7 @@ def steps(printed: Sequence[tuple[int, str]], experiment: Experiment) -> Outcome
     return measured.readings({"as printed": parts}, experiment)
 
 
-def losses(experiment: Experiment) -> Outcome | None:
+def losses(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that the covariance loss attacks better than the mean's, at every pool, by a test of ranks over all."""
     drawn = {
         loss: [one for cell in measured.cells(experiment, canife__loss=loss) for one in values(cell, "accuracy")]
@@ -342,7 +341,7 @@ def losses(experiment: Experiment) -> Outcome | None:
     return measured.readings({"as printed": [_tested("accuracy", float(test.pvalue), text)]}, experiment)
 
 
-def falls_with_clients(quantity: str, experiment: Experiment) -> Outcome | None:
+def falls_with_clients(quantity: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge what clients a round do: accuracies of attacks fall slowly, or ε̂ of trainings rises, by ranks."""
     pairs = [
         (float(cell.settings["training.cohort"]), one) for cell in experiment.cells for one in _each(cell, quantity)
@@ -364,7 +363,7 @@ def falls_with_clients(quantity: str, experiment: Experiment) -> Outcome | None:
     return measured.readings({"as printed": parts}, experiment)
 
 
-def norm_constants(accuracy_at: int, health_at: int, experiment: Experiment) -> Outcome | None:
+def norm_constants(accuracy_at: int, health_at: int, experiment: FinishedExperiment) -> Outcome | None:
     """Judge that accuracy drops for norm constants above one, and health for those above another alone."""
     parts = []
     for quantity, border in (("accuracy", accuracy_at), ("health", health_at)):
@@ -384,7 +383,7 @@ def _tested(name: str, p_value: float, text: str) -> Part:
     return Part(Verdict.REFUTED if p_value >= 1.0 - ALPHA / 2 else verdict, f"{name}: {text} (p = {p_value:.2g})")
 
 
-def _each(cell: Cell, quantity: str) -> list[float]:
+def _each(cell: FinishedCell, quantity: str) -> list[float]:
     if quantity == "composed":
         return [run.composed for run in cell.runs() if run.composed is not None]
     # Means over a training, whose audits depend on each other.
@@ -395,7 +394,7 @@ def _each(cell: Cell, quantity: str) -> list[float]:
     ]
 
 
-# The numbers that the papers print of the comparison with CANIFE, judged beside our own on the same data.
+# The comparison with CANIFE on Fashion-MNIST, beside our own on the same data.
 #
 # Section 5.4 of the final version and Appendix H of the submission have the same two means and deviations. Neither
 # says over how many trainings, at which δ of the conversion, nor what attack and estimator one of them is of.
@@ -553,8 +552,7 @@ def between(values: Sequence[float], low: float, high: float) -> tuple[Verdict, 
     return (Verdict.REFUTED if outside else Verdict.INCONCLUSIVE), finding
 
 
-# Rules for the comparison with CANIFE on Fashion-MNIST: the rows of its benchmark, and a training of our own.
-
+# The rows of the benchmark on Fashion-MNIST, and a training of our own.
 
 # "Negligible" and "much", as shares of the training's time.
 _NEGLIGIBLE, _MUCH = 0.1, 0.5

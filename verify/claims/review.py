@@ -1,4 +1,8 @@
-"""The reviews and answers on lower bounds, on the estimates beside them, and on CANIFE."""
+"""Claims of the public reviews of Andrew et al., and of the authors' answers.
+
+The reviews are about the submission of 2023; the conversion to text lost the value of the lower bound that the answers
+report beside CANIFE. The answers' sweep over d is judged cell by cell in ``verify.claims.simulated_tables``.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +25,7 @@ from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_bounds import largest_bounds
 from canaryproof.verify.claims.final_tables import unbiased
 from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Reviews, Row, Submission, noise_for
-from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, Cell
+from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, PrintedCell
 
 _ANSWERS = "Reviews of Andrew et al., authors' answers"
 TO_ZYJW, TO_ZCEQ, TO_LDHU = (f"{_ANSWERS} to reviewer {name}" for name in ("ZyjW", "zCeQ", "LDHu"))
@@ -109,8 +113,7 @@ def judge_lower_bound() -> Outcome:
     )
 
 
-# The reviews and answers on the printed estimates: beside their bounds, beside the analytical ε, and by the noise.
-
+# The printed estimates: beside their bounds, beside the analytical ε, and by the noise.
 
 _REVIEWER = "Reviews of Andrew et al., reviewer ZyjW"
 
@@ -190,11 +193,7 @@ def judge_quantiles(printed: int) -> Outcome:
     return found(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
 
 
-# Claims of the public reviews of Andrew et al., and of the authors' answers.
-#
-# The reviews are about the submission of 2023; the conversion to text lost the value of the lower bound that the
-# answers report beside CANIFE. The answers' sweep over d is judged cell by cell in ``verify.claims.simulated_tables``.
-
+# Sizes, accuracy, and the answers' simulations.
 
 # Accuracy in per cent without and with 1,000 canaries.
 ACCURACIES = tuple(row[2:] for row in FirstVersion.TABLE_2)
@@ -254,7 +253,7 @@ def judge_sizes(least: int, parameters: Mapping[str, int]) -> Outcome:
     return found(holds(all(count > least for count in parameters.values())), listed, parameters=dict(parameters))
 
 
-def judge_sweep(cells: Sequence[Cell]) -> Outcome:
+def judge_sweep(cells: Sequence[PrintedCell]) -> Outcome:
     """Judge that a smaller dimension only adds variance: no bias in any cell, deviations falling with d."""
     finding, p_value, design = unbiased(cells)
     by_epsilon = {
@@ -282,7 +281,7 @@ def _jointly(p_values: Sequence[float], finding: str, null: str, alternative: st
     return found(holds(joint >= LEVEL), finding, design, p_value=joint, level=LEVEL, p_values=list(p_values))
 
 
-def judge_rerun(cells: Sequence[Cell], others: Sequence[Cell]) -> Outcome:
+def judge_rerun(cells: Sequence[PrintedCell], others: Sequence[PrintedCell]) -> Outcome:
     """Judge that two sets of printed simulations of the same settings agree, in means and in deviations."""
     p_values = []
     for cell, other in zip(cells, others, strict=True):
@@ -303,7 +302,7 @@ def judge_rerun(cells: Sequence[Cell], others: Sequence[Cell]) -> Outcome:
     )
 
 
-def judge_dimension(cells: Sequence[Cell]) -> Outcome:
+def judge_dimension(cells: Sequence[PrintedCell]) -> Outcome:
     """Judge that means of printed simulations at the same ε do not depend on the dimension."""
     p_values, ranges = [], []
     for epsilon in sorted({cell.epsilon for cell in cells}):
@@ -323,7 +322,7 @@ def judge_dimension(cells: Sequence[Cell]) -> Outcome:
     )
 
 
-def judge_growth(cells: Sequence[Cell], exponent: float) -> Outcome:
+def judge_growth(cells: Sequence[PrintedCell], exponent: float) -> Outcome:
     """Judge by printed deviations, which are as 1/√k, that the number of canaries grows like a power of d."""
     x = np.log([cell.dim for cell in cells])
     y = np.log([cell.deviation for cell in cells])

@@ -30,7 +30,7 @@ PRINTED_RUNS = 50
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedCell:
     """A printed mean ± standard deviation of estimates."""
 
     id: str
@@ -47,11 +47,11 @@ _SWEEP = "Reviews of Andrew et al., authors' answer, sweep over d with k = √d"
 
 CELLS = (
     *(
-        Cell(f"final.table2.row{row}", _TABLE_2, 10**6, 1000, *map(float, numbers))
+        PrintedCell(f"final.table2.row{row}", _TABLE_2, 10**6, 1000, *map(float, numbers))
         for row, numbers in enumerate(Final.TABLE_2, 1)
     ),
     *(
-        Cell(f"review.sweep.{name}.epsilon{numbers[0]}", _SWEEP, dim, count, *map(float, numbers))
+        PrintedCell(f"review.sweep.{name}.epsilon{numbers[0]}", _SWEEP, dim, count, *map(float, numbers))
         for name, dim, count, rows in Reviews.SWEEP
         for numbers in rows
     ),
@@ -84,7 +84,7 @@ READINGS: dict[str, tuple[Estimator, Enclose]] = {
 }
 
 
-def _consistency(cell: Cell, sample: NDArray[np.float64]) -> float:
+def _consistency(cell: PrintedCell, sample: NDArray[np.float64]) -> float:
     """p-value of the printed mean and deviation having come from 50 runs of this estimator."""
     ours, error = sample.mean(), sample.std(ddof=1)
     # Welch's statistic for the means; an F statistic for the deviations; the smaller p-value, doubled.
@@ -112,7 +112,7 @@ def _agrees(row: dict[str, Any]) -> str:
     return "agrees" if row["p_value"] >= LEVEL else f"does not (p = {row['p_value']:.0e})"
 
 
-def _judge(cell: Cell, context: Context) -> Outcome:
+def _judge(cell: PrintedCell, context: Context) -> Outcome:
     # At 50, as many as were printed, fitted would be taken for pinned in a third of all runs of the last sweep's cells.
     runs = context.pick(200, 1000)
     sigma = float(gaussian_mechanism.noise_multiplier(cell.epsilon, DELTA))
@@ -195,7 +195,7 @@ def _noise_check(row: int, epsilon: float, printed: str) -> Check:
     )
 
 
-def _check(cell: Cell) -> Check:
+def _check(cell: PrintedCell) -> Check:
     return claim(
         cell.id,
         cell.source,

@@ -1,4 +1,8 @@
-"""The submission's Appendices E to J: repetitions, Gaussianity, CANIFE and several runs."""
+"""Claims of the anonymous submission of Andrew et al.; Section 5 and Appendix D are a module beside.
+
+Its Section 3, proofs and Appendix B are the final version's, lines of the suite of theorems; so is what Table 4's
+caption says of Anderson's critical values.
+"""
 
 import math
 from collections.abc import Mapping
@@ -198,12 +202,7 @@ def judge_first_version(name: str) -> Outcome:
     )
 
 
-# Claims of the anonymous submission of Andrew et al.
-#
-# Its Section 3, proofs and Appendix B are the final version's, lines of the suite of theorems; so is what Table 4's
-# caption says of Anderson's critical values.
-
-
+# Claims that the final version repeats.
 _REPEATED = {
     "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
     "equation1": ("equation 1", "final.section2.equation1"),
@@ -240,7 +239,7 @@ CHECKS: tuple[Check, ...] = (
         repeated(f"submission.{place}", f"{Submission.NAME}, Table 6", original)
         for place, original in _QUANTILES.items()
     ),
-    *v1.checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
+    *v1.table_1_checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
     *submission_experiments.CHECKS,
     _claim("appendixE.plots", "Appendix E and Figure 1", "Figure 1 shows three plots of growing noise", judge_plots),
     _claim(

@@ -1,11 +1,11 @@
-"""The submission's Section 5 and Table 2: the setting, noise, lower bounds and estimates on StackOverflow."""
+"""The submission's experiments on StackOverflow (Section 5, Table 2) and EMNIST (Appendix D, Table 3, Figure 2)."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 
 from canaryproof.kernels import two_gaussians
-from canaryproof.kernels.certified import gaussian_mechanism as mechanism
+from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import found, holds, placed, prints, proven, rounding
@@ -18,12 +18,12 @@ from canaryproof.verify.claims.tables_judging import (
     STACKOVERFLOW,
     belief,
     calibrated,
-    checks,
     judge_high,
     judge_regime,
     judge_separation,
     noise_alone,
     noise_mean,
+    results_checks,
     sampled,
 )
 from canaryproof.verify.claims.v1 import judge_sizes
@@ -146,8 +146,7 @@ def judge_maximum() -> Outcome:
 _claim = placed("submission", Submission.NAME)
 
 
-# The submission's Appendix D, Table 3 and Figure 2: estimates on EMNIST.
-
+# EMNIST.
 
 EMNIST = "federated EMNIST and a convolutional network trained on it"
 USERS, EPOCHS, COHORT = 3383, 5, 34
@@ -174,11 +173,11 @@ def common_delta(rows: Sequence[tuple[str, str]]) -> tuple[float, float]:
 
     The ends of the interval are proven: δ falls with ε.
     """
-    ends = [[mechanism.delta(end, Fraction(sigma)) for end in rounding(epsilon)] for sigma, epsilon in rows]
+    ends = [[certified_mechanism.delta(end, Fraction(sigma)) for end in rounding(epsilon)] for sigma, epsilon in rows]
     return max(high.hi for _, high in ends), min(low.lo for low, _ in ends)
 
 
-def judge_epsilon_submission_emnist(multiplier: str, epsilon: str) -> Outcome:
+def judge_emnist_epsilon(multiplier: str, epsilon: str) -> Outcome:
     """Judge a printed analytical ε, of which the text says neither δ nor the accounting.
 
     It is tried at δ = m^(−1.1), as on StackOverflow, under every accounting; then at the one δ, if there is one, at
@@ -207,7 +206,7 @@ def judge_epsilon_submission_emnist(multiplier: str, epsilon: str) -> Outcome:
     return found(verdict, finding, common_delta=(low, high), **outcome.evidence)
 
 
-def judge_delta_submission_emnist(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
+def judge_emnist_delta(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
     """Judge that Table 3's analytical ε are at δ = m^(−1.1), the submission's choice on StackOverflow."""
     low, high = common_delta(rows)
     one = f"all rows are one round of the Gaussian mechanism at a single δ, between {low:.6f} and {high:.6f}"
@@ -343,7 +342,7 @@ CHECKS = (
     _claim(
         "section5.accuracy", "Section 5", "1,000 canaries cost 0.1% of the accuracy at most, relatively", judge_accuracy
     ),
-    *checks(
+    *results_checks(
         _claim,
         "submission.table2",
         f"{Submission.NAME}, Table 2",
@@ -399,7 +398,7 @@ CHECKS = (
             f"table3.row{number}.epsilon",
             "Table 3",
             f"noise multiplier {row.noise} has the analytical ε {row.analytical}",
-            partial(judge_epsilon_submission_emnist, row.noise, row.analytical),
+            partial(judge_emnist_epsilon, row.noise, row.analytical),
         )
         for number, row in enumerate(Submission.TABLE_3, 1)
         if row.analytical != "inf"
@@ -408,7 +407,7 @@ CHECKS = (
         "table3.delta",
         "Table 3",
         "its analytical ε are at δ = m^(−1.1), with m = 3383 users",
-        judge_delta_submission_emnist,
+        judge_emnist_delta,
     ),
     _claim(
         "table3.epochs",
@@ -419,7 +418,9 @@ CHECKS = (
     _claim(
         "appendixD.similar", "Appendix D", "the results on EMNIST are similar to those on StackOverflow", judge_similar
     ),
-    *checks(_claim, "submission.table3", f"{Submission.NAME}, Table 3", Submission.TABLE_3, _DELTA, _ROUNDS, EMNIST),
+    *results_checks(
+        _claim, "submission.table3", f"{Submission.NAME}, Table 3", Submission.TABLE_3, _DELTA, _ROUNDS, EMNIST
+    ),
     _claim(
         "table3.high",
         "Table 3's caption",

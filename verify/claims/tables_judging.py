@@ -13,14 +13,18 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Judge, claim, found, holds, rounding
-from canaryproof.verify.claims import final, final_bounds, final_tables, laws, simulated_tables
+from canaryproof.verify.claims import final_bounds, final_noise, final_setting, final_tables, laws, simulated_tables
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import FACTOR, near
 from canaryproof.verify.claims.printed import FirstVersion, Row, columns
 
 # What decides a row of results, in words.
 STACKOVERFLOW = "federated StackOverflow and a word model trained on it"
-_FINAL = {check.id: check for check in (*final.CHECKS, *simulated_tables.CHECKS)}
+_FINAL = {
+    check.id: check
+    for part in (final_setting, final_noise, final_bounds, final_tables, simulated_tables)
+    for check in part.CHECKS
+}
 
 
 def experiment(table: str, document: str, number: int, statement: str, what: str) -> Check:
@@ -61,8 +65,7 @@ def below(pairs: Iterable[tuple[float, float]]) -> Outcome:
     return found(holds(held == len(listed)), finding, pairs=listed, ratios=ratios)
 
 
-# Judges of privacy accounting that the first version and the submission share: noise, and what noise alone gives.
-
+# Privacy accounting: noise, and what noise alone gives.
 
 # ε by name of the reading, as functions of the noise multiplier.
 Readings = Callable[[float], dict[str, float]]
@@ -121,7 +124,7 @@ def noise_alone(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
         f"if noise, the same in all rounds, is all there is and each canary takes part once, 90% of estimates are "
         f"{', '.join(listed)}"
     )
-    shares = [mean / laws.noticed_estimate_law(mean, delta, LEVEL / len(rows)) for mean in means]
+    shares = [mean / laws.noticed_mean(mean, delta, LEVEL / len(rows)) for mean in means]
     design = Design(
         "the printed estimates are by fitted from 1,000 independent normal cosines each, as noise alone gives them",
         LEVEL,
@@ -133,7 +136,7 @@ def noise_alone(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
     return found(verdict, finding, design, p_value=joint, p_values=p_values, level=LEVEL)
 
 
-# Judges of tables of lower bounds and estimates, which the first version and the submission share.
+# Tables of lower bounds and estimates.
 
 
 def judge_threat_models(rows: Sequence[Row]) -> Outcome:
@@ -230,7 +233,7 @@ def figure(
     ]
 
 
-def checks(
+def results_checks(
     make: Callable[[str, str, str, Judge], Check],
     table: str,
     name: str,

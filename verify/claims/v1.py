@@ -1,4 +1,7 @@
-"""What the first version says of its estimator and of its lower bound."""
+"""Claims of the first version of Andrew et al. (arXiv 2302.03098v1).
+
+Its Section 3 and what a caption says of Anderson's critical values are lines of the suite of theorems.
+"""
 
 import math
 from fractions import Fraction
@@ -11,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from canaryproof.kernels import binomial as limits
-from canaryproof.kernels import gaussian_mechanism as gaussian_mechanism_v1_gaussian
-from canaryproof.kernels.certified import gaussian_mechanism
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.accounting import analytical
@@ -20,7 +23,7 @@ from canaryproof.verify.check.declared_tests import LEVEL, POWER, mean_p_value, 
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, found, holds, placed, prints, proven, rounding
 from canaryproof.verify.claims.deciding import needs_data
-from canaryproof.verify.claims.final_setting import lstm_parameters
+from canaryproof.verify.claims.final_setting import STACKOVERFLOW_TRAINING_CLIENTS, lstm_parameters
 from canaryproof.verify.claims.printed import FirstVersion
 from canaryproof.verify.claims.tables_judging import (
     STACKOVERFLOW,
@@ -34,11 +37,12 @@ from canaryproof.verify.claims.tables_judging import (
     judge_separation,
     noise_alone,
     repeated,
+    results_checks,
     sampled,
 )
-from canaryproof.verify.claims.tables_judging import checks as checks_v1_tables
 from canaryproof.verify.estimators import estimators
 
+_claim = placed("v1", FirstVersion.NAME)
 _Array = NDArray[np.float64]
 # What "slightly" is taken to allow, relatively, and at which ε.
 _SLIGHTLY = 0.1
@@ -55,7 +59,7 @@ def judge_advantage(context: Context) -> Outcome:
     slightly: list[float] = []
     level = LEVEL / (2 * len(_EPSILONS))
     for epsilon in _EPSILONS:
-        distance = 1.0 / gaussian_mechanism.noise_multiplier(epsilon, FirstVersion.DELTA).lo
+        distance = 1.0 / certified_mechanism.noise_multiplier(epsilon, FirstVersion.DELTA).lo
         means = distance + rng.standard_normal(runs) / math.sqrt(FirstVersion.CANARIES)
         ratios = np.sqrt(rng.chisquare(FirstVersion.CANARIES - 1, runs) / FirstVersion.CANARIES)
         estimates = threshold_epsilon(FirstVersion.DELTA, means, ratios)
@@ -92,7 +96,7 @@ def judge_threshold_choice(context: Context) -> Outcome:
     """Judge that a threshold chosen on the reported sample raises the 95% lower bound."""
     runs, epsilon = context.pick(200, 2000), 3.0
     rng = np.random.default_rng(context.key("v1.footnote5"))
-    distance = 1.0 / gaussian_mechanism.noise_multiplier(epsilon, FirstVersion.DELTA).lo
+    distance = 1.0 / certified_mechanism.noise_multiplier(epsilon, FirstVersion.DELTA).lo
     misses = limits.upper(np.arange(FirstVersion.CANARIES + 1), FirstVersion.CANARIES, 0.95, "jeffreys")
 
     def bound(thresholds: _Array, missed: NDArray[np.int_]) -> _Array:
@@ -127,8 +131,7 @@ def judge_threshold_choice(context: Context) -> Outcome:
     )
 
 
-# Table 1 of the first version and of the submission: the Gaussian mechanism, by each version's own estimator.
-
+# Table 1 of this version and of the submission: the Gaussian mechanism, by each version's own estimator.
 
 Estimator = Literal["pinned", "fitted"]
 _DIM, _COUNT, _DELTA, _RUNS = 10**6, 1000, 1e-6, 50
@@ -143,9 +146,7 @@ def judge_cell(context: Context, row: tuple[str, str, str, str], stated: Estimat
     _, epsilon, mean, deviation = row
     runs, printed = context.pick(4000, 40000), (float(mean), float(deviation))
     rng = np.random.default_rng(context.key(f"claims/table1/{epsilon}"))
-    sigma = math.hypot(
-        gaussian_mechanism_v1_gaussian.noise_multiplier(float(epsilon), _DELTA), math.sqrt(_COUNT / _DIM)
-    )
+    sigma = math.hypot(gaussian_mechanism.noise_multiplier(float(epsilon), _DELTA), math.sqrt(_COUNT / _DIM))
     means = 1.0 / sigma + rng.standard_normal(runs) / math.sqrt(_COUNT)
     ratios = np.sqrt(rng.chisquare(_COUNT - 1, runs) / _COUNT)
     samples = {
@@ -196,7 +197,9 @@ def judge_not_rejected() -> Outcome:
     )
 
 
-def checks(document: str, name: str, rows: tuple[tuple[str, str, str, str], ...], stated: Estimator) -> list[Check]:
+def table_1_checks(
+    document: str, name: str, rows: tuple[tuple[str, str, str, str], ...], stated: Estimator
+) -> list[Check]:
     """Return the claims of a Table 1."""
     made = []
     for number, row in enumerate(rows, 1):
@@ -214,18 +217,15 @@ def checks(document: str, name: str, rows: tuple[tuple[str, str, str, str], ...]
     return made
 
 
-# What the first version says in its text: the experiments' setting, beliefs and sizes.
+# The text: the experiments' setting, beliefs and sizes.
 
-
-# TensorFlow Federated's documentation of stackoverflow.load_data: users of the training split.
-STACKOVERFLOW_TRAINING_USERS = 342_477
 # Census Bureau, June 2021: ε of the files of persons and of housing units in the redistricting release.
 _CENSUS = ("17.14", "2.47")
 
 
 def judge_users(users: str = "341k") -> Outcome:
     """Judge the number of users against the data set's documentation."""
-    count = STACKOVERFLOW_TRAINING_USERS
+    count = STACKOVERFLOW_TRAINING_CLIENTS
     verdict = holds(prints(Fraction(count), users))
     if verdict is Verdict.REFUTED and prints(Fraction(count - FirstVersion.CANARIES), users):
         verdict = Verdict.QUALIFIED
@@ -296,7 +296,7 @@ def judge_confidence(text: str = "0.993", epsilon: str = "5") -> Outcome:
 def judge_loss_probability() -> Outcome:
     """Judge that an output with a loss above ε has probability δ at least, for the Gaussian mechanism at ε = 5."""
     delta, epsilon = FirstVersion.DELTA, 5.0
-    sigma = gaussian_mechanism.noise_multiplier(epsilon, delta).lo
+    sigma = certified_mechanism.noise_multiplier(epsilon, delta).lo
     tail = float(stats.norm.sf(epsilon * sigma - 0.5 / sigma))
     return found(
         holds(tail >= delta),
@@ -330,11 +330,7 @@ def judge_sizes() -> Outcome:
     )
 
 
-_claim = placed("v1", FirstVersion.NAME)
-
-
-# The first version's Tables 2 to 4 and its figures: accuracies, lower bounds and estimates on StackOverflow.
-
+# Tables 2 to 4 and the figures: accuracies, lower bounds and estimates on StackOverflow.
 
 # What the text takes for the sampling rate.
 _QUOTIENT = FirstVersion.COHORT / FirstVersion.ROUNDS
@@ -451,11 +447,7 @@ def _figure(number: int, statement: str) -> Check:
     return claim(id_, source, statement, needs_data(id_, STACKOVERFLOW))
 
 
-# Claims of the first version of Andrew et al. (arXiv 2302.03098v1).
-#
-# Its Section 3 and what a caption says of Anderson's critical values are lines of the suite of theorems.
-
-
+# Claims that the final version repeats.
 _REPEATED = {
     "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
     "section2.estimator": ("Section 2", "final.section2.equation1"),
@@ -472,8 +464,8 @@ CHECKS: tuple[Check, ...] = (
         repeated(f"v1.{place}", f"{FirstVersion.NAME}, {source}", original)
         for place, (source, original) in _REPEATED.items()
     ),
-    *checks("v1", FirstVersion.NAME, FirstVersion.TABLE_1, "pinned"),
-    placed("v1", FirstVersion.NAME)(
+    *table_1_checks("v1", FirstVersion.NAME, FirstVersion.TABLE_1, "pinned"),
+    _claim(
         "section4.anderson",
         "Section 4",
         "Anderson's test does not reject normality of a million cosines at d = 1000, at level 15%",
@@ -545,7 +537,7 @@ CHECKS: tuple[Check, ...] = (
         ),
     ),
     _claim("table3.noise", "Tables 2 and 3", "both tables are of the same noise multipliers and ε", judge_same_noise),
-    *checks_v1_tables(
+    *results_checks(
         _claim,
         "v1.table3",
         f"{FirstVersion.NAME}, Table 3",

@@ -1,11 +1,15 @@
 import pytest
 
 from canaryproof.verify.check.results import Subject, Verdict
-from canaryproof.verify.claims import canife_models
-from canaryproof.verify.claims.canife import CHECKS
+from canaryproof.verify.claims import canife_attack, canife_composition, canife_models
 
-# Only a training decides these, beside those of canife_data.
-PARTLY_MEASURED = {"canife.section4.2.gap.celeba", "canife.section4.2.gap.shakespeare"}
+CHECKS = (*canife_attack.CHECKS, *canife_composition.CHECKS, *canife_models.CHECKS)
+# Only a training decides these.
+MEASURED = {
+    "canife.section4.2.gap.celeba",
+    "canife.section4.2.gap.shakespeare",
+    *(f"canife.{place}" for place, *_ in canife_models.MEASURED),
+}
 
 
 def test_ids_are_unique_and_name_the_document():
@@ -16,7 +20,7 @@ def test_ids_are_unique_and_name_the_document():
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
 def test_only_what_a_training_decides_needs_data(check, quick_run):
     result = quick_run.results[check.id]
-    needs = check.id in PARTLY_MEASURED or check in canife_models.CHECKS
+    needs = check.id in MEASURED
     assert (result.verdict is Verdict.NEEDS_DATA) == needs
     assert result.finding
     # It names the command that decides it, or says that none does.

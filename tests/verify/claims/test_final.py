@@ -3,8 +3,9 @@
 import pytest
 
 from canaryproof.verify.check.results import Subject, Verdict
-from canaryproof.verify.claims import final
+from canaryproof.verify.claims import final_bounds, final_noise, final_setting, final_tables
 
+CHECKS = (*final_setting.CHECKS, *final_noise.CHECKS, *final_bounds.CHECKS, *final_tables.CHECKS)
 QUALIFIED = {
     "final.abstract.retrainings",
     "final.section6.sha3",
@@ -52,13 +53,13 @@ NEEDS_DATA = {
 
 
 def test_ids_are_unique_and_a_document_speaks():
-    ids = [check.id for check in final.CHECKS]
+    ids = [check.id for check in CHECKS]
     assert len(set(ids)) == len(ids)
     assert set(ids) >= QUALIFIED | REFUTED | NEEDS_DATA
-    assert all(check.id.startswith("final.") and check.subject is Subject.DOCUMENT for check in final.CHECKS)
+    assert all(check.id.startswith("final.") and check.subject is Subject.DOCUMENT for check in CHECKS)
 
 
-@pytest.mark.parametrize("check", final.CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
 def test_verdict(check, quick_run):
     if check.id in QUALIFIED:
         expected = Verdict.QUALIFIED

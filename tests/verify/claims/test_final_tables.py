@@ -114,7 +114,7 @@ def test_a_pinned_variance_would_not_spread_so():
 def test_rows_far_apart_are_not_close():
     noise, runs, canaries, _ = Final.TABLE_5[1]
     moved = (Final.TABLE_5[0], (noise, runs, canaries, ("2.65", "2.80", "2.92", "3.16", "3.32")))
-    assert final_tables.judge_close_final_quantiles(moved).verdict is Verdict.REFUTED
+    assert final_tables.judge_one_run_and_ten(moved).verdict is Verdict.REFUTED
 
 
 def test_p_values_of_quantiles_by_simulation():

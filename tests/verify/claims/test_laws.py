@@ -60,7 +60,7 @@ def test_both_tails_fall_to_nothing(law, draw, distance):
 
 @pytest.mark.parametrize(("law", "draw", "distance"), CASES)
 def test_another_distance_is_noticed_as_often_as_said(law, draw, distance):
-    factor = laws.noticed(law, distance, 0.01)
+    factor = laws.noticed_factor(law, distance, 0.01)
     found = max(
         np.mean([laws.p_value(law, bound, distance) < 0.01 for bound in draw(other, 300)])
         for other in (distance * factor, distance / factor)
@@ -78,7 +78,7 @@ def test_a_bound_far_from_its_distance_is_rejected_and_the_design_tells_by_how_m
 # The laws of estimates by simulation, by normal cosines drawn one by one.
 
 
-DELTA_ESTIMATE_LAW = 8.2e-7
+ESTIMATE_DELTA = 8.2e-7
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.15, 0.9])
@@ -88,40 +88,40 @@ def test_laws_by_simulation(name: str, mean: float) -> None:
     means, ratios = cosines.mean(axis=1), cosines.std(axis=1)
     fitted = name == "fitted"
     sample = (
-        estimators.both_directions(DELTA_ESTIMATE_LAW, means, ratios)
+        estimators.both_directions(ESTIMATE_DELTA, means, ratios)
         if fitted
-        else estimators.pinned_epsilon(DELTA_ESTIMATE_LAW, means)
+        else estimators.pinned_epsilon(ESTIMATE_DELTA, means)
     )
     values = np.quantile(sample[sample > 0.0], (0.05, 0.3, 0.5, 0.7, 0.95))
-    law = (laws.fitted if fitted else laws.pinned)(values, mean, DELTA_ESTIMATE_LAW)[0]
+    law = (laws.fitted if fitted else laws.pinned)(values, mean, ESTIMATE_DELTA)[0]
     for value, probability in zip(values, law, strict=True):
         share = float((sample <= value).mean())
         assert share == pytest.approx(probability, abs=5.0 * math.sqrt(probability * (1.0 - probability) / sample.size))
 
 
 def test_the_pinned_law_at_its_median() -> None:
-    mean = 1.0 / float(gaussian_mechanism.noise_multiplier(3.0, DELTA_ESTIMATE_LAW))
-    assert laws.pinned(3.0, mean, DELTA_ESTIMATE_LAW)[0, 0] == pytest.approx(0.5, abs=1e-9)
+    mean = 1.0 / float(gaussian_mechanism.noise_multiplier(3.0, ESTIMATE_DELTA))
+    assert laws.pinned(3.0, mean, ESTIMATE_DELTA)[0, 0] == pytest.approx(0.5, abs=1e-9)
 
 
 def test_quantiles_and_means_invert_the_law() -> None:
-    value = laws.quantile(laws.fitted, 1.0 - 1e-7, 0.3, DELTA_ESTIMATE_LAW)
-    assert 1.0 - laws.fitted(value, 0.3, DELTA_ESTIMATE_LAW)[0, 0] == pytest.approx(1e-7, rel=1e-2)
-    assert laws.mean_at(laws.fitted, value, 1.0 - 1e-7, DELTA_ESTIMATE_LAW) == pytest.approx(0.3, abs=1e-4)
+    value = laws.quantile(laws.fitted, 1.0 - 1e-7, 0.3, ESTIMATE_DELTA)
+    assert 1.0 - laws.fitted(value, 0.3, ESTIMATE_DELTA)[0, 0] == pytest.approx(1e-7, rel=1e-2)
+    assert laws.mean_at(laws.fitted, value, 1.0 - 1e-7, ESTIMATE_DELTA) == pytest.approx(0.3, abs=1e-4)
 
 
 def test_what_is_noticed_is_noticed_as_often_as_said() -> None:
     # At a level at which a simulation sees it: two-sided, 0.02.
-    far = laws.noticed_estimate_law(0.3, DELTA_ESTIMATE_LAW, 0.02)
+    far = laws.noticed_mean(0.3, ESTIMATE_DELTA, 0.02)
     rng = np.random.default_rng(7)
     ratios = np.sqrt(rng.chisquare(999, 4000) / 1000)
-    sample = estimators.both_directions(DELTA_ESTIMATE_LAW, far + rng.standard_normal(4000) / math.sqrt(1000), ratios)
-    p_values = laws.two_sided(laws.fitted(sample, 0.3, DELTA_ESTIMATE_LAW)[0])
+    sample = estimators.both_directions(ESTIMATE_DELTA, far + rng.standard_normal(4000) / math.sqrt(1000), ratios)
+    p_values = laws.two_sided(laws.fitted(sample, 0.3, ESTIMATE_DELTA)[0])
     assert (p_values < 0.02).mean() == pytest.approx(0.9, abs=5.0 * math.sqrt(0.09 / 4000))
 
 
 def test_two_estimates_of_one_mean_and_of_two() -> None:
-    assert laws.same_mean(3.0, 3.0, DELTA_ESTIMATE_LAW) == 1.0
-    assert laws.same_mean(1.0, 9.0, DELTA_ESTIMATE_LAW) < 1e-9
-    far = laws.noticed_beside(3.0, DELTA_ESTIMATE_LAW, 1e-6)
-    assert laws.same_mean(3.0, far, DELTA_ESTIMATE_LAW) < 1e-6
+    assert laws.same_mean(3.0, 3.0, ESTIMATE_DELTA) == 1.0
+    assert laws.same_mean(1.0, 9.0, ESTIMATE_DELTA) < 1e-9
+    far = laws.noticed_beside(3.0, ESTIMATE_DELTA, 1e-6)
+    assert laws.same_mean(3.0, far, ESTIMATE_DELTA) < 1e-6

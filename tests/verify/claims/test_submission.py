@@ -92,12 +92,12 @@ def test_another_seed_changes_no_verdict(quick_run):
         (partial(submission_experiments.judge_epsilon, "0.0986", "110"), Verdict.REFUTED),
         (partial(submission_experiments.judge_delta, {"m = 341k": 341_000}), Verdict.CONFIRMED),
         (partial(submission_experiments.judge_delta, {"m = 34k": 34_000}), Verdict.REFUTED),
-        (partial(submission_experiments.judge_epsilon_submission_emnist, "0.16", "41.6"), Verdict.QUALIFIED),
-        (partial(submission_experiments.judge_epsilon_submission_emnist, "0.16", "34.8"), Verdict.REFUTED),
-        (partial(submission_experiments.judge_delta_submission_emnist, RAISED), Verdict.REFUTED),
+        (partial(submission_experiments.judge_emnist_epsilon, "0.16", "41.6"), Verdict.QUALIFIED),
+        (partial(submission_experiments.judge_emnist_epsilon, "0.16", "34.8"), Verdict.REFUTED),
+        (partial(submission_experiments.judge_emnist_delta, RAISED), Verdict.REFUTED),
         # At δ = 3383^(−1.1) one round of noise 0.16 and 0.315 has these ε.
         (
-            partial(submission_experiments.judge_delta_submission_emnist, (("0.16", "41.6"), ("0.315", "16.0"))),
+            partial(submission_experiments.judge_emnist_delta, (("0.16", "41.6"), ("0.315", "16.0"))),
             Verdict.CONFIRMED,
         ),
         (partial(submission_experiments.judge_epochs, (("0.16", "150"), ("0.315", "60"))), Verdict.CONFIRMED),

@@ -9,7 +9,7 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.claims import final, tables_judging, v1
+from canaryproof.verify.claims import final_setting, tables_judging, v1
 from canaryproof.verify.claims.printed import FirstVersion, Row
 
 QUICK = Context(Level.QUICK, 0)
@@ -129,7 +129,7 @@ def test_presented_twice_at_twice_the_noise_a_canary_tells_as_much() -> None:
 
 def test_a_repeated_claim_is_the_final_versions() -> None:
     here = {check.id: check for check in v1.CHECKS}["v1.section5.rounds"]
-    there = {check.id: check for check in final.CHECKS}["final.section5.1.epoch"]
+    there = {check.id: check for check in final_setting.CHECKS}["final.section5.1.epoch"]
     assert here.judge(QUICK) == there.judge(QUICK)
     assert (here.statement, here.subject) == (there.statement, there.subject)
 
