@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import Array, evaluate
+from canaryproof.kernels._compiled import Array, evaluate
 
 Pair = tuple[float, float]
 

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import Array, evaluate
+from canaryproof.kernels._compiled import Array, evaluate
 from canaryproof.kernels._tails import Pair, outside, tails
 from canaryproof.kernels.two_gaussians import (
     LARGEST_EPSILON,

@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import Array, evaluate
+from canaryproof.kernels._compiled import Array, evaluate
 
 Pair = tuple[float, float]
 

@@ -24,9 +24,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._evaluate import Array, evaluate
-from canaryproof.kernels._mills import mills_ratio
-from canaryproof.kernels._tails import Pair, outside, scaled_density, tails
+from canaryproof.kernels._compiled import Array, evaluate
+from canaryproof.kernels._tails import Pair, mills_ratio, outside, scaled_density, tails
 
 Direction = Literal["forward", "reverse", "both"]
 

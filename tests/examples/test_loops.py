@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
-from canaryproof.verify.audit.audit import audit_release, audit_scores
+from canaryproof.verify.audit import audit_release, audit_scores
 from canaryproof.verify.cli.command_line import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

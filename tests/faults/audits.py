@@ -22,7 +22,7 @@ def _enclosure(name: str, description: str, function: str, make: Callable[[Funct
 def _audit(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
     inputs = {"audit_release": ("release",), "_null_law": ("scores",)}.get(function, ("scores", "release"))
     checks = tuple(f"gaussian.audit.{given}" for given in inputs)
-    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.audit:{function}", make, checks)
+    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit:{function}", make, checks)
 
 
 def _reads(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:

@@ -21,14 +21,14 @@ FAULTS = (
     _fault(
         "ties",
         "equal scores are counted as if they could be told apart",
-        "sweep:sweep",
+        "thresholds:sweep",
         lambda f: lambda scores, miss, alarm, delta, *, by_value=True: f(scores, miss, alarm, delta, by_value=False),
         "coverage.band",
     ),
     _fault(
         "same-half",
         "the split's threshold is chosen on the scores that it is judged by",
-        "declared:_halves",
+        "thresholds:_halves",
         lambda f: lambda scores: (scores, scores),
         "coverage.split",
         "nominal",

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from canaryproof.verify.bounds.declared import split_counts
 from canaryproof.verify.bounds.lower_bound import BoundKind, Method, Scores, never
+from canaryproof.verify.bounds.thresholds import split_counts
 
 Array = NDArray[np.float64]
 

@@ -1,11 +1,11 @@
 """All bounds by name, the best first."""
 
-from canaryproof.verify.bounds import band, bayesian, declared, fixed_sequence, gaussian, one_run, printed
+from canaryproof.verify.bounds import bayesian, fixed_sequence, gaussian, one_run, printed, thresholds
 from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, Method, Scores
 
 METHODS: dict[str, Method] = {
     method.name: method
-    for module in (fixed_sequence, band, declared, gaussian, one_run, bayesian, printed)
+    for module in (fixed_sequence, thresholds, gaussian, one_run, bayesian, printed)
     for method in module.METHODS
 }
 # The sharpest that needs nothing but independent scores.

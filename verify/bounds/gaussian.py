@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.bounds.declared import places
 from canaryproof.verify.bounds.lower_bound import Method, Scores, if_independent
-from canaryproof.verify.bounds.sweep import misses, shared
+from canaryproof.verify.bounds.thresholds import misses, places, shared
 
 Array = NDArray[np.float64]
 

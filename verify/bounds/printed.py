@@ -14,7 +14,7 @@ from canaryproof.kernels.binomial import Method
 from canaryproof.verify.bounds.fixed_sequence import pooled_order
 from canaryproof.verify.bounds.lower_bound import Method as Bound
 from canaryproof.verify.bounds.lower_bound import Scores, never
-from canaryproof.verify.bounds.sweep import Rates, alarms, misses, rates, sweep
+from canaryproof.verify.bounds.thresholds import Rates, alarms, misses, rates, sweep
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from canaryproof.verify.cli.command_line import one_line
 from canaryproof.verify.files.reading import LARGEST_COUNT, InputError, read_release, read_scores
 
 if TYPE_CHECKING:
-    from canaryproof.verify.audit.audit import Audit
+    from canaryproof.verify.audit import Audit
 
 _PROGRESS_AFTER = 2.0  # seconds
 
@@ -147,7 +147,7 @@ def audit_command(
         click.echo(json.dumps(_finite(asdict(found)), indent=2, allow_nan=False))
         return
     # Loads scipy and compiled kernels, which a mistake in the options or the file does not wait for; so below.
-    from canaryproof.verify.audit.audit import print_audit
+    from canaryproof.verify.audit import print_audit
 
     print_audit(found)
 
@@ -187,7 +187,7 @@ def _audit_scores(
     scores = read_scores(file)
     if scores.unobserved is None and dim is None:
         raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
-    from canaryproof.verify.audit.audit import audit_scores
+    from canaryproof.verify.audit import audit_scores
 
     _check_bounds(bounds)
     try:
@@ -216,7 +216,7 @@ def _audit_release(
     noise_multiplier: float | None,
 ) -> "Audit":
     release = read_release(file)
-    from canaryproof.verify.audit.audit import audit_release
+    from canaryproof.verify.audit import audit_release
 
     _check_bounds(bounds)
     try:

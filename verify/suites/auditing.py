@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit import audit
+from canaryproof.verify import audit
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1, estimators
 from canaryproof.verify.estimators.estimators import Moments
@@ -184,13 +184,13 @@ def _check(topic: str, source: str, statement: str, judge: Callable[[Context], O
 CHECKS = (
     _check(
         "scores",
-        "verify.audit.audit",
+        "verify.audit",
         "an audit of cosines has the moments, errors, tests and estimates that plain formulas and the estimators give",
         _scores,
     ),
     _check(
         "release",
-        "verify.audit.audit",
+        "verify.audit",
         "an audit of a release of Algorithm 1 finds the cosines of the canaries that were added, and its norm",
         _release,
     ),

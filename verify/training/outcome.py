@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
-from canaryproof.verify.audit.audit import GoodnessOfFit, audit_scores
+from canaryproof.verify.audit import GoodnessOfFit, audit_scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.canife.attack import accuracy

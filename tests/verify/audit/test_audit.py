@@ -10,8 +10,8 @@ from scipy import stats
 
 from canaryproof.kernels import exact_law, null_cosine
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit import audit
-from canaryproof.verify.audit.audit import Audit, audit_release, audit_scores
+from canaryproof.verify import audit
+from canaryproof.verify.audit import Audit, audit_release, audit_scores
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import cosine_null, normal_null, prepare
 from canaryproof.verify.estimators import algorithm_1, estimators

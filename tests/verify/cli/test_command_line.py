@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.verify.audit.audit import _rounded_down, audit_scores, rounded
+from canaryproof.verify.audit import _rounded_down, audit_scores, rounded
 from canaryproof.verify.cli import audit as audit_commands
 from canaryproof.verify.cli.audit import _finite
 from canaryproof.verify.cli.command_line import main, one_line

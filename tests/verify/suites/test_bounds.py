@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.bounds import band, declared, fixed_sequence, mechanisms, one_run
+from canaryproof.verify.bounds import fixed_sequence, mechanisms, one_run, thresholds
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
@@ -49,11 +49,11 @@ def faulty(name, compute):
 
 
 def both_at_full_alpha(scores, delta, alpha):
-    return band.simultaneous(scores, delta, min(0.99, 8.0 * alpha))
+    return thresholds.simultaneous(scores, delta, min(0.99, 8.0 * alpha))
 
 
 def without_delta(scores, _delta, alpha):
-    return declared.fixed(scores, 0.0, alpha)
+    return thresholds.fixed(scores, 0.0, alpha)
 
 
 def best_of_all(scores, delta, alpha):

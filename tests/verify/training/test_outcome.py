@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from canaryproof.verify.audit.audit import audit_scores
+from canaryproof.verify.audit import audit_scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.check.records import written
 from canaryproof.verify.estimators import estimators

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import canaryproof.kernels
-from canaryproof.kernels import _cache
+from canaryproof.kernels import _compiled
 
 ROOT = Path(canaryproof.kernels.__file__).parents[1]
 COMPILED = [path for path in sorted(ROOT.rglob("*.py")) if "from numba import" in path.read_text(encoding="utf-8")]
@@ -26,7 +26,7 @@ def test_compiled_code_of_another_version_is_not_used(tmp_path, cache):
     """A helper changes in its length's and date's room, as in another version of a package with equal dates."""
     room = tmp_path / "canaryproof" / "kernels"
     room.mkdir(parents=True)
-    for name in ("__init__.py", "_cache.py"):
+    for name in ("__init__.py", "_compiled.py"):
         shutil.copy(ROOT / "kernels" / name, room)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}
     if cache != "in the tree":
@@ -56,4 +56,4 @@ def test_other_peoples_functions_are_kept_as_ever(tmp_path):
         _py_file = str(tmp_path / "own.py")
 
     (tmp_path / "own.py").touch()
-    assert _cache._stamped(Locator()) == _cache._numbas(Locator())
+    assert _compiled._stamped(Locator()) == _compiled._numbas(Locator())

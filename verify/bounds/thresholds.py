@@ -1,0 +1,445 @@
+"""Bounds at thresholds of the scores: what Equation (1) gives for limits of the two rates of error.
+
+Andrew et al. (arXiv 2302.03098), Equation (1): ε ≥ log((1 − δ − FNR)/FPR) and ε ≥ log((1 − δ − FPR)/FNR). Both rise
+when a rate falls, so that upper limits of the rates give lower bounds of ε. Three families make valid ones of that:
+confidence bands that hold for all thresholds at once (``band``), thresholds that the scores they are counted from have
+no part in (``fixed``, ``bonferroni``), and thresholds chosen on one half of the scores (``split``).
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, signal, special
+
+from canaryproof.kernels import binomial
+from canaryproof.kernels.binomial import Method as Limits
+from canaryproof.verify.bounds.lower_bound import Method, Scores, if_independent
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Limits of a rate and of its complement, as logarithms by count of scores at or above the threshold."""
+
+    log_rate: Array  # Log of the upper limit of the rate of error
+    log_rest: Array  # Log of 1 − δ − that limit, −∞ where it is not positive
+
+
+def rates(upper: ArrayLike, complement: ArrayLike, delta: float) -> Rates:
+    """Tabulate upper limits of a rate, and of 1 − δ − them by the complement's lower limits, with all digits."""
+    with np.errstate(divide="ignore"):
+        return Rates(np.log(upper), np.log(np.maximum(np.asarray(complement) - delta, 0.0)))
+
+
+@njit(cache=True, nogil=True)
+def _exact(
+    observed: Array, log_tails: Array, log_miss: Array, log_hit: Array, delta: float, by_value: bool
+) -> tuple[Array, Array]:
+    audits, count = observed.shape
+    values, thresholds = np.zeros(audits), np.full(audits, math.nan)
+    for a in range(audits):
+        hits = count
+        for i in range(count):
+            # Of equal scores all are at or above the threshold.
+            if not by_value or i == 0 or observed[a, i] > observed[a, i - 1]:
+                hits = count - i
+            log_tail = log_tails[a, i]
+            rest = 1.0 - delta - math.exp(log_tail)
+            value = log_hit[hits] - log_tail
+            if rest > 0.0:
+                value = max(value, math.log(rest) - log_miss[hits])
+            if value > values[a]:
+                values[a], thresholds[a] = value, observed[a, i]
+    return values, thresholds
+
+
+@njit(cache=True, nogil=True)
+def _sampled(
+    observed: Array,
+    unobserved: Array,
+    log_miss: Array,
+    log_hit: Array,
+    log_alarm: Array,
+    log_quiet: Array,
+    by_value: bool,
+) -> tuple[Array, Array]:
+    audits, count = observed.shape
+    null_count = unobserved.shape[1]
+    values, thresholds = np.zeros(audits), np.full(audits, math.nan)
+    for a in range(audits):
+        i = j = 0
+        last = -math.inf
+        # Unobserved scores come first among equals, as in the authors' code.
+        while i < count:
+            if j < null_count and unobserved[a, j] <= observed[a, i]:
+                last = unobserved[a, j]
+                j += 1
+                continue
+            place = observed[a, i]
+            if not by_value or place > last:
+                value = max(
+                    log_hit[count - i] - log_alarm[null_count - j], log_quiet[null_count - j] - log_miss[count - i]
+                )
+                if value > values[a]:
+                    values[a], thresholds[a] = value, place
+            last = place
+            i += 1
+    return values, thresholds
+
+
+def sweep(
+    scores: Scores, miss: Rates, alarm: Rates | None, delta: float, *, by_value: bool = True
+) -> tuple[Array, Array]:
+    """Find the largest value over all thresholds that are observed scores, and where; 0 and NaN where none is positive.
+
+    Limits of FNR and FPR go by the number of observed and unobserved scores at or above the threshold; ``alarm`` is
+    None for an exact null. Without ``by_value`` the threshold lies between equal scores, as if they could be told
+    apart, at the attacker's advantage: so the authors' code counts.
+    """
+    if scores.null is not None:
+        log_tails = scores.null.log_tail(scores.observed)
+        return _exact(scores.observed, log_tails, miss.log_rate, miss.log_rest, delta, by_value)
+    assert scores.unobserved is not None
+    assert alarm is not None
+    return _sampled(
+        scores.observed,
+        scores.unobserved,
+        miss.log_rate,
+        miss.log_rest,
+        alarm.log_rate,
+        alarm.log_rest,
+        by_value,
+    )
+
+
+# Confidence limits of the two rates of error for every count.
+
+
+@lru_cache(maxsize=128)
+def misses(count: int, delta: float, alpha: float, method: Limits = "clopper-pearson") -> Rates:
+    """Upper limits of FNR at confidence 1 − α, by number of the ``count`` observed scores that are hits."""
+    hits = np.arange(count + 1)
+    return rates(
+        binomial.upper(count - hits, count, 1.0 - alpha, method),
+        binomial.lower(hits, count, 1.0 - alpha, method),
+        delta,
+    )
+
+
+@lru_cache(maxsize=128)
+def alarms(count: int, delta: float, alpha: float, method: Limits = "clopper-pearson") -> Rates:
+    """Upper limits of FPR at confidence 1 − α, by number of the ``count`` unobserved scores that are false alarms."""
+    false = np.arange(count + 1)
+    return rates(
+        binomial.upper(false, count, 1.0 - alpha, method),
+        binomial.lower(count - false, count, 1.0 - alpha, method),
+        delta,
+    )
+
+
+def shared(alpha: float, exact: bool) -> float:
+    """Return the share of α for each rate: all of it where only FNR is estimated, half of it otherwise."""
+    return alpha if exact else 0.5 * alpha
+
+
+# The best of all thresholds, by bands that hold for all of them at once.
+#
+# The bands have equal local levels. For U₍₁₎ < … < U₍ₖ₎ of k independent uniform variables and levels L₁ ≤ … ≤ Lₖ,
+# P(U₍ⱼ₎ ≥ Lⱼ for all j) is the probability that no more than j − 1 points lie below Lⱼ, for all j. The number of
+# points below t is that of a Poisson process of rate k, given that it has k points in all (Noé 1972; Moscovich and
+# Nadler 2017): one step from each level to the next, and the sums have positive terms only.
+
+
+# Of states and of steps, what is less likely than this is left out; the probability found is then too small.
+_NEGLIGIBLE = 1e-25
+# Beyond as many ranks a boundary is checked at some of them only, ever farther apart toward the middle.
+_ALL_RANKS, _RATIO = 64, 1.02
+# Beyond as many variables the exact probability takes minutes, and Bonferroni's level has to do.
+_MOST_VARIABLES = 100_000
+# How close the logarithm of the local level is found.
+_CLOSE = 1e-4
+# What rounding may do to a probability near 1, with much to spare.
+_ROUNDING = 1e-9
+
+
+def staying_above(levels: Array, ranks: NDArray[np.int64], count: int) -> float:
+    """Return P(U₍ⱼ₎ ≥ Lⱼ for all ranks j) of k uniform variables; its rounding error is below 1e-9 for k up to 1e5.
+
+    Levels in [0, 1) do not fall, ranks from 1 to ``count`` rise.
+    """
+    states, lowest, place = np.ones(1), 0, 0.0
+    for level, rank in zip(levels, ranks, strict=True):
+        states, lowest = _moved(states, lowest, count * (level - place))
+        place = level
+        # No more than rank − 1 points may lie below.
+        states = states[: max(rank - lowest, 0)]
+        if not len(states):
+            return 0.0
+    missing = count - lowest - np.arange(len(states))
+    ends = _poisson(missing, count * (1.0 - place))
+    return float(states @ ends / _poisson(np.array([count]), count)[0])
+
+
+def _moved(states: Array, lowest: int, mean: float) -> tuple[Array, int]:
+    """Add a Poisson variable to the number of points; return the likely states and the lowest of them."""
+    if mean > 0.0:
+        # By Chernoff's bounds, what lies beyond is negligible.
+        first, last = max(0, int(mean - 11.0 * math.sqrt(mean))), int(mean + 11.0 * math.sqrt(mean) + 60.0)
+        steps = _poisson(np.arange(first, last + 1), mean)
+        states, lowest = np.maximum(signal.convolve(states, steps), 0.0), lowest + first
+    likely = np.flatnonzero(states > _NEGLIGIBLE)
+    if not len(likely):
+        return states[:0], lowest
+    return states[likely[0] : likely[-1] + 1], lowest + int(likely[0])
+
+
+def _poisson(counts: NDArray[np.int64], mean: float) -> Array:
+    """Probabilities of counts, 0 for negative ones."""
+    return np.asarray(np.exp(special.xlogy(counts, mean) - mean - special.gammaln(counts + 1.0)) * (counts >= 0))
+
+
+def chosen_ranks(count: int) -> NDArray[np.int64]:
+    """Choose the ranks at which a boundary is checked: all near both ends, fewer between."""
+    steps = np.arange(1.0, math.log(max(count, 2)) / math.log(_RATIO) + 2.0)
+    low = np.unique(np.concatenate([np.arange(1, _ALL_RANKS + 1), np.floor(_RATIO**steps)]))
+    both = np.concatenate([low, count + 1 - low])
+    return np.unique(both[(both >= 1) & (both <= count)]).astype(np.int64)
+
+
+def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:
+    # The quantile of the Beta distribution of U₍ⱼ₎, which is Clopper and Pearson's limit for j successes.
+    return np.maximum.accumulate(binomial.lower(ranks, count, 1.0 - local))
+
+
+@lru_cache(maxsize=256)
+def local_level(count: int, alpha: float) -> float:
+    """Find the level, rounded down, at which each rank may fail so that any fails with probability α at most."""
+    ranks = chosen_ranks(count)
+    # Bonferroni's holds without any computation.
+    low, high = math.log(alpha / len(ranks)), math.log(alpha)
+    if count > _MOST_VARIABLES or len(ranks) == 1:
+        return math.exp(low)
+
+    def excess(local: float) -> float:
+        return 1.0 - staying_above(_levels(math.exp(local), ranks, count), ranks, count) + _ROUNDING - alpha
+
+    if excess(low) >= 0.0:
+        return math.exp(low)
+    found = optimize.brentq(excess, low, high, xtol=_CLOSE)
+    while excess(found) > 0.0:
+        found -= _CLOSE
+    return math.exp(max(found, low))
+
+
+@lru_cache(maxsize=64)
+def band(count: int, alpha: float) -> Array:
+    """Return levels Lⱼ, j = 0, …, k, that all U₍ⱼ₎ are above with probability at least 1 − α.
+
+    Between the ranks that are checked, a level is that of the rank before.
+    """
+    ranks = chosen_ranks(count)
+    levels = _levels(local_level(count, alpha), ranks, count)
+    places = np.searchsorted(ranks, np.arange(count + 1), side="right")
+    return np.concatenate([[0.0], levels])[places]
+
+
+def _upper(count: int, delta: float, alpha: float) -> Rates:
+    """Upper limits of the rate of scores on the wrong side, by number of scores on the right side."""
+    hits = band(count, alpha)
+    return rates(1.0 - hits, hits, delta)
+
+
+def simultaneous(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the largest value of Equation (1) on bands of equal local levels (Berk and Jones 1979).
+
+    With an exact null only FNR is estimated, and its band has all of α.
+    """
+    each = shared(alpha, scores.null is not None)
+    alarm = None
+    if scores.unobserved is not None:
+        # By number of false alarms: the others are on the right side.
+        quiet = _upper(scores.null_count, delta, each)
+        alarm = Rates(quiet.log_rate[::-1].copy(), quiet.log_rest[::-1].copy())
+    return sweep(scores, _upper(scores.count, delta, each), alarm, delta)
+
+
+# Thresholds that the scores they are counted from have no part in: one, several, or from a split.
+#
+# With unobserved scores a threshold is one of them, by its rank: just above the r-th largest of k₀ the false alarm
+# rate is at most the r-th of k₀ uniform order statistics in law, whose quantile limits it.
+
+
+# Thresholds of Bonferroni's bound: where the null's tail is 1/2, 1/4, …
+_GRID = 20
+
+
+@dataclass(frozen=True)
+class Places:
+    """Thresholds, with what is known of the false alarm rates there."""
+
+    thresholds: Array  # Thresholds, shape (audits, places)
+    hits: NDArray[np.int64]  # Number of observed scores at or above them, the same shape
+    log_alarm: Array  # Log of the rates' upper limits, shape (places,)
+
+
+def places(scores: Scores, tails: Array, alpha: float) -> Places:
+    """Put thresholds where the null's tail is about as given, with 1 − α limits of the rates that are estimated."""
+    observed = scores.observed
+    if scores.null is not None:
+        row = scores.null.place(np.log(tails))
+        thresholds = np.broadcast_to(row, (len(observed), len(row)))
+        log_alarm, side = scores.null.log_tail(row), "left"
+    else:
+        assert scores.unobserved is not None
+        ranks = np.clip(np.rint(tails * scores.null_count), 1, scores.null_count).astype(np.int64)
+        thresholds = scores.unobserved[:, scores.null_count - ranks]
+        # Equal scores are no hits: only above the threshold is the false alarm rate limited.
+        log_alarm, side = np.log(binomial.upper(ranks - 1, scores.null_count, 1.0 - alpha)), "right"
+    below = [np.searchsorted(row, at, side=side) for row, at in zip(observed, thresholds, strict=True)]  # type: ignore[call-overload]
+    return Places(thresholds, scores.count - np.array(below, dtype=np.int64), log_alarm)
+
+
+def at_places(scores: Scores, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the best bound over thresholds where the null's tail is as given, each at the same share of α."""
+    each = shared(alpha / len(tails), scores.null is not None)
+    at = places(scores, tails, each)
+    miss = misses(scores.count, delta, each)
+    values = _equation_1(miss, at.hits, at.log_alarm, _log_rest(at.log_alarm, delta))
+    best = np.argmax(values, axis=1)[:, np.newaxis]
+    value = np.take_along_axis(values, best, axis=1)[:, 0]
+    found = np.take_along_axis(at.thresholds, best, axis=1)[:, 0]
+    return np.maximum(value, 0.0), np.where(value > 0.0, found, math.nan)
+
+
+def fixed(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the bound at the one threshold where the null's tail is 1/√(k + 1)."""
+    return at_places(scores, np.full(1, 1.0 / math.sqrt(scores.count + 1.0)), delta, alpha)
+
+
+def bonferroni(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the best bound over thresholds where the null's tail is 1/2, 1/4, …, each at its share of α."""
+    tails: Array = 0.5 ** np.arange(1.0, _GRID + 1.0)
+    if scores.unobserved is not None:
+        tails = tails[tails * scores.null_count >= 1.0] if scores.null_count > 1 else tails[:1]
+    return at_places(scores, tails, delta, alpha)
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """What one half of the scores counts at the threshold that is best for the other half."""
+
+    half: Scores  # The half that counts
+    thresholds: Array  # Thresholds, shape (audits,), NaN where there is none
+    # hits, alarms: observed and unobserved scores at or above them, the same shape; no alarms beside an exact null.
+    hits: NDArray[np.int64]
+    alarms: NDArray[np.int64]
+    log_tails: Array  # Log of the exact null's tail there; empty beside unobserved scores
+
+
+def split_counts(scores: Scores, delta: float, alpha: float) -> SplitCounts:
+    """Choose thresholds on one half of the scores and count on the other."""
+    first, second = _halves(scores)
+    if first is None:
+        thresholds = np.full(len(scores.observed), math.nan)
+    else:
+        each = shared(alpha, scores.null is not None)
+        alarm = None if scores.null is not None else alarms(first.null_count, delta, each)
+        _, thresholds = sweep(first, misses(first.count, delta, each), alarm, delta)
+    # Where there is no threshold any will do.
+    at = np.nan_to_num(thresholds)
+    empty: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    return SplitCounts(
+        second,
+        thresholds,
+        _above(second.observed, at),
+        empty if second.unobserved is None else _above(second.unobserved, at),
+        np.empty(0) if scores.null is None else scores.null.log_tail(at),
+    )
+
+
+def _above(ordered: Array, thresholds: Array) -> NDArray[np.int64]:
+    below = [np.searchsorted(row, at) for row, at in zip(ordered, thresholds, strict=True)]
+    above: NDArray[np.int64] = ordered.shape[1] - np.array(below, dtype=np.int64)
+    return above
+
+
+def split(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the bound of one half of the scores at the threshold that is best for the other half."""
+    counts = split_counts(scores, delta, alpha)
+    each = shared(alpha, scores.null is not None)
+    miss = misses(counts.half.count, delta, each)
+    if scores.null is not None:
+        log_alarm = counts.log_tails
+        log_quiet = _log_rest(log_alarm, delta)
+    else:
+        alarm = alarms(counts.half.null_count, delta, each)
+        log_alarm, log_quiet = alarm.log_rate[counts.alarms], alarm.log_rest[counts.alarms]
+    values = _equation_1(miss, counts.hits, log_alarm, log_quiet)
+    good = (values > 0.0) & ~np.isnan(counts.thresholds)
+    return np.where(good, values, 0.0), np.where(good, counts.thresholds, math.nan)
+
+
+def _equation_1(miss: Rates, hits: NDArray[np.int64], log_alarm: Array, log_quiet: Array) -> Array:
+    """Return the larger of both values, −∞ where neither has a positive numerator."""
+    # A null that never raises an alarm beside a numerator of 0 gives no value.
+    with np.errstate(invalid="ignore"):
+        values = np.fmax(miss.log_rest[hits] - log_alarm, log_quiet - miss.log_rate[hits])
+    return np.asarray(np.where(np.isnan(values), -math.inf, values))
+
+
+def _log_rest(log_rate: Array, delta: float) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(1.0 - delta - np.exp(log_rate), 0.0)))
+
+
+def _halves(scores: Scores) -> tuple[Scores | None, Scores]:
+    """Split the scores in the order that does not depend on them; the first half is None if it would be empty."""
+    observed, unobserved = scores.shuffled
+    middle = scores.count // 2
+    null_middle = scores.null_count // 2
+    if middle == 0 or (unobserved is not None and null_middle == 0):
+        return None, scores
+
+    def part(rows: slice, null_rows: slice) -> Scores:
+        seen = np.sort(observed[:, rows], axis=1)
+        unseen = None if unobserved is None else np.sort(unobserved[:, null_rows], axis=1)
+        return Scores(seen, unseen, (seen, unseen), scores.null, scores.inclusion, scores.independent)
+
+    return part(slice(middle), slice(null_middle)), part(slice(middle, None), slice(null_middle, None))
+
+
+METHODS = (
+    Method(
+        "band",
+        "simultaneous bands of equal local levels, exact at all thresholds at once",
+        simultaneous,
+        ("independent scores",),
+        if_independent,
+    ),
+    Method(
+        "fixed-threshold",
+        "Clopper–Pearson at one threshold, where the null's tail is 1/√(k + 1)",
+        fixed,
+        ("independent scores",),
+        if_independent,
+    ),
+    Method(
+        "split",
+        "Clopper–Pearson on half of the scores, at the threshold that is best for the other half",
+        split,
+        ("independent scores",),
+        if_independent,
+    ),
+    Method(
+        "bonferroni",
+        f"Clopper–Pearson at up to {_GRID} declared thresholds, each at its share of α",
+        bonferroni,
+        ("independent scores",),
+        if_independent,
+    ),
+)
