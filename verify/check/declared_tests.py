@@ -1,4 +1,4 @@
-"""Sample sizes, looks and p-values of the checks whose verdicts depend on chance."""
+"""Declared tests: levels, looks, p-values, limits, and what a test of a size and power notices."""
 
 import math
 from collections.abc import Callable
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 from statsmodels.stats.power import NormalIndPower, TTestIndPower, TTestPower, normal_sample_size_one_tail
+
+Array = NDArray[np.float64]
 
 # Level of a check: all its tests, in both directions and at all looks, by Bonferroni. A claim's test is by the chance
 # of what is printed where the null speaks of it, and by the chance of our draws elsewhere.
@@ -60,7 +62,7 @@ def _spread(share: float) -> float:
     return math.sqrt(share * (1.0 - share))
 
 
-def mean_p_value(values: NDArray[np.float64], expected: float) -> float:
+def mean_p_value(values: Array, expected: float) -> float:
     """Two-sided p-value of the mean of independent draws from a law of a known mean.
 
     By a gamma law with the sample's coefficient of variation if no value is negative, as powers of deviations are
@@ -75,15 +77,12 @@ def mean_p_value(values: NDArray[np.float64], expected: float) -> float:
     return 2.0 * float(stats.t.sf(abs(mean - expected) / math.sqrt(spread / runs), runs - 1))
 
 
-# Statistical tests of the suite ``training``.
-
-
-def less(low: NDArray[np.float64], high: NDArray[np.float64]) -> float:
+def less(low: Array, high: Array) -> float:
     """p-value of Welch's one-sided test that the first mean is not less than the second."""
     return float(stats.ttest_ind(low, high, equal_var=False, alternative="less").pvalue)
 
 
-def visible(size: int, parts: int = 1, level: float = 0.5 * LEVEL) -> float:
+def visible_difference(size: int, parts: int = 1, level: float = 0.5 * LEVEL) -> float:
     """Return the shift of a mean, in deviations of one, that all of some tests of two samples notice together."""
     power = 1.0 - (1.0 - POWER) / parts
     return float(TTestIndPower().solve_power(None, size, level, power, alternative="larger"))
@@ -97,11 +96,6 @@ def least_share(power: Callable[[float], float], wanted: float) -> float:
         low, high = (low, middle) if power(middle) >= wanted else (middle, high)
     return high
 
-
-# Limits of the factor by which a method's number changes, for the suite's comparison of audits.
-
-
-Array = NDArray[np.float64]
 
 # How much a number must change to be noticed.
 FACTOR = 1.25
@@ -163,17 +157,11 @@ def mean_limits(values: Array, level: float) -> tuple[float, float]:
     return low, high
 
 
-def seen_ratio(runs: int, power: float) -> float:
+def visible_factor(runs: int, power: float) -> float:
     """Return by how many deviations of a pair's logarithm a factor must be beyond a bound for limits to show it."""
     critical, root = stats.t.isf(0.5 * LEVEL, runs - 1), math.sqrt(runs)
     # Where statsmodels looks for the effect, at so small a level, it finds another root.
     return float(optimize.brentq(lambda effect: stats.nct.sf(critical, runs - 1, effect * root) - power, 0.0, 100.0))
-
-
-# Tests and verdicts of the suite ``canife``.
-
-
-PAPER = "CANIFE (arXiv 2210.02912), "
 
 
 def above(values: Array, bound: float = 0.0) -> float:
@@ -198,7 +186,7 @@ def share_below(hits: int, size: int, share: float) -> float:
     return float(stats.binom.cdf(hits, size, share))
 
 
-def seen_of_one(size: int, parts: int, level: float = LEVEL) -> float:
+def visible_shift(size: int, parts: int, level: float = LEVEL) -> float:
     """Return the distance of a mean from a bound, in deviations of one, that some tests of a sample all notice."""
     power = 1.0 - (1.0 - POWER) / parts
     return float(TTestPower().solve_power(None, size, 0.5 * level, power, alternative="larger"))
@@ -216,6 +204,6 @@ def spoken(values: Array) -> str:
     return f"{values.mean():.3g} ± {values.std(ddof=1):.2g}" if len(values) > 1 else f"{values.mean():.3g}"
 
 
-def mean_ratio(one: Array, other: Array) -> float:
+def geometric_mean(one: Array, other: Array) -> float:
     """Return the geometric mean of ratios."""
     return math.exp(float(np.mean(np.log(one / other))))

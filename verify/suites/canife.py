@@ -24,7 +24,6 @@ from canaryproof.verify.check.declared_tests import (
     FACTOR,
     FALLS,
     LEVEL,
-    PAPER,
     POWER,
     RISES,
     UNMOVED,
@@ -34,12 +33,13 @@ from canaryproof.verify.check.declared_tests import (
     capped_ratio,
     mean_limits,
     ratio,
-    seen_of_one,
-    seen_ratio,
     spoken,
+    visible_factor,
+    visible_shift,
 )
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import judged
+from canaryproof.verify.claims.printed import Canife
 from canaryproof.verify.claims.review import TO_ZYJW
 from canaryproof.verify.suites import canife_ablations
 
@@ -127,7 +127,7 @@ def orthogonality(context: Context) -> Outcome:
     design = Design(
         "crafted and random canaries have the same root mean square",
         LEVEL,
-        f"its logarithm differs by {seen_ratio(runs, POWER):.2g} deviations of a training's",
+        f"its logarithm differs by {visible_factor(runs, POWER):.2g} deviations of a training's",
         POWER,
         runs,
     )
@@ -150,7 +150,7 @@ def disturbance(context: Context) -> Outcome:
     design = Design(
         f"the deviation is {_LITTLE:g} or more of the noise's",
         LEVEL,
-        f"it is the noise's, and a training's deviates by {math.log(_LITTLE) / seen_ratio(runs, POWER):.2g} in "
+        f"it is the noise's, and a training's deviates by {math.log(_LITTLE) / visible_factor(runs, POWER):.2g} in "
         "logarithm",
         POWER,
         runs,
@@ -199,7 +199,7 @@ def _design(method: str, expected: str, runs: int, audits: int) -> Design:
         return Design(null, LEVEL, "every audit's ε̂ is its cap", 1.0, audits)
     # Of an unmoved number two limits must be right of it and left of it.
     power = 1.0 - 0.5 * (1.0 - POWER) if expected == UNMOVED else POWER
-    effect = seen_ratio(runs, power)
+    effect = visible_factor(runs, power)
     if expected == UNMOVED:
         null = f"its geometric mean changes by a factor of {FACTOR:g} or more"
         alternative = f"it does not change, and a pair's ratio deviates by {math.log(FACTOR) / effect:.2g} in logarithm"
@@ -464,7 +464,7 @@ def level(context: Context) -> Outcome:
     design = Design(
         "the level rises or falls by a quarter or more from the second epoch to the third",
         LEVEL,
-        f"it does not, and the margin is {seen_of_one(len(values), 2):.2g} standard deviations of a "
+        f"it does not, and the margin is {visible_shift(len(values), 2):.2g} standard deviations of a "
         "training's logarithm",
         POWER,
         len(values),
@@ -484,7 +484,7 @@ def rise(context: Context) -> Outcome:
     design = Design(
         "the first round's ε̂ is not below those after the first epoch",
         LEVEL,
-        f"the mean logarithm rises by {seen_of_one(len(values), 1):.2g} standard deviations",
+        f"the mean logarithm rises by {visible_shift(len(values), 1):.2g} standard deviations",
         POWER,
         len(values),
     )
@@ -510,7 +510,7 @@ def gap(context: Context) -> Outcome:
     design = Design(
         f"at some ε the theoretical ε of a round or of the training is at most {_GAP:g} times CANIFE's",
         LEVEL,
-        f"each is larger by {seen_of_one(runs, len(for_it)):.2g} standard deviations of a training's logarithm",
+        f"each is larger by {visible_shift(runs, len(for_it)):.2g} standard deviations of a training's logarithm",
         POWER,
         runs,
     )
@@ -526,7 +526,7 @@ def health(context: Context) -> Outcome:
     design = Design(
         f"mean health after two epochs is at most {_HEALTH}",
         LEVEL,
-        f"it is higher by {seen_of_one(len(late), 1):.2g} standard deviations of a training's",
+        f"it is higher by {visible_shift(len(late), 1):.2g} standard deviations of a training's",
         POWER,
         len(late),
     )
@@ -562,7 +562,7 @@ def plausible(context: Context) -> Outcome:
     design = Design(
         "an estimate is not above the bound, or not below the analytical ε",
         LEVEL,
-        f"both logarithms differ by {seen_of_one(runs, 2, 0.5 * LEVEL):.2g} standard deviations of a training's",
+        f"both logarithms differ by {visible_shift(runs, 2, 0.5 * LEVEL):.2g} standard deviations of a training's",
         POWER,
         runs,
     )
@@ -587,7 +587,7 @@ def stronger(context: Context) -> Outcome:
     design = Design(
         "the bound from random canaries is not above that from CANIFE's scores",
         LEVEL,
-        f"the mean logarithm of their ratio is {seen_of_one(runs, 1):.2g} standard deviations above 0",
+        f"the mean logarithm of their ratio is {visible_shift(runs, 1):.2g} standard deviations above 0",
         POWER,
         runs,
     )
@@ -642,35 +642,35 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "canife.study.level",
         Subject.DOCUMENT,
-        PAPER + "Section 4.2, Figure 4",
+        Canife.STUDIES + "Section 4.2, Figure 4",
         "from the second epoch on ε̂ of a round keeps to an almost constant level",
         level,
     ),
     Check(
         "canife.study.rise",
         Subject.DOCUMENT,
-        PAPER + "Section 4.2, Figure 4a",
+        Canife.STUDIES + "Section 4.2, Figure 4a",
         "ε̂ of a round is small at first and grows within one epoch",
         rise,
     ),
     Check(
         "canife.study.gap",
         Subject.DOCUMENT,
-        PAPER + "Section 4.2, Figures 1 and 4",
+        Canife.STUDIES + "Section 4.2, Figures 1 and 4",
         "at ε = 10, 30 and 50 CANIFE's ε̂ of a round and of a training are far below the theoretical ones",
         gap,
     ),
     Check(
         "canife.study.health",
         Subject.DOCUMENT,
-        PAPER + "Section 4.2",
+        Canife.STUDIES + "Section 4.2",
         "after two epochs designs take 99% of the initial loss away",
         health,
     ),
     Check(
         "canife.study.undisturbed",
         Subject.DOCUMENT,
-        PAPER + "Section 3.4",
+        Canife.STUDIES + "Section 3.4",
         "audits in rounds with the model frozen leave the final model's accuracy as it is",
         undisturbed,
     ),

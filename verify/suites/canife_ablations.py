@@ -15,16 +15,15 @@ from scipy import stats
 from canaryproof.verify.canife.attack import TrialRound
 from canaryproof.verify.check.declared_tests import (
     LEVEL,
-    PAPER,
     POWER,
     above,
     below,
-    mean_ratio,
-    seen_of_one,
+    geometric_mean,
     share_above,
     share_below,
     spoken,
     visible_share,
+    visible_shift,
 )
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import both, judged
@@ -134,14 +133,14 @@ def start(context: Context) -> Outcome:
     design = Design(
         f"starting from a sample of the pool makes the deviation {_EQUAL:g} times as large or small, or more",
         LEVEL,
-        f"it makes no difference, and the margin is {seen_of_one(size, 2):.2g} standard deviations of a "
+        f"it makes no difference, and the margin is {visible_shift(size, 2):.2g} standard deviations of a "
         "pair's logarithm",
         POWER,
         size,
     )
     finding = (
         f"from random pixels the scores' deviation is {spoken(one)}, from a sample of the pool {spoken(other)}, "
-        f"{mean_ratio(other, one):.2f} times; as printed, accuracy {spoken(literal[0])} and {spoken(literal[1])}"
+        f"{geometric_mean(other, one):.2f} times; as printed, accuracy {spoken(literal[0])} and {spoken(literal[1])}"
     )
     evidence = {"log ratio": values.tolist(), "p": [*for_it, *against_it]}
     return Outcome(judged(for_it, against_it), finding, evidence, design)
@@ -164,7 +163,7 @@ def model(context: Context) -> Outcome:
 
 def of_pairs(size: int, parts: int, null: str, level: float = LEVEL) -> Design:
     """Return the design of tests of pairs' mean differences."""
-    seen = seen_of_one(size, parts, level)
+    seen = visible_shift(size, parts, level)
     return Design(
         f"{null} the mean of what is measured",
         LEVEL,
@@ -241,7 +240,7 @@ def constants(context: Context) -> Outcome:
     design = Design(
         f"1,000 C does not widen the scores, or with C at most {SHARE:.0%} of attacks have accuracy {NEARLY:.0%}",
         LEVEL,
-        f"the mean logarithm rises by {seen_of_one(size, 2):.2g} standard deviations, and "
+        f"the mean logarithm rises by {visible_shift(size, 2):.2g} standard deviations, and "
         f"{visible_share(size, SHARE, 2):.2%} of attacks have it",
         POWER,
         size,
@@ -323,7 +322,7 @@ def close_to_noise(context: Context) -> Outcome:
         f"the mean deviation of scores is {margin - 1.0:.1%} or more from the noise's, as the printed one is",
         LEVEL,
         f"it is the noise's, with a deviation of {spread:.3f}, as 100 Gaussian scores have, so that the margin is "
-        f"{(1.0 - 1.0 / margin) / spread:.2g} deviations; {seen_of_one(len(values), 2):.2g} are noticed",
+        f"{(1.0 - 1.0 / margin) / spread:.2g} deviations; {visible_shift(len(values), 2):.2g} are noticed",
         POWER,
         len(values),
     )
@@ -343,7 +342,8 @@ def clients(context: Context) -> Outcome:
     design = Design(
         "four times as many clients a round do not widen the scores",
         LEVEL,
-        f"each time the mean logarithm of the deviation rises by {seen_of_one(len(found), 2):.2g} standard deviations",
+        f"each time the mean logarithm of the deviation rises by {visible_shift(len(found), 2):.2g} standard "
+        "deviations",
         POWER,
         len(found),
     )
@@ -371,15 +371,16 @@ def pool(context: Context) -> Outcome:
         "four times the pool does not narrow the scores, or does so as much again where the pool was four times as "
         "large",
         LEVEL,
-        f"both differ by {seen_of_one(size, 2):.2g} standard deviations of a pair's logarithms",
+        f"both differ by {visible_shift(size, 2):.2g} standard deviations of a pair's logarithms",
         POWER,
         size,
     )
     listed = ", ".join(f"{count}: {spoken(column)}" for count, column in zip(_POOLS, columns, strict=True))
     last = above(falls[1])
     finding = (
-        f"deviation by pool {listed}; the first fourfold pool makes it {mean_ratio(columns[1], columns[0]):.2f} times "
-        f"as large, the second {mean_ratio(columns[2], columns[1]):.2f} times (p = {last:.1g} that this is no fall)"
+        f"deviation by pool {listed}; the first fourfold pool makes it {geometric_mean(columns[1], columns[0]):.2f} "
+        f"times as large, the second {geometric_mean(columns[2], columns[1]):.2f} times "
+        f"(p = {last:.1g} that this is no fall)"
     )
     evidence = {"deviation": dict(zip(map(str, _POOLS), (c.tolist() for c in columns), strict=True))}
     return Outcome(judged(for_it, against_it), finding, {**evidence, "p": [*for_it, *against_it, last]}, design)
@@ -394,7 +395,7 @@ def slowly(context: Context) -> Outcome:
     design = Design(
         f"the accuracy does not fall from {_CROWDS[0]} clients a round to {_CROWDS[-1]}, or by {_FALL:.0%} or more",
         LEVEL,
-        f"the mean fall is {seen_of_one(len(fall), 2):.2g} standard deviations from both",
+        f"the mean fall is {visible_shift(len(fall), 2):.2g} standard deviations from both",
         POWER,
         len(fall),
     )
@@ -424,7 +425,7 @@ def separated(context: Context) -> Outcome:
         "the mean separation is 0.05 or more from 1, or the mean deviation 15% or more from the noise's",
         LEVEL,
         f"they are 1 and the noise's, and margins {0.05 / spreads[0]:.2g} and {0.15 / spreads[1]:.2g} standard "
-        f"deviations of an audit's; {seen_of_one(size, 4):.2g} are noticed",
+        f"deviations of an audit's; {visible_shift(size, 4):.2g} are noticed",
         POWER,
         size,
     )
@@ -449,35 +450,35 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "canife.study.success",
         Subject.DOCUMENT,
-        PAPER + "Section 4.1, Figure 3a",
+        Canife.STUDIES + "Section 4.1, Figure 3a",
         "with 64 clients a round and no noise the attack succeeds completely",
         success,
     ),
     Check(
         "canife.study.noise",
         Subject.DOCUMENT,
-        PAPER + "Section 4.1, Figure 3b",
+        Canife.STUDIES + "Section 4.1, Figure 3b",
         f"at σ = {Canife.TOY_SIGMA} and 64 clients a round the scores' standard deviation is close to σ",
         close_to_noise,
     ),
     Check(
         "canife.study.clients",
         Subject.DOCUMENT,
-        PAPER + "Section 4.1, Figure 3c",
+        Canife.STUDIES + "Section 4.1, Figure 3c",
         "the fewer clients take part in a round, the tighter is the attack",
         clients,
     ),
     Check(
         "canife.study.pool",
         Subject.DOCUMENT,
-        PAPER + "Section 4.1, Figure 3c",
+        Canife.STUDIES + "Section 4.1, Figure 3c",
         "a larger design pool makes the scores' deviation smaller, with diminishing effect",
         pool,
     ),
     Check(
         "canife.study.clients-accuracy",
         Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 8b",
+        Canife.STUDIES + "Appendix D, Figure 8b",
         "the attack's accuracy falls slowly as the clients of a round become more",
         slowly,
     ),
@@ -492,28 +493,28 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "canife.study.iterations",
         Subject.DOCUMENT,
-        PAPER + "Section 4.3, Figure 5b",
+        Canife.STUDIES + "Section 4.3, Figure 5b",
         "more design iterations make a better canary, up to some thousands",
         steps,
     ),
     Check(
         "canife.study.rate",
         Subject.DOCUMENT,
-        PAPER + "Sections 4 and 4.3",
+        Canife.STUDIES + "Sections 4 and 4.3",
         "Adam with rate 1, from random pixels and in a few thousand iterations, designs nearly optimal canaries",
         rate,
     ),
     Check(
         "canife.study.start",
         Subject.DOCUMENT,
-        PAPER + "Section 4.3, Figure 5a",
+        Canife.STUDIES + "Section 4.3, Figure 5a",
         "whether the design begins at random or from a sample of the pool makes no difference to the scores' deviation",
         start,
     ),
     Check(
         "canife.study.model",
         Subject.DOCUMENT,
-        PAPER + "Section 4.3, Figure 5c",
+        Canife.STUDIES + "Section 4.3, Figure 5c",
         "the attack is inaccurate early in training and becomes accurate as the model does",
         model,
     ),
@@ -527,35 +528,35 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "canife.study.losses",
         Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 8a",
+        Canife.STUDIES + "Appendix D, Figure 8a",
         "the covariance loss (loss 2) makes more accurate attacks than the mean's (loss 1)",
         losses,
     ),
     Check(
         "canife.study.loss-2",
         Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 8a",
+        Canife.STUDIES + "Appendix D, Figure 8a",
         "with the covariance loss the accuracy is high and nearly the same for all sizes of the pool",
         constancy,
     ),
     Check(
         "canife.study.loss-1",
         Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 8a",
+        Canife.STUDIES + "Appendix D, Figure 8a",
         "with the mean's loss the accuracy rises with the size of the pool",
         sensitivity,
     ),
     Check(
         "canife.study.norm-constant",
         Subject.DOCUMENT,
-        PAPER + "Section 3.3 and Appendix D",
+        Canife.STUDIES + "Section 3.3 and Appendix D",
         "a norm constant far above C is bad for the design, and one around C is enough for a high accuracy",
         constants,
     ),
     Check(
         "canife.study.norm-health",
         Subject.DOCUMENT,
-        PAPER + "Appendix D, Figure 9",
+        Canife.STUDIES + "Appendix D, Figure 9",
         "for norm constants beyond 50 the attack loses much of its accuracy, beyond 600 canaries lose health too",
         health,
     ),

@@ -17,7 +17,7 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import Coverage, Scores, cosine_null, prepare
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share, less, visible
+from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share, less, visible_difference
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims.printed import Final
 from canaryproof.verify.suites.training_definition import accounting, algorithms
@@ -93,7 +93,7 @@ def one_or_several(context: Context) -> Outcome:
     elif few.close <= half and many.different <= half:
         verdict = Verdict.QUALIFIED
     sizes = [context.pick(setting.quick, setting.full) for setting in (_FEW, _MANY)]
-    seen = visible(sizes[0], 2), visible(sizes[1], level=0.5 * half)
+    seen = visible_difference(sizes[0], 2), visible_difference(sizes[1], level=0.5 * half)
     design = Design(
         f"the mean cosines of one run and of several differ by {margin:.1%} or more, the most in Table 5, where "
         "canaries are few, or are the same where they are many",
@@ -330,7 +330,7 @@ def presentations(context: Context) -> Outcome:
         + ", ".join(f"{np.mean(row['distance'][FINAL]):.2f}" for row in rows if row["one_round_epsilon"] == noise)
         for noise in noises
     )
-    moved = visible(runs, len(for_it))
+    moved = visible_difference(runs, len(for_it))
     design = Design(
         "at some noise, twice as many presentations do not move the mean cosine with the final model up",
         LEVEL,

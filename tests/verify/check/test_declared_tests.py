@@ -5,7 +5,15 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.check import declared_tests
-from canaryproof.verify.check.declared_tests import FACTOR, POWER, Ratio, capped_ratio, mean_limits, ratio, seen_ratio
+from canaryproof.verify.check.declared_tests import (
+    FACTOR,
+    POWER,
+    Ratio,
+    capped_ratio,
+    mean_limits,
+    ratio,
+    visible_factor,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +61,7 @@ def test_limits_of_a_mean_at_its_end():
 
 def test_visible_factors_are_seen_as_often_as_said():
     runs, power = 24, 0.9
-    shift = seen_ratio(runs, power)
+    shift = visible_factor(runs, power)
     rng = np.random.default_rng(3)
     seen = sum(
         ratio(np.ones(runs), FACTOR * np.exp(0.1 * (shift + rng.standard_normal(runs)))).moves == "rises"
