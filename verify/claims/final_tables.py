@@ -19,17 +19,12 @@ from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.laws import MEANS, EstimateLaw
-from canaryproof.verify.claims.printed import Final, Row
+from canaryproof.verify.claims.printed import QUANTILES, Final, QuantileRow, Row, columns
 from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, PrintedCell
 from canaryproof.verify.estimators import estimators
 
 # What "close", "about" and "in the ballpark" are taken to allow.
 FACTOR = 2.0
-_COLUMNS = ("lower_all", "estimate_all", "lower_final", "estimate_final")
-
-
-def _numbers(rows: Sequence[Row], column: str) -> list[float]:
-    return [float(getattr(row, column)) for row in rows]
 
 
 def near(value: float, other: float) -> bool:
@@ -75,8 +70,8 @@ def judge_order(rows: Sequence[Row]) -> Outcome:
     """Judge that ε falls with the noise, a bound is below its estimate, and the final model tells less than all."""
     faults = [
         f"{column}: {one:g} then {other:g}"
-        for column in _COLUMNS
-        for one, other in zip(_numbers(rows, column), _numbers(rows, column)[1:], strict=False)
+        for column, values in columns(rows).items()
+        for one, other in pairwise(values)
         if other > one
     ]
     for small, large in (
@@ -135,7 +130,7 @@ def judge_below_analytical(rows: Sequence[Row]) -> Outcome:
 def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
     """Judge that two tables tell the same qualitatively: all comparisons of ``judge_order`` hold in both."""
     ratios = {
-        column: [b / a for a, b in zip(_numbers(one, column), _numbers(other, column), strict=True)]
+        column: [b / a for a, b in zip(columns(one)[column], columns(other)[column], strict=True)]
         for column in ("estimate_all", "estimate_final")
     }
     everywhere, final = ratios.values()
@@ -163,7 +158,7 @@ def _judge_final_lower(_: Context) -> Outcome:
 
 
 def _judge_order_of_one(_: Context) -> Outcome:
-    values = _numbers(Final.TABLE_3[1:], "estimate_final")
+    values = columns(Final.TABLE_3[1:])["estimate_final"]
     finding = f"{', '.join(f'{value:g}' for value in values)}: within a factor of two of 1 at every noise above 0"
     return found(holds(all(near(value, 1.0) for value in values)), finding, values=values)
 
@@ -256,13 +251,10 @@ _FIGURES = ((1, 3), (3, 4))
 # Table 5: quantiles of ε̂ over fifty experiments, and what they say of the estimator.
 
 _EXPERIMENTS = 50
-_ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
 # By every usual definition a quantile lies between the order statistics with these ranks and the next.
-_RANKS = np.array([round(order * _EXPERIMENTS) for order in _ORDERS])
+_RANKS = np.array([round(order * _EXPERIMENTS) for order in QUANTILES])
 # Tests of a row: of each quantile, and of how far the outermost are apart.
-_PARTS = len(_ORDERS) + 1
-# A row of Table 5: noise, runs, canaries a run, quantiles.
-Experiments = tuple[str, int, int, Sequence[str]]
+_PARTS = len(QUANTILES) + 1
 
 
 def p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -279,13 +271,13 @@ def p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(1.0, 2.0 * np.concatenate([np.minimum(low, high), spread], axis=-1))
 
 
-def joint(rows: Sequence[Experiments], law: EstimateLaw) -> float:
+def joint(rows: Sequence[QuantileRow], law: EstimateLaw) -> float:
     """p-value of printed quantiles being those of estimates with one mean of the cosines: the largest over means."""
     tests = [p_values(law(np.asarray(row[3], dtype=float), MEANS, Final.STACKOVERFLOW_DELTA)) for row in rows]
     return min(1.0, len(rows) * _PARTS * float(np.concatenate(tests, axis=-1).min(axis=-1).max()))
 
 
-def judge_spread(row: Experiments) -> Outcome:
+def judge_spread(row: QuantileRow) -> Outcome:
     """Judge whether a row's quantiles are those of fifty estimates from 1,000 normal cosines each."""
     rows: dict[str, dict[str, Any]] = {}
     for name, law in (("fitted", laws.fitted), ("pinned", laws.pinned)):
@@ -293,7 +285,7 @@ def judge_spread(row: Experiments) -> Outcome:
         rows[name] = {
             "distance": mean,
             "epsilon": float(estimators.pinned_epsilon(Final.STACKOVERFLOW_DELTA, np.asarray(mean))),
-            "quantiles": [laws.quantile(law, order, mean, Final.STACKOVERFLOW_DELTA) for order in _ORDERS],
+            "quantiles": [laws.quantile(law, order, mean, Final.STACKOVERFLOW_DELTA) for order in QUANTILES],
             "p_value": joint([row], law),
         }
     fitted, pinned = rows["fitted"], rows["pinned"]
@@ -320,7 +312,7 @@ def judge_spread(row: Experiments) -> Outcome:
     return found(verdict, finding, design, estimators=rows, level=LEVEL)
 
 
-def judge_one_run_and_ten(rows: Sequence[Experiments] = Final.TABLE_5) -> Outcome:
+def judge_one_run_and_ten(rows: Sequence[QuantileRow] = Final.TABLE_5) -> Outcome:
     """Judge whether one run and ten runs at the same noise, in pairs of rows, differ by more than chance."""
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
     values = np.array([[row[3] for row in pair] for pair in pairs], dtype=float)
@@ -331,7 +323,7 @@ def judge_one_run_and_ten(rows: Sequence[Experiments] = Final.TABLE_5) -> Outcom
         f"estimates with one law has p = {p_value:.2g}"
     )
     # Of normal estimates: one median is the lower tail of a mean between, the other its upper one.
-    rank, parts = _RANKS[_ORDERS.index(0.5)], 2 * len(pairs) * _PARTS
+    rank, parts = _RANKS[QUANTILES.index(0.5)], 2 * len(pairs) * _PARTS
     tail = special.ndtri(stats.beta.ppf(LEVEL / (2 * parts), rank, _EXPERIMENTS + 1 - rank))
     error = special.ndtri(stats.beta.ppf(0.5 + 0.5 * POWER, rank + 1, _EXPERIMENTS - rank))
     design = Design(

@@ -16,7 +16,7 @@ from canaryproof.verify.check.verdicts import holds, rounding
 from canaryproof.verify.claims import measured
 from canaryproof.verify.claims.finished import Attack, FinishedCell, FinishedExperiment
 from canaryproof.verify.claims.measured import ALPHA, ENOUGH, FEW, Part
-from canaryproof.verify.claims.printed import Row
+from canaryproof.verify.claims.printed import QUANTILES, Row
 from canaryproof.verify.estimators import estimators
 
 # Confidence of printed lower bounds.
@@ -113,8 +113,7 @@ def quantiles(
         if len(ours) < _FEWEST:
             return [Part(Verdict.INCONCLUSIVE, f"only {len(ours)} experiments of {_EXPERIMENTS}")]
         return [
-            _quantile(share, text, ours, ALPHA / len(printed))
-            for share, text in zip((0.1, 0.3, 0.5, 0.7, 0.9), printed, strict=True)
+            _quantile(share, text, ours, ALPHA / len(printed)) for share, text in zip(QUANTILES, printed, strict=True)
         ]
 
     parts = {name: judged(one["attack"], one["estimator"]) for name, one in STACKOVERFLOW.items()}

@@ -18,12 +18,13 @@ from canaryproof.verify.check.verdicts import claim, found, holds, placed, print
 from canaryproof.verify.claims import laws, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import judge_medians
-from canaryproof.verify.claims.printed import Final, FirstVersion, Row, Submission
+from canaryproof.verify.claims.printed import QUANTILES, Final, FirstVersion, Row, Submission
 from canaryproof.verify.claims.simulated_tables import CELLS
 from canaryproof.verify.claims.submission_experiments import EMNIST
 from canaryproof.verify.claims.tables_judging import STACKOVERFLOW, experiment, figure, repeated
 from canaryproof.verify.claims.v1 import judge_epochs
 
+_claim = placed("submission", Submission.NAME)
 _FASHION = "Fashion-MNIST, CANIFE's code and a two-layer network"
 # Figure 1's caption: its noise, by the analytical ε ∞, 300, 100 and 30, and its repetitions.
 _FIGURE_1 = (tuple(row.noise for row in Submission.TABLE_2), (1, 2, 4, 8))
@@ -83,7 +84,7 @@ def judge_ordered() -> Outcome:
     agreed = all(list(row[3]) == sorted(row[3], key=float) for row in Submission.TABLE_6)
     return found(
         holds(agreed),
-        f"{len(Submission.TABLE_6)} rows of {len(Submission.QUANTILES)} quantiles rise",
+        f"{len(Submission.TABLE_6)} rows of {len(QUANTILES)} quantiles rise",
         rows=len(Submission.TABLE_6),
     )
 
@@ -110,9 +111,6 @@ def _measured(place: str, source: str, statement: str, data: str) -> Check:
     return claim(
         f"submission.{place}", f"{Submission.NAME}, {source}", statement, needs_data(f"submission.{place}", data)
     )
-
-
-_claim = placed("submission", Submission.NAME)
 
 
 # What the submission repeats of the first version and the final one of it: the same numbers, or other ones.

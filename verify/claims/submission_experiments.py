@@ -28,6 +28,7 @@ from canaryproof.verify.claims.tables_judging import (
 )
 from canaryproof.verify.claims.v1 import judge_sizes
 
+_claim = placed("submission", Submission.NAME)
 # Our copy of the submission reads m = 34k, perhaps a slip of its conversion; both other versions have 341k.
 _USERS = {"m = 34k": 34_000, "m = 341k": FirstVersion.USERS}
 
@@ -143,22 +144,21 @@ def judge_maximum() -> Outcome:
     return found(verdict, finding, exact=exact, one_way=one_way, both=both, null=null)
 
 
-_claim = placed("submission", Submission.NAME)
-
-
 # EMNIST.
 
 EMNIST = "federated EMNIST and a convolutional network trained on it"
-USERS, EPOCHS, COHORT = 3383, 5, 34
-_ROUNDS = round(EPOCHS * USERS / COHORT)
-_DELTA = USERS**-1.1
-_NOISE = tuple((row.noise, row.analytical) for row in Submission.TABLE_3[1:])
+_EMNIST_USERS, _EMNIST_EPOCHS, _EMNIST_COHORT = (
+    int(Submission.EMNIST[name]) for name in ("users", "epochs", "clients a round")
+)
+_EMNIST_ROUNDS = round(_EMNIST_EPOCHS * _EMNIST_USERS / _EMNIST_COHORT)
+_EMNIST_DELTA = _EMNIST_USERS**-1.1
+_EMNIST_NOISE = tuple((row.noise, row.analytical) for row in Submission.TABLE_3[1:])
 _FIGURE_2 = ("0.16", "0.18", "0.195")
 
 
 def judge_rounds() -> Outcome:
     """Judge that the submission's and the final version's training are about equally many rounds."""
-    ours = Fraction(EPOCHS * USERS, COHORT)
+    ours = Fraction(_EMNIST_EPOCHS * _EMNIST_USERS, _EMNIST_COHORT)
     final = Fraction(Final.EMNIST_EPOCHS * Final.EMNIST_USERS, Final.EMNIST_COHORT)
     return found(
         holds(abs(ours / final - 1) < Fraction(2, 100)),
@@ -186,45 +186,46 @@ def judge_emnist_epsilon(multiplier: str, epsilon: str) -> Outcome:
 
     def readings(noise_multiplier: float) -> dict[str, float]:
         values: dict[str, float] = {}
-        for size, m in {"users": USERS, "users × epochs": USERS * EPOCHS}.items():
-            each = analytical.readings(noise_multiplier, m**-1.1, rounds=_ROUNDS, participations=EPOCHS)
-            each |= sampled(noise_multiplier, m**-1.1, _ROUNDS, COHORT / USERS)
+        for size, m in {"users": _EMNIST_USERS, "users × epochs": _EMNIST_USERS * _EMNIST_EPOCHS}.items():
+            each = analytical.readings(noise_multiplier, m**-1.1, rounds=_EMNIST_ROUNDS, participations=_EMNIST_EPOCHS)
+            each |= sampled(noise_multiplier, m**-1.1, _EMNIST_ROUNDS, _EMNIST_COHORT / _EMNIST_USERS)
             values |= {f"{name}, m = {size}": value for name, value in each.items()}
         return values
 
-    outcome = calibrated(multiplier, epsilon, readings, _DELTA, frozenset())
-    five = analytical.gaussian(float(multiplier), _DELTA, EPOCHS)
-    low, high = common_delta([(multiplier, epsilon), *(row for row in _NOISE if row[0] != multiplier)])
+    outcome = calibrated(multiplier, epsilon, readings, _EMNIST_DELTA, frozenset())
+    five = analytical.gaussian(float(multiplier), _EMNIST_DELTA, _EMNIST_EPOCHS)
+    low, high = common_delta([(multiplier, epsilon), *(row for row in _EMNIST_NOISE if row[0] != multiplier)])
     verdict, finding = outcome.verdict, outcome.finding
     if verdict is Verdict.REFUTED and low <= high:
         verdict = Verdict.QUALIFIED
         finding = (
             f"only as one round of the exact Gaussian mechanism at a δ from {low:.6f} to {high:.6f}, which fits all "
-            f"rows and is above 1/m = {1 / USERS:.1e}; at δ = m^(−1.1) {finding}"
+            f"rows and is above 1/m = {1 / _EMNIST_USERS:.1e}; at δ = m^(−1.1) {finding}"
         )
-    finding += f"; {EPOCHS} rounds, one an epoch, are {five:.4g} at δ = {_DELTA:.2e}"
+    finding += f"; {_EMNIST_EPOCHS} rounds, one an epoch, are {five:.4g} at δ = {_EMNIST_DELTA:.2e}"
     return found(verdict, finding, common_delta=(low, high), **outcome.evidence)
 
 
-def judge_emnist_delta(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
+def judge_emnist_delta(rows: Sequence[tuple[str, str]] = _EMNIST_NOISE) -> Outcome:
     """Judge that Table 3's analytical ε are at δ = m^(−1.1), the submission's choice on StackOverflow."""
     low, high = common_delta(rows)
     one = f"all rows are one round of the Gaussian mechanism at a single δ, between {low:.6f} and {high:.6f}"
     return found(
-        holds(low <= _DELTA <= high),
-        f"m^(−1.1) = {_DELTA:.3g} with {USERS:,} users; {one if low <= high else 'no single δ fits the rows'}",
+        holds(low <= _EMNIST_DELTA <= high),
+        f"m^(−1.1) = {_EMNIST_DELTA:.3g} with {_EMNIST_USERS:,} users; "
+        f"{one if low <= high else 'no single δ fits the rows'}",
         common_delta=(low, high),
     )
 
 
-def judge_epochs(rows: Sequence[tuple[str, str]] = _NOISE) -> Outcome:
+def judge_epochs(rows: Sequence[tuple[str, str]] = _EMNIST_NOISE) -> Outcome:
     """Judge that the analytical ε bounds what a user loses who takes part in every epoch, at the δ that fits all."""
-    delta = max(_DELTA, common_delta(rows)[1])
-    composed = [analytical.gaussian(float(sigma), delta, EPOCHS) for sigma, _ in rows]
+    delta = max(_EMNIST_DELTA, common_delta(rows)[1])
+    composed = [analytical.gaussian(float(sigma), delta, _EMNIST_EPOCHS) for sigma, _ in rows]
     listed = ", ".join(f"{value:.1f} and not {row[1]}" for value, row in zip(composed, rows, strict=True))
     return found(
         holds(all(value <= float(row[1]) for value, row in zip(composed, rows, strict=True))),
-        f"even at δ = {delta:.2g}, {EPOCHS} rounds known to the adversary have ε = {listed}",
+        f"even at δ = {delta:.2g}, {_EMNIST_EPOCHS} rounds known to the adversary have ε = {listed}",
         composed=composed,
         delta=delta,
     )
@@ -245,15 +246,15 @@ def judge_similar() -> Outcome:
 def judge_close() -> Outcome:
     """Judge that at low noise the estimate from all iterates is close to the analytical ε."""
     row = Submission.TABLE_3[1]
-    right = analytical.gaussian(float(row.noise), _DELTA, EPOCHS)
-    once = analytical.gaussian(float(row.noise), _DELTA)
+    right = analytical.gaussian(float(row.noise), _EMNIST_DELTA, _EMNIST_EPOCHS)
+    once = analytical.gaussian(float(row.noise), _EMNIST_DELTA)
     ratios = {"printed": float(row.estimate_all) / float(row.analytical), "once": float(row.estimate_all) / once}
     ratios["epochs"] = float(row.estimate_all) / right
     return found(
         holds(min(ratios["once"], ratios["epochs"]) >= 1 / FACTOR),
         f"{row.estimate_all} is {ratios['printed']:.2f} of the printed {row.analytical}, the nearest of all rows, but "
-        f"{ratios['once']:.2f} of the exact ε of one round ({once:.1f}) and {ratios['epochs']:.2f} of that of {EPOCHS} "
-        f"({right:.1f}); close is taken as a factor of {FACTOR:g}",
+        f"{ratios['once']:.2f} of the exact ε of one round ({once:.1f}) and {ratios['epochs']:.2f} of that of "
+        f"{_EMNIST_EPOCHS} ({right:.1f}); close is taken as a factor of {FACTOR:g}",
         ratios=ratios,
     )
 
@@ -263,15 +264,15 @@ def judge_presentations() -> Outcome:
 
     That δ is the one that the final version's noise multipliers on EMNIST fit.
     """
-    delta = (USERS * EPOCHS) ** -1.1
-    outcome = noise_alone(Submission.TABLE_3[1:], delta, _ROUNDS)
+    delta = (_EMNIST_USERS * _EMNIST_EPOCHS) ** -1.1
+    outcome = noise_alone(Submission.TABLE_3[1:], delta, _EMNIST_ROUNDS)
     medians = [
-        laws.quantile(laws.fitted, 0.5, noise_mean(float(row.noise), _ROUNDS, EPOCHS), delta)
+        laws.quantile(laws.fitted, 0.5, noise_mean(float(row.noise), _EMNIST_ROUNDS, _EMNIST_EPOCHS), delta)
         for row in Submission.TABLE_3[1:]
     ]
     finding = (
-        f"{outcome.finding}; if each took part in all {EPOCHS} epochs, as every user does, the medians would be "
-        f"{', '.join(f'{median:.2f}' for median in medians)}"
+        f"{outcome.finding}; if each took part in all {_EMNIST_EPOCHS} epochs, as every user does, the medians would "
+        f"be {', '.join(f'{median:.2f}' for median in medians)}"
     )
     return found(outcome.verdict, finding, outcome.design, five_presentations=medians, **outcome.evidence)
 
@@ -419,7 +420,13 @@ CHECKS = (
         "appendixD.similar", "Appendix D", "the results on EMNIST are similar to those on StackOverflow", judge_similar
     ),
     *results_checks(
-        _claim, "submission.table3", f"{Submission.NAME}, Table 3", Submission.TABLE_3, _DELTA, _ROUNDS, EMNIST
+        _claim,
+        "submission.table3",
+        f"{Submission.NAME}, Table 3",
+        Submission.TABLE_3,
+        _EMNIST_DELTA,
+        _EMNIST_ROUNDS,
+        EMNIST,
     ),
     _claim(
         "table3.high",

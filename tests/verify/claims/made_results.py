@@ -9,7 +9,9 @@ from canaryproof.kernels.gaussian_mechanism import noise_multiplier
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.check.records import plain
-from canaryproof.verify.claims.deciding import POPULATIONS
+from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.claims import finished
+from canaryproof.verify.claims.deciding import POPULATIONS, decided
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.training import configuration
 
@@ -132,3 +134,31 @@ def write(folder, made):
     place.mkdir(parents=True)
     (place / "results.json").write_text(json.dumps(made, allow_nan=False))
     return place
+
+
+def context(folder=None):
+    """What a check is given: the experiments of a folder, or none."""
+    return Context(Level.QUICK, 0, None if folder is None else finished.read(folder))
+
+
+def judge(claim, folder):
+    """Judge a claim by the experiments of a folder."""
+    return decided(claim, "a data set", context(folder))
+
+
+def rising(cell, rng, factor=1.0):
+    """Attacks that grow with presentations and shrink with noise, as in the figures."""
+    times, noise = cell.settings.canaries.presentations, cell.settings.training.noise_multiplier
+    shift = factor * 0.5 * times / (1.0 + 10.0 * noise)
+    return {
+        "all": attack(rng, 10.0, 1.5, unobserved=1000),
+        "final": attack(rng, shift),
+        "change": attack(rng, shift),
+    }
+
+
+def figure(folder, name, factor=1.0, size="full"):
+    """Write the experiment of a figure."""
+    rng = np.random.default_rng(7)
+    shown = document(name, lambda cell, _: ([run()], rising(cell, rng, factor)), size=size)
+    write(folder, shown)

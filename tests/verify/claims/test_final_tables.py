@@ -9,7 +9,7 @@ from scipy import stats
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_tables
-from canaryproof.verify.claims.printed import Final, read_quantiles, read_rows
+from canaryproof.verify.claims.printed import QUANTILES, Final, read_quantiles, read_rows
 from canaryproof.verify.claims.simulated_tables import CELLS
 
 TABLE_2 = [cell for cell in CELLS if cell.id.startswith("final.table2.")]
@@ -120,7 +120,7 @@ def test_rows_far_apart_are_not_close():
 def test_p_values_of_quantiles_by_simulation():
     # Of fifty uniform draws, for which any law can be exchanged: no p-value is too small, and none much too large.
     draws = np.random.default_rng(4).random((40_000, 50))
-    quantiles = np.quantile(draws, (0.1, 0.3, 0.5, 0.7, 0.9), axis=1).T
+    quantiles = np.quantile(draws, QUANTILES, axis=1).T
     shares = (final_tables.p_values(quantiles) < 0.01).mean(axis=0)
     assert np.all(shares < 0.01 + 5.0 * math.sqrt(0.01 / 40_000))
     assert np.all(shares > 0.002)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,11 +7,230 @@ from scipy import stats
 
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import measured_canife
+from canaryproof.verify.claims import CHECKS, measured_canife
+from canaryproof.verify.claims.finished import (
+    FinishedCell,
+    FinishedExperiment,
+    FinishedRound,
+    FinishedTraining,
+    Repetition,
+    Trials,
+)
 from canaryproof.verify.claims.measured_canife import PRINTED, between, compared, visible_shift
+from canaryproof.verify.claims.printed import Canife
 from canaryproof.verify.comparison.canife_methods import METHODS
 
+CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
+
+# CANIFE's experiments, made without files.
+def cell(settings, runs, noise_multiplier=0.5, clients=1000, swept=None):
+    return FinishedCell(
+        swept or {},
+        settings,
+        "data",
+        10,
+        100,
+        clients,
+        1000,
+        noise_multiplier,
+        tuple(Repetition((run,), {}) for run in runs),
+    )
+
+
+def training(attacks, accuracy=0.639, composed=5.0):
+    audits = tuple(FinishedRound(t, accuracy, (attack,)) for t, attack in attacks)
+    return FinishedTraining(accuracy, None, audits, composed)
+
+
+def made(*cells_):
+    return FinishedExperiment("canife", "full", "folder", (), tuple(cells_))
+
+
+def epsilons(composed, accuracy=0.639):
+    rng = np.random.default_rng(0)
+    return made(
+        *(
+            cell(
+                {"training.epsilon": float(e)}, [training([], accuracy, c * rng.uniform(0.99, 1.01)) for _ in range(5)]
+            )
+            for e, c in zip((10, 30, 50), composed, strict=True)
+        )
+    )
+
+
+def test_estimates_far_below_the_final_epsilon():
+    levels = ("10", "30", "50")
+    assert measured_canife.far_below(levels, epsilons((2, 5, 8))).verdict is CONFIRMED
+    assert measured_canife.far_below(levels, epsilons((8, 5, 8))).verdict is QUALIFIED
+    assert measured_canife.far_below(levels, epsilons((20, 5, 8))).verdict is REFUTED
+    assert measured_canife.model_accuracy("63.9", "50", epsilons((2, 5, 8))).verdict is CONFIRMED
+    assert measured_canife.model_accuracy("63.9", "50", epsilons((2, 5, 8), 0.5)).verdict is REFUTED
+    assert measured_canife.model_accuracy("63.9", "inf", epsilons((2, 5, 8))) is None
+
+
+def attack(health=0.97, accuracy=0.9, deviation=0.4, epsilon=3.0, separated=None):
+    return Trials(health, accuracy, deviation, epsilon, epsilon if separated is None else separated)
+
+
+def monitored(values, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    runs = [
+        training(
+            [
+                (10 * (i + 1), attack(epsilon=value * rng.uniform(0.98, 1.02), **options))
+                for i, value in enumerate(values)
+            ]
+        )
+        for _ in range(5)
+    ]
+    return made(cell({"training.epsilon": 50.0, "training.cohort": 100}, runs))
+
+
+def test_the_gap_of_a_round():
+    theory = measured_canife.rdp(0.5, Canife.CODE_DELTA)
+    for ratio, verdict in ((4.5, CONFIRMED), (8.0, QUALIFIED), (20.0, REFUTED)):
+        found = measured_canife.gap("4", "5", monitored([theory / ratio] * 8))
+        assert found.verdict is verdict
+
+
+def test_estimates_that_settle_within_an_epoch():
+    assert measured_canife.settles(monitored([1.0, *[3.0] * 9])).verdict is CONFIRMED
+    assert measured_canife.settles(monitored(np.linspace(1, 10, 10))).verdict is REFUTED
+
+
+def healthy(mean, seed):
+    rng = np.random.default_rng(seed)
+    return made(
+        cell(
+            {"training.epsilon": 50.0},
+            [
+                training([(2000 + t, attack(health=1 - (1 - mean) * rng.uniform(0.9, 1.1))) for t in range(9)])
+                for _ in range(5)
+            ],
+        )
+    )
+
+
+def test_health():
+    assert measured_canife.health((("0.970", 0),), healthy(0.97, 0)).verdict is CONFIRMED
+    assert measured_canife.health((("0.970", 0),), healthy(0.80, 0)).verdict is REFUTED
+
+
+def test_stable_final_estimates():
+    tasks = {"sent140": epsilons((2, 5, 8)), "celeba": epsilons((3, 9, 15))}
+    assert measured_canife.stable(tasks, "sent140").verdict is CONFIRMED
+    assert measured_canife.stable(tasks, "celeba").verdict is REFUTED
+
+
+def without_privacy(attacks, accuracies=None):
+    audits = [FinishedRound(i, 0.5 if accuracies is None else accuracies[i], (one,)) for i, one in enumerate(attacks)]
+    return made(
+        cell({"training.cohort": 100}, [FinishedTraining(0.644, None, tuple(audits), None)], noise_multiplier=0.0)
+    )
+
+
+def test_without_privacy_estimates_are_at_their_bound():
+    once = [attack(epsilon=3.89)] * 19 + [attack(epsilon=3.89, separated=math.inf)]
+    assert measured_canife.at_its_bound(without_privacy(once)).verdict is CONFIRMED
+    always = [attack(epsilon=3.89, separated=math.inf)] * 20
+    assert measured_canife.at_its_bound(without_privacy(always)).verdict is QUALIFIED
+    loose = [attack(epsilon=1.0 + i / 10) for i in range(20)]
+    assert measured_canife.at_its_bound(without_privacy(loose)).verdict is REFUTED
+
+
+def test_attacks_go_with_accuracy():
+    rises = [attack(accuracy=0.5 + i / 40) for i in range(21)]
+    models = np.linspace(0.5, 0.65, 21)
+    assert measured_canife.goes_with_accuracy("model", ("inf",), without_privacy(rises, models)).verdict is CONFIRMED
+    falls = without_privacy(rises[::-1], models)
+    assert measured_canife.goes_with_accuracy("model", ("inf",), falls).verdict is REFUTED
+    pairs = [attack(accuracy=0.5 + i / 40, epsilon=i / 5) for i in range(20)]
+    assert measured_canife.goes_with_accuracy("epsilon", ("inf",), without_privacy(pairs)).verdict is CONFIRMED
+
+
+def grid(settings, quantity):
+    """One attack for each of some settings, whose values a function gives."""
+    return made(
+        *(
+            cell(
+                one,
+                [training([(1, replace(attack(), **{name: f(one) for name, f in quantity.items()}))] * 5, 0.7)],
+                0.0,
+            )
+            for one in settings
+        )
+    )
+
+
+def test_deviations_of_histograms():
+    settings = [
+        {"training.cohort": c, "canife.pool": p, "training.noise_multiplier": 0.0}
+        for c in (32, 64, 256)
+        for p in (64, 512)
+    ]
+    rising_ = grid(settings, {"deviation": lambda one: 0.006 * one["training.cohort"] / 64})
+    assert measured_canife.clients_and_pools(rising_).verdict is CONFIRMED
+    assert measured_canife.deviation("0.006", "0", rising_).verdict is CONFIRMED
+    assert measured_canife.deviation("0.009", "0", rising_).verdict is QUALIFIED
+    assert measured_canife.deviation("0.060", "0", rising_).verdict is REFUTED
+    assert measured_canife.reached("60", rising_).verdict is CONFIRMED
+    assert measured_canife.reached("75", rising_).verdict is REFUTED
+    falling = grid(settings, {"deviation": lambda one: 1.0 / one["training.cohort"]})
+    assert measured_canife.clients_and_pools(falling).verdict is REFUTED
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.1, CONFIRMED), (1.6, QUALIFIED), (3.0, REFUTED)])
+def test_starts_and_pools(factor, verdict):
+    settings = [
+        {"canife.steps": 2500, "canife.start": s, "canife.pool": p} for s in ("noise", "sample") for p in (32, 512)
+    ]
+    found = grid(settings, {"deviation": lambda one: factor if one["canife.start"] == "noise" else 1.0})
+    assert measured_canife.start_and_pool(found).verdict is verdict
+
+
+def test_steps_of_the_design():
+    settings = [{"canife.steps": s, "canife.start": "noise", "canife.pool": 512} for s in (1000, 3000)]
+    printed = ((1000, "0.95"), (3000, "1.00"))
+    good = grid(settings, {"accuracy": lambda one: 0.95 if one["canife.steps"] == 1000 else 0.99})
+    assert measured_canife.steps(printed, good).verdict is CONFIRMED
+    assert measured_canife.steps(printed, grid(settings, {"accuracy": lambda _: 0.7})).verdict is REFUTED
+
+
+def test_losses():
+    settings = [{"canife.loss": loss, "canife.pool": p} for loss in ("covariance", "mean") for p in range(8)]
+    better = {"covariance": 0.98, "mean": 0.8}
+    spread = lambda one: better[one["canife.loss"]] + one["canife.pool"] / 1000  # noqa: E731
+    assert measured_canife.losses(grid(settings, {"accuracy": spread})).verdict is CONFIRMED
+    worse = lambda one: -spread(one)  # noqa: E731
+    assert measured_canife.losses(grid(settings, {"accuracy": worse})).verdict is REFUTED
+
+
+def test_clients_a_round():
+    cells_ = [
+        cell(
+            {"training.cohort": c},
+            [training([(1, attack(accuracy=0.98 - c / 4000 + i / 1e4))], composed=c / 20 + i) for i in range(5)],
+        )
+        for c in (25, 50, 100, 200)
+    ]
+    assert measured_canife.falls_with_clients("accuracy", made(*cells_)).verdict is CONFIRMED
+    assert measured_canife.falls_with_clients("composed", made(*cells_)).verdict is CONFIRMED
+
+
+def test_norm_constants():
+    settings = [{"canife.norm_constant": c, "i": i} for c in (1.0, 10.0, 50.0, 100.0, 600.0, 1000.0) for i in range(4)]
+    found = grid(
+        settings,
+        {
+            "accuracy": lambda one: (0.98 if one["canife.norm_constant"] <= 50 else 0.6) + one["i"] / 100,
+            "health": lambda one: (0.98 if one["canife.norm_constant"] <= 600 else 0.6) + one["i"] / 100,
+        },
+    )
+    assert measured_canife.norm_constants(50, 600, found).verdict is CONFIRMED
+
+
+# The comparison on Fashion-MNIST.
 def sample(mean, deviation, runs):
     """Numbers with exactly this mean and deviation."""
     values = stats.norm.ppf((np.arange(runs) + 0.5) / runs)
@@ -20,15 +240,15 @@ def sample(mean, deviation, runs):
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        (sample(6.76, 1.06, 10), Verdict.CONFIRMED),
-        (sample(7.5, 0.8, 10), Verdict.CONFIRMED),
-        (sample(12.0, 1.06, 10), Verdict.REFUTED),
-        (sample(6.76, 0.02, 10), Verdict.REFUTED),
-        (sample(6.76, 40.0, 10), Verdict.REFUTED),
-        (sample(6.76, 1.06, 3), Verdict.INCONCLUSIVE),
-        ([6.76], Verdict.INCONCLUSIVE),
-        ([6.5] * 10, Verdict.INCONCLUSIVE),
-        ([6.0, math.inf], Verdict.REFUTED),
+        (sample(6.76, 1.06, 10), CONFIRMED),
+        (sample(7.5, 0.8, 10), CONFIRMED),
+        (sample(12.0, 1.06, 10), REFUTED),
+        (sample(6.76, 0.02, 10), REFUTED),
+        (sample(6.76, 40.0, 10), REFUTED),
+        (sample(6.76, 1.06, 3), INCONCLUSIVE),
+        ([6.76], INCONCLUSIVE),
+        ([6.5] * 10, INCONCLUSIVE),
+        ([6.0, math.inf], REFUTED),
     ],
 )
 def test_a_printed_mean_and_deviation(values, verdict):
@@ -37,7 +257,7 @@ def test_a_printed_mean_and_deviation(values, verdict):
 
 def test_no_number_exceeds_its_cap():
     verdict, finding = compared([0.52] * 2, 0.879, 0.124, 0.5214)
-    assert verdict is Verdict.REFUTED
+    assert verdict is REFUTED
     assert finding == "the cap is 0.521"
 
 
@@ -52,12 +272,12 @@ def test_the_visible_shift_is_seen_as_often_as_said():
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        (sample(3.0, 0.3, 10), Verdict.CONFIRMED),
-        (sample(0.3, 0.02, 10), Verdict.REFUTED),
-        (sample(8.0, 0.1, 10), Verdict.REFUTED),
-        (sample(1.0, 0.3, 10), Verdict.INCONCLUSIVE),
-        ([2.0, 2.0], Verdict.INCONCLUSIVE),
-        ([2.0], Verdict.INCONCLUSIVE),
+        (sample(3.0, 0.3, 10), CONFIRMED),
+        (sample(0.3, 0.02, 10), REFUTED),
+        (sample(8.0, 0.1, 10), REFUTED),
+        (sample(1.0, 0.3, 10), INCONCLUSIVE),
+        ([2.0, 2.0], INCONCLUSIVE),
+        ([2.0], INCONCLUSIVE),
     ],
 )
 def test_a_bound_between_two_numbers(values, verdict):
@@ -65,13 +285,12 @@ def test_a_bound_between_two_numbers(values, verdict):
 
 
 def test_a_claim_follows_its_readings():
-    confirmed, refuted, unclear = Verdict.CONFIRMED, Verdict.REFUTED, Verdict.INCONCLUSIVE
     for readings, verdict in (
-        ((confirmed, refuted), confirmed),
-        ((refuted, confirmed), Verdict.QUALIFIED),
-        ((unclear, confirmed), Verdict.QUALIFIED),
-        ((refuted, refuted), unclear),
-        ((refuted, unclear), unclear),
+        ((CONFIRMED, REFUTED), CONFIRMED),
+        ((REFUTED, CONFIRMED), QUALIFIED),
+        ((INCONCLUSIVE, CONFIRMED), QUALIFIED),
+        ((REFUTED, REFUTED), INCONCLUSIVE),
+        ((REFUTED, INCONCLUSIVE), INCONCLUSIVE),
     ):
         assert measured_canife._verdict(readings) is verdict
 
@@ -79,8 +298,6 @@ def test_a_claim_follows_its_readings():
 def test_readings_are_methods_and_numbers_those_of_the_ledger():
     names = {method.name for method in METHODS}
     assert all(name in names for printed in PRINTED for name in printed.readings)
-    from canaryproof.verify.claims import CHECKS
-
     statements = {check.id: check.statement for check in CHECKS}
     for printed in PRINTED:
         for name in printed.ids:

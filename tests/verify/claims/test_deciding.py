@@ -1,0 +1,102 @@
+import json
+from pathlib import Path
+
+import pytest
+from made_results import context, figure, judge
+
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.claims import CHECKS, deciding
+from canaryproof.verify.claims.deciding import decided
+from canaryproof.verify.claims.finished import (
+    Measurements,
+)
+from canaryproof.verify.engine import expected
+
+CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
+
+
+TABLE = Path(expected.__file__).with_name("expected_verdicts.csv").read_text(encoding="utf-8")
+
+
+def test_every_claim_that_needs_data_has_an_experiment_or_a_reason():
+    needed = {name for (_, name), verdict in expected.read(TABLE).items() if verdict is NEEDS_DATA}
+    known = deciding.DECISIONS.keys() | deciding.UNDECIDABLE.keys()
+    assert needed <= known
+    # This one is out of reach without any data; it is in the table should that change.
+    assert known - needed == {"canife.section4.2.gap.sent140"}
+    assert not deciding.DECISIONS.keys() & deciding.UNDECIDABLE.keys()
+
+
+def test_every_experiment_comes_with_the_package():
+    from canaryproof.verify.training import configuration
+
+    named = {name for one in deciding.DECISIONS.values() for name in one.experiments}
+    assert named - {deciding.BENCHMARK} <= set(configuration.names())
+
+
+@pytest.mark.parametrize(
+    "check", [check for check in CHECKS if check.id.startswith(("final.", "v1."))], ids=lambda check: check.id
+)
+def test_without_data_the_command_that_decides_is_named(check):
+    if expected.read(TABLE)[("claims", check.id)] is not NEEDS_DATA:
+        return
+    outcome = check.judge(context())
+    assert outcome.verdict is NEEDS_DATA
+    assert "canaryproof verify claims --data DIR" in outcome.finding
+    assert "--out DIR/" in outcome.finding
+
+
+def test_a_quick_size_decides_nothing_and_says_so(tmp_path):
+    figure(tmp_path, "final_figure2", size="quick")
+    outcome = judge("final.figure2.measured", tmp_path)
+    assert outcome.verdict is NEEDS_DATA
+    assert "final_figure2 is there at its quick size" in outcome.finding
+
+
+@pytest.mark.parametrize(("field", "value"), [("clients", 24), ("clients", 10**6), ("federation", "mnist")])
+def test_other_data_than_the_papers_decides_nothing_and_is_told(tmp_path, field, value):
+    figure(tmp_path, "final_figure2")
+    path = tmp_path / "final_figure2" / "results.json"
+    made = json.loads(path.read_text())
+    made["cells"][-1][field] = value
+    path.write_text(json.dumps(made))
+    outcome = judge("final.figure2.measured", tmp_path)
+    assert outcome.verdict is NEEDS_DATA
+    assert "final_figure2 is there on" in outcome.finding
+    assert "the paper's on stackoverflow with 341,000" in outcome.finding
+
+
+def test_what_tensorflow_federated_releases_is_the_papers_data():
+    released = {"stackoverflow": (342_477,), "federated_emnist": (3_383, 3_400)}
+    for population in deciding.POPULATIONS.values():
+        for clients in released.get(population.federation, (population.clients,)):
+            assert abs(clients / population.clients - 1) <= deciding.CLIENTS_MARGIN
+    named = {name for one in deciding.DECISIONS.values() for name in one.experiments}
+    assert deciding.POPULATIONS.keys() == named - {deciding.BENCHMARK}
+
+
+def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
+    rows = [
+        {
+            "id": "final.section5.4.canife, submission.appendixH.canife",
+            "method": "CANIFE as printed",
+            "reading": "refuted",
+            "verdict": "inconclusive",
+            "finding": "the cap is 0.521",
+        }
+    ]
+    seconds = {"training": 20.0, "oneshot": 1.0, "canife": 30.0}
+    given = Context(Level.QUICK, 0, Measurements({}, tuple(rows), seconds, "digest"))
+    assert decided("final.section5.4.canife", "Fashion-MNIST", given).verdict is INCONCLUSIVE
+    assert decided("final.section5.4.cost", "Fashion-MNIST", given).verdict is CONFIRMED
+    assert decided("submission.appendixH.cost", "Fashion-MNIST", given).verdict is CONFIRMED
+    assert decided("review.canife.bound", "Fashion-MNIST", given).verdict is NEEDS_DATA
+
+
+def test_what_needed_data_may_have_any_verdict_with_data():
+    from canaryproof.verify.check.results import Result, Run, Subject
+
+    run = Run("0", Level.QUICK, 0, (Result("a", "claims", Subject.DOCUMENT, "", "", REFUTED, "", {}),))
+    assert len(expected.changes(run, {("claims", "a"): NEEDS_DATA}, ("claims",))) == 1
+    assert expected.changes(run, {("claims", "a"): NEEDS_DATA}, ("claims",), with_data=True) == []
+    assert len(expected.changes(run, {("claims", "a"): CONFIRMED}, ("claims",), with_data=True)) == 1

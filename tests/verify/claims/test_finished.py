@@ -1,0 +1,146 @@
+import json
+
+import made_results
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_results import context, figure, rising
+
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims import finished
+from canaryproof.verify.claims.deciding import decided
+from canaryproof.verify.files.reading import InputError
+
+CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
+
+
+WHOLE = json.dumps(
+    made_results.document(
+        "final_figure2", lambda cell, _: ([made_results.run()], rising(cell, np.random.default_rng(7)))
+    )
+)
+
+
+def test_the_folder_may_be_that_of_the_experiment_itself(tmp_path):
+    figure(tmp_path, "final_figure2")
+    assert set(finished.read(tmp_path / "final_figure2").experiments) == {"final_figure2"}
+
+
+def test_other_measurements_have_another_digest(tmp_path):
+    for i in (1, 2):
+        figure(tmp_path / str(i), "final_figure2", factor=float(i))
+    first, second = (finished.read(tmp_path / str(i)) for i in (1, 2))
+    assert first.digest != second.digest
+    assert first.digest == finished.read(tmp_path / "1").digest
+
+
+def damage(folder, change):
+    file = folder / "final_figure2" / "results.json"
+    made = json.loads(file.read_text())
+    change(made)
+    file.write_text(json.dumps(made))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("size"), "size: is missing"),
+        (lambda d: d.update(size="huge"), "size: must be one of quick, full, not 'huge'"),
+        (lambda d: d.update(cells=[]), "cells: must not be empty"),
+        (lambda d: d["cells"][0].update(dim="4"), "cells[0].dim: must be a whole number, not '4'"),
+        (lambda d: d["cells"][0].update(dim=True), "cells[0].dim: must be a whole number, not True"),
+        (lambda d: d["cells"][0].update(results=[]), "cells[0].results: must not be empty"),
+        (
+            lambda d: d["cells"][1]["settings"]["training"].update(cohort=100),
+            "cells[1].settings.training.cohort: must be 167 as in final_figure2, not 100",
+        ),
+        (
+            lambda d: d["cells"][1]["settings"]["training"].update(batch_size="16"),
+            "cells[1].settings.training.batch_size: must be a whole number from 1 to 100000, not '16'",
+        ),
+        (
+            lambda d: d["cells"][1]["settings"]["audit"].pop("delta"),
+            "cells[1].settings.audit.delta: is missing",
+        ),
+        (
+            lambda d: d["cells"][0]["results"][0]["audits"]["final"]["exact"].update(distance=[1]),
+            "cells[0].results[0].audits.final.exact.distance: must be a number, not [1]",
+        ),
+        (
+            lambda d: d["cells"][0]["results"][0]["audits"]["final"]["exact"].update(distance=10**400),
+            "cells[0].results[0].audits.final.exact.distance: must be finite, not " + "1" + 59 * "0",
+        ),
+        (
+            lambda d: d["cells"][0]["results"][0]["audits"]["all"].pop("unobserved"),
+            "cells[0].results[0].audits.all.unobserved: is missing",
+        ),
+    ],
+)
+def test_damaged_results_are_refused_in_one_line(tmp_path, change, message):
+    figure(tmp_path, "final_figure2")
+    damage(tmp_path, change)
+    with pytest.raises(InputError) as error:
+        finished.read(tmp_path)
+    assert error.value.message == f"{tmp_path}/final_figure2/results.json: {message}"
+
+
+def places(value, place=()):
+    """Keys of all values in a document, of lists the first entry's."""
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*place, key)
+        yield from places(inner, (*place, key))
+
+
+@given(data=st.data())
+def test_any_change_is_read_or_refused_in_one_line(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("any")
+    made = json.loads(WHOLE)
+    *inner, last = data.draw(st.sampled_from(list(places(made))))
+    value = made
+    for key in inner:
+        value = value[key]
+    value[last] = data.draw(st.sampled_from([None, True, -1, 0, 0.5, "x", "inf", "nan", [], {}, [[]], 10**400]))
+    made_results.write(folder, made | {"name": "final_figure2"})
+    (folder / "final_figure2" / "results.json").write_text(json.dumps(made))
+    try:
+        given_ = context(folder)
+    except InputError as error:
+        message = error.message
+    else:
+        message = ""
+    assert "\n" not in message
+    assert len(message) < 1000
+    if message:
+        return
+    for claim in ("final.figure1.measured", "final.figure2.measured", "final.table6.row1.measured"):
+        assert decided(claim, "a data set", given_).verdict in list(Verdict)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("{", "is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ('{"name": NaN}', "is not JSON: NaN"),
+        ("[" * 200_000, "is nested too deeply"),
+    ],
+)
+def test_a_file_that_is_no_json_is_refused(tmp_path, text, message):
+    (tmp_path / "results.json").write_text(text)
+    with pytest.raises(InputError) as error:
+        finished.read(tmp_path)
+    assert error.value.message == f"{tmp_path}/results.json: {message}"
+
+
+def test_folders_that_hold_nothing_or_one_experiment_twice_are_refused(tmp_path):
+    with pytest.raises(InputError, match="must be a folder"):
+        finished.read(tmp_path / "none")
+    with pytest.raises(InputError, match="must hold folders that canaryproof train"):
+        finished.read(tmp_path)
+    figure(tmp_path, "final_figure2")
+    (tmp_path / "final_figure2").rename(tmp_path / "one")
+    figure(tmp_path, "final_figure2")
+    with pytest.raises(InputError, match="name: final_figure2 is in final_figure2 too"):
+        finished.read(tmp_path)

@@ -1,0 +1,159 @@
+import json
+from dataclasses import replace
+
+import made_results
+import numpy as np
+import pytest
+from made_results import figure, judge, rising
+
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims import finished, measured, measured_andrew
+from canaryproof.verify.claims.printed import QUANTILES, Row
+
+CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
+
+
+def row_document(truth, seed, repetitions):
+    """The experiment of Table 3 with the truth's estimates in all cells, and a row printed of another draw."""
+    rng = np.random.default_rng(seed)
+    shift = made_results.distance(truth)
+
+    def attacks():
+        return {
+            "all": made_results.attack(rng, 8.0, 1.3, unobserved=1000),
+            "final": made_results.attack(rng, shift),
+            "change": made_results.attack(rng, shift),
+        }
+
+    made = made_results.document("final_table3", lambda *_: ([made_results.run()], attacks()), repetitions)
+    return made, attacks()
+
+
+def printed_row(attacks, factor=1.0):
+    every, final_ = attacks["all"], attacks["final"]
+    numbers = [
+        every["bounds"]["andrew"]["value"],
+        every["estimates"]["fitted"]["epsilon"],
+        final_["bounds"]["andrew"]["value"],
+        final_["estimates"]["fitted"]["epsilon"],
+    ]
+    return Row("0.0496", "300", *(f"{factor * number:.4g}" for number in numbers))
+
+
+@pytest.mark.parametrize("repetitions", [1, 8])
+def test_a_row_that_is_another_draw_is_confirmed_and_a_distant_one_refuted(tmp_path, repetitions):
+    made, other = row_document(6.0, 5, repetitions)
+    made_results.write(tmp_path, made)
+    experiment = finished.read(tmp_path).experiments["final_table3"]
+    readings = {"as printed": measured_andrew.AS_PRINTED}
+    outcome = measured_andrew.row(printed_row(other), readings, experiment)
+    assert outcome.verdict is CONFIRMED, outcome.finding
+    # What the paper does not state is always told.
+    assert "training.batch_size 16" in outcome.finding
+    far = replace(printed_row(other), estimate_all=str(3 * float(printed_row(other).estimate_all)))
+    assert measured_andrew.row(far, readings, experiment).verdict is REFUTED
+    near = replace(printed_row(other), estimate_all=f"{1.8 * float(printed_row(other).estimate_all):.4g}")
+    assert measured_andrew.row(near, readings, experiment).verdict in (QUALIFIED, REFUTED)
+
+
+def test_a_row_that_only_another_reading_has_is_qualified(tmp_path):
+    made, other = row_document(6.0, 5, 1)
+    rng = np.random.default_rng(1)
+    for cell in made["cells"]:
+        for result in cell["results"]:
+            result["audits"]["final"]["exact"] = made_results.attack(rng, made_results.distance(2.0))
+    made_results.write(tmp_path, made)
+    experiment = finished.read(tmp_path).experiments["final_table3"]
+    outcome = measured_andrew.row(printed_row(other), measured_andrew.STACKOVERFLOW, experiment)
+    assert outcome.verdict is QUALIFIED
+    assert outcome.finding.startswith("only from the change of the model")
+
+
+def test_figures_rise_and_separate(tmp_path):
+    for name in ("final_figure2", "v1_figure2", "final_figure4", "submission_figure2"):
+        figure(tmp_path, name)
+    for claim in ("final.figure1", "final.figure2", "final.figure3", "final.figure4"):
+        assert judge(f"{claim}.measured", tmp_path).verdict is CONFIRMED
+    for claim in ("v1.figure1", "v1.figure2", "submission.figure1", "submission.figure2", "submission.figure3"):
+        assert judge(f"{claim}.measured", tmp_path).verdict is CONFIRMED
+    for claim in (
+        "final.table6.row1.measured",
+        "final.table6.row4.measured",
+        "v1.table4.row2",
+        "submission.table4.row2",
+    ):
+        assert judge(claim, tmp_path).verdict is CONFIRMED, claim
+
+
+def test_figures_that_fall_are_refuted(tmp_path):
+    figure(tmp_path, "final_figure2", factor=-1.0)
+    for claim in ("final.figure1.measured", "final.figure2.measured"):
+        assert judge(claim, tmp_path).verdict is REFUTED
+
+
+def test_cosines_that_are_not_normal_refute_andersons_statistics(tmp_path):
+    figure(tmp_path, "final_figure2")
+    file = tmp_path / "final_figure2" / "results.json"
+    made = json.loads(file.read_text())
+    for cell in made["cells"]:
+        cell["results"][0]["audits"]["final"]["exact"]["normality"]["statistic"] = 5.0
+    file.write_text(json.dumps(made))
+    assert judge("final.table6.row1.measured", tmp_path).verdict is REFUTED
+
+
+def accuracies(folder, name, without, with_):
+    by_noise = dict(zip((0.0, 0.0644, 0.1023, 0.1836, 0.2344), zip(without, with_, strict=True), strict=True))
+
+    def repetition(cell, _):
+        base, share = by_noise.get(cell.settings.training.noise_multiplier, (0.253, 0.253))
+        return [made_results.run(share, base)], None
+
+    made_results.write(folder, made_results.document(name, repetition))
+
+
+def test_accuracies(tmp_path):
+    printed = [0.253, 0.240, 0.231, 0.215, 0.206]
+    accuracies(
+        tmp_path, "v1_table3", printed, [share - 0.03 * (i == 1) - 0.1 * (i == 2) for i, share in enumerate(printed)]
+    )
+    found = [judge(f"v1.table2.row{i}", tmp_path).verdict for i in range(1, 6)]
+    assert found == [CONFIRMED, QUALIFIED, REFUTED, CONFIRMED, CONFIRMED]
+
+
+@pytest.mark.parametrize(
+    ("loss", "least", "none"),
+    [(0.0, CONFIRMED, CONFIRMED), (0.008, INCONCLUSIVE, CONFIRMED), (0.03, REFUTED, REFUTED)],
+)
+def test_what_canaries_cost(tmp_path, loss, least, none):
+    repetition = lambda *_: ([made_results.run(0.253 - loss, 0.253)], None)  # noqa: E731
+    made_results.write(tmp_path, made_results.document("final_table3", repetition))
+    assert judge("final.section5.1.accuracy", tmp_path).verdict is least
+    assert judge("review.accuracy.measured", tmp_path).verdict is none
+    # Its other claims need canaries' audits.
+    assert judge("final.table3.row1.measured", tmp_path).verdict is NEEDS_DATA
+
+
+def test_quantiles_of_fifty_experiments():
+    # The law of printed quantiles is that of ours: the median of p-values' least must not be small.
+    rng = np.random.default_rng(2)
+    verdicts = {1.0: 0, 1.3: 0}
+    for _ in range(200):
+        ours, theirs = (np.sort(rng.normal(2.0, 0.33, 50)) for _ in range(2))
+        for factor in verdicts:
+            parts = [
+                measured_andrew._quantile(q, f"{factor * np.quantile(theirs, q):.2f}", ours, 0.002) for q in QUANTILES
+            ]
+            verdicts[factor] += measured.worst(parts) is CONFIRMED
+    assert verdicts[1.0] >= 190
+    assert verdicts[1.3] <= 20
+
+
+def test_too_few_experiments_have_no_quantiles(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def repetition(cell, _):
+        return [made_results.run()] * cell.settings.canaries.runs, rising(cell, rng)
+
+    made_results.write(tmp_path, made_results.document("final_table5", repetition, 2))
+    assert judge("final.table5.row1.measured", tmp_path).verdict is INCONCLUSIVE
+    assert judge("submission.table6.row4", tmp_path).verdict is INCONCLUSIVE
