@@ -7,7 +7,7 @@ final version's Table 2, are judged in the suite ``gaussian``, and the proofs in
 from canaryproof.verify.claims import (
     canife_attack,
     canife_composition,
-    canife_models,
+    canife_experiments,
     final_bounds,
     final_noise,
     final_setting,
@@ -27,5 +27,5 @@ CHECKS = (
     *review.CHECKS,
     *canife_attack.CHECKS,
     *canife_composition.CHECKS,
-    *canife_models.CHECKS,
+    *canife_experiments.CHECKS,
 )

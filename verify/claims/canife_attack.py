@@ -1,4 +1,4 @@
-"""CANIFE's canary: the length of its update, and the two forms of its loss (Section 3.3, Algorithm 1)."""
+"""CANIFE's attack on one model: its canary and loss, and the per-round ε̂ from counted errors (Section 3, C.1)."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,8 @@
-"""CANIFE's toy setting, CIFAR10 with a sample a client: noise, deviations and what they separate (Section 4.1)."""
+"""CANIFE's theoretical ε beside its empirical one: the toy setting, the gap of a round, composition over rounds.
+
+δ of training is printed nowhere, so that what depends on it is judged under several. The toy setting is CIFAR10 with a
+sample a client (Section 4.1).
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Suite ``canife``: CANIFE's studies at small size, our promises on its measures, and CANIFE beside random canaries.
 
 Checks train and design with JAX: ``canife_trainings`` is loaded when one runs. The statements on the paper's own data
-sets are in ``verify.claims.canife_models``.
+sets are in ``verify.claims.canife_experiments``.
 """
 
 import math

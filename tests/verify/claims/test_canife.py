@@ -1,14 +1,14 @@
 import pytest
 
 from canaryproof.verify.check.results import Subject, Verdict
-from canaryproof.verify.claims import canife_attack, canife_composition, canife_models
+from canaryproof.verify.claims import canife_attack, canife_composition, canife_experiments
 
-CHECKS = (*canife_attack.CHECKS, *canife_composition.CHECKS, *canife_models.CHECKS)
+CHECKS = (*canife_attack.CHECKS, *canife_composition.CHECKS, *canife_experiments.CHECKS)
 # Only a training decides these.
 MEASURED = {
     "canife.section4.2.gap.celeba",
     "canife.section4.2.gap.shakespeare",
-    *(f"canife.{place}" for place, *_ in canife_models.MEASURED),
+    *(f"canife.{place}" for place, *_ in canife_experiments.MEASURED),
 }
 
 

@@ -8,7 +8,7 @@ from scipy.signal import correlate
 from scipy.special import expit, log_softmax
 
 from canaryproof.verify.canaries.shapes import flatten
-from canaryproof.verify.claims import canife_models
+from canaryproof.verify.claims import canife_experiments
 from canaryproof.verify.training.data import digits
 from canaryproof.verify.training.data.federation import Federation
 from canaryproof.verify.training.networks import NAMES, model
@@ -58,10 +58,10 @@ def with_vectors(federation, width):
         ("leaf_lstm", of_text(80, 80), 819_920),
         ("leaf_lstm", of_text(80, 80, classes=80), 819_920),
         # As the ledger counts other sizes.
-        ("four_layer_cnn", of_images(84, 84, 2, channels=3), canife_models.four_layers(2, 84, 2, 1)),
-        ("resnet18", of_images(84, 84, 10, channels=3), canife_models.resnet18(10)),
-        ("sent140_lstm", with_vectors(of_text(25, 30, classes=2), 300), canife_models.sentiment(0, 300)),
-        ("leaf_lstm", of_text(80, 47), canife_models.characters(47, 47)),
+        ("four_layer_cnn", of_images(84, 84, 2, channels=3), canife_experiments.four_layers(2, 84, 2, 1)),
+        ("resnet18", of_images(84, 84, 10, channels=3), canife_experiments.resnet18(10)),
+        ("sent140_lstm", with_vectors(of_text(25, 30, classes=2), 300), canife_experiments.sentiment(0, 300)),
+        ("leaf_lstm", of_text(80, 47), canife_experiments.characters(47, 47)),
     ],
 )
 def test_dimensions(name, federation, dim):

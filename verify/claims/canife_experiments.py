@@ -1,4 +1,4 @@
-"""CANIFE's models: parameters counted from the architectures.
+"""CANIFE's experiments: models' parameters, counts and times, trainings' schedules, and results that need data.
 
 What Appendix B leaves open is taken from the authors' public code (github.com/facebookresearch/canife) and from LEAF
 (github.com/TalwalkarLab/leaf); a count that needs the code is qualified.

@@ -1,0 +1,86 @@
+from fractions import Fraction
+
+import pytest
+
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.claims import canife_attack, canife_experiments
+from canaryproof.verify.claims.printed import Canife, Task
+
+ALTERED = Task("x", "X", 100, 8508, 30, 85, 2550, 1, 63)
+
+
+def test_parameters_by_hand():
+    # torchvision's count for ImageNet's thousand classes.
+    assert canife_experiments.resnet18(1000) == 11_689_512
+    # 3·9·32 + 32, thrice 32·9·32 + 32, one pair of 32, and 3·3·32 inputs to two classes.
+    assert canife_experiments.four_layers(2, 32, 2, 1) == 896 + 3 * 9248 + 64 + 578
+    assert canife_experiments.characters(80, 80) == 640 + 272_384 + 526_336 + 20_560
+    assert canife_experiments.sentiment(101, 300) == 30_300 + 160_800 + 80_800 + 202
+
+
+def test_a_misprinted_number_of_parameters_is_refuted():
+    model = canife_experiments.MODELS[0]._replace(printed=11_177_583)
+    assert canife_experiments._judge_model(model).verdict is Verdict.REFUTED
+
+
+def test_the_number_of_classes_that_fits_is_confirmed():
+    assert canife_experiments.judge_classes(80, 819_920).verdict is Verdict.CONFIRMED
+    assert canife_experiments.judge_classes(80, 819_921).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_canary_in_more_characters_than_there_are_classes_is_refuted(monkeypatch):
+    assert len(set(canife_experiments.TABLE_1)) == len(canife_experiments.TABLE_1)
+    monkeypatch.setattr(canife_experiments, "TABLE_1", "".join(map(chr, range(81))))
+    assert canife_experiments.judge_classes(80, 819_920).verdict is Verdict.REFUTED
+
+
+def test_altered_schedules_change_the_verdict():
+    assert canife_experiments.judge_rounds(ALTERED).verdict is Verdict.REFUTED
+    right = Task("x", "X", 100, 8408, 30, 85, 2550, 40, 63)
+    assert canife_experiments.judge_audits(right).verdict is Verdict.CONFIRMED
+    assert canife_experiments.judge_epochs(Canife.SHAKESPEARE, 15).verdict is Verdict.QUALIFIED
+    assert canife_experiments.judge_epochs(Canife.SHAKESPEARE, 30).verdict is Verdict.CONFIRMED
+    assert canife_experiments.judge_clients(100, Canife.TASKS).verdict is Verdict.REFUTED
+    assert canife_experiments.judge_covered((ALTERED,)).verdict is Verdict.CONFIRMED
+    everybody = Task("x", "X", 7, 7, 30, 1, 30, 1, 30)
+    assert canife_experiments.judge_poisson((everybody,)).verdict is Verdict.CONFIRMED
+
+
+def test_altered_counts_change_the_verdict():
+    assert canife_experiments.judge_split(8409, 934, Fraction(9, 10), 9343, "X").verdict is Verdict.REFUTED
+    assert canife_experiments.judge_split(50_000, 10_000, Fraction(5, 6), 70_000, "X").verdict is Verdict.QUALIFIED
+    assert canife_experiments.judge_times("0.06", 2500, "150").verdict is Verdict.CONFIRMED
+    assert canife_experiments.judge_times("0.08", 2500, "165").verdict is Verdict.REFUTED
+    assert canife_experiments.judge_health("0.970", "0.950", 1000).verdict is Verdict.REFUTED
+    assert canife_experiments.judge_pool(20_000, 10_000).verdict is Verdict.REFUTED
+    assert canife_experiments.judge_range(4.6, 5.0, {"Sent140": (4.5, 4.5)}).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("spread", "verdict"),
+    [("0.06", Verdict.CONFIRMED), ("0.098", Verdict.QUALIFIED), ("0.7", Verdict.REFUTED)],
+)
+def test_a_spread_of_bounded_numbers_is_bounded(spread, verdict):
+    assert canife_experiments.judge_spread("0.970", spread).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("minutes", "verdict"), [(12.0, Verdict.CONFIRMED), (10.0, Verdict.QUALIFIED), (9.0, Verdict.REFUTED)]
+)
+def test_longer_designs_take_longer(minutes, verdict):
+    assert canife_experiments.judge_iterations("0.23", (2500, 3000), minutes).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("rates", "verdict"),
+    [({"A": "1"}, Verdict.CONFIRMED), ({"A": "2", "B": "0.5"}, Verdict.QUALIFIED), ({"A": "0.5"}, Verdict.REFUTED)],
+)
+def test_small_steps_do_not_reach_the_clip_norm(rates, verdict):
+    assert canife_attack.judge_norm(rates).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("clips", "verdict"), [((1,), Verdict.CONFIRMED), ((1, 2), Verdict.QUALIFIED), ((2, 1), Verdict.REFUTED)]
+)
+def test_the_losses_agree_at_a_clip_norm_of_one(clips, verdict):
+    assert canife_attack.judge_loss([Fraction(clip) for clip in clips]).verdict is verdict
