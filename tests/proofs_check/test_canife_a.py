@@ -96,7 +96,7 @@ def test_surrogate_misleads_in_any_basis():
     assert pure @ inverse @ pure < mixed @ inverse @ mixed
 
 
-def test_a_changed_statement_is_found_canife_scores():
+def test_a_changed_law_of_scores_is_found():
     assert kind_of(score_without(NOISE)) is Kind.FALSE
     assert kind_of(score_with(sympy.Integer(2))) is Kind.FALSE
 

@@ -104,7 +104,7 @@ def half_lines_and_intervals():
     return st.tuples(st.floats(-20, 20), st.floats(0.01, 20) | st.just(math.inf))
 
 
-def test_a_changed_statement_is_found_two_gaussians_recipe():
+def test_a_changed_recipe_is_found():
     assert kind_of(balle_wang(2)) is Kind.FALSE
 
 

@@ -210,7 +210,7 @@ def test_a_damaged_document_is_reported_or_refused(document, tmp_path, data):
     reported_or_refused(tmp_path, canife=data.draw(damaged(document)))
 
 
-def scenario_canife_pictures(name, epsilons):
+def drawn_scenario(name, epsilons):
     methods = [
         {"name": f"method {i}", "cap": cap, "values": [{"epsilon": value} for value in found]}
         for i, (found, cap) in enumerate(zip(epsilons, (2.0, "inf"), strict=True))
@@ -219,8 +219,8 @@ def scenario_canife_pictures(name, epsilons):
 
 
 def test_values_are_drawn():
-    first = scenario_canife_pictures("first", ([0.0, 1.0], [3.0, "inf"]))
-    one, two = [first], [first, scenario_canife_pictures("second", ([1.0], [4.0]))]
+    first = drawn_scenario("first", ([0.0, 1.0], [3.0, "inf"]))
+    one, two = [first], [first, drawn_scenario("second", ([1.0], [4.0]))]
     texts = [svg(values(scenarios)) for scenarios in (one, two)]
     for text in texts:
         ElementTree.fromstring(text)
@@ -231,7 +231,7 @@ def test_values_are_drawn():
 def test_there_are_marks_for_all_scenarios_of_the_benchmark():
     from canaryproof.verify.comparison.canife import SCENARIOS
 
-    figure = values([scenario_canife_pictures(one.name, ([1.0], ["inf"])) for one in SCENARIOS])
+    figure = values([drawn_scenario(one.name, ([1.0], ["inf"])) for one in SCENARIOS])
     drawn = {line.get_label(): (line.get_marker(), line.get_color()) for line in figure.axes[0].get_lines()}
     marks = [drawn[one.name] for one in SCENARIOS]
     assert len(set(marks)) == len(marks)

@@ -249,7 +249,7 @@ def attack(epsilon, *, accuracy=0.9, upper=9.0, healthy=True):
     }
 
 
-def audit_training_canife(number, *attacks):
+def canife_audit(number, *attacks):
     composed = {"separated": [1.0 * number], "capped": [0.5 * number]}
     return {"round": number, "model_accuracy": 0.6, "attacks": list(attacks), "composed": composed}
 
@@ -298,12 +298,12 @@ ALONG = document(
     (
         {"training.epsilon": 30.0},
         30.0,
-        [run(audit_training_canife(10, attack(2.0)), audit_training_canife(20, attack("inf", upper="inf")))],
+        [run(canife_audit(10, attack(2.0)), canife_audit(20, attack("inf", upper="inf")))],
     ),
     (
         {"training.epsilon": "inf"},
         "inf",
-        [run(audit_training_canife(10, attack(2.5)), audit_training_canife(20, attack(3.5)), composed="inf")],
+        [run(canife_audit(10, attack(2.5)), canife_audit(20, attack(3.5)), composed="inf")],
     ),
 )
 AT_END = document(
@@ -312,13 +312,13 @@ AT_END = document(
         (
             {"training.cohort": cohort, "canife.pool": size},
             None,
-            [run(audit_training_canife(40, *attacks), composed=None)],
+            [run(canife_audit(40, *attacks), composed=None)],
         )
         for cohort in (32, 64)
         for size, attacks in ((128, [attack(2.0), attack(3.0, accuracy=0.7, healthy=False)]), (256, [attack(1.0)]))
     ),
 )
-TIMINGS_TRAINING_CANIFE = [
+CANIFE_TIMINGS = [
     {"cell": i, "repetition": 0, "run": 0, "training": 3.0, "scoring": 0.0, "noise": 0.1, "design": 5.0, "attack": 7.0}
     for i in range(4)
 ]
@@ -331,13 +331,13 @@ def letters(monkeypatch):
 
 
 def test_a_page_without_random_canaries_has_the_audits_by_canife():
-    files = training.render(recorded(ALONG), TIMINGS_TRAINING_CANIFE)
+    files = training.render(recorded(ALONG), CANIFE_TIMINGS)
     assert sorted(files) == ["canife.svg", "results.md"]
-    titles = [section.title for section in training.sections(recorded(ALONG), TIMINGS_TRAINING_CANIFE)]
+    titles = [section.title for section in training.sections(recorded(ALONG), CANIFE_TIMINGS)]
     assert titles == ["CANIFE: ε̂ of rounds and trainings", "CANIFE: attacks", "Analytical ε", "Time"]
     assert "](canife.svg)" in files["results.md"]
     assert "least protected client" in files["results.md"]
-    assert training.sections(recorded(ALONG), TIMINGS_TRAINING_CANIFE)[-1].rows[0] == (
+    assert training.sections(recorded(ALONG), CANIFE_TIMINGS)[-1].rows[0] == (
         "30",
         "1",
         "3",
@@ -346,7 +346,7 @@ def test_a_page_without_random_canaries_has_the_audits_by_canife():
         "5",
         "7",
     )
-    assert files == training.render(recorded(copy.deepcopy(ALONG)), TIMINGS_TRAINING_CANIFE)
+    assert files == training.render(recorded(copy.deepcopy(ALONG)), CANIFE_TIMINGS)
 
 
 def test_epsilons_of_rounds_and_trainings_stand_beside_the_theory():
@@ -391,7 +391,7 @@ def test_audits_at_the_end_are_drawn_against_what_is_swept():
 
 def test_trainings_without_an_audit_are_drawn_too():
     empty = document([], ({}, 30.0, [run(composed=None)]))
-    page = training.render(recorded(empty), TIMINGS_TRAINING_CANIFE[:1])
+    page = training.render(recorded(empty), CANIFE_TIMINGS[:1])
     ElementTree.fromstring(page["canife.svg"])
     assert training.canife_sections(recorded(empty))[1].rows[0][1:3] == ("0", "none")
 
@@ -417,7 +417,7 @@ def test_algorithm_3_has_unobserved_canaries_for_its_null_and_algorithm_2_the_ex
 
 DENSITY = {"x": [-1.0, 0.0, 9.0], "y": [0.1, 0.4, 0.1]}
 RESULT = {**result(2.5), "densities": dict.fromkeys(("all", "final", "change"), DENSITY)}
-DOCUMENT_TRAINING_PICTURES = {
+DRAWN = {
     **DOCUMENT,
     "cells": [
         cell({"training.one_round_epsilon": noise, "canaries.presentations": number}, 30.0, [RESULT])
@@ -435,7 +435,7 @@ def text(monkeypatch):
 
 @pytest.mark.parametrize("draw", [densities, estimates])
 def test_there_is_a_row_for_each_attack_and_a_panel_for_each_noise(draw):
-    drawn = svg(draw(recorded(DOCUMENT_TRAINING_PICTURES)))
+    drawn = svg(draw(recorded(DRAWN)))
     ElementTree.fromstring(drawn)
     for words in ("final model", "change of the model", "one round epsilon ∞", "one round epsilon 30", "presentations"):
         assert words in drawn
@@ -443,7 +443,7 @@ def test_there_is_a_row_for_each_attack_and_a_panel_for_each_noise(draw):
 
 
 def test_densities_have_the_null_where_it_is_known():
-    assert svg(densities(recorded(DOCUMENT_TRAINING_PICTURES))).count(">null<") == 1
+    assert svg(densities(recorded(DRAWN))).count(">null<") == 1
 
 
 @pytest.mark.parametrize("draw", [densities, estimates])
@@ -453,14 +453,14 @@ def test_an_experiment_without_a_sweep_has_one_panel(draw):
 
 
 def test_repetitions_have_bars_of_error():
-    document = copy.deepcopy(DOCUMENT_TRAINING_PICTURES)
+    document = copy.deepcopy(DRAWN)
     document["cells"][0]["results"] = [RESULT, RESULT]
-    assert svg(estimates(recorded(document))) != svg(estimates(recorded(DOCUMENT_TRAINING_PICTURES)))
+    assert svg(estimates(recorded(document))) != svg(estimates(recorded(DRAWN)))
 
 
 @pytest.mark.parametrize("draw", [densities, estimates])
 def test_the_last_axis_alone_is_told_in_a_panel(draw):
     axes = [["training.one_round_epsilon", "canaries.presentations"]]
-    drawn = svg(draw(recorded({**DOCUMENT_TRAINING_PICTURES, "axes": axes})))
+    drawn = svg(draw(recorded({**DRAWN, "axes": axes})))
     assert drawn.count(">final model<") == 1
     assert "∞, 4" in drawn

@@ -1,7 +1,7 @@
 """Suite ``canife``: CANIFE's studies at small size, our promises on its measures, and CANIFE beside random canaries.
 
-Checks train and design with JAX: ``canife_trainings`` is loaded when one runs. The statements on the paper's own data
-sets are in ``verify.claims.canife_experiments``.
+Checks train and design with JAX: what loads it is imported when one runs, as a ledger is listed without it. The
+statements on the paper's own data sets are in ``verify.claims.canife_experiments``.
 """
 
 import math
@@ -17,7 +17,7 @@ from scipy import integrate, optimize, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
-from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, noise_of_round
+from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, composed_epsilon, noise_of_round, rdp
 from canaryproof.verify.canife.attack import Response, TrialRound, attack, coins
 from canaryproof.verify.canife.measure import Deltas, RoundEpsilon, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.declared_tests import (
@@ -41,6 +41,7 @@ from canaryproof.verify.check.results import Check, Context, Design, Outcome, Su
 from canaryproof.verify.check.verdicts import judged
 from canaryproof.verify.claims.printed import Canife
 from canaryproof.verify.claims.review import TO_ZYJW
+from canaryproof.verify.comparison.canife_methods import TrainingFacts, composed, largest_round
 from canaryproof.verify.suites import canife_ablations
 
 if TYPE_CHECKING:
@@ -58,10 +59,7 @@ _SHARE, _LITTLE = 0.95, 1.05
 
 def share_of_cap(context: Context) -> Outcome:
     """Judge how much of CANIFE's gap its cap makes where its canaries are perfect, at several numbers of scores."""
-    from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
-    from canaryproof.verify.canife.measure import round_epsilon
     from canaryproof.verify.comparison.canife import PRINTED
-    from canaryproof.verify.comparison.canife_methods import TrainingFacts, composed, largest_round
 
     rounds = -(-_EXAMPLES // PRINTED.batch)
     audited = tuple(range(PRINTED.every, rounds + 1, PRINTED.every))
@@ -379,10 +377,12 @@ def _limits(one: RoundEpsilon, delta: float) -> tuple[float, float]:
 
 def _by_search(epsilon: float) -> float:
     """σ̂ of a round by a search on dp-accounting with Opacus's orders."""
-    from dp_accounting import GaussianDpEvent, rdp
+    # dp-accounting takes a second to import.
+    from dp_accounting import GaussianDpEvent
+    from dp_accounting.rdp import RdpAccountant
 
     def excess(log_sigma: float) -> float:
-        accountant = rdp.RdpAccountant(OPACUS_ORDERS)
+        accountant = RdpAccountant(OPACUS_ORDERS)
         accountant.compose(GaussianDpEvent(math.exp(log_sigma)))
         return float(accountant.get_epsilon(_DELTA)) - epsilon
 
@@ -493,7 +493,6 @@ def rise(context: Context) -> Outcome:
 
 def gap(context: Context) -> Outcome:
     """Judge that the theoretical ε of a round and of a training is more than half as large again as CANIFE's."""
-    from canaryproof.verify.accounting.sampled_gaussian import rdp
     from canaryproof.verify.suites import canife_trainings as trainings
 
     found, runs = _monitored(context, *_EPSILONS)

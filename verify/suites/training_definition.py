@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.accounting.training import Members, noise_without_counts
+from canaryproof.verify.accounting.training import Members, analytical_epsilon, noise_without_counts
+from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.participation import Participation
 from canaryproof.verify.canaries.seeds import Purpose, generator
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.noise import Correlated, Factor, Independent, Noise, SquareRoot, Tree
-from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL
+from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
 
 Array = NDArray[np.float64]
 
@@ -46,8 +47,8 @@ _COARSE = "a sample without replacement"
 
 def algorithms(context: Context) -> Outcome:
     """Judge that a training's deltas, model and scores are those of Algorithms 2 and 3 in plain numpy."""
+    # Trains with JAX, without which a ledger is listed.
     from canaryproof.verify.suites import training_runs
-    from canaryproof.verify.training.outcome import CanaryScores
 
     chosen, root = training_runs.settings(**_CHANGES), context.key("training/algorithms")
     trainer, canary_clients = training_runs.made(chosen, root)
@@ -83,6 +84,7 @@ class _Plain:
     """DP-FedAvg of a two-layer network in plain numpy and float64, from the same initial model."""
 
     def __init__(self, chosen: Settings, initial: Array, root: np.random.SeedSequence) -> None:
+        # Loads scikit-learn, which is optional.
         from canaryproof.verify.training.data import digits
 
         self._chosen, self._root, self._data = chosen, root, digits.load(chosen.data.examples_per_client, 0)
@@ -152,9 +154,6 @@ def accounting(_: Context) -> Outcome:
 
     Without replacement the truth is that of one pair of neighbours, all whose other updates are zero.
     """
-    from canaryproof.verify.accounting.training import analytical_epsilon
-    from canaryproof.verify.canaries import participation as schedules
-
     sigma, count_noise, rounds = 0.8, 2.0, 8
     fixed = FixedClip(1.0)
     adaptive = AdaptiveClip(1.0, 0.5, 0.2, count_noise, 0)

@@ -159,11 +159,11 @@ def test_a_part_of_a_residual_is_one():
     assert isinstance(part, ReleaseResidual)
 
 
-CLAIM_SEVERAL_RELEASES = Claim(0.8, 1e-5, 500)
+ROUNDS_CLAIM = Claim(0.8, 1e-5, 500)
 
 
 def grams(name, value, runs=3000):
-    return MECHANISMS[name].residual(value, CLAIM_SEVERAL_RELEASES, runs, np.random.default_rng(8)).gram
+    return MECHANISMS[name].residual(value, ROUNDS_CLAIM, runs, np.random.default_rng(8)).gram
 
 
 def test_gram_matrices_have_their_mean_and_spread():
@@ -195,8 +195,8 @@ def test_cosines_of_low_rank_noise_are_as_of_few_dimensions():
 
 def test_an_iterate_that_contracts_hides_its_noise():
     mechanism = MECHANISMS["final-iterate"]
-    assert mechanism.truth(0.0, CLAIM_SEVERAL_RELEASES).high == CLAIM_SEVERAL_RELEASES.epsilon
-    assert mechanism.truth(1.0, CLAIM_SEVERAL_RELEASES).high == pytest.approx(
+    assert mechanism.truth(0.0, ROUNDS_CLAIM).high == ROUNDS_CLAIM.epsilon
+    assert mechanism.truth(1.0, ROUNDS_CLAIM).high == pytest.approx(
         Claim(0.8 * math.sqrt(10.0), 1e-5, 500).epsilon, rel=1e-9
     )
     assert mechanism.weights(0.5).ravel()[-2:].tolist() == [0.5, 1.0]
@@ -211,12 +211,12 @@ def test_gram_matrices_of_fewer_dimensions_than_rounds_have_their_rank(dim):
     assert np.trace(grams, axis1=1, axis2=2).mean() / 10 == pytest.approx(dim, abs=6.0 * (2.0 * dim / 40_000) ** 0.5)
 
 
-CLAIM_SINGLE_RELEASE = Claim(0.8, 1e-5, 1000)
+RELEASE_CLAIM = Claim(0.8, 1e-5, 1000)
 RUNS = 4000
 
 
 def squares(name, value):
-    residual = MECHANISMS[name].residual(value, CLAIM_SINGLE_RELEASE, RUNS, np.random.default_rng(3))
+    residual = MECHANISMS[name].residual(value, RELEASE_CLAIM, RUNS, np.random.default_rng(3))
     return residual.grams[:, :, 0, 0]
 
 
@@ -265,6 +265,6 @@ def test_an_outright_release_costs_its_probability():
     truth = MECHANISMS["released-outright"].truth
     # δ(ε) = p + (1 − p)·δ_Gauss(ε), by the fast kernel.
     for p in (0.0, 1e-7, 5e-6, 9.9e-6):
-        epsilon = truth(p, CLAIM_SINGLE_RELEASE).high
+        epsilon = truth(p, RELEASE_CLAIM).high
         assert p + (1.0 - p) * gaussian_mechanism.delta(epsilon, 0.8) == pytest.approx(1e-5, rel=1e-9)
-    assert truth(1e-5, CLAIM_SINGLE_RELEASE).low == math.inf == truth(0.5, CLAIM_SINGLE_RELEASE).low
+    assert truth(1e-5, RELEASE_CLAIM).low == math.inf == truth(0.5, RELEASE_CLAIM).low

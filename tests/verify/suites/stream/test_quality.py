@@ -171,9 +171,9 @@ def test_bennett_s_bound_holds_for_sums_of_bounded_terms():
 
 
 def test_binomial_p_values_are_those_of_scipy_times_their_number():
-    for found_quality in (480, 500, 561):
-        expected = 2 * min(stats.binom.sf(found_quality - 1, 1000, 0.5), stats.binom.cdf(found_quality, 1000, 0.5))
-        assert quality._binomial(np.array([found_quality, 500]), 1000, 0.5, 0.5) == pytest.approx(
+    for found_at_length in (480, 500, 561):
+        expected = 2 * min(stats.binom.sf(found_at_length - 1, 1000, 0.5), stats.binom.cdf(found_at_length, 1000, 0.5))
+        assert quality._binomial(np.array([found_at_length, 500]), 1000, 0.5, 0.5) == pytest.approx(
             min(1.0, 2 * expected)
         )
 
@@ -215,31 +215,31 @@ def test_a_deviation_that_is_said_to_be_visible_is_seen_as_often():
 
 
 @pytest.fixture(scope="module")
-def found_quality():
+def found_at_length():
     return judge(1, 5)
 
 
-def test_the_stream_passes(found_quality):
-    assert found_quality.passed, found_quality.smallest
-    assert found_quality.linked
-    assert found_quality.coordinates == 5 * LENGTH
-    assert len(found_quality.p_values) == 8 + 29 + 4 + 5 * 6 * 2 * 4
-    assert all(0.0 <= p <= 1.0 for p in found_quality.p_values.values())
+def test_the_stream_passes(found_at_length):
+    assert found_at_length.passed, found_at_length.smallest
+    assert found_at_length.linked
+    assert found_at_length.coordinates == 5 * LENGTH
+    assert len(found_at_length.p_values) == 8 + 29 + 4 + 5 * 6 * 2 * 4
+    assert all(0.0 <= p <= 1.0 for p in found_at_length.p_values.values())
 
 
-def test_equal_seeds_find_the_same_and_progress_is_told(found_quality):
+def test_equal_seeds_find_the_same_and_progress_is_told(found_at_length):
     told = []
     again = judge(1, 5, told.append)
-    assert again.p_values == found_quality.p_values
+    assert again.p_values == found_at_length.p_values
     assert told == [LENGTH * n for n in range(1, 6)]
-    assert judge(1, 6).p_values != found_quality.p_values
+    assert judge(1, 6).p_values != found_at_length.p_values
 
 
-def test_one_small_p_value_fails(found_quality):
-    share = LEVEL / len(found_quality.p_values)
-    assert Quality(1, {**found_quality.p_values, "all: moment 2": 1.01 * share}, True).passed
-    assert not Quality(1, {**found_quality.p_values, "all: moment 2": 0.99 * share}, True).passed
-    assert not Quality(1, found_quality.p_values, False).passed
+def test_one_small_p_value_fails(found_at_length):
+    share = LEVEL / len(found_at_length.p_values)
+    assert Quality(1, {**found_at_length.p_values, "all: moment 2": 1.01 * share}, True).passed
+    assert not Quality(1, {**found_at_length.p_values, "all: moment 2": 0.99 * share}, True).passed
+    assert not Quality(1, found_at_length.p_values, False).passed
 
 
 @pytest.mark.parametrize(
@@ -258,11 +258,11 @@ def test_one_small_p_value_fails(found_quality):
 )
 def test_faults_are_seen_where_they_are(name, test):
     with seeded(FAULTS[name]):
-        found_quality = judge(1, 5)
-    assert found_quality.linked
+        found_at_length = judge(1, 5)
+    assert found_at_length.linked
     # Which of a lag's two sets of pairs has the fault depends on where the reading begins.
-    assert min(p for label, p in found_quality.p_values.items() if fnmatchcase(label, test)) < LEVEL / len(
-        found_quality.p_values
+    assert min(p for label, p in found_at_length.p_values.items() if fnmatchcase(label, test)) < LEVEL / len(
+        found_at_length.p_values
     )
 
 
@@ -273,10 +273,10 @@ def test_wrong_quantiles_are_seen_by_a_scan(name):
         assert quality.scan(1_000_003).largest_error > 5e-6
 
 
-def test_philox_in_plain_numpy_with_all_rounds_is_the_stream(found_quality):
+def test_philox_in_plain_numpy_with_all_rounds_is_the_stream(found_at_length):
     fault = faults._streams("none", "", faults._rounds(10))
     with seeded(fault):
-        assert judge(1, 5).p_values == found_quality.p_values
+        assert judge(1, 5).p_values == found_at_length.p_values
 
 
 def cut(streams):
@@ -298,9 +298,9 @@ def widened(streams):
 @pytest.mark.parametrize(("make", "test"), [(cut, "all: tails 2^-16"), (widened, "all: moment 2")])
 def test_wrong_coordinates_are_seen_by_their_counts(make, test):
     with seeded(faults._streams("wrong", "", make)):
-        found_quality = judge(1, 5)
-    assert not found_quality.linked
-    assert found_quality.p_values[test] < LEVEL / len(found_quality.p_values)
+        found_at_length = judge(1, 5)
+    assert not found_at_length.linked
+    assert found_at_length.p_values[test] < LEVEL / len(found_at_length.p_values)
 
 
 def one(seed, index, purpose, tile):

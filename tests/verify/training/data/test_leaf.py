@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_images import celeba as write
 from made_images import glove, leaf_part, sent140, shakespeare
-from made_images import tweet as tweet_tweets
+from made_images import tweet as made_tweet
 from PIL import Image
 
 from canaryproof.verify.files.reading import InputError
@@ -428,15 +428,15 @@ def test_any_json_is_read_or_refused(tmp_path, data):
         leaf.load(tmp_path, 4)
 
 
-TWEETS_TWEETS = {
-    "ann": ([tweet_tweets("@bob I don't... LOVE it!"), tweet_tweets("so so bad")], [1, 0]),
-    "bob": ([tweet_tweets("")], [0]),
+SPOKEN = {
+    "ann": ([made_tweet("@bob I don't... LOVE it!"), made_tweet("so so bad")], [1, 0]),
+    "bob": ([made_tweet("")], [0]),
 }
-OTHER = {"cyd": ([tweet_tweets("naïve it :-( #so")], [0])}
+OTHER = {"cyd": ([made_tweet("naïve it :-( #so")], [0])}
 
 
 def written(folder):
-    leaf_part(folder, "train", TWEETS_TWEETS)
+    leaf_part(folder, "train", SPOKEN)
     leaf_part(folder, "test", OTHER)
     return folder
 
@@ -472,7 +472,7 @@ def test_with_vectors_tokens_are_words(tmp_path):
     longer = leaf.load(tmp_path, 25)
     # "LOVE" has no vector, as in LEAF.
     tokens = {"it": 1, "bad": 2, "!": 3, "naïve": 4, "so": 5}
-    words = re.findall(r"[\w']+|[.,!?;]", TWEETS_TWEETS["ann"][0][0][4])
+    words = re.findall(r"[\w']+|[.,!?;]", SPOKEN["ann"][0][0][4])
     np.testing.assert_array_equal(longer.inputs[0, : len(words)], [tokens.get(word, 0) for word in words])
     np.testing.assert_array_equal(longer.inputs[0, len(words) :], 0)
 
