@@ -4,13 +4,12 @@ from xml.etree import ElementTree
 
 import matplotlib as mpl
 import pytest
-from damage import FEW, damaged, reported_or_refused
 from hypothesis import given
 
 from canaryproof.reports.figures import svg
 from tests.benchmarks import performance
-from tests.benchmarks import performance as pictures
 from tests.benchmarks.performance import digits, render
+from tests.reports.damage import FEW, damaged, reported_or_refused
 
 
 def timing(label, seconds, error=1e-4, threads=2, share=1.0, coordinates=2 * 10**9):
@@ -199,13 +198,13 @@ ROW = {"label": "canaryproof", "threads": 1, "seconds": 1.0, "coordinates": 10**
 @pytest.fixture(autouse=True)
 def text(monkeypatch):
     """Write letters, not their outlines."""
-    monkeypatch.setitem(pictures.STYLE, "svg.fonttype", "none")
+    monkeypatch.setitem(performance.STYLE, "svg.fonttype", "none")
 
 
 def test_bars_are_named_and_have_their_values():
     numpy = {**ROW, "label": "numpy, PCG64", "seconds": 6.7}
     skipped = {"label": "JAX, threefry", "skipped": "jax is not installed"}
-    drawn = svg(pictures.coordinates({"algorithm_1": [ROW, numpy, skipped], "stored": {**ROW, "seconds": 0.125}}))
+    drawn = svg(performance.coordinates({"algorithm_1": [ROW, numpy, skipped], "stored": {**ROW, "seconds": 0.125}}))
     for words in ("canaryproof, 1 thread", "numpy, PCG64", "memory, stored canaries", ">6.7<", ">0.12<"):
         assert words in drawn
     assert "JAX" not in drawn
@@ -213,7 +212,7 @@ def test_bars_are_named_and_have_their_values():
 
 def test_each_block_of_rounds_has_a_panel():
     rows = [{**ROW, "label": label} for label in ("block_cosines", "cosines, float64", "stored, V Cᵀ")]
-    drawn = svg(pictures.rounds({"rounds": [{"rounds": n, "timings": rows} for n in (32, 64)]}))
+    drawn = svg(performance.rounds({"rounds": [{"rounds": n, "timings": rows} for n in (32, 64)]}))
     assert "32 rounds at once" in drawn
     assert "64 rounds at once" in drawn
 
@@ -221,7 +220,7 @@ def test_each_block_of_rounds_has_a_panel():
 def test_points_are_told_apart_by_dimension():
     cells = [[10**5, 10], [10**5, 100], [10**6, 10]]
     timings = [{"coordinates": d * k, "seconds": 1e-9 * d * k} for d, k in cells]
-    drawn = svg(pictures.scaling({"scaling": {"cells": cells, "timings": timings}}))
+    drawn = svg(performance.scaling({"scaling": {"cells": cells, "timings": timings}}))
     assert "d = 100,000" in drawn
     assert "d = 1,000,000" in drawn
     assert "slope 1" in drawn
@@ -229,5 +228,5 @@ def test_points_are_told_apart_by_dimension():
 
 def test_the_style_of_others_is_left_alone():
     before = dict(mpl.rcParams)
-    pictures.coordinates({"algorithm_1": [ROW], "stored": ROW})
+    performance.coordinates({"algorithm_1": [ROW], "stored": ROW})
     assert dict(mpl.rcParams) == before

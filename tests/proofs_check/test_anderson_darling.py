@@ -57,7 +57,7 @@ def test_the_level_would_hold_with_the_right_critical_value(monkeypatch):
 
 
 def test_captions_with_right_values_are_exact_and_with_many_rejections_false():
-    judge = BY_ID["final.table6.critical-values"].judge.func
+    judge = BY_ID["final.table6.critical-values"].judge.decide.func
     assert kind_of(judge({0.10: 0.630, 0.01: 1.034}, (0.3,) * 16)) is Kind.EXACT
     assert kind_of(judge({0.10: 0.656, 0.01: 1.034}, (0.3,) * 8 + (0.64,) * 8)) is Kind.FALSE
 

@@ -20,6 +20,7 @@ from uuid import uuid4
 import numba
 from dask import config
 from distributed import CancelledError, Client, KilledWorker, LocalCluster, SchedulerPlugin, as_completed, get_worker
+from distributed.comm.core import CommClosedError
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Lost, Task, call, inherited
@@ -93,7 +94,7 @@ class Cluster:
             slow = "" if self.limit is None else " or over the time limit"
             number = error.allowed_failures + 1
             return Lost(f"{number} workers that had it were lost: killed, perhaps for want of memory{slow}")
-        except CancelledError as error:
+        except (CancelledError, CommClosedError) as error:
             raise EngineError("the scheduler is lost") from error
 
     @contextmanager

@@ -19,10 +19,6 @@ from canaryproof.kernels.certified import gaussian_mechanism as certified_mechan
 from canaryproof.kernels.certified import null_cosine as certified_cosine
 from canaryproof.kernels.certified import two_gaussians as certified_pair
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
-from canaryproof.kernels.reference import binomial as binomial_numerics
-from canaryproof.kernels.reference import gaussian_mechanism as gaussian_mechanism_numerics
-from canaryproof.kernels.reference import null_cosine as null_cosine_numerics
-from canaryproof.kernels.reference import two_gaussians as two_gaussians_numerics
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.suites.worst_case.search import BUDGETS, Case, Domain, error_bound, in_ulps, search
 from canaryproof.verify.suites.worst_case.table import WorstInput, read
@@ -258,15 +254,7 @@ def _check(target: Target) -> Check:
 
 # Decimal digits of the twins, nearly four times what a float holds.
 _DIGITS = 60
-_MOST_TRIALS = 1e4
 _MOST_DRAWS = 10_000
-
-_MODULES = {
-    "null-cosine": null_cosine_numerics,
-    "two-gaussians": two_gaussians_numerics,
-    "gaussian-mechanism": gaussian_mechanism_numerics,
-    "binomial": binomial_numerics,
-}
 
 
 def judge_errors(target: Target, known: Iterable[WorstInput], context: Context) -> Outcome:
@@ -303,26 +291,6 @@ def _show(arguments: Arguments) -> str:
     return "(" + ", ".join(f"{a:.6g}" for a in arguments) + ")"
 
 
-def _twin(target: Target, arguments: Arguments) -> mp.mpf:
-    topic, function, *variant = target.name.replace("log-delta", "log_delta").split(".")
-    twin = getattr(_MODULES[topic], function.replace("-", "_"))
-    if topic == "binomial":
-        return twin(int(arguments[0]), int(arguments[1]), arguments[2], *variant, digits=_DIGITS)
-    return twin(*arguments, *variant, digits=_DIGITS)
-
-
-def _twin_serves(target: Target, arguments: Arguments) -> bool:
-    """Whether the twin's plain formulas get by with the digits and the time that they have."""
-    if target.name.startswith("binomial"):
-        return arguments[1] <= _MOST_TRIALS
-    if target.name.startswith("gaussian-mechanism"):
-        return all(x == 0.0 or 1e-12 <= x <= 1e5 for x in arguments)
-    if target.name.startswith("two-gaussians"):
-        _, mu1, sigma1, mu2, sigma2 = arguments
-        return 1e-3 <= sigma1 / sigma2 <= 1e3 and abs(mu1 - mu2) <= 300.0 * min(sigma1, sigma2)
-    return True
-
-
 def _holds(enclosure: Enclosure, exact: mp.mpf) -> bool:
     """Whether the ends contain the exact value, as far as the twin's digits tell."""
     if mp.isinf(exact):
@@ -338,12 +306,12 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
     for target in targets:
         rng = np.random.default_rng(context.key(f"numerics/enclosures/{target.name}"))
         draws = (target.draw(rng) for _ in range(_MOST_DRAWS))
-        served = (draw for draw in draws if target.inside(*draw) and _twin_serves(target, draw))
+        served = (draw for draw in draws if target.inside(*draw) and target.twin_serves(*draw))
         for arguments in islice(served, context.pick(3, 25)):
             enclosure = target.certified(*arguments)
             wide += not enclosure.tight
             try:
-                twin = _twin(target, arguments)
+                twin = target.twin(*arguments, digits=_DIGITS)
             except mp.mp.NoConvergence:
                 # The plain formulas lose more digits at some extremes than the twins are ready to add.
                 undecided += 1
@@ -383,7 +351,7 @@ def _error_check(target: Target) -> Check:
 
 
 def _enclosure_check(topic: str) -> Check:
-    targets = [target for target in TARGETS if target.name.startswith(f"{topic}.")]
+    targets = [target for target in TARGETS if target.topic == topic]
     return Check(
         f"numerics.enclosures.{topic}",
         Subject.IMPLEMENTATION,
@@ -395,7 +363,7 @@ def _enclosure_check(topic: str) -> Check:
 
 CHECKS: tuple[Check, ...] = (
     *map(_error_check, TARGETS),
-    *map(_enclosure_check, _MODULES),
+    *map(_enclosure_check, dict.fromkeys(target.topic for target in TARGETS)),
     *(
         Check(
             f"numerics.comparison.{sweep.name}",

@@ -93,7 +93,7 @@ def test_normality_is_tested_from_eight_values_on() -> None:
 
 def test_an_outlier_beyond_all_floats_has_an_infinite_statistic() -> None:
     normality = audit_scores(np.append(run(5000), 1.0), None, DIM, DELTA).normality
-    assert normality == audit.Check(math.inf, 0.0)
+    assert normality == audit.GoodnessOfFit(math.inf, 0.0)
 
 
 def test_standard_errors_of_mean_and_ratio(monkeypatch: pytest.MonkeyPatch) -> None:

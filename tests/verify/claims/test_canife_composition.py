@@ -17,10 +17,10 @@ def test_a_deviation_too_far_from_the_noise_is_refuted():
 
 def test_theoretical_epsilon_of_a_round_and_of_all():
     # dp-accounting by another route: one round without sampling is α/(2σ²) at order α.
-    sigma = sampled_gaussian.trained(Canife.SENT140, 1e-5)
+    sigma = canife_composition.trained(Canife.SENT140, 1e-5)
     orders = np.arange(1.1, 20.0, 0.01)
     converted = orders / (2 * sigma**2) + np.log1p(-1 / orders) - np.log(1e-5 * orders) / (orders - 1)
-    assert sampled_gaussian.one_round(Canife.SENT140, 1e-5) == pytest.approx(converted.min(), rel=2e-3)
+    assert canife_composition.one_round(Canife.SENT140, 1e-5) == pytest.approx(converted.min(), rel=2e-3)
     total = sampled_gaussian.rdp(sigma, 1e-5, Canife.SENT140.rounds, Canife.SENT140.sampling)
     assert total == pytest.approx(50.0, abs=0.05)
 

@@ -16,7 +16,6 @@ from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import expected, origin
 from canaryproof.verify.engine.plan import load
-from canaryproof.verify.files.reading import InputError
 
 
 @pytest.fixture
@@ -208,7 +207,7 @@ def test_a_run_of_other_code_is_not_resumed(run, tmp_path, monkeypatch):
 def test_results_outlast_pages_that_cannot_be_written(run, log, tmp_path):
     (tmp_path / "claims-theirs.md").mkdir()
     result = run("good", "--out", tmp_path)
-    assert result.exit_code == InputError.exit_code
+    assert result.exit_code == 2
     assert "--resume writes them" in result.output
     assert not list(tmp_path.glob(".*"))
     assert "holds an unfinished run with 2 results" in run("good", "--out", tmp_path).output

@@ -259,7 +259,7 @@ def test_a_cap_that_all_audits_reach_hides_a_fault(monkeypatch, share, verdict, 
 
 def test_canife_is_not_wrong_where_nothing_changes(monkeypatch):
     trained_with(monkeypatch, 1.0)
-    monkeypatch.setattr(canife.accounting, "pld", lambda *_: 33.0)
+    monkeypatch.setattr(canife.analytical, "pld", lambda *_: 33.0)
     assert BY_ID["final.section5.4.canife.shuffled"].judge(QUICK).verdict is Verdict.REFUTED
     assert BY_ID["final.section5.4.canife.halved"].judge(QUICK).verdict is Verdict.CONFIRMED
 

@@ -76,12 +76,11 @@ def test_a_wide_enclosure_is_found():
     assert judged_enclosures("null-cosine.logsf", certified=wide).verdict is Verdict.REFUTED
 
 
-def test_a_twin_that_does_not_converge_decides_nothing(monkeypatch):
+def test_a_twin_that_does_not_converge_decides_nothing():
     def lost(*_, **__):
         raise mp.mp.NoConvergence("no two precisions agree")
 
-    monkeypatch.setattr(numerics, "_twin", lost)
-    outcome = judged_enclosures("null-cosine.logsf")
+    outcome = judged_enclosures("null-cosine.logsf", twin=lost)
     # Nothing compared is nothing confirmed.
     assert outcome.verdict is Verdict.INCONCLUSIVE
     assert outcome.evidence["undecided"] == 3

@@ -1,4 +1,4 @@
-"""The fast kernels with their domains, as the search for their worst errors sees them."""
+"""The fast kernels with their enclosures, twins and domains: all that the suite ``numerics`` judges kernels by."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 
 from canaryproof.kernels import binomial, gaussian_mechanism, null_cosine, two_gaussians
@@ -15,6 +16,10 @@ from canaryproof.kernels.certified import gaussian_mechanism as certified_gaussi
 from canaryproof.kernels.certified import null_cosine as certified_null_cosine
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
 from canaryproof.kernels.certified.two_gaussians import Direction
+from canaryproof.kernels.reference import binomial as reference_binomial
+from canaryproof.kernels.reference import gaussian_mechanism as reference_gaussian_mechanism
+from canaryproof.kernels.reference import null_cosine as reference_null_cosine
+from canaryproof.kernels.reference import two_gaussians as reference_two_gaussians
 
 Arguments = tuple[float, ...]
 
@@ -24,16 +29,24 @@ class Target:
     """A fast kernel, its enclosure, and where it is used."""
 
     name: str  # Topic and function
-    # kernel, certified: functions of the same arguments.
+    # kernel, certified, twin: functions of the same arguments; the twin also takes ``digits``.
     kernel: Callable[..., Any]
     certified: Callable[..., Enclosure]
+    twin: Callable[..., mp.mpf]
     names: tuple[str, ...]  # Names of the arguments
     draw: Callable[[np.random.Generator], Arguments]  # Random arguments over the whole domain and its awkward corners
     inside: Callable[..., bool]  # Whether arguments lie in the domain
     # Whether arguments and the exact result lie in the domain of practice.
     practice: Callable[[Arguments, Enclosure], bool]
     seams: tuple[Arguments, ...] = ()  # Fixed arguments to begin with: branches, ends and near-cancellations
+    # Whether the twin's plain formulas get by with the digits and the time that they have.
+    twin_serves: Callable[..., bool] = lambda *_: True
     absolute: bool = False  # Whether an absolute error of 1e-15 is allowed below 0.1
+
+    @property
+    def topic(self) -> str:
+        """Name of the kernel's module, with hyphens."""
+        return self.name.partition(".")[0]
 
 
 def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
@@ -192,16 +205,18 @@ _PROBABILITIES = tuple(
 
 def _null_cosine(name: str) -> Target:
     return Target(
-        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("x", "dim"),
+        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name),
+        getattr(reference_null_cosine, name), ("x", "dim"),
         _cosine_and_dim, _cosine_inside,
         lambda arguments, _: arguments[1] >= 100.0,
-        _COSINES, name.startswith("log"),
+        _COSINES, absolute=name.startswith("log"),
     )  # fmt: skip
 
 
 def _quantile(name: str) -> Target:
     return Target(
-        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name), ("q", "dim"),
+        f"null-cosine.{name}", getattr(null_cosine, name), getattr(certified_null_cosine, name),
+        getattr(reference_null_cosine, name), ("q", "dim"),
         _probability_and_dim, _probability_inside,
         lambda arguments, _: arguments[1] >= 100.0 and 1e-12 <= arguments[0] <= 1.0 - 1e-12,
         _PROBABILITIES,
@@ -211,11 +226,16 @@ def _quantile(name: str) -> Target:
 _PAIR = ("mu1", "sigma1", "mu2", "sigma2")
 
 
+def _twin_serves_pair(_: float, mu1: float, sigma1: float, mu2: float, sigma2: float) -> bool:
+    return 1e-3 <= sigma1 / sigma2 <= 1e3 and abs(mu1 - mu2) <= 300.0 * min(sigma1, sigma2)
+
+
 def _two_gaussians_epsilon(direction: Direction) -> Target:
     return Target(
         f"two-gaussians.epsilon.{direction}",
         partial(two_gaussians.epsilon, direction=direction),
         partial(certified_two_gaussians.epsilon, direction=direction),
+        partial(reference_two_gaussians.epsilon, direction=direction),
         ("delta", *_PAIR),
         _delta_and_pair,
         lambda delta, *pair: _delta_inside(delta) and _pair_inside(*pair),
@@ -226,12 +246,14 @@ def _two_gaussians_epsilon(direction: Direction) -> Target:
             # Next to δ(0), with all of Z ≤ 0 between neighbouring floats.
             (0.9999997374320605, -16.833570456779572, 331837849.8716361, -33.84640305676164, 18.355452744399727),
         ),
+        _twin_serves_pair,
         absolute=True,
     )
 
 
 # The certified limits take time as the root of the number of trials.
 _MOST_TRIALS = 1e6
+_MOST_TRIALS_OF_TWIN = 1e4
 
 
 def _trials(rng: np.random.Generator) -> Arguments:
@@ -257,17 +279,25 @@ def _trials_inside(successes: float, trials: float, confidence: float) -> bool:
 
 
 def _binomial(name: str, method: str) -> Target:
-    limit = getattr(certified_binomial, name)
+    limit, twin = getattr(certified_binomial, name), getattr(reference_binomial, name)
     return Target(
         f"binomial.{name}.{method}",
         partial(getattr(binomial, name), method=method),
         lambda successes, trials, confidence: limit(int(successes), int(trials), confidence, method),
+        lambda successes, trials, confidence, digits: twin(
+            int(successes), int(trials), confidence, method, digits=digits
+        ),
         ("successes", "trials", "confidence"),
         _trials,
         _trials_inside,
         lambda a, _: a[1] >= 10.0 and 0.9 <= a[2] <= 1.0 - 1e-12,
         tuple((s, n, 0.95) for n in (1.0, 10.0, 1e6) for s in (0.0, 1.0, n - 1.0, n)),
+        lambda _, trials, __: trials <= _MOST_TRIALS_OF_TWIN,
     )
+
+
+def _twin_serves_mechanism(*arguments: float) -> bool:
+    return all(x == 0.0 or 1e-12 <= x <= 1e5 for x in arguments)
 
 
 TARGETS = (
@@ -277,11 +307,13 @@ TARGETS = (
         "two-gaussians.log-delta.forward",
         partial(two_gaussians.log_delta, direction="forward"),
         partial(certified_two_gaussians.log_delta, direction="forward"),
+        partial(reference_two_gaussians.log_delta, direction="forward"),
         ("epsilon", *_PAIR),
         lambda rng: (_epsilon(rng), *_pair(rng)),
         lambda epsilon, *pair: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _pair_inside(*pair),
         lambda a, exact: exact.lo >= _LOG_PRACTICAL_DELTA and _practical_epsilon(a[0]) and _practical_ratio(a[2], a[4]),
         (*((epsilon, *pair) for epsilon in (0.0, 0.05, 3.0) for pair in _NEAR_EQUAL), (1.0, 0.2, 3.0, 0.2, 3.0)),
+        _twin_serves_pair,
         absolute=True,
     ),
     _two_gaussians_epsilon("forward"),
@@ -290,43 +322,51 @@ TARGETS = (
         "gaussian-mechanism.delta",
         gaussian_mechanism.delta,
         certified_gaussian_mechanism.delta,
+        reference_gaussian_mechanism.delta,
         ("epsilon", "noise_multiplier"),
         lambda rng: (_epsilon(rng), _noise(rng)),
         lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
         lambda a, exact: exact.lo >= 1e-12 and _practical_epsilon(a[0]),
         ((0.0, 1.0), (0.0, 1e9), (1e5, 0.0023), (1.0, 4.22)),
+        _twin_serves_mechanism,
     ),
     Target(
         "gaussian-mechanism.log-delta",
         gaussian_mechanism.log_delta,
         certified_gaussian_mechanism.log_delta,
+        reference_gaussian_mechanism.log_delta,
         ("epsilon", "noise_multiplier"),
         lambda rng: (_epsilon(rng), _noise(rng)),
         lambda epsilon, sigma: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _noise_inside(sigma),
         lambda a, exact: exact.lo >= _LOG_PRACTICAL_DELTA and _practical_epsilon(a[0]),
         ((0.0, 1.0), (0.0, 1e9), (1e5, 0.0023), (1.0, 4.22)),
+        _twin_serves_mechanism,
         absolute=True,
     ),
     Target(
         "gaussian-mechanism.epsilon",
         gaussian_mechanism.epsilon,
         certified_gaussian_mechanism.epsilon,
+        reference_gaussian_mechanism.epsilon,
         ("delta", "noise_multiplier"),
         lambda rng: (_delta(rng), _noise(rng)),
         lambda delta, sigma: _delta_inside(delta) and _noise_inside(sigma),
         lambda a, exact: _practical_delta(a[0]) and _practical_epsilon(exact.lo),
         ((1e-6, 4.22), (1e-6, 1.54), (1e-6, 0.541), (0.5, 1.0)),
+        _twin_serves_mechanism,
         absolute=True,
     ),
     Target(
         "gaussian-mechanism.noise-multiplier",
         gaussian_mechanism.noise_multiplier,
         certified_gaussian_mechanism.noise_multiplier,
+        reference_gaussian_mechanism.noise_multiplier,
         ("epsilon", "delta"),
         lambda rng: (_epsilon(rng), _delta(rng)),
         lambda epsilon, delta: 0.0 <= epsilon <= two_gaussians.LARGEST_EPSILON and _delta_inside(delta),
         lambda a, _: _practical_delta(a[1]) and _practical_epsilon(a[0]),
         ((1.0, 1e-6), (0.0, 1e-6), (0.0, 1e-300), (1e5, 0.5)),
+        _twin_serves_mechanism,
     ),
     *(_binomial(name, method) for method in ("clopper-pearson", "jeffreys") for name in ("lower", "upper")),
 )

@@ -50,9 +50,9 @@ def test_experiments_run_on_it(tmp_path, make, data_format, model, clients, held
     make(data)
     path.write_text(TEXT.format(format=data_format, model=model))
     document, _ = Experiment(configuration.read(str(path), "quick"), data).run(out, lambda *_: None)
-    [cell] = document["cells"]
-    assert (cell["clients"], cell["test_examples"]) == (clients, held_out)
-    assert cell["analytical"]["epsilon"] == pytest.approx(30.0)
+    [cell] = document.cells
+    assert (cell.clients, cell.test_examples) == (clients, held_out)
+    assert cell.analytical.epsilon == pytest.approx(30.0)
 
 
 @pytest.mark.parametrize("make", [cifar10_binary, celeba, sent140, shakespeare])
