@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from canaryproof.kernels import _canary_stream as stream
-from canaryproof.verify.suites.stream import quality
+from canaryproof.verify.suites.stream_quality import quality
 from tests.faults.fault import Fault, Function
 
 _Chosen = NDArray[np.uint64]
@@ -21,12 +21,12 @@ _LOW, _SHIFT = np.uint64(2**32 - 1), np.uint64(32)
 
 
 def _streams(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
-    target = "canaryproof.verify.suites.stream.quality:streams"
+    target = "canaryproof.verify.suites.stream_quality.quality:streams"
     return Fault(f"stream.{name}", description, target, make, ("gaussian.streams.quality",))
 
 
 def _quantiles(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
-    target = "canaryproof.verify.suites.stream.quality:quantiles"
+    target = "canaryproof.verify.suites.stream_quality.quality:quantiles"
     return Fault(f"stream.{name}", description, target, make, ("gaussian.streams.quality",))
 
 

@@ -20,7 +20,7 @@ from canaryproof.proofs_check.discretised_canaries import (
     moments,
 )
 from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.suites.stream import quality
+from canaryproof.verify.suites.stream_quality import quality
 
 TEXT = (files("canaryproof.proofs_check") / "discretised_canaries.md").read_text()
 KERNEL = Source()

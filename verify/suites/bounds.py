@@ -1,4 +1,7 @@
-"""Suite ``bounds``: how often lower bounds lie above a known ε, and how far below, on simulated audits."""
+"""Suite ``bounds``: how often lower bounds lie above a known ε, and how far below, on simulated audits.
+
+The audits are of mechanisms whose scores and whose ε at every δ are known.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,19 +11,148 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import optimize, special, stats
 from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
-from canaryproof.verify.bounds import mechanisms
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.gaussian import ASSUMPTION
-from canaryproof.verify.bounds.lower_bound import Method, Scores, cosine_null, prepare
-from canaryproof.verify.bounds.mechanisms import ScoredMechanism
+from canaryproof.verify.bounds.lower_bound import (
+    ExactNull,
+    Method,
+    Scores,
+    cosine_null,
+    discrete_null,
+    normal_null,
+    prepare,
+)
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 
 Array = NDArray[np.float64]
+Shape = tuple[int, ...]
+
+# δ at which the Gaussian ones are calibrated to their nominal ε.
+DELTA = 1e-5
+# The rounded mechanism releases multiples of this.
+_UNIT = 0.5
+_REACH = 13.0
+
+
+@dataclass(frozen=True)
+class ScoredMechanism:
+    """A mechanism audited canary by canary, independently."""
+
+    name: str  # Family
+    nominal: float  # ε that it is made for
+    # draw, draw_null: draw scores of canaries that took part, and that did not.
+    draw: Callable[[np.random.Generator, Shape], Array]
+    draw_null: Callable[[np.random.Generator, Shape], Array]
+    null: ExactNull  # The law of the latter
+    epsilon: Callable[[float], float]  # ε at δ, exactly but for rounding
+
+
+def _shift(nominal: float, delta: float = DELTA) -> float:
+    return 1.0 / float(gaussian_mechanism.noise_multiplier(nominal, delta)) if nominal > 0.0 else 0.0
+
+
+@cache
+def _normal() -> ExactNull:
+    return normal_null()
+
+
+def gaussian(nominal: float, at: float = DELTA) -> ScoredMechanism:
+    """Return N(μ, 1) against N(0, 1), with ε nominal at the given δ."""
+    mu = _shift(nominal, at)
+    return ScoredMechanism(
+        "Gaussian",
+        nominal,
+        lambda rng, shape: mu + rng.standard_normal(shape),
+        lambda rng, shape: rng.standard_normal(shape),
+        _normal(),
+        lambda delta: float(gaussian_mechanism.epsilon(delta, 1.0 / mu)) if mu > 0.0 else 0.0,
+    )
+
+
+@cache
+def _laplace_null() -> ExactNull:
+    def log_tail(x: Array) -> Array:
+        low = np.log1p(-0.5 * np.exp(np.minimum(x, 0.0)))
+        return np.asarray(np.where(x > 0.0, -x - math.log(2.0), low))
+
+    def place(log_tail: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            low = np.log(2.0 * -np.expm1(log_tail))
+        return np.asarray(np.where(log_tail < -math.log(2.0), -log_tail - math.log(2.0), low))
+
+    return ExactNull("Laplace", log_tail, place)
+
+
+def laplace(nominal: float) -> ScoredMechanism:
+    """Return Laplace noise of scale 1 around ε and around 0, which is (ε, 0)-private."""
+    return ScoredMechanism(
+        "Laplace",
+        nominal,
+        lambda rng, shape: nominal + rng.laplace(size=shape),
+        lambda rng, shape: rng.laplace(size=shape),
+        _laplace_null(),
+        # δ(e) = 1 − exp((e − ε)/2) for 0 ≤ e ≤ ε.
+        lambda delta: max(0.0, nominal + 2.0 * math.log1p(-delta)),
+    )
+
+
+def randomised_response(nominal: float) -> ScoredMechanism:
+    """Return the truth, 1 or 0, with probability e^ε/(1 + e^ε) and the other otherwise."""
+    right, wrong = (float(special.expit(sign * nominal)) for sign in (1.0, -1.0))
+    return ScoredMechanism(
+        "randomised response",
+        nominal,
+        lambda rng, shape: (rng.random(shape) < right).astype(np.float64),
+        lambda rng, shape: (rng.random(shape) < wrong).astype(np.float64),
+        discrete_null([0.0, 1.0], [right, wrong]),
+        lambda delta: max(0.0, math.log((right - delta) / wrong)) if right > delta else 0.0,
+    )
+
+
+def _atoms(mu: float) -> Array:
+    """Probabilities of N(μ, 1) rounded to multiples of the unit, from −reach to reach."""
+    ends = np.arange(-_REACH - 0.5 * _UNIT, _REACH + _UNIT, _UNIT) - mu
+    # On either side from the tail that is small.
+    below, above = np.diff(special.ndtr(ends)), -np.diff(special.ndtr(-ends))
+    return np.asarray(np.where(ends[1:] <= 0.0, below, above))
+
+
+@cache
+def _rounded_null() -> ExactNull:
+    return discrete_null(np.arange(-_REACH, _REACH + 0.5 * _UNIT, _UNIT), _atoms(0.0))
+
+
+def rounded_gaussian(nominal: float) -> ScoredMechanism:
+    """Return the Gaussian mechanism's score rounded to halves: full of ties, and a little more private."""
+    mu = _shift(nominal)
+    one, other = _atoms(mu), _atoms(0.0)
+
+    def excess(epsilon: float, delta: float) -> float:
+        both = ((one, other), (other, one))
+        return max(float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum()) for p, q in both) - delta
+
+    def epsilon(delta: float) -> float:
+        if excess(0.0, delta) <= 0.0:
+            return 0.0
+        return float(optimize.brentq(excess, 0.0, nominal + 3.0, args=(delta,), xtol=1e-13))
+
+    return ScoredMechanism(
+        "rounded Gaussian",
+        nominal,
+        lambda rng, shape: _UNIT * np.rint((mu + rng.standard_normal(shape)) / _UNIT),
+        lambda rng, shape: _UNIT * np.rint(rng.standard_normal(shape) / _UNIT),
+        _rounded_null(),
+        epsilon,
+    )
+
+
+FAMILIES = (gaussian, laplace, randomised_response, rounded_gaussian)
+
 
 ALPHA = 0.05
 EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0)
@@ -89,7 +221,7 @@ def cosine_cells(context: Context) -> Iterator[AuditCell]:
     """Draw the cosines of single runs of Algorithm 1, which depend on each other, with exactly their joint law."""
     null = cosine_null(DIM)
     for epsilon in EPSILONS:
-        sigma = float(gaussian_mechanism.noise_multiplier(epsilon, mechanisms.DELTA)) if epsilon > 0.0 else math.inf
+        sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA)) if epsilon > 0.0 else math.inf
         for count, runs in _COSINE_RUNS[context.level].items():
             rng = np.random.Generator(np.random.SFC64(context.key(f"bounds/cosines/{epsilon}/{count}")))
             if math.isinf(sigma):
@@ -167,10 +299,10 @@ _CLAIMS = {
 }
 
 
-def _families(method: Method) -> tuple[Callable[[float], mechanisms.ScoredMechanism], ...]:
+def _families(method: Method) -> tuple[Callable[[float], ScoredMechanism], ...]:
     # A posterior interval takes a millisecond an audit, and makes no claim of its own.
     gaussian_only = ASSUMPTION in method.assumptions or method.upper is not None
-    return (mechanisms.gaussian,) if gaussian_only else mechanisms.FAMILIES
+    return (gaussian,) if gaussian_only else FAMILIES
 
 
 def _cells(context: Context, method: Method) -> Iterable[AuditCell]:
@@ -218,7 +350,7 @@ def _at_one(context: Context) -> Outcome:
     runs, count = context.pick(400, 4000), 1000
     rows = []
     for delta in _OWN_DELTAS:
-        mechanism = mechanisms.gaussian(1.0, delta)
+        mechanism = gaussian(1.0, delta)
         rng = np.random.default_rng(context.key(f"bounds/at-one/{delta}"))
         observed, unobserved = mechanism.draw(rng, (runs, count)), mechanism.draw_null(rng, (runs, count))
         audits = {
@@ -245,7 +377,7 @@ def _dependent(context: Context) -> Outcome:
 def _elsewhere(context: Context) -> Outcome:
     """Use the bounds that assume a Gaussian trade-off curve where there is none."""
     method = METHODS["normal-scores"]
-    rows = measure(method, independent_cells(context, (mechanisms.laplace,), ("exact",)))
+    rows = measure(method, independent_cells(context, (laplace,), ("exact",)))
     outcome = _outcome(rows, ALPHA)
     found = Verdict.CONFIRMED if outcome.verdict is Verdict.REFUTED else Verdict.INCONCLUSIVE
     return replace(outcome, verdict=found)
@@ -257,7 +389,7 @@ def _nominal(context: Context) -> Outcome:
     methods = {name: m for name, m in METHODS.items() if name not in _ONE_RUN}
     rows = []
     for epsilon in (0.0, 1.0, 3.0):
-        mechanism = mechanisms.gaussian(epsilon)
+        mechanism = gaussian(epsilon)
         rng = np.random.default_rng(context.key(f"bounds/nominal/{epsilon}"))
         observed, unobserved = mechanism.draw(rng, (runs, _SMALL)), mechanism.draw_null(rng, (runs, _SMALL))
         audits = {
@@ -266,7 +398,7 @@ def _nominal(context: Context) -> Outcome:
         }
         for kind, scores in audits.items():
             where = {"mechanism": mechanism.name, "epsilon": epsilon, "count": _SMALL, "null": kind}
-            cell = AuditCell(where, {mechanisms.DELTA: mechanism.epsilon(mechanisms.DELTA)}, (scores,))
+            cell = AuditCell(where, {DELTA: mechanism.epsilon(DELTA)}, (scores,))
             rows += [
                 {"method": name, "nominal": nominal, **row}
                 for name, method in methods.items()
@@ -312,7 +444,7 @@ def _best(context: Context) -> Outcome:
     # What each audit adds to the default's leads over all, to first order: the largest mean is an estimate too. Cells
     # of one ε and size are made of the same audits.
     added: dict[tuple[float, int], Any] = {}
-    for cell in independent_cells(context, (mechanisms.gaussian,), ("exact", "unobserved")):
+    for cell in independent_cells(context, (gaussian,), ("exact", "unobserved")):
         (scores,) = cell.audits
         for delta, truth in cell.truth.items():
             if cell.where["epsilon"] > 0.0 and truth > 0.0:

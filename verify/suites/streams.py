@@ -12,7 +12,7 @@ from canaryproof.kernels import null_cosine
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1
-from canaryproof.verify.suites.stream import quality
+from canaryproof.verify.suites.stream_quality import quality
 
 _MASK, _TILE, _RUN = 2**32 - 1, 4096, 1024
 _CANARY, _NOISE = 0, 1

@@ -4,7 +4,7 @@ import pytest
 
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import streams
-from canaryproof.verify.suites.stream import quality
+from canaryproof.verify.suites.stream_quality import quality
 from tests.faults import FAULTS
 from tests.faults.fault import seeded
 

@@ -1,7 +1,7 @@
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify.suites.stream.__main__ import main
+from canaryproof.verify.suites.stream_quality.__main__ import main
 from tests.faults import FAULTS
 from tests.faults.fault import seeded
 

@@ -1,4 +1,4 @@
-"""Test the canary stream at length: ``python -m canaryproof.verify.suites.stream``."""
+"""Test the canary stream at length: ``python -m canaryproof.verify.suites.stream_quality``."""
 
 import sys
 from collections import defaultdict
@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from canaryproof.verify.check.declared_tests import LEVEL
-from canaryproof.verify.suites.stream.quality import Quality, judge, visible_moment
+from canaryproof.verify.suites.stream_quality.quality import Quality, judge, visible_moment
 
 
 @click.command("streams")

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify.suites.stream.quality import LENGTH, read_stretch
-from canaryproof.verify.suites.stream.words import main
+from canaryproof.verify.suites.stream_quality.quality import LENGTH, read_stretch
+from canaryproof.verify.suites.stream_quality.words import main
 
-COMMAND = [sys.executable, "-m", "canaryproof.verify.suites.stream.words"]
+COMMAND = [sys.executable, "-m", "canaryproof.verify.suites.stream_quality.words"]
 
 
 @pytest.mark.parametrize(("reading", "second"), [("one canary", 256), ("canaries", 1), ("canary and noise", 128)])

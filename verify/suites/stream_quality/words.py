@@ -1,4 +1,7 @@
-"""Write the stream's words for other tests: ``python -m canaryproof.verify.suites.stream.words | RNG_test stdin32``."""
+"""Write the stream's words for other tests.
+
+Use: ``python -m canaryproof.verify.suites.stream_quality.words | RNG_test stdin32``.
+"""
 
 import itertools
 import os
@@ -6,8 +9,8 @@ import sys
 
 import click
 
-from canaryproof.verify.suites.stream import quality
-from canaryproof.verify.suites.stream.quality import LENGTH, READINGS, read_stretch
+from canaryproof.verify.suites.stream_quality import quality
+from canaryproof.verify.suites.stream_quality.quality import LENGTH, READINGS, read_stretch
 
 
 @click.command("words")

@@ -10,8 +10,8 @@ from scipy import special, stats
 from canaryproof.kernels.canaries import noise
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.suites import streams as plain
-from canaryproof.verify.suites.stream import quality
-from canaryproof.verify.suites.stream.quality import (
+from canaryproof.verify.suites.stream_quality import quality
+from canaryproof.verify.suites.stream_quality.quality import (
     BINS,
     LAGS,
     LENGTH,
