@@ -2,7 +2,7 @@
 
 The printed density f̂_d of t = τ√d is compared with the one that follows from the law Beta(1/2, (d − 1)/2) of τ². Its
 limit is taken for any fixed real t; Γ(d/2)/Γ((d − 1)/2), where it occurs, is replaced by √(d/2), as
-``normal_distance_bound.gamma_bounds`` proves that their ratio tends to 1. From the pointwise limit to the theorem leads
+``normal_distance.gamma_bounds`` proves that their ratio tends to 1. From the pointwise limit to the theorem leads
 Scheffé's (1947): where densities converge almost everywhere to a density, their total variation distance vanishes. The
 proven bound 0.396/(d − 1) on that distance says the same with a rate.
 """

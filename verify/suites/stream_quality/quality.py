@@ -357,7 +357,7 @@ def neighbours() -> NDArray[np.uint64]:
 # Tests of the stream: every statistic has a null law that is exact or bounded, and all of them share one level.
 #
 # The null hypothesis is that words are independent and uniform, and that coordinates lie within
-# ``law.QUANTILE_ERROR`` of their words' quantiles. Counts of words, and of coordinates beyond a threshold, are
+# ``QUANTILE_ERROR`` of their words' quantiles. Counts of words, and of coordinates beyond a threshold, are
 # binomial, and their p-values exact (for tails: at the worst threshold that the quantiles' error allows). Sums of
 # powers and products are bounded by Bennett's inequality (1962, "Probability inequalities for the sum of independent
 # random variables"), which needs only the largest term and its variance: these p-values are upper bounds at any size.
