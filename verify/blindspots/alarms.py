@@ -28,7 +28,15 @@ from canaryproof.verify.blindspots.mechanisms import (
     gaussian_truth,
 )
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import BoundKind, ExactNull, Inclusion, Method, Scores, cosine_null, prepare
+from canaryproof.verify.bounds.lower_bound import (
+    BoundKind,
+    ExactNull,
+    Inclusion,
+    Method,
+    ScoreSample,
+    cosine_null,
+    prepare,
+)
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Estimate, Moments
@@ -147,7 +155,7 @@ def coin_bounds(observed: Array, unobserved: Array, delta: float) -> Iterator[Sa
     yield from _values(prepare(observed, unobserved, inclusion=Inclusion.COIN), delta, COIN_BOUNDS)
 
 
-def _values(scores: Scores, delta: float, methods: Mapping[str, Method]) -> Iterator[Said]:
+def _values(scores: ScoreSample, delta: float, methods: Mapping[str, Method]) -> Iterator[Said]:
     for name, method in methods.items():
         if method.serves(scores):
             values, _ = method.values(scores, delta, ALPHA)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from canaryproof.verify.bounds.lower_bound import BoundKind, Method, Scores, never
+from canaryproof.verify.bounds.lower_bound import BoundKind, Method, ScoreSample, never
 from canaryproof.verify.bounds.thresholds import split_counts
 
 Array = NDArray[np.float64]
@@ -57,7 +57,7 @@ def _sampled_quantile(misses: int, count: int, alarms: int, null_count: int, del
     return _least(lambda epsilon: probability(rate, alarms, null_count, epsilon, delta) - level)
 
 
-def _quantile(scores: Scores, delta: float, level: float) -> tuple[Array, Array]:
+def _quantile(scores: ScoreSample, delta: float, level: float) -> tuple[Array, Array]:
     """ε at a posterior probability, for the counts of one half at the threshold of the other."""
     counts = split_counts(scores, delta, _CHOICE)
     count, null_count = counts.half.count, counts.half.null_count

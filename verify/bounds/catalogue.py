@@ -1,7 +1,7 @@
 """All bounds by name, the best first."""
 
 from canaryproof.verify.bounds import bayesian, fixed_sequence, gaussian, one_run, printed, thresholds
-from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, Method, Scores
+from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, Method, ScoreSample
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -17,7 +17,7 @@ _ORDER = (Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC)
 
 
 def lower_bounds(
-    scores: Scores, delta: float, confidence: float = 0.95, names: tuple[str, ...] = ()
+    scores: ScoreSample, delta: float, confidence: float = 0.95, names: tuple[str, ...] = ()
 ) -> tuple[LowerBound, ...]:
     """Compute bounds of one audit, those first whose coverage is proven.
 

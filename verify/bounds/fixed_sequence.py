@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import fft, special, stats
 
-from canaryproof.verify.bounds.lower_bound import ExactNull, Method, Scores, if_independent
+from canaryproof.verify.bounds.lower_bound import ExactNull, Method, ScoreSample, if_independent
 
 Array = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -216,7 +216,7 @@ _LARGEST_GUESSED_EPSILON, _GUESS_HALVINGS = 40.0, 40
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-11
 
 
-def guess_tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
+def guess_tests(scores: ScoreSample, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
     """Prepare the tests; the function returned says of some audits which of some ε are rejected, and at which score."""
     assert scores.unobserved is not None
     count, null_count = scores.count, scores.null_count
@@ -328,7 +328,7 @@ def worst_tail(epsilon: Array, log_tail: Array, delta: float) -> Array:
     return np.clip(np.minimum(high, low) * (1.0 + 1e-14), 0.0, 1.0)
 
 
-def sum_tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
+def sum_tests(scores: ScoreSample, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
     """Prepare the tests; the function returned says of some audits which of some ε are rejected, and NaN for places."""
     null, count = scores.null, scores.count
     assert null is not None
@@ -341,7 +341,7 @@ def sum_tests(scores: Scores, delta: float, alpha: float) -> Callable[[Ints, Eps
     return reject
 
 
-def excludes_all(scores: Scores, delta: float, alpha: float) -> Bools:
+def excludes_all(scores: ScoreSample, delta: float, alpha: float) -> Bools:
     """Say of each audit whether every finite ε is rejected, by scores that the null has no probability of reaching.
 
     If ε is finite, an observed score is one of these with probability δ at most.
@@ -507,7 +507,7 @@ def epsilon_sequence() -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(values[i : i + _BLOCK].tolist()) for i in range(0, len(values), _BLOCK))
 
 
-def fixed_sequence(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def fixed_sequence(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the largest ε up to which every test rejects.
 
     Beside unobserved scores the threshold is the lowest score that the last test's guesses say took part; beside an

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.bounds.lower_bound import Method, Scores, if_independent
+from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.thresholds import misses, places, shared
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ def epsilon_of_mu(mu: Array, delta: float) -> Array:
     return np.where(positive & ~finite, math.inf, result)
 
 
-def gaussian_dp(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def gaussian_dp(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return ε of μ ≥ Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) at upper limits of both rates, over declared thresholds.
 
     Nasr et al. (arXiv 2302.07956), Section 4; there the threshold is the best of all for the same scores.
@@ -52,7 +52,7 @@ def gaussian_dp(scores: Scores, delta: float, alpha: float) -> tuple[Array, Arra
     return values, np.where(values > 0.0, at.thresholds[rows, best], math.nan)
 
 
-def normal_scores(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def normal_scores(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return ε of the lower limit of μ from the mean of the observed scores' normal scores under the exact null.
 
     If the mechanism is μ-GDP, each normal score is at most N(μ, 1) in law (``proofs_check/lower_bounds.md``).

@@ -83,8 +83,8 @@ def discrete_null(values: ArrayLike, probabilities: ArrayLike) -> ExactNull:
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Scores of one or many audits of the same size; made by ``prepare``.
+class ScoreSample:
+    """Sample of scores of one or many audits of the same size; made by ``prepare``.
 
     Attributes
     ----------
@@ -120,12 +120,12 @@ class Scores:
         return 0 if self.unobserved is None else int(self.unobserved.shape[1])
 
     @property
-    def separated(self) -> "Scores":
+    def separated(self) -> "ScoreSample":
         """The best that could be seen: as many scores, perfectly told apart from the null."""
         observed = np.arange(1.0, self.count + 1.0)[np.newaxis]
         unobserved = None if self.unobserved is None else -np.arange(1.0, self.null_count + 1.0)[np.newaxis, ::-1]
         null = None if self.null is None else ExactNull("nothing", lambda x: np.full(np.shape(x), -math.inf), np.exp)
-        return Scores(observed, unobserved, (observed, unobserved), null, self.inclusion, self.independent)
+        return ScoreSample(observed, unobserved, (observed, unobserved), null, self.inclusion, self.independent)
 
 
 def prepare(
@@ -135,7 +135,7 @@ def prepare(
     *,
     inclusion: Inclusion | str = Inclusion.FIXED,
     independent: bool = False,
-) -> Scores:
+) -> ScoreSample:
     """Check scores and sort them.
 
     Parameters
@@ -166,7 +166,7 @@ def prepare(
     unseen = None if unobserved is None else _checked("unobserved", unobserved)
     if unseen is not None and len(unseen) != len(seen):
         raise ValueError(f"unobserved: there must be as many audits as for observed, {len(seen)}, not {len(unseen)}")
-    return Scores(
+    return ScoreSample(
         np.sort(seen, axis=1),
         None if unseen is None else np.sort(unseen, axis=1),
         (_shuffled(seen), None if unseen is None else _shuffled(unseen)),
@@ -208,7 +208,7 @@ def check_levels(delta: float, alpha: float) -> None:
 
 
 # Value and threshold of each audit, of scores at δ and α; the threshold is NaN where the value is 0 or there is none.
-Compute = Callable[[Scores, float, float], tuple[Array, Array]]
+Compute = Callable[[ScoreSample, float, float], tuple[Array, Array]]
 
 
 class Coverage(StrEnum):
@@ -293,17 +293,17 @@ class Method:
     source: str
     compute: Compute
     assumptions: tuple[str, ...]
-    coverage: Callable[[Scores], Coverage]
+    coverage: Callable[[ScoreSample], Coverage]
     kind: BoundKind = BoundKind.LOWER_BOUND
     printed: bool = False
     upper: Compute | None = None
     needs: str = ""
 
-    def serves(self, scores: Scores) -> bool:
+    def serves(self, scores: ScoreSample) -> bool:
         """Whether the scores have what the method needs."""
         return not self.needs or (scores.null is None) == (self.needs == "unobserved")
 
-    def values(self, scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+    def values(self, scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
         """Compute the bound of every audit.
 
         Parameters
@@ -329,7 +329,7 @@ class Method:
             raise ValueError(f"{self.name} needs {'an exact null' if self.needs == 'null' else 'unobserved scores'}")
         return self.compute(scores, delta, alpha)
 
-    def bound(self, scores: Scores, delta: float, alpha: float) -> LowerBound:
+    def bound(self, scores: ScoreSample, delta: float, alpha: float) -> LowerBound:
         """Compute the bound of one audit; arguments and errors as for ``values``."""
         values, thresholds = self.values(scores, delta, alpha)
         if len(values) != 1:
@@ -348,16 +348,16 @@ class Method:
         )
 
 
-def if_independent(scores: Scores) -> Coverage:
+def if_independent(scores: ScoreSample) -> Coverage:
     """Say what a proof for independent scores is worth."""
     return Coverage.PROVEN if scores.independent else Coverage.ASYMPTOTIC
 
 
-def if_coins(scores: Scores) -> Coverage:
+def if_coins(scores: ScoreSample) -> Coverage:
     """Say what a proof for canaries that are included by fair coins is worth."""
     return Coverage.PROVEN if scores.inclusion is Inclusion.COIN else Coverage.HEURISTIC
 
 
-def never(_: Scores) -> Coverage:
+def never(_: ScoreSample) -> Coverage:
     """Say that there is no proof."""
     return Coverage.HEURISTIC

@@ -14,7 +14,7 @@ from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial
 from canaryproof.verify.bounds.gaussian import ASSUMPTION, epsilon_of_mu
-from canaryproof.verify.bounds.lower_bound import Method, Scores, if_coins
+from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_coins
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ def guesses(total: int) -> list[int]:
     return sorted({2 * max(1, int(0.5 * share * total)) for share in _SHARES}, reverse=True)
 
 
-def correct(scores: Scores, number: int) -> NDArray[np.int64]:
+def correct(scores: ScoreSample, number: int) -> NDArray[np.int64]:
     """Count the correct ones of so many guesses, half of them "took part": the least that equal scores leave."""
     assert scores.unobserved is not None
     half = number // 2
@@ -116,7 +116,7 @@ def _largest(objection: Callable[[float], float], high: float) -> float:
     return max(found, 0.0)
 
 
-def _best(scores: Scores, alpha: float, bound: Callable[[int, int, int, float], float]) -> Array:
+def _best(scores: ScoreSample, alpha: float, bound: Callable[[int, int, int, float], float]) -> Array:
     total = scores.count + scores.null_count
     numbers = [number for number in guesses(total) if number <= total]
     values = [
@@ -126,7 +126,7 @@ def _best(scores: Scores, alpha: float, bound: Callable[[int, int, int, float], 
     return np.asarray(np.max(np.array(values), axis=0))
 
 
-def steinke(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def steinke(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the best bound over the declared numbers of guesses, each at its share of α; it has two thresholds."""
 
     def bound(total: int, number: int, right: int, share: float) -> float:
@@ -135,7 +135,7 @@ def steinke(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     return _best(scores, alpha, bound), np.full(len(scores.observed), math.nan)
 
 
-def mahloujifar(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def mahloujifar(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return ε of the best bound of μ over the same numbers of guesses."""
     return epsilon_of_mu(_best(scores, alpha, gaussian_bound), delta), np.full(len(scores.observed), math.nan)
 

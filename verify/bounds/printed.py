@@ -13,13 +13,13 @@ from canaryproof.kernels import binomial
 from canaryproof.kernels.binomial import Method
 from canaryproof.verify.bounds.fixed_sequence import pooled_order
 from canaryproof.verify.bounds.lower_bound import Method as Bound
-from canaryproof.verify.bounds.lower_bound import Scores, never
+from canaryproof.verify.bounds.lower_bound import ScoreSample, never
 from canaryproof.verify.bounds.thresholds import Rates, alarms, misses, rates, sweep
 
 Array = NDArray[np.float64]
 
 
-def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -> tuple[Array, Array]:
+def best_threshold(scores: ScoreSample, delta: float, alpha: float, method: Method) -> tuple[Array, Array]:
     """Return the largest value of Equation (1) for one-sided limits of both rates, each at 1 − α.
 
     Andrew et al. (arXiv 2302.03098), Section 5.1, and the public code of the paper (google-research/federated,
@@ -29,7 +29,7 @@ def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -
     return sweep(scores, misses(scores.count, delta, alpha, method), alarm, delta, by_value=False)
 
 
-def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def canife(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the lower limit of CANIFE's per-round ε̂ at the threshold of the largest ε̂ that is finite or without error.
 
     Maddock et al. (arXiv 2210.02912), Section 2.2 and Appendix C.1: Clopper and Pearson's two-sided limits at 1 − α.
@@ -47,7 +47,7 @@ def canife(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
     return _limits(scores, delta, alpha, false, missed, thresholds)
 
 
-def canife_code(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def canife_code(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the same limit at the threshold of the largest accuracy, as CANIFE's public code has it.
 
     Guesses "took part" are the scores above one of all scores; of equal accuracies the highest threshold counts (the
@@ -66,7 +66,7 @@ def canife_code(scores: Scores, delta: float, alpha: float) -> tuple[Array, Arra
 
 
 def _limits(
-    scores: Scores, delta: float, alpha: float, false: list[int], missed: list[int], thresholds: Array
+    scores: ScoreSample, delta: float, alpha: float, false: list[int], missed: list[int], thresholds: Array
 ) -> tuple[Array, Array]:
     values = np.array(
         [

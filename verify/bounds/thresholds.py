@@ -17,7 +17,7 @@ from scipy import optimize, signal, special
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.binomial import Method as Limits
-from canaryproof.verify.bounds.lower_bound import Method, Scores, if_independent
+from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
 
 Array = NDArray[np.float64]
 
@@ -93,7 +93,7 @@ def _sampled(
 
 
 def sweep(
-    scores: Scores, miss: Rates, alarm: Rates | None, delta: float, *, by_value: bool = True
+    scores: ScoreSample, miss: Rates, alarm: Rates | None, delta: float, *, by_value: bool = True
 ) -> tuple[Array, Array]:
     """Find the largest value over all thresholds that are observed scores, and where; 0 and NaN where none is positive.
 
@@ -254,7 +254,7 @@ def _upper(count: int, delta: float, alpha: float) -> Rates:
     return rates(1.0 - hits, hits, delta)
 
 
-def simultaneous(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def simultaneous(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the largest value of Equation (1) on bands of equal local levels (Berk and Jones 1979).
 
     With an exact null only FNR is estimated, and its band has all of α.
@@ -287,7 +287,7 @@ class Places:
     log_alarm: Array  # Log of the rates' upper limits, shape (places,)
 
 
-def places(scores: Scores, tails: Array, alpha: float) -> Places:
+def places(scores: ScoreSample, tails: Array, alpha: float) -> Places:
     """Put thresholds where the null's tail is about as given, with 1 − α limits of the rates that are estimated."""
     observed = scores.observed
     if scores.null is not None:
@@ -304,7 +304,7 @@ def places(scores: Scores, tails: Array, alpha: float) -> Places:
     return Places(thresholds, scores.count - np.array(below, dtype=np.int64), log_alarm)
 
 
-def at_places(scores: Scores, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
+def at_places(scores: ScoreSample, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the best bound over thresholds where the null's tail is as given, each at the same share of α."""
     each = shared(alpha / len(tails), scores.null is not None)
     at = places(scores, tails, each)
@@ -316,12 +316,12 @@ def at_places(scores: Scores, tails: Array, delta: float, alpha: float) -> tuple
     return np.maximum(value, 0.0), np.where(value > 0.0, found, math.nan)
 
 
-def fixed(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def fixed(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the bound at the one threshold where the null's tail is 1/√(k + 1)."""
     return at_places(scores, np.full(1, 1.0 / math.sqrt(scores.count + 1.0)), delta, alpha)
 
 
-def bonferroni(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def bonferroni(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the best bound over thresholds where the null's tail is 1/2, 1/4, …, each at its share of α."""
     tails: Array = 0.5 ** np.arange(1.0, _GRID + 1.0)
     if scores.unobserved is not None:
@@ -333,7 +333,7 @@ def bonferroni(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array
 class SplitCounts:
     """What one half of the scores counts at the threshold that is best for the other half."""
 
-    half: Scores  # The half that counts
+    half: ScoreSample  # The half that counts
     thresholds: Array  # Thresholds, shape (audits,), NaN where there is none
     # hits, alarms: observed and unobserved scores at or above them, the same shape; no alarms beside an exact null.
     hits: NDArray[np.int64]
@@ -341,7 +341,7 @@ class SplitCounts:
     log_tails: Array  # Log of the exact null's tail there; empty beside unobserved scores
 
 
-def split_counts(scores: Scores, delta: float, alpha: float) -> SplitCounts:
+def split_counts(scores: ScoreSample, delta: float, alpha: float) -> SplitCounts:
     """Choose thresholds on one half of the scores and count on the other."""
     first, second = _halves(scores)
     if first is None:
@@ -368,7 +368,7 @@ def _above(ordered: Array, thresholds: Array) -> NDArray[np.int64]:
     return above
 
 
-def split(scores: Scores, delta: float, alpha: float) -> tuple[Array, Array]:
+def split(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the bound of one half of the scores at the threshold that is best for the other half."""
     counts = split_counts(scores, delta, alpha)
     each = shared(alpha, scores.null is not None)
@@ -397,7 +397,7 @@ def _log_rest(log_rate: Array, delta: float) -> Array:
         return np.asarray(np.log(np.maximum(1.0 - delta - np.exp(log_rate), 0.0)))
 
 
-def _halves(scores: Scores) -> tuple[Scores | None, Scores]:
+def _halves(scores: ScoreSample) -> tuple[ScoreSample | None, ScoreSample]:
     """Split the scores in the order that does not depend on them; the first half is None if it would be empty."""
     observed, unobserved = scores.shuffled
     middle = scores.count // 2
@@ -405,10 +405,10 @@ def _halves(scores: Scores) -> tuple[Scores | None, Scores]:
     if middle == 0 or (unobserved is not None and null_middle == 0):
         return None, scores
 
-    def part(rows: slice, null_rows: slice) -> Scores:
+    def part(rows: slice, null_rows: slice) -> ScoreSample:
         seen = np.sort(observed[:, rows], axis=1)
         unseen = None if unobserved is None else np.sort(unobserved[:, null_rows], axis=1)
-        return Scores(seen, unseen, (seen, unseen), scores.null, scores.inclusion, scores.independent)
+        return ScoreSample(seen, unseen, (seen, unseen), scores.null, scores.inclusion, scores.independent)
 
     return part(slice(middle), slice(null_middle)), part(slice(middle, None), slice(null_middle, None))
 

@@ -42,7 +42,7 @@ class InputError(Exception):
 
 
 @dataclass(frozen=True)
-class Scores:
+class Cosines:
     """Checked cosines of one run.
 
     Attributes
@@ -65,7 +65,7 @@ class _Column:
     place: Callable[[int], str]
 
 
-def read_scores(path: Path) -> Scores:
+def read_scores(path: Path) -> Cosines:
     """Read cosines from a ``.npy``, ``.npz`` or ``.csv`` file.
 
     Parameters
@@ -87,7 +87,7 @@ def read_scores(path: Path) -> Scores:
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
     with opened(path, tuple(readers)) as file:
         columns = readers[path.suffix.lower()](file)
-        return Scores(**{name: _checked_cosines(name, column) for name, column in columns.items()})
+        return Cosines(**{name: _checked_cosines(name, column) for name, column in columns.items()})
 
 
 def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:

@@ -20,7 +20,7 @@ from canaryproof.verify.bounds.gaussian import ASSUMPTION
 from canaryproof.verify.bounds.lower_bound import (
     ExactNull,
     Method,
-    Scores,
+    ScoreSample,
     cosine_null,
     discrete_null,
     normal_null,
@@ -175,7 +175,7 @@ class AuditCell:
 
     where: Mapping[str, Any]  # What the cell is
     truth: Mapping[float, float]  # ε by δ
-    audits: tuple[Scores, ...]  # The scores, in pieces of any number of audits
+    audits: tuple[ScoreSample, ...]  # The scores, in pieces of any number of audits
 
 
 @cache
@@ -235,7 +235,7 @@ def cosine_cells(context: Context) -> Iterator[AuditCell]:
             yield AuditCell(where, truth, (prepare(observed, null=null),))
 
 
-def _cell(mechanism: ScoredMechanism, count: int, kind: str, audits: tuple[Scores, ...]) -> AuditCell:
+def _cell(mechanism: ScoredMechanism, count: int, kind: str, audits: tuple[ScoreSample, ...]) -> AuditCell:
     where = {"mechanism": mechanism.name, "epsilon": mechanism.nominal, "count": count, "null": kind}
     return AuditCell(where, {delta: mechanism.epsilon(delta) for delta in DELTAS}, audits)
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import Coverage, Scores, cosine_null, prepare
+from canaryproof.verify.bounds.lower_bound import Coverage, ScoreSample, cosine_null, prepare
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share, less, visible_difference
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims.printed import Final
@@ -208,7 +208,7 @@ def bounds(context: Context) -> Outcome:
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, {"rows": rows}, design)
 
 
-def _cells(context: Context, runs: int) -> Iterator[tuple[str, float, list[Scores]]]:
+def _cells(context: Context, runs: int) -> Iterator[tuple[str, float, list[ScoreSample]]]:
     """Trainings by name, with their ε and the scores to bound it from."""
     from canaryproof.verify.suites import training_runs
 
@@ -227,7 +227,7 @@ def _cells(context: Context, runs: int) -> Iterator[tuple[str, float, list[Score
 
 def _prepared(
     name: str, truth: float, chosen: Settings, found: Sequence[CanaryScores]
-) -> Iterator[tuple[str, float, list[Scores]]]:
+) -> Iterator[tuple[str, float, list[ScoreSample]]]:
     from canaryproof.verify.suites import training_runs
 
     inclusion = chosen.random_canaries.inclusion
