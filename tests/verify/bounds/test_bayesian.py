@@ -1,5 +1,6 @@
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from canaryproof.verify.bounds import bayesian
-from canaryproof.verify.bounds.bayesian import allowed, probability_known
+from canaryproof.verify.bounds.bayesian import Rate, allowed
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import BoundKind, normal_null, prepare
 
@@ -31,24 +32,74 @@ def test_the_region_is_where_epsilon_is_small_enough(fnr, fpr, delta):
         assert not low <= fpr <= high
 
 
-@pytest.mark.parametrize(("misses", "alarms"), [(0, 0), (10, 3), (45, 5), (50, 50), (25, 25)])
-@pytest.mark.parametrize("level", [0.025, 0.5, 0.975])
-def test_quantiles_are_those_of_drawn_rates(misses, alarms, level):
-    found = bayesian._sampled_quantile(misses, 50, alarms, 60, 1e-3, level)
-    rng = np.random.default_rng(1)
-    draws = 40_000
-    fnr, fpr = rng.beta(misses + 0.5, 50.5 - misses, draws), rng.beta(alarms + 0.5, 60.5 - alarms, draws)
-    below = sum(epsilon(a, b, 1e-3) <= found for a, b in zip(fnr, fpr, strict=True))
-    # The quadrature is right to 1e-3; the test's level is 1e-6.
-    assert stats.binom.cdf(below, draws, level + 1e-3 if level < 1.0 else 1.0) < 1.0 or below == 0
-    assert stats.binom.sf(below - 1, draws, min(1.0, level + 1e-3)) > 1e-6 or found == 0.0
-    assert stats.binom.cdf(below, draws, level - 1e-3) > 1e-6
+def twin(fnr, fpr, least, delta):
+    """P(ε > least) by mpmath, from one rate's density and the range that privacy leaves to the other."""
+    with mpmath.workdps(20):
+        least, delta = mpmath.mpf(least), mpmath.mpf(delta)
+        (a, b), (c, d) = fnr.parameters, fpr.parameters
+        up, kink = mpmath.exp(least), (1 - delta) / (1 + mpmath.exp(least))
+        mean, deviation = a / (a + b), mpmath.sqrt(a * b / (a + b + 1)) / (a + b)
+        edges = [0, delta, kink, 1 - kink, 1 - delta, 1, *(kink * j / 8 for j in range(8))]
+        edges += [1 - kink * j / 8 for j in range(8)] + [
+            mean + j * deviation for j in (-10, -6, -3, -1, 0, 1, 3, 6, 10)
+        ]
+        edges = sorted({mpmath.mpf(edge) for edge in edges if 0 <= edge <= 1})
+
+        def outside(rate):
+            low = max(mpmath.mpf(0), 1 - delta - up * rate, (1 - delta - rate) / up)
+            high = min(mpmath.mpf(1), delta + up * (1 - rate), 1 + (delta - rate) / up)
+            below, above = (mpmath.betainc(c, d, *ends, regularized=True) for ends in ((0, low), (high, 1)))
+            return rate ** (a - 1) * (1 - rate) ** (b - 1) / mpmath.beta(a, b) * (below + above)
+
+        return mpmath.quad(outside, edges, maxdegree=5)
+
+
+@pytest.mark.parametrize(
+    ("fnr", "fpr", "above", "delta"),
+    [
+        (Rate(0, 50), Rate(0, 50), 0.5, 1e-3),
+        (Rate(0, 500), Rate(0, 500), 0.025, 1e-6),
+        (Rate(10, 40), Rate(3, 57), 0.975, 0.0),
+        (Rate(45, 5), Rate(58, 2), 0.025, 1e-6),
+        (Rate(300, 200), Rate(0, 500), 0.0005, 1e-6),
+        (Rate(0, 1), Rate(1, 0), 0.9995, 0.0),
+    ],
+    ids=["no error", "no error of many", "few errors", "turned", "one tail", "one score"],
+)
+def test_quantiles_are_those_of_the_twin_to_1e_10(fnr, fpr, above, delta):
+    found = bayesian._sampled_quantile(fnr, fpr, delta, above)
+    assert twin(fnr, fpr, found + 1e-10, delta) < above
+    if found > 0.0:
+        assert twin(fnr, fpr, found - 1e-10, delta) > above
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.floats(0.0, 600.0),
+    st.sampled_from([0.0, 1e-12, 1e-5, 0.3]),
+)
+def test_both_rates_turned_or_swapped_leave_the_probability(misses, hits, alarms, passes, least, delta):
+    fnr, fpr = Rate(misses, hits), Rate(alarms, passes)
+    found = bayesian.exceedance(fnr, fpr, least, delta)
+    assert -1e-12 <= found <= 1.0 + 1e-12
+    for one, other in ((fpr, fnr), (fnr.turned, fpr.turned)):
+        assert bayesian.exceedance(one, other, least, delta) == pytest.approx(found, rel=1e-12, abs=1e-12)
+
+
+def test_of_a_million_scores_no_piece_is_missed():
+    # Every score of ten thousand to a million is told apart: e^-ε is at most about one in so many.
+    many = [bayesian._sampled_quantile(Rate(0, 10**n), Rate(0, 10**n), 1e-12, 0.5) for n in (4, 5, 6)]
+    np.testing.assert_allclose(np.diff(many), math.log(10.0), rtol=1e-4)
 
 
 def test_with_a_known_rate_the_probability_is_that_of_an_interval():
     low, high = allowed(np.array(0.05), 1.0, 1e-5)
     law = stats.beta(20.5, 80.5)
-    assert probability_known(20, 100, 0.05, 1.0, 1e-5) == pytest.approx(law.cdf(high) - law.cdf(low), rel=1e-12)
+    found = bayesian.exceedance_known(Rate(20, 80), 0.05, 1.0, 1e-5)
+    assert found == pytest.approx(law.cdf(low) + law.sf(high), rel=1e-12)
 
 
 @pytest.mark.parametrize("null", [None, normal_null()])
