@@ -371,7 +371,7 @@ def _hardest(mu: Array, epsilon: Array, delta: float) -> tuple[Array, Array, Arr
     def top(x: Array) -> Array:
         # What N(μ, 1) has above x beyond e^ε·N(0, 1), were the likelihood ratio e^ε at x.
         ratio = special.log_ndtr(mu - x) - mu * x + half
-        return np.asarray(np.exp(ratio) - special.ndtr(-x) - delta * np.exp(-epsilon))
+        return np.asarray(np.exp(np.minimum(ratio, 700.0)) - special.ndtr(-x) - delta * np.exp(-epsilon))
 
     def bottom(x: Array) -> Array:
         ratio = np.minimum(special.log_ndtr(x - mu) - mu * x + half, 0.0)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -36,11 +36,14 @@ class ExactNull:
     place
         A score whose ``log_tail`` is about the given one. It only tells where to put thresholds, so that it need not
         be exact: validity rests on ``log_tail`` alone.
+    atoms
+        The values that a score can have, in increasing order; None if it can have any.
     """
 
     name: str
     log_tail: Callable[[Array], Array]
     place: Callable[[Array], Array]
+    atoms: Array | None = field(default=None, compare=False)
 
 
 def normal_null(deviation: float = 1.0) -> ExactNull:
@@ -68,18 +71,45 @@ def cosine_null(dim: float) -> ExactNull:
     )
 
 
+# By how much the probabilities of a discrete law may miss 1: their rounding.
+_PROBABILITY_ROUNDING = 1e-9
+
+
 def discrete_null(values: ArrayLike, probabilities: ArrayLike) -> ExactNull:
-    """Return the law with the given probabilities, which sum to 1, at the given values, which increase."""
-    atoms = np.asarray(values, dtype=np.float64)
+    """Make the exact null of scores with finitely many values.
+
+    Parameters
+    ----------
+    values
+        The atoms, in increasing order: every value that a score can have, with canary or without, shape (n,), n ≥ 1.
+    probabilities
+        Their probabilities for a canary that did not take part, shape (n,). One that is 0 says that the value proves
+        that the canary took part.
+
+    Raises
+    ------
+    ValueError
+        If values do not increase or are not finite, or the probabilities are not as many, negative, or do not sum to 1.
+    """
+    atoms, masses = np.asarray(values, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    if atoms.ndim != 1 or not atoms.size or not np.all(np.isfinite(atoms)) or not np.all(np.diff(atoms) > 0.0):
+        raise ValueError("values: the atoms must be finite and increase")
+    if masses.shape != atoms.shape:
+        raise ValueError(f"probabilities: there must be one for each of {atoms.size} values, not {masses.size}")
+    if not (np.all(masses >= 0.0) and abs(math.fsum(masses) - 1.0) <= _PROBABILITY_ROUNDING):
+        raise ValueError("probabilities: they must not be negative, and sum to 1")
     # Sums from the upper end, where small probabilities must not drown.
-    tails = np.cumsum(np.asarray(probabilities, dtype=np.float64)[::-1])[::-1]
-    log_tails = np.append(np.log(np.minimum(tails, 1.0)), -math.inf)
+    tails = np.cumsum(masses[::-1])[::-1]
+    with np.errstate(divide="ignore"):
+        log_tails = np.append(np.log(np.minimum(tails, 1.0)), -math.inf)
+    # The lowest atom as a threshold says nothing, nor does one that no null score reaches.
+    places = np.flatnonzero(np.isfinite(log_tails[:-1]))[1:] if np.isfinite(log_tails[1]) else np.array([0])
 
     def place(log_tail: Array) -> Array:
-        distance = np.abs(np.asarray(log_tail)[..., np.newaxis] - log_tails[1:-1])
-        return np.asarray(atoms[1:][np.argmin(distance, axis=-1)])
+        distance = np.abs(np.asarray(log_tail)[..., np.newaxis] - log_tails[places])
+        return np.asarray(atoms[places][np.argmin(distance, axis=-1)])
 
-    return ExactNull("a discrete law", lambda x: log_tails[np.searchsorted(atoms, x, side="left")], place)
+    return ExactNull("a discrete law", lambda x: log_tails[np.searchsorted(atoms, x, side="left")], place, atoms)
 
 
 @dataclass(frozen=True)
@@ -158,7 +188,8 @@ def prepare(
     Raises
     ------
     ValueError
-        If both or neither of unobserved scores and null are given, a score is not finite, or there are none.
+        If both or neither of unobserved scores and null are given, a score is not finite, there are none, or one is
+        no atom of a discrete null.
     """
     if (unobserved is None) == (null is None):
         raise ValueError("either unobserved scores or an exact null must be given")
@@ -166,6 +197,10 @@ def prepare(
     unseen = None if unobserved is None else _checked("unobserved", unobserved)
     if unseen is not None and len(unseen) != len(seen):
         raise ValueError(f"unobserved: there must be as many audits as for observed, {len(seen)}, not {len(unseen)}")
+    if null is not None and null.atoms is not None and not np.all(known := np.isin(seen, null.atoms)):
+        other = float(seen[~known][0])
+        nearest = float(null.atoms[np.argmin(np.abs(null.atoms - other))])
+        raise ValueError(f"observed: {other!r} is no atom of the null; the nearest is {nearest!r}")
     return ScoreSample(
         np.sort(seen, axis=1),
         None if unseen is None else np.sort(unseen, axis=1),

@@ -49,7 +49,8 @@ def test_a_score_at_the_lowest_place_of_a_discrete_null_takes_the_bound_away():
     null = discrete_null([0.0, 1.0], [0.5, 0.5])
     assert normal_scores(prepare([0.0, 1.0, 1.0], null=null), 1e-5, 0.05)[0][0] == 0.0
     # Beside a score that the null never takes there is no mean at all.
-    assert normal_scores(prepare([0.0, 2.0], null=null), 1e-5, 0.05)[0][0] == 0.0
+    impossible = discrete_null([0.0, 1.0, 2.0], [0.5, 0.5, 0.0])
+    assert normal_scores(prepare([0.0, 2.0], null=impossible), 1e-5, 0.05)[0][0] == 0.0
 
 
 def test_nasr_s_bound_by_hand():

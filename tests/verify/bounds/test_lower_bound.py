@@ -89,6 +89,47 @@ def test_discrete_tails_include_their_place():
     assert null.place(np.log([0.99, 0.4, 1e-9])).tolist() == [1.0, 1.0, 4.0]
 
 
+@pytest.mark.parametrize(
+    ("values", "probabilities", "words"),
+    [
+        ([], [], "values: the atoms must be finite and increase"),
+        ([0.0, 0.0], [0.5, 0.5], "values: the atoms must be finite and increase"),
+        ([0.0, math.inf], [0.5, 0.5], "values: the atoms must be finite and increase"),
+        ([[0.0, 1.0]], [[0.5, 0.5]], "values: the atoms must be finite and increase"),
+        ([0.0, 1.0], [1.0], "one for each of 2 values, not 1"),
+        ([0.0, 1.0], [1.5, -0.5], "must not be negative, and sum to 1"),
+        ([0.0, 1.0], [0.5, 0.4], "must not be negative, and sum to 1"),
+        ([0.0, 1.0], [0.5, math.nan], "must not be negative, and sum to 1"),
+    ],
+)
+def test_what_is_no_discrete_law_is_refused(values, probabilities, words):
+    with pytest.raises(ValueError, match=words):
+        discrete_null(values, probabilities)
+
+
+def test_a_score_that_is_no_atom_is_refused_with_the_nearest():
+    null = discrete_null([0.0, 0.1, 0.3], [0.5, 0.25, 0.25])
+    # Above the highest atom by a rounding, it would prove that every ε is too small.
+    with pytest.raises(ValueError, match=r"observed: 0\.30000000000000004 is no atom of the null; the nearest is 0\.3"):
+        prepare([0.0, 0.1 + 0.2], null=null)
+    assert prepare([[0.0, 0.1], [0.3, 0.3]], null=null).count == 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", METHODS.values(), ids=lambda method: method.name)
+@pytest.mark.parametrize("delta", [0.0, 1e-5, math.nextafter(1.0, 0.0)])
+def test_atoms_that_no_null_score_has_and_delta_next_to_one_warn_of_nothing(method, delta):
+    for masses in ([0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]):
+        scores = prepare([0.0, 1.0, 1.0, 1.0, 2.0, 2.0], null=discrete_null([0.0, 1.0, 2.0], masses))
+        if method.serves(scores):
+            value = method.bound(scores, delta, 0.05).value
+            # What no null score has proves that the canary took part.
+            assert value >= 0.0
+            assert delta < 1e-3 or value < math.inf
+    lone = prepare([0.0] * 6, null=discrete_null([0.0], [1.0]))
+    assert not method.serves(lone) or method.bound(lone, delta, 0.05).value == 0.0
+
+
 def test_separated_scores_are_told_apart():
     scores = prepare(np.zeros((3, 7)), np.zeros((3, 4))).separated
     assert scores.observed.min() > scores.unobserved.max()
