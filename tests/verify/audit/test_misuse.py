@@ -1,0 +1,245 @@
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit.misuse import misuse
+
+SIGMA = 1.54
+
+
+class Run:
+    """A release of the Gaussian mechanism with canaries 0 … k − 1, and k more that are not in it."""
+
+    def __init__(self, seed, count, dim, sigma=SIGMA, present=1.0, data=0.0):
+        rng = np.random.default_rng(seed)
+        self.seed, self.count, self.dim, self.sigma = seed, count, dim, sigma
+        self.canaries = Canaries(seed, 2 * count, dim)
+        vector = rng.standard_normal(dim)
+        self.release = self.canaries.sum(np.arange(round(present * count))) + sigma * rng.standard_normal(dim)
+        self.release += data * vector / np.linalg.norm(vector)
+        self.norm = float(np.linalg.norm(self.release))
+        both = self.canaries.cosines(self.release)
+        self.observed, self.unobserved = both[:count], both[count:]
+
+    def score(self, release, seed=None):
+        return Canaries(self.seed if seed is None else seed, self.count, self.dim).cosines(release)
+
+
+@cache
+def run(seed, count, dim, **options):
+    return Run(seed, count, dim, **options)
+
+
+def rounds(seed, count, dim, number, sigma=SIGMA):
+    """Largest cosines over rounds, each canary in one of them."""
+    rng = np.random.default_rng(seed)
+    canaries = Canaries(seed, 2 * count, dim)
+    deltas = np.array(
+        [canaries.sum(np.arange(t, count, number)) + sigma * rng.standard_normal(dim) for t in range(number)]
+    )
+    largest = canaries.block_cosines(deltas).max(axis=0)
+    return largest[:count], largest[count:]
+
+
+SIZES = [(7, 500, 40_000), (11, 800, 20_011)]
+
+
+@pytest.mark.parametrize(("seed", "count", "dim"), SIZES)
+def test_an_honest_audit_has_no_warning(seed, count, dim):
+    one = run(seed, count, dim)
+    assert misuse(one.observed, None, dim, noise_multiplier=SIGMA, release_norm=one.norm) == ()
+    assert misuse(one.observed, one.unobserved, dim, noise_multiplier=SIGMA) == ()
+    assert misuse(one.observed, one.unobserved) == ()
+    assert misuse(np.exp(5.0 * one.observed), np.exp(5.0 * one.unobserved), kind="any") == ()
+    assert misuse(one.observed.astype(np.float32), one.unobserved.astype(np.float32), dim) == ()
+    largest = rounds(seed, count, dim, 5)
+    assert misuse(*largest, dim) == ()
+    assert misuse(*largest) == ()
+
+
+def absent(one):
+    return (one.score(one.release, seed=one.seed + 1), None, one.dim), {"release_norm": one.norm}
+
+
+def permuted(one):
+    release = one.release[np.random.default_rng(0).permutation(one.dim)]
+    return (one.score(release), None, one.dim), {"release_norm": one.norm}
+
+
+def wrong_file(one):
+    release = SIGMA * np.random.default_rng(0).standard_normal(one.dim)
+    return (one.score(release), None, one.dim), {"release_norm": float(np.linalg.norm(release))}
+
+
+def absent_from_scores(one):
+    return (one.score(one.release, seed=one.seed + 1), one.unobserved, one.dim), {"noise_multiplier": SIGMA}
+
+
+def fewer_in_the_release(one):
+    half = run(one.seed, one.count, one.dim, present=0.4)
+    return (half.observed, None, half.dim), {"release_norm": half.norm, "noise_multiplier": SIGMA}
+
+
+def fewer_beside_little_noise(one):
+    half = run(one.seed, one.count, one.dim, present=0.5, sigma=0.3)
+    return (half.observed, half.unobserved), {}
+
+
+def flipped(one):
+    return (one.score(-one.release), None, one.dim), {"release_norm": one.norm}
+
+
+def flipped_with_unobserved(one):
+    return (-one.observed, -one.unobserved), {}
+
+
+def swapped(one):
+    return (one.unobserved, one.observed, one.dim), {}
+
+
+def losses(one):
+    return (-one.observed, one.unobserved), {"kind": "any"}
+
+
+def inner_products(one):
+    return (one.observed * one.norm, None, one.dim), {}
+
+
+def wrong_scale(one):
+    return (one.observed * 1.6, None, one.dim), {}
+
+
+def wrong_dimension(one):
+    return (one.observed, None, one.dim // 3), {}
+
+
+def largest_without_unobserved(one):
+    return (rounds(one.seed, one.count, one.dim, 5)[0], None, one.dim), {}
+
+
+def twice(one):
+    return (np.tile(one.observed, 2), None, one.dim), {}
+
+
+def twice_in_single_precision(one):
+    return (np.concatenate([one.observed, one.observed.astype(np.float32)]), one.unobserved), {}
+
+
+def in_both(one):
+    return (one.observed, np.concatenate([one.unobserved, one.observed[:40]]), one.dim), {}
+
+
+def ties(one):
+    return (one.observed.round(2), None, one.dim), {}
+
+
+def clipped(one):
+    return (np.maximum(one.observed, 0.0), np.maximum(one.unobserved, 0.0)), {"kind": "any"}
+
+
+def two_rounds(one):
+    other = run(one.seed + 1, one.count, one.dim, sigma=0.2)
+    return (np.concatenate([one.observed, other.observed]), None, one.dim), {}
+
+
+def two_kinds_of_scores(one):
+    return (np.concatenate([one.observed, one.observed[:200] + 7.0 / math.sqrt(one.dim)]), one.unobserved), {
+        "kind": "any"
+    }
+
+
+def averaged(one):
+    return (one.observed, None, one.dim), {"release_norm": one.norm / one.count}
+
+
+def averaged_with_a_claim(one):
+    return (one.observed, None, one.dim), {"release_norm": 10.0 * one.norm, "noise_multiplier": SIGMA}
+
+
+def claim_too_large(one):
+    return (one.observed, None, one.dim), {"release_norm": one.norm, "noise_multiplier": 10.0 * SIGMA}
+
+
+def claim_a_little_too_large(one):
+    return (one.observed, None, one.dim), {"release_norm": one.norm, "noise_multiplier": 1.1 * SIGMA}
+
+
+def claim_too_small(one):
+    return (one.observed, None, one.dim), {"release_norm": one.norm, "noise_multiplier": 0.1 * SIGMA}
+
+
+def data_that_dilute(one):
+    other = run(one.seed, one.count, one.dim, data=1000.0)
+    return (other.observed, None, one.dim), {"release_norm": other.norm, "noise_multiplier": SIGMA}
+
+
+def wrong_unobserved(one):
+    return (one.observed, 1.3 * one.unobserved, one.dim), {}
+
+
+def unobserved_took_part(one):
+    other = run(one.seed + 1, 3 * one.count, one.dim)
+    return (other.observed[: one.count], other.observed[one.count :], one.dim), {}
+
+
+def unobserved_of_few_coordinates(one):
+    return (one.observed, np.random.default_rng(0).standard_t(3, one.count) / math.sqrt(one.dim), one.dim), {}
+
+
+def too_few(one):
+    return (one.observed[:20], None, one.dim), {"confidence": 0.999}
+
+
+def no_coins(one):
+    return (one.observed, one.unobserved[:300], one.dim), {"inclusion": "coin"}
+
+
+MISUSES = [
+    (absent, "absent", True),
+    (permuted, "absent", True),
+    (wrong_file, "absent", True),
+    (absent_from_scores, "no-trace", True),
+    (fewer_in_the_release, "missing", True),
+    (fewer_beside_little_noise, "missing", True),
+    (flipped, "sign", True),
+    (flipped_with_unobserved, "sign", True),
+    (swapped, "swapped", True),
+    (losses, "order", True),
+    (inner_products, "not-cosines", True),
+    (wrong_scale, "wide", True),
+    (wrong_dimension, "narrow", True),
+    (largest_without_unobserved, "narrow", True),
+    (twice, "repeated", True),
+    (twice_in_single_precision, "repeated", True),
+    (in_both, "shared", True),
+    (ties, "ties", True),
+    (clipped, "ties", True),
+    (two_rounds, "clusters", True),
+    (two_kinds_of_scores, "clusters", True),
+    (averaged, "units", False),
+    (averaged_with_a_claim, "units", False),
+    (claim_too_large, "less-noise", False),
+    (claim_a_little_too_large, "less-noise", False),
+    (claim_too_small, "dilution", False),
+    (data_that_dilute, "dilution", False),
+    (wrong_unobserved, "null-law", True),
+    (unobserved_took_part, "null-law", False),
+    (unobserved_of_few_coordinates, "null-law", True),
+    (too_few, "too-few", False),
+    (no_coins, "coin", False),
+]
+
+
+@pytest.mark.parametrize(("seed", "count", "dim"), SIZES)
+@pytest.mark.parametrize(("mistake", "kind", "withholds"), MISUSES)
+def test_a_misuse_is_noticed(mistake, kind, withholds, seed, count, dim):
+    scores, known = mistake(run(seed, count, dim))
+    found = misuse(*scores, **known)
+    assert kind in [warning.kind for warning in found]
+    assert any(warning.withholds for warning in found) == withholds
+    for warning in found:
+        assert warning.message.endswith(".")
+        assert warning.what_to_do.endswith(".")

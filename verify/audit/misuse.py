@@ -1,0 +1,703 @@
+"""Misuse of an audit: what its scores cannot be, if they are what they are said to be.
+
+Each test has a null hypothesis that holds in every honest audit, whatever ε, data or rounds. An audit has at most
+``TESTS`` of them, each at level ``LEVEL / TESTS``: an honest audit is warned with probability ``LEVEL`` at most.
+
+What can be decided depends on what is known.
+
+- A released vector says which trace its canaries must have left. A canary of norm 1 has the mean cosine 1/‖ρ‖,
+  whatever noise and data are in ρ, so that a missing trace is seen, and so is a trace of another size.
+- Scores and a claimed noise multiplier σ give an upper limit of that trace, 1/(σ√d), as data dilute it. Scores without
+  any trace may be due to canaries that are not there, or to data.
+- Scores alone do not say that canaries are missing: scores without a trace are also those of a mechanism with ε near 0.
+
+A cosine's law in R^d is sub-Gaussian with variance proxy 1/d for every d: its moments are at most those of N(0, 1/d).
+So p-values of means are Chernoff's bounds, which hold for every k and d.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+from canaryproof.kernels import gaussian_mechanism, null_cosine
+from canaryproof.verify.blindspots.alarms import EPSILON
+from canaryproof.verify.check.declared_tests import LEVEL
+
+Array = NDArray[np.float64]
+
+# Tests of an audit: repeated scores (observed, unobserved, in both), order, law of the unobserved scores (two sides),
+# spread (two sides), shape, valleys (observed, unobserved), trace (sign, size), length (two sides).
+TESTS = 15
+_LEVEL = LEVEL / TESTS
+# Above this p-value a hypothesis is taken to fit; it chooses words, never whether to warn.
+_FITS = 1e-3
+
+
+@dataclass(frozen=True)
+class MisuseWarning:
+    """What looks wrong with the input of an audit.
+
+    Attributes
+    ----------
+    kind
+        Name of the misuse.
+    message
+        What was found.
+    what_to_do
+        What the user should check or change.
+    p_value
+        Probability of such scores in an honest audit, at most; None where arithmetic decides and not chance.
+    withholds
+        Whether ε̂ means nothing, so that it is shown on demand only.
+    """
+
+    kind: str
+    message: str
+    what_to_do: str
+    p_value: float | None
+    withholds: bool
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What an audit knows, with its scores sorted."""
+
+    observed: Array
+    unobserved: Array | None
+    cosines: bool  # Whether scores are cosines with a release, or the largest of several
+    dim: int | None
+    inclusion: str
+    noise_multiplier: float | None
+    release_norm: float | None
+
+    @property
+    def groups(self) -> list[tuple[str, Array]]:
+        """Scores by name."""
+        unobserved = [] if self.unobserved is None else [("unobserved", self.unobserved)]
+        return [("observed", self.observed), *unobserved]
+
+    @property
+    def count(self) -> int:
+        return len(self.observed)
+
+    @property
+    def null_count(self) -> int:
+        return 0 if self.unobserved is None else len(self.unobserved)
+
+    @cached_property
+    def scale(self) -> float | None:
+        """Standard deviation of a cosine with one release under the null; None where it is not known."""
+        if not self.cosines:
+            return None
+        if self.dim is not None:
+            return 1.0 / math.sqrt(self.dim)
+        return float(np.sqrt((self.unobserved**2).mean())) if self.unobserved is not None and self.single else None
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether scores are cosines with one release: no unobserved ones, or these are no largest of two or more."""
+        if not self.cosines or self.unobserved is None:
+            return self.cosines
+        # Of two independent normal variables the larger has the mean 1/√π and the variance 1 − 1/π.
+        mean = float(self.unobserved.mean())
+        if self.dim is not None:
+            excess = 1.0 / math.sqrt(math.pi) - math.sqrt(self.dim) * mean
+        else:
+            excess = 1.0 / math.sqrt(math.pi - 1.0) - mean / float(self.unobserved.std())
+        return excess > 0.0 and math.exp(-0.5 * self.null_count * excess**2) < _LEVEL
+
+    @property
+    def trace(self) -> float:
+        """Mean of the observed cosines in the null's standard deviations."""
+        return float(self.observed.mean()) / (self.scale or math.nan)
+
+    @property
+    def trace_variance(self) -> float:
+        """Its variance around a trace of that size."""
+        unknown_scale = 0.5 * self.trace**2 / self.null_count if self.dim is None else 0.0
+        return 1.0 / self.count + unknown_scale
+
+
+def misuse(
+    observed: ArrayLike,
+    unobserved: ArrayLike | None = None,
+    dim: int | None = None,
+    *,
+    kind: str = "cosine",
+    inclusion: str = "fixed",
+    delta: float = 1e-6,
+    confidence: float = 0.95,
+    noise_multiplier: float | None = None,
+    release_norm: float | None = None,
+) -> tuple[MisuseWarning, ...]:
+    """Warn of what looks wrong with the input of an audit.
+
+    Parameters
+    ----------
+    observed
+        Scores of canaries that took part, finite, shape (k,), k ≥ 2.
+    unobserved
+        Scores of canaries that did not, shape (k₀,), k₀ ≥ 2; if None, the null is N(0, 1/d).
+    dim
+        Dimension d of the released vector, if known.
+    kind
+        ``cosine``, also for the largest cosine over several rounds; or ``any``.
+    inclusion, delta, confidence
+        Of the audit.
+    noise_multiplier
+        Claimed standard deviation of the noise in the release, in units of the canary norm.
+    release_norm
+        Norm of the released vector in the same units, if the scores are its cosines.
+
+    Returns
+    -------
+    Warnings, those first that withhold the estimate; none in an honest audit with probability 1 − ``LEVEL``.
+    """
+    seen = np.sort(np.asarray(observed, dtype=np.float64))
+    unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
+    facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm)
+    found: list[MisuseWarning] = [*_too_few(facts, delta, confidence), *_coin(facts)]
+    # Each presupposes what those before it test.
+    for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
+        found += judge(facts)
+        if any(warning.withholds for warning in found):
+            break
+    return tuple(sorted(found, key=lambda warning: not warning.withholds))
+
+
+def _outside(facts: _Facts) -> Iterator[MisuseWarning]:
+    if facts.cosines and any(max(-scores[0], scores[-1]) > 1.0 for _, scores in facts.groups):
+        yield MisuseWarning(
+            "not-cosines",
+            "A score lies outside [−1, 1]: these are no cosines.",
+            "Divide each inner product by both norms, or audit them as scores of any kind beside unobserved ones.",
+            None,
+            withholds=True,
+        )
+
+
+# Scores that are there more than once.
+
+
+def _resolution(scores: Array) -> Array:
+    """Return the step between values that can be told apart at each score: float32's, or that of printed digits."""
+    step = np.abs(np.spacing(scores.astype(np.float32))).astype(np.float64)
+    magnitude = np.abs(scores[scores != 0.0])
+    if len(magnitude) == 0:
+        return step
+    for digits in range(1, 10):
+        for unit in (np.full(len(magnitude), 10.0**-digits), 10.0 ** (np.floor(np.log10(magnitude)) - digits + 1)):
+            multiples = magnitude / unit
+            if np.all(np.abs(multiples - np.round(multiples)) <= 1e-9 * multiples):
+                step[scores != 0.0] = np.maximum(step[scores != 0.0], unit)
+                return step
+    return step
+
+
+def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of scores that are equal more often than their rounding explains.
+
+    Null hypothesis: scores of a density whose maximum is at most 1/IQR, as that of a normal law is, rounded to the
+    digits that they have. The number of repeated ones is then no larger than a Poisson variable (negative association).
+    """
+    # Some programs round to float32 and some do not. A power of two keeps any scores in its range.
+    largest = max(float(np.abs(scores).max()) for _, scores in facts.groups)
+    scale = np.ldexp(1.0, -int(np.frexp(largest)[1]))
+    rare = []
+    for name, scores in facts.groups:
+        values, copies = np.unique((scores * scale).astype(np.float32), return_counts=True)
+        rare.append(values[copies <= _TWICE])
+        again = len(scores) - len(copies)
+        p_value = _excess(again, _coincidences(scores, 0.5 * len(scores)))
+        if p_value < _LEVEL and np.median(copies[copies > 1]) <= _TWICE:
+            yield MisuseWarning(
+                "repeated",
+                f"{again:,} of {len(scores):,} {name} scores are repetitions of others.",
+                "Give each canary's score once: a score that is counted twice makes every interval too narrow.",
+                p_value,
+                withholds=True,
+            )
+        elif p_value < _LEVEL or again > _MANY_TIES * len(scores):
+            yield MisuseWarning(
+                "ties",
+                f"{copies[copies > 1].sum():,} of {len(scores):,} {name} scores are tied: rounded, clipped, or of few "
+                "possible values.",
+                "Save scores with all their digits. If they are truly discrete, ask for bounds that allow it.",
+                p_value if p_value < _LEVEL else None,
+                withholds=bool(copies.max() > _MANY_TIES * len(scores)),
+            )
+    if facts.unobserved is not None:
+        shared = len(np.intersect1d(rare[0], rare[1]))
+        p_value = _excess(shared, _coincidences(facts.observed, facts.null_count))
+        if p_value < _LEVEL:
+            yield MisuseWarning(
+                "shared",
+                f"{shared:,} of {facts.count:,} observed scores are among the unobserved ones too.",
+                "Give a canary's score to one of the two: observed if it took part, unobserved if it did not.",
+                p_value,
+                withholds=True,
+            )
+
+
+# Copies of a score up to which it is a repetition and no tie.
+_TWICE = 2
+# Share of tied scores from which on rounding is worth a word, and of one value from which on no Gaussian fits.
+_MANY_TIES = 0.1
+
+
+def _excess(found: int, expected: float) -> float:
+    """Return the probability that a Poisson variable is as large as what was found."""
+    return float(special.pdtrc(found - 1, expected)) if found else 1.0
+
+
+def _coincidences(scores: Array, others: float) -> float:
+    """Return how many scores are expected, at most, to be rounded to the value of one of some others."""
+    low, high = np.quantile(scores, (0.25, 0.75))
+    if not high > low:
+        return 0.0
+    return float(_resolution(scores).sum()) * others / float(high - low)
+
+
+# Which scores are higher.
+
+
+def _order(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of observed scores below the null.
+
+    Null hypothesis: observed scores follow the null, or a law above it. They do where ε = 0, and a trace raises them.
+    """
+    if facts.unobserved is None:
+        if facts.scale is not None and facts.trace < 0.0:
+            p_value = math.exp(-0.5 * facts.count * facts.trace**2)
+            if p_value < _LEVEL:
+                below = abs(facts.trace) * math.sqrt(facts.count)
+                yield _flipped(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
+        return
+    # The statistic is bounded: so far out, the normal law's tail is the heavier one.
+    p_value = float(stats.mannwhitneyu(facts.observed, facts.unobserved, alternative="less", method="asymptotic")[1])
+    if p_value >= _LEVEL:
+        return
+    seen, unseen = float(facts.observed.mean()), float(facts.unobserved.mean())
+    if not facts.cosines:
+        yield MisuseWarning(
+            "order",
+            "The observed scores lie below the unobserved ones. A canary's trace should only raise its score.",
+            "Swap observed and unobserved if they are the wrong way round. Negate scores that a trace lowers, such as "
+            "losses.",
+            p_value,
+            withholds=True,
+        )
+    elif seen < 0.0 and abs(seen) > abs(unseen):
+        yield _flipped("The observed cosines lie below the unobserved ones, and below 0.", p_value)
+    else:
+        yield MisuseWarning(
+            "swapped",
+            "The unobserved cosines lie above the observed ones: it is they that have the trace of canaries.",
+            "Swap observed and unobserved.",
+            p_value,
+            withholds=True,
+        )
+
+
+def _flipped(message: str, p_value: float) -> MisuseWarning:
+    return MisuseWarning(
+        "sign",
+        message,
+        "Check signs: a release must contain plus the canaries, not minus; so must a model delta and not a gradient.",
+        p_value,
+        withholds=True,
+    )
+
+
+# The laws of scores.
+
+
+def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of unobserved cosines that are neither of one release nor the largest over rounds.
+
+    Null hypothesis: they are the largest of T ≥ 1 cosines. Then their law is nowhere below the null's, its variance is
+    at most 1/d (Poincaré's inequality) and its second moment at least that. If the vectors are unrelated, it is F^T.
+    """
+    if facts.unobserved is None or facts.dim is None or not facts.cosines:
+        return
+    count, z = facts.null_count, math.sqrt(facts.dim) * facts.unobserved
+    probability = null_cosine.cdf(facts.unobserved, facts.dim)
+    p_value = min(
+        float(stats.kstest(probability, "uniform", alternative="greater").pvalue),
+        math.exp(-0.5 * count * min(0.0, float(z.mean())) ** 2),
+        float(special.chdtrc(count - 1, count * z.var())),
+        float(special.chdtr(count, (z**2).sum())),
+    )
+    if p_value < _LEVEL:
+        yield MisuseWarning(
+            "null-law",
+            f"The unobserved scores are no cosines in {facts.dim:,} dimensions: {_shown(z)}.",
+            "Check the dimension, that scores are cosines, and that canaries are uniform on all coordinates.",
+            p_value,
+            withholds=True,
+        )
+        return
+    with np.errstate(divide="ignore"):
+        rounds = max(1.0, -count / float(np.log(probability).sum()))
+    p_value = _normal_p_value(special.ndtri(np.clip(probability**rounds, 1e-300, 1.0 - 1e-16)))
+    if p_value < _LEVEL:
+        yield MisuseWarning(
+            "null-law",
+            f"The unobserved scores are neither single cosines in {facts.dim:,} dimensions nor the largest of some: "
+            f"{_shown(z)}.",
+            "Expected if they are the largest over rounds that resemble each other. Else check the dimension, and that "
+            "none of these canaries took part.",
+            p_value,
+            withholds=False,
+        )
+
+
+def _shown(z: Array) -> str:
+    return f"in the null's deviations, their mean is {z.mean():.2g} and their deviation {z.std():.2g}"
+
+
+def _normal_p_value(z: Array) -> float:
+    """p-value, of three tests the smallest, of values in increasing order that are normal with variance 1."""
+    square = len(z) * float(z.var())
+    return min(
+        _fit(special.ndtr(z - z.mean())),
+        float(special.chdtr(len(z) - 1, square)),
+        float(special.chdtrc(len(z) - 1, square)),
+    )
+
+
+def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of observed cosines of one release that are not normal with the null's variance.
+
+    Null hypothesis: canaries of equal weight in one release. Where the scale is that of k₀ unobserved cosines, the test
+    of the variance is Fisher's, and that of the shape compares the two samples.
+    """
+    if facts.scale is None or not facts.single:
+        return
+    z = facts.observed / facts.scale
+    ratio = float(z.std())
+    if facts.dim is not None:
+        square = facts.count * ratio**2
+        narrow, wide = special.chdtr(facts.count - 1, square), special.chdtrc(facts.count - 1, square)
+        # The mean is fitted, which makes the p-value larger; a cosine's law is as near to the normal one as this.
+        shape = _fit(special.ndtr(z - z.mean()), _NORMAL_DISTANCE / (facts.dim - 1))
+    else:
+        unobserved = np.asarray(facts.unobserved) / facts.scale
+        freedoms = facts.count - 1, facts.null_count
+        square = ratio**2 * facts.count / (facts.count - 1)
+        narrow, wide = special.fdtr(*freedoms, square), special.fdtrc(*freedoms, square)
+        shape = float(stats.ks_2samp(z - z.mean(), unobserved - unobserved.mean(), method="asymp").pvalue)
+    p_value = float(min(narrow, wide, shape))
+    if p_value >= _LEVEL:
+        return
+    if narrow < _LEVEL:
+        yield MisuseWarning(
+            "narrow",
+            f"The observed scores' deviation is {ratio:.2g} times the null's.",
+            "Check the dimension, and that scores are cosines. Largest cosines over rounds need unobserved ones beside "
+            "them.",
+            p_value,
+            withholds=True,
+        )
+        return
+    fits = {"missing": _fit(_some_missing(z)), "wide": _fit(special.ndtr((z - z.mean()) / ratio))}
+    best = max(fits, key=lambda name: fits[name])
+    # With one parameter more, this law nearly always fits better.
+    if fits[best] < _FITS < _fit(_two_clusters(z)):
+        best = "clusters"
+    if best == "missing":
+        share = 100.0 * _missing_share(z)[0]
+        yield _fewer(f"It is as if {share:.2g}% of the canaries left a trace and the others none.", p_value)
+    elif best == "clusters":
+        yield _clustered("observed", p_value)
+    else:
+        yield MisuseWarning(
+            "wide",
+            f"The observed scores' deviation is {ratio:.2g} times the null's.",
+            "Check the dimension, that scores are cosines, and that all canaries have one norm and take part equally "
+            "often.",
+            p_value,
+            withholds=True,
+        )
+
+
+# Kolmogorov's distance between √d times a cosine and N(0, 1) is at most this over d − 1 (proofs_check.normal_distance).
+_NORMAL_DISTANCE = 0.138
+
+
+def _fit(distribution: Array, distance: float = 0.0) -> float:
+    """p-value of the test that values follow a law, from its distribution function at each, known up to a distance."""
+    found = stats.kstest(distribution, "uniform").statistic
+    return float(stats.kstwo.sf(max(0.0, found - distance), len(distribution)))
+
+
+def _some_missing(z: Array) -> Array:
+    """Distribution function of N(0, 1) and N(s, 1), mixed, with the sample's mean and variance."""
+    share, shift = _missing_share(z)
+    return np.asarray((1.0 - share) * special.ndtr(z) + share * special.ndtr(z - shift))
+
+
+def _missing_share(z: Array) -> tuple[float, float]:
+    mean, excess = float(z.mean()), max(float(z.var()) - 1.0, 0.0)
+    if mean <= 0.0:
+        return 1.0, mean
+    shift = mean + excess / mean
+    return mean / shift, shift
+
+
+def _two_clusters(z: Array) -> Array:
+    """Distribution function of two normal laws of variance 1, mixed, with the sample's first three moments."""
+    excess = max(float(z.var()) - 1.0, 1e-12)
+    skew = float(((z - z.mean()) ** 3).mean()) / excess
+    apart = math.hypot(skew, 2.0 * math.sqrt(excess))
+    share = 0.5 * (1.0 - skew / apart)
+    low = float(z.mean()) - share * apart
+    return np.asarray((1.0 - share) * special.ndtr(z - low) + share * special.ndtr(z - low - apart))
+
+
+def _fewer(message: str, p_value: float) -> MisuseWarning:
+    return MisuseWarning(
+        "missing",
+        message,
+        "Check the number of canaries that took part, and give the scores of these alone as observed.",
+        p_value,
+        withholds=True,
+    )
+
+
+def _clustered(name: str, p_value: float) -> MisuseWarning:
+    return MisuseWarning(
+        "clusters",
+        f"The {name} scores form two clusters.",
+        "Audit each release alone, or take each canary's largest cosine over all rounds; do not mix rounds or layers.",
+        p_value,
+        withholds=True,
+    )
+
+
+# Widths of an interval in interquartile ranges, and number of its places.
+_WIDTHS = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
+_PLACES = 48
+
+
+def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of scores with two modes.
+
+    Null hypothesis: a law with one mode. Of three neighbouring intervals of one width, the middle one then has at least
+    the probability of one of the others. Each triple has two binomial tests, of which both must reject; Bonferroni.
+    """
+    for name, scores in facts.groups:
+        low, high, first, last = np.quantile(scores, (0.25, 0.75, 0.01, 0.99))
+        widths, places = np.array(_WIDTHS)[:, np.newaxis] * (high - low), np.linspace(first, last, _PLACES)
+        edges = [np.searchsorted(scores, places + offset * widths) for offset in (-1.5, -0.5, 0.5, 1.5)]
+        left, middle, right = (after - before for before, after in pairwise(edges))
+        p_values = np.maximum(*(special.bdtr(middle, middle + side, 0.5) for side in (left, right)))
+        p_value = float(p_values.size * p_values.min())
+        if p_value < _LEVEL:
+            where = places[np.unravel_index(int(p_values.argmin()), p_values.shape)[1]]
+            yield _valley(facts, name, float(where), p_value)
+
+
+def _valley(facts: _Facts, name: str, where: float, p_value: float) -> MisuseWarning:
+    """Say what a valley is due to: canaries that are missing score as the unobserved ones do."""
+    if name == "observed" and facts.unobserved is not None:
+        lower = facts.observed[facts.observed < where]
+        missing = float(facts.unobserved.std()) * 0.5 > abs(float(lower.mean() - facts.unobserved.mean()))
+        if missing and where > facts.unobserved.mean():
+            share = 100.0 * (1.0 - len(lower) / facts.count)
+            return _fewer(
+                f"Only some {share:.2g}% of the observed canaries left a trace; the others score like unobserved ones.",
+                p_value,
+            )
+    return _clustered(name, p_value)
+
+
+# The trace that canaries leave, and the release's length.
+
+
+def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of a trace that is not what the release's norm says, or less than what the claimed noise leaves."""
+    if facts.scale is None:
+        return
+    if facts.release_norm is not None and facts.dim is not None:
+        yield from _release(facts, facts.dim, facts.release_norm)
+        return
+    if facts.noise_multiplier is None:
+        return
+    expected = 1.0 / math.sqrt(facts.noise_multiplier**2 + facts.count * facts.scale**2)
+    p_value = math.exp(-0.5 * max(0.0, expected - facts.trace) ** 2 / facts.trace_variance)
+    if p_value >= _LEVEL:
+        return
+    found = f"{_trace_found(facts)}; the claimed noise alone would leave {expected:.3g}."
+    if _seen(facts):
+        yield MisuseWarning(
+            "weak-trace",
+            f"The canaries' trace is {found}",
+            "Data dilute it, or there is more noise than claimed, or canaries are missing. An audit of the released "
+            "vector says which.",
+            p_value,
+            withholds=False,
+        )
+    else:
+        yield MisuseWarning(
+            "no-trace",
+            f"Nothing of the canaries is seen. Their trace is {found}",
+            "Either they are not in this release (wrong seed, order of the coordinates, or file), or data are much "
+            "longer than the noise. An audit of the released vector says which.",
+            p_value,
+            withholds=True,
+        )
+
+
+def _seen(facts: _Facts) -> bool:
+    return facts.trace > 0.0 and math.exp(-0.5 * facts.count * facts.trace**2) < _FITS
+
+
+def _trace_found(facts: _Facts) -> str:
+    error = math.sqrt(facts.trace_variance)
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{facts.trace:.{digits}f} ± {error:.{digits}f} deviations of the null"
+
+
+def _release(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
+    """Compare the trace of canaries of norm 1 in a release with what its norm says, and the norm with the claim.
+
+    Null hypotheses: all canaries are in the release with the same weight 1; its noise is the claimed one, and there are
+    no data. ‖ρ‖² is at least σ²χ²_d in law whatever the data; without any it is (σ² + k/d)χ²_d, nearly.
+    """
+    expected = math.sqrt(dim) / norm
+    # The sum of canaries has a random length: k + O(k/√d) is its square.
+    variance = (1.0 + facts.count / norm**2) / facts.count
+    p_value = min(1.0, 2.0 * math.exp(-0.5 * (facts.trace - expected) ** 2 / variance))
+    length = list(_length(facts, dim, norm))
+    if p_value >= _LEVEL:
+        yield from length
+        return
+    weight, error = facts.trace / expected, 1.0 / (math.sqrt(facts.count) * expected)
+    if not _seen(facts):
+        yield MisuseWarning(
+            "absent",
+            f"The canaries are not in this release: their trace is {_trace_found(facts)}, and in a release of this "
+            f"norm it would be {expected:.3g}.",
+            "Check the canary seed, the order of the coordinates, the file, and that the release is in units of the "
+            "canary norm.",
+            p_value,
+            withholds=True,
+        )
+        yield from length
+        return
+    found = f"The canaries' trace in this release is that of vectors of norm {weight:.3g} ± {error:.1g}, not 1."
+    if length and facts.noise_multiplier is not None:
+        ratio = norm / math.hypot(facts.noise_multiplier * math.sqrt(dim), math.sqrt(facts.count))
+        if abs(weight - ratio) <= 4.0 * error:
+            yield _other_units(f"{found} The release is {ratio:.3g} times as long as claimed, too.", weight, p_value)
+            return
+    yield from length
+    if weight < 1.0:
+        # If canaries are missing, scores are a mixture whose variance is known.
+        excess = weight * (1.0 - weight) * expected**2
+        told = excess > 7.0 * math.sqrt(2.0 / facts.count)
+        mixed = float(facts.observed.var()) * dim > 1.0 + 0.5 * excess
+        if (told and mixed) or (not told and facts.noise_multiplier is not None and not length):
+            yield _fewer(f"{found} It is as if {100.0 * weight:.2g}% of the canaries were there.", p_value)
+            return
+        if not told:
+            yield _fewer(f"{found} Either canaries are missing, or the release is in other units.", p_value)
+            return
+    yield _other_units(found, weight, p_value)
+
+
+def _other_units(found: str, weight: float, p_value: float) -> MisuseWarning:
+    return MisuseWarning(
+        "units",
+        found,
+        f"Divide the release by the canaries' norm in it, some {weight:.3g}, or mend it if it was meant to be 1. "
+        "Until then the estimate norm means nothing.",
+        p_value,
+        withholds=False,
+    )
+
+
+# From here on, noise and length of the release differ enough to matter: claims are rounded.
+_SHORT, _LONG = 0.98, 1.1
+
+
+def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
+    """Warn of a norm that is not that of the claimed noise."""
+    if facts.noise_multiplier is None:
+        return
+    square = facts.noise_multiplier**2
+    short, long = norm / math.sqrt(square * dim), norm / math.sqrt(square * dim + facts.count)
+    p_short = float(special.chdtr(dim, norm**2 / square))
+    p_long = float(special.chdtrc(dim, norm**2 / (square + facts.count / dim)))
+    if p_short < _LEVEL and short < _SHORT:
+        yield MisuseWarning(
+            "less-noise",
+            f"The release is {short:.3g} times as long as the claimed noise: its noise multiplier is at most "
+            f"{norm / math.sqrt(dim):.3g}, not {facts.noise_multiplier:.4g}.",
+            "Check the claimed multiplier, and that it and the release are in units of the canary norm. If they are, "
+            "noise is missing.",
+            p_short,
+            withholds=False,
+        )
+    elif p_long < _LEVEL and long > _LONG:
+        yield MisuseWarning(
+            "dilution",
+            f"The release is {long:.3g} times as long as the claimed noise with the canaries. Canaries see data as "
+            f"noise: their trace is {1.0 / long:.2g} of what the claimed noise alone would leave.",
+            "Do not read a low ε̂ as evidence of the claimed noise. Audit a release with less data, or each round; "
+            "check the claimed multiplier.",
+            p_long,
+            withholds=False,
+        )
+
+
+# How many scores.
+
+
+def _coin(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of numbers of scores that fair coins do not give."""
+    fewer, both = min(facts.count, facts.null_count), facts.count + facts.null_count
+    if facts.inclusion != "coin" or facts.unobserved is None:
+        return
+    p_value = min(1.0, 2.0 * float(special.bdtr(fewer, both, 0.5)))
+    if p_value < _LEVEL:
+        yield MisuseWarning(
+            "coin",
+            f"{facts.count:,} observed and {facts.null_count:,} unobserved scores are not what fair coins decided.",
+            "Say that inclusion is fixed, unless each canary's was decided by a fair coin of its own.",
+            p_value,
+            withholds=False,
+        )
+
+
+def _too_few(facts: _Facts, delta: float, confidence: float) -> Iterator[MisuseWarning]:
+    """Warn of fewer scores than it takes to tell the claimed ε from 0, or ε = 3 if that is more."""
+    least = 1.0 / float(gaussian_mechanism.noise_multiplier(EPSILON, delta))
+    signal = least if facts.noise_multiplier is None else max(least, 1.0 / facts.noise_multiplier)
+    if _reach(facts.count, facts.null_count, confidence) <= signal:
+        return
+    enough = 2
+    while _reach(enough, enough if facts.null_count else 0, confidence) > signal:
+        enough += max(1, enough // 50)
+    both = " of either kind" if facts.null_count else ""
+    yield MisuseWarning(
+        "too-few",
+        f"There are too few scores for {100.0 * confidence:.10g}% confidence: even ε = 3 could not be told from 0.",
+        f"Take at least {enough:,} scores{both}, or a lower confidence.",
+        None,
+        withholds=False,
+    )
+
+
+def _reach(count: int, null_count: int, confidence: float) -> float:
+    """Return by how much a mean must exceed the null's to be above it, in deviations of the null."""
+    freedom = min(count, null_count or count) - 1
+    unobserved = 1.0 / null_count if null_count else 0.0
+    return float(stats.t.isf(1.0 - confidence, freedom)) * math.sqrt(1.0 / (count - 1) + unobserved)
