@@ -1,23 +1,30 @@
 """The page of ``canaryproof benchmark canife`` and its picture: every method's number on the same trainings."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import astuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
 from canaryproof.reports.markdown import Section, made_by, page, rounded
+from canaryproof.verify.files.benchmark_record import (
+    BenchmarkRecord,
+    MethodValue,
+    PrintedRecord,
+    ScenarioRecord,
+    SpreadRecord,
+)
 
 _STYLES = (("o", BLUE), ("D", ORANGE), ("s", GREEN), ("^", "#CC79A7"), ("v", "#000000"))
 # Where 0 is drawn on a logarithmic axis.
 _LEAST = 0.03
 
 
-def values(scenarios: Sequence[Mapping[str, Any]]) -> Figure:
+def values(scenarios: Sequence[ScenarioRecord]) -> Figure:
     """Draw every method's ε̂ of each training, its cap and the analytical ε."""
-    methods = scenarios[0]["methods"]
+    methods = scenarios[0].methods
     with mpl.rc_context(STYLE):
         height = 0.25 + 0.07 * len(scenarios)
         figure = Figure(figsize=(8.4, 1.2 + height * len(methods)), layout="constrained")
@@ -25,25 +32,25 @@ def values(scenarios: Sequence[Mapping[str, Any]]) -> Figure:
         for which, scenario in enumerate(scenarios):
             shift = 0.7 * (which + 0.5) / len(scenarios) - 0.35
             found = [
-                (float(value["epsilon"]), place + shift)
-                for place, method in enumerate(scenario["methods"])
-                for value in method["values"]
+                (value.epsilon, place + shift)
+                for place, method in enumerate(scenario.methods)
+                for value in method.values
             ]
             points = [(max(epsilon, _LEAST), level) for epsilon, level in found if math.isfinite(epsilon)]
             marker, colour = _STYLES[which]
-            axis.plot(*zip(*points, strict=True), marker, color=colour, markersize=3.5, label=scenario["name"])
+            axis.plot(*zip(*points, strict=True), marker, color=colour, markersize=3.5, label=scenario.name)
             # Infinite ones stand beyond the axis.
             for level in {level for epsilon, level in found if epsilon == math.inf}:
                 beside = axis.get_yaxis_transform()
                 axis.text(1.01, level, "∞", color=colour, transform=beside, verticalalignment="center")
         for place, method in enumerate(methods):
-            if math.isfinite(cap := float(method["cap"])):
+            if math.isfinite(cap := method.cap):
                 axis.plot([cap, cap], [place - 0.35, place + 0.35], color="black", linewidth=1.2)
-        analytical = float(scenarios[0]["analytical"]["epsilon"])
+        analytical = _analytical(scenarios[0])
         axis.axvline(analytical, color=GREY, linewidth=0.8, zorder=0)
         words = f"analytical ε {analytical:.3g}"
         axis.annotate(words, (analytical, 1.0), (0, 2), ("data", "axes fraction"), "offset points", ha="center")
-        axis.set_yticks(range(len(methods)), [method["name"] for method in methods])
+        axis.set_yticks(range(len(methods)), [method.name for method in methods])
         axis.invert_yaxis()
         axis.set_xscale("log")
         axis.set_xlim(left=_LEAST / 1.5)
@@ -65,137 +72,132 @@ canaries in the same trainings."""
 _NEEDS = ("must know of participation", "of noise", "of models")
 
 
-def render(document: Mapping[str, Any]) -> dict[str, str]:
+def render(record: BenchmarkRecord) -> dict[str, str]:
     """Return the page and its picture by file name."""
-    return {"canife.md": text(document), **{name: svg(figure) for name, figure in figures(document).items()}}
+    return {"canife.md": text(record), **{name: svg(figure) for name, figure in figures(record).items()}}
 
 
-def text(document: Mapping[str, Any]) -> str:
+def text(record: BenchmarkRecord) -> str:
     """Make the page, as Markdown."""
-    return page(
-        "CANIFE beside Algorithms 2 and 3", [about(document)], sections(document), made_by(document["environment"])
-    )
+    return page("CANIFE beside Algorithms 2 and 3", [about(record)], sections(record), made_by(record.environment))
 
 
-def figures(document: Mapping[str, Any]) -> dict[str, Figure]:
+def figures(record: BenchmarkRecord) -> dict[str, Figure]:
     """Draw the picture, by file name."""
-    return {"canife.svg": values(document["scenarios"])}
+    return {"canife.svg": values(record.scenarios)}
 
 
-def about(document: Mapping[str, Any]) -> str:
+def about(record: BenchmarkRecord) -> str:
     """Say what was run, on what."""
-    setting, data = document["setting"], document["data"]
+    setting = record.setting
     return _ABOUT.format(
-        **{name: document[name] for name in ("level", "seed", "repeat")},
-        **{name: value for name, value in setting.items() if name not in ("trials", "audited")},
-        data=data["name"],
-        clients=data["clients"],
-        audits=len(setting["audited"]),
-        trials=setting["trials"][0],
+        **{**vars(record), **vars(setting), "data": record.data.name, "trials": setting.trials[0]},
+        clients=record.data.clients,
+        audits=len(setting.audited),
     )
 
 
-def sections(document: Mapping[str, Any]) -> list[Section]:
+def sections(record: BenchmarkRecord) -> list[Section]:
     """Put all that was found into tables."""
-    found = [_methods(document), _printed(document), _counts(document)]
-    if len(document["scenarios"]) > 1:
-        found.append(_scenarios(document))
-    found += [_canaries(document), _audits(document)]
-    if document["sweep"]:
-        found.append(_sweep(document))
+    found = [_methods(record)]
+    if record.printed is not None:
+        found.append(_printed(record, record.printed))
+    found.append(_counts(record))
+    if len(record.scenarios) > 1:
+        found.append(_scenarios(record))
+    found += [_canaries(record), _audits(record)]
+    if record.sweep:
+        found.append(_sweep(record))
     return found
 
 
-def number(value: Any) -> str:
-    """Render ε with three digits; infinities are text in JSON."""
-    value = float(value)
+def number(value: float) -> str:
+    """Render ε with three digits."""
     if math.isinf(value):
         return "∞" if value > 0.0 else "−∞"
     return "—" if math.isnan(value) else f"{value:#.3g}".rstrip(".")
 
 
-def spread(summary: Mapping[str, Any]) -> str:
+def spread(summary: SpreadRecord) -> str:
     """Render a mean and a deviation."""
-    mean, deviation = float(summary["mean"]), float(summary["deviation"])
+    mean, deviation = summary.mean, summary.deviation
     if math.isinf(mean):
-        return f"∞ in {summary['infinite']}"
+        return f"∞ in {summary.infinite}"
     # Equal numbers differ by rounding at most.
     if not deviation > 1e-6 * abs(mean):
         return number(mean)
     return f"{rounded(mean, deviation)} ± {rounded(deviation, deviation)}"
 
 
-def _main(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    scenario: Mapping[str, Any] = document["scenarios"][0]
-    return scenario
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
-def _mean(values: Sequence[Any]) -> float:
-    return sum(map(float, values)) / len(values)
+def _analytical(scenario: ScenarioRecord) -> float:
+    epsilon = scenario.analytical.epsilon
+    return math.nan if epsilon is None else epsilon
 
 
-def _costs(document: Mapping[str, Any], family: str, scenario: Mapping[str, Any]) -> str:
-    seconds, held = float(scenario["seconds"][family]), document["memory"][family] / 1e6
-    trials = document["setting"]["trials"][0] * len(document["setting"]["audited"])
+def _costs(record: BenchmarkRecord, family: str) -> str:
+    seconds, held = getattr(record.scenarios[0].seconds, family), getattr(record.memory, family) / 1e6
+    trials = record.setting.trials[0] * len(record.setting.audited)
     rounds = f"{trials} trial rounds" if family == "canife" else "no round"
     memory = f"{held:.2g}" if held < 1.0 else f"{held:.0f}"
     return f"{seconds:.2g} s, {memory} MB, {rounds}"
 
 
-def _methods(document: Mapping[str, Any]) -> Section:
-    scenario, seconds = _main(document), _main(document)["seconds"]
+def _methods(record: BenchmarkRecord) -> Section:
+    scenario = record.scenarios[0]
     rows = []
-    for method in scenario["methods"]:
-        low, high = (_mean([value[end] for value in method["values"]]) for end in ("low", "high"))
+    for method in scenario.methods:
+        low, high = (_mean([getattr(value, end) for value in method.values]) for end in ("low", "high"))
         between = f"{number(low)} – {number(high)}" if low < high else "—"
         rows.append(
             (
-                method["name"],
-                spread(method["epsilon"]),
+                method.name,
+                spread(method.epsilon),
                 between,
-                method["kind"],
-                "none" if math.isinf(float(method["cap"])) else number(method["cap"]),
-                *method["needs"].values(),
-                _costs(document, method["family"], scenario),
+                method.kind,
+                "none" if math.isinf(method.cap) else number(method.cap),
+                *astuple(method.needs),
+                _costs(record, method.family),
             )
         )
-    analytical = scenario["analytical"]
     alternative = "ε̂ of each method in each training on a logarithmic axis, by scenario"
     note = (
-        f"{scenario['name']}. ε̂ is mean ± deviation over {document['repeat']} trainings; intervals are the mean ends "
+        f"{scenario.name}. ε̂ is mean ± deviation over {record.repeat} trainings; intervals are the mean ends "
         "of 95% intervals of single trainings. CANIFE's are those of a threshold fixed in advance, in each audited "
         "round, composed. An estimate or a composed estimate may be above or below ε; a lower bound is above it in at "
         "most 5% of trainings where its coverage is proven, and a posterior interval is no confidence interval. The "
         "analytical "
-        f"ε is {number(analytical['epsilon'])} ({analytical['rule']}); CANIFE's own accountant gives "
-        f"{number(document['rdp'])} for the true noise. CANIFE's cap is what one error or none in each audited round "
+        f"ε is {number(_analytical(scenario))} ({scenario.analytical.rule}); CANIFE's own accountant gives "
+        f"{number(record.rdp)} for the true noise. CANIFE's cap is what one error or none in each audited round "
         "composes to. That of Algorithm 2 is the ε̂ of a release that is the sum of its canaries and nothing else. "
         "Algorithm 3's estimate takes largest cosines for Gaussian, which they are not, and where canaries take part "
         "by chance some never do. Algorithms 2 and 3 take for granted that canaries take part as clients do, and "
         "CANIFE that its mock clients are like clients. Costs: median seconds beside those of the training, "
-        f"{float(seconds['training']):.2g} s ({float(document['compilation']):.2g} s of compilation once), bytes of "
+        f"{scenario.seconds.training:.2g} s ({record.compilation:.2g} s of compilation once), bytes of "
         "the arrays that are held, and extra rounds with clients."
     )
     header = ("method", "ε̂", "95% interval", "kind of number", "cap", *_NEEDS, "costs")
     return Section("Every method on the same trainings", header, tuple(rows), note, "canife.svg", alternative)
 
 
-def _printed(document: Mapping[str, Any]) -> Section:
-    found = document["printed"]
+def _printed(record: BenchmarkRecord, found: PrintedRecord) -> Section:
     rows = tuple(
-        (*(row[name] for name in ("id", "statement", "method")), spread(row["epsilon"]), *_judged(row))
-        for row in found["claims"]
+        (row.id, row.statement, row.method, spread(row.epsilon), row.reading, row.verdict, row.finding)
+        for row in found.claims
     )
     data = (
         "These are its files, by their published MD5."
-        if found["fashion"]
-        else f"{document['data']['name']} is not known to be it, whose files are known by their MD5, gzipped "
+        if found.fashion
+        else f"{record.data.name} is not known to be it, whose files are known by their MD5, gzipped "
         "as they were published. So nothing is decided, and the numbers only stand side by side."
     )
     note = (
         f"The printed numbers are of Fashion-MNIST. {data} Printed and own means are compared by Welch's test and "
-        f"deviations by the ratio of variances, at level {found['level']:.0e} for each reading, as if the printed ones "
-        f"were of as many trainings, {document['repeat']}, as theirs are not counted. Where the test could not tell "
+        f"deviations by the ratio of variances, at level {found.level:.0e} for each reading, as if the printed ones "
+        f"were of as many trainings, {record.repeat}, as theirs are not counted. Where the test could not tell "
         "the printed mean from 0 with power 0.9, or our numbers are all equal, it confirms nothing. A claim is "
         "confirmed if the text's own reading, the first, is, qualified if another is, and never refuted, as learning "
         "rate, width and a δ are not printed. The reviews' bound is judged by Student's tests that its mean is between "
@@ -205,38 +207,30 @@ def _printed(document: Mapping[str, Any]) -> Section:
     return Section("The printed numbers", header, rows, note)
 
 
-def _judged(row: Mapping[str, str]) -> tuple[str, ...]:
-    return row["reading"], row["verdict"], row["finding"]
-
-
-def _counts(document: Mapping[str, Any]) -> Section:
-    rows: list[tuple[str, ...]] = []
-    for row in document["counts"]:
-        if row["trials"] is None:
-            rows.append(("unlimited", spread(row["round"]), "none", "", spread(row["exact"]), "none", "", ""))
-            continue
-        rows.append(
-            (
-                f"{row['trials']:,}",
-                spread(row["round"]),
-                number(row["round cap"]),
-                f"{row['no error']} of {row['audits']}",
-                *(
-                    cell
-                    for name in ("printed", "at 1/n")
-                    for cell in (spread(row[name]["epsilon"]), number(row[name]["cap"]))
-                ),
-            )
+def _counts(record: BenchmarkRecord) -> Section:
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{row.trials:,}",
+            spread(row.round),
+            number(row.round_cap),
+            f"{row.separated} of {row.audits}",
+            *(
+                cell
+                for found in (row.as_printed, row.at_reciprocal)
+                for cell in (spread(found.epsilon), number(found.cap))
+            ),
         )
-    first, last = document["counts"][0], document["counts"][-1]
-    mean, cap = float(first["printed"]["epsilon"]["mean"]), float(first["printed"]["cap"])
-    limit, many = float(last["exact"]["mean"]), document["counts"][-2]
-    most = many["trials"]
+        for row in record.counts
+    ]
+    unlimited = record.unlimited
+    rows.append(("unlimited", spread(unlimited.round), "none", "", spread(unlimited.composed), "none", "", ""))
+    few, many, limit = record.counts[0], record.counts[-1], unlimited.composed.mean
+    mean, cap = few.as_printed.epsilon.mean, few.as_printed.cap
     note = (
-        f"At {first['trials']} scores CANIFE's ε̂ is {100.0 * mean / cap:.1f}% of its cap{_only(mean, cap)}. Unlimited "
+        f"At {few.trials} scores CANIFE's ε̂ is {100.0 * mean / cap:.1f}% of its cap{_only(mean, cap)}. Unlimited "
         f"scores of the same canaries, whose law is known exactly, compose to {number(limit)}: all of the gap but "
-        f"{100.0 * max(0.0, cap - mean) / (limit - mean):.1g}% is the cap's, and {most:,} scores close "
-        f"{100.0 * (float(many['printed']['epsilon']['mean']) - mean) / (limit - mean):.2g}% of it. ε̂ of a round is at "
+        f"{100.0 * max(0.0, cap - mean) / (limit - mean):.1g}% is the cap's, and {many.trials:,} scores close "
+        f"{100.0 * (many.as_printed.epsilon.mean - mean) / (limit - mean):.2g}% of it. ε̂ of a round is at "
         "δ = 1/n, and its law's at the training's δ."
     )
     header = ("scores a round", "ε̂ of a round", "cap", "no error", "ε̂ as printed", "cap", "ε̂, conversion at 1/n", "cap")
@@ -248,22 +242,22 @@ def _only(mean: float, cap: float) -> str:
     return ", so that it tells how many scores there were, and nothing of the training" if near else ""
 
 
-def _scenarios(document: Mapping[str, Any]) -> Section:
-    scenarios = document["scenarios"]
-    header = ["", *(scenario["name"] for scenario in scenarios)]
+def _scenarios(record: BenchmarkRecord) -> Section:
+    scenarios = record.scenarios
+    header = ["", *(scenario.name for scenario in scenarios)]
     rows: list[tuple[str, ...]] = [
-        ("analytical ε without the fault", *(number(one["analytical"]["epsilon"]) for one in scenarios)),
-        ("accuracy", *(f"{100.0 * _mean(one['accuracies']):.1f}%" for one in scenarios)),
+        ("analytical ε without the fault", *(number(_analytical(one)) for one in scenarios)),
+        ("accuracy", *(f"{100.0 * _mean(one.accuracies):.1f}%" for one in scenarios)),
     ]
-    for place, method in enumerate(scenarios[0]["methods"]):
+    for place, method in enumerate(scenarios[0].methods):
         cells = []
         for scenario in scenarios:
-            found = scenario["methods"][place]
-            cell = spread(found["epsilon"])
+            found = scenario.methods[place]
+            cell = spread(found.epsilon)
             if scenario is not scenarios[0]:
-                cell += _difference(method["values"], found["values"])
+                cell += _difference(method.values, found.values)
             cells.append(cell)
-        rows.append((method["name"], *cells))
+        rows.append((method.name, *cells))
     note = (
         "In brackets the mean difference to the first column with its standard error, training by training, as all "
         "scenarios share their seeds. A method that does not know of the change can notice it by that difference only. "
@@ -273,8 +267,8 @@ def _scenarios(document: Mapping[str, Any]) -> Section:
     return Section("Where an assumption fails", tuple(header), tuple(rows), note)
 
 
-def _difference(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> str:
-    differences = [float(b["epsilon"]) - float(a["epsilon"]) for a, b in zip(before, after, strict=True)]
+def _difference(before: Sequence[MethodValue], after: Sequence[MethodValue]) -> str:
+    differences = [b.epsilon - a.epsilon for a, b in zip(before, after, strict=True)]
     if len(differences) < 2 or not all(map(math.isfinite, differences)):
         return ""
     mean = _mean(differences)
@@ -282,18 +276,19 @@ def _difference(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str
     return f" ({rounded(mean, error)} ± {rounded(error, error)})"
 
 
-def _canaries(document: Mapping[str, Any]) -> Section:
+def _canaries(record: BenchmarkRecord) -> Section:
     rows = tuple(
         (
-            scenario["name"],
-            *(spread(scenario["canife"][name]) for name in ("separation", "deviation", "noise", "clients", "cosine")),
-            f"{scenario['canife']['unhealthy']} of {scenario['canife']['audits']}",
+            scenario.name,
+            *map(spread, (found.separation, found.deviation, found.noise, found.clients, found.cosine)),
+            f"{found.unhealthy} of {found.audits}",
         )
-        for scenario in document["scenarios"]
+        for scenario in record.scenarios
+        for found in (scenario.canife,)
     )
     note = (
         "Mean ± deviation over all audited rounds. The cosine is the root mean square of those with the updates of a "
-        f"batch of the training's clients, {number(document['setting']['dim'] ** -0.5)} = 1/√d for a random canary. In "
+        f"batch of the training's clients, {number(record.setting.dim**-0.5)} = 1/√d for a random canary. In "
         "trial rounds the server has its fault. Scores with and without the canary are C² = 1 apart where its "
         "update has the clip norm, with the noise's deviation σC where it is orthogonal to all mock clients; what "
         "these add is the deviation that a cohort's clients give the score."
@@ -302,10 +297,10 @@ def _canaries(document: Mapping[str, Any]) -> Section:
     return Section("CANIFE's canaries", header, rows, note)
 
 
-def _audits(document: Mapping[str, Any]) -> Section:
+def _audits(record: BenchmarkRecord) -> Section:
     rows = tuple(
-        (row["scores"], row["name"], spread(row["epsilon"]), number(row["cap"]), row["kind"], row["coverage"])
-        for row in _main(document)["audits"]
+        (row.scores, row.name, spread(row.epsilon), number(row.cap), row.kind, row.coverage)
+        for row in record.scenarios[0].audits
     )
     note = (
         "Bounds are at 95%, of each training; of CANIFE, of each audited round, for an attacker in that round alone "
@@ -316,12 +311,12 @@ def _audits(document: Mapping[str, Any]) -> Section:
     return Section("All estimates and bounds", header, rows, note)
 
 
-def _sweep(document: Mapping[str, Any]) -> Section:
-    sweep = document["sweep"]
-    names = [method["name"] for method in sweep[0]["methods"]]
-    rows: list[tuple[str, ...]] = [("accuracy", *(f"{100.0 * one['accuracy']:.1f}%" for one in sweep))]
+def _sweep(record: BenchmarkRecord) -> Section:
+    sweep = record.sweep
+    rows: list[tuple[str, ...]] = [("accuracy", *(f"{100.0 * one.accuracies[0]:.1f}%" for one in sweep))]
     rows += [
-        (name, *(number(one["methods"][place]["epsilon"]["mean"]) for one in sweep)) for place, name in enumerate(names)
+        (method.name, *(number(one.methods[place].epsilon.mean) for one in sweep))
+        for place, method in enumerate(sweep[0].methods)
     ]
     note = "One training each, with Poisson samples: how much the rate, which is not printed, matters to each method."
-    return Section("Learning rates", ("", *(f"{one['rate']:g}" for one in sweep)), tuple(rows), note)
+    return Section("Learning rates", ("", *(f"{one.rate:g}" for one in sweep)), tuple(rows), note)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from canaryproof.verify.check import records
-from canaryproof.verify.check.records import Some, plain
-from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.check.records import plain
+from canaryproof.verify.files.benchmark_record import BenchmarkRecord, PrintedReading
 from canaryproof.verify.files.reading import InputError, opened
 from canaryproof.verify.files.training_record import (
     NULLS,
@@ -137,7 +137,7 @@ class Measurements:
     """
 
     experiments: Mapping[str, FinishedExperiment]
-    benchmark: tuple[Mapping[str, str], ...] | None
+    benchmark: tuple[PrintedReading, ...] | None
     seconds: Mapping[str, float]
     digest: str
 
@@ -155,7 +155,7 @@ def read(folder: Path) -> Measurements:
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from error
     experiments: dict[str, FinishedExperiment] = {}
-    benchmark: tuple[Mapping[str, str], ...] | None = None
+    benchmark: tuple[PrintedReading, ...] | None = None
     seconds: Mapping[str, float] = {}
     digests = []
     for path in (place / name for place in places for name in (RESULTS, BENCHMARK)):
@@ -316,45 +316,9 @@ def _training(record: TrainingRecord) -> FinishedTraining:
     return FinishedTraining(record.accuracy, record.accuracy_without, audits, mean)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A printed number that CANIFE's benchmark compared with."""
-
-    id: str
-    method: str
-    reading: Verdict
-    verdict: Verdict
-    finding: str
-
-
-@dataclass(frozen=True)
-class _Printed:
-    fashion: bool
-    claims: tuple[_Row, ...]
-
-
-@dataclass(frozen=True)
-class _Seconds:
-    training: float
-    oneshot: float
-    canife: float
-
-
-@dataclass(frozen=True)
-class _Scenario:
-    seconds: _Seconds
-
-
-@dataclass(frozen=True)
-class _Benchmark:
-    level: str
-    printed: _Printed
-    scenarios: Some[_Scenario]
-
-
-def _benchmark(document: Any) -> tuple[tuple[Mapping[str, str], ...], Mapping[str, float]] | None:
+def _benchmark(document: Any) -> tuple[tuple[PrintedReading, ...], Mapping[str, float]] | None:
     """Return the rows on printed numbers, with the seconds of the parts; None if it is not of Fashion-MNIST in full."""
-    found = records.read(_Benchmark, document)
-    if not found.printed.fashion or found.level != "full":
+    found = records.read(BenchmarkRecord, document)
+    if found.printed is None or not found.printed.fashion or found.level != "full":
         return None
-    return tuple(map(asdict, found.printed.claims)), asdict(found.scenarios[0].seconds)
+    return found.printed.claims, asdict(found.scenarios[0].seconds)

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize, stats
@@ -19,6 +19,7 @@ from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
 from canaryproof.verify.claims.measured_andrew import accuracy
 from canaryproof.verify.claims.printed import Canife, Final
 from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
+from canaryproof.verify.files.benchmark_record import AuditedTraining, BenchmarkRecord, PrintedReading, PrintedRecord
 
 # "Far below": by this factor at least.
 _FAR = 2.0
@@ -433,10 +434,10 @@ _BOUNDS = ("andrew", "fixed-sequence")
 _BETWEEN = (PRINTED[0].mean, PRINTED[1].mean)
 
 
-def claims(found: Sequence[Mapping[str, Any]], plan: TrainingFacts, fashion: bool) -> list[dict[str, Any]]:
+def claims(found: Sequence[AuditedTraining], plan: TrainingFacts, fashion: bool) -> tuple[PrintedReading, ...]:
     """Put what is printed beside what was found: a row for each reading of each claim, with the verdicts of both."""
     methods = {method.name: method for method in METHODS}
-    rows = []
+    rows: tuple[PrintedReading, ...] = ()
     for printed in PRINTED:
         readings = {}
         for name in printed.readings:
@@ -446,43 +447,36 @@ def claims(found: Sequence[Mapping[str, Any]], plan: TrainingFacts, fashion: boo
         rows += _rows(", ".join(printed.ids), f"{printed.mean:g} ± {printed.deviation:g}", readings, fashion)
     readings = {}
     for name in _BOUNDS:
-        values = [float(run["oneshot"]["all"]["unobserved"]["bounds"][name]["value"]) for run in found]
+        values = [run.oneshot["all"]["unobserved"].bounds[name].value for run in found]
         readings[f"Algorithm 3, all rounds: {name}"] = values, between(values, *_BETWEEN)
     low, high = _BETWEEN
     return rows + _rows("review.canife.bound", f"a lower bound between {low:g} and {high:g}", readings, fashion)
 
 
-def with_printed(document: Mapping[str, Any], fashion: bool) -> dict[str, Any]:
-    """Put the printed numbers, judged, into what ``benchmark canife`` measured, before what it counted."""
+def with_printed(record: BenchmarkRecord, fashion: bool) -> BenchmarkRecord:
+    """Put the printed numbers, judged, into what ``benchmark canife`` measured."""
+    plan = TrainingFacts(**{field.name: getattr(record.setting, field.name) for field in fields(TrainingFacts)})
     # Poisson samples are the first scenario of every level.
-    found = document["scenarios"][0]["runs"]
-    plan = TrainingFacts(**{field.name: document["setting"][field.name] for field in fields(TrainingFacts)})
-    printed = {"fashion": fashion, "level": LEVEL, "claims": claims(found, plan, fashion)}
-    names = list(document)
-    place = names.index("counts")
-    return {
-        **{name: document[name] for name in names[:place]},
-        "printed": printed,
-        **{name: document[name] for name in names[place:]},
-    }
+    found = claims(record.scenarios[0].runs or (), plan, fashion)
+    return replace(record, printed=PrintedRecord(fashion, LEVEL, found))
 
 
 def _rows(
     name: str, statement: str, readings: Mapping[str, tuple[Sequence[float], tuple[Verdict, str]]], fashion: bool
-) -> list[dict[str, Any]]:
+) -> tuple[PrintedReading, ...]:
     verdict = _verdict([found for _, (found, _) in readings.values()])
-    return [
-        {
-            "id": name,
-            "statement": statement,
-            "method": method,
-            "epsilon": spread(values),
-            "reading": str(found if fashion else Verdict.NEEDS_DATA),
-            "verdict": str(verdict if fashion else Verdict.NEEDS_DATA),
-            "finding": finding if fashion else "",
-        }
+    return tuple(
+        PrintedReading(
+            name,
+            statement,
+            method,
+            spread(values),
+            reading=found if fashion else Verdict.NEEDS_DATA,
+            verdict=verdict if fashion else Verdict.NEEDS_DATA,
+            finding=finding if fashion else "",
+        )
         for method, (values, (found, finding)) in readings.items()
-    ]
+    )
 
 
 def _verdict(readings: Sequence[Verdict]) -> Verdict:
@@ -561,12 +555,12 @@ _NOT_STATED = "not stated, and ours: learning rates, width, δ of the conversion
 
 def printed(claim: str, measurements: Measurements) -> Outcome | None:
     """Take over what the benchmark found of a claim, reading by reading."""
-    rows = [row for row in measurements.benchmark or () if claim in row["id"].split(", ")]
+    rows = [row for row in measurements.benchmark or () if claim in row.id.split(", ")]
     if not rows:
         return None
-    listed = "; ".join(f"{row['method']} {row['reading']} ({row['finding']})" for row in rows)
-    readings = {row["method"]: row["reading"] for row in rows}
-    return found(Verdict(rows[0]["verdict"]), f"{listed}; {_NOT_STATED}", readings=readings)
+    listed = "; ".join(f"{row.method} {row.reading} ({row.finding})" for row in rows)
+    readings = {row.method: str(row.reading) for row in rows}
+    return found(rows[0].verdict, f"{listed}; {_NOT_STATED}", readings=readings)
 
 
 def ours(measurements: Measurements) -> Outcome | None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from canaryproof.verify.check.records import plain
+from canaryproof.verify.check.records import written
 from canaryproof.verify.cli.command_line import cluster, engine_option
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.files.material import CANIFE
@@ -68,7 +68,7 @@ def canife_command(
     federation, setting, fashion = benchmark.read(data)
     try:
         with Console(stderr=True).status("") as status:
-            document = benchmark.measure(
+            record = benchmark.measure(
                 federation,
                 setting,
                 level,
@@ -79,16 +79,16 @@ def canife_command(
             )
     except EngineError as error:
         raise click.ClickException(str(error)) from error
-    document = plain(measured_canife.with_printed(document, fashion))
-    text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    record = measured_canife.with_printed(record, fashion)
+    text = json.dumps(written(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     from canaryproof.reports import canife
 
     if out is not None:
-        write({CANIFE: text, **canife.render(document)}, out)
+        write({CANIFE: text, **canife.render(record)}, out)
     if as_json:
         click.echo(text, nl=False)
         return
-    show(canife.about(document), canife.sections(document))
+    show(canife.about(record), canife.sections(record))
 
 
 def show(about: str, sections: "Iterable[Section]") -> None:

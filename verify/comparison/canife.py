@@ -7,7 +7,7 @@ each number is, its cap, and what it takes for granted. Trainings are done here,
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,16 +29,27 @@ from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Sc
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.engine.origin import code_and_machine
 from canaryproof.verify.estimators.simulation import threads
+from canaryproof.verify.files.benchmark_record import (
+    AuditedTraining,
+    BenchmarkRecord,
+    BenchmarkSizes,
+    CanariesRecord,
+    ComposedRecord,
+    DataRecord,
+    EstimateOrBound,
+    MethodRecord,
+    ScenarioRecord,
+    SecondsRecord,
+    TrialCountRecord,
+    UnlimitedRecord,
+)
+from canaryproof.verify.files.training_record import BoundRecord
 from canaryproof.verify.training import networks
 from canaryproof.verify.training.data import digits, idx
 from canaryproof.verify.training.data.federation import Federation, check_same
 
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster
-
-
-# What a run found, as plain numbers.
-Found = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,7 @@ class AuditedRun:
             return f"learning rate {self.rate:g}"
         return f"{self.scenario.name}, repetition {self.repetition + 1}"
 
-    def on(self, bench: Bench) -> Found:
+    def on(self, bench: Bench) -> AuditedTraining:
         """Do it."""
         root = np.random.SeedSequence(SEED, spawn_key=(self.repetition,))
         # A BLAS of one thread, as on a worker: its bits depend on how many it has.
@@ -69,7 +80,7 @@ def images(folder: Path | None) -> Federation:
     return digits.load(1, SEED) if folder is None else idx.load(folder, 1, SEED)
 
 
-def here(bench: Bench, runs: Sequence[AuditedRun], advance: Callable[[str], object]) -> list[Found]:
+def here(bench: Bench, runs: Sequence[AuditedRun], advance: Callable[[str], object]) -> list[AuditedTraining]:
     """Do runs one after another."""
     found = []
     for run in runs:
@@ -85,7 +96,7 @@ def on_cluster(
     hidden: int | None,
     runs: Sequence[AuditedRun],
     advance: Callable[[str], object],
-) -> list[Found]:
+) -> list[AuditedTraining]:
     """Do runs on a cluster, where each finds the same as here.
 
     An ``InputError`` says that the cluster cannot be used or a worker has other data, an ``EngineError`` that a run is
@@ -93,7 +104,7 @@ def on_cluster(
     """
     common = data and data.absolute(), bench.federation.digest, astuple(bench.setting), hidden
     tasks = ((i, (*common, *_described(run))) for i, run in enumerate(runs))
-    found: dict[int, Found] = {}
+    found: dict[int, AuditedTraining] = {}
     advance(f"none of {len(runs)} trainings done")
     with closing(cluster.results("canaryproof.verify.comparison.canife:train", tasks)) as results:
         for i, one in results:
@@ -120,7 +131,7 @@ def train(
     shuffled: bool,
     fault: str | None,
     rate: float | None,
-) -> Found:
+) -> AuditedTraining:
     """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``AuditedRun``."""
     bench = _bench(data, setting, hidden)
     check_same(bench.federation, digest, data)
@@ -189,8 +200,8 @@ def measure(
     *,
     cluster: "Cluster | None" = None,
     data: Path | None = None,
-) -> dict[str, Any]:
-    """Run the benchmark and return what the page is made of, but for the numbers that the papers print.
+) -> BenchmarkRecord:
+    """Run the benchmark and return its record, but for the numbers that the papers print.
 
     ``repeat`` is the number of trainings of each scenario, by default the level's; ``hidden`` the network's width, by
     default 128. ``data`` is the folder that a cluster's workers read. Errors are those of ``on_cluster``.
@@ -207,13 +218,13 @@ def measure(
     done = (
         here(bench, wanted, advance) if cluster is None else on_cluster(cluster, data, bench, hidden, wanted, advance)
     )
-    runs: dict[str, list[dict[str, Any]]] = {scenario.name: [] for scenario in plan.scenarios}
+    runs: dict[str, list[AuditedTraining]] = {scenario.name: [] for scenario in plan.scenarios}
     sweep = []
     for run, found in zip(wanted, done, strict=True):
         if run.rate is None:
             runs[run.scenario.name].append(found)
         else:
-            sweep.append({"rate": run.rate, **found})
+            sweep.append((run.rate, found))
     facts = TrainingFacts(
         tuple(bench.audited),
         bench.rounds,
@@ -223,131 +234,106 @@ def measure(
         network.dim,
         setting.canaries,
     )
-    return {
-        "level": level,
-        "repeat": repetitions,
-        "seed": SEED,
-        "data": {"name": federation.name, "clients": federation.clients, "held out": len(federation.test_labels)},
-        "setting": {**asdict(setting), **asdict(facts)},
-        "compilation": compilation,
-        "memory": bench.memory(),
-        "rdp": composed_epsilon([setting.noise_multiplier], [bench.rounds], bench.sampling, setting.delta),
-        "scenarios": [{"name": name, **_summary(found, facts), "runs": found} for name, found in runs.items()],
-        "counts": _counts(runs[POISSON.name], facts),
-        "sweep": [{"rate": one["rate"], "accuracy": one["accuracy"], **_summary([one], facts)} for one in sweep],
-        "environment": {
-            **code_and_machine(),
-            "threads": str(threads()),
-        },
-    }
+    return BenchmarkRecord(
+        level=level,
+        repeat=repetitions,
+        seed=SEED,
+        data=DataRecord(federation.name, federation.clients, len(federation.test_labels)),
+        setting=BenchmarkSizes(**{**asdict(setting), **asdict(facts)}),
+        compilation=compilation,
+        memory=bench.memory(),
+        rdp=composed_epsilon([setting.noise_multiplier], [bench.rounds], bench.sampling, setting.delta),
+        scenarios=tuple(
+            replace(_summary(name, setting.rate, found, facts), runs=tuple(found)) for name, found in runs.items()
+        ),
+        counts=_counts(runs[POISSON.name], facts),
+        unlimited=_unlimited(runs[POISSON.name], facts),
+        sweep=tuple(_summary(POISSON.name, rate, [one], facts) for rate, one in sweep),
+        environment={**code_and_machine(), "threads": str(threads())},
+    )
 
 
-def _summary(found: Sequence[Mapping[str, Any]], plan: TrainingFacts) -> dict[str, Any]:
+def _summary(name: str, rate: float, found: Sequence[AuditedTraining], plan: TrainingFacts) -> ScenarioRecord:
     """Put what the runs of a scenario found together, method by method."""
     rows = []
     for method in METHODS:
-        values = [method.value(run, plan) for run in found]
-        rows.append(
-            {
-                "name": method.name,
-                "kind": method.kind,
-                "needs": method.needs._asdict(),
-                "family": method.family,
-                "epsilon": spread([value.epsilon for value in values]),
-                "values": [asdict(value) for value in values],
-                "cap": method.cap(found[0], plan),
-            }
-        )
-    audits = [audit for run in found for audit in run["canife"]]
-    return {
-        "analytical": found[0]["analytical"],
-        "accuracies": [run["accuracy"] for run in found],
-        "methods": rows,
-        # The first run of all has compilation in it.
-        "seconds": {part: float(np.median([run["seconds"][part] for run in found])) for part in found[0]["seconds"]},
-        "canife": {
-            "separation": spread([audit["scores"][0]["separation"] for audit in audits]),
-            "deviation": spread([audit["scores"][0]["deviation"] for audit in audits]),
-            "norm": spread([math.sqrt(audit["law"]["shift"]) for audit in audits]),
-            "clients": spread([audit["law"]["clients"] for audit in audits]),
-            "cosine": spread([audit["cosines"]["root mean square"] for audit in audits]),
-            "noise": spread([audit["law"]["noise"] for audit in audits]),
-            "unhealthy": sum(not audit["canary"]["healthy"] for audit in audits),
-            "audits": len(audits),
-        },
-        "audits": _audits(found),
-    }
+        values = tuple(method.value(run, plan) for run in found)
+        epsilon = spread([value.epsilon for value in values])
+        cap = method.cap(found[0], plan)
+        rows.append(MethodRecord(method.name, method.kind, method.needs, method.family, epsilon, values, cap))
+    audits = [audit for run in found for audit in run.canife]
+    # The first run of all has compilation in it.
+    seconds = np.median([astuple(run.seconds) for run in found], axis=0)
+    return ScenarioRecord(
+        name,
+        rate,
+        analytical=found[0].analytical,
+        accuracies=tuple(run.accuracy for run in found),
+        methods=tuple(rows),
+        seconds=SecondsRecord(*map(float, seconds)),
+        canife=CanariesRecord(
+            separation=spread([audit.scores[0].separation for audit in audits]),
+            deviation=spread([audit.scores[0].deviation for audit in audits]),
+            norm=spread([math.sqrt(audit.law.shift) for audit in audits]),
+            clients=spread([audit.law.clients for audit in audits]),
+            cosine=spread([audit.cosines.root_mean_square for audit in audits]),
+            noise=spread([audit.law.noise for audit in audits]),
+            unhealthy=sum(not audit.canary.healthy for audit in audits),
+            audits=len(audits),
+        ),
+        audits=_audits(found),
+    )
 
 
-def _audits(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _audits(found: Sequence[AuditedTraining]) -> tuple[EstimateOrBound, ...]:
     """List every estimate and every bound of each kind of score."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for name, attack, null in _SOURCES:
-        estimates = [run["oneshot"][attack][null]["estimates"] for run in found]
+        estimates = [run.oneshot[attack][null].estimates for run in found]
         rows += [
-            {
-                "scores": name,
-                "name": estimator,
-                "kind": "estimate",
-                "coverage": "",
-                "epsilon": spread([each[estimator]["epsilon"] for each in estimates]),
-                "cap": math.inf,
-            }
-            for estimator in estimates[0]
+            EstimateOrBound(name, one, "estimate", "", spread([each[one].epsilon for each in estimates]), math.inf)
+            for one in estimates[0]
         ]
     # Of two nulls the exact one is the sharper; some bounds need unobserved scores.
-    sources: dict[str, list[Mapping[str, Any]]] = {
-        name: [
-            {**run["oneshot"][attack]["unobserved"]["bounds"], **run["oneshot"][attack][null]["bounds"]}
-            for run in found
-        ]
+    sources: dict[str, list[Mapping[str, BoundRecord]]] = {
+        name: [{**run.oneshot[attack]["unobserved"].bounds, **run.oneshot[attack][null].bounds} for run in found]
         for name, attack, null in _SOURCES
     }
-    sources["a round of CANIFE"] = [audit["bounds"] for run in found for audit in run["canife"]]
+    sources["a round of CANIFE"] = [audit.bounds for run in found for audit in run.canife]
     for source, bounds in sources.items():
-        for name in bounds[0]:
-            one = bounds[0][name]
-            rows.append(
-                {
-                    "scores": source,
-                    "name": name,
-                    "kind": str(one["kind"]),
-                    "coverage": str(one["coverage"]),
-                    "epsilon": spread([each[name]["value"] for each in bounds]),
-                    "cap": one["cap"],
-                }
-            )
-    return rows
+        for name, one in bounds[0].items():
+            values = spread([each[name].value for each in bounds])
+            rows.append(EstimateOrBound(source, name, one.kind, one.coverage, values, one.cap))
+    return tuple(rows)
 
 
-def _counts(found: Sequence[Mapping[str, Any]], plan: TrainingFacts) -> list[dict[str, Any]]:
-    """Tell how CANIFE's number grows with the number of scores, up to that of unlimited ones."""
+def _counts(found: Sequence[AuditedTraining], plan: TrainingFacts) -> tuple[TrialCountRecord, ...]:
+    """Show how CANIFE's number grows with the number of scores."""
     rows = []
-    for place, scores in enumerate(found[0]["canife"][0]["scores"]):
-        trials = scores["trials"]
-        rounds = [audit["scores"][place]["epsilon"]["capped"]["epsilon"] for run in found for audit in run["canife"]]
-        separated = [
-            math.isinf(audit["scores"][place]["epsilon"]["separated"]["epsilon"])
-            for run in found
-            for audit in run["canife"]
-        ]
-        largest = largest_round(trials)
-        rows.append(
-            {
-                "trials": trials,
-                "round": spread(rounds),
-                "round cap": largest,
-                "no error": sum(separated),
-                "audits": len(separated),
-                **{
-                    name: {
-                        "epsilon": spread([capped(run, plan, place, delta).epsilon for run in found]),
-                        "cap": composed((largest,) * len(plan.audited), plan, delta),
-                    }
-                    for name, delta in (("printed", plan.delta), ("at 1/n", 1.0 / trials))
-                },
-            }
+    for place, scores in enumerate(found[0].canife[0].scores):
+        audits = [audit.scores[place].epsilon for run in found for audit in run.canife]
+        largest = largest_round(scores.trials)
+        as_printed, at_reciprocal = (
+            ComposedRecord(
+                spread([capped(run, plan, place, delta).epsilon for run in found]),
+                composed((largest,) * len(plan.audited), plan, delta),
+            )
+            for delta in (plan.delta, 1.0 / scores.trials)
         )
-    rounds = [audit["law"]["epsilon"] for run in found for audit in run["canife"]]
-    rows.append({"trials": None, "round": spread(rounds), "exact": spread([exact(run, plan) for run in found])})
-    return rows
+        rows.append(
+            TrialCountRecord(
+                scores.trials,
+                spread([audit.capped.epsilon for audit in audits]),
+                largest,
+                sum(math.isinf(audit.separated.epsilon) for audit in audits),
+                len(audits),
+                as_printed,
+                at_reciprocal,
+            )
+        )
+    return tuple(rows)
+
+
+def _unlimited(found: Sequence[AuditedTraining], plan: TrainingFacts) -> UnlimitedRecord:
+    rounds = [audit.law.epsilon for run in found for audit in run.canife]
+    return UnlimitedRecord(spread(rounds), spread([exact(run, plan) for run in found]))

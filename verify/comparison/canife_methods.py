@@ -1,10 +1,9 @@
 """The methods that ``benchmark canife`` compares: what their numbers are, and what they take for granted."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,38 +11,22 @@ from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife import measure
 from canaryproof.verify.canife.measure import Deltas
 from canaryproof.verify.estimators.estimators import pinned_epsilon
+from canaryproof.verify.files.benchmark_record import AuditedTraining, MethodValue, NeedsRecord, SpreadRecord
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
+def spread(values: Sequence[float]) -> SpreadRecord:
     """Return mean and deviation of one number a training; infinite if one is, and then how many are."""
     array = np.array(values)
     if not np.isfinite(array).all():
-        return {"mean": math.inf, "deviation": math.inf, "infinite": int(np.isinf(array).sum())}
+        return SpreadRecord(math.inf, math.inf, int(np.isinf(array).sum()))
     deviation = float(array.std(ddof=1)) if len(array) > 1 else math.nan
-    return {"mean": float(array.mean()), "deviation": deviation, "infinite": 0}
-
-
-class Needs(NamedTuple):
-    """What an audit must know of a training, or be able to see."""
-
-    participation: str
-    noise: str
-    models: str
+    return SpreadRecord(float(array.mean()), deviation, 0)
 
 
 NOTHING = "nothing"
-_CANIFE = Needs(
+_CANIFE = NeedsRecord(
     "Poisson samples, their rate", "Gaussian, isotropic, independent over rounds", "the audited rounds', for trials"
 )
-
-
-@dataclass(frozen=True)
-class Value:
-    """A method's number in one run, and its interval."""
-
-    epsilon: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -65,10 +48,10 @@ class ComparedMethod:
 
     name: str
     kind: str  # what kind of number it gives
-    needs: Needs  # what it must know
+    needs: NeedsRecord  # what it must know
     family: str  # ``oneshot`` or ``canife``: whose time and memory it takes
-    value: Callable[[Mapping[str, Any], TrainingFacts], Value]  # its number, from what a run found
-    cap: Callable[[Mapping[str, Any], TrainingFacts], float]  # the largest that it can say, whatever leaks
+    value: Callable[[AuditedTraining, TrainingFacts], MethodValue]  # its number, from what a run found
+    cap: Callable[[AuditedTraining, TrainingFacts], float]  # the largest that it can say, whatever leaks
 
 
 @lru_cache(maxsize=1000)
@@ -83,44 +66,46 @@ def largest_round(trials: int) -> float:
     return measure.largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
 
 
-def capped(found: Mapping[str, Any], plan: TrainingFacts, place: int, conversion: float) -> Value:
+def capped(found: AuditedTraining, plan: TrainingFacts, place: int, conversion: float) -> MethodValue:
     """Compose the ε̂ and their limits that audits have at one number of scores, at the cap where there is no error."""
     ends = [
-        tuple(float(audit["scores"][place]["epsilon"]["capped"][end]) for audit in found["canife"])
+        tuple(getattr(audit.scores[place].epsilon.capped, end) for audit in found.canife)
         for end in ("epsilon", "lower", "upper")
     ]
-    return Value(*(composed(values, plan, conversion) for values in ends))
+    return MethodValue(*(composed(values, plan, conversion) for values in ends))
 
 
-def exact(found: Mapping[str, Any], plan: TrainingFacts) -> float:
+def exact(found: AuditedTraining, plan: TrainingFacts) -> float:
     """Compose rounds with the noise that unlimited scores would show: no ε̂, and so no conversion."""
-    noise = [audit["law"]["deviation"] / audit["law"]["shift"] for audit in found["canife"]]
+    noise = [audit.law.deviation / audit.law.shift for audit in found.canife]
     served = measure.rounds_served(plan.audited, plan.rounds)
     return composed_epsilon(noise, served, plan.sampling, plan.delta)
 
 
-def _estimate(attack: str, null: str, estimator: str = "fitted") -> Callable[[Mapping[str, Any], TrainingFacts], Value]:
-    def value(found: Mapping[str, Any], _: TrainingFacts) -> Value:
-        estimate = found["oneshot"][attack][null]["estimates"][estimator]
-        return Value(estimate["epsilon"], estimate["low"], estimate["high"])
+def _estimate(
+    attack: str, null: str, estimator: str = "fitted"
+) -> Callable[[AuditedTraining, TrainingFacts], MethodValue]:
+    def value(found: AuditedTraining, _: TrainingFacts) -> MethodValue:
+        estimate = found.oneshot[attack][null].estimates[estimator]
+        return MethodValue(estimate.epsilon, estimate.low, estimate.high)
 
     return value
 
 
-def _bound(attack: str, null: str, name: str) -> tuple[Callable[..., Value], Callable[..., float]]:
-    def value(found: Mapping[str, Any], _: TrainingFacts) -> Value:
-        bound = found["oneshot"][attack][null]["bounds"][name]
-        upper = math.inf if bound["upper"] is None else bound["upper"]
-        return Value(bound["value"], bound["value"], upper)
+def _bound(attack: str, null: str, name: str) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
+    def value(found: AuditedTraining, _: TrainingFacts) -> MethodValue:
+        bound = found.oneshot[attack][null].bounds[name]
+        upper = math.inf if bound.upper is None else bound.upper
+        return MethodValue(bound.value, bound.value, upper)
 
-    return value, lambda found, _: float(found["oneshot"][attack][null]["bounds"][name]["cap"])
+    return value, lambda found, _: found.oneshot[attack][null].bounds[name].cap
 
 
-def _no_cap(_: Mapping[str, Any], __: TrainingFacts) -> float:
+def _no_cap(_: AuditedTraining, __: TrainingFacts) -> float:
     return math.inf
 
 
-def _crowd_cap(_: Mapping[str, Any], plan: TrainingFacts) -> float:
+def _crowd_cap(_: AuditedTraining, plan: TrainingFacts) -> float:
     """ε̂ where the release is the sum of all observed canaries and nothing else, so that cosines are about 1/√k.
 
     By Cauchy and Schwarz the mean cosine of k orthonormal canaries cannot be larger; random ones are nearly so.
@@ -130,42 +115,42 @@ def _crowd_cap(_: Mapping[str, Any], plan: TrainingFacts) -> float:
 
 def _capped(
     place: int, conversion: Callable[[int, TrainingFacts], float]
-) -> tuple[Callable[..., Value], Callable[..., float]]:
-    def value(found: Mapping[str, Any], plan: TrainingFacts) -> Value:
-        trials = found["canife"][0]["scores"][place]["trials"]
+) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
+    def value(found: AuditedTraining, plan: TrainingFacts) -> MethodValue:
+        trials = found.canife[0].scores[place].trials
         return capped(found, plan, place, conversion(trials, plan))
 
-    def cap(found: Mapping[str, Any], plan: TrainingFacts) -> float:
-        trials = found["canife"][0]["scores"][place]["trials"]
+    def cap(found: AuditedTraining, plan: TrainingFacts) -> float:
+        trials = found.canife[0].scores[place].trials
         largest = largest_round(trials)
         return composed((largest,) * len(plan.audited), plan, conversion(trials, plan))
 
     return value, cap
 
 
-def _separated(found: Mapping[str, Any], plan: TrainingFacts) -> Value:
+def _separated(found: AuditedTraining, plan: TrainingFacts) -> MethodValue:
     ends = [
-        tuple(float(audit["scores"][0]["epsilon"]["separated"][end]) for audit in found["canife"])
+        tuple(getattr(audit.scores[0].epsilon.separated, end) for audit in found.canife)
         for end in ("epsilon", "lower", "upper")
     ]
-    return Value(*(composed(values, plan, plan.delta) for values in ends))
+    return MethodValue(*(composed(values, plan, plan.delta) for values in ends))
 
 
-def _exact(found: Mapping[str, Any], plan: TrainingFacts) -> Value:
+def _exact(found: AuditedTraining, plan: TrainingFacts) -> MethodValue:
     value = exact(found, plan)
-    return Value(value, value, value)
+    return MethodValue(value, value, value)
 
 
 def _methods() -> Sequence[ComparedMethod]:
-    rounds = Needs(NOTHING, NOTHING, "every round's delta")
+    rounds = NeedsRecord(NOTHING, NOTHING, "every round's delta")
     attacks = (
         ("all", "unobserved", "Algorithm 3, all rounds", rounds, _no_cap),
-        ("final", "exact", "Algorithm 2, final model", Needs(NOTHING, NOTHING, "the last"), _crowd_cap),
+        ("final", "exact", "Algorithm 2, final model", NeedsRecord(NOTHING, NOTHING, "the last"), _crowd_cap),
         (
             "change",
             "exact",
             "Algorithm 2, change of the model",
-            Needs(NOTHING, NOTHING, "the first and the last"),
+            NeedsRecord(NOTHING, NOTHING, "the first and the last"),
             _crowd_cap,
         ),
     )
@@ -189,7 +174,7 @@ def _methods() -> Sequence[ComparedMethod]:
     value, cap = _capped(0, lambda trials, _: 1.0 / trials)
     found.append(ComparedMethod("CANIFE, conversion at 1/n", "composed estimate", needs, "canife", value, cap))
     found.append(ComparedMethod("CANIFE, no errors are ∞", "composed estimate", needs, "canife", _separated, _no_cap))
-    known = needs._replace(noise=f"{needs.noise}, and σ")
+    known = replace(needs, noise=f"{needs.noise}, and σ")
     found.append(ComparedMethod("CANIFE, law of its scores", "composed estimate", known, "canife", _exact, _no_cap))
     return found
 

@@ -26,13 +26,25 @@ from canaryproof.verify.canife.design import Canary, Designer, DesignOptions, no
 from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates
 from canaryproof.verify.canife.measure import round_epsilon
+from canaryproof.verify.files.benchmark_record import (
+    AuditedTraining,
+    CosinesRecord,
+    DesignRecord,
+    MemoryRecord,
+    RoundAuditRecord,
+    ScoreLawRecord,
+    SecondsRecord,
+    TrialsRecord,
+    ZeroCountsRecord,
+)
+from canaryproof.verify.files.training_record import Analytical, BoundRecord, RoundEpsilonRecord
 from canaryproof.verify.training.assembly import Seeds
 from canaryproof.verify.training.clients import CohortSum, CohortSums
 from canaryproof.verify.training.clipping import FixedClip
 from canaryproof.verify.training.data.federation import Federation
 from canaryproof.verify.training.networks import Model, Params
 from canaryproof.verify.training.noise import Independent, Noise
-from canaryproof.verify.training.outcome import CanaryScores, audits
+from canaryproof.verify.training.outcome import CanaryScores, audits, bound_record
 from canaryproof.verify.training.training import Trainer, Training
 
 # Of so many clients one is not clipped.
@@ -174,7 +186,7 @@ class Trained:
     trainer: Trainer
     canary_clients: CanaryClients
     participation: Participation
-    audits: list[dict[str, Any]]
+    audits: tuple[RoundAuditRecord, ...]
 
 
 class Bench:
@@ -197,29 +209,26 @@ class Bench:
         self._design(self._state(self.model.init(0), self._pool(rng), None), rng)
         return time.perf_counter() - began
 
-    def run(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> dict[str, Any]:
-        """Train once, audit by all methods, and return what was found as plain numbers; arguments as for ``train``."""
+    def run(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> AuditedTraining:
+        """Train once and audit by all methods; arguments as for ``train``."""
         done = self.train(root, scenario, rate)
         trainer, canary_clients, setting = done.trainer, done.canary_clients, self.setting
         scores = CanaryScores.of(trainer, canary_clients)
         test = self.federation.test_inputs, self.federation.test_labels
         # What the operator believes: the accounting of a training without the fault.
         believed = Independent(setting.noise_multiplier, root), setting.delta, done.participation
-        return {
-            "analytical": asdict(analytical_epsilon(*believed, FixedClip(setting.clip_norm))),
-            "accuracy": float(self.model.accuracy(trainer.params, *test)),
-            "oneshot": {
-                attack: {null: asdict(audit) for null, audit in nulls.items()}
-                for attack, nulls in audits(scores, self.model.dim, setting.delta, CONFIDENCE, "fixed").items()
-            },
-            "canife": done.audits,
-            "seconds": {
-                "training": trainer.seconds["training"] + trainer.seconds["noise"],
-                "oneshot": trainer.seconds["scoring"],
-                "canife": sum(audit["seconds"] for audit in done.audits),
-            },
-            "warnings": list(canary_clients.warnings()),
-        }
+        return AuditedTraining(
+            Analytical(**asdict(analytical_epsilon(*believed, FixedClip(setting.clip_norm)))),
+            float(self.model.accuracy(trainer.params, *test)),
+            audits(scores, self.model.dim, setting.delta, CONFIDENCE, "fixed"),
+            done.audits,
+            SecondsRecord(
+                training=trainer.seconds["training"] + trainer.seconds["noise"],
+                oneshot=trainer.seconds["scoring"],
+                canife=sum(audit.seconds for audit in done.audits),
+            ),
+            tuple(canary_clients.warnings()),
+        )
 
     def train(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> Trained:
         """Train once, with CANIFE's audits on the way; ``rate`` is another learning rate than the setting's.
@@ -234,15 +243,15 @@ class Bench:
         found = []
         for number in self.audited:
             trainer.run(until=number - 1)
-            found.append({"round": number, **self._audit(trainer.params, pool, scenario.fault, rng)})
+            found.append(self._audit(number, trainer.params, pool, scenario.fault, rng))
         trainer.run()
-        return Trained(trainer, canary_clients, participation, found)
+        return Trained(trainer, canary_clients, participation, tuple(found))
 
-    def memory(self) -> dict[str, int]:
+    def memory(self) -> MemoryRecord:
         """Return the bytes of the arrays that each method holds: what it computes from, not what a library takes."""
         state = self._state(self.model.init(0), self._pool(np.random.default_rng(0)), None)
         held = sum(np.asarray(part).nbytes for part in jax.tree.leaves(state.clients))
-        return {"oneshot": BLOCK * (4 * self.model.dim + 16 * self.setting.canaries), "canife": held}
+        return MemoryRecord(oneshot=BLOCK * (4 * self.model.dim + 16 * self.setting.canaries), canife=held)
 
     def _prepared(self, seeds: Seeds, scenario: Scenario, rate: float) -> tuple[Trainer, CanaryClients, Participation]:
         setting, clients = self.setting, self.federation.clients
@@ -287,9 +296,14 @@ class Bench:
         return self._designer.design(state, noise(shape, self.federation.classes), rng)
 
     def _audit(
-        self, params: Params, pool: tuple[NDArray[Any], NDArray[Any]], fault: Fault | None, rng: np.random.Generator
-    ) -> dict[str, Any]:
-        """Audit the round that is next, by CANIFE."""
+        self,
+        number: int,
+        params: Params,
+        pool: tuple[NDArray[Any], NDArray[Any]],
+        fault: Fault | None,
+        rng: np.random.Generator,
+    ) -> RoundAuditRecord:
+        """Audit the round of this number, which is next, by CANIFE."""
         setting = self.setting
         began = time.perf_counter()
         state = self._state(params, pool, fault)
@@ -301,31 +315,26 @@ class Bench:
             update = self._whole.canary_updates(params, [canary])[0]
             noise_multiplier = trial_noise(fault, noise_multiplier, update)
         mechanism = TrialRound(setting.batch, noise_multiplier, setting.clip_norm)
-        scores: list[dict[str, Any]] = []
+        scores: list[TrialsRecord] = []
         for trials in setting.trials:
             observed, unobserved = attack(response, halves(trials, 1, rng), mechanism, rng).of()
             if not scores:
                 # What CANIFE itself costs ends with its own number of scores.
                 seconds = time.perf_counter() - began
                 bounds = self._bounds(observed, unobserved)
-            scores.append({"trials": trials, **_measured(observed, unobserved)})
+            scores.append(_measured(observed, unobserved))
         law = score_law(response, mechanism)
-        return {
-            "seconds": seconds,
-            "cosines": self._cosines(params, canary, rng),
-            "canary": {
-                "loss": canary.loss,
-                "norm": canary.norm,
-                "health": canary.health,
-                "healthy": canary.healthy,
-                "attempts": canary.attempts,
-            },
-            "law": {**asdict(law), "deviation": law.deviation, "epsilon": law.epsilon(setting.delta)},
-            "scores": scores,
-            "bounds": bounds,
-        }
+        return RoundAuditRecord(
+            number,
+            seconds,
+            self._cosines(params, canary, rng),
+            DesignRecord(canary.loss, canary.norm, canary.health, canary.healthy, canary.attempts),
+            ScoreLawRecord(**asdict(law), deviation=law.deviation, epsilon=law.epsilon(setting.delta)),
+            tuple(scores),
+            bounds,
+        )
 
-    def _cosines(self, params: Params, canary: Canary, rng: np.random.Generator) -> dict[str, float]:
+    def _cosines(self, params: Params, canary: Canary, rng: np.random.Generator) -> CosinesRecord:
         """Tell how far a canary's update is from orthogonal to those of clients of the training: as many as a batch."""
         chosen = rng.choice(self.federation.clients, self.setting.batch, replace=False)
         examples = self.federation.inputs[chosen][:, None], self.federation.labels[chosen][:, None]
@@ -334,26 +343,28 @@ class Bench:
         norms = np.linalg.norm(updates, axis=1) * np.linalg.norm(own)
         # A client whose loss is 0 in float32 has no update and no direction.
         cosines = (updates @ own)[norms > 0.0] / norms[norms > 0.0]
-        return {"root mean square": float(np.sqrt(np.mean(cosines**2))), "largest": float(np.abs(cosines).max())}
+        return CosinesRecord(root_mean_square=float(np.sqrt(np.mean(cosines**2))), largest=float(np.abs(cosines).max()))
 
-    def _bounds(self, observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, Any]:
+    def _bounds(self, observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, BoundRecord]:
         """Return all lower bounds from CANIFE's own number of scores of a round."""
         prepared = prepare(observed, unobserved, independent=True)
         return {
-            name: asdict(method.bound(prepared, self.setting.delta, 1.0 - CONFIDENCE))
+            name: bound_record(method.bound(prepared, self.setting.delta, 1.0 - CONFIDENCE))
             for name, method in METHODS.items()
             if method.serves(prepared)
         }
 
 
-def _measured(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, Any]:
+def _measured(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> TrialsRecord:
     # δ = 1/n, as printed.
     trials = len(observed) + len(unobserved)
-    return {
-        "separation": float(observed.mean() - unobserved.mean()),
-        "deviation": float(np.sqrt(0.5 * (observed.var(ddof=1) + unobserved.var(ddof=1)))),
-        "epsilon": {
-            rule: asdict(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts=rule))
-            for rule in ("capped", "separated")
-        },
-    }
+    capped, separated = (
+        RoundEpsilonRecord(**asdict(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts=rule)))
+        for rule in ("capped", "separated")
+    )
+    return TrialsRecord(
+        trials,
+        separation=float(observed.mean() - unobserved.mean()),
+        deviation=float(np.sqrt(0.5 * (observed.var(ddof=1) + unobserved.var(ddof=1)))),
+        epsilon=ZeroCountsRecord(capped, separated),
+    )

@@ -8,6 +8,7 @@ from typing import Any
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.run_file import kept
+from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.material import (
     CANIFE,
     ENVIRONMENT,
@@ -38,7 +39,7 @@ def read_material(folder: Path) -> Material:
         unfinished = f"This run was interrupted. It has {len(run.results):,} results so far, and --resume goes on."
     else:
         run = read_run(folder)
-    canife = read_object(folder / CANIFE) if (folder / CANIFE).exists() else None
+    canife = read_record(BenchmarkRecord, folder / CANIFE) if (folder / CANIFE).exists() else None
     trainings = {
         path.parent.name: FinishedTraining(
             read_record(ExperimentRecord, path.with_name(RESULTS)), _timings(path.with_name(TIMINGS))

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 from canaryproof.verify.check.records import read
 from canaryproof.verify.check.results import Run
+from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.training_record import ExperimentRecord
 
@@ -35,8 +36,8 @@ class Material:
     run: Run
     # What made it: command, versions, processor.
     environment: Mapping[str, str] = field(default_factory=dict)
-    # The document of ``canaryproof benchmark canife``, where it was left beside the run.
-    canife: Mapping[str, Any] | None = None
+    # The record of ``canaryproof benchmark canife``, where it was left beside the run.
+    canife: BenchmarkRecord | None = None
     # By the folder of the run's folder in which each was left.
     trainings: Mapping[str, FinishedTraining] = field(default_factory=dict)
     # How many of the documents' statements this version judges and the run did not, by suite.

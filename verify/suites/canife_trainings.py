@@ -29,6 +29,7 @@ from canaryproof.verify.comparison.canife_methods import largest_round
 from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes, Trained
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
+from canaryproof.verify.files.benchmark_record import RoundAuditRecord, ScoreLawRecord
 from canaryproof.verify.training import networks
 from canaryproof.verify.training.assembly import Seeds
 from canaryproof.verify.training.clipping import FixedClip
@@ -82,17 +83,17 @@ def _numbers(context: Context, scenario: str, runs: int) -> Numbers:
     return Numbers(
         {name: np.array([one[name] for one in found]) for name in found[0]},
         np.array([[min(1.0, _round(audit) / cap) for audit in one.audits] for one in done]),
-        np.array([[audit["cosines"]["root mean square"] for audit in one.audits] for one in done]),
-        np.array([[_deviation(audit["law"]) for audit in one.audits] for one in done]),
+        np.array([[audit.cosines.root_mean_square for audit in one.audits] for one in done]),
+        np.array([[_deviation(audit.law) for audit in one.audits] for one in done]),
     )
 
 
-def _round(audit: Mapping[str, Any]) -> float:
-    return float(audit["scores"][0]["epsilon"]["capped"]["epsilon"])
+def _round(audit: RoundAuditRecord) -> float:
+    return audit.scores[0].epsilon.capped.epsilon
 
 
-def _deviation(law: Mapping[str, float]) -> float:
-    return law["deviation"] / law["noise"] if law["noise"] else math.inf
+def _deviation(law: ScoreLawRecord) -> float:
+    return law.deviation / law.noise if law.noise else math.inf
 
 
 @cache
@@ -126,7 +127,7 @@ def _said(done: Trained) -> dict[str, float]:
         found[seen] = estimators.pinned(moments, delta).epsilon
         found[f"{seen}-fitted"] = estimators.both_directions(delta, moments.distance, moments.ratio)
     # Of the rounds, whose mean is geometric: one canary that happens to avoid the noise decides no other.
-    found["canife-law"] = np.exp(np.mean([np.log(audit["law"]["epsilon"]) for audit in done.audits]))
+    found["canife-law"] = np.exp(np.mean([np.log(audit.law.epsilon) for audit in done.audits]))
     return {name: float(value) for name, value in found.items()}
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.audit import GoodnessOfFit, audit_scores
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
+from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, prepare
 from canaryproof.verify.canife.attack import accuracy
 from canaryproof.verify.canife.measure import Deltas, ZeroCounts, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.files.training_record import (
@@ -216,11 +216,13 @@ def _audit(
             one.name: EstimateRecord(one.epsilon, one.standard_error, one.low, one.high, one.certified)
             for one in found.estimates
         },
-        bounds={
-            one.method: BoundRecord(one.value, one.upper, str(one.kind), str(one.coverage), one.cap)
-            for one in found.bounds
-        },
+        bounds={one.method: bound_record(one) for one in found.bounds},
     )
+
+
+def bound_record(bound: LowerBound) -> BoundRecord:
+    """Return what a record keeps of a lower bound."""
+    return BoundRecord(bound.value, bound.upper, str(bound.kind), str(bound.coverage), bound.cap)
 
 
 def _fit(found: GoodnessOfFit | None) -> FitRecord | None:

@@ -11,6 +11,7 @@ from canaryproof.verify.claims.finished import (
     Measurements,
 )
 from canaryproof.verify.engine import expected
+from canaryproof.verify.files.benchmark_record import PrintedReading, SpreadRecord
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
@@ -76,17 +77,17 @@ def test_what_tensorflow_federated_releases_is_the_papers_data():
 
 
 def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
-    rows = [
-        {
-            "id": "final.section5.4.canife, submission.appendixH.canife",
-            "method": "CANIFE as printed",
-            "reading": "refuted",
-            "verdict": "inconclusive",
-            "finding": "the cap is 0.521",
-        }
-    ]
+    row = PrintedReading(
+        "final.section5.4.canife, submission.appendixH.canife",
+        "0.879 ± 0.124",
+        "CANIFE as printed",
+        SpreadRecord(0.521, 0.002, 0),
+        REFUTED,
+        INCONCLUSIVE,
+        "the cap is 0.521",
+    )
     seconds = {"training": 20.0, "oneshot": 1.0, "canife": 30.0}
-    given = Context(Level.QUICK, 0, Measurements({}, tuple(rows), seconds, "digest"))
+    given = Context(Level.QUICK, 0, Measurements({}, (row,), seconds, "digest"))
     assert decided("final.section5.4.canife", "Fashion-MNIST", given).verdict is INCONCLUSIVE
     assert decided("final.section5.4.cost", "Fashion-MNIST", given).verdict is CONFIRMED
     assert decided("submission.appendixH.cost", "Fashion-MNIST", given).verdict is CONFIRMED

@@ -5,10 +5,15 @@ from click.testing import CliRunner
 
 from canaryproof.reports import canife as canife_page
 from canaryproof.reports.markdown import Section
+from canaryproof.verify.check.records import written
 from canaryproof.verify.claims import measured_canife
 from canaryproof.verify.cli import benchmark
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.comparison import canife
+from canaryproof.verify.files.benchmark_record import DataRecord
+
+# Any record serves where the page is another.
+RECORD = DataRecord("digits", clients=2, held_out=1)
 
 
 def test_the_group_is_listed_and_help_is_plain():
@@ -20,9 +25,9 @@ def test_the_group_is_listed_and_help_is_plain():
 def told(monkeypatch):
     """What the benchmark of CANIFE was told, in place of its running."""
     arguments = []
-    monkeypatch.setattr(canife, "measure", lambda *told, **_: arguments.append(told[:4]) or {"repeat": 2})
+    monkeypatch.setattr(canife, "measure", lambda *told, **_: arguments.append(told[:4]) or RECORD)
     monkeypatch.setattr(measured_canife, "with_printed", lambda document, _: document)
-    monkeypatch.setattr(canife_page, "about", lambda found: f"repeat {found['repeat']}")
+    monkeypatch.setattr(canife_page, "about", lambda found: f"clients {found.clients}")
     monkeypatch.setattr(canife_page, "sections", lambda _: [Section("A title", ("one",), (("[cell]",),), "a note")])
     monkeypatch.setattr(canife_page, "render", lambda found: {"canife.md": str(found)})
     return arguments
@@ -35,7 +40,7 @@ def call_canife(*arguments):
 def test_canife_prints_its_tables(told):
     result = call_canife()
     assert (result.exit_code, result.stderr) == (0, "")
-    for words in ("repeat 2", "A title", "[cell]", "a note"):
+    for words in ("clients 2", "A title", "[cell]", "a note"):
         assert words in result.stdout
     ((federation, setting, level, repeat),) = told
     assert (federation.name, setting, level, repeat) == ("digits", canife.DIGITS, "quick", None)
@@ -43,9 +48,9 @@ def test_canife_prints_its_tables(told):
 
 def test_canife_writes_the_document_and_its_page(told, tmp_path):
     result = call_canife("--level", "full", "--repeat", 2, "--out", tmp_path / "out", "--json")
-    assert (result.exit_code, result.stderr, json.loads(result.stdout)) == (0, "", {"repeat": 2})
+    assert (result.exit_code, result.stderr, json.loads(result.stdout)) == (0, "", written(RECORD))
     files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").glob("[!.]*")}
-    assert files == {"canife.json": result.stdout, "canife.md": "{'repeat': 2}"}
+    assert files == {"canife.json": result.stdout, "canife.md": str(RECORD)}
     assert told[0][2:] == ("full", 2)
 
 

@@ -226,9 +226,7 @@ def test_without_a_browser_pdf_is_refused(folder, tmp_path, monkeypatch):
 def test_a_damaged_companion_is_named(folder, tmp_path):
     shutil.copy(folder / "results.json", tmp_path)
     (tmp_path / "canife.json").write_text("{}")
-    assert refusal(tmp_path).startswith(
-        f"{tmp_path}/canife.json: is not of the form that the reports read: there is no"
-    )
+    assert refusal(tmp_path).startswith(f"{tmp_path}/canife.json: level: is missing")
 
 
 def test_help_is_plain_and_loads_no_reports():

@@ -1,7 +1,6 @@
 import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
-from canaryproof.verify.check.records import plain
 from canaryproof.verify.claims import measured_canife
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_training import Bench, Sizes
@@ -29,13 +28,13 @@ def measured(bench):
             patch.setattr(accountants, "pld", lambda *_: 2.5)
             patch.setattr(canife, "Bench", lambda *_: bench)
             found = canife.measure(bench.federation, TINY, "tiny", None, advance, hidden=8, **options)
-            return plain(measured_canife.with_printed(found, fashion=False))
+            return measured_canife.with_printed(found, fashion=False)
 
     return run
 
 
 @pytest.fixture(scope="session")
-def document(measured):
+def record(measured):
     """What a small benchmark found."""
     parts = []
     found = measured(parts.append)

@@ -5,21 +5,24 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
+from canaryproof.verify.check import records
+from canaryproof.verify.check.records import written
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims.measured_canife import claims
+from canaryproof.verify.claims.measured_canife import with_printed
 from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, AuditedRun, on_cluster, read, train
-from canaryproof.verify.comparison.canife_methods import TrainingFacts
 from canaryproof.verify.engine.executors import EngineError, Lost
+from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.reading import InputError
 
 
-def test_the_document_is_json_and_has_all_parts(document):
-    assert json.loads(json.dumps(document, allow_nan=False)) == document
-    assert [scenario["name"] for scenario in document["scenarios"]] == ["Poisson samples"]
-    for scenario in document["scenarios"]:
-        assert len(scenario["runs"]) == len(scenario["accuracies"]) == document["repeat"] == 2
-        assert scenario["canife"]["audits"] == 2
-        assert {row["scores"] for row in scenario["audits"]} == {
+def test_the_record_goes_through_json_and_has_all_parts(record):
+    document = json.loads(json.dumps(written(record), allow_nan=False))
+    assert written(records.read(BenchmarkRecord, document)) == document
+    assert [scenario.name for scenario in record.scenarios] == ["Poisson samples"]
+    for scenario in record.scenarios:
+        assert len(scenario.runs) == len(scenario.accuracies) == record.repeat == 2
+        assert scenario.canife.audits == 2
+        assert {row.scores for row in scenario.audits} == {
             "Algorithm 3",
             "Algorithm 2, final model",
             "Algorithm 2, change",
@@ -27,32 +30,32 @@ def test_the_document_is_json_and_has_all_parts(document):
         }
 
 
-def test_means_and_deviations_are_those_of_the_runs(document):
-    scenario = document["scenarios"][0]
-    values = [run["oneshot"]["all"]["unobserved"]["estimates"]["fitted"]["epsilon"] for run in scenario["runs"]]
-    row = scenario["methods"][0]
-    assert row["name"] == "Algorithm 3, all rounds"
-    assert row["epsilon"]["mean"] == pytest.approx(np.mean(values))
-    assert row["epsilon"]["deviation"] == pytest.approx(np.std(values, ddof=1))
-    bound = next(row for row in scenario["audits"] if row["name"] == "one-run" and row["scores"] == "Algorithm 3")
-    expected = [run["oneshot"]["all"]["unobserved"]["bounds"]["one-run"]["value"] for run in scenario["runs"]]
-    assert bound["epsilon"]["mean"] == pytest.approx(np.mean(expected))
+def test_means_and_deviations_are_those_of_the_runs(record):
+    scenario = record.scenarios[0]
+    values = [run.oneshot["all"]["unobserved"].estimates["fitted"].epsilon for run in scenario.runs]
+    row = scenario.methods[0]
+    assert row.name == "Algorithm 3, all rounds"
+    assert row.epsilon.mean == pytest.approx(np.mean(values))
+    assert row.epsilon.deviation == pytest.approx(np.std(values, ddof=1))
+    bound = next(row for row in scenario.audits if row.name == "one-run" and row.scores == "Algorithm 3")
+    expected = [run.oneshot["all"]["unobserved"].bounds["one-run"].value for run in scenario.runs]
+    assert bound.epsilon.mean == pytest.approx(np.mean(expected))
 
 
-def test_more_scores_raise_the_cap(document):
-    few, many, unlimited = document["counts"]
-    assert (few["trials"], many["trials"], unlimited["trials"]) == (20, 60, None)
-    assert few["round cap"] == pytest.approx(math.log(0.95 * 10))
-    assert few["printed"]["cap"] < many["printed"]["cap"]
-    for row in (few, many):
-        for name in ("printed", "at 1/n"):
-            assert row[name]["epsilon"]["mean"] <= row[name]["cap"] * (1.0 + 1e-12)
-    assert unlimited["exact"]["mean"] > 0.0
+def test_more_scores_raise_the_cap(record):
+    few, many = record.counts
+    assert (few.trials, many.trials) == (20, 60)
+    assert few.round_cap == pytest.approx(math.log(0.95 * 10))
+    assert few.as_printed.cap < many.as_printed.cap
+    for row in record.counts:
+        for composed in (row.as_printed, row.at_reciprocal):
+            assert composed.epsilon.mean <= composed.cap * (1.0 + 1e-12)
+    assert record.unlimited.composed.mean > 0.0
 
 
-def test_the_sweep_has_its_rates(document):
-    assert [one["rate"] for one in document["sweep"]] == [0.1]
-    assert 0.0 <= document["sweep"][0]["accuracy"] <= 1.0
+def test_the_sweep_has_its_rates(record):
+    assert [one.rate for one in record.sweep] == [0.1]
+    assert 0.0 <= record.sweep[0].accuracies[0] <= 1.0
 
 
 def test_digits_serve_who_has_no_data(tmp_path):
@@ -75,14 +78,14 @@ def comparable(found):
     return [comparable(part) for part in found] if isinstance(found, list) else found
 
 
-def test_a_cluster_finds_the_same(measured, document, cluster):
+def test_a_cluster_finds_the_same(measured, record, cluster):
     pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
     from canaryproof.verify.engine.cluster import Cluster
 
     cluster.worker()
     parts = []
     found = measured(parts.append, cluster=Cluster(cluster.address, 1, None))
-    assert json.dumps(comparable(found)) == json.dumps(comparable(document))
+    assert comparable(written(found)) == comparable(written(record))
     assert parts[-1] == "3 of 3 trainings done"
 
 
@@ -101,20 +104,16 @@ def test_other_data_on_a_worker_is_refused(bench):
         train(None, "other", astuple(bench.setting), 8, 0, "", False, None, None)
 
 
-def test_nothing_is_decided_on_other_data(document):
-    rows = document["printed"]["claims"]
-    assert not document["printed"]["fashion"]
-    assert {row["verdict"] for row in rows} == {row["reading"] for row in rows} == {"needs-data"}
-    assert {row["finding"] for row in rows} == {""}
+def test_nothing_is_decided_on_other_data(record):
+    rows = record.printed.claims
+    assert not record.printed.fashion
+    assert {row.verdict for row in rows} == {row.reading for row in rows} == {Verdict.NEEDS_DATA}
+    assert {row.finding for row in rows} == {""}
 
 
-def test_fashion_mnist_is_decided(document):
-    setting = document["setting"]
-    plan = TrainingFacts(
-        tuple(setting["audited"]),
-        *(setting[name] for name in ("rounds", "sampling", "noise_multiplier", "delta", "dim", "canaries")),
-    )
-    found = claims(document["scenarios"][0]["runs"], plan, fashion=True)
-    assert [row["id"] for row in found] == [row["id"] for row in document["printed"]["claims"]]
-    verdicts = {verdict.value for verdict in Verdict} - {"needs-data"}
-    assert all(row["verdict"] in verdicts and row["reading"] in verdicts and row["finding"] for row in found)
+def test_fashion_mnist_is_decided(record):
+    found = with_printed(record, fashion=True).printed
+    assert found.fashion
+    assert [row.id for row in found.claims] == [row.id for row in record.printed.claims]
+    verdicts = set(Verdict) - {Verdict.NEEDS_DATA}
+    assert all(row.verdict in verdicts and row.reading in verdicts and row.finding for row in found.claims)

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -6,23 +7,23 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife.measure import Deltas, rounds_served, training_epsilon
 from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
+from canaryproof.verify.files.benchmark_record import SpreadRecord, ZeroCountsRecord
 
 PLAN = TrainingFacts((10, 20), 25, 0.01, 0.5, 1e-5, 10_000, 100)
 BY_NAME = {method.name: method for method in METHODS}
 
 
 def audit(epsilons, shift=1.0, deviation=0.5):
-    ends = dict(zip(("epsilon", "lower", "upper"), epsilons, strict=True))
-    separated = {**ends, "epsilon": math.inf}
-    return {
-        "law": {"shift": shift, "deviation": deviation},
-        "scores": [{"trials": 100, "epsilon": {"capped": ends, "separated": separated}}],
-    }
+    capped = SimpleNamespace(**dict(zip(("epsilon", "lower", "upper"), epsilons, strict=True)))
+    separated = SimpleNamespace(**{**vars(capped), "epsilon": math.inf})
+    scores = SimpleNamespace(trials=100, epsilon=ZeroCountsRecord(capped, separated))
+    return SimpleNamespace(law=SimpleNamespace(shift=shift, deviation=deviation), scores=(scores,))
 
 
 @pytest.fixture
 def found():
-    return {"canife": [audit((3.0, 1.0, math.inf)), audit((2.0, -math.inf, 4.0), shift=0.9, deviation=0.6)]}
+    audits = audit((3.0, 1.0, math.inf)), audit((2.0, -math.inf, 4.0), shift=0.9, deviation=0.6)
+    return SimpleNamespace(canife=audits)
 
 
 def test_canife_composes_what_its_audits_found(found):
@@ -71,6 +72,6 @@ def test_each_method_says_what_it_is():
 
 
 def test_infinite_numbers_are_counted():
-    assert spread([1.0, math.inf]) == {"mean": math.inf, "deviation": math.inf, "infinite": 1}
-    assert spread([1.0, 3.0]) == {"mean": 2.0, "deviation": pytest.approx(math.sqrt(2.0)), "infinite": 0}
-    assert math.isnan(spread([1.0])["deviation"])
+    assert spread([1.0, math.inf]) == SpreadRecord(math.inf, math.inf, 1)
+    assert spread([1.0, 3.0]) == SpreadRecord(2.0, pytest.approx(math.sqrt(2.0)), 0)
+    assert math.isnan(spread([1.0]).deviation)

@@ -1,10 +1,9 @@
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
 from canaryproof.verify.canife.factored import FactoredUpdates
+from canaryproof.verify.check.records import written
 from canaryproof.verify.comparison import canife_training
 from canaryproof.verify.comparison.canife_training import (
     CONFIDENCE,
@@ -17,6 +16,7 @@ from canaryproof.verify.comparison.canife_training import (
     trial_noise,
     with_unclipped,
 )
+from canaryproof.verify.files.benchmark_record import MemoryRecord
 from canaryproof.verify.training.assembly import Seeds
 from canaryproof.verify.training.clients import Clients
 from canaryproof.verify.training.noise import Independent
@@ -97,15 +97,12 @@ def found(bench):
 
 def test_the_sizes_are_those_of_one_epoch(bench):
     assert (bench.rounds, bench.sampling, bench.audited) == (12, 125 / 1500, [8])
-    assert bench.memory() == {"oneshot": 32 * (4 * bench.model.dim + 8 * 40), "canife": 4 * 150 * (64 + 8 + 8 + 10)}
+    assert bench.memory() == MemoryRecord(32 * (4 * bench.model.dim + 8 * 40), 4 * 150 * (64 + 8 + 8 + 10))
 
 
 def test_audits_leave_the_training_alone(bench, found):
     scores = CanaryScores.of(*_trained(bench))
-    again = audits(scores, bench.model.dim, bench.setting.delta, CONFIDENCE, "fixed")
-    assert found["oneshot"] == {
-        attack: {null: asdict(audit) for null, audit in nulls.items()} for attack, nulls in again.items()
-    }
+    assert found.oneshot == audits(scores, bench.model.dim, bench.setting.delta, CONFIDENCE, "fixed")
     assert len(scores.observed["all"]) == len(scores.unobserved["all"]) == 20
 
 
@@ -126,8 +123,8 @@ def test_cosines_with_clients_are_those_of_plain_gradients(bench):
     others = [gradient(federation.inputs[i : i + 1], federation.labels[i : i + 1], one) for i in chosen]
     cosines = [other @ own / np.linalg.norm(other) / np.linalg.norm(own) for other in others]
     found = bench._cosines(params, canary, np.random.default_rng(5))
-    assert found["root mean square"] == pytest.approx(np.sqrt(np.mean(np.square(cosines))), rel=1e-3)
-    assert found["largest"] == pytest.approx(np.max(np.abs(cosines)), rel=1e-3)
+    assert found.root_mean_square == pytest.approx(np.sqrt(np.mean(np.square(cosines))), rel=1e-3)
+    assert found.largest == pytest.approx(np.max(np.abs(cosines)), rel=1e-3)
 
 
 def test_equal_arguments_give_equal_numbers_and_audits_are_of_the_model_before_their_round(bench, found, monkeypatch):
@@ -142,34 +139,33 @@ def test_equal_arguments_give_equal_numbers_and_audits_are_of_the_model_before_t
 
     monkeypatch.setattr(canife_training, "Trainer", Watched)
     again = bench.run(ROOT, SHUFFLED)
-    assert seen[:1] == [8] == [audit["round"] for audit in again["canife"]]
-    assert _timeless(again) == _timeless(found)
+    assert seen[:1] == [8] == [audit.round for audit in again.canife]
+    assert _timeless(written(again)) == _timeless(written(found))
 
 
 def test_scores_have_their_law(bench, found):
     noise = bench.setting.noise_multiplier
-    for audit in found["canife"]:
-        law, (few, many) = audit["law"], audit["scores"]
-        assert (few["trials"], many["trials"]) == (20, 60)
-        assert law["noise"] == pytest.approx(noise * np.sqrt(law["shift"]))
-        assert law["deviation"] == pytest.approx(np.hypot(law["noise"], law["clients"]))
+    for audit in found.canife:
+        law, (few, many) = audit.law, audit.scores
+        assert (few.trials, many.trials) == (20, 60)
+        assert law.noise == pytest.approx(noise * np.sqrt(law.shift))
+        assert law.deviation == pytest.approx(np.hypot(law.noise, law.clients))
         # A difference of means of 30 scores each, six standard deviations.
-        assert abs(many["separation"] - law["shift"]) < 6.0 * law["deviation"] * np.sqrt(2.0 / 30.0)
-        for scores in audit["scores"]:
-            largest = np.log((1.0 - 1.0 / scores["trials"]) * scores["trials"] / 2)
-            assert scores["epsilon"]["capped"]["epsilon"] <= largest * (1.0 + 1e-12)
-        assert "one-run" in audit["bounds"]
-        assert "normal-scores" not in audit["bounds"]
+        assert abs(many.separation - law.shift) < 6.0 * law.deviation * np.sqrt(2.0 / 30.0)
+        for scores in audit.scores:
+            largest = np.log((1.0 - 1.0 / scores.trials) * scores.trials / 2)
+            assert scores.epsilon.capped.epsilon <= largest * (1.0 + 1e-12)
+        assert "one-run" in audit.bounds
+        assert "normal-scores" not in audit.bounds
 
 
 def test_a_scenario_changes_schedule_and_server(bench, found, monkeypatch):
     # Seconds of work that its own tests do.
     monkeypatch.setattr(accountants, "pld", lambda *_: 2.5)
     poisson = bench.run(ROOT, FAULTY)
-    assert poisson["canife"][0]["law"] != found["canife"][0]["law"]
-    assert set(poisson["seconds"]) == {"training", "oneshot", "canife"}
-    assert "Poisson sampling" in poisson["analytical"]["rule"]
-    assert "known to the attacker" in found["analytical"]["rule"]
+    assert poisson.canife[0].law != found.canife[0].law
+    assert "Poisson sampling" in poisson.analytical.rule
+    assert "known to the attacker" in found.analytical.rule
 
 
 def _trained(bench):

@@ -1,0 +1,287 @@
+"""The record of ``benchmark canife``, its canife.json: what the benchmark writes, and reports and claims read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from canaryproof.verify.check.records import Count, LeftOut, Some
+from canaryproof.verify.check.results import Verdict
+from canaryproof.verify.files.training_record import Analytical, AuditRecord, BoundRecord, RoundEpsilonRecord
+
+
+@dataclass(frozen=True)
+class SpreadRecord:
+    """Mean and deviation of one number a training; infinite if one of these is, and then how many are."""
+
+    mean: float
+    deviation: float
+    infinite: Count
+
+
+@dataclass(frozen=True)
+class NeedsRecord:
+    """What an audit must know of a training, or be able to see."""
+
+    participation: str
+    noise: str
+    models: str
+
+
+@dataclass(frozen=True)
+class MethodValue:
+    """A method's number in one training, and its interval."""
+
+    epsilon: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MethodRecord:
+    """A method's numbers in all trainings of a scenario; ``cap`` is the largest that it can have."""
+
+    name: str
+    kind: str
+    needs: NeedsRecord
+    family: str
+    epsilon: SpreadRecord
+    values: Some[MethodValue]
+    cap: float
+
+
+@dataclass(frozen=True)
+class EstimateOrBound:
+    """An estimate or a bound of one kind of score in all trainings."""
+
+    scores: str
+    name: str
+    kind: str
+    coverage: str
+    epsilon: SpreadRecord
+    cap: float
+
+
+@dataclass(frozen=True)
+class SecondsRecord:
+    """Seconds of a training's parts: the training itself, scores of random canaries, and CANIFE."""
+
+    training: float
+    oneshot: float
+    canife: float
+
+
+@dataclass(frozen=True)
+class CosinesRecord:
+    """Cosines of a CANIFE canary's update with those of the training's clients."""
+
+    root_mean_square: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class DesignRecord:
+    """How a canary's design ended."""
+
+    loss: float
+    norm: float
+    health: float
+    healthy: bool
+    attempts: Count
+
+
+@dataclass(frozen=True)
+class ScoreLawRecord:
+    """Law of a canary's scores, with ε that unlimited scores would show."""
+
+    shift: float
+    noise: float
+    mean: float
+    clients: float
+    deviation: float
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class ZeroCountsRecord:
+    """ε̂ of a round by what no error of a kind makes of it."""
+
+    capped: RoundEpsilonRecord
+    separated: RoundEpsilonRecord
+
+
+@dataclass(frozen=True)
+class TrialsRecord:
+    """What an attack's scores are, at one number of them."""
+
+    trials: Count
+    separation: float
+    deviation: float
+    epsilon: ZeroCountsRecord
+
+
+@dataclass(frozen=True)
+class RoundAuditRecord:
+    """CANIFE's audit of a round; ``bounds`` are all lower bounds from its first number of scores."""
+
+    round: Count
+    seconds: float
+    cosines: CosinesRecord
+    canary: DesignRecord
+    law: ScoreLawRecord
+    scores: Some[TrialsRecord]
+    bounds: Mapping[str, BoundRecord]
+
+
+@dataclass(frozen=True)
+class AuditedTraining:
+    """One training, audited by all methods; ``oneshot`` by attack and null."""
+
+    analytical: Analytical
+    accuracy: float
+    oneshot: Mapping[str, Mapping[str, AuditRecord]]
+    canife: Some[RoundAuditRecord]
+    seconds: SecondsRecord
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CanariesRecord:
+    """What CANIFE's canaries of a scenario are like, over all audited rounds."""
+
+    separation: SpreadRecord
+    deviation: SpreadRecord
+    norm: SpreadRecord
+    clients: SpreadRecord
+    cosine: SpreadRecord
+    noise: SpreadRecord
+    unhealthy: Count
+    audits: Count
+
+
+@dataclass(frozen=True)
+class ScenarioRecord:
+    """Trainings of a scenario at a learning rate, by method; ``seconds`` are medians."""
+
+    name: str
+    rate: float
+    analytical: Analytical
+    accuracies: Some[float]
+    methods: Some[MethodRecord]
+    seconds: SecondsRecord
+    canife: CanariesRecord
+    audits: tuple[EstimateOrBound, ...]
+    runs: LeftOut[tuple[AuditedTraining, ...]] = None
+
+
+@dataclass(frozen=True)
+class ComposedRecord:
+    """CANIFE's ε̂ of a training, and the largest that it can be."""
+
+    epsilon: SpreadRecord
+    cap: float
+
+
+@dataclass(frozen=True)
+class TrialCountRecord:
+    """How large CANIFE's ε̂ is with so many scores a round, its conversion at the training's δ and at 1/n.
+
+    ``separated`` is the number of audits without an error of either kind.
+    """
+
+    trials: Count
+    round: SpreadRecord
+    round_cap: float
+    separated: Count
+    audits: Count
+    as_printed: ComposedRecord
+    at_reciprocal: ComposedRecord
+
+
+@dataclass(frozen=True)
+class UnlimitedRecord:
+    """The same of unlimited scores, whose law is known."""
+
+    round: SpreadRecord
+    composed: SpreadRecord
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """The data of the trainings."""
+
+    name: str
+    clients: Count
+    held_out: Count
+
+
+@dataclass(frozen=True)
+class BenchmarkSizes:
+    """Sizes of a training and of its audits; ``pool`` are mock clients, ``every`` the rounds between audits."""
+
+    batch: Count
+    canaries: Count
+    every: Count
+    pool: Count
+    steps: Count
+    trials: Some[Count]
+    noise_multiplier: float
+    clip_norm: float
+    delta: float
+    rate: float
+    audited: Some[Count]
+    rounds: Count
+    sampling: float
+    dim: Count
+
+
+@dataclass(frozen=True)
+class MemoryRecord:
+    """Bytes of the arrays that the methods hold."""
+
+    oneshot: Count
+    canife: Count
+
+
+@dataclass(frozen=True)
+class PrintedReading:
+    """A reading of a printed number, what was found of it, and the verdicts on the reading and on the claim."""
+
+    id: str
+    statement: str
+    method: str
+    epsilon: SpreadRecord
+    reading: Verdict
+    verdict: Verdict
+    finding: str
+
+
+@dataclass(frozen=True)
+class PrintedRecord:
+    """The printed numbers, which are decided on Fashion-MNIST alone."""
+
+    fashion: bool
+    level: float
+    claims: tuple[PrintedReading, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkRecord:
+    """The benchmark: what was run, and what was found.
+
+    ``compilation`` is in seconds, ``rdp`` is ε of the true noise by CANIFE's accountant. The first scenario is that of
+    Poisson samples, and ``sweep`` has a training of it for each learning rate.
+    """
+
+    level: str
+    repeat: Count
+    seed: int
+    data: DataRecord
+    setting: BenchmarkSizes
+    compilation: float
+    memory: MemoryRecord
+    rdp: float
+    scenarios: Some[ScenarioRecord]
+    printed: LeftOut[PrintedRecord] = None
+    counts: Some[TrialCountRecord]
+    unlimited: UnlimitedRecord
+    sweep: tuple[ScenarioRecord, ...]
+    environment: Mapping[str, str]
