@@ -29,7 +29,7 @@ from canaryproof.verify.files.training_record import (
 ESTIMATE, BOUND = "fitted", "fixed-sequence"
 
 
-class Attack(NamedTuple):
+class ThreatModel(NamedTuple):
     """What an attacker sees, in a word and in a sentence."""
 
     name: str
@@ -37,9 +37,9 @@ class Attack(NamedTuple):
 
 
 ATTACKS = {
-    "all": Attack("all rounds", "Algorithm 3: the largest cosine with any round's delta"),
-    "final": Attack("final model", "Algorithm 2 as printed: the cosine with θ_T"),
-    "change": Attack("change of the model", "Algorithm 2 with θ_T − θ₀, as the initial model is public"),
+    "all": ThreatModel("all rounds", "Algorithm 3: the largest cosine with any round's delta"),
+    "final": ThreatModel("final model", "Algorithm 2 as printed: the cosine with θ_T"),
+    "change": ThreatModel("change of the model", "Algorithm 2 with θ_T − θ₀, as the initial model is public"),
 }
 
 

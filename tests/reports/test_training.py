@@ -14,7 +14,7 @@ from canaryproof.reports.pages import chapters
 from canaryproof.reports.training import densities, estimates, label, render, spoken, value
 from canaryproof.verify.check.records import plain, read
 from canaryproof.verify.check.results import Level, Run
-from canaryproof.verify.files.material import FinishedTraining, Material
+from canaryproof.verify.files.material import Material, TrainingFolder
 from canaryproof.verify.files.training_record import ExperimentRecord, RepetitionRecord
 
 BOUNDS = ("fixed-sequence", "normal-scores", "one-run", "andrew")
@@ -198,7 +198,7 @@ def test_warnings_stand_first():
 
 def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
     material = Material(
-        Run("0", Level.QUICK, 0, ()), trainings={"my <run>": FinishedTraining(recorded(DOCUMENT), TIMINGS)}
+        Run("0", Level.QUICK, 0, ()), trainings={"my <run>": TrainingFolder(recorded(DOCUMENT), TIMINGS)}
     )
     (chapter,) = chapters(material, {})
     assert chapter.name == "training-my-run-"

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.files.reading import RuleError, require
 from canaryproof.verify.files.writing import replaced
 
 _FORMAT = 1
@@ -173,26 +174,26 @@ class RoundScores:
                 raise ValueError(f"{path}: does not fit in memory") from error
             # zipfile and numpy's header parser have no closed list of what they raise over a damaged file.
             except Exception as error:
-                reason = error if isinstance(error, _RuleError) else f"is not a readable .npz file ({error})"
+                reason = error if isinstance(error, RuleError) else f"is not a readable .npz file ({error})"
                 raise ValueError(f"{path}: {reason}") from error
 
     @classmethod
     def _read(cls, archive: zipfile.ZipFile) -> Self:
         names = {name.removesuffix(".npy") for name in archive.namelist()}
-        _check(names == set(_FIELDS), f"its fields must be {', '.join(_FIELDS)}")
+        require(names == set(_FIELDS), f"its fields must be {', '.join(_FIELDS)}")
         numbers = {name: int(_read_field(archive, name, np.uint64, ())) for name in _NUMBERS}
-        _check(numbers["format"] == _FORMAT, f"format: must be {_FORMAT}, not {numbers['format']}")
+        require(numbers["format"] == _FORMAT, f"format: must be {_FORMAT}, not {numbers['format']}")
         maxima = _read_field(archive, "maxima", np.float64, (numbers["count"],))
-        _check(bool((np.abs(maxima) <= 1.0).all()), "maxima: a cosine must lie in [-1, 1]")
+        require(bool((np.abs(maxima) <= 1.0).all()), "maxima: a cosine must lie in [-1, 1]")
         try:
             scores = cls(Canaries(numbers["seed"], numbers["count"], numbers["dim"]), numbers["block"])
         except ValueError as error:
-            raise _RuleError(str(error)) from error
+            raise RuleError(str(error)) from error
         scores.rounds, scores._maxima = numbers["rounds"], maxima
         waiting = scores._buffer[: scores.rounds % scores.block]
         _read_field(archive, "buffer", np.float32, waiting.shape, waiting)
         largest = np.maximum(waiting.max(axis=1), -waiting.min(axis=1))
-        _check(
+        require(
             bool(((largest > 0.0) & (largest <= 1.0)).all()), "buffer: a delta must be scaled to a maximum in (0, 1]"
         )
         return scores
@@ -204,15 +205,6 @@ class RoundScores:
         return maxima
 
 
-class _RuleError(ValueError):
-    """A rule that a file breaks, with the field's name."""
-
-
-def _check(holds: bool, rule: str) -> None:
-    if not holds:
-        raise _RuleError(rule)
-
-
 def _read_field(
     archive: zipfile.ZipFile, name: str, dtype: type[np.generic], shape: tuple[int, ...], out: Any = None
 ) -> NDArray[Any]:
@@ -221,21 +213,21 @@ def _read_field(
     try:
         with archive.open(member) as file:
             version = np.lib.format.read_magic(file)
-            _check(version == (1, 0), f"{name}: must be an array of .npy format 1.0")
+            require(version == (1, 0), f"{name}: must be an array of .npy format 1.0")
             found = np.lib.format.read_array_header_1_0(file)
             expected = shape, False, np.dtype(dtype)
-            _check(found == expected, f"{name}: must be {expected[2]} of shape {shape}, not {found[2]} of {found[0]}")
+            require(found == expected, f"{name}: must be {expected[2]} of shape {shape}, not {found[2]} of {found[0]}")
             size = int(np.prod(shape, dtype=object)) * expected[2].itemsize
-            _check(member.file_size - file.tell() == size, f"{name}: must have {size} bytes")
+            require(member.file_size - file.tell() == size, f"{name}: must have {size} bytes")
             array: NDArray[Any] = np.empty(shape, dtype) if out is None else out
             raw, done = array.reshape(-1).view(np.uint8), 0
             # Reading to the end makes zipfile compare the checksum.
             while chunk := file.read(_BYTES_AT_ONCE):
                 raw[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
                 done += len(chunk)
-    except (_RuleError, MemoryError):
+    except (RuleError, MemoryError):
         raise
     except Exception as error:
-        raise _RuleError(f"{name}: is damaged ({error})") from error
-    _check(done == size, f"{name}: must have {size} bytes, not {done}")
+        raise RuleError(f"{name}: is damaged ({error})") from error
+    require(done == size, f"{name}: must have {size} bytes, not {done}")
     return array

@@ -12,7 +12,7 @@ from typing import Any
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.check.verdicts import found
 from canaryproof.verify.claims import measured_andrew, measured_canife
-from canaryproof.verify.claims.finished import FinishedExperiment, Measurements
+from canaryproof.verify.claims.finished import FinishedExperiment, FinishedMeasurements
 from canaryproof.verify.claims.measured_andrew import EMNIST, STACKOVERFLOW, Reading, quantiles, row
 from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Row, Submission
 from canaryproof.verify.training.data import idx
@@ -60,7 +60,7 @@ class Decision:
     """What decides a claim."""
 
     experiments: tuple[str, ...]
-    judge: Callable[[Measurements], Outcome | None]
+    judge: Callable[[FinishedMeasurements], Outcome | None]
 
 
 def _one(name: str, rule: Rule) -> Decision:
@@ -106,7 +106,7 @@ def _figure(claim: str, name: str, what: str, noises: Sequence[str], times: Sequ
 _TASKS = {task: f"canife_figure1_{task}" for task in ("sent140", "celeba", "shakespeare")}
 
 
-def _stable(measurements: Measurements) -> Outcome | None:
+def _stable(measurements: FinishedMeasurements) -> Outcome | None:
     return measured_canife.stable({task: measurements.experiments[name] for task, name in _TASKS.items()}, "sent140")
 
 
@@ -218,7 +218,7 @@ def decided(claim: str, what: str, context: Context, known: str = "", **evidence
         finding = f"{known}needs {what}; no training here decides it: {UNDECIDABLE[claim]}"
         return found(Verdict.NEEDS_DATA, finding, data=what, **evidence)
     decision, lacking = DECISIONS[claim], ""
-    there = context.measurements if isinstance(context.measurements, Measurements) else None
+    there = context.measurements if isinstance(context.measurements, FinishedMeasurements) else None
     if there is not None and all(_in_full(there, name) for name in decision.experiments):
         others = {name: _other_data(there, name) for name in decision.experiments}
         lacking = "".join(f"; {name} is there on {data}" for name, data in others.items() if data)
@@ -236,13 +236,13 @@ def decided(claim: str, what: str, context: Context, known: str = "", **evidence
     return found(Verdict.NEEDS_DATA, finding, data=what, command="; ".join([*commands, _COMMAND]), **evidence)
 
 
-def _in_full(there: Measurements, name: str) -> bool:
+def _in_full(there: FinishedMeasurements, name: str) -> bool:
     if name == BENCHMARK:
         return there.benchmark is not None
     return name in there.experiments and there.experiments[name].size == "full"
 
 
-def _other_data(there: Measurements, name: str) -> str:
+def _other_data(there: FinishedMeasurements, name: str) -> str:
     """Say what an experiment was trained on, if it is not what the paper has."""
     if name == BENCHMARK:
         return ""

@@ -37,7 +37,7 @@ _RULE = "capped"
 
 
 @dataclass(frozen=True)
-class Attack:
+class FinishedAudit:
     """The audit of a repetition's canaries under one threat model.
 
     ``distance`` is their mean in the null's deviations, ``ratio`` their deviation in those, ``statistic`` Anderson's,
@@ -94,7 +94,7 @@ class Repetition:
     """A cell's repetition: its trainings, and the audits of all canaries in them by attack."""
 
     runs: tuple[FinishedTraining, ...]
-    attacks: Mapping[str, Attack]
+    attacks: Mapping[str, FinishedAudit]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class FinishedExperiment:
 
 
 @dataclass(frozen=True)
-class Measurements:
+class FinishedMeasurements:
     """All that a folder holds, with the digest of all files that were read.
 
     ``benchmark`` has the rows on the papers' numbers of CANIFE's benchmark on Fashion-MNIST, None if there is none, and
@@ -142,7 +142,7 @@ class Measurements:
     digest: str
 
 
-def read(folder: Path) -> Measurements:
+def read(folder: Path) -> FinishedMeasurements:
     """Read what is in a folder, or in folders in it.
 
     An InputError of one line names the file, the field and the rule: a file is damaged or not of the printed
@@ -181,7 +181,8 @@ def read(folder: Path) -> Measurements:
             f"{folder}: must hold folders that canaryproof train or benchmark canife left, such as those of "
             "the experiments that come with the package"
         )
-    return Measurements(experiments, benchmark, seconds, hashlib.sha256("".join(digests).encode()).hexdigest()[:16])
+    digest = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
+    return FinishedMeasurements(experiments, benchmark, seconds, digest)
 
 
 def _parsed(content: bytes) -> Any:
@@ -274,7 +275,7 @@ def _repetition(record: RepetitionRecord, place: str) -> Repetition:
     return Repetition(tuple(map(_training, record.runs)), attacks)
 
 
-def _attack(audit: AuditRecord, place: str) -> Attack:
+def _attack(audit: AuditRecord, place: str) -> FinishedAudit:
     if not audit.ratio > 0.0 or not min(audit.distance_error, audit.ratio_error) >= 0.0:
         raise ValueError(f"{place}.ratio: must be above 0, and errors not below")
     if not 2 <= audit.observed <= _MOST_CANARIES:
@@ -282,7 +283,7 @@ def _attack(audit: AuditRecord, place: str) -> Attack:
     for part, name in (("estimates", "fitted"), ("estimates", "pinned"), ("bounds", _BOUND)):
         if name not in getattr(audit, part):
             raise ValueError(f"{place}.{part}.{name}: is missing")
-    return Attack(
+    return FinishedAudit(
         observed=audit.observed,
         unobserved=audit.unobserved,
         distance=audit.distance,

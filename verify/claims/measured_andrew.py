@@ -14,7 +14,7 @@ from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import holds, rounding
 from canaryproof.verify.claims import measured
-from canaryproof.verify.claims.finished import Attack, FinishedCell, FinishedExperiment
+from canaryproof.verify.claims.finished import FinishedAudit, FinishedCell, FinishedExperiment
 from canaryproof.verify.claims.measured import ALPHA, ENOUGH, FEW, Part
 from canaryproof.verify.claims.printed import QUANTILES, Row
 from canaryproof.verify.estimators import estimators
@@ -41,8 +41,8 @@ EMNIST = {
 
 
 @lru_cache(maxsize=64)
-def simulated(attack: Attack, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
-    """Return the range of estimates and bounds of further experiments like ours, by ``Attack``'s fields."""
+def simulated(attack: FinishedAudit, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
+    """Return the range of estimates and bounds of further experiments like ours, by ``FinishedAudit``'s fields."""
     rng = measured.generator(repr(attack))
     # Our own error, and then the other experiment's.
     centre = attack.distance + attack.distance_error * rng.standard_normal((draws, 1))

@@ -14,7 +14,13 @@ from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import found, holds, rounding
 from canaryproof.verify.claims import measured
-from canaryproof.verify.claims.finished import FinishedCell, FinishedExperiment, FinishedTraining, Measurements, Trials
+from canaryproof.verify.claims.finished import (
+    FinishedCell,
+    FinishedExperiment,
+    FinishedMeasurements,
+    FinishedTraining,
+    Trials,
+)
 from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
 from canaryproof.verify.claims.measured_andrew import accuracy
 from canaryproof.verify.claims.printed import Canife, Final
@@ -553,7 +559,7 @@ _NEGLIGIBLE, _MUCH = 0.1, 0.5
 _NOT_STATED = "not stated, and ours: learning rates, width, δ of the conversion and how many trainings there were"
 
 
-def printed(claim: str, measurements: Measurements) -> Outcome | None:
+def printed(claim: str, measurements: FinishedMeasurements) -> Outcome | None:
     """Take over what the benchmark found of a claim, reading by reading."""
     rows = [row for row in measurements.benchmark or () if claim in row.id.split(", ")]
     if not rows:
@@ -563,7 +569,7 @@ def printed(claim: str, measurements: Measurements) -> Outcome | None:
     return found(rows[0].verdict, f"{listed}; {_NOT_STATED}", readings=readings)
 
 
-def ours(measurements: Measurements) -> Outcome | None:
+def ours(measurements: FinishedMeasurements) -> Outcome | None:
     """Judge the printed mean and deviation of Algorithm 3: under Poisson samples, or else in a shuffled epoch."""
     poisson = printed("final.section5.4.ours", measurements)
     claim = next(one for one in PRINTED if "final.section5.4.ours" in one.ids)
@@ -579,7 +585,7 @@ def ours(measurements: Measurements) -> Outcome | None:
     return found(total, f"{poisson.finding}; {shuffled}: {verdict}", shuffled=values, **poisson.evidence)
 
 
-def cost(measurements: Measurements) -> Outcome | None:
+def cost(measurements: FinishedMeasurements) -> Outcome | None:
     """Judge that random canaries add negligible time to a training, and CANIFE's design much more than they do."""
     if not (seconds := measurements.seconds):
         return None
@@ -590,7 +596,7 @@ def cost(measurements: Measurements) -> Outcome | None:
     return found(verdict, _shares(canaries, canife), seconds=dict(seconds))
 
 
-def crafting(measurements: Measurements) -> Outcome | None:
+def crafting(measurements: FinishedMeasurements) -> Outcome | None:
     """Judge that crafting canaries costs much: half of the training's time or more."""
     if not (seconds := measurements.seconds):
         return None

@@ -16,8 +16,8 @@ from canaryproof.verify.files.material import (
     RESULTS,
     RUN_FILE,
     TIMINGS,
-    FinishedTraining,
     Material,
+    TrainingFolder,
     read_object,
     read_record,
     read_run,
@@ -41,7 +41,7 @@ def read_material(folder: Path) -> Material:
         run = read_run(folder)
     canife = read_record(BenchmarkRecord, folder / CANIFE) if (folder / CANIFE).exists() else None
     trainings = {
-        path.parent.name: FinishedTraining(
+        path.parent.name: TrainingFolder(
             read_record(ExperimentRecord, path.with_name(RESULTS)), _timings(path.with_name(TIMINGS))
         )
         for path in sorted(folder.glob(f"*/{EXPERIMENT}"))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from canaryproof.verify.files.reading import RuleError, require
 from canaryproof.verify.files.writing import replaced
 
 _FORMAT = 1
@@ -39,21 +40,21 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
                 limits = {_DESCRIPTION: _LARGEST_TEXT} | {name: array.nbytes for name, array in like.items()}
                 for name in sizes.keys() & limits.keys():
                     limit = limits[name] + _LARGEST_HEADER
-                    _check(sizes[name] <= limit, f"{name}: must have at most {limit} bytes, not {sizes[name]}")
+                    require(sizes[name] <= limit, f"{name}: must have at most {limit} bytes, not {sizes[name]}")
                 _check_description(json.loads(archive[_DESCRIPTION].tobytes()), description)
-                _check(
+                require(
                     sizes.keys() == limits.keys(),
                     f"its arrays must be {', '.join(limits)}, not {', '.join(sizes):.200}",
                 )
                 arrays = {name: archive[name] for name in like}
             for name, array in arrays.items():
                 expected = like[name].dtype, like[name].shape
-                _check(
+                require(
                     (array.dtype, array.shape) == expected,
                     f"{name}: must be {expected[0]} of shape {expected[1]}, not {array.dtype} of {array.shape}",
                 )
-                _check(bool(np.isfinite(array).all()), f"{name}: must be finite")
-        except _RuleError as error:
+                require(bool(np.isfinite(array).all()), f"{name}: must be finite")
+        except RuleError as error:
             raise ValueError(f"{path}: {error}") from None
         # zipfile, json and numpy have no closed list of what they raise over a damaged file.
         except Exception as error:
@@ -71,20 +72,11 @@ def digest(*arrays: NDArray[Any]) -> str:
     return found.hexdigest()
 
 
-class _RuleError(ValueError):
-    """A rule that a file breaks, with the field's name."""
-
-
-def _check(holds: bool, rule: str) -> None:
-    if not holds:
-        raise _RuleError(rule)
-
-
 def _check_description(found: Any, description: Mapping[str, Any]) -> None:
-    _check(isinstance(found, dict), "description: must be an object")
+    require(isinstance(found, dict), "description: must be an object")
     # As the file has it: JSON knows no tuples.
     for name, value in json.loads(_described(description)).items():
-        _check(name in found and found[name] == value, f"{name}: must be {value!r} here, not {found.get(name)!r:.200}")
+        require(name in found and found[name] == value, f"{name}: must be {value!r} here, not {found.get(name)!r:.200}")
 
 
 def _described(description: Mapping[str, Any]) -> str:

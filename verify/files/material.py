@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class FinishedTraining:
+class TrainingFolder:
     """What ``canaryproof train`` left in a folder: its record, and the seconds of each training."""
 
     record: ExperimentRecord
@@ -39,7 +39,7 @@ class Material:
     # The record of ``canaryproof benchmark canife``, where it was left beside the run.
     canife: BenchmarkRecord | None = None
     # By the folder of the run's folder in which each was left.
-    trainings: Mapping[str, FinishedTraining] = field(default_factory=dict)
+    trainings: Mapping[str, TrainingFolder] = field(default_factory=dict)
     # How many of the documents' statements this version judges and the run did not, by suite.
     unjudged: Mapping[str, int] = field(default_factory=dict)
     # How far an interrupted run came, or nothing.

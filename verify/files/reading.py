@@ -41,6 +41,16 @@ class InputError(Exception):
         return str(self)
 
 
+class RuleError(ValueError):
+    """A rule that a file breaks, with the field's name; whoever opened the file names it."""
+
+
+def require(holds: bool, rule: str) -> None:
+    """Raise a ``RuleError`` if a rule does not hold."""
+    if not holds:
+        raise RuleError(rule)
+
+
 @dataclass(frozen=True)
 class Cosines:
     """Checked cosines of one run.

@@ -7,9 +7,7 @@ from made_results import context, figure, judge
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import CHECKS, deciding
 from canaryproof.verify.claims.deciding import decided
-from canaryproof.verify.claims.finished import (
-    Measurements,
-)
+from canaryproof.verify.claims.finished import FinishedMeasurements
 from canaryproof.verify.engine import expected
 from canaryproof.verify.files.benchmark_record import PrintedReading, SpreadRecord
 
@@ -87,7 +85,7 @@ def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
         "the cap is 0.521",
     )
     seconds = {"training": 20.0, "oneshot": 1.0, "canife": 30.0}
-    given = Context(Level.QUICK, 0, Measurements({}, (row,), seconds, "digest"))
+    given = Context(Level.QUICK, 0, FinishedMeasurements({}, (row,), seconds, "digest"))
     assert decided("final.section5.4.canife", "Fashion-MNIST", given).verdict is INCONCLUSIVE
     assert decided("final.section5.4.cost", "Fashion-MNIST", given).verdict is CONFIRMED
     assert decided("submission.appendixH.cost", "Fashion-MNIST", given).verdict is CONFIRMED

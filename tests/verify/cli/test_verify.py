@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from canaryproof.verify.check.results import Level, Run, Verdict
 from canaryproof.verify.claims import finished
-from canaryproof.verify.claims.finished import Measurements
+from canaryproof.verify.claims.finished import FinishedMeasurements
 from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import expected, origin
@@ -51,7 +51,7 @@ def test_a_refuted_document_is_a_finding_and_not_a_failure(run):
 
 def test_measurements_reach_the_checks_and_decide_which_run_goes_on(run, tmp_path, monkeypatch):
     digests = iter(("one", "one", "two"))
-    monkeypatch.setattr(finished, "read", lambda _: Measurements({}, None, {}, next(digests)))
+    monkeypatch.setattr(finished, "read", lambda _: FinishedMeasurements({}, None, {}, next(digests)))
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out").exit_code == 0
     assert json.loads((tmp_path / "out" / "environment.json").read_text())["measurements"] == "one"
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out", "--resume").exit_code == 0

@@ -14,7 +14,7 @@ from canaryproof.verify.check.records import plain, written
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import deciding, finished
 from canaryproof.verify.claims.deciding import decided
-from canaryproof.verify.claims.finished import Measurements
+from canaryproof.verify.claims.finished import FinishedMeasurements
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training import configuration
 from canaryproof.verify.training.experiment import Experiment
@@ -141,11 +141,11 @@ def test_an_experiment_is_trained_on_made_data_and_judged(tmp_path, name):
     population = deciding.POPULATIONS[name]
     assert {cell.federation for cell in found.cells} == {population.federation}
     for claim in claims:
-        few = decided(claim, "data", Context(Level.QUICK, 0, Measurements({name: found}, None, {}, "")))
+        few = decided(claim, "data", Context(Level.QUICK, 0, FinishedMeasurements({name: found}, None, {}, "")))
         assert few.verdict is Verdict.NEEDS_DATA
     # The same rules read what a full size has; on made data of this size most find that a cell is missing.
     enlarged = replace(found, cells=tuple(replace(cell, clients=population.clients) for cell in found.cells))
-    given = Measurements({name: enlarged}, None, {}, "")
+    given = FinishedMeasurements({name: enlarged}, None, {}, "")
     for claim in claims:
         outcome = decided(claim, "data", Context(Level.QUICK, 0, given))
         assert outcome.finding
