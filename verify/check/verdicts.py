@@ -1,6 +1,13 @@
-"""How a verdict is made: of a condition, of a printed decimal, of p-values, of two settings."""
+"""How a verdict is made: of a printed number, of a sentence, of p-values, of two settings.
 
-from collections.abc import Callable, Sequence
+A printed number is confirmed if the exact value, rounded to the printed digits, is the printed one under the reading
+that the text states. It is qualified if the digits come out under a reading that the text does not state, and refuted
+if they do under none. A sentence is judged alike. A word such as "close" is the text's own tolerance.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
@@ -39,10 +46,75 @@ def found(verdict: Verdict, finding: str, design: Design | None = None, **eviden
 
 
 def holds(condition: object, otherwise: object = False) -> Verdict:
-    """Return confirmed; else qualified, if it holds in another reading; else refuted."""
+    """Judge a sentence: confirmed if it holds as worded; else qualified, if in a reading not stated; else refuted."""
     if condition:
         return Verdict.CONFIRMED
     return Verdict.QUALIFIED if otherwise else Verdict.REFUTED
+
+
+class Within(StrEnum):
+    """What the text itself allows, by its words."""
+
+    DIGITS = "rounded to the printed digits"
+    ABOUT = 'within 10%, as "about", "close" and "slightly" allow'
+    MAGNITUDE = "within a factor of two, as an order of magnitude allows"
+
+
+_ABOUT, _MAGNITUDE = 0.1, 2.0
+# A printed number, or a number that is said to be close to another.
+Value = Enclosure | arb | Fraction | float | tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict by the rule for printed numbers, with what it rests on."""
+
+    verdict: Verdict
+    printed: str
+    # The reading under which the number comes out, or else the text's own, and the value there.
+    reading: str
+    value: float | tuple[float, float]
+    rule: str
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """Return what a claim's page shows of the verdict."""
+        return {
+            "rule": {"printed": self.printed, "reading": self.reading, "value": self.value, "why": self.rule},
+        }
+
+
+def number(
+    printed: str, readings: Mapping[str, Value], stated: Collection[str] | None = None, within: Within = Within.DIGITS
+) -> Judged:
+    """Judge a printed number by its exact value under each reading, of which the text states some.
+
+    ``stated`` names the text's readings: the first one by default, or none.
+    """
+    stated = [next(iter(readings))] if stated is None else stated
+    own = {name: value for name, value in readings.items() if name in stated}
+    for name, value in own.items():
+        if _comes_out(value, printed, within):
+            return Judged(Verdict.CONFIRMED, printed, name, _plain(value), f"confirmed: equal {within}")
+    for name, value in readings.items():
+        if name not in own and _comes_out(value, printed, within):
+            why = f"qualified: equal {within}, under a reading that the text does not state"
+            return Judged(Verdict.QUALIFIED, printed, name, _plain(value), why)
+    for name, value in own.items():
+        for how, range_ in _looser(printed, within).items():
+            if _inside(value, range_):
+                return Judged(Verdict.QUALIFIED, printed, f"{name}, {how}", _plain(value), f"qualified: equal {how}")
+    name, value = next(iter(readings.items()))
+    why = f"refuted: not equal {within}, under any of {len(readings)} readings"
+    return Judged(Verdict.REFUTED, printed, name, _plain(value), why)
+
+
+def close(ratios: Sequence[float], within: Within = Within.ABOUT) -> Verdict:
+    """Judge that numbers are close to others, by their ratios: qualified beyond 10% but within a factor of two."""
+    worst = max(max(ratio, 1.0 / ratio) if ratio > 0.0 else float("inf") for ratio in ratios)
+    if within is Within.ABOUT:
+        return holds(max(abs(ratio - 1.0) for ratio in ratios) <= _ABOUT, worst <= _MAGNITUDE)
+    return holds(worst <= _MAGNITUDE)
 
 
 def judged(for_it: Sequence[float], against_it: Sequence[float], level: float = LEVEL) -> Verdict:
@@ -70,15 +142,52 @@ def rounding(printed: str) -> tuple[Fraction, Fraction]:
     return Fraction(digits) * unit - half, Fraction(digits) * unit + half
 
 
-def prints(value: Enclosure | arb | Fraction | float | tuple[float, float], printed: str) -> bool:
+def prints(value: Value, printed: str) -> bool:
     """Whether a number, or all of an enclosure, a ball or an interval, is printed like this."""
-    low, high = rounding(printed)
+    return _inside(value, rounding(printed))
+
+
+def _inside(value: Value, range_: tuple[Fraction, Fraction]) -> bool:
+    low, high = range_
     if isinstance(value, arb):
         return bool(value >= _rational(low)) and bool(value <= _rational(high))
     if isinstance(value, Enclosure):
         value = (value.lo, value.hi)
     least, most = value if isinstance(value, tuple) else (value, value)
     return low <= least and most <= high
+
+
+def _comes_out(value: Value, printed: str, within: Within) -> bool:
+    if prints(value, printed):
+        return True
+    middle = sum(rounding(printed), Fraction(0)) / 2
+    if within is Within.ABOUT:
+        return _inside(value, (middle * Fraction(9, 10), middle * Fraction(11, 10)))
+    return within is Within.MAGNITUDE and _inside(value, (middle / 2, middle * 2))
+
+
+def _looser(printed: str, within: Within) -> dict[str, tuple[Fraction, Fraction]]:
+    """Return what is done to numbers without a word: digits cut off, or zeros that only hold their place."""
+    low, high = rounding(printed)
+    middle, half = (low + high) / 2, (high - low) / 2
+    if within is Within.ABOUT:
+        return {"to a factor of two": (middle / 2, middle * 2)}
+    if within is Within.MAGNITUDE:
+        return {}
+    ranges = {"cut and not rounded": (middle, middle + 2 * half)}
+    zeros = len(printed) - len(printed.rstrip("0"))
+    if printed.isdigit() and 0 < zeros < len(printed):
+        ranges["as a round number"] = (middle - half * 10**zeros, middle + half * 10**zeros)
+    return ranges
+
+
+def _plain(value: Value) -> float | tuple[float, float]:
+    """Return a value as JSON has it; an enclosure as its ends."""
+    if isinstance(value, Enclosure):
+        return value.lo, value.hi
+    if isinstance(value, arb):
+        return float(value.lower()), float(value.upper())
+    return value if isinstance(value, tuple) else float(value)
 
 
 def proven(compute: Callable[[], arb], printed: str) -> tuple[bool, float]:

@@ -12,6 +12,7 @@ from canaryproof.verify.claims import (
     final_noise,
     final_setting,
     final_tables,
+    findings,
     review,
     submission,
     v1,
@@ -28,4 +29,5 @@ CHECKS = (
     *canife_attack.CHECKS,
     *canife_composition.CHECKS,
     *canife_experiments.CHECKS,
+    *findings.CHECKS,
 )

@@ -12,7 +12,7 @@ from scipy import stats
 from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, prints, rounding
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, prints, rounding
 from canaryproof.verify.claims.printed import Canife
 
 # Clients' learning rates (Appendix B), and the clip norm that both loss and updates have.
@@ -33,8 +33,9 @@ def judge_norm(rates: Mapping[str, str]) -> Outcome:
     evidence: dict[str, Any] = {"least_norms": {name: float(norm) for name, norm in norms.items()}}
     if not takes:
         return found(Verdict.CONFIRMED, f"a step with rate 1 or more reaches C = 1: {full}", **evidence)
-    verdict = Verdict.QUALIFIED if full else Verdict.REFUTED
-    return found(verdict, f"only where the rate is at least 1 ({full or 'nowhere'}), not on {short}", **evidence)
+    return found(
+        holds(False, full), f"only where the rate is at least 1 ({full or 'nowhere'}), not on {short}", **evidence
+    )
 
 
 def judge_loss(clips: Sequence[Fraction]) -> Outcome:
@@ -89,16 +90,21 @@ def judge_cap(printed: str) -> Outcome:
         for convention, least in _CONVENTIONS.items()
     }
     text = next(iter(_DELTAS))
+    stated = [name for name in caps if name.startswith(text)]
+    judged = number(printed, caps, stated)
     holding = [name for name, cap in caps.items() if prints(cap, printed)]
     listed = "; ".join(f"{name}: {cap:.4f}" for name, cap in caps.items())
     lowest = lower_limit(0, 0)
     limits = f"; at perfect separation the 95% limits are {lowest:.2f} and infinity"
-    evidence: dict[str, Any] = {"caps": caps, "printed": float(printed), "lower_limit": lowest}
-    if any(name.startswith(text) for name in holding):
-        return found(Verdict.CONFIRMED, listed + limits, **evidence)
-    if holding:
-        return found(Verdict.QUALIFIED, f"only with {' or with '.join(holding)} ({listed}){limits}", **evidence)
-    return found(Verdict.REFUTED, f"no reading gives {printed} ({listed}){limits}", **evidence)
+    finding = listed + limits
+    if judged.verdict is Verdict.QUALIFIED:
+        at_text = " or ".join(f"{caps[name]:.4f}" for name in stated)
+        finding = (
+            f"at the stated {text} {at_text}, never {printed}; only with {' or with '.join(holding)} ({listed}){limits}"
+        )
+    elif judged.verdict is Verdict.REFUTED:
+        finding = f"no reading gives {printed} ({listed}){limits}"
+    return found(judged.verdict, finding, caps=caps, lower_limit=lowest, **judged.evidence)
 
 
 def _judge_infinite(_: Context) -> Outcome:
@@ -113,8 +119,8 @@ def _judge_infinite(_: Context) -> Outcome:
         "and at the "
         f"best threshold of a canary that does nothing with probability {float(1 - finite):.3f}"
     )
-    verdict = Verdict.CONFIRMED if finite == 1 else Verdict.QUALIFIED
-    return found(verdict, finding, infinite_without_effect=float(1 - finite), cap=cap)
+    # It holds where terms with a zero count are left out.
+    return found(holds(finite == 1, True), finding, infinite_without_effect=float(1 - finite), cap=cap)
 
 
 def judge_insertion(printed: str) -> Outcome:
@@ -124,7 +130,7 @@ def judge_insertion(printed: str) -> Outcome:
     above = float(sum(stats.binom.pmf(inserted, Canife.TRIALS, 0.5) for inserted, cap in caps.items() if cap > most))
     equal = float(stats.binom.pmf(Canife.HALF, Canife.TRIALS, 0.5))
     return found(
-        Verdict.QUALIFIED if above > 0.0 else Verdict.CONFIRMED,
+        holds(above == 0.0, equal),
         f"only as exactly half of the trials (Section 4.1, and the public code, which alternates): independently with "
         f"probability 1/2 that has probability {equal:.3f}, and ε̂ can be more than {printed} with probability "
         f"{above:.3f} ({split_cap(Canife.HALF + 5, Canife.HALF - 5):.2f} for 55 and 45, {max(caps.values()):.2f} "

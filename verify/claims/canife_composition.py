@@ -18,7 +18,7 @@ from canaryproof.kernels.certified import gaussian_mechanism as certified
 from canaryproof.verify.accounting.sampled_gaussian import rdp
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_spread
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, rounding
+from canaryproof.verify.check.verdicts import Within, claim, close, fixed, found, holds, rounding
 from canaryproof.verify.claims.canife_attack import estimate
 from canaryproof.verify.claims.deciding import decided
 from canaryproof.verify.claims.printed import Canife, Task, noise_for
@@ -47,9 +47,8 @@ def _judge_toy(_: Context) -> Outcome:
     exact = certified.epsilon(Canife.SCORES_DELTA, sigma)
     bound = rdp(sigma, Canife.CODE_DELTA)
     cap = float(rounding(Canife.CAP)[1])
-    verdict = Verdict.QUALIFIED if exact.lo > cap else Verdict.CONFIRMED
     return found(
-        verdict,
+        holds(exact.lo <= cap, close([float(Canife.DEVIATION) / sigma], Within.MAGNITUDE) is Verdict.CONFIRMED),
         f"only for standard deviations ({Canife.DEVIATION} against σ = {Canife.TOY_SIGMA}); ε̂ cannot match: at "
         f"most {Canife.CAP} where one "
         f"round's exact ε is in [{exact.lo!r}, {exact.hi!r}] at δ = 1/n and {bound:.2f} by RDP at δ = 1e-5",
@@ -59,7 +58,10 @@ def _judge_toy(_: Context) -> Outcome:
 
 
 def judge_deviation(printed: float, sigma: float) -> Outcome:
-    """Judge whether the mean deviation of two histograms of 50 scores is what noise alone makes it."""
+    """Judge that a mean deviation of two histograms of 50 scores is close to the noise's.
+
+    Beyond 10% it may still be what noise alone makes of so few scores.
+    """
     degrees = Canife.TRIALS - 2
     statistic = degrees * (printed / sigma) ** 2
     p_value = min(1.0, 2.0 * min(stats.chi2.sf(statistic, degrees), stats.chi2.cdf(statistic, degrees)))
@@ -71,7 +73,9 @@ def judge_deviation(printed: float, sigma: float) -> Outcome:
     ratio = visible_spread(degrees + 1, LEVEL)
     null, alternative = "the printed deviation is of scores of noise alone", f"theirs is {ratio:.2g} times the noise's"
     design = Design(null, LEVEL, alternative, POWER, Canife.TRIALS)
-    verdict = holds(p_value >= LEVEL)
+    verdict = holds(close([printed / sigma]) is Verdict.CONFIRMED, p_value >= LEVEL)
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only within the error of {Canife.TRIALS} scores: {finding}"
     return found(verdict, finding, design, statistic=float(statistic), p_value=float(p_value), rest=rest)
 
 
@@ -94,7 +98,8 @@ def judge_toy_epsilon(printed: str) -> Outcome:
     # Some number of epochs fits any σ; a round one is a reading that could have been meant.
     is_round = any(epoch % 10 == 0 for row in rows.values() for epoch in row["epochs"])
     return found(
-        Verdict.QUALIFIED if is_round else Verdict.INCONCLUSIVE,
+        # Any σ has a number of epochs; without a round one nothing is decided.
+        holds(False, True) if is_round else Verdict.INCONCLUSIVE,
         f"rounds and δ are not printed; ε = 25 belongs to σ = {printed} after {listed}",
         readings=rows,
     )
@@ -171,7 +176,7 @@ def _judge_tight(_: Context) -> Outcome:
         for name in bounds
     )
     return found(
-        Verdict.QUALIFIED if all(value > cap for value in exact.values()) else Verdict.CONFIRMED,
+        holds(all(value <= cap for value in exact.values()), trials),
         f"only with far more trials, whatever the adversary: 100 show at most {Canife.CAP} (or infinity); one "
         "round's exact "
         f"ε at δ = 0.01 is {listed}",
@@ -196,7 +201,8 @@ def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
     # 5% are less than anybody reads off the figures.
     comparable = all(row["theory"] <= 1.05 * row["estimate"] for row in rows.values())
     return found(
-        Verdict.CONFIRMED if comparable else Verdict.QUALIFIED,
+        # With one δ it is the same quantity.
+        holds(comparable, True),
         f"only with one δ for both: without any limit on trials or adversary, one round's exact ε at δ = "
         f"{estimate_delta:g} and at {theory_delta:g} is {listed}",
         rounds=rows,
@@ -302,11 +308,12 @@ def judge_composed(task: Task, printed: str) -> Outcome:
     listed = "; ".join(f"{name}: {low:.2f} to {high:.2f}" for name, (low, high) in rows.items())
     evidence: dict[str, Any] = {"one_round": theory, "readings": rows}
     as_printed = "one round by RDP, δ = 1e-5"
-    if as_printed in hits:
-        return found(Verdict.CONFIRMED, listed, **evidence)
-    if hits:
-        return found(Verdict.QUALIFIED, f"reached only with {' or with '.join(hits)} ({listed})", **evidence)
-    return found(Verdict.REFUTED, f"no reading reaches {printed} ({listed})", **evidence)
+    verdict = holds(as_printed in hits, hits)
+    if verdict is Verdict.QUALIFIED:
+        listed = f"reached only with {' or with '.join(hits)} ({listed})"
+    elif verdict is Verdict.REFUTED:
+        listed = f"no reading reaches {printed} ({listed})"
+    return found(verdict, listed, **evidence)
 
 
 def _judge_sampling(_: Context) -> Outcome:

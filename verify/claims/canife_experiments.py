@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from scipy import stats
 
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, prints, rounding
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, rounding
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.printed import Canife, Task
 
@@ -133,17 +133,12 @@ MODELS = (
 
 
 def _judge_model(model: PrintedModel) -> Outcome:
-    def matching(counts: Mapping[str, int]) -> list[str]:
-        return [name for name, count in counts.items() if count == model.printed]
-
     counts = {**model.stated, **model.unstated}
     listed = "; ".join(f"{name}: {count:,}" for name, count in counts.items())
-    if matching(model.stated):
-        return found(Verdict.CONFIRMED, f"counted as stated: {listed}", counts=counts, printed=model.printed)
-    named = matching(model.unstated)
-    if named:
-        return found(Verdict.QUALIFIED, f"only with {named[0]} ({listed})", counts=counts, printed=model.printed)
-    return found(Verdict.REFUTED, f"no reading gives {model.printed:,} ({listed})", counts=counts)
+    judged = number(f"{model.printed}", {name: Fraction(count) for name, count in counts.items()}, model.stated)
+    says = {Verdict.CONFIRMED: "counted as stated: {}", Verdict.QUALIFIED: f"only with {judged.reading} ({{}})"}
+    finding = says.get(judged.verdict, f"no reading gives {model.printed:,} ({{}})").format(listed)
+    return found(judged.verdict, finding, counts=counts, **judged.evidence)
 
 
 def judge_classes(classes: int, parameters: int) -> Outcome:
@@ -183,12 +178,13 @@ def judge_split(train: int, test: int, share: Fraction, published: int, source: 
         f"{train:,} + {test:,} = {total:,} users, {train / total:.4f} of them to train on; {source} has {published:,}"
     )
     evidence: dict[str, Any] = {"total": total, "published": published, "split": split}
-    if split != train:
-        return found(Verdict.REFUTED, f"{finding}; ⌊{float(share)} × {total:,}⌋ = {split:,}", **evidence)
-    if total != published:
+    verdict = holds(split == train and total == published, split == train)
+    if verdict is Verdict.REFUTED:
+        finding = f"{finding}; ⌊{float(share)} × {total:,}⌋ = {split:,}"
+    elif verdict is Verdict.QUALIFIED:
         whole = f"only as a sample of {total / published:.2%}, split {float(share):.0%} to {float(1 - share):.0%}"
-        return found(Verdict.QUALIFIED, f"{whole}: {finding}", **evidence)
-    return found(Verdict.CONFIRMED, finding, **evidence)
+        finding = f"{whole}: {finding}"
+    return found(verdict, finding, **evidence)
 
 
 def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
@@ -197,15 +193,10 @@ def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
     least, most = (float(end) for end in rounding(total))
     evidence: dict[str, Any] = {"iterations": (low, high), "total": (least, most)}
     finding = f"{iterations:,} iterations of {iteration} s are {low:.1f} to {high:.1f} s; {total} s are printed"
-    if most < low:
-        return found(Verdict.REFUTED, finding, **evidence)
-    if least <= high:
-        return found(Verdict.CONFIRMED, finding, **evidence)
-    return found(
-        Verdict.QUALIFIED,
-        f"only if {least - high:.1f} to {most - low:.1f} s pass outside the iterations: {finding}",
-        **evidence,
-    )
+    verdict = holds(low <= most and least <= high, low <= most)
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only if {least - high:.1f} to {most - low:.1f} s pass outside the iterations: {finding}"
+    return found(verdict, finding, **evidence)
 
 
 def judge_health(all_mean: str, late_mean: str, late_rounds: int) -> Outcome:
@@ -236,11 +227,12 @@ def judge_spread(mean: str, spread: str) -> Outcome:
     largest, of_audits = (math.sqrt(count) * shortfall for count in (runs, audits))
     evidence: dict[str, Any] = {"largest_of_runs": largest, "largest_of_audits": of_audits}
     finding = f"five numbers of at most 1 with a mean of {mean} have a standard deviation of at most {largest:.3f}"
-    if least <= largest:
-        return found(Verdict.CONFIRMED, f"possible: {finding}", **evidence)
-    if least <= of_audits:
-        return found(Verdict.QUALIFIED, f"only over the {audits} audits and not over the runs: {finding}", **evidence)
-    return found(Verdict.REFUTED, finding, **evidence)
+    verdict = holds(least <= largest, least <= of_audits)
+    says = {
+        Verdict.CONFIRMED: "possible: ",
+        Verdict.QUALIFIED: f"only over the {audits} audits and not over the runs: ",
+    }
+    return found(verdict, says.get(verdict, "") + finding, **evidence)
 
 
 def judge_utility(private: str, free: str) -> Outcome:
@@ -258,11 +250,13 @@ def judge_utility(private: str, free: str) -> Outcome:
 
 
 def _judge_two_epochs(_: Context) -> Outcome:
-    epochs = 1000 / Canife.SENT140.epoch_rounds
+    epochs = Fraction(1000, Canife.SENT140.epoch_rounds)
+    judged = number("2", {f"1,000 rounds of {Canife.SENT140.epoch_rounds} an epoch": epochs})
     return found(
-        holds(prints(epochs, "2")),
-        f"1,000 rounds are {epochs:.2f} epochs of {Canife.SENT140.epoch_rounds} rounds",
-        epochs=epochs,
+        judged.verdict,
+        f"1,000 rounds are {float(epochs):.2f} epochs of {Canife.SENT140.epoch_rounds} rounds, which rounds to two",
+        epochs=float(epochs),
+        **judged.evidence,
     )
 
 
@@ -353,15 +347,14 @@ def judge_audits(task: Task) -> Outcome:
         f"{with_first}"
     )
     evidence: dict[str, Any] = {"algorithm_2": as_printed, "with_first": with_first, "printed": task.audits}
-    if task.audits == as_printed:
-        return found(Verdict.CONFIRMED, finding, **evidence)
-    if task.audits == with_first:
-        return found(Verdict.QUALIFIED, finding, **evidence)
+    verdict = holds(task.audits == as_printed, task.audits == with_first)
+    if verdict is not Verdict.REFUTED:
+        return found(verdict, finding, **evidence)
     others = ", ".join(
         f"{other.name} {1 + (other.rounds - 1) // other.every}" for other in Canife.TASKS if other is not task
     )
     return found(
-        Verdict.REFUTED,
+        verdict,
         f"{finding}, the rule that gives the others' numbers ({others}); {task.audits} would take one more at the end",
         **evidence,
     )
@@ -372,9 +365,9 @@ def judge_epochs(task: Task, epochs: int) -> Outcome:
     total = epochs * task.epoch_rounds
     evidence: dict[str, Any] = {"rounds": task.rounds, "rounds_of_these_epochs": total}
     if total == task.rounds:
-        return found(Verdict.CONFIRMED, f"{total:,} rounds, as in Appendix C.3", **evidence)
+        return found(holds(True), f"{total:,} rounds, as in Appendix C.3", **evidence)
     return found(
-        Verdict.QUALIFIED,
+        holds(False, True),
         f"only for the run without privacy: Appendix C.3 has {task.rounds:,} rounds, which are {task.epochs} epochs; "
         f"{epochs} would be {total:,}",
         **evidence,
@@ -394,7 +387,7 @@ def judge_poisson(tasks: Sequence[Task]) -> Outcome:
     rows = {task.name: float(stats.binom.pmf(task.cohort, task.users, task.sampling)) for task in tasks}
     listed = ", ".join(f"{name} {share:.3f}" for name, share in rows.items())
     return found(
-        Verdict.CONFIRMED if all(share == 1.0 for share in rows.values()) else Verdict.QUALIFIED,
+        holds(all(share == 1.0 for share in rows.values()), rows),
         f"only as the expected number: a round of Poisson sampling has exactly so many clients with probability "
         f"{listed}; rounds of a fixed size are another mechanism, that the accounting is not for",
         exactly=rows,
@@ -407,7 +400,7 @@ def judge_covered(tasks: Sequence[Task]) -> Outcome:
     missing = {task.name: min(task.every - 1, task.rounds) for task in tasks}
     listed = ", ".join(f"{name} {count}" for name, count in missing.items())
     return found(
-        Verdict.QUALIFIED if any(missing.values()) else Verdict.CONFIRMED,
+        holds(not any(missing.values()), missing),
         f"only if an audit comes first, or if an estimate serves the rounds before it, as in the public code: with "
         f"audits at r mod s = 0 for r from 1 the rounds before the first have none ({listed})",
         missing=missing,
@@ -494,7 +487,7 @@ CHECKS = (
     claim(
         "canife.section4.2.epochs",
         Canife.PAPER + "Section 4.2",
-        "On Sent140 the first 1,000 rounds are about two epochs",
+        "On Sent140 the first 1,000 rounds are two epochs",
         _judge_two_epochs,
     ),
     claim(

@@ -16,7 +16,7 @@ from canaryproof.kernels.certified import binomial as certified
 from canaryproof.kernels.certified.binomial import Method
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds, prints, rounding
+from canaryproof.verify.check.verdicts import claim, found, holds, number, prints
 from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.printed import Final, Row
@@ -51,29 +51,33 @@ def largest_bounds(count: int) -> dict[str, float]:
 def judge_cap(row: Row) -> Outcome:
     """Judge whether a bound printed where the attack hardly errs is the largest from 1,000 canaries."""
     bounds, printed = largest_bounds(Final.CANARIES), row.lower_all
-    fitting = [name for name, bound in bounds.items() if prints(bound, printed)]
-    # The number of canaries whose best bound prints like this, under the readings that fit best.
-    counts = {
-        name: [n for n in range(950, Final.CANARIES + 1) if prints(largest_bounds(n)[name], printed)]
-        for name in (_STATED, "Jeffreys for FNR and FPR")
-    }
-    possible = rounding(printed)[0] <= bounds[_STATED]
-    verdict = Verdict.REFUTED if not possible else Verdict.CONFIRMED if _STATED in fitting else Verdict.QUALIFIED
+    judged = number(printed, bounds | (_overlapping(printed) if float(row.noise) else {}), stated=(_STATED,))
     finding = (
         f"the largest bound by the FNR of 1,000 canaries is {bounds[_STATED]:.3f} with the null's exact tail, "
         f"{bounds['Jeffreys for FNR and FPR']:.3f} with FPR by a Jeffreys limit too and "
         f"{bounds['Clopper–Pearson for FNR and FPR']:.3f} by Clopper and Pearson"
     )
-    if verdict is Verdict.QUALIFIED and fitting:
-        finding = f"only as {'; '.join(fitting)}: {finding}"
-    elif verdict is Verdict.QUALIFIED:
-        seen = "; ".join(f"{_span(values)} ({name})" for name, values in counts.items() if values)
-        finding = f"not the largest: {finding}. {printed} is that of {seen} canaries"
-    return found(verdict, finding, bounds=bounds, counts=counts)
+    if judged.verdict is Verdict.QUALIFIED:
+        finding = f"only as {judged.reading}: {finding}"
+    elif judged.verdict is Verdict.REFUTED:
+        errors = list(_overlapping(printed))
+        needed = f"{printed} takes errors, such as {errors[0]}" if errors else "no number of errors gives it"
+        finding = f"not from canaries that are all told apart: {finding}. {needed}"
+    return found(judged.verdict, finding, bounds=bounds, **judged.evidence)
 
 
-def _span(values: Sequence[int]) -> str:
-    return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
+def _overlapping(printed: str) -> dict[str, float]:
+    """Return bounds that print like this where no canary is missed, but some unobserved ones are above all observed."""
+    miss = float(binomial.upper(0, Final.CANARIES, 0.95, method="jeffreys"))
+    limits = binomial.upper(np.arange(50), Final.CANARIES, 0.95, method="jeffreys")
+    rates = {"counted": np.arange(50) / Final.CANARIES, "by a Jeffreys limit": limits}
+    bounds = {
+        f"{alarms} of 1,000 unobserved canaries above all observed, FPR {how}": math.log((1.0 - rate) / miss)
+        for how, values in rates.items()
+        for alarms, rate in enumerate(values.tolist())
+        if alarms
+    }
+    return {name: bound for name, bound in bounds.items() if prints(bound, printed)}
 
 
 def _judge_tighter(_: Context) -> Outcome:
@@ -107,7 +111,7 @@ def lower_bounds(cosines: NDArray[np.float64], delta: float) -> NDArray[np.float
 
 
 def judge_confidence(context: Context, confidence: float = 0.95) -> Outcome:
-    """Judge how often the bound is below ε: at a threshold fixed beforehand, and at the best one."""
+    """Judge how often the bound is below ε: at the best threshold, and at one fixed beforehand."""
     limit = certified.upper(0, Final.CANARIES, confidence, "jeffreys")
     # Where FNR is just above the limit for no misses, no misses make the bound wrong.
     missed = float(at_precision(128, lambda: ((1 - arb(limit.hi)) ** Final.CANARIES).lower()))
@@ -116,12 +120,12 @@ def judge_confidence(context: Context, confidence: float = 0.95) -> Outcome:
     # Canaries that leave no trace: ε = 0, and every bound above it is wrong.
     wrong = int(np.sum(lower_bounds(rng.standard_normal((runs, Final.CANARIES)), Final.STACKOVERFLOW_DELTA) > 0.0))
     p_value = float(stats.binom.sf(wrong - 1, runs, 1.0 - confidence))
-    # Each of the two qualifies by itself: what is proven of a fixed threshold, and the test of the best one.
-    verdict = Verdict.CONFIRMED if missed <= 1.0 - confidence and p_value >= LEVEL else Verdict.QUALIFIED
+    # Confidence is a promise for every FNR. A threshold fixed beforehand is a reading, but it must keep the promise.
+    verdict = holds(p_value >= LEVEL, missed <= 1.0 - confidence)
     finding = (
-        f"on average over FNR only, at a threshold chosen beforehand: at the worst FNR a Jeffreys limit fails with "
-        f"probability {missed:.1%}; at the best of all thresholds, {wrong / runs:.0%} of {runs} runs whose canaries "
-        f"leave no trace (ε = 0) have a bound above 0"
+        f"at the best of all thresholds {wrong / runs:.0%} of {runs} runs whose canaries leave no trace (ε = 0) have "
+        "a bound above 0; at a threshold chosen beforehand a Jeffreys limit keeps 95% on average over FNR only, and "
+        f"fails with probability {missed:.1%} at the worst"
     )
     design = Design(
         f"the bound is above ε in {1.0 - confidence:.0%} of runs at most",

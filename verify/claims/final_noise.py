@@ -9,7 +9,7 @@ from flint import arb, fmpq
 from canaryproof.kernels.certified import at_precision, gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds, prints, rounding
+from canaryproof.verify.check.verdicts import claim, found, holds, number, prints, rounding
 from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.printed import Final, Row
 
@@ -128,9 +128,7 @@ def judge_size(rows: Sequence[Row], sizes: Mapping[str, int]) -> Outcome:
         f"{listed or 'no number in the text'}; the stated {stated:,} is δ = {stated**-1.1:.2e}; by the exact ε they "
         f"would take {', '.join(f'{m:,.0f}' for m in exact)}"
     )
-    verdict = Verdict.QUALIFIED if fitting else Verdict.REFUTED
-    if all(_calibrated_exactly(row, stated) for row in rows):
-        verdict = Verdict.CONFIRMED
+    verdict = holds(all(_calibrated_exactly(row, stated) for row in rows), fitting)
     return found(verdict, finding, fitting=(low, high), by_name=list(fitting), exact=exact)
 
 
@@ -199,17 +197,17 @@ def judge_canife_epsilon(printed: str = Final.CANIFE_ANALYTICAL, sigma: float = 
     """Judge the analytical ε of the comparison with CANIFE under every accounting at every usual δ."""
     rounds = round(Final.FASHION_EXAMPLES / Final.FASHION_BATCH)
     sampling = Final.FASHION_BATCH / Final.FASHION_EXAMPLES
-    low, high = (float(end) for end in rounding(printed))
     values = {}
     for name, delta in _DELTAS.items():
         for reading, value in analytical.readings(sigma, delta, rounds=rounds, sampling=sampling).items():
             values[f"{reading}, δ = {name}"] = value
-    fitting = [name for name, value in values.items() if low <= value <= high]
+    fitting = [name for name, value in values.items() if prints(value, printed)]
     sampled = {name: value for name, value in values.items() if "Poisson" in name}
     finding = (
         f"only as: {'; '.join(fitting)}" if fitting else "under no accounting"
     ) + f". No δ is printed; with Poisson sampling, which CANIFE assumes, ε is {min(sampled.values()):.1f} or more"
-    return found(Verdict.QUALIFIED if fitting else Verdict.REFUTED, finding, readings=values)
+    judged = number(printed, values, stated=())
+    return found(judged.verdict, finding, readings=values, **judged.evidence)
 
 
 _NOISY_3, _NOISY_4 = Final.TABLE_3[1:], Final.TABLE_4[1:]

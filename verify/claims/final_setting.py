@@ -10,8 +10,8 @@ from flint import arb
 
 from canaryproof.kernels.certified import binomial, gaussian_mechanism, null_cosine
 from canaryproof.kernels.threshold_attack import threshold_epsilon
-from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds, prints
+from canaryproof.verify.check.results import Context, Outcome
+from canaryproof.verify.check.verdicts import claim, found, holds, number, prints
 from canaryproof.verify.claims.printed import Canife, Final
 
 DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
@@ -47,7 +47,7 @@ def _judge_retrainings(_: Context) -> Outcome:
         f"{high:.2f}; needed are {listed}"
     )
     typical = needed[5] <= _THOUSANDS[1] and needed[7] >= _THOUSANDS[0]
-    return found(Verdict.QUALIFIED if typical else Verdict.REFUTED, finding, reach=reach, needed=needed)
+    return found(holds(False, typical), finding, reach=reach, needed=needed)
 
 
 def _judge_equation_1(_: Context) -> Outcome:
@@ -91,7 +91,7 @@ def judge_orthogonal_to_clients(parameters: Mapping[str, int] = Final.PARAMETERS
         f"update of each client exceeds {_COSINE} with probability at most {listed} (union bound); later updates are "
         "computed at parameters that hold the canaries"
     )
-    return found(Verdict.QUALIFIED if max(bounds.values()) < _RARE else Verdict.REFUTED, finding, bounds=bounds)
+    return found(holds(False, max(bounds.values()) < _RARE), finding, bounds=bounds)
 
 
 def judge_posterior(epsilon: int = 5, prior: str = "0.1", printed: str = "0.94") -> Outcome:
@@ -101,7 +101,8 @@ def judge_posterior(epsilon: int = 5, prior: str = "0.1", printed: str = "0.94")
     after = odds / (1 + odds)
     low, high = float(after.lower()), float(after.upper())
     finding = f"e^{epsilon}·{prior}/(e^{epsilon}·{prior} + 1 − {prior}) lies in [{low:.6f}, {high:.6f}]"
-    return found(holds(prints((low, high), printed)), finding, posterior=(low, high), printed=printed)
+    judged = number(printed, {f"e^{epsilon}-fold odds from a prior of {prior}": (low, high)})
+    return found(judged.verdict, finding, posterior=(low, high), **judged.evidence)
 
 
 def _judge_scale(_: Context) -> Outcome:
@@ -112,10 +113,10 @@ def _judge_scale(_: Context) -> Outcome:
 
 def _judge_sha_3(_: Context) -> Outcome:
     years = {name: (_WRITTEN - start).days / 365.2425 for name, start in _SHA_3.items()}
-    reading = [name for name, value in years.items() if round(value) == 11]
+    # The text does not say from when it counts.
+    judged = number("11", years, stated=())
     listed = ", ".join(f"{value:.1f} years since {name}" for name, value in years.items())
-    verdict = Verdict.QUALIFIED if reading else Verdict.REFUTED
-    return found(verdict, f"counted from {' or '.join(reading)}: {listed}", years=years)
+    return found(judged.verdict, f"counted from {judged.reading}: {listed}", years=years, **judged.evidence)
 
 
 # Sizes: clients, rounds, epochs, parameters, trainings, audits.
@@ -136,16 +137,14 @@ def judge_epoch(
 ) -> Outcome:
     """Judge whether rounds × clients a round is one participation of each client, given in thousands."""
     places = rounds * cohort
-    if prints(places, f"{clients}k"):
-        verdict = Verdict.CONFIRMED
-    else:
-        verdict = Verdict.QUALIFIED if prints(places - Final.CANARIES, f"{clients}k") else Verdict.REFUTED
+    judged = number(f"{clients}k", {"all places": Fraction(places), "without canaries": Fraction(places - 1000)})
     finding = (
         f"{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - Final.CANARIES:,}: "
         "right if the canaries count among the clients of a round"
         f"; the data set has {STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
     )
-    return found(verdict, finding, places=places, without_canaries=places - Final.CANARIES)
+    left = places - Final.CANARIES
+    return found(judged.verdict, finding, places=places, without_canaries=left, **judged.evidence)
 
 
 def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
@@ -159,15 +158,16 @@ def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
         "all participations, last round kept": -int(-exact // 1),
         "whole epochs, last round of each kept": -(-Final.EMNIST_USERS // Final.EMNIST_COHORT) * Final.EMNIST_EPOCHS,
     }
-    rounded = round(exact, -2) == rounds
-    verdict = holds(rounds in readings.values(), rounded)
+    # The text leaves open how a short last round counts.
+    counts = {"all participations": exact, **{name: Fraction(n) for name, n in readings.items()}}
+    judged = number(f"{rounds}", counts, stated=counts)
     finding = (
-        f"as a round number: {Final.EMNIST_EPOCHS} × {Final.EMNIST_USERS} / {Final.EMNIST_COHORT} = "
+        f"{judged.reading}: {Final.EMNIST_EPOCHS} × {Final.EMNIST_USERS} / {Final.EMNIST_COHORT} = "
         f"{float(exact):.1f} rounds "
         f"(by reading {', '.join(str(value) for value in readings.values())}); {rounds} rounds are "
         f"{float(Final.EMNIST_EPOCHS * rounds / exact):.2f} epochs"
     )
-    return found(verdict, finding, exact=float(exact), readings=readings)
+    return found(judged.verdict, finding, exact=float(exact), readings=readings, **judged.evidence)
 
 
 def judge_emnist_size(users: int = Final.EMNIST_USERS, thousands: int = 814) -> Outcome:
@@ -189,11 +189,14 @@ def cnn_parameters(classes: int) -> int:
     return (9 + 1) * 32 + (9 * 32 + 1) * 64 + (12 * 12 * 64 + 1) * 128 + (128 + 1) * classes
 
 
-def judge_parameters(printed: str, counts: Mapping[str, int], stated: bool) -> Outcome:
-    """Judge a number of parameters in millions, against those of a model that the text does or does not name."""
-    fits = [name for name, count in counts.items() if prints(Fraction(count, 10**6), printed)]
-    verdict = (Verdict.CONFIRMED if stated else Verdict.QUALIFIED) if fits else Verdict.REFUTED
-    return found(verdict, ", ".join(f"{count:,} ({name})" for name, count in counts.items()), counts=counts)
+def judge_parameters(printed: str, counts: Mapping[str, int]) -> Outcome:
+    """Judge a number of parameters in millions, against those of the model that the text names or may mean."""
+    millions = {name: Fraction(count, 10**6) for name, count in counts.items()}
+    # What comes out whatever model is meant needs no reading.
+    whatever = all(prints(value, printed) for value in millions.values())
+    judged = number(printed, millions, stated=millions if whatever else ())
+    listed = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
+    return found(judged.verdict, listed, counts=counts, **judged.evidence)
 
 
 def _judge_share(_: Context) -> Outcome:
@@ -240,7 +243,7 @@ def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 
     tasks = [task.name for task in Canife.TASKS if task.every == every]
     printed = pool == Canife.POOL and iterations == Canife.ITERATIONS and scores == Canife.TRIALS and bool(tasks)
     # CANIFE has no training with all four.
-    verdict = Verdict.QUALIFIED if printed else Verdict.REFUTED
+    verdict = holds(False, printed)
     others = ", ".join(f"{task.every} on {task.name}" for task in Canife.TASKS if task.every != every)
     finding = (
         f"only taken from several of its experiments: the pool from CIFAR10, {iterations:,} steps from its timings, "
@@ -300,7 +303,7 @@ CHECKS = (
         "final.section5.1.parameters",
         f"{DOCUMENT}, Section 5.1",
         "the word model of Reddi et al. has 4.1M parameters",
-        lambda _: judge_parameters("4.1", {"10,000 words and four special tokens": lstm_parameters(10_004)}, True),
+        lambda _: judge_parameters("4.1", {"10,000 words and four special tokens": lstm_parameters(10_004)}),
     ),
     claim(
         "final.section5.1.epoch",
@@ -327,7 +330,6 @@ CHECKS = (
         lambda _: judge_parameters(
             "1.2",
             {"Reddi et al., 62 classes": cnn_parameters(62), "Reddi et al., 10 classes": cnn_parameters(10)},
-            False,
         ),
     ),
     claim(

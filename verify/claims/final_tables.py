@@ -14,22 +14,23 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds
+from canaryproof.verify.check.verdicts import Within, claim, close, found, holds
 from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.laws import MEANS, EstimateLaw
 from canaryproof.verify.claims.printed import QUANTILES, Final, QuantileRow, Row, columns
-from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, PrintedCell
+from canaryproof.verify.claims.simulated_tables import CELLS, DELTA, PRINTED_RUNS, PrintedCell
 from canaryproof.verify.estimators import estimators
 
-# What "close", "about" and "in the ballpark" are taken to allow.
+TABLE_2 = tuple(cell for cell in CELLS if cell.id.startswith("final.table2."))
+# What is "much" or "far" smaller is smaller by this factor at least; "in the ballpark" is within it.
 FACTOR = 2.0
 
 
 def near(value: float, other: float) -> bool:
-    """Return whether two numbers are within ``FACTOR`` of each other."""
-    return 1.0 / FACTOR <= value / other <= FACTOR
+    """Return whether two numbers are of the same order of magnitude."""
+    return close([value / other], Within.MAGNITUDE) is Verdict.CONFIRMED
 
 
 def unbiased(cells: Sequence[PrintedCell]) -> tuple[str, float, Design]:
@@ -53,8 +54,11 @@ def unbiased(cells: Sequence[PrintedCell]) -> tuple[str, float, Design]:
     return finding, p_value, design
 
 
-def judge_very_close(cells: Sequence[PrintedCell]) -> Outcome:
-    """Judge that estimates are very close to ε, within 5% and without bias, and deviate little, by less than 20%."""
+def judge_very_close(cells: Sequence[PrintedCell], stated: str = "fitted") -> Outcome:
+    """Judge that estimates are very close to ε, within 5% and without bias, and deviate little, by less than 20%.
+
+    ``stated`` is the document's estimator. What ``fitted`` gives at k = 1,000 canaries is computed and not simulated.
+    """
     errors = [cell.mean / cell.epsilon - 1.0 for cell in cells]
     deviations = [cell.deviation / cell.epsilon for cell in cells]
     finding, p_value, design = unbiased(cells)
@@ -62,8 +66,19 @@ def judge_very_close(cells: Sequence[PrintedCell]) -> Outcome:
         f"means are off by {', '.join(f'{error:+.1%}' for error in errors)}, standard deviations are "
         f"{', '.join(f'{value:.1%}' for value in deviations)} of ε; {finding}"
     )
-    close = max(map(abs, errors)) <= 0.05 and max(deviations) < 0.2 and p_value >= LEVEL
-    return found(holds(close), finding, design, errors=errors, deviations=deviations, p_value=p_value, level=LEVEL)
+    held = max(map(abs, errors)) <= 0.05 and max(deviations) < 0.2 and p_value >= LEVEL
+    over: list[float] = []
+    if stated == "fitted":
+        for cell in cells:
+            distance = 1.0 / float(gaussian_mechanism.noise_multiplier(cell.epsilon, DELTA))
+            over.append(laws.mean_fitted(distance, DELTA) / cell.epsilon - 1.0)
+        finding = (
+            f"only of the first version's estimator, which gives the printed numbers: {finding}; Algorithm 1 as "
+            f"stated, with the deviation fitted, is off by {', '.join(f'{value:+.0%}' for value in over)}"
+        )
+    verdict = holds(held and all(abs(value) <= 0.05 for value in over), held)
+    evidence = {"errors": errors, "deviations": deviations, "as_stated": over, "p_value": p_value, "level": LEVEL}
+    return found(verdict, finding, design, **evidence)
 
 
 def judge_order(rows: Sequence[Row]) -> Outcome:
@@ -98,33 +113,30 @@ def _fraction_of_analytical(rows: Sequence[Row]) -> list[float]:
 def judge_close(rows: Sequence[Row]) -> Outcome:
     """Judge that the estimates of given rows are close to the analytical ε."""
     ratios = _fraction_of_analytical(rows)
-    close = all(near(ratio, 1.0) for ratio in ratios)
-    finding = f"ε̂/ε = {', '.join(f'{ratio:.2f}' for ratio in ratios)}, where close is a factor of {FACTOR:g} at most"
+    verdict = close(ratios)
+    finding = f"ε̂/ε = {', '.join(f'{ratio:.2f}' for ratio in ratios)}, where close is {Within.ABOUT}"
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only to a factor of two: {finding}"
     if any(ratio > 1.0 for ratio in ratios):
         finding += "; but above 1 an estimate exceeds what is proven to be an upper bound"
-    return found(holds(close), finding, ratios=ratios, factor=FACTOR)
+    return found(verdict, finding, ratios=ratios)
 
 
-def judge_ballpark(rows: Sequence[Row]) -> Outcome:
-    """Judge that estimates from all iterates are near the analytical ε."""
-    ratios = [float(row.estimate_all) / float(row.analytical) for row in rows]
-    close = [near(ratio, 1.0) for ratio in ratios]
-    verdict = holds(all(close), any(close))
+def judge_ballpark(rows: Sequence[Row], within: Within = Within.MAGNITUDE) -> Outcome:
+    """Judge that at moderate noise estimates from all iterates are near the analytical ε: at least to a factor of two.
+
+    Which noise is moderate no document says.
+    """
+    ratios = _fraction_of_analytical(rows)
+    inside = [near(ratio, 1.0) for ratio in ratios]
+    verdict = holds(close(ratios, within) is Verdict.CONFIRMED, any(inside))
     listed = ", ".join(f"{ratio:.3g} at {row.noise}" for ratio, row in zip(ratios, rows, strict=True))
-    inside, outside = (
-        ", ".join(row.noise for row, one in zip(rows, close, strict=True) if one is wanted) for wanted in (True, False)
+    moderate, other = (
+        ", ".join(row.noise for row, one in zip(rows, inside, strict=True) if one is wanted) for wanted in (True, False)
     )
-    reading = f", if moderate noise means {inside} and not {outside}" if verdict is Verdict.QUALIFIED else ""
-    finding = f"estimate over analytical ε is {listed}: within a factor of {FACTOR:g} in {sum(close)} of {len(rows)}"
+    reading = f", if moderate noise means {moderate} and not {other}" if verdict is Verdict.QUALIFIED else ""
+    finding = f"estimate over analytical ε is {listed}: within a factor of two in {sum(inside)} of {len(rows)}"
     return found(verdict, finding + reading, ratios=ratios)
-
-
-def judge_below_analytical(rows: Sequence[Row]) -> Outcome:
-    """Judge that no estimate from all rounds exceeds the analytical ε, the bound of every attack."""
-    pairs = [(row.estimate_all, row.analytical) for row in rows if float(row.estimate_all) > float(row.analytical)]
-    listed = "; ".join(f"{estimate} above {bound}" for estimate, bound in pairs)
-    finding = f"no: {listed}" if pairs else f"all {len(rows)} estimates are below their bounds"
-    return found(holds(not pairs), finding, above=pairs)
 
 
 def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
@@ -160,7 +172,7 @@ def _judge_final_lower(_: Context) -> Outcome:
 def _judge_order_of_one(_: Context) -> Outcome:
     values = columns(Final.TABLE_3[1:])["estimate_final"]
     finding = f"{', '.join(f'{value:g}' for value in values)}: within a factor of two of 1 at every noise above 0"
-    return found(holds(all(near(value, 1.0) for value in values)), finding, values=values)
+    return found(close(values, Within.MAGNITUDE), finding, values=values)
 
 
 def judge_gaussianity(rows: Sequence[tuple[str, tuple[float, ...]]] = Final.TABLE_6) -> Outcome:
@@ -366,13 +378,19 @@ CHECKS = (
         "final.section3.close",
         f"{DOCUMENT}, Section 3 and Table 2",
         "the estimates 0.972 ± 0.148, 3.04 ± 0.137 and 9.98 ± 0.190 are very close to 1, 3 and 10, and deviate little",
-        lambda _: judge_very_close([cell for cell in CELLS if cell.id.startswith("final.table2.")]),
+        lambda _: judge_very_close(TABLE_2),
     ),
     claim(
         "final.section4.1.moderate",
-        f"{DOCUMENT}, Section 4.1 and caption of Table 3",
-        "at moderate noise the estimates from all rounds are in the ballpark of the analytical ε (Tables 3 and 4)",
-        lambda _: judge_ballpark((*Final.TABLE_3[1:], *Final.TABLE_4[1:])),
+        f"{DOCUMENT}, Section 4.1",
+        "at moderate noise the estimates from all rounds are close to the analytical ε (Tables 3 and 4)",
+        lambda _: judge_ballpark((*Final.TABLE_3[1:], *Final.TABLE_4[1:]), Within.ABOUT),
+    ),
+    claim(
+        "final.table3.ballpark",
+        f"{DOCUMENT}, caption of Table 3",
+        "for moderate noise the estimate from all iterates is in the ballpark of the analytical ε",
+        lambda _: judge_ballpark(Final.TABLE_3[1:]),
     ),
     claim(
         "final.section5.1.separation",
@@ -401,7 +419,7 @@ CHECKS = (
     claim(
         "final.section5.1.order-of-one",
         f"{DOCUMENT}, Section 5.1",
-        "with even a little noise the final model's estimate approaches 1",
+        "with even a little noise the final model's estimate approaches the high-privacy regime of ε ∼ 1",
         _judge_order_of_one,
     ),
     *(
@@ -419,12 +437,6 @@ CHECKS = (
                 "every column falls with the noise, lower bounds are below estimates, the final model tells less than "
                 "all",
                 judge_order,
-            ),
-            (
-                "below-analytical",
-                f"footnote 5 and Table {number}",
-                "an estimate from all model deltas is of a loss of privacy that the analytical ε beside it bounds",
-                judge_below_analytical,
             ),
         )
     ),

@@ -184,15 +184,21 @@ _NODES = 24
 
 
 @cache
-def _fitted(delta: float) -> tuple[Array, Array]:
-    """Estimates at distances (rows) and the ratios at which to integrate, and the ratios' weights."""
+def _ratios() -> tuple[Array, Array]:
+    """Ratios of the deviations at which to integrate, and their weights."""
     reach = _REACH / math.sqrt(2.0 * Final.CANARIES)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     # The kink at 1 ends one panel and begins the next.
     ratios = np.concatenate([1.0 + 0.5 * reach * (side + nodes) for side in (-1.0, 1.0)])
     density = stats.chi2.pdf(Final.CANARIES * ratios**2, Final.CANARIES - 1) * 2.0 * Final.CANARIES * ratios
-    table = estimators.both_directions(delta, _DISTANCES[:, np.newaxis], ratios)
-    return table, 0.5 * reach * np.concatenate([weights, weights]) * density
+    return ratios, 0.5 * reach * np.concatenate([weights, weights]) * density
+
+
+@cache
+def _fitted(delta: float) -> tuple[Array, Array]:
+    """Estimates at distances (rows) and the ratios at which to integrate, and the ratios' weights."""
+    ratios, weights = _ratios()
+    return estimators.both_directions(delta, _DISTANCES[:, np.newaxis], ratios), weights
 
 
 def fitted(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
@@ -204,6 +210,15 @@ def fitted(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
     inside = special.ndtr(root * (reach - centre)) - special.ndtr(root * (-reach - centre))
     law: Array = np.einsum("r,mrv->mv", weights, inside)
     return law
+
+
+def mean_fitted(mean: float, delta: float) -> float:
+    """Return the mean of Algorithm 1's estimate as finally printed, of cosines with a mean."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    ratios, density = _ratios()
+    means = mean + nodes[:, np.newaxis] / math.sqrt(Final.CANARIES)
+    values = estimators.both_directions(delta, means, ratios)
+    return float(weights @ (values @ density) / math.sqrt(2.0 * math.pi))
 
 
 def pinned(values: ArrayLike, means: ArrayLike, delta: float) -> Array:

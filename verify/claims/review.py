@@ -19,8 +19,8 @@ from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
 from canaryproof.verify.accounting.sampled_gaussian import rdp
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
 from canaryproof.verify.check.results import Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, prints, rounding
-from canaryproof.verify.claims import canife_attack, final_noise, final_tables
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, rounding
+from canaryproof.verify.claims import canife_attack, final_noise, final_tables, laws
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_bounds import largest_bounds
 from canaryproof.verify.claims.final_tables import unbiased
@@ -39,13 +39,13 @@ def judge_cap(printed: str) -> Outcome:
     """Judge a maximum of the authors' lower bound from 1,000 canaries."""
     bounds = largest_bounds(Final.CANARIES)
     stated = bounds["Jeffreys for FNR, exact FPR"]
-    fitting = [name for name, bound in bounds.items() if prints(bound, printed)]
     above = [
         row.lower_all
         for row in (*Final.TABLE_3, *Final.TABLE_4, *SUBMISSION_EMNIST)
         if float(row.lower_all) > float(printed)
     ]
     # The other direction of the hypothesis test divides by FPR, which is exact and can be as small as one likes.
+    judged = number(printed, bounds)
     final = [row.lower_final for row in Final.TABLE_4 if float(row.lower_final) > stated]
     listed = "; ".join(f"{name}: {bound:.4f}" for name, bound in bounds.items())
     finding = (
@@ -53,8 +53,7 @@ def judge_cap(printed: str) -> Outcome:
         f"denominator there is no maximum: the papers print {', '.join(sorted(set(above)))}, and {', '.join(final)} "
         "for a final model"
     )
-    verdict = holds(prints(stated, printed), fitting)
-    return found(verdict, finding, bounds=bounds, printed_above=above, final_above=final)
+    return found(judged.verdict, finding, bounds=bounds, printed_above=above, final_above=final, **judged.evidence)
 
 
 def judge_not_falsified(tables: Mapping[str, Sequence[Row]]) -> Outcome:
@@ -89,7 +88,7 @@ def judge_ceiling(rounds: int, sampling: float, estimate: float) -> Outcome:
     composed = {name: rdp(sigma, Canife.CODE_DELTA, rounds, sampling) for name, sigma in readings.items()}
     listed = "; ".join(f"{name}: {value:.2f}" for name, value in composed.items())
     # A round without errors counts as infinite, so that there is a maximum of finite estimates only.
-    verdict = Verdict.QUALIFIED if max(composed.values()) < estimate else Verdict.INCONCLUSIVE
+    verdict = holds(False, True) if max(composed.values()) < estimate else Verdict.INCONCLUSIVE
     return found(
         verdict,
         f"only for finite per-round estimates (a round without errors counts as infinite): ε̂ ≤ {largest:.3f} in each "
@@ -105,7 +104,8 @@ def judge_lower_bound() -> Outcome:
     point = canife_attack.largest(Fraction(1, Canife.TRIALS), 1)
     lower = canife_attack.lower_limit(1, 1)
     return found(
-        Verdict.QUALIFIED if point > lower else Verdict.CONFIRMED,
+        # The formula is a lower bound of ε for the true rates.
+        holds(point <= lower, True),
         "only for the true rates of error, for which the formula is a lower bound; CANIFE puts in counted ones: one "
         f"error of each kind gives {point:.3f}, where its 95% lower limit, which it does not compose, is {lower:.3f}",
         point=point,
@@ -122,17 +122,18 @@ def judge_smallest(limit: float, smallest: str, tables: Mapping[str, Sequence[Ro
     """Judge that the final model's estimate is below a limit at the smallest analytical ε, itself printed."""
     rows = {name: min(table, key=lambda row: float(row.analytical)) for name, table in tables.items()}
     listed = ", ".join(f"{name} {row.estimate_final} at ε = {row.analytical}" for name, row in rows.items())
-    if not all(float(row.estimate_final) < limit for row in rows.values()):
-        return found(Verdict.REFUTED, listed, estimates=listed)
+    below = all(float(row.estimate_final) < limit for row in rows.values())
     agree = [name for name, row in rows.items() if row.analytical == smallest]
-    if len(agree) == len(rows):
-        return found(Verdict.CONFIRMED, listed, estimates=listed)
-    where = " and ".join(agree) or "no table"
-    return found(Verdict.QUALIFIED, f"{smallest} is the smallest on {where} only: {listed}", estimates=listed)
+    verdict = holds(below and len(agree) == len(rows), below)
+    where = f"{smallest} is the smallest on {' and '.join(agree) or 'no table'} only: "
+    return found(verdict, (where if verdict is Verdict.QUALIFIED else "") + listed, estimates=listed)
 
 
 def judge_smaller(tables: Mapping[str, Sequence[Row]]) -> Outcome:
-    """Judge that estimates fall with the analytical ε, to the last row of every table."""
+    """Judge that more noise leads to ever smaller estimates: not below those that nothing at all leads to.
+
+    The tables show that they fall with the analytical ε, to their last rows.
+    """
     rising = [
         f"{name} from {getattr(one, column)} to {getattr(other, column)}"
         for name, rows in tables.items()
@@ -144,7 +145,16 @@ def judge_smaller(tables: Mapping[str, Sequence[Row]]) -> Outcome:
         f"on {name} to {rows[-1].estimate_all} and {rows[-1].estimate_final} at ε = {rows[-1].analytical}"
         for name, rows in tables.items()
     )
-    return found(holds(not rising), f"not {'; '.join(rising)}" if rising else f"they fall {ends}", rising=rising)
+    least = min((rows[-1] for rows in tables.values()), key=lambda row: float(row.estimate_final)).estimate_final
+    floor = laws.quantile(laws.fitted, 0.5, 0.0, Final.STACKOVERFLOW_DELTA)
+    chance = 1.0 - float(laws.fitted(float(least), 0.0, Final.STACKOVERFLOW_DELTA)[0, 0])
+    finding = (
+        f"only down to what the estimator gives where nothing leaks: they fall {ends}, and without any leakage the "
+        f"final model's estimate has the median {floor:.2f} and is {least} or more with probability {chance:.2f}"
+    )
+    # Ever smaller would be 0 where nothing leaks.
+    verdict = holds(not rising and floor <= 0.0, not rising)
+    return found(verdict, f"not {'; '.join(rising)}" if rising else finding, rising=rising, floor=floor, chance=chance)
 
 
 def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) -> Outcome:
@@ -198,7 +208,6 @@ def judge_quantiles(printed: int) -> Outcome:
 # Accuracy in per cent without and with 1,000 canaries.
 ACCURACIES = tuple(row[2:] for row in FirstVersion.TABLE_2)
 _SWEEP = tuple(cell for cell in CELLS if cell.id.startswith("review.sweep."))
-_TABLE_2 = tuple(cell for cell in CELLS if cell.id.startswith("final.table2."))
 
 
 def judge_share(canaries: int, users: int, printed: str) -> Outcome:
@@ -209,22 +218,18 @@ def judge_share(canaries: int, users: int, printed: str) -> Outcome:
         "they would "
         f"be {100 * canaries / Final.STACKOVERFLOW_CLIENTS:.3f}%"
     )
-    return found(holds(prints(share, printed)), finding, share=float(share))
+    judged = number(printed, {f"{canaries:,} of {users:,}": share})
+    return found(judged.verdict, finding, share=float(share), **judged.evidence)
 
 
 def judge_times(ours: int, least: int, times: int) -> Outcome:
     """Judge that "more than" so many users are so many times ours."""
     ratio = Fraction(least, ours)
-    if ratio >= times:
-        return found(Verdict.CONFIRMED, f"at least {float(ratio):.2f} times", ratio=float(ratio))
-    # A ratio without decimals printed to one digit and a zero may be rounded to the tens.
-    roughly = ratio >= Fraction(times) / 2
-    return found(
-        Verdict.QUALIFIED if roughly else Verdict.REFUTED,
-        f"only to the order of magnitude: {least:,} are {float(ratio):.2f} times {ours:,}; {times} times takes "
-        f"{times * ours:,}",
-        ratio=float(ratio),
-    )
+    judged = number(f"{times}", {f"{least:,} over {ours:,}": ratio})
+    finding = f"{least:,} are {float(ratio):.2f} times {ours:,}; {times} times takes {times * ours:,}"
+    if judged.verdict is Verdict.QUALIFIED:
+        finding = f"only as a round number: {finding}"
+    return found(judged.verdict, finding, ratio=float(ratio), **judged.evidence)
 
 
 def judge_decrease(printed: str, accuracies: Sequence[tuple[str, str]]) -> Outcome:
@@ -240,11 +245,10 @@ def judge_decrease(printed: str, accuracies: Sequence[tuple[str, str]]) -> Outco
         f"{relative:.2f}% as printed, and {least:.2f}% at least before rounding"
     )
     evidence: dict[str, Any] = {"relative": relative, "absolute": absolute, "least": least}
-    if relative <= limit:
-        return found(Verdict.CONFIRMED, finding, **evidence)
-    if absolute <= limit and least <= limit:
-        return found(Verdict.QUALIFIED, f"only as percentage points, not relative: {finding}", **evidence)
-    return found(Verdict.REFUTED, finding, **evidence)
+    verdict = holds(relative <= limit, absolute <= limit and least <= limit)
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only as percentage points, not relative: {finding}"
+    return found(verdict, finding, **evidence)
 
 
 def judge_sizes(least: int, parameters: Mapping[str, int]) -> Outcome:
@@ -338,7 +342,7 @@ def judge_growth(cells: Sequence[PrintedCell], exponent: float) -> Outcome:
         f"read as k = √d, as our text lost the formula: the deviations fall as k ∝ d to the power {-2.0 * slope:.2f} ± "
         f"{2.0 * error:.2f} (p = {p_value:.2f})"
     )
-    verdict = Verdict.QUALIFIED if p_value >= LEVEL else Verdict.REFUTED
+    verdict = holds(False, p_value >= LEVEL)
     design = Design(
         f"the printed deviations are of normal estimates from d to the power {exponent:g} canaries",
         LEVEL,
@@ -476,7 +480,7 @@ CHECKS = (
         "review.sweep.rerun",
         TO_LDHU,
         "The sweep's row d = 1 million runs Table 2's experiment again",
-        fixed(judge_rerun, [cell for cell in _SWEEP if cell.dim == 10**6], _TABLE_2),
+        fixed(judge_rerun, [cell for cell in _SWEEP if cell.dim == 10**6], final_tables.TABLE_2),
     ),
     claim(
         "review.sweep.dimension",

@@ -5,21 +5,17 @@ caption says of Anderson's critical values.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import astuple
 from fractions import Fraction
 
 from scipy import stats
 
 from canaryproof.proofs_check import anderson_darling
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
-from canaryproof.verify.check.results import Check, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds, placed, prints
-from canaryproof.verify.claims import laws, submission_experiments, v1
+from canaryproof.verify.check.results import Check, Outcome
+from canaryproof.verify.check.verdicts import claim, found, holds, number, placed
+from canaryproof.verify.claims import submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import judge_medians
-from canaryproof.verify.claims.printed import QUANTILES, Final, FirstVersion, Row, Submission
-from canaryproof.verify.claims.simulated_tables import CELLS
+from canaryproof.verify.claims.printed import QUANTILES, FirstVersion, Submission
 from canaryproof.verify.claims.submission_experiments import EMNIST
 from canaryproof.verify.claims.tables_judging import STACKOVERFLOW, experiment, figure, repeated
 from canaryproof.verify.claims.v1 import judge_epochs
@@ -46,9 +42,9 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
     size = anderson_darling.limit_law(True).sf(FirstVersion.WEAK_CRITICAL_VALUE)
     sized = float(stats.binom.sf(2, 15, size))
     right = anderson_darling.critical_value(0.15, True)
-    agreed = prints(three, text)
+    judged = number(text, {"three or more at the 15% point": three, "three or more at 0.574": sized})
     return found(
-        holds(agreed),
+        judged.verdict,
         f"P(3 or more of 15) is {float(three):.4f} at 15% each; {float(two):.4f} is two or more. The right critical "
         f"value is {right:.3f}; {FirstVersion.WEAK_CRITICAL_VALUE} is exceeded by {100 * size:.1f}%, which "
         f"makes it {sized:.3f}",
@@ -56,6 +52,7 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
         two=float(two),
         size=size,
         at_size=sized,
+        **judged.evidence,
     )
 
 
@@ -110,93 +107,6 @@ def judge_gaussian() -> Outcome:
 def _measured(place: str, source: str, statement: str, data: str) -> Check:
     return claim(
         f"submission.{place}", f"{Submission.NAME}, {source}", statement, needs_data(f"submission.{place}", data)
-    )
-
-
-# What the submission repeats of the first version and the final one of it: the same numbers, or other ones.
-
-
-def judge_same(pairs: list[tuple[object, object]]) -> Outcome:
-    """Judge that two documents print the same."""
-    same = sum(a == b for a, b in pairs)
-    return found(
-        holds(same == len(pairs)), f"{same} of {len(pairs)} agree", differing=[p for p in pairs if p[0] != p[1]]
-    )
-
-
-def _pairs(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return what two documents print, by name."""
-    return {name: (one[name], other[name]) for name in one}
-
-
-def judge_settings(pairs: Mapping[str, tuple[str, str]]) -> Outcome:
-    """Judge that two versions print the same settings and results."""
-    differing = [f"{name} {one} and {other}" for name, (one, other) in pairs.items() if one != other]
-    same = len(pairs) - len(differing)
-    finding = f"{same} of {len(pairs)} agree" + (f"; not: {', '.join(differing)}" if differing else "")
-    return found(holds(not differing), finding, pairs=dict(pairs))
-
-
-def _table_1() -> Outcome:
-    # The final version's cells hold numbers.
-    cells = {cell.epsilon: (cell.mean, cell.deviation) for cell in CELLS if cell.id.startswith("final.table2.")}
-    ours = [(float(mean), float(deviation)) for _, _, mean, deviation in Submission.TABLE_1]
-    return judge_same([(pair, cells[float(row[1])]) for pair, row in zip(ours, Submission.TABLE_1, strict=True)])
-
-
-def judge_without_noise(row: Row = Submission.TABLE_2[0], other: Row = FirstVersion.TABLE_3[0]) -> Outcome:
-    """Judge whether two versions' results of one setting without noise can be those of two runs."""
-    values = (float(row.estimate_final), float(other.estimate_final))
-    p_value = laws.same_mean(*values, FirstVersion.DELTA)
-    pairs = [(float(a), float(b)) for a, b in zip(astuple(row)[2:], astuple(other)[2:], strict=True)]
-    same = sum(a == b for a, b in pairs)
-    verdict = Verdict.REFUTED
-    if p_value >= LEVEL:
-        verdict = Verdict.CONFIRMED if same == len(pairs) else Verdict.QUALIFIED
-    listed = ", ".join(f"{a:g} and {b:g}" for a, b in pairs)
-    finding = (
-        f"{same} of {len(pairs)} numbers are equal ({listed}); that the final model's estimates are of two runs has "
-        f"p = {p_value:.2g}"
-    )
-    noticed = laws.noticed_beside(min(values), FirstVersion.DELTA, LEVEL)
-    design = Design(
-        "both printed estimates are by fitted from 1,000 independent normal cosines each, with the null's variance and "
-        "one mean",
-        LEVEL,
-        f"they are of an ε of {min(values):g} and one of {noticed:.2g}",
-        POWER,
-        FirstVersion.CANARIES,
-    )
-    return found(verdict, finding, design, pairs=pairs, p_value=p_value, level=LEVEL)
-
-
-def judge_first_version(name: str) -> Outcome:
-    """Judge a column of Table 2 against the first version's, of the same setting at other noise.
-
-    More noise on the same training tells less, so that all results from both versions should fall with the noise, up
-    to their own error. That of an estimate from the final model is taken from Table 6: 0.34 at most where noise is
-    added, for one of four pairs. For all iterates 20% of the estimate, thrice what the fit of 1000 cosines allows.
-    Lower bounds from all iterates are given none. These are allowances for what is printed, and no test: for one, the
-    errors of estimates from the final model are as large as most of the estimates.
-    """
-    share = {"estimate_all": 0.2, "lower_all": 0.0}
-    merged = sorted(
-        (float(row.noise), float(getattr(row, name)), version)
-        for version, table in (("v1", FirstVersion.TABLE_3), ("submission", Submission.TABLE_2))
-        for row in table[1:]
-    )
-    rising = []
-    for i, (noise, value, version) in enumerate(merged):
-        for later_noise, later, other in merged[i + 1 :]:
-            error = math.sqrt(2) * (share[name] * max(value, later) if name in share else 0.34)
-            if other != version and later - value > 2 * error:
-                rising.append(f"{value:g} at {noise:g} ({version}) but {later:g} at {later_noise:g} ({other})")
-    zeros = [float(getattr(table[0], name)) for table in (FirstVersion.TABLE_3, Submission.TABLE_2)]
-    return found(
-        holds(not rising),
-        f"{'; '.join(rising) or 'no pair contradicts the order'}; without noise {zeros[0]:g} and {zeros[1]:g}",
-        merged=merged,
-        rising=rising,
     )
 
 
@@ -302,83 +212,5 @@ CHECKS: tuple[Check, ...] = (
         "Tables 2 and 6",
         "Table 2's estimates are medians of Table 6",
         lambda: judge_medians(Submission.TABLE_2),
-    ),
-    _claim("table1.versions", "Table 1", "Table 1 is the final version's Table 2", _table_1),
-    _claim(
-        "table1.v1",
-        "Table 1; first version, Table 1",
-        "Table 1 is the first version's, whose estimator is another",
-        lambda: judge_same(list(zip(Submission.TABLE_1, FirstVersion.TABLE_1, strict=True))),
-    ),
-    _claim(
-        "table2.versions",
-        "Table 2",
-        "Table 2 is the final version's Table 3",
-        lambda: judge_same(list(zip(Submission.TABLE_2, Final.TABLE_3, strict=True))),
-    ),
-    _claim(
-        "table2.v1.row1",
-        "Table 2; first version, Table 3",
-        "the results without noise are the first version's, of the same setting",
-        judge_without_noise,
-    ),
-    _claim(
-        "table2.v1.lower-all",
-        "Table 2; first version, Table 3",
-        "the lower bounds from all iterates agree with the first version's, of the same setting at other noise",
-        lambda: judge_first_version("lower_all"),
-    ),
-    _claim(
-        "table2.v1.all",
-        "Table 2; first version, Table 3",
-        "the estimates from all iterates agree with the first version's, of the same setting at other noise",
-        lambda: judge_first_version("estimate_all"),
-    ),
-    _claim(
-        "table2.v1.final",
-        "Table 2; first version, Table 3",
-        "the estimates from the final model agree with the first version's, of the same setting at other noise",
-        lambda: judge_first_version("estimate_final"),
-    ),
-    _claim(
-        "table3.row1.versions",
-        "Table 3; final version, Table 4",
-        "the results on EMNIST without noise are the final version's",
-        lambda: judge_settings(
-            {
-                name: (getattr(Submission.TABLE_3[0], name), getattr(Final.TABLE_4[0], name))
-                for name in ("lower_all", "estimate_all", "lower_final", "estimate_final")
-            }
-        ),
-    ),
-    _claim(
-        "section5.versions",
-        "Section 5; first version, Section 5",
-        "the setting on StackOverflow, but for the number of clients, is the first version's",
-        lambda: judge_settings(_pairs(Submission.SETTING, FirstVersion.SETTING)),
-    ),
-    _claim(
-        "appendixD.versions",
-        "Appendix D; final version, Section 5.2.1",
-        "the setting on EMNIST is the final version's",
-        lambda: judge_settings(_pairs(Submission.EMNIST, Final.EMNIST)),
-    ),
-    _claim(
-        "appendixH.versions",
-        "Appendix H; final version, Section 5.4",
-        "the comparison with CANIFE is the final version's",
-        lambda: judge_settings(_pairs(Submission.COMPARISON, Final.COMPARISON)),
-    ),
-    _claim(
-        "table4.versions",
-        "Table 4",
-        "its statistics are the first version's",
-        lambda: judge_same(list(zip(Submission.TABLE_4.values(), FirstVersion.TABLE_4.values(), strict=True))),
-    ),
-    _claim(
-        "table6.versions",
-        "Table 6",
-        "Table 6 is the final version's Table 5",
-        lambda: judge_same(list(zip(Submission.TABLE_6, Final.TABLE_5, strict=True))),
     ),
 )

@@ -1,6 +1,5 @@
 """Judges that the claims of the first version and of the submission share: printed numbers, orders, noise, caps."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -10,13 +9,12 @@ from flint import arb, fmpq
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
-from canaryproof.verify.check.results import Check, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import Judge, claim, found, holds, rounding
-from canaryproof.verify.claims import final_bounds, final_noise, final_setting, final_tables, laws, simulated_tables
+from canaryproof.verify.check.results import Check, Outcome
+from canaryproof.verify.check.verdicts import Judge, Within, claim, close, found, holds, rounding
+from canaryproof.verify.claims import final_bounds, final_noise, final_setting, final_tables, simulated_tables
 from canaryproof.verify.claims.deciding import needs_data
-from canaryproof.verify.claims.final_tables import FACTOR, near
-from canaryproof.verify.claims.printed import FirstVersion, Row, columns
+from canaryproof.verify.claims.final_tables import FACTOR
+from canaryproof.verify.claims.printed import Row, columns
 
 # What decides a row of results, in words.
 STACKOVERFLOW = "federated StackOverflow and a word model trained on it"
@@ -98,56 +96,16 @@ def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, 
     return found(verdict, finding, delta=delta, readings=values, holding=holding)
 
 
-def noise_mean(noise_multiplier: float, rounds: int, presentations: int = 1) -> float:
-    """Return the mean of the final model's cosines, in the null's units, if it is but canaries and noise of one size.
-
-    The cosines are then independent N(m, 1), m = p/(σ√T), but for O(k/d).
-    """
-    return presentations / (noise_multiplier * math.sqrt(rounds))
-
-
-def noise_alone(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
-    """Judge estimates from the final model by what noise of equal size in all rounds would give, and nothing else.
-
-    Each canary is in one round. Other clients' updates and a clip norm that changes are left out, so that an estimate
-    which agrees only qualifies, and one which doesn't decides nothing.
-    """
-    means = [noise_mean(float(row.noise), rounds) for row in rows]
-    p_values, listed = [], []
-    for row, mean in zip(rows, means, strict=True):
-        low, middle, high = (laws.quantile(laws.fitted, q, mean, delta) for q in (0.05, 0.5, 0.95))
-        below = laws.fitted(float(row.estimate_final), mean, delta)
-        p_values.append(float(laws.two_sided(below)[0, 0]))
-        listed.append(f"{low:.2f} to {high:.2f} (median {middle:.2f}, printed {row.estimate_final})")
-    joint = min(1.0, len(rows) * min(p_values))
-    finding = (
-        f"if noise, the same in all rounds, is all there is and each canary takes part once, 90% of estimates are "
-        f"{', '.join(listed)}"
-    )
-    shares = [mean / laws.noticed_mean(mean, delta, LEVEL / len(rows)) for mean in means]
-    design = Design(
-        "the printed estimates are by fitted from 1,000 independent normal cosines each, as noise alone gives them",
-        LEVEL,
-        f"in one row the noise is {min(shares):.0%} of what is said",
-        POWER,
-        FirstVersion.CANARIES,
-    )
-    verdict = Verdict.QUALIFIED if joint >= LEVEL else Verdict.INCONCLUSIVE
-    return found(verdict, finding, design, p_value=joint, p_values=p_values, level=LEVEL)
-
-
 # Tables of lower bounds and estimates.
 
 
 def judge_threat_models(rows: Sequence[Row]) -> Outcome:
-    """Judge that the privacy loss is smaller when the final model alone is seen, by estimates and by lower bounds."""
+    """Judge that estimates are far lower when the final model alone is seen; lower bounds are told with them."""
     table = columns(rows)
     estimates = [a > b for a, b in zip(table["estimate_all"], table["estimate_final"], strict=True)]
     bounds = [a > b for a, b in zip(table["lower_all"], table["lower_final"], strict=True)]
     ratio = min(a / b for a, b in zip(table["estimate_all"], table["estimate_final"], strict=True))
-    verdict = Verdict.REFUTED
-    if all(estimates):
-        verdict = Verdict.CONFIRMED if all(bounds) and ratio >= FACTOR else Verdict.QUALIFIED
+    verdict = holds(ratio >= FACTOR, all(estimates))
     against = ", ".join(
         f"at noise {row.noise} {row.lower_all} for all iterates and {row.lower_final} for the final model, which is "
         "one of them"
@@ -163,28 +121,6 @@ def judge_threat_models(rows: Sequence[Row]) -> Outcome:
     )
 
 
-def judge_analytical(rows: Sequence[Row], delta: float, rounds: int) -> Outcome:
-    """Judge that no estimate from all iterates is above the analytical ε printed beside it."""
-    listed, ratios = [], []
-    for row in rows:
-        bound = float(row.analytical.replace("k", "e3"))
-        ratios.append(float(row.estimate_all) / bound)
-        if ratios[-1] > 1.0:
-            once = analytical.gaussian(float(row.noise), delta)
-            alone = final_bounds.algorithm_3(rounds, 1.0 / float(row.noise), delta)
-            listed.append(
-                f"{row.estimate_all} at noise {row.noise}, above {row.analytical} (a round known to the adversary: "
-                f"{once:.4g}; what the algorithm tends to with noise and canaries alone: {alone:.4g})"
-            )
-    return found(
-        holds(not listed),
-        "; ".join(listed) + "; an estimate is no lower bound, so that this speaks against the estimate"
-        if listed
-        else f"estimate over analytical ε is {', '.join(f'{ratio:.3g}' for ratio in ratios)}",
-        ratios=ratios,
-    )
-
-
 def judge_separation(rows: Sequence[Row], least: float = 10.0) -> Outcome:
     """Judge that estimates from all iterates are far above the lower bounds: by a factor of ten or more."""
     ratios = [float(row.estimate_all) / float(row.lower_all) for row in rows]
@@ -194,6 +130,12 @@ def judge_separation(rows: Sequence[Row], least: float = 10.0) -> Outcome:
         f"{max(final_bounds.largest_bounds(1000).values()):.2f}",
         ratios=ratios,
     )
+
+
+def high(rows: Sequence[Row]) -> str:
+    """State that a table's estimates from all iterates are high."""
+    listed = ", ".join(row.estimate_all for row in rows)
+    return f"the estimates from all iterates ({listed}) are so high that membership inference is easy"
 
 
 def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
@@ -208,9 +150,8 @@ def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
 def judge_regime(rows: Sequence[Row]) -> Outcome:
     """Judge that with noise the final model's estimates are around one."""
     values = [float(row.estimate_final) for row in rows]
-    agreed = all(near(value, 1.0) for value in values)
-    listed = ", ".join(map(str, values))
-    return found(holds(agreed), f"the estimates are {listed}; about is taken as a factor of {FACTOR:g}", values=values)
+    finding = f"the estimates are {', '.join(map(str, values))}, where ∼ 1 is {Within.MAGNITUDE}"
+    return found(close(values, Within.MAGNITUDE), finding, values=values)
 
 
 def figure(
@@ -280,19 +221,13 @@ def results_checks(
         make(
             f"{place}.final",
             f"{source} and its caption",
-            "the privacy loss is much lower if the final model alone is seen",
+            "estimates are far lower if the final model alone is seen",
             partial(judge_threat_models, rows),
-        ),
-        make(
-            f"{place}.below-analytical",
-            source,
-            "the analytical ε bounds what all iterates tell: no estimate is above it",
-            partial(judge_analytical, rows[1:], delta, rounds),
         ),
         make(
             f"{place}.row1.cap",
             source,
-            f"1k canaries, told apart without noise, give the 95% lower bound {rows[0].lower_all}",
+            f"from 1k canaries at noise {rows[0].noise}, told apart easily, the 95% lower bound is {rows[0].lower_all}",
             partial(final_bounds.judge_cap, rows[0]),
         ),
         claim(

@@ -206,9 +206,7 @@ def _design(method: str, expected: str, runs: int, audits: int) -> Design:
     return Design(null, LEVEL, f"the factor's logarithm is {effect:.2g} deviations of a pair's beyond", POWER, runs)
 
 
-def _judge(
-    fault: str, method: str, expected: str, verdicts: Mapping[str, Verdict], context: Context, reading: str = ""
-) -> Outcome:
+def _judge(fault: str, method: str, expected: str, verdicts: Mapping[str, Verdict], context: Context) -> Outcome:
     """Judge what a fault does to a method's number."""
     from canaryproof.verify.suites import canife_trainings as canife_scenarios
 
@@ -222,7 +220,7 @@ def _judge(
     share = " as a share of its cap" if method == _CAPPED else ""
     finding = (
         f"{_NAMES[method]} has ε̂{share} {before:.4g} without the fault, {after:.4g} with it, a factor of "
-        f"{found.value:.3g}, within [{found.low:.3g}, {found.high:.3g}]. {_PRINCIPLES[fault]}{reading}"
+        f"{found.value:.3g}, within [{found.low:.3g}, {found.high:.3g}]. {_PRINCIPLES[fault]}"
     )
     evidence = {
         "runs": runs,
@@ -254,9 +252,9 @@ def _mean(numbers: "Numbers", method: str) -> float:
     return float((numbers.rounds if method == _CAPPED else numbers.values[method]).mean())
 
 
-def _decided(expected: str, otherwise: Verdict = Verdict.REFUTED) -> dict[str, Verdict]:
+def _decided(expected: str) -> dict[str, Verdict]:
     """Verdicts by what is certain of a number; where nothing is, there is none."""
-    return {moves: Verdict.CONFIRMED if moves == expected else otherwise for moves in (RISES, FALLS, UNMOVED)}
+    return {moves: Verdict.CONFIRMED if moves == expected else Verdict.REFUTED for moves in (RISES, FALLS, UNMOVED)}
 
 
 _FINAL, _REVIEW = "final version (arXiv 2302.03098)", "reviews, answers of the authors"
@@ -291,12 +289,13 @@ _OURS = (
     ("halved", "algorithm-3", RISES),
     ("halved", "bound", UNMOVED),
     ("halved", "canife-law", RISES),
+    # Section 5.4 promises a higher ε̂ of faults that bring the final model nearer to canaries; these do not. Where
+    # canaries leave hardly a trace, `pinned` is 0 now and then and has no logarithm.
+    ("shuffled", "final", UNMOVED),
+    ("reused", "change-fitted", FALLS),
+    ("halved", "final", UNMOVED),
     *(("unclipped", method, UNMOVED) for method in _NAMES),
 )
-# The final version names these assumptions of CANIFE's composition, and then what an estimate of its own detects.
-# Where canaries leave hardly a trace, `pinned` is 0 now and then and has no logarithm.
-_DETECTS = (("shuffled", "final"), ("reused", "change-fitted"), ("halved", "final"))
-_LITERALLY = "; higher is what the sentence promises only of faults that bring the model nearer to canaries"
 
 
 # CANIFE's measures by a second road from the same scores: plain counting, a search on dp-accounting, integration.
@@ -574,14 +573,17 @@ def plausible(context: Context) -> Outcome:
 
 
 def stronger(context: Context) -> Outcome:
-    """Judge that random canaries attack better than designed ones, by valid bounds from as many scores."""
+    """Judge that random canaries attack better than designed ones, by valid bounds from as many scores.
+
+    Random canaries take part in a round that the attacker does not know, and designed ones in a known one: a higher
+    bound of theirs would be a stronger attack all the same, and a lower one is none that is weaker.
+    """
     rows, runs = _beside(context)
-    values = np.log(rows["bound"] / rows["round"])
-    for_it, against_it = [above(values)], [below(values)]
+    p_value = above(np.log(rows["bound"] / rows["round"]))
     finding = (
         f"95% lower bounds of the same kind: {spoken(rows['bound'])} for the training from 100 + 100 random canaries "
         f"in all rounds, {spoken(rows['round'])} for one round, whose participation is known, from 100 scores of "
-        "CANIFE's canary (the best of three rounds)"
+        "CANIFE's canary (the best of three rounds); scores of both kinds of canary in one known round would decide"
     )
     design = Design(
         "the bound from random canaries is not above that from CANIFE's scores",
@@ -590,8 +592,8 @@ def stronger(context: Context) -> Outcome:
         POWER,
         runs,
     )
-    evidence = {**{k: v.tolist() for k, v in rows.items()}, "p": [*for_it, *against_it]}
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    verdict = Verdict.CONFIRMED if p_value <= 0.5 * LEVEL else Verdict.INCONCLUSIVE
+    return Outcome(verdict, finding, {**{k: v.tolist() for k, v in rows.items()}, "p": p_value}, design)
 
 
 def _beside(context: Context) -> tuple[dict[str, Array], int]:
@@ -703,16 +705,6 @@ CHECKS: tuple[Check, ...] = (
             partial(_not_followed, fault),
         )
         for fault in ("shuffled", "reused", "halved")
-    ),
-    *(
-        Check(
-            f"final.section5.4.detects.{fault}",
-            Subject.DOCUMENT,
-            f"{_FINAL}, Section 5.4",
-            f"where {_FAULTS[fault]}, random canaries show it by a higher ε̂ of the final model",
-            partial(_judge, fault, method, RISES, _decided(RISES, Verdict.QUALIFIED), reading=_LITERALLY),
-        )
-        for fault, method in _DETECTS
     ),
     Check(
         "review.canife.orthogonal",

@@ -5,13 +5,61 @@ from flint import arb
 
 from canaryproof.kernels.certified import gaussian_mechanism
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.check.verdicts import both, holds, prints, proven, rounding
+from canaryproof.verify.check.verdicts import Within, both, close, holds, number, prints, proven, rounding
 
 
 def test_a_condition_another_reading_and_neither():
     assert holds(True) is holds(True, True) is Verdict.CONFIRMED
     assert holds(False, ["a reading"]) is Verdict.QUALIFIED
     assert holds(False) is holds([], []) is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("printed", "readings", "verdict", "reading"),
+    [
+        ("3.89", {"δ = 0": 3.8918}, Verdict.CONFIRMED, "δ = 0"),
+        ("3.89", {"δ = 1/n": 3.8816, "δ = 0": 3.8918}, Verdict.QUALIFIED, "δ = 0"),
+        ("3.89", {"δ = 1/n": 3.9020}, Verdict.REFUTED, "δ = 1/n"),
+        ("2", {"": Fraction(1000, 593)}, Verdict.CONFIRMED, ""),
+        ("500", {"15 epochs": Fraction(50745, 101)}, Verdict.QUALIFIED, "15 epochs, as a round number"),
+        ("0.081", {"167/2048": Fraction(167, 2048)}, Verdict.QUALIFIED, "167/2048, cut and not rounded"),
+        ("0.080", {"167/2048": Fraction(167, 2048)}, Verdict.REFUTED, "167/2048"),
+        ("6.24", {"ball": arb("6.24", "1e-9"), "other": 1.0}, Verdict.CONFIRMED, "ball"),
+    ],
+)
+def test_a_printed_number(printed, readings, verdict, reading):
+    judged = number(printed, readings)
+    assert (judged.verdict, judged.reading) == (verdict, reading)
+    assert judged.rule.startswith(f"{verdict}: ")
+    assert set(judged.evidence["rule"]) == {"printed", "reading", "value", "why"}
+
+
+def test_what_the_text_does_not_state_confirms_nothing():
+    assert number("11", {"a": 11.0}, stated=()).verdict is Verdict.QUALIFIED
+    assert number("11", {"a": 12.0}, stated=()).verdict is Verdict.REFUTED
+    assert number("11", {"a": 12.0, "b": 11.0}, stated=("a", "b")).verdict is Verdict.CONFIRMED
+
+
+def test_about_is_a_tenth_and_an_order_of_magnitude_a_factor_of_two():
+    assert number("6", {"": 6.59}, within=Within.ABOUT).verdict is Verdict.CONFIRMED
+    assert number("6", {"": 6.61}, within=Within.ABOUT).verdict is Verdict.QUALIFIED
+    assert number("6", {"": 12.5}, within=Within.ABOUT).verdict is Verdict.REFUTED
+    assert number("6", {"": 11.9}, within=Within.MAGNITUDE).verdict is Verdict.CONFIRMED
+    assert number("6", {"": 12.5}, within=Within.MAGNITUDE).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("ratios", "about", "magnitude"),
+    [
+        ([1.09, 0.91], Verdict.CONFIRMED, Verdict.CONFIRMED),
+        ([1.0, 0.53], Verdict.QUALIFIED, Verdict.CONFIRMED),
+        ([1.0, 2.1], Verdict.REFUTED, Verdict.REFUTED),
+        ([0.49], Verdict.REFUTED, Verdict.REFUTED),
+        ([0.0], Verdict.REFUTED, Verdict.REFUTED),
+    ],
+)
+def test_close(ratios, about, magnitude):
+    assert (close(ratios), close(ratios, Within.MAGNITUDE)) == (about, magnitude)
 
 
 def test_two_settings():

@@ -43,7 +43,7 @@ def test_size_of_emnist():
 def test_parameters_are_those_of_reddi_et_al():
     assert final_setting.lstm_parameters(10_004) == 4_050_748
     assert final_setting.cnn_parameters(10) == 1_199_882
-    assert final_setting.judge_parameters("4.2", {"": 4_050_748}, True).verdict is Verdict.REFUTED
+    assert final_setting.judge_parameters("4.2", {"": 4_050_748}).verdict is Verdict.REFUTED
 
 
 def test_another_number_of_trainings_is_refuted():

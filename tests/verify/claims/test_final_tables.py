@@ -64,17 +64,6 @@ def test_the_other_estimate_is_not_closer():
     assert final_tables.judge_much_closer("20.0", "0.879").verdict is Verdict.CONFIRMED
 
 
-def test_an_estimate_above_its_analytical_epsilon_is_found():
-    assert final_tables.judge_below_analytical(Final.TABLE_3).evidence["above"] == [("382", "300")]
-    assert (
-        final_tables.judge_below_analytical((replace(Final.TABLE_3[1], estimate_all="299"),)).verdict
-        is Verdict.CONFIRMED
-    )
-    assert (
-        final_tables.judge_below_analytical((replace(Final.TABLE_4[1], estimate_all="301"),)).verdict is Verdict.REFUTED
-    )
-
-
 def test_tables_of_another_order_are_not_similar():
     assert final_tables.judge_similar(Final.TABLE_3, Final.TABLE_4[::-1]).verdict is Verdict.REFUTED
 

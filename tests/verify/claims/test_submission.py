@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -10,54 +9,6 @@ from canaryproof.verify.check.results import Context, Level, Outcome, Subject, V
 from canaryproof.verify.claims import submission, submission_experiments
 from canaryproof.verify.claims.printed import Submission
 
-NOT_CONFIRMED = {
-    "submission.abstract.retrainings": Verdict.QUALIFIED,
-    **{f"submission.table1.row{n}": Verdict.QUALIFIED for n in (1, 2, 3)},
-    "submission.section4.maximum": Verdict.REFUTED,
-    "submission.section4.moderate": Verdict.QUALIFIED,
-    "submission.section4.orthogonal": Verdict.QUALIFIED,
-    "submission.section5.accuracy": Verdict.QUALIFIED,
-    "submission.section5.delta": Verdict.QUALIFIED,
-    "submission.section5.lower-bound": Verdict.QUALIFIED,
-    "submission.section5.rounds": Verdict.QUALIFIED,
-    "submission.section5.users": Verdict.QUALIFIED,
-    "submission.footnote4": Verdict.QUALIFIED,
-    **{f"submission.table2.row{n}.epsilon": Verdict.QUALIFIED for n in (2, 3, 4)},
-    **{f"submission.table3.row{n}.epsilon": Verdict.QUALIFIED for n in (2, 3, 4, 5, 6)},
-    **{
-        f"submission.table{table}.row{n}": Verdict.NEEDS_DATA
-        for table, rows in ((2, 4), (3, 6), (4, 3), (6, 4))
-        for n in range(1, rows + 1)
-    },
-    **{f"submission.figure{n}.measured": Verdict.NEEDS_DATA for n in (1, 2, 3)},
-    "submission.table2.ballpark": Verdict.QUALIFIED,
-    "submission.table2.below-analytical": Verdict.REFUTED,
-    "submission.table2.noise-alone": Verdict.QUALIFIED,
-    "submission.table2.row1.cap": Verdict.QUALIFIED,
-    "submission.table2.row2.cap": Verdict.QUALIFIED,
-    "submission.table2.v1.all": Verdict.REFUTED,
-    "submission.table2.v1.row1": Verdict.QUALIFIED,
-    "submission.table3.close": Verdict.REFUTED,
-    "submission.table3.delta": Verdict.REFUTED,
-    "submission.table3.epochs": Verdict.REFUTED,
-    "submission.table3.high": Verdict.QUALIFIED,
-    "submission.table3.noise-alone": Verdict.QUALIFIED,
-    "submission.table3.row1.cap": Verdict.QUALIFIED,
-    "submission.table3.row1.versions": Verdict.REFUTED,
-    "submission.table4.probability": Verdict.REFUTED,
-    "submission.table4.figure1": Verdict.REFUTED,
-    "submission.figure1.separable": Verdict.QUALIFIED,
-    "submission.appendixD.data": Verdict.REFUTED,
-    "submission.appendixD.parameters": Verdict.QUALIFIED,
-    "submission.appendixD.versions": Verdict.REFUTED,
-    "submission.appendixE.plots": Verdict.REFUTED,
-    "submission.appendixH.canaries": Verdict.NEEDS_DATA,
-    "submission.appendixH.canife": Verdict.NEEDS_DATA,
-    "submission.appendixH.closer": Verdict.QUALIFIED,
-    "submission.appendixH.cost": Verdict.NEEDS_DATA,
-    "submission.appendixH.epsilon": Verdict.QUALIFIED,
-    "submission.appendixH.settings": Verdict.QUALIFIED,
-}
 NAMES_OF_CHANCE = ("submission.table1.row3", "submission.table2.lower-all", "submission.table2.lower-final")
 # Table 3's rows with noise, and the same with the first ε raised by 1.
 PRINTED = tuple((row.noise, row.analytical) for row in Submission.TABLE_3[1:])
@@ -69,11 +20,6 @@ def test_ids_are_unique_and_all_are_statements_of_the_document() -> None:
     assert len(set(ids)) == len(ids)
     assert all(name.startswith("submission.") for name in ids)
     assert {check.subject for check in submission.CHECKS} == {Subject.DOCUMENT}
-
-
-def test_expected_verdicts(quick_run):
-    found = {check.id: quick_run.results[check.id].verdict for check in submission.CHECKS}
-    assert {name: verdict for name, verdict in found.items() if verdict is not Verdict.CONFIRMED} == NOT_CONFIRMED
 
 
 def test_another_seed_changes_no_verdict(quick_run):
@@ -103,21 +49,6 @@ def test_another_seed_changes_no_verdict(quick_run):
         (partial(submission_experiments.judge_epochs, (("0.16", "150"), ("0.315", "60"))), Verdict.CONFIRMED),
         (partial(submission_experiments.judge_figure_2, ("0.16", "0.17")), Verdict.REFUTED),
         (partial(submission.judge_three_of_fifteen, "0.40"), Verdict.CONFIRMED),
-        (partial(submission.judge_same, [("1.97", "1.98")]), Verdict.REFUTED),
-        (partial(submission.judge_settings, {"batch": ("16", "16")}), Verdict.CONFIRMED),
-        (partial(submission.judge_settings, {"batch": ("16", "20")}), Verdict.REFUTED),
-        (
-            partial(submission.judge_without_noise, Submission.TABLE_2[0], Submission.TABLE_2[0]),
-            Verdict.CONFIRMED,
-        ),
-        (
-            partial(
-                submission.judge_without_noise,
-                Submission.TABLE_2[0],
-                replace(Submission.TABLE_2[0], estimate_final="12"),
-            ),
-            Verdict.REFUTED,
-        ),
     ],
 )
 def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Verdict) -> None:

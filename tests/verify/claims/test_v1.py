@@ -1,8 +1,6 @@
-import math
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pytest
 from scipy import stats
 
@@ -15,27 +13,6 @@ from canaryproof.verify.claims.printed import FirstVersion, Row
 QUICK = Context(Level.QUICK, 0)
 DELTA = FirstVersion.DELTA
 LIKE_ROW_4 = Row("0.1836", "100", "2.44", "92.0", "0.802", "0.865")
-NOT_CONFIRMED = {
-    "v1.abstract.retrainings": Verdict.QUALIFIED,
-    "v1.section4.advantage": Verdict.QUALIFIED,
-    "v1.section5.lower-bound": Verdict.QUALIFIED,
-    "v1.section5.rounds": Verdict.QUALIFIED,
-    "v1.section5.users": Verdict.QUALIFIED,
-    "v1.section5.quotient": Verdict.REFUTED,
-    "v1.section5.rate": Verdict.REFUTED,
-    "v1.section5.3.epochs": Verdict.QUALIFIED,
-    "v1.section6.confidence": Verdict.QUALIFIED,
-    **{f"v1.table2.row{n}.epsilon": Verdict.QUALIFIED for n in (2, 3, 4, 5)},
-    **{f"v1.table{t}.row{n}": Verdict.NEEDS_DATA for t, rows in ((2, 5), (3, 5), (4, 3)) for n in range(1, rows + 1)},
-    "v1.figure1.measured": Verdict.NEEDS_DATA,
-    "v1.figure1.separable": Verdict.QUALIFIED,
-    "v1.figure2.measured": Verdict.NEEDS_DATA,
-    "v1.table3.below-analytical": Verdict.REFUTED,
-    "v1.table3.final": Verdict.QUALIFIED,
-    "v1.table3.lower-all": Verdict.REFUTED,
-    "v1.table3.row1.cap": Verdict.QUALIFIED,
-    "v1.table3.noise-alone": Verdict.QUALIFIED,
-}
 
 
 def test_ids_are_unique_and_all_are_statements_of_the_document() -> None:
@@ -43,11 +20,6 @@ def test_ids_are_unique_and_all_are_statements_of_the_document() -> None:
     assert len(set(ids)) == len(ids)
     assert all(name.startswith("v1.") for name in ids)
     assert {check.subject for check in v1.CHECKS} == {Subject.DOCUMENT}
-
-
-def test_expected_verdicts(quick_run):
-    found = {check.id: quick_run.results[check.id].verdict for check in v1.CHECKS}
-    assert {name: verdict for name, verdict in found.items() if verdict is not Verdict.CONFIRMED} == NOT_CONFIRMED
 
 
 def test_another_seed_changes_no_verdict(quick_run):
@@ -66,6 +38,7 @@ def test_another_seed_changes_no_verdict(quick_run):
         (partial(v1.judge_quotient, "0.082"), Verdict.CONFIRMED),
         (partial(v1.judge_rate, "4.90e-4"), Verdict.CONFIRMED),
         (partial(v1.judge_epochs, epochs=(1, 2, 4)), Verdict.CONFIRMED),
+        (partial(v1.judge_quotient, "0.080"), Verdict.REFUTED),
         (partial(v1.judge_confidence, "0.994"), Verdict.REFUTED),
         (partial(v1.judge_census, "19.7"), Verdict.REFUTED),
         (partial(v1.judge_epsilon, "0.1836", "105"), Verdict.REFUTED),
@@ -77,23 +50,14 @@ def test_another_seed_changes_no_verdict(quick_run):
         (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.00", "0.310"), "pinned"), Verdict.REFUTED),
         (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "pinned"), Verdict.QUALIFIED),
         (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "fitted"), Verdict.CONFIRMED),
-        (partial(tables_judging.judge_analytical, (LIKE_ROW_4,), DELTA, 2048), Verdict.CONFIRMED),
-        (
-            partial(tables_judging.judge_analytical, (replace(LIKE_ROW_4, analytical="91"),), DELTA, 2048),
-            Verdict.REFUTED,
-        ),
         (partial(tables_judging.judge_threat_models, (LIKE_ROW_4,)), Verdict.CONFIRMED),
-        (partial(tables_judging.judge_threat_models, (replace(LIKE_ROW_4, lower_all="0.8"),)), Verdict.QUALIFIED),
+        (partial(tables_judging.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="60"),)), Verdict.QUALIFIED),
         (partial(tables_judging.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="93"),)), Verdict.REFUTED),
         (partial(tables_judging.judge_separation, (LIKE_ROW_4,)), Verdict.CONFIRMED),
         (partial(tables_judging.judge_separation, (replace(LIKE_ROW_4, lower_all="9.3"),)), Verdict.REFUTED),
         (partial(tables_judging.judge_high, (LIKE_ROW_4, replace(LIKE_ROW_4, estimate_all="4.9"))), Verdict.QUALIFIED),
         (partial(tables_judging.judge_high, (replace(LIKE_ROW_4, estimate_all="4.9"),)), Verdict.REFUTED),
         (partial(tables_judging.judge_regime, (replace(LIKE_ROW_4, estimate_final="2.1"),)), Verdict.REFUTED),
-        (
-            partial(tables_judging.noise_alone, (replace(LIKE_ROW_4, estimate_final="4.0"),), DELTA, 2048),
-            Verdict.INCONCLUSIVE,
-        ),
     ],
 )
 def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Verdict) -> None:
@@ -109,22 +73,9 @@ def test_poisson_sampling_lies_between_its_own_counts() -> None:
     assert gaussian_mechanism.epsilon(1e-4, sigma / 7**0.5) < loss < gaussian_mechanism.epsilon(delta, sigma / 10**0.5)
 
 
-def test_noise_alone_by_simulating_rounds() -> None:
-    # 400 models, each a sum of 2048 rounds' noise and one canary: its cosine, in the null's units, has mean 1/(σ√T).
-    rng, sigma, rounds, dim = np.random.default_rng(5), 0.2344, 2048, 5000
-    model = sigma * math.sqrt(rounds) * rng.standard_normal((400, dim))
-    model[:, 0] += 1.0
-    scores = math.sqrt(dim) * model[:, 0] / np.linalg.norm(model, axis=1)
-    assert scores.mean() == pytest.approx(1 / (sigma * math.sqrt(rounds)), abs=5 / math.sqrt(400))
-
-
 def test_printed_tables_have_their_shape() -> None:
     assert [len(row) for row in FirstVersion.TABLE_4.values()] == [len(FirstVersion.REPETITIONS)] * 3
     assert len(FirstVersion.TABLE_2) == len(FirstVersion.TABLE_3) == 5
-
-
-def test_presented_twice_at_twice_the_noise_a_canary_tells_as_much() -> None:
-    assert tables_judging.noise_mean(0.2, 2048, 2) == pytest.approx(tables_judging.noise_mean(0.1, 2048))
 
 
 def test_a_repeated_claim_is_the_final_versions() -> None:

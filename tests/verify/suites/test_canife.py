@@ -120,8 +120,8 @@ def test_verdicts_along_trainings(monkeypatch, judge, values, verdict):
 @pytest.mark.parametrize(
     ("changes", "plausible", "stronger"),
     [
-        ({}, Verdict.CONFIRMED, Verdict.REFUTED),
-        ({"fitted": 200.0}, Verdict.QUALIFIED, Verdict.REFUTED),
+        ({}, Verdict.CONFIRMED, Verdict.INCONCLUSIVE),
+        ({"fitted": 200.0}, Verdict.QUALIFIED, Verdict.INCONCLUSIVE),
         ({"fitted": 200.0, "pinned": 0.1, "round": 0.1}, Verdict.REFUTED, Verdict.CONFIRMED),
     ],
 )
@@ -262,16 +262,6 @@ def test_canife_is_not_wrong_where_nothing_changes(monkeypatch):
     monkeypatch.setattr(canife.analytical, "pld", lambda *_: 33.0)
     assert BY_ID["final.section5.4.canife.shuffled"].judge(QUICK).verdict is Verdict.REFUTED
     assert BY_ID["final.section5.4.canife.halved"].judge(QUICK).verdict is Verdict.CONFIRMED
-
-
-@pytest.mark.parametrize(
-    ("factor", "verdict"),
-    [(3.0, Verdict.CONFIRMED), (1.0, Verdict.QUALIFIED), (0.3, Verdict.QUALIFIED), (1.25, Verdict.INCONCLUSIVE)],
-)
-def test_what_random_canaries_detect(monkeypatch, factor, verdict):
-    trained_with(monkeypatch, factor)
-    for fault in ("shuffled", "reused", "halved"):
-        assert BY_ID[f"final.section5.4.detects.{fault}"].judge(QUICK).verdict is verdict
 
 
 def test_designs_are_declared(quick_run):

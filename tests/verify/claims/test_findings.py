@@ -1,0 +1,101 @@
+"""Findings of ours on the documents' numbers, and what changes them."""
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.claims import findings
+from canaryproof.verify.claims.printed import Final, FirstVersion, Row, Submission
+
+DELTA = FirstVersion.DELTA
+ROW = Row("0.1836", "100", "2.44", "92.0", "0.802", "0.865")
+WITHOUT_NOISE = Submission.TABLE_2[0]
+
+
+def test_all_are_statements_of_ours_and_hold(quick_run):
+    assert {check.subject for check in findings.CHECKS} == {Subject.IMPLEMENTATION}
+    assert all(quick_run.results[check.id].verdict is Verdict.CONFIRMED for check in findings.CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("judge", "verdict"),
+    [
+        (partial(findings.judge_repeated, {"batch": ("16", "16")}), Verdict.CONFIRMED),
+        (partial(findings.judge_repeated, {"batch": ("16", "20")}), Verdict.REFUTED),
+        (partial(findings.judge_without_noise, WITHOUT_NOISE, WITHOUT_NOISE), Verdict.REFUTED),
+        (
+            partial(findings.judge_without_noise, WITHOUT_NOISE, replace(WITHOUT_NOISE, estimate_final="12")),
+            Verdict.REFUTED,
+        ),
+        (partial(findings.judge_emnist, Final.EMNIST), Verdict.REFUTED),
+        (partial(findings.judge_between, Submission.TABLE_3, Final.TABLE_3), Verdict.REFUTED),
+        (partial(findings.judge_below_analytical, {"like": (ROW, ROW)}), Verdict.REFUTED),
+        (partial(findings.judge_below_analytical, {"like": (ROW, replace(ROW, analytical="91"))}), Verdict.CONFIRMED),
+        (partial(findings.judge_noise_alone, (ROW,), DELTA, 2048), Verdict.CONFIRMED),
+        (partial(findings.judge_noise_alone, (replace(ROW, estimate_final="4.0"),), DELTA, 2048), Verdict.REFUTED),
+        (partial(findings.judge_floor, Final.TABLE_3[-2]), Verdict.REFUTED),
+    ],
+)
+def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Verdict) -> None:
+    assert judge().verdict is verdict
+
+
+def test_noise_alone_by_simulating_rounds() -> None:
+    # 400 models, each a sum of 2048 rounds' noise and one canary: its cosine, in the null's units, has mean 1/(σ√T).
+    rng, sigma, rounds, dim = np.random.default_rng(5), 0.2344, 2048, 5000
+    model = sigma * math.sqrt(rounds) * rng.standard_normal((400, dim))
+    model[:, 0] += 1.0
+    scores = math.sqrt(dim) * model[:, 0] / np.linalg.norm(model, axis=1)
+    assert scores.mean() == pytest.approx(1 / (sigma * math.sqrt(rounds)), abs=5 / math.sqrt(400))
+
+
+def test_presented_twice_at_twice_the_noise_a_canary_tells_as_much() -> None:
+    assert findings.noise_mean(0.2, 2048, 2) == pytest.approx(findings.noise_mean(0.1, 2048))
+
+
+def plain_epsilon(delta: float, mean: float, ratio: float) -> float:
+    """ε of N(0, 1) and N(mean, ratio²) in both directions: hockey-stick divergences on a grid, and bisection."""
+    x = np.linspace(-9.0, 9.0, 9_001)
+    one = stats.norm.pdf(x)
+    other = stats.norm.pdf(x, mean, ratio)
+
+    def divergence(epsilon: float) -> float:
+        return max(
+            float(np.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0.0), x)) for p, q in ((one, other), (other, one))
+        )
+
+    low, high = 0.0, 4.0
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if divergence(middle) <= delta else (middle, high)
+    return high
+
+
+def test_the_floor_by_drawing_cosines_and_integrating_densities() -> None:
+    # 120 sets of 1,000 cosines of unobserved canaries; the law says 0.248 for 0.569 or more.
+    rng = np.random.default_rng(20231122)
+    sets = rng.standard_normal((120, 1000))
+    values = [plain_epsilon(DELTA, float(one.mean()), float(one.std())) for one in sets]
+    found = findings.judge_floor().evidence
+    hits = sum(value >= 0.569 for value in values)
+    assert stats.binom.cdf(hits, 120, found["chance"]) > 5e-7
+    assert stats.binom.sf(hits - 1, 120, found["chance"]) > 5e-7
+    above = sum(value > found["median"] for value in values)
+    assert min(stats.binom.cdf(above, 120, 0.5), stats.binom.sf(above - 1, 120, 0.5)) > 5e-7
+
+
+def test_a_canary_in_every_round_tells_more_by_the_sum_than_by_the_largest() -> None:
+    # Of T shifted normals the mean is √T shifts away, the largest one shift; a null's largest deviates by less than 1.
+    final, everywhere = findings.both_estimates(8, 1.0, 8, np.random.default_rng(3))
+    assert final > everywhere > 1.0
+    assert findings.judge_above(Context(Level.QUICK, 7)).verdict is Verdict.CONFIRMED
+
+
+def test_more_rounds_hide_one_presentation_from_the_sum(monkeypatch) -> None:
+    monkeypatch.setattr(findings, "_TRAININGS", ((8, 1.0, 8, 0.5), (100, 0.2, 1, 0.1)))
+    assert findings.judge_above(Context(Level.QUICK, 0)).verdict is Verdict.REFUTED
