@@ -61,6 +61,8 @@ OTHERWISE = {
     ("v1.section3.close", "submission.section3.close"),
     # No estimate is below its lower bound, whatever the largest bound is.
     ("review.epsilon-lo.not-falsified", "cap"),
+    # 0.081 is the quotient, cut off; a client's rate of sampling is another quotient.
+    ("v1.section5.quotient", "v1.section5.rate"),
     # Three of 15 are no surprise; their probability is another number.
     ("v1.table4.three", "submission.table4.probability"),
 }
