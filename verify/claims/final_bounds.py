@@ -10,7 +10,7 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
-from canaryproof.kernels import binomial, gaussian_mechanism
+from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import at_precision
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.kernels.certified.binomial import Method
@@ -137,11 +137,16 @@ def judge_confidence(context: Context, confidence: float = 0.95) -> Outcome:
     return found(verdict, finding, design, missed=missed, wrong=wrong, runs=runs, p_value=p_value, level=LEVEL)
 
 
-def judge_fit(context: Context, rows: Sequence[Row], delta: float, purpose: str) -> Outcome:
-    """Judge whether the lower bounds for the final model can be those of 1,000 cosines with the printed estimates."""
+def judge_fit(
+    context: Context, rows: Sequence[Row], delta: float, purpose: str, law: laws.EstimateLaw = laws.fitted
+) -> Outcome:
+    """Judge whether the lower bounds for the final model can be those of 1,000 cosines with the printed estimates.
+
+    ``law`` is that of the document's estimator; the printed estimate is its median.
+    """
     runs = context.pick(400, 2000)
     rng = np.random.default_rng(context.key(purpose))
-    distances = [1.0 / float(gaussian_mechanism.noise_multiplier(float(row.estimate_final), delta)) for row in rows]
+    distances = [laws.mean_of_median(law, float(row.estimate_final), delta) for row in rows]
     p_value, design = laws.fit(
         laws.KnownNull(delta), [(float(row.lower_final), m) for row, m in zip(rows, distances, strict=True)]
     )

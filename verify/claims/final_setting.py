@@ -6,12 +6,12 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from flint import arb
+from flint import arb, fmpq
 
-from canaryproof.kernels.certified import binomial, gaussian_mechanism, null_cosine
+from canaryproof.kernels.certified import at_precision, binomial, gaussian_mechanism, null_cosine
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.results import Context, Outcome
-from canaryproof.verify.check.verdicts import claim, found, holds, number, prints
+from canaryproof.verify.check.verdicts import claim, found, holds, number, prints, proven
 from canaryproof.verify.claims.printed import Canife, Final
 
 DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
@@ -94,11 +94,25 @@ def judge_orthogonal_to_clients(parameters: Mapping[str, int] = Final.PARAMETERS
     return found(holds(False, max(bounds.values()) < _RARE), finding, bounds=bounds)
 
 
-def judge_posterior(epsilon: int = 5, prior: str = "0.1", printed: str = "0.94") -> Outcome:
+def belief(epsilon: str, prior: Fraction) -> arb:
+    """Return the largest posterior belief that pure ε-DP allows from a prior, as a ball at flint's precision."""
+    exact = Fraction(epsilon)
+    odds = fmpq(prior.numerator, prior.denominator) / fmpq((1 - prior).numerator, (1 - prior).denominator)
+    likely = odds * arb(fmpq(exact.numerator, exact.denominator)).exp()
+    return likely / (1 + likely)
+
+
+def judge_clipping(estimate: str) -> Outcome:
+    """Judge that an estimate with clipping only still allows near certainty: 90% from a prior of a tenth."""
+    _, even = proven(lambda: belief(estimate, Fraction(1, 2)), "1")
+    _, tenth = proven(lambda: belief(estimate, Fraction(1, 10)), "1")
+    finding = f"ε = {estimate} takes even odds to {100 * even:.1f}% and a prior of 10% to {100 * tenth:.1f}%"
+    return found(holds(tenth > 0.9), finding, even=even, tenth=tenth)
+
+
+def judge_posterior(epsilon: str = "5", prior: str = "0.1", printed: str = "0.94") -> Outcome:
     """Judge the largest belief that an attacker may reach from a prior under ε-DP."""
-    before = arb(prior)
-    odds = arb(epsilon).exp() * before / (1 - before)
-    after = odds / (1 + odds)
+    after = at_precision(128, lambda: belief(epsilon, Fraction(prior)))
     low, high = float(after.lower()), float(after.upper())
     finding = f"e^{epsilon}·{prior}/(e^{epsilon}·{prior} + 1 − {prior}) lies in [{low:.6f}, {high:.6f}]"
     judged = number(printed, {f"e^{epsilon}-fold odds from a prior of {prior}": (low, high)})
@@ -286,6 +300,12 @@ CHECKS = (
         f"{DOCUMENT}, footnote 6",
         "at ε = 5 an attacker can go from a suspicion of 10% to a certainty of 94%",
         lambda _: judge_posterior(),
+    ),
+    claim(
+        "final.section5.1.clipping",
+        f"{DOCUMENT}, Section 5.1",
+        f"with clipping only the final model's estimate is {Final.TABLE_3[0].estimate_final}, a quite high leakage",
+        lambda _: judge_clipping(Final.TABLE_3[0].estimate_final),
     ),
     claim(
         "final.section6.scale",

@@ -14,12 +14,12 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import Within, claim, close, found, holds
+from canaryproof.verify.check.verdicts import Within, claim, close, found, holds, rounding
 from canaryproof.verify.claims import laws
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.laws import MEANS, EstimateLaw
-from canaryproof.verify.claims.printed import QUANTILES, Final, QuantileRow, Row, columns
+from canaryproof.verify.claims.printed import QUANTILES, Final, FirstVersion, QuantileRow, Row, columns
 from canaryproof.verify.claims.simulated_tables import CELLS, DELTA, PRINTED_RUNS, PrintedCell
 from canaryproof.verify.estimators import estimators
 
@@ -139,6 +139,44 @@ def judge_ballpark(rows: Sequence[Row], within: Within = Within.MAGNITUDE) -> Ou
     return found(verdict, finding + reading, ratios=ratios)
 
 
+def high(rows: Sequence[Row]) -> str:
+    """State that a table's estimates from all iterates are high."""
+    listed = ", ".join(row.estimate_all for row in rows)
+    return f"the estimates from all iterates ({listed}) are so high that membership inference is easy"
+
+
+def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
+    """Judge that the estimates from all iterates are high: at least 5, which the documents call near certainty."""
+    low = [row for row in rows if float(row.estimate_all) < vacuous]
+    verdict = holds(not low, len(low) < len(rows))
+    listed = ", ".join(f"{row.estimate_all} at noise {row.noise}" for row in low)
+    finding = f"{len(rows) - len(low)} of {len(rows)} are {vacuous:g} or more" + (f"; not {listed}" if low else "")
+    return found(verdict, finding, low=[row.noise for row in low])
+
+
+# Accuracy in per cent without and with 1,000 canaries: no other table of the documents has it.
+ACCURACIES = tuple(row[2:] for row in FirstVersion.TABLE_2)
+
+
+def judge_decrease(printed: str, accuracies: Sequence[tuple[str, ...]] = ACCURACIES) -> Outcome:
+    """Judge the largest decrease of accuracy by the first version's table."""
+    limit = float(rounding(printed)[1])
+    relative = max(100.0 * (1.0 - float(after) / float(before)) for before, after in accuracies)
+    absolute = max(float(before) - float(after) for before, after in accuracies)
+    # What is left of a decrease whose two accuracies were both rounded in its favour.
+    gaps = [(float(rounding(before)[0] - rounding(after)[1]), float(before)) for before, after in accuracies]
+    least = max(0.0, *(100.0 * gap / before for gap, before in gaps))
+    finding = (
+        f"the first version's table has {absolute:.1f} percentage points at most, a relative decrease of "
+        f"{relative:.2f}% as printed, and {least:.2f}% at least before rounding"
+    )
+    evidence: dict[str, Any] = {"relative": relative, "absolute": absolute, "least": least}
+    verdict = holds(relative <= limit, absolute <= limit and least <= limit)
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only as percentage points, not relative: {finding}"
+    return found(verdict, finding, **evidence)
+
+
 def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
     """Judge that two tables tell the same qualitatively: all comparisons of ``judge_order`` hold in both."""
     ratios = {
@@ -217,8 +255,16 @@ def judge_much_closer(
 # Figures 1 and 3 for a canary presented once, whose cosines Tables 3 and 4 summarise.
 
 
-def distance(row: Row, delta: float) -> float:
-    """Mean of the observed cosines, in the null's standard deviation and theirs, that has a row's estimate as its ε."""
+def distance(row: Row, delta: float, law: EstimateLaw = laws.fitted) -> float:
+    """Mean of the observed cosines, in the null's deviations, of which a row's estimate is the median.
+
+    ``law`` is that of the document's estimator: with few canaries it is above ε where the deviation is fitted.
+    """
+    return laws.mean_of_median(law, float(row.estimate_final), delta)
+
+
+def pinned_distance(row: Row, delta: float) -> float:
+    """Mean of cosines with the null's deviation that has a row's estimate as its ε."""
     return 1.0 / float(gaussian_mechanism.noise_multiplier(float(row.estimate_final), delta))
 
 
@@ -227,15 +273,16 @@ def accuracy(shift: float) -> float:
     return float(special.ndtr(0.5 * shift))
 
 
-def judge_separable(row: Row, delta: float) -> Outcome:
+def judge_separable(row: Row, delta: float, law: EstimateLaw = laws.fitted) -> Outcome:
     """Judge that observed cosines are easily told from the null distribution."""
-    shift = distance(row, delta)
+    shift = distance(row, delta, law)
     right, errors = accuracy(shift), shift * math.sqrt(Final.CANARIES)
     # One cosine: hardly an error. A thousand: farther from 0 than chance explains.
     verdict = holds(right > 0.99, errors > 5.0)
     finding = (
-        f"an estimate of {row.estimate_final} is that of cosines {shift:.2f} standard deviations above the null's: the "
-        f"mean of {Final.CANARIES:,} is {errors:.0f} standard errors from 0, while the best attack on one canary "
+        f"an estimate of {row.estimate_final} is the median of cosines {shift:.2f} standard deviations above the "
+        f"null's ({pinned_distance(row, delta):.2f} if the deviation were not fitted): the mean of {Final.CANARIES:,} "
+        f"is {errors:.0f} standard errors from 0, while the best attack on one canary "
         "is right in "
         f"{right:.0%}"
     )
@@ -244,16 +291,18 @@ def judge_separable(row: Row, delta: float) -> Outcome:
     return found(verdict, finding, distance=shift, accuracy=right)
 
 
-def judge_less_separable(rows: Sequence[Row], delta: float) -> Outcome:
+def judge_less_separable(rows: Sequence[Row], delta: float, law: EstimateLaw = laws.fitted) -> Outcome:
     """Judge that observed cosines come closer to the null distribution as the noise grows."""
-    shifts = [distance(row, delta) for row in rows]
+    shifts = [distance(row, delta, law) for row in rows]
+    unfitted = [pinned_distance(row, delta) for row in rows]
     falling = all(one > other for one, other in pairwise(shifts))
     finding = (
         f"from noise {rows[0].noise} to {rows[-1].noise} they are {', '.join(f'{shift:.2f}' for shift in shifts)} "
-        f"standard deviations above it, and the best attack on one canary is right in "
+        f"standard deviations above it ({', '.join(f'{shift:.2f}' for shift in unfitted)} if the deviation were not "
+        "fitted), and the best attack on one canary is right in "
         f"{', '.join(f'{accuracy(shift):.0%}' for shift in shifts)}"
     )
-    return found(holds(falling), finding, distances=shifts)
+    return found(holds(falling), finding, distances=shifts, unfitted=unfitted)
 
 
 # Figures by the table that they are drawn beside.
@@ -439,6 +488,18 @@ CHECKS = (
                 judge_order,
             ),
         )
+    ),
+    claim(
+        "final.table4.high",
+        f"{DOCUMENT}, caption of Table 4",
+        high(Final.TABLE_4),
+        lambda _: judge_high(Final.TABLE_4),
+    ),
+    claim(
+        "final.section5.1.decrease",
+        f"{DOCUMENT}, Section 5.1",
+        "1,000 canaries decrease accuracy by at most 0.1% relatively",
+        lambda _: judge_decrease("0.1"),
     ),
     claim(
         "final.section5.2.1.similar",

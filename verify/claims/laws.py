@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial, gaussian_mechanism
+from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Design
 from canaryproof.verify.claims.printed import Final
@@ -195,15 +196,31 @@ def _ratios() -> tuple[Array, Array]:
 
 
 @cache
-def _fitted(delta: float) -> tuple[Array, Array]:
-    """Estimates at distances (rows) and the ratios at which to integrate, and the ratios' weights."""
-    ratios, weights = _ratios()
-    return estimators.both_directions(delta, _DISTANCES[:, np.newaxis], ratios), weights
+def _fitted(delta: float) -> Array:
+    """Estimates at distances (rows) and the ratios at which to integrate."""
+    return estimators.both_directions(delta, _DISTANCES[:, np.newaxis], _ratios()[0])
+
+
+@cache
+def _thresholded(delta: float) -> Array:
+    """Estimates of the best threshold, as ``_fitted``."""
+    distances, ratios = np.broadcast_arrays(_DISTANCES[:, np.newaxis], _ratios()[0])
+    table: Array = threshold_epsilon(delta, distances, ratios)
+    return table
 
 
 def fitted(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
-    """Law of Algorithm 1's estimate as finally printed, ``estimators.both_directions``."""
-    table, weights = _fitted(delta)
+    """Law of the estimate of Algorithms 1 and 2 as finally printed, ``estimators.both_directions``."""
+    return _integrated(_fitted(delta), values, means)
+
+
+def thresholded(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
+    """Law of the first version's estimate of a training, by the best threshold between the fitted Gaussians."""
+    return _integrated(_thresholded(delta), values, means)
+
+
+def _integrated(table: Array, values: ArrayLike, means: ArrayLike) -> Array:
+    _, weights = _ratios()
     # At each ratio, the distance from which on the estimate is above the value: on both sides of 0.
     reach = np.array([np.interp(np.atleast_1d(values), column, _DISTANCES) for column in table.T])
     centre, root = np.atleast_1d(means)[:, np.newaxis, np.newaxis], math.sqrt(Final.CANARIES)
@@ -222,7 +239,7 @@ def mean_fitted(mean: float, delta: float) -> float:
 
 
 def pinned(values: ArrayLike, means: ArrayLike, delta: float) -> Array:
-    """Law of the first version's estimate; arguments as for ``fitted``, values above 0."""
+    """Law of the first version's estimate of a Gaussian mechanism; arguments as for ``fitted``, values above 0."""
     reach = 1.0 / gaussian_mechanism.noise_multiplier(np.atleast_1d(values), delta)
     law: Array = special.ndtr(math.sqrt(Final.CANARIES) * (reach - np.atleast_1d(means)[:, np.newaxis]))
     return law
@@ -236,6 +253,13 @@ def quantile(law: EstimateLaw, probability: float, mean: float, delta: float) ->
 def mean_at(law: EstimateLaw, value: float, probability: float, delta: float) -> float:
     """Return the cosines' mean at which an estimate is at most the value with a probability."""
     return float(np.interp(probability, law(value, MEANS, delta)[::-1, 0], MEANS[::-1]))
+
+
+def mean_of_median(law: EstimateLaw, value: float, delta: float) -> float:
+    """Return the cosines' mean at which a printed estimate is the median: 0 where it is smaller without leakage."""
+    if float(law(value, MEANS[-1], delta)[0, 0]) > 0.5:
+        raise ValueError(f"an estimate must be of a mean below {MEANS[-1]:.3g}, not {value:g}")
+    return mean_at(law, value, 0.5, delta)
 
 
 def two_sided(below: Array) -> Array:

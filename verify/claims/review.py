@@ -19,12 +19,12 @@ from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
 from canaryproof.verify.accounting.sampled_gaussian import rdp
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
 from canaryproof.verify.check.results import Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, rounding
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number
 from canaryproof.verify.claims import canife_attack, final_noise, final_tables, laws
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_bounds import largest_bounds
 from canaryproof.verify.claims.final_tables import unbiased
-from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Reviews, Row, Submission, noise_for
+from canaryproof.verify.claims.printed import Canife, Final, Reviews, Row, Submission, noise_for
 from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, PrintedCell
 
 _ANSWERS = "Reviews of Andrew et al., authors' answers"
@@ -176,14 +176,14 @@ def judge_indistinguishable(row: Row) -> Outcome:
     shift = final_tables.distance(row, Final.STACKOVERFLOW_DELTA)
     # Total variation of two Gaussians: what the best attack gains on guessing.
     variation = 2.0 * final_tables.accuracy(shift) - 1.0
+    unfitted = final_tables.pinned_distance(row, Final.STACKOVERFLOW_DELTA)
     finding = (
-        f"for canaries presented once, the only ones of which the text has an estimate: at {row.estimate_final} the "
-        f"densities are {shift:.2f} standard deviations apart and differ by {variation:.1%} in total variation, while "
+        f"for canaries presented once, the only ones of which the text has an estimate: {row.estimate_final} is the "
+        f"median where the densities are {shift:.2f} standard deviations apart ({unfitted:.2f} if the deviation were "
+        f"not fitted) and differ by {variation:.1%} in total variation, while "
         f"the mean of {Final.CANARIES:,} is {shift * math.sqrt(Final.CANARIES):.1f} standard errors off"
     )
-    return found(
-        Verdict.QUALIFIED if variation < 0.1 else Verdict.REFUTED, finding, distance=shift, variation=variation
-    )
+    return found(holds(False, variation < 0.1), finding, distance=shift, unfitted=unfitted, variation=variation)
 
 
 def judge_wide(rows: Sequence[Row]) -> Outcome:
@@ -205,8 +205,6 @@ def judge_quantiles(printed: int) -> Outcome:
 
 # Sizes, accuracy, and the answers' simulations.
 
-# Accuracy in per cent without and with 1,000 canaries.
-ACCURACIES = tuple(row[2:] for row in FirstVersion.TABLE_2)
 _SWEEP = tuple(cell for cell in CELLS if cell.id.startswith("review.sweep."))
 
 
@@ -230,25 +228,6 @@ def judge_times(ours: int, least: int, times: int) -> Outcome:
     if judged.verdict is Verdict.QUALIFIED:
         finding = f"only as a round number: {finding}"
     return found(judged.verdict, finding, ratio=float(ratio), **judged.evidence)
-
-
-def judge_decrease(printed: str, accuracies: Sequence[tuple[str, str]]) -> Outcome:
-    """Judge the largest decrease of accuracy by the first version's table."""
-    limit = float(rounding(printed)[1])
-    relative = max(100.0 * (1.0 - float(after) / float(before)) for before, after in accuracies)
-    absolute = max(float(before) - float(after) for before, after in accuracies)
-    # What is left of a decrease whose two accuracies were both rounded in its favour.
-    gaps = [(float(rounding(before)[0] - rounding(after)[1]), float(before)) for before, after in accuracies]
-    least = max(0.0, *(100.0 * gap / before for gap, before in gaps))
-    finding = (
-        f"the first version's table has {absolute:.1f} percentage points at most, a relative decrease of "
-        f"{relative:.2f}% as printed, and {least:.2f}% at least before rounding"
-    )
-    evidence: dict[str, Any] = {"relative": relative, "absolute": absolute, "least": least}
-    verdict = holds(relative <= limit, absolute <= limit and least <= limit)
-    if verdict is Verdict.QUALIFIED:
-        finding = f"only as percentage points, not relative: {finding}"
-    return found(verdict, finding, **evidence)
 
 
 def judge_sizes(least: int, parameters: Mapping[str, int]) -> Outcome:
@@ -456,7 +435,7 @@ CHECKS = (
         "review.accuracy.decrease",
         TO_LDHU,
         "1,000 canaries among 341,000 clients decrease accuracy by at most 0.1% relatively",
-        fixed(judge_decrease, "0.1", ACCURACIES),
+        fixed(final_tables.judge_decrease, "0.1"),
     ),
     claim(
         "review.accuracy.measured",

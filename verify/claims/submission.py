@@ -12,7 +12,7 @@ from scipy import stats
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.check.results import Check, Outcome
 from canaryproof.verify.check.verdicts import claim, found, holds, number, placed
-from canaryproof.verify.claims import submission_experiments, v1
+from canaryproof.verify.claims import laws, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import judge_medians
 from canaryproof.verify.claims.printed import QUANTILES, FirstVersion, Submission
@@ -179,7 +179,7 @@ CHECKS: tuple[Check, ...] = (
         "a strong test of goodness of fit cannot rule out that the 15 sets of cosines are Gaussian",
         judge_gaussian,
     ),
-    *figure(_claim, 1, Submission.TABLE_2, FirstVersion.DELTA),
+    *figure(_claim, 1, Submission.TABLE_2, FirstVersion.DELTA, laws.fitted),
     *(
         _measured(f"figure{number}.measured", f"Figure {number}", statement, data)
         for number, statement, data in (

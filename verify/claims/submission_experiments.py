@@ -8,17 +8,15 @@ from canaryproof.kernels import two_gaussians
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import Within, close, found, holds, placed, prints, proven, rounding
+from canaryproof.verify.check.verdicts import Within, close, found, holds, placed, prints, rounding
 from canaryproof.verify.claims.final_bounds import largest_cosine
 from canaryproof.verify.claims.final_noise import calibrated_by_tail
-from canaryproof.verify.claims.final_tables import judge_ballpark, judge_order
+from canaryproof.verify.claims.final_setting import judge_clipping
+from canaryproof.verify.claims.final_tables import high, judge_ballpark, judge_decrease, judge_high, judge_order
 from canaryproof.verify.claims.printed import FirstVersion, Submission
 from canaryproof.verify.claims.tables_judging import (
     STACKOVERFLOW,
-    belief,
     calibrated,
-    high,
-    judge_high,
     judge_regime,
     judge_separation,
     results_checks,
@@ -87,28 +85,6 @@ def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
 
     stated = frozenset(f"exact Gaussian, one round, {users}" for users in _USERS)
     return calibrated(multiplier, epsilon, readings, FirstVersion.DELTA, stated)
-
-
-def judge_accuracy() -> Outcome:
-    """Judge the largest relative loss of accuracy against the accuracies that the first version prints."""
-    relative = [float((Fraction(a) - Fraction(b)) / Fraction(a)) for _, _, a, b in FirstVersion.TABLE_2]
-    points = max(Fraction(a) - Fraction(b) for _, _, a, b in FirstVersion.TABLE_2)
-    as_stated = max(relative) <= 0.0015
-    verdict = holds(as_stated, points <= Fraction(1, 10))
-    return found(
-        verdict,
-        f"the first version's accuracies fall by {float(points):g} percentage points at most, which is "
-        f"{100 * max(relative):.2f}% of the accuracy: it holds as percentage points, or where those figures lie at the "
-        "edge of their rounding",
-        relative=relative,
-    )
-
-
-def judge_clipping(estimate: str = Submission.TABLE_2[0].estimate_final) -> Outcome:
-    """Judge what the estimate with clipping only allows."""
-    _, tenth = proven(lambda: belief(estimate, Fraction(1, 10)), "1")
-    agreed = estimate == "4.60" and tenth > 0.9
-    return found(holds(agreed), f"ε = {estimate} takes a prior of 10% to {100 * tenth:.1f}%", belief=tenth)
 
 
 def judge_maximum() -> Outcome:
@@ -281,7 +257,10 @@ CHECKS = (
         if row.analytical != "inf"
     ),
     _claim(
-        "section5.accuracy", "Section 5", "1,000 canaries cost 0.1% of the accuracy at most, relatively", judge_accuracy
+        "section5.accuracy",
+        "Section 5",
+        "1,000 canaries decrease accuracy by at most 0.1% relatively",
+        partial(judge_decrease, "0.1"),
     ),
     *results_checks(
         _claim,
@@ -308,7 +287,7 @@ CHECKS = (
         "section5.clipping",
         "Section 5",
         "with clipping only the final model's estimate is 4.60, which protects hardly at all",
-        judge_clipping,
+        partial(judge_clipping, Submission.TABLE_2[0].estimate_final),
     ),
     _claim(
         "section5.regime",

@@ -5,13 +5,11 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
-from flint import arb, fmpq
-
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Check, Outcome
 from canaryproof.verify.check.verdicts import Judge, Within, claim, close, found, holds, rounding
-from canaryproof.verify.claims import final_bounds, final_noise, final_setting, final_tables, simulated_tables
+from canaryproof.verify.claims import final_bounds, final_noise, final_setting, final_tables, laws, simulated_tables
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import FACTOR
 from canaryproof.verify.claims.printed import Row, columns
@@ -35,14 +33,6 @@ def repeated(id: str, source: str, original: str, statement: str = "") -> Check:
     """Return a statement that the final version repeats with the same numbers: it is judged once, there."""
     check = _FINAL[original]
     return claim(id, source, statement or check.statement, check.judge)
-
-
-def belief(epsilon: str, prior: Fraction) -> arb:
-    """Return the largest posterior belief that pure ε-DP allows from a prior, as a ball at flint's precision."""
-    exact = Fraction(epsilon)
-    odds = fmpq(prior.numerator, prior.denominator) / fmpq((1 - prior).numerator, (1 - prior).denominator)
-    likely = odds * arb(fmpq(exact.numerator, exact.denominator)).exp()
-    return likely / (1 + likely)
 
 
 def decreasing(columns: Mapping[str, Sequence[float]]) -> Outcome:
@@ -132,21 +122,6 @@ def judge_separation(rows: Sequence[Row], least: float = 10.0) -> Outcome:
     )
 
 
-def high(rows: Sequence[Row]) -> str:
-    """State that a table's estimates from all iterates are high."""
-    listed = ", ".join(row.estimate_all for row in rows)
-    return f"the estimates from all iterates ({listed}) are so high that membership inference is easy"
-
-
-def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
-    """Judge that the estimates from all iterates are high: at least 5, which the documents call near certainty."""
-    low = [row for row in rows if float(row.estimate_all) < vacuous]
-    verdict = holds(not low, len(low) < len(rows))
-    listed = ", ".join(f"{row.estimate_all} at noise {row.noise}" for row in low)
-    finding = f"{len(rows) - len(low)} of {len(rows)} are {vacuous:g} or more" + (f"; not {listed}" if low else "")
-    return found(verdict, finding, low=[row.noise for row in low])
-
-
 def judge_regime(rows: Sequence[Row]) -> Outcome:
     """Judge that with noise the final model's estimates are around one."""
     values = [float(row.estimate_final) for row in rows]
@@ -155,7 +130,7 @@ def judge_regime(rows: Sequence[Row]) -> Outcome:
 
 
 def figure(
-    make: Callable[[str, str, str, Judge], Check], number: int, rows: Sequence[Row], delta: float
+    make: Callable[[str, str, str, Judge], Check], number: int, rows: Sequence[Row], delta: float, law: laws.EstimateLaw
 ) -> list[Check]:
     """Return the claims on a figure of cosines that a table's estimates decide, for canaries seen once."""
     return [
@@ -163,13 +138,13 @@ def figure(
             f"figure{number}.separable",
             f"Figure {number}",
             "without noise the cosines of observed canaries are easily separable from the null distribution",
-            partial(final_tables.judge_separable, rows[0], delta),
+            partial(final_tables.judge_separable, rows[0], delta, law),
         ),
         make(
             f"figure{number}.noise",
             f"Figure {number}",
             "as the noise grows, the cosines of observed canaries approach the null distribution",
-            partial(final_tables.judge_less_separable, rows, delta),
+            partial(final_tables.judge_less_separable, rows, delta, law),
         ),
     ]
 
@@ -182,6 +157,7 @@ def results_checks(
     delta: float,
     rounds: int,
     data: str,
+    law: laws.EstimateLaw = laws.fitted,
 ) -> tuple[Check, ...]:
     """Return the claims of a table of lower bounds and estimates that all such tables allow."""
     document, place = table.split(".")
@@ -235,7 +211,7 @@ def results_checks(
             name,
             f"the lower bounds {', '.join(row.lower_final for row in rows)} belong to the estimates "
             f"{', '.join(row.estimate_final for row in rows)}",
-            lambda context: final_bounds.judge_fit(context, rows, delta, f"{table}.lower-final"),
+            lambda context: final_bounds.judge_fit(context, rows, delta, f"{table}.lower-final", law),
         ),
         claim(
             f"{document}.{place}.lower-all",

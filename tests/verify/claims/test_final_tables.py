@@ -73,14 +73,15 @@ def test_tables_of_another_order_are_not_similar():
 
 def test_separation():
     far, near = (replace(Final.TABLE_3[0], estimate_final=value) for value in ("60", "0.01"))
-    assert final_tables.judge_separable(far, Final.STACKOVERFLOW_DELTA).verdict is Verdict.CONFIRMED
+    with pytest.raises(ValueError, match="must be of a mean below"):
+        final_tables.judge_separable(far, Final.STACKOVERFLOW_DELTA)
     assert final_tables.judge_separable(near, Final.STACKOVERFLOW_DELTA).verdict is Verdict.REFUTED
     assert final_tables.accuracy(2.0) == pytest.approx(stats.norm.cdf(1.0))
 
 
-def test_distance_has_the_estimate_as_its_epsilon():
+def test_the_distance_of_a_deviation_that_is_not_fitted_has_the_estimate_as_its_epsilon():
     # δ(ε) of two unit Gaussians at the distance found.
-    shift = final_tables.distance(Final.TABLE_4[0], Final.EMNIST_DELTA)
+    shift = final_tables.pinned_distance(Final.TABLE_4[0], Final.EMNIST_DELTA)
     a, b = stats.norm.cdf(shift / 2 - 8.87 / shift), stats.norm.cdf(-shift / 2 - 8.87 / shift)
     assert a - math.exp(8.87) * b == pytest.approx(Final.EMNIST_DELTA, rel=1e-6)
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.claims import findings
+from canaryproof.verify.claims import final_tables, findings, laws
 from canaryproof.verify.claims.printed import Final, FirstVersion, Row, Submission
 
 DELTA = FirstVersion.DELTA
@@ -87,6 +87,34 @@ def test_the_floor_by_drawing_cosines_and_integrating_densities() -> None:
     assert stats.binom.sf(hits - 1, 120, found["chance"]) > 5e-7
     above = sum(value > found["median"] for value in values)
     assert min(stats.binom.cdf(above, 120, 0.5), stats.binom.sf(above - 1, 120, 0.5)) > 5e-7
+
+
+def plain_threshold(delta: float, mean: float, ratio: float) -> float:
+    """Largest ε of Equation (1) over a grid of thresholds between N(0, 1) and N(mean, ratio²)."""
+    x = np.linspace(-9.0, 9.0, 9_001)
+    spared, missed = stats.norm.cdf(x), stats.norm.cdf(x, mean, ratio)
+    alarms = stats.norm.sf(x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [
+            np.log(np.maximum(one, 0.0) / other)
+            for one, other in ((spared - delta, missed), (1.0 - delta - missed, alarms))
+        ]
+    return float(np.nanmax(terms))
+
+
+@pytest.mark.parametrize(
+    ("law", "estimate", "row"),
+    [
+        (laws.fitted, plain_epsilon, Final.TABLE_3[3]),
+        (laws.fitted, plain_epsilon, Final.TABLE_3[1]),
+        (laws.thresholded, plain_threshold, FirstVersion.TABLE_3[1]),
+    ],
+)
+def test_a_printed_estimate_is_the_median_at_its_distance(law, estimate, row) -> None:
+    rng, printed = np.random.default_rng(20230208), float(row.estimate_final)
+    sets = final_tables.distance(row, DELTA, law) + rng.standard_normal((100, 1000))
+    above = sum(estimate(DELTA, float(one.mean()), float(one.std())) > printed for one in sets)
+    assert min(stats.binom.cdf(above, 100, 0.5), stats.binom.sf(above - 1, 100, 0.5)) > 5e-7
 
 
 def test_a_canary_in_every_round_tells_more_by_the_sum_than_by_the_largest() -> None:

@@ -48,7 +48,7 @@ SAME = {
     ),
     "3.89, the largest ε̂ of 100 trials": ("canife.section3.4.cap", "canife.section3.4.insertion"),
     "34.5 at noise 0.2": ("final.section5.4.analytical", "submission.appendixH.epsilon", "review.canife.analytical"),
-    "0.1% of the accuracy": ("submission.section5.accuracy", "review.accuracy.decrease"),
+    "0.1% of the accuracy": ("final.section5.1.decrease", "submission.section5.accuracy", "review.accuracy.decrease"),
     "easily separable in Figure 1": ("final.figure1.separable", "v1.figure1.separable", "submission.figure1.separable"),
     "ε = 0 with a test accuracy": ("canife.appendixB.sent140.epsilon0", "canife.appendixB.shakespeare.epsilon0"),
 }

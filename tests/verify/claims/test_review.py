@@ -6,7 +6,7 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.results import Subject, Verdict
-from canaryproof.verify.claims import review
+from canaryproof.verify.claims import final_tables, review
 from canaryproof.verify.claims.printed import Final
 from canaryproof.verify.claims.review import CHECKS
 from canaryproof.verify.claims.simulated_tables import CELLS
@@ -43,10 +43,10 @@ def test_altered_numbers_change_the_verdict():
     assert review.judge_share(1000, 3_000_000, "0.33").verdict is Verdict.REFUTED
     assert review.judge_times(341_000, 3_500_000, 10).verdict is Verdict.CONFIRMED
     assert review.judge_times(341_000, 1_000_000, 10).verdict is Verdict.REFUTED
-    assert review.judge_decrease("0.5", review.ACCURACIES).verdict is Verdict.CONFIRMED
-    assert review.judge_decrease("0.01", review.ACCURACIES).verdict is Verdict.REFUTED
+    assert final_tables.judge_decrease("0.5", final_tables.ACCURACIES).verdict is Verdict.CONFIRMED
+    assert final_tables.judge_decrease("0.01", final_tables.ACCURACIES).verdict is Verdict.REFUTED
     # As few percentage points, but of so little that no rounding explains the relative decrease.
-    assert review.judge_decrease("0.1", [("1.00", "0.95")]).verdict is Verdict.REFUTED
+    assert final_tables.judge_decrease("0.1", [("1.00", "0.95")]).verdict is Verdict.REFUTED
     assert review.judge_sizes(10**6, {"small": 10**5}).verdict is Verdict.REFUTED
 
 
@@ -67,7 +67,7 @@ def test_total_variation_by_integration():
     densities = stats.norm.pdf(x), stats.norm.pdf(x, outcome.evidence["distance"])
     half = 0.5 * np.trapezoid(np.abs(densities[0] - densities[1]), x)
     assert outcome.evidence["variation"] == pytest.approx(half, rel=1e-6)
-    epsilon = gaussian_mechanism.epsilon(Final.STACKOVERFLOW_DELTA, 1.0 / outcome.evidence["distance"])
+    epsilon = gaussian_mechanism.epsilon(Final.STACKOVERFLOW_DELTA, 1.0 / outcome.evidence["unfitted"])
     assert float(epsilon) == pytest.approx(0.569)
     assert review.judge_indistinguishable(Final.TABLE_3[0]).verdict is Verdict.REFUTED
 
