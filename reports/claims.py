@@ -20,12 +20,22 @@ TITLES = {
 MEANINGS = {
     Verdict.CONFIRMED: "holds as printed",
     Verdict.QUALIFIED: "holds under a reading that the text does not state, which is named",
-    Verdict.REFUTED: "false as printed; what is true is given",
-    Verdict.INCONCLUSIVE: "the evidence cannot decide",
+    Verdict.REFUTED: "false as printed under every reading; what is true is given",
+    Verdict.INCONCLUSIVE: "the evidence cannot decide; what would decide is named",
     Verdict.NEEDS_DATA: "only a data set decides, which is named",
 }
 # What fails is what people come for.
 ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA)
+
+
+def rule(result: Result) -> str:
+    """Say in a line why a statement has its verdict: of a printed number by its exact value and the reading."""
+    judged = result.evidence.get("rule")
+    if not isinstance(judged, Mapping):
+        return f"{result.verdict}: {MEANINGS[result.verdict]}"
+    value = judged["value"]
+    exact = interval(value) if isinstance(value, list | tuple) else repr(value)
+    return f"{judged['why']}; printed {judged['printed']}, exactly {exact} ({judged['reading']})"
 
 
 def statements(run: Run, document: str) -> list[Result]:
@@ -60,7 +70,7 @@ def text(run: Run, document: str) -> str:
     ]
     for verdict in ORDER:
         rows = [
-            (f"`{result.id}`", result.source, result.statement, result.finding)
+            (f"`{result.id}`", result.source, result.statement, _found(result))
             for result in results
             if result.verdict is verdict and not (result.is_line and verdict is Verdict.CONFIRMED)
         ]
@@ -70,6 +80,11 @@ def text(run: Run, document: str) -> str:
     if held:
         parts.append(f"{held} lines of proofs more are confirmed; they stand in [proofs.md](proofs.md).")
     return "\n\n".join(parts) + "\n"
+
+
+def _found(result: Result) -> str:
+    """Return the finding, with the rule of a printed number; the other rules are those of the page's head."""
+    return f"{result.finding}. Rule: {rule(result)}" if "rule" in result.evidence else result.finding
 
 
 # Which findings come first: a rule, so that nobody chooses them.
@@ -114,8 +129,8 @@ def findings(run: Run, count: int = 3) -> list[Result]:
 _MOST_COLUMNS, _MOST_ITEMS, _LONGEST_CELL = 9, 8, 160
 # An enclosure is a pair of neighbours: narrower than this relative width all its digits are shown.
 _NARROW = 1e-6
-# What the chapters show, with pictures.
-_ELSEWHERE = {"convergence"}
+# What the chapters show, with pictures, and what is a line of its own.
+_ELSEWHERE = {"convergence", "rule"}
 
 
 def described(evidence: Mapping[str, Any], place: str, room: int) -> str:

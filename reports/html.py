@@ -19,7 +19,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from canaryproof.reports.claims import MEANINGS, ORDER, RULE, TITLES, described, findings, in_passing
+from canaryproof.reports.claims import MEANINGS, ORDER, RULE, TITLES, described, findings, in_passing, rule
 from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.figures import inline
 from canaryproof.reports.pages import Chapter
@@ -205,6 +205,7 @@ class Entry:
     source: str
     statement: Markup
     finding: Markup
+    rule: str
     design: Design | None
     level: str
     command: str
@@ -305,6 +306,7 @@ def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
         source=result.source,
         statement=rich_line(result.statement),
         finding=rich_line(result.finding),
+        rule=rule(result) if of_document else "",
         design=result.design,
         level="" if result.design is None else f"{result.design.level:.1g}",
         command=shlex.join(["canaryproof", *again]),

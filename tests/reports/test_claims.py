@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 from made_up import claim
 
-from canaryproof.reports.claims import described, documents, findings, number, page_name, text
+from canaryproof.reports.claims import described, documents, findings, number, page_name, rule, text
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
@@ -37,6 +39,21 @@ def test_a_page_has_all_of_its_document_and_nothing_else():
     assert "final.line" not in page
     assert "1 lines of proofs more are confirmed" in page
     assert "| confirmed | 2 | holds as printed |" in page
+
+
+def test_the_rule_of_a_printed_number_has_its_reading_and_all_digits():
+    judged = {"printed": "0.081", "reading": "cut", "value": 0.08154296875, "why": "qualified: cut"}
+    one = result("final.c", Verdict.QUALIFIED, rule=judged)
+    assert rule(one) == "qualified: cut; printed 0.081, exactly 0.08154296875 (cut)"
+    assert "| found final.c. Rule: qualified: cut; printed" in text(replace(RUN, results=(one,)), "final")
+    enclosed = result("final.c", Verdict.CONFIRMED, rule=judged | {"value": [1.0, 1.0000000000000002]})
+    assert "exactly [1.0, 1.0000000000000002]" in rule(enclosed)
+
+
+def test_the_rule_of_a_sentence_is_that_of_its_verdict():
+    assert rule(result("final.b", Verdict.REFUTED)) == (
+        "refuted: false as printed under every reading; what is true is given"
+    )
 
 
 def test_the_summary_counts_by_document_and_links():

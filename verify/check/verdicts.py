@@ -55,7 +55,7 @@ def holds(condition: object, otherwise: object = False) -> Verdict:
 class Within(StrEnum):
     """What the text itself allows, by its words."""
 
-    DIGITS = "rounded to the printed digits"
+    DIGITS = "rounds to the printed digits"
     ABOUT = 'within 10%, as "about", "close" and "slightly" allow'
     MAGNITUDE = "within a factor of two, as an order of magnitude allows"
 
@@ -95,17 +95,17 @@ def number(
     own = {name: value for name, value in readings.items() if name in stated}
     for name, value in own.items():
         if _comes_out(value, printed, within):
-            return Judged(Verdict.CONFIRMED, printed, name, _plain(value), f"confirmed: equal {within}")
+            return Judged(Verdict.CONFIRMED, printed, name, _plain(value), f"confirmed: {within}")
     for name, value in readings.items():
         if name not in own and _comes_out(value, printed, within):
-            why = f"qualified: equal {within}, under a reading that the text does not state"
+            why = f"qualified: {within}, under a reading that the text does not state"
             return Judged(Verdict.QUALIFIED, printed, name, _plain(value), why)
     for name, value in own.items():
         for how, range_ in _looser(printed, within).items():
             if _inside(value, range_):
-                return Judged(Verdict.QUALIFIED, printed, f"{name}, {how}", _plain(value), f"qualified: equal {how}")
+                return Judged(Verdict.QUALIFIED, printed, f"{name}, {how}", _plain(value), f"qualified: {how}")
     name, value = next(iter(readings.items()))
-    why = f"refuted: not equal {within}, under any of {len(readings)} readings"
+    why = f"refuted: none of {len(readings)} readings {within}"
     return Judged(Verdict.REFUTED, printed, name, _plain(value), why)
 
 

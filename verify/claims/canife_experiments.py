@@ -244,7 +244,8 @@ def judge_utility(private: str, free: str) -> Outcome:
     # No spread over runs is printed, and the two trainings may not be the same length.
     return found(
         Verdict.INCONCLUSIVE,
-        f"{finding}, the other way round; 30 and 15 epochs are printed for them, and no spread over runs",
+        f"{finding}, the other way round; 30 and 15 epochs are printed for them, and no spread over runs: several "
+        "trainings of equal length would decide",
         difference=difference,
     )
 

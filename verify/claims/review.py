@@ -166,7 +166,7 @@ def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) 
     finding = (
         f"it is {min(by_estimate):.0f} to {max(by_estimate):.0f} times the estimate of one attack and "
         f"{min(by_bound):.0f} to {max(by_bound):.0f} times its lower bound; from above, nothing but the analytical ε "
-        "is known of the final model"
+        "is known of the final model; a bound from above for it alone would decide"
     )
     return found(verdict, finding, by_estimate=by_estimate, by_bound=by_bound)
 
@@ -428,7 +428,9 @@ CHECKS = (
         TO_ZCEQ + " and LDHu",
         "Almost all of Gboard's language models by Xu et al. have more than 3 million users each",
         lambda _: found(
-            Verdict.INCONCLUSIVE, "no document here prints a number of users; Xu et al. (arXiv 2305.18465) may"
+            Verdict.INCONCLUSIVE,
+            "no document here prints a number of users, and the cited one (Xu et al., arXiv 2305.18465) is not among "
+            "them; its table of models with their numbers of users would decide",
         ),
     ),
     claim(

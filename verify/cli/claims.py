@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from canaryproof.reports.claims import rule
 from canaryproof.verify.check.results import Check, Context, Level, Result, Subject, Verdict, perform
 from canaryproof.verify.engine import expected
 from canaryproof.verify.suites.catalogue import SUITES, lacking
@@ -70,7 +71,9 @@ def _print_one(result: Result, *, as_json: bool) -> None:
         return
     for name in ("id", "source", "statement", "verdict", "finding"):
         click.echo(f"{name:10} {document[name]}")
-    click.echo("evidence   " + json.dumps(document["evidence"], ensure_ascii=False, indent=1))
+    click.echo(f"rule       {rule(result)}")
+    evidence = {name: value for name, value in document["evidence"].items() if name != "rule"}
+    click.echo("evidence   " + json.dumps(evidence, ensure_ascii=False, indent=1))
 
 
 def _print_list(rows: list[dict[str, str]]) -> None:

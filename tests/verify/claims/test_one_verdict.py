@@ -97,3 +97,9 @@ def test_every_claim_has_the_expected_verdict(quick_run):
     assert {check.id: quick_run.results[check.id].verdict for check in CLAIMS} == {
         check.id: EXPECTED[check.id] for check in CLAIMS
     }
+
+
+def test_what_is_inconclusive_says_what_would_decide(quick_run):
+    for check in CLAIMS:
+        result = quick_run.results[check.id]
+        assert result.verdict is not Verdict.INCONCLUSIVE or "would decide" in result.finding
