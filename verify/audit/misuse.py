@@ -27,13 +27,12 @@ from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.verify.blindspots.alarms import EPSILON
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 
 Array = NDArray[np.float64]
 
-# Tests of an audit: repeated scores (observed, unobserved, in both), order, law of the unobserved scores (two sides),
-# spread (two sides), shape, valleys (observed, unobserved), trace (sign, size), length (two sides).
-TESTS = 15
+# Tests of an audit, at most: those that ``declared`` lists.
+TESTS = 20
 _LEVEL = LEVEL / TESTS
 # Above this p-value a hypothesis is taken to fit; it chooses words, never whether to warn.
 _FITS = 1e-3
@@ -497,11 +496,16 @@ def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
         widths, places = np.array(_WIDTHS)[:, np.newaxis] * (high - low), np.linspace(first, last, _PLACES)
         edges = [np.searchsorted(scores, places + offset * widths) for offset in (-1.5, -0.5, 0.5, 1.5)]
         left, middle, right = (after - before for before, after in pairwise(edges))
-        p_values = np.maximum(*(special.bdtr(middle, middle + side, 0.5) for side in (left, right)))
-        p_value = float(p_values.size * p_values.min())
+        p_values = _valley_p_values(left, middle, right)
+        p_value = float(p_values.min())
         if p_value < _LEVEL:
             where = places[np.unravel_index(int(p_values.argmin()), p_values.shape)[1]]
             yield _valley(facts, name, float(where), p_value)
+
+
+def _valley_p_values(left: Array, middle: Array, right: Array) -> Array:
+    """p-values of numbers of scores in neighbouring intervals, each times the number of triples."""
+    return np.asarray(middle.size * np.maximum(*(special.bdtr(middle, middle + side, 0.5) for side in (left, right))))
 
 
 def _valley(facts: _Facts, name: str, where: float, p_value: float) -> MisuseWarning:
@@ -701,3 +705,145 @@ def _reach(count: int, null_count: int, confidence: float) -> float:
     freedom = min(count, null_count or count) - 1
     unobserved = 1.0 / null_count if null_count else 0.0
     return float(stats.t.isf(1.0 - confidence, freedom)) * math.sqrt(1.0 / (count - 1) + unobserved)
+
+
+# What is declared of the tests.
+
+
+@dataclass(frozen=True)
+class MisuseTest:
+    """Some tests of misuse, of one null hypothesis.
+
+    Attributes
+    ----------
+    kinds
+        The warnings that they give.
+    tests
+        How many they are; each has the level ``LEVEL / TESTS``.
+    null
+        What holds in every honest audit.
+    alternative
+        What they notice with probability ``POWER``, computed for the numbers of scores that are given.
+    """
+
+    kinds: tuple[str, ...]
+    tests: int
+    null: str
+    alternative: str
+
+
+def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
+    """List the tests of an audit of so many observed and unobserved scores in R^d; 0 if there are no unobserved ones.
+
+    Numbers in deviations are of normal scores, and in units of the null's deviation.
+    """
+    trace, once = visible_trace(count), float(special.ndtri(POWER))
+    narrow, wide = _visible_ratio(count, tail=0), _visible_ratio(count, tail=1)
+    norm = (float(-special.ndtri(_LEVEL)) + once) / math.sqrt(2.0 * dim)
+    repetitions = _visible_repetitions(count, 0.5 * count)
+    found = [
+        MisuseTest(
+            ("repeated", "ties"),
+            2 if null_count else 1,
+            "scores have a density, or are rounded to the digits that they have",
+            f"{repetitions} repetitions of {count:,} observed scores, in single precision",
+        ),
+        MisuseTest(
+            ("sign", "swapped", "order"),
+            1,
+            "observed scores are not below the null",
+            f"a mean of {_visible_order(count, null_count) if null_count else trace:.2g} deviations below the null",
+        ),
+        MisuseTest(
+            ("narrow", "wide", "missing", "clusters"),
+            3,
+            "observed cosines of one release are normal, with the null's variance",
+            f"a deviation less than {narrow:.3g} or more than {wide:.3g} times the null's",
+        ),
+        MisuseTest(
+            ("clusters", "missing"),
+            2 if null_count else 1,
+            "scores have one mode",
+            f"two equal clusters {_visible_clusters(count):.2g} deviations apart",
+        ),
+        MisuseTest(
+            ("absent", "missing", "units", "no-trace", "weak-trace"),
+            1,
+            "the trace is what the release's norm says, or not less than what the claimed noise leaves",
+            f"a trace that is off by {visible_trace(count, sides=2):.2g} deviations",
+        ),
+        MisuseTest(
+            ("less-noise", "dilution"),
+            2,
+            "the release is the claimed noise with the canaries",
+            f"a norm less than {_SHORT - norm:.3g} or more than {_LONG + norm:.3g} times the claimed",
+        ),
+    ]
+    if null_count:
+        narrow, wide = (_visible_ratio(null_count, tail) for tail in (0, 1))
+        found += [
+            MisuseTest(
+                ("shared",),
+                1,
+                "no canary's score is in both groups",
+                f"{_visible_repetitions(count, null_count)} scores that are in both, in single precision",
+            ),
+            MisuseTest(
+                ("null-law",),
+                7,
+                "unobserved cosines are those of uniform directions with one release, or the largest over rounds",
+                f"a deviation more than {wide:.3g} times the null's, or less than {narrow:.3g} times with a mean of 0",
+            ),
+            MisuseTest(
+                ("coin",),
+                1,
+                "each canary's inclusion was decided by a fair coin",
+                f"a share of observed scores that is off by {_visible_share(count + null_count):.2g}",
+            ),
+        ]
+    return tuple(found)
+
+
+def visible_trace(count: int, sides: int = 1) -> float:
+    """Return how far a trace must be from what it should be to be noticed, in the null's deviations."""
+    return (math.sqrt(2.0 * math.log(sides / _LEVEL)) + float(special.ndtri(POWER))) / math.sqrt(count)
+
+
+def _visible_ratio(count: int, tail: int) -> float:
+    """Return the ratio of deviations that is noticed, below or above 1."""
+    critical = special.chdtri(count - 1, 1.0 - _LEVEL if tail == 0 else _LEVEL)
+    return math.sqrt(critical / special.chdtri(count - 1, 1.0 - POWER if tail == 0 else POWER))
+
+
+def _visible_order(count: int, null_count: int) -> float:
+    """Return the shift of a normal mean that the rank test notices, by its asymptotic efficiency 3/π."""
+    reach = float(-special.ndtri(_LEVEL) + special.ndtri(POWER))
+    return reach * math.sqrt(math.pi / 3.0 * (1.0 / count + 1.0 / null_count))
+
+
+def _visible_repetitions(count: int, others: float) -> int:
+    normal = special.ndtri((np.arange(count) + 0.5) / count)
+    return int(stats.poisson.isf(_LEVEL, _coincidences(normal, others))) + 1
+
+
+def _visible_clusters(count: int) -> float:
+    """Return the distance of two equal normal clusters between which a valley is noticed."""
+    for apart in np.arange(2.0, 20.0, 0.05):
+        places, widths = np.linspace(-0.5, 0.5, 9), np.linspace(0.2, 1.0, 17)[:, np.newaxis] * apart
+        edges = [0.5 * count * _both(places + offset * widths, apart) for offset in (-1.5, -0.5, 0.5, 1.5)]
+        left, middle, right = (after - before for before, after in pairwise(edges))
+        # Each number is a deviation or two worse than expected.
+        z = math.sqrt(2.0) * float(special.ndtri(POWER))
+        worse = middle + z * np.sqrt(middle), *(np.maximum(0.0, x - z * np.sqrt(x)) for x in (left, right))
+        p_values = _valley_p_values(*(np.floor(x).astype(np.int64) for x in (worse[1], worse[0], worse[2])))
+        if p_values.min() < _LEVEL:
+            return float(apart)
+    return math.inf
+
+
+def _both(x: Array, apart: float) -> Array:
+    return np.asarray(special.ndtr(x - 0.5 * apart) + special.ndtr(x + 0.5 * apart))
+
+
+def _visible_share(count: int) -> float:
+    return 0.5 * float(-special.ndtri(0.5 * _LEVEL) + special.ndtri(POWER)) / math.sqrt(count)

@@ -221,7 +221,7 @@ def foretell(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: 
     else:
         epsilon = estimators.both_directions(claim.delta, unlimited.distance, unlimited.ratio)
     median, highest = np.quantile(epsilon, (0.5, 0.99)).tolist()
-    return Prediction(_power(law, claim), median, highest)
+    return Prediction(_power(law, 1.0 / claim.noise_multiplier), median, highest)
 
 
 def alarm_probability(
@@ -232,15 +232,17 @@ def alarm_probability(
     rng: np.random.Generator,
     null_count: int | None = None,
     residuals: int = RESIDUALS,
+    alarm_above: float | None = None,
 ) -> float:
     """Predict the probability of an alarm alone, averaged over some residuals.
 
-    The null is fitted to ``null_count`` unobserved canaries; by default to none where one vector is released.
+    The null is fitted to ``null_count`` unobserved canaries; by default to none where one vector is released. An alarm
+    is a lower end above the claim's ε, or above that of ``alarm_above``, the distance of two normal laws.
     """
     law, _ = _laws(mechanism, value, claim, count, rng, residuals)
     if null_count is not None:
         law = Moments(law.distance, law.ratio, count, null_count)
-    return _power(law, claim)
+    return _power(law, 1.0 / claim.noise_multiplier if alarm_above is None else alarm_above)
 
 
 def _laws(
@@ -269,7 +271,7 @@ def _laws(
     return Moments(sample.distance, sample.ratio, count, count), sample
 
 
-def _power(law: Moments, claim: Claim) -> float:
+def _power(law: Moments, claimed: float) -> float:
     """Return the probability that the mean of scores with these moments is significantly beyond what is claimed."""
     count, null_count = law.count, law.null_count
     distance = estimators.pinned_distance(law)
@@ -279,7 +281,7 @@ def _power(law: Moments, claim: Claim) -> float:
         error = np.sqrt(1.0 / count + 1.0 / null_count + 0.5 * distance**2 / (count + null_count))
         scale = np.ones_like(law.ratio)
     critical = stats.t.isf(ALPHA, freedom) * scale
-    return float(np.mean(stats.nct.sf(critical, freedom, (distance - 1.0 / claim.noise_multiplier) / error)))
+    return float(np.mean(stats.nct.sf(critical, freedom, (distance - claimed) / error)))
 
 
 # How often each method raises an alarm, and what it says on the way.

@@ -30,6 +30,7 @@ COMMANDS = {
     "benchmark": (f"{_ROOM}.benchmark", "Measure this package beside others on this machine."),
     "canaries": (f"{_ROOM}.audit", "Write canaries for your own mechanism."),
     "claims": (f"{_ROOM}.claims", "List the documents' statements and the verdicts on them, or judge one."),
+    "plan": (f"{_ROOM}.plan", "Plan an audit before the run."),
     "report": (f"{_ROOM}.report", "Write the reports of a run anew."),
     "train": (f"{_ROOM}.train", "Train with canaries and differential privacy, and audit what is released."),
     "verify": (f"{_ROOM}.verify", "Check the numerics, the algorithms, the printed tables and the proofs."),

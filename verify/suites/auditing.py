@@ -1,4 +1,4 @@
-"""The audit from end to end, and the files that it reads: every number of it by another road."""
+"""The audit from end to end, what it warns of, and the files that it reads: every number of it by another road."""
 
 import dataclasses
 import math
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from canaryproof.kernels import canaries as stream
-from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.verify import audit
-from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.audit import misuse
+from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1, estimators
 from canaryproof.verify.estimators.estimators import Moments
 from canaryproof.verify.files import reading
@@ -177,6 +179,84 @@ def _files(context: Context) -> Outcome:
     return Outcome(Verdict.REFUTED if wrong else Verdict.CONFIRMED, finding, {"files": read, "wrong": wrong})
 
 
+# Sizes, noise multipliers and norms of data of honest audits.
+_COUNTS, _DIMS = (2, 5, 20, 100, 300, 1000), (10, 100, 1000, 10**4, 10**6, 10**9)
+_NOISES, _DATA_NORMS = (30.0, 4.2, 1.54, 0.54, 0.2, 0.05), (0.0, 0.0, 1.0, 30.0, 1000.0)
+
+
+def _unseen(count: int, dim: int, rng: np.random.Generator) -> Array:
+    """Draw cosines of uniform directions in R^d with any vector."""
+    along = rng.standard_normal(count)
+    return along / np.sqrt(along**2 + rng.chisquare(dim - 1, count))
+
+
+def _largest(
+    count: int, null_count: int, dim: int, noise: float, rounds: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Draw the largest cosine of each canary with unrelated rounds, of which observed ones are in one."""
+    seen, unseen = (_unseen(size * rounds, dim, rng).reshape(size, rounds) for size in (count, null_count))
+    trace = 1.0 / math.sqrt(noise**2 * dim + count)
+    seen[:, 0] = trace + math.sqrt(1.0 - trace**2) * seen[:, 0]
+    return seen.max(axis=1), unseen.max(axis=1)
+
+
+def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
+    """Draw an honest audit of a random size and kind, and return the warnings that rest on a test."""
+    count, null_count = (int(x) for x in rng.choice(_COUNTS, 2))
+    dim, noise, data = int(rng.choice(_DIMS)), float(rng.choice(_NOISES)), float(rng.choice(_DATA_NORMS))
+    kind = rng.choice(["release", "scores", "unobserved", "unknown dimension", "rounds", "any"])
+    if kind == "rounds":
+        found = misuse.misuse(*_largest(count, null_count, dim, noise, int(rng.choice([2, 5, 20])), rng), dim)
+    else:
+        products, norm = exact_law.inner_products(count, dim, noise, rng, data)
+        observed, unobserved = np.clip(products / norm, -1.0, 1.0), _unseen(null_count, dim, rng)
+        # Data are no misuse, but beside a claimed noise multiplier they are worth a warning.
+        claim = noise if data == 0.0 else None
+        if kind == "release":
+            found = misuse.misuse(observed, None, dim, noise_multiplier=claim, release_norm=norm)
+        elif kind == "any":
+            found = misuse.misuse(np.exp(observed * math.sqrt(dim)), np.exp(unobserved * math.sqrt(dim)), kind="any")
+        else:
+            found = misuse.misuse(
+                observed,
+                None if kind == "scores" else unobserved,
+                None if kind == "unknown dimension" else dim,
+                noise_multiplier=claim,
+            )
+    return tuple(warning for warning in found if warning.p_value is not None)
+
+
+def _honest(context: Context) -> Outcome:
+    runs = context.pick(500, 10_000)
+    rng = np.random.default_rng(context.key("auditing/honest"))
+    kinds = [found[0].kind for found in (_warnings(rng) for _ in range(runs)) if found]
+    # One warning more than the declared level explains.
+    allowed = int(stats.binom.isf(LEVEL, runs, LEVEL))
+    share = least_share(lambda p: float(stats.binom.sf(allowed, runs, p)), POWER)
+    named = f": {', '.join(sorted(set(kinds)))}" if kinds else ""
+    return Outcome(
+        Verdict.CONFIRMED if len(kinds) <= allowed else Verdict.REFUTED,
+        f"{len(kinds)} of {runs:,} honest audits are warned{named}",
+        {
+            "runs": runs,
+            "warned": len(kinds),
+            "allowed": allowed,
+            "kinds": sorted(set(kinds)),
+            "tests": [
+                {"kinds": list(test.kinds), "tests": test.tests, "null": test.null, "alternative": test.alternative}
+                for test in misuse.declared(1000, 1000, 10**6)
+            ],
+        },
+        Design(
+            f"an honest audit is warned with probability {LEVEL:g} at most",
+            LEVEL,
+            f"it is warned with probability {share:.2g} or more",
+            POWER,
+            runs,
+        ),
+    )
+
+
 def _check(topic: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
     return Check(f"gaussian.audit.{topic}", Subject.IMPLEMENTATION, source, statement, judge)
 
@@ -193,6 +273,12 @@ CHECKS = (
         "verify.audit",
         "an audit of a release of Algorithm 1 finds the cosines of the canaries that were added, and its norm",
         _release,
+    ),
+    _check(
+        "honest",
+        "verify.audit.misuse",
+        "honest audits of all sizes, dimensions and ε, with data too, are not warned of misuse",
+        _honest,
     ),
     _check("files", "verify.files.reading", "files of every form are read as they were written", _files),
 )

@@ -3,9 +3,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.misuse import misuse
+from canaryproof.verify.audit.misuse import TESTS, declared, misuse, visible_trace
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 
 SIGMA = 1.54
 
@@ -243,3 +245,61 @@ def test_a_misuse_is_noticed(mistake, kind, withholds, seed, count, dim):
     for warning in found:
         assert warning.message.endswith(".")
         assert warning.what_to_do.endswith(".")
+
+
+@pytest.mark.parametrize(("null_count", "most"), [(0, 9), (300, TESTS)])
+def test_levels_of_all_tests_sum_to_the_level_of_an_audit(null_count, most):
+    assert sum(test.tests for test in declared(300, null_count, 10**6)) == most
+    assert most <= TESTS
+
+
+COUNT, DIM = 400, 10**6
+ALTERNATIVES = {test.kinds: test.alternative for test in declared(COUNT, COUNT, DIM)}
+
+
+def first_number(*kinds):
+    """Read the first number of an alternative."""
+    return next(float(word) for word in ALTERNATIVES[kinds].split() if word.replace(".", "").isdigit())
+
+
+def below(rng):
+    shift = visible_trace(COUNT)
+    return ((rng.standard_normal(COUNT) - shift) / math.sqrt(DIM), None, DIM), {}
+
+
+def ranks_below(rng):
+    shift = first_number("sign", "swapped", "order")
+    return (rng.standard_normal(COUNT) - shift, rng.standard_normal(COUNT)), {"kind": "any"}
+
+
+def narrower(rng):
+    ratio = first_number("narrow", "wide", "missing", "clusters")
+    return (ratio * rng.standard_normal(COUNT) / math.sqrt(DIM), None, DIM), {}
+
+
+def two_modes(rng):
+    apart = first_number("clusters", "missing")
+    return (rng.standard_normal(COUNT) + apart * rng.integers(0, 2, COUNT), rng.standard_normal(COUNT)), {"kind": "any"}
+
+
+def other_trace(rng):
+    norm = 3.0 * math.sqrt(DIM)
+    trace = 1.0 / 3.0 + visible_trace(COUNT, sides=2)
+    return ((rng.standard_normal(COUNT) + trace) / math.sqrt(DIM), None, DIM), {"release_norm": norm}
+
+
+def wider_null(rng):
+    ratio = first_number("null-law")
+    cosines = rng.standard_normal((2, COUNT)) / math.sqrt(DIM)
+    return (cosines[0], ratio * cosines[1], DIM), {}
+
+
+@pytest.mark.parametrize("draw", [below, ranks_below, narrower, two_modes, other_trace, wider_null])
+def test_power_is_what_is_declared(draw):
+    rng, audits = np.random.default_rng(5), 150
+    noticed = 0
+    for _ in range(audits):
+        scores, known = draw(rng)
+        noticed += bool(misuse(*scores, **known))
+    # A binomial test that the power is not less.
+    assert stats.binom.cdf(noticed, audits, POWER) > LEVEL

@@ -1,0 +1,95 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.audit.misuse import misuse
+from canaryproof.verify.audit.plan import plan
+from canaryproof.verify.blindspots.alarms import POWER, Size, alarms_of
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
+from canaryproof.verify.check.declared_tests import LEVEL
+
+PLAN = plan(1.54, 100_000)
+
+
+def count(name, value):
+    return next(fault.count for fault in PLAN.faults if (fault.name, fault.value) == (name, value))
+
+
+def test_it_lists_faults_of_a_release_whose_epsilon_is_above_the_claimed_one():
+    assert {fault.name for fault in PLAN.faults} >= {"less-noise", "dilution", "unclipped", "few-states"}
+    assert all(fault.epsilon > PLAN.claim for fault in PLAN.faults)
+    assert PLAN.claim == pytest.approx(float(gaussian_mechanism.epsilon(1e-6, 1.54)))
+    assert len(PLAN.to_frame()) == len(PLAN.faults)
+    assert list(PLAN.to_frame()["count"].isna()) == [fault.count is None for fault in PLAN.faults]
+
+
+def test_what_no_number_sees():
+    assert count("unclipped", 100.0) is None
+    assert count("low-rank", 0.001) is None
+    assert count("dilution", 4.0) is None
+    assert count("less-noise", 0.5) < count("dilution", 0.25) < count("less-noise", 0.9)
+
+
+@pytest.mark.parametrize(("name", "value"), [("less-noise", 0.5), ("less-noise", 0.75), ("dilution", 0.25)])
+def test_so_many_canaries_see_a_fault_with_the_stated_probability(name, value):
+    runs, claim = 400, Claim(PLAN.release_noise, PLAN.delta, PLAN.dim)
+    alarms = alarms_of(
+        MECHANISMS[name], value, claim, Size(count(name, value), runs, 0, 0, False), np.random.SeedSequence(3)
+    )
+    assert stats.binomtest(alarms, runs, POWER).pvalue > LEVEL
+
+
+def test_the_plans_canaries_are_noticed_if_they_are_absent():
+    rng, runs = np.random.default_rng(1), 200
+    norm = math.sqrt(PLAN.release_noise**2 * PLAN.dim + PLAN.present)
+    noticed = 0
+    for _ in range(runs):
+        cosines = rng.standard_normal(PLAN.present) / math.sqrt(PLAN.dim)
+        noticed += "absent" in [one.kind for one in misuse(cosines, None, PLAN.dim, release_norm=norm)]
+    assert stats.binomtest(noticed, runs, POWER).pvalue > LEVEL
+
+
+def test_noise_adds_up_over_rounds():
+    several, one = plan(0.5, 100_000, rounds=16, claim=3.0), plan(2.0, 100_000, claim=3.0)
+    assert several.release_noise == one.release_noise
+    assert several.faults == one.faults
+    assert several.noise_share == one.noise_share == several.count / (4.0 * 100_000)
+
+
+def test_it_is_a_page_of_80_columns():
+    for one in (PLAN, plan(1.0, 10**6, 500, claim=3.0), plan(0.05, 10**12, 10**6, claim=20.0)):
+        lines = str(one).splitlines()
+        assert len(lines) <= 32
+        assert max(map(len, lines)) <= 80
+        assert all("None" not in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"noise_multiplier": math.nan}, "noise_multiplier"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier"),
+        ({"dim": 999}, "dim"),
+        ({"dim": 1e5 + 0.5}, "dim"),
+        ({"dim": math.inf}, "dim"),
+        ({"rounds": 0}, "rounds"),
+        ({"rounds": 1.5}, "rounds"),
+        ({"delta": 1.0}, "delta"),
+        ({"claim": 0.1}, "claim"),
+        ({"claim": math.nan}, "claim"),
+        ({"rounds": 10**9}, "claim"),
+    ],
+)
+def test_what_is_out_of_range_is_named(arguments, field):
+    with pytest.raises(ValueError, match=rf"^{field}: must "):
+        plan(**{"noise_multiplier": 1.54, "dim": 100_000} | arguments)
+
+
+def test_equal_arguments_give_an_equal_plan():
+    again = plan(1.54, 100_000)
+    assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(PLAN, seconds=0.0)
+    assert PLAN.seconds > 0.0

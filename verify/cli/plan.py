@@ -1,0 +1,43 @@
+"""Command ``canaryproof plan``: how many canaries an audit needs, what they see, and what they cost."""
+
+import json
+import math
+from dataclasses import asdict
+
+import click
+
+from canaryproof.verify.files.reading import InputError
+
+
+@click.command("plan")
+@click.option(
+    "--noise-multiplier", type=float, required=True, help="Standard deviation of a round's noise, in clip norms."
+)
+@click.option("--dim", type=float, required=True, help="Dimension d of the release: its number of parameters.")
+@click.option("--rounds", type=float, default=1, show_default=True, help="Number of rounds whose sum is released.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="Target delta of (epsilon, delta)-privacy.")
+@click.option("--claim", type=float, help="Claimed epsilon; that of the noise in the release unless given.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def plan_command(
+    noise_multiplier: float, dim: float, rounds: float, delta: float, claim: float | None, as_json: bool
+) -> None:
+    """Plan an audit before the run.
+
+    Says how many canaries see which fault with probability 90%, what they cost in time and in accuracy, what no number
+    of them sees, and the lines that carry the plan out.
+
+    The audit is that of the released vector: what all rounds together added to the model. Each canary takes part in one
+    round, with the clip norm.
+    """
+    # Loads compiled kernels, which a mistake in the options does not wait for.
+    from canaryproof.verify.audit.plan import plan
+
+    try:
+        found = plan(noise_multiplier, dim, rounds, delta, claim)
+    except ValueError as error:
+        raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
+    if not as_json:
+        click.echo(str(found))
+        return
+    faults = [row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in found.rows()]
+    click.echo(json.dumps(asdict(found) | {"faults": faults, "commands": found.commands()}, indent=2, allow_nan=False))
