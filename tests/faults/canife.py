@@ -17,24 +17,10 @@ def _fault(name: str, description: str, target: str, make: Callable[[Function], 
     return Fault(f"canife.{name}", description, f"{_CANIFE}.{target}", make, tuple(f"canife.{c}" for c in checks))
 
 
-# JAX is an extra, and only the faulty functions need it.
-def _raw_label(sample: Function) -> Function:
-    def faulty(self: object, variables: object, label: object, draw: object) -> object:
-        import jax.numpy as jnp
-
-        right = sample(self, variables, label, draw)
-        return right if variables.logits is None else right._replace(label=jnp.exp(variables.logits))  # type: ignore[attr-defined]
-
-    return faulty
-
-
-def _hinge_turned(loss: Function) -> Function:
-    def faulty(self: object, state: object, sample: object, excluded: object = -1) -> object:
-        import jax.numpy as jnp
-
-        found, norm = loss(self, state, sample, excluded)
-        least = self._least_norm  # type: ignore[attr-defined]
-        return found - jnp.maximum(least - norm, 0.0) ** 2 + jnp.maximum(norm - least, 0.0) ** 2, norm
+def _no_hinge(descend: Function) -> Function:
+    def faulty(*arguments: object) -> object:
+        *before, _least_norm, rate, steps = arguments
+        return descend(*before, 0.0, rate, steps)
 
     return faulty
 
@@ -82,6 +68,12 @@ FAULTS = (
         ),
         "scores",
     ),
-    _fault("label", "a soft label that is not normalised", "design:Designer._sample", _raw_label, "design"),
-    _fault("hinge", "the hinge asks for short updates", "design:Designer.loss", _hinge_turned, "scores"),
+    _fault(
+        "label",
+        "a soft label that is not normalised",
+        "descent:soft_label",
+        lambda _: lambda logits: np.exp(logits),
+        "design",
+    ),
+    _fault("hinge", "the hinge asks for no length", "descent:descend", _no_hinge, "scores"),
 )

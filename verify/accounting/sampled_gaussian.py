@@ -21,25 +21,33 @@ OPACUS_ORDERS = tuple(1.0 + tenths / 10.0 for tenths in range(1, 100)) + tuple(f
 _TERMS = 400
 
 
-@cache
 def log_moment(order: float, noise_multiplier: float, sampling: float) -> float:
     """Return log A at an order above 1, for a sampling rate in (0, 1): the Rényi divergence is log A/(order − 1)."""
-    return float(_log_moments(np.array([order]), noise_multiplier, sampling)[0])
+    return float(_log_moments((order,), noise_multiplier, sampling)[0])
 
 
-def _log_moments(orders: Array, noise_multiplier: float, sampling: float) -> Array:
-    sigma, alpha, i = noise_multiplier, orders[:, None], np.arange(_TERMS)
+@cache
+def _log_moments(orders: tuple[float, ...], noise_multiplier: float, sampling: float) -> Array:
+    sigma, alpha, i = noise_multiplier, np.array(orders)[:, None], np.arange(_TERMS)
     border = sigma**2 * np.log(1.0 / sampling - 1.0) + 0.5
-    binomials = special.binom(alpha, i)
-    signs = np.sign(binomials)
-    # Where a binomial is 0, so is its term.
-    logs = np.log(np.abs(binomials), out=np.full_like(binomials, -np.inf), where=binomials != 0.0)
+    signs, logs = _binomials(orders)
     j = alpha - i
     log_in, log_out = np.log(sampling), np.log1p(-sampling)
-    below = logs + i * log_in + j * log_out + (i * i - i) / (2 * sigma**2) + special.log_ndtr((border - i) / sigma)
-    above = logs + j * log_in + i * log_out + (j * j - j) / (2 * sigma**2) + special.log_ndtr((j - border) / sigma)
-    total: Array = special.logsumexp(np.hstack([below, above]), axis=1, b=np.hstack([signs, signs]))
+    below = i * log_in + j * log_out + (i * i - i) / (2 * sigma**2) + special.log_ndtr((border - i) / sigma)
+    above = j * log_in + i * log_out + (j * j - j) / (2 * sigma**2) + special.log_ndtr((j - border) / sigma)
+    # Both have the same binomial, and the larger of them is a scale for all.
+    terms = logs + np.logaddexp(below, above)
+    largest = terms.max(axis=1, keepdims=True)
+    total: Array = largest[:, 0] + np.log((signs * np.exp(terms - largest)).sum(axis=1))
     return total
+
+
+@cache
+def _binomials(orders: tuple[float, ...]) -> tuple[Array, Array]:
+    """Return signs of the binomials of orders and 0, 1, …, and logarithms of their absolute values, −∞ for 0."""
+    binomials = special.binom(np.array(orders)[:, None], np.arange(_TERMS))
+    logs = np.log(np.abs(binomials), out=np.full_like(binomials, -np.inf), where=binomials != 0.0)
+    return np.sign(binomials), logs
 
 
 @cache
@@ -49,7 +57,7 @@ def rdp(noise_multiplier: float, delta: float, rounds: int = 1, sampling: float 
     if sampling == 1.0:
         divergences = rounds * orders / (2.0 * noise_multiplier**2)
     else:
-        divergences = rounds * _log_moments(orders, noise_multiplier, sampling) / (orders - 1.0)
+        divergences = rounds * _log_moments(OPACUS_ORDERS, noise_multiplier, sampling) / (orders - 1.0)
     epsilons = divergences - (np.log(delta) + np.log(orders)) / (orders - 1.0) + np.log1p(-1.0 / orders)
     return max(0.0, float(np.min(epsilons)))
 
@@ -120,7 +128,7 @@ def composed_epsilon(
 def _divergences(sigma: float, sampling: float, alphas: Array) -> Array:
     if sampling == 1.0:
         return np.asarray(alphas / (2.0 * sigma**2))
-    moments = np.array([log_moment(float(alpha), sigma, sampling) for alpha in alphas])
+    moments = _log_moments(tuple(alphas.tolist()), sigma, sampling)
     return np.asarray(np.maximum(moments, 0.0) / (alphas - 1.0))
 
 

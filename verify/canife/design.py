@@ -151,7 +151,7 @@ class Designer:
 
     def __init__(self, updates: Updates, settings: DesignOptions | None = None) -> None:
         self.updates, self.settings = updates, settings or DesignOptions()
-        self._descend = jax.jit(self._descended)
+        self._descend: Callable[..., tuple[Sample, Any, Any, Any]] = jax.jit(self._descended)
 
     def design(self, state: State, starts: Starts, rng: np.random.Generator) -> Canary:
         """Design a canary, from another start while it is poor; that of the smallest loss is kept.
@@ -170,7 +170,7 @@ class Designer:
             seed = rng.integers(2**32, dtype=np.uint32)
             sample, initial, loss, norm = self._descend(state, variables, label, start.client, seed)
             # A descent that overflowed is the poorest of all.
-            found = float(loss) if jnp.isfinite(loss) else math.inf
+            found = float(loss) if np.isfinite(loss) else math.inf
             if best is None or found < best.loss:
                 best = Canary(np.asarray(sample.input), np.asarray(sample.label), found, float(initial), float(norm))
         assert best is not None

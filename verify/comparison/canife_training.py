@@ -22,7 +22,8 @@ from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Participation
 from canaryproof.verify.canaries.seeds import Purpose
 from canaryproof.verify.canife.attack import TrialRound, attack, halves, score_law
-from canaryproof.verify.canife.design import Canary, Designer, DesignOptions, noise
+from canaryproof.verify.canife.descent import DenseDesigner
+from canaryproof.verify.canife.design import Canary, DesignOptions, noise
 from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates
 from canaryproof.verify.canife.measure import round_epsilon
@@ -200,7 +201,7 @@ class Bench:
         # In DP-SGD updates are negative gradients; the learning rate is the server's.
         self._updates = FactoredUpdates(setting.clip_norm, rate=1.0)
         self._whole = GeneralUpdates(model.loss, setting.clip_norm)
-        self._designer = Designer(self._updates, DesignOptions(steps=setting.steps))
+        self._designer = DenseDesigner(self._updates, DesignOptions(steps=setting.steps))
 
     def compile(self) -> float:
         """Design a canary for a new model, and return the seconds: nearly all of them are compilation."""

@@ -20,7 +20,8 @@ from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import NO_CANARIES, Insertion
 from canaryproof.verify.canife.attack import ScoreLaw, TrialRound, accuracy, attack, coins, halves, score_law
-from canaryproof.verify.canife.design import Designer, DesignOptions, Starts, noise, pool_samples
+from canaryproof.verify.canife.descent import DenseDesigner
+from canaryproof.verify.canife.design import DesignOptions, Starts, noise, pool_samples
 from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
 from canaryproof.verify.canife.measure import Deltas, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.results import Context
@@ -234,9 +235,9 @@ def updates() -> FactoredUpdates:
 
 
 @cache
-def designer(settings: DesignOptions) -> Designer:
-    """Return a designer that is compiled once."""
-    return Designer(updates(), settings)
+def designer(settings: DesignOptions) -> DenseDesigner:
+    """Return a designer of these options."""
+    return DenseDesigner(updates(), settings)
 
 
 def trained(steps: int, rng: np.random.Generator) -> Params:

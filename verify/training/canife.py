@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
 from canaryproof.verify.canife import design, general
 from canaryproof.verify.canife.attack import coins, halves, scored
+from canaryproof.verify.canife.descent import DenseDesigner
 from canaryproof.verify.canife.design import Designer, Start, Starts, noise, pool_samples
 from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
@@ -136,7 +137,7 @@ def compiled(designing: Designing, data: FederatedData, model: Model) -> Compile
         return Compiled(TextDesigner(text, designing.settings), text)
     whole = GeneralUpdates(model.loss, clip_norm, local)
     if designing.network.name == "two_layer" and designing.one_step:
-        return Compiled(Designer(FactoredUpdates(clip_norm, local.rate), designing.settings), whole)
+        return Compiled(DenseDesigner(FactoredUpdates(clip_norm, local.rate), designing.settings), whole)
     return Compiled(Designer(whole, designing.settings), whole)
 
 

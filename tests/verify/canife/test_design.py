@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.canife.attack import TrialRound, attack, halves, score_law
+from canaryproof.verify.canife.descent import DenseDesigner
 from canaryproof.verify.canife.design import AS_PRINTED, Designer, DesignOptions, Sample, noise, pool_samples
 from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
@@ -23,7 +24,7 @@ def digits(handwriting):
     """A designer that is compiled once, a state, and starts."""
     federation, _, params = handwriting
     updates = FactoredUpdates()
-    designer = Designer(updates, DesignOptions(steps=1000))
+    designer = DenseDesigner(updates, DesignOptions(steps=1000))
     return designer, updates.prepare(params, *pool(federation)), noise((8, 8, 1), 10)
 
 
@@ -88,7 +89,7 @@ def test_a_sample_without_gradient_is_poor_and_designed_anew(handwriting):
     updates = FactoredUpdates()
     state = updates.prepare(dead, np.zeros((2, 1, 8, 8, 1)), np.zeros((2, 1), int), np.ones((2, 1)))
     starts = noise((8, 8, 1), 10)
-    designer = Designer(updates, replace(AS_PRINTED, steps=3, restarts=2))
+    designer = DenseDesigner(updates, replace(AS_PRINTED, steps=3, restarts=2))
     canary = designer.design(state, lambda rng: starts(rng)._replace(logits=np.eye(10)[3]), np.random.default_rng(1))
     assert not canary.healthy
     assert canary.attempts == 3
@@ -112,9 +113,9 @@ def test_starts(handwriting):
 def test_the_general_road_descends_to_the_same_canary(handwriting):
     federation, network, params = handwriting
     found = []
-    for updates in (FactoredUpdates(), GeneralUpdates(network.loss)):
+    for kind, updates in ((DenseDesigner, FactoredUpdates()), (Designer, GeneralUpdates(network.loss))):
         state = updates.prepare(params, *pool(federation, 32))
-        designer = Designer(updates, DesignOptions(steps=25, restarts=0))
+        designer = kind(updates, DesignOptions(steps=25, restarts=0))
         found.append(designer.design(state, noise((8, 8, 1), 10), np.random.default_rng(6)))
     one, other = found
     assert one.loss < 0.5 * one.initial_loss
@@ -139,7 +140,7 @@ def test_scores_on_mnist_are_those_of_noise(mnist):
     updates = FactoredUpdates()
     inputs, labels, mask = pool(federation, 512)
     state = updates.prepare(params, inputs, labels, mask)
-    designer = Designer(updates)
+    designer = DenseDesigner(updates)
     rng = np.random.default_rng(8)
     canary = designer.design(state, noise((28, 28, 1), 10), rng)
     assert canary.healthy
@@ -160,7 +161,7 @@ def test_rate_1_fails_on_mnist_where_the_default_does_not(mnist):
     state = updates.prepare(params, *pool(federation, 512))
     poor = {}
     for name, settings, law in (("printed", AS_PRINTED, "uniform"), ("default", DesignOptions(restarts=0), "normal")):
-        designer, rng = Designer(updates, settings), np.random.default_rng(9)
+        designer, rng = DenseDesigner(updates, settings), np.random.default_rng(9)
         designs = [designer.design(state, noise((28, 28, 1), 10, law), rng) for _ in range(20)]
         poor[name] = sum(not canary.healthy for canary in designs)
     assert poor["default"] == 0
