@@ -74,9 +74,9 @@ def _selection(evidence: Evidence) -> list[str]:
         "The largest of many limits is not a limit: each threshold's holds in 95% of audits, their maximum does not. "
         "Limits of both rates at full α, instead of half of it for each, and Jeffreys' limits, which hold on average "
         "over rates only, add to it. Share of bounds above the truth, with its 95% interval, at δ = 1e-6:",
-        "*Here:* the default bound tests one ε after another, each by weights or guesses that are declared for it: "
-        "nothing is chosen from the scores. `band`, `bonferroni` and `split` are other ways. Bounds as printed are "
-        "there for comparison, only by `--bound`, and are labelled heuristic. The proofs are in "
+        "*Here:* the default bound tests one ε after another, each at ranks and by weights or guesses that are "
+        "declared for it: nothing is chosen from the scores. `band` and `bonferroni` are other ways. Bounds as printed "
+        "are there for comparison, only by `--bound`, and are labelled heuristic. The proofs are in "
         "`proofs_check/lower_bounds.md`.",
     )
     return _section("The threshold is chosen on the scores it is judged by", words, rows, (*_HEAD, *names))
@@ -160,8 +160,8 @@ def _cost(evidence: Evidence) -> list[str]:
         "A valid bound from 1,000 scores is far below ε, even of the best attack: the large privacy losses of a "
         "Gaussian mechanism lie in a tail that few of them reach. A low bound does not say that ε is low. Mean bounds, "
         "Gaussian scores, δ = 1e-6:",
-        "*Here:* the sharpest is the default; with a Gaussian trade-off curve taken for granted, `normal-scores` comes "
-        "close to ε.",
+        "*Here:* the default is close to the sharpest of these for every shape of scores that was tried; with a "
+        "Gaussian trade-off curve taken for granted, `normal-scores` comes close to ε.",
     )
     return _section("What being right costs", words, rows, ("null", "ε", *(f"`{n}`" for n in names)))
 

@@ -26,11 +26,11 @@ FAULTS = (
         "coverage.band",
     ),
     _fault(
-        "same-half",
-        "the split's threshold is chosen on the scores that it is judged by",
-        "thresholds:_halves",
-        lambda f: lambda scores: (scores, scores),
-        "coverage.split",
+        "precedence-level",
+        "every declared rank has ten times its share of α",
+        "precedence:_critical_counts",
+        lambda f: lambda declared, counted, delta, level, index: f(declared, counted, delta, 10.0 * level, index),
+        "coverage.band",
         "nominal",
     ),
     _fault(

@@ -8,7 +8,7 @@ METHODS: dict[str, Method] = {
     for module in (fixed_sequence, thresholds, gaussian, one_run, bayesian, printed)
     for method in module.METHODS
 }
-# The sharpest that needs nothing but independent scores.
+# It needs nothing but independent scores, and has power against every shape of them.
 DEFAULT = "fixed-sequence"
 # Shown unless others are asked for: the default, and what more can be had for one more assumption.
 _SHOWN = (DEFAULT, "normal-scores", "one-run", "one-run-gaussian")

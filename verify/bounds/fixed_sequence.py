@@ -1,14 +1,16 @@
-"""The sharpest valid bound: (ε, δ)-privacy is tested for one ε after another until one passes.
+"""The default bound: (ε, δ)-privacy is tested for one ε after another until one passes.
 
-Each test holds its level whatever the mechanism, and what it looks at is declared for its ε, not chosen from the
-scores. As the tests come in a fixed order and the first that does not reject ends them, each may have all of α (Maurer,
-Hothorn and Lehmacher 1995; proof in ``proofs_check/lower_bounds.md``). Beside unobserved scores a test counts wrong
-guesses; beside an exact null it sums weights of the scores.
+Each ε has two tests, each at its share of α. The first looks at declared ranks (``thresholds.simultaneous``), has some
+power against every shape, and rejects with an ε all smaller ones. The second is sharper where scores are Gaussian of
+one variance: it counts wrong guesses for unobserved scores, and sums weights of the scores for an exact null. What it
+looks at is declared for blocks of ε. As the tests come in a fixed order and the first ε that neither rejects ends them,
+each ε may have all of α (Maurer, Hothorn and Lehmacher 1995; proof in ``proofs_check/lower_bounds.md``).
 """
 
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
@@ -16,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import fft, special, stats
 
 from canaryproof.verify.bounds.lower_bound import ExactNull, Method, ScoreSample, if_independent
+from canaryproof.verify.bounds.thresholds import simultaneous
+from canaryproof.verify.bounds.worst_case import EPSILONS, worst_tail
 
 Array = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
-Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Epsilons = tuple[float, ...]
 # The least count, and the probabilities of it and of those that follow.
 Law = tuple[int, Array]
 
@@ -33,40 +35,43 @@ Law = tuple[int, Array]
 # order that says nothing more (``proofs_check/lower_bounds.md``).
 
 
-# Levels of the numbers of canaries that are shown; beyond the last, which has this share of α, all guesses are right.
-_LEVELS, _LAST = (0.16, 0.38, 0.58, 0.76, 0.88, 0.96, 0.995), 1e-4
+# From a number of canaries that are shown to the next that is looked at, in its square roots.
+_SHOWN_STEP = 1.0
+# Numbers shown that are less likely than this count as if all were.
+_UNLIKELY = 1e-14
 # Counts that are less likely than the likeliest by this factor are left out, and frequencies where the logarithm of a
 # characteristic function's modulus is below.
 _NEGLIGIBLE, _SMALL_MODULUS = 1e-17, -40.0
 
 
-def wrong_at_most(
-    count: int, null_count: int, top: int, bottom: int, epsilon: float, delta: float, alpha: float
-) -> Array:
+def wrong_at_most(count: int, null_count: int, top: int, bottom: int, epsilon: float, delta: float) -> Array:
     """Bound P(W ≤ w), w = 0, …, top + bottom, of the number W of wrong guesses.
 
     The bounds are not less than the exact values beyond rounding, relatively below 1e-6 and absolutely below 1e-11, and
-    close to them where they are about as large as α.
+    close to them where δ shows few canaries. They rise with δ.
     """
     result = np.zeros(top + bottom + 1)
-    for shown, probability in _shown(count, null_count, delta, alpha):
+    for shown, probability in _shown(count, null_count, delta):
         result += probability * _given_shown(count, null_count, top, bottom, epsilon, shown)
     return result
 
 
 @lru_cache(maxsize=256)
-def _shown(count: int, null_count: int, delta: float, alpha: float) -> list[tuple[tuple[int, ...], float]]:
+def _shown(count: int, null_count: int, delta: float) -> list[tuple[tuple[int, ...], float]]:
     """Return numbers of canaries of both kinds that are shown at most, with probabilities.
 
-    The more are shown, the fewer guesses are wrong: numbers up to a pair, but not to the pair before, count as it.
+    The more are shown, the fewer guesses are wrong: numbers up to a pair, but not to the pair before, count as it. The
+    pairs do not depend on δ, so that a larger one never makes fewer guesses wrong.
     """
-    levels = (*_LEVELS, 1.0 - _LAST * alpha)
-    pairs = [tuple(int(stats.binom.ppf(level, n, delta)) for n in (count, null_count)) for level in levels]
-    found, before = [], 0.0
-    for pair in dict.fromkeys(pairs):
+    most = max(count, null_count)
+    found, before, number = [], 0.0, 0
+    while number < most and before < 1.0 - _UNLIKELY:
+        pair = math.ceil(number * count / most), math.ceil(number * null_count / most)
         until = float(stats.binom.cdf(pair[0], count, delta) * stats.binom.cdf(pair[1], null_count, delta))
-        found.append((pair, until - before))
-        before = until
+        if until - before > _UNLIKELY:
+            found.append((pair, until - before))
+            before = until
+        number += max(1, int(_SHOWN_STEP * math.sqrt(number)))
     return [*found, ((count, null_count), 1.0 - before)]
 
 
@@ -204,8 +209,8 @@ def _sum(one: Law, other: Law) -> Law:
 # Tests of (ε, δ)-privacy from observed and unobserved scores: how many of so many guesses are right.
 #
 # Of all scores together so many of the highest are guessed to have taken part, so many of the lowest not to: numbers
-# that are declared for each ε, where a Gaussian mechanism that is just found out shows most. Among equal scores
-# guesses count as if they went wrong.
+# that are declared for each block of ε, where a Gaussian mechanism that is just found out shows most. Among equal
+# scores guesses count as if they went wrong.
 
 
 # Gaussian mechanisms to choose for, by their means, and thresholds, so far above the middle of both means.
@@ -214,22 +219,6 @@ _ABOVE = np.linspace(0.0, 4.5, 90)
 _LARGEST_GUESSED_EPSILON, _GUESS_HALVINGS = 40.0, 40
 # Rounding may put a probability this far off, relatively and absolutely.
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-11
-
-
-def guess_tests(scores: ScoreSample, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
-    """Prepare the tests; the function returned says of some audits which of some ε are rejected, and at which score."""
-    assert scores.unobserved is not None
-    count, null_count = scores.count, scores.null_count
-    pooled, wrong = pooled_order(scores.observed, scores.unobserved)
-
-    def reject(audits: Ints, epsilons: Epsilons) -> tuple[Bools, Array]:
-        top, bottom, most = _guess_critical_values(count, null_count, delta, alpha, epsilons)
-        on_top = wrong[audits][:, top]
-        # The lowest hold all that took part but those above.
-        at_bottom = bottom - (null_count - wrong[audits][:, count + null_count - bottom])
-        return on_top + at_bottom <= most, pooled[audits][:, top - 1]
-
-    return reject
 
 
 @njit(cache=True, nogil=True)
@@ -257,7 +246,7 @@ def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
 
 
 @lru_cache(maxsize=64)
-def _guess_design(count: int, null_count: int, delta: float, alpha: float) -> tuple[Array, Array, Array]:
+def _guess_design(count: int, null_count: int, delta: float) -> tuple[Array, Array, Array]:
     """Return values of ε, rising, and the numbers of guesses, high and low, that find them out first."""
     z = 0.5 * _GUESS_SHIFTS + _ABOVE
     # The low guesses are below μ − z, as far from the other mean.
@@ -265,7 +254,7 @@ def _guess_design(count: int, null_count: int, delta: float, alpha: float) -> tu
     top = np.maximum(np.rint(count * hit + null_count * alarm), 1.0)
     bottom = np.minimum(np.rint(count * alarm + null_count * hit), count + null_count - top)
     wrong, made = (count + null_count) * alarm, top + bottom
-    most = special.betaincinv(wrong + 1.0, np.maximum(made - wrong, 1e-9), 1.0 - alpha) * made
+    most = special.betaincinv(wrong + 1.0, np.maximum(made - wrong, 1e-9), 1.0 - _DESIGN_ALPHA) * made
     odds = math.log(count / null_count)
     low, high = np.zeros(made.shape), np.full(made.shape, _LARGEST_GUESSED_EPSILON)
     for _ in range(_GUESS_HALVINGS):
@@ -282,38 +271,56 @@ def _guess_design(count: int, null_count: int, delta: float, alpha: float) -> tu
     return found[rising], top[rows, best][rising], bottom[rows, best][rising]
 
 
-@lru_cache(maxsize=2048)
-def _guess_critical_values(
-    count: int, null_count: int, delta: float, alpha: float, epsilons: Epsilons
-) -> tuple[Ints, Ints, Ints]:
-    """Return for each ε the numbers of high and low guesses, and the most wrong ones that reject, −1 if none do."""
-    found, tops, bottoms = _guess_design(count, null_count, delta, alpha)
-    top = np.rint(np.interp(epsilons, found, tops)).astype(np.int64)
-    bottom = np.rint(np.interp(epsilons, found, bottoms)).astype(np.int64)
-    bottom = np.minimum(bottom, count + null_count - top)
+def _declared_guesses(count: int, null_count: int, delta: float, epsilon: float) -> tuple[int, int]:
+    """Return the numbers of high and low guesses at ε."""
+    found, tops, bottoms = _guess_design(count, null_count, delta)
+    top, bottom = (round(float(np.interp(epsilon, found, numbers))) for numbers in (tops, bottoms))
+    return top, min(bottom, count + null_count - top)
+
+
+@lru_cache(maxsize=8192)
+def _most_wrong(
+    count: int, null_count: int, guesses: tuple[int, int], epsilon: float, delta: float, alpha: float
+) -> int:
+    """Return the most wrong guesses that reject ε, −1 if none do."""
     allowed = alpha * (1.0 - _RELATIVE) - _ABSOLUTE
-    most = [
-        int(np.sum(wrong_at_most(count, null_count, int(t), int(b), epsilon, delta, alpha) <= allowed)) - 1
-        for t, b, epsilon in zip(top, bottom, epsilons, strict=True)
-    ]
-    return top, bottom, np.array(most, dtype=np.int64)
+    return int(np.sum(wrong_at_most(count, null_count, *guesses, epsilon, delta) <= allowed)) - 1
 
 
-# Tests of (ε, δ)-privacy beside an exact null.
+def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> "BlockTest":
+    """Prepare the test of wrong guesses, which are as many as ``design_delta`` makes best."""
+    assert scores.unobserved is not None
+    count, null_count = scores.count, scores.null_count
+    wrong = pooled_order(scores.observed, scores.unobserved)[1]
+
+    def evidence(audits: Ints, epsilon: float) -> Ints:
+        top, bottom = _declared_guesses(count, null_count, design_delta, epsilon)
+        # The lowest hold all that took part but those above.
+        at_bottom = bottom - (null_count - wrong[audits, count + null_count - bottom])
+        return np.asarray(-(wrong[audits, top] + at_bottom))
+
+    def critical(epsilon: float, tested: float) -> int:
+        guesses = _declared_guesses(count, null_count, design_delta, epsilon)
+        return -_most_wrong(count, null_count, guesses, tested, delta, alpha)
+
+    return BlockTest(evidence, critical)
+
+
+# Tests of (ε, δ)-privacy for an exact null.
 #
 # If the mechanism is (ε, δ)-private, the observed scores' tail is nowhere above that of the law P*, the smaller of
 # e^ε·u + δ and 1 − e^−ε·(1 − u − δ) where the null's tail is u. A statistic that rises with every score is then at
 # most what it is for independent draws from P*, in law: its test is exact whatever the mechanism.
 #
-# The statistic is a sum over scores of whole weights, each the number of thresholds that a score reaches. The
-# thresholds are declared for each ε: the weights are the log likelihood ratio of a Gaussian mechanism, just found out
-# from as many scores, and the private law that is hardest to tell from it (Huber and Strassen 1973), in equal steps.
+# The statistic is a sum over scores of whole weights, each the number of thresholds that a score reaches. These are
+# declared for each block of ε: the weights are the log likelihood ratio of a Gaussian mechanism, just found out from as
+# many scores, and the private law that is hardest to tell from it (Huber and Strassen 1973), in equal steps.
 
 
-# Steps of the weights: fewer where the sums, whose law takes a Fourier transform, would have more values than these,
-# and a single one beyond so many scores.
-_WEIGHT_STEPS, _MOST_SUMS, _FEWEST_STEPS = 32, 120_000, 4
-_MOST_SCORES = 100_000
+# Steps of the weights.
+_WEIGHT_STEPS = 32
+# Of sums, what is less likely than this is left out, and counts as likely; rounding is less for each score.
+_LEFT_OUT, _ROUNDING = 1e-13, 5e-15
 # Means of the Gaussian mechanisms to choose from.
 _SUM_SHIFTS = np.geomspace(5e-3, 150.0, 80)[:, np.newaxis]
 # Weights go on to where one of the scores lies with this probability.
@@ -321,34 +328,18 @@ _REACH = 0.1
 _SUM_HALVINGS = 45
 
 
-def worst_tail(epsilon: Array, log_tail: Array, delta: float) -> Array:
-    """Return the largest tail of the observed scores that (ε, δ)-privacy allows beside the null's, rounded up."""
-    high = np.exp(np.minimum(epsilon + log_tail, 0.0)) + delta
-    low = 1.0 - np.exp(-epsilon) * np.maximum(-np.expm1(log_tail) - delta, 0.0)
-    return np.clip(np.minimum(high, low) * (1.0 + 1e-14), 0.0, 1.0)
-
-
-def sum_tests(scores: ScoreSample, delta: float, alpha: float) -> Callable[[Ints, Epsilons], tuple[Bools, Array]]:
-    """Prepare the tests; the function returned says of some audits which of some ε are rejected, and NaN for places."""
+def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> "BlockTest":
+    """Prepare the test of summed weights, which are those that ``design_delta`` makes best."""
     null, count = scores.null, scores.count
     assert null is not None
 
-    def reject(audits: Ints, epsilons: Epsilons) -> tuple[Bools, Array]:
-        places, critical = _sum_critical_values(count, null, delta, alpha, epsilons)
-        found = _rejected(scores.observed[audits], places, critical)
-        return found, np.full(found.shape, math.nan)
+    def evidence(audits: Ints, epsilon: float) -> Ints:
+        return _sums(scores.observed[audits], _places(count, null, design_delta, epsilon))
 
-    return reject
+    def critical(epsilon: float, tested: float) -> int:
+        return _least_sum(count, null, design_delta, epsilon, tested, delta, alpha)
 
-
-def excludes_all(scores: ScoreSample, delta: float, alpha: float) -> Bools:
-    """Say of each audit whether every finite ε is rejected, by scores that the null has no probability of reaching.
-
-    If ε is finite, an observed score is one of these with probability δ at most.
-    """
-    assert scores.null is not None
-    impossible = np.isneginf(scores.null.log_tail(scores.observed)).sum(axis=1)
-    return np.asarray(impossible > stats.binom.isf(alpha * (1.0 - _RELATIVE), scores.count, delta))
+    return BlockTest(evidence, critical)
 
 
 def _root(falling: Callable[[Array], Array], low: Array, high: Array) -> Array:
@@ -397,47 +388,42 @@ def _between(low: Array, high: Array) -> Array:
     return np.where(upper, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
 
 
-@lru_cache(maxsize=512)
-def _sum_design(count: int, delta: float, alpha: float, epsilons: Epsilons) -> Array:
-    """Return thresholds for each ε, falling, where the null is N(0, 1)."""
-    mu, epsilon = np.broadcast_arrays(_SUM_SHIFTS, np.array(epsilons))
-    first, second, third, fourth = _hardest(mu, epsilon, delta)
+@lru_cache(maxsize=1024)
+def _sum_design(count: int, delta: float, epsilon: float) -> Array:
+    """Return thresholds, falling, where the null is N(0, 1)."""
+    first, second, third, fourth = _hardest(_SUM_SHIFTS, np.array(epsilon), delta)
+    mu = _SUM_SHIFTS
     reach = -special.ndtri(_REACH / max(count, 1))
     first = np.maximum(np.minimum(first, mu + reach), second)
     fourth = np.minimum(np.maximum(fourth, -reach), third)
     # The ratio's logarithm, but for μ²/2: μx − ε above the flat part, μx + ε below it.
     low, high, middle = mu * fourth + epsilon, mu * first - epsilon, mu * second - epsilon
-    several = min(_WEIGHT_STEPS, max(_MOST_SUMS // count, _FEWEST_STEPS)) if count <= _MOST_SCORES else 1
-    parts = (np.arange(_WEIGHT_STEPS if several == 1 else several) + 0.5) / (_WEIGHT_STEPS if several == 1 else several)
-    levels = high[..., np.newaxis] - (high - low)[..., np.newaxis] * parts
-    sign = np.where(levels > middle[..., np.newaxis], 1.0, -1.0)
-    cuts = (levels + sign * epsilon[..., np.newaxis]) / mu[..., np.newaxis]
-    private = worst_tail(epsilon[..., np.newaxis], special.log_ndtr(-cuts), delta)
-    found = special.ndtr(mu[..., np.newaxis] - cuts)
-    if several == 1:
-        gain = (found - private) / np.sqrt(private * (1.0 - private) + 1e-300)
-        best = np.argmax(gain, axis=-1)[..., np.newaxis]
-        cuts, private, found = (np.take_along_axis(a, best, axis=-1) for a in (cuts, private, found))
-    mean = private.sum(axis=-1)
+    levels = high - (high - low) * (np.arange(_WEIGHT_STEPS) + 0.5) / _WEIGHT_STEPS
+    cuts = (levels + np.where(levels > middle, epsilon, -epsilon)) / mu
+    private = worst_tail(epsilon, special.log_ndtr(-cuts), delta)
+    mean = private.sum(axis=1)
     # Of two thresholds the higher one says whether both are reached.
-    pairs = 2.0 * np.arange(cuts.shape[-1])[::-1] + 1.0
-    variance = np.maximum((private * pairs).sum(axis=-1) - mean**2, 0.0)
+    pairs = 2.0 * np.arange(_WEIGHT_STEPS)[::-1] + 1.0
+    variance = np.maximum((private * pairs).sum(axis=1) - mean**2, 0.0)
     # The weakest mechanism whose mean statistic is at the critical value.
-    seen = math.sqrt(count) * (found.sum(axis=-1) - mean) > -special.ndtri(alpha) * np.sqrt(variance)
-    weakest = np.where(seen.any(axis=0), np.argmax(seen, axis=0), len(_SUM_SHIFTS) - 1)
-    return np.asarray(cuts[weakest, np.arange(len(epsilons))])
+    found = special.ndtr(mu - cuts).sum(axis=1)
+    seen = math.sqrt(count) * (found - mean) > -special.ndtri(_DESIGN_ALPHA) * np.sqrt(variance)
+    return np.asarray(cuts[int(np.argmax(seen)) if seen.any() else -1])
 
 
-@lru_cache(maxsize=2048)
-def _sum_critical_values(
-    count: int, null: ExactNull, delta: float, alpha: float, epsilons: Epsilons
-) -> tuple[Array, Ints]:
-    """Return thresholds, rising, shape (tests, thresholds), and the least sums of weights that reject."""
-    places = np.sort(null.place(special.log_ndtr(-_sum_design(count, delta, alpha, epsilons))), axis=1)
-    tails = worst_tail(np.array(epsilons)[:, np.newaxis], null.log_tail(places), delta)
-    different, which = np.unique(tails, axis=0, return_inverse=True)
-    critical = np.array([least_rejecting(row, count, alpha * (1.0 - _RELATIVE)) for row in different], dtype=np.int64)
-    return places, critical[which.reshape(-1)]
+@lru_cache(maxsize=1024)
+def _places(count: int, null: ExactNull, delta: float, epsilon: float) -> Array:
+    """Return thresholds, rising."""
+    return np.sort(null.place(special.log_ndtr(-_sum_design(count, delta, epsilon))))
+
+
+@lru_cache(maxsize=8192)
+def _least_sum(
+    count: int, null: ExactNull, design_delta: float, epsilon: float, tested: float, delta: float, alpha: float
+) -> int:
+    """Return the least sum of weights that rejects ``tested``, by the thresholds that are declared for ``epsilon``."""
+    log_tails = null.log_tail(_places(count, null, design_delta, epsilon))
+    return least_rejecting(worst_tail(tested, log_tails, delta), count, alpha * (1.0 - _RELATIVE))
 
 
 def least_rejecting(tails: Array, count: int, alpha: float) -> int:
@@ -445,14 +431,20 @@ def least_rejecting(tails: Array, count: int, alpha: float) -> int:
 
     ``tails`` has the probability of reaching each threshold, falling.
     """
-    if len(tails) == 1:
-        return int(stats.binom.isf(alpha, count, tails[0])) + 1
     law = -np.diff(np.concatenate([[1.0], tails, [0.0]]))
-    size = count * len(tails) + 1
-    length = fft.next_fast_len(size, real=True)
-    sums = fft.irfft(_power(fft.rfft(law, length), count), length)[:size]
-    rejecting = np.cumsum(sums[::-1])[::-1] <= alpha - _ABSOLUTE
-    return int(np.argmax(rejecting)) if rejecting[-1] else size
+    weights, size = np.arange(len(law)), count * len(tails) + 1
+    mean = float(law @ weights)
+    # By Bernstein's inequality less than is left out lies farther from the mean.
+    log_odds = -math.log(0.5 * _LEFT_OUT)
+    variance = count * float(law @ (weights - mean) ** 2)
+    reach = log_odds * len(tails) / 3.0 + math.sqrt((log_odds * len(tails) / 3.0) ** 2 + 2.0 * log_odds * variance)
+    length = fft.next_fast_len(min(size, 2 * math.ceil(reach) + 2), real=True)
+    first = 0 if length >= size else min(max(math.floor(count * mean - 0.5 * length), 0), size - length)
+    # A transform of this length folds the sums onto the window, each to its place.
+    sums = np.roll(fft.irfft(_power(fft.rfft(law, max(length, len(law))), count), max(length, len(law))), -first)
+    allowed = alpha - _ABSOLUTE - _LEFT_OUT - _ROUNDING * count
+    rejecting = np.cumsum(sums[: size - first][::-1])[::-1] <= allowed
+    return first + int(np.argmax(rejecting)) if rejecting[-1] else size
 
 
 def _power(base: Complexes, exponent: int) -> Complexes:
@@ -466,78 +458,106 @@ def _power(base: Complexes, exponent: int) -> Complexes:
 
 
 @njit(cache=True, nogil=True)
-def _rejected(observed: Array, places: Array, critical: Ints) -> Bools:
-    """Say which tests reject, up to the first that does not: weights are the thresholds that scores reach."""
-    audits, count = observed.shape
-    result = np.zeros((audits, len(places)), dtype=np.bool_)
-    for a in range(audits):
-        for t in range(len(places)):
-            total, below = 0, 0
-            for x in places[t]:
-                # The thresholds rise: what is below one is below the next.
-                low, high = below, count
-                while low < high:
-                    middle = (low + high) // 2
-                    if observed[a, middle] < x:
-                        low = middle + 1
-                    else:
-                        high = middle
-                below = low
-                total += count - below
-            if total < critical[t]:
-                break
-            result[a, t] = True
+def _sums(observed: Array, places: Array) -> Ints:
+    """Count for each audit how many thresholds its scores reach in all."""
+    result = np.zeros(len(observed), dtype=np.int64)
+    for a in range(len(observed)):
+        below, count = 0, observed.shape[1]
+        for x in places:
+            # The thresholds rise: what is below one is below the next.
+            low, high = below, count
+            while low < high:
+                middle = (low + high) // 2
+                if observed[a, middle] < x:
+                    low = middle + 1
+                else:
+                    high = middle
+            below = low
+            result[a] += count - below
     return result
 
 
 # One test after another.
 
 
-# Tested values of ε: this far apart, absolutely and, where that is more, relatively. They are made in blocks.
-_STEP, _RATIO, _LAST_EPSILON = 0.01, 1.015, 1e4
-_BLOCK = 32
+# Shares of α: of the declared ranks, and of the sharper test.
+NESTED, SHARP = 0.5, 0.5
+# What the sharper test looks at is declared for blocks of so many values of ε, by the largest; and for this level.
+_BLOCK, _DESIGN_ALPHA = 8, 0.025
 
 
-@cache
-def epsilon_sequence() -> tuple[tuple[float, ...], ...]:
-    """Return the finite values of ε that are tested, in blocks."""
-    low = np.arange(0.0, _STEP / (_RATIO - 1.0), _STEP)
-    steps = math.ceil(math.log(_LAST_EPSILON / low[-1]) / math.log(_RATIO))
-    values = np.concatenate([low, low[-1] * _RATIO ** np.arange(1.0, steps + 1.0)])
-    return tuple(tuple(values[i : i + _BLOCK].tolist()) for i in range(0, len(values), _BLOCK))
+@dataclass(frozen=True)
+class BlockTest:
+    """A test whose statistic is declared for a block of ε: in it, a rejected ε means that smaller ones are rejected."""
+
+    evidence: Callable[[Ints, float], Ints]  # The statistic of audits, for a block's largest ε
+    critical: Callable[[float, float], int]  # The least value of it that rejects, for that and an ε of the block
+
+
+def designs(size: int, delta: float) -> list[tuple[float, float]]:
+    """Return values of δ that tests are designed for, and those that they are made at.
+
+    A design serves half a decade on either side, the first one all smaller values. All have to reject: so a larger δ
+    never gives a larger bound, although it has designs of its own.
+    """
+    smallest = math.ceil(math.log10(size)) + 1
+    ends = [10.0 ** (0.5 - i) for i in range(smallest, 1, -1)]
+    used = 1 + sum(delta > end for end in ends)
+    return [(10.0 ** -(smallest - i), min([delta, *ends[i : i + 1]])) for i in range(used)]
+
+
+def sequence(scores: ScoreSample, delta: float, alpha: float, nested: float, sharp: float) -> Array:
+    """Return the largest ε up to which every one is rejected by one of the tests, at these shares of α."""
+    values = simultaneous(scores, delta, nested * alpha)[0] if nested > 0.0 else np.zeros(len(scores.observed))
+    make, size = (
+        (sum_test, scores.count) if scores.null is not None else (guess_test, max(scores.count, scores.null_count))
+    )
+    tests = [make(scores, design, at, sharp * alpha) for design, at in designs(size, delta)]
+    # The first value that is not below what the ranks reject.
+    start = np.searchsorted(EPSILONS, values, side="left")
+    found = values.copy()
+    left = np.flatnonzero(start < len(EPSILONS))
+    block = int(start[left].min()) // _BLOCK if len(left) else 0
+    for first in range(block * _BLOCK, len(EPSILONS), _BLOCK):
+        if not len(left):
+            break
+        last = min(first + _BLOCK, len(EPSILONS))
+        reached = np.full(len(left), last - 1)
+        begun = start[left] < last
+        at = np.flatnonzero(begun)
+        declared = float(EPSILONS[last - 1])
+        for test in tests:
+            statistic = test.evidence(left[at], declared)
+            for i, value in zip(at, statistic, strict=True):
+                reached[i] = _last_rejected(
+                    test, declared, int(value), int(max(start[left[i]], first)), int(reached[i])
+                )
+        rejected = begun & (reached >= np.maximum(start[left], first))
+        found[left[rejected]] = np.maximum(found[left[rejected]], EPSILONS[reached[rejected]])
+        left = left[~begun | (reached == last - 1)]
+    return found
+
+
+def _last_rejected(test: BlockTest, declared: float, value: int, first: int, last: int) -> int:
+    """Return the last index from ``first`` to ``last`` whose ε is rejected, ``first`` − 1 if none is."""
+    low, high = first - 1, last + 1
+    probe = last
+    while high - low > 1:
+        low, high = (probe, high) if value >= test.critical(declared, float(EPSILONS[probe])) else (low, probe)
+        probe = (low + high) // 2
+    return low
 
 
 def fixed_sequence(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the largest ε up to which every test rejects.
-
-    Beside unobserved scores the threshold is the lowest score that the last test's guesses say took part; beside an
-    exact null it is NaN, as scores count by many thresholds.
-    """
-    reject = guess_tests(scores, delta, alpha) if scores.null is None else sum_tests(scores, delta, alpha)
-    audits = len(scores.observed)
-    values, thresholds = np.zeros(audits), np.full(audits, math.nan)
-    left = np.arange(audits)
-    for epsilons in epsilon_sequence():
-        if not len(left):
-            return values, thresholds
-        found, places = reject(left, epsilons)
-        rejected = np.cumprod(found, axis=1).sum(axis=1)
-        last = np.maximum(rejected - 1, 0)
-        bounds = np.array(epsilons)[last]
-        better = (rejected > 0) & (bounds > 0.0)
-        values[left[better]] = bounds[better]
-        thresholds[left[better]] = places[np.flatnonzero(better), last[better]]
-        left = left[rejected == len(epsilons)]
-    if scores.null is not None:
-        # The last of the sequence: that ε is finite.
-        values[left[excludes_all(scores, delta, alpha)[left]]] = math.inf
-    return values, thresholds
+    """Return the largest ε up to which every one is rejected; no threshold is its own, as tests look at many."""
+    values = sequence(scores, delta, alpha, NESTED, SHARP)
+    return values, np.full(len(values), math.nan)
 
 
 METHODS = (
     Method(
         "fixed-sequence",
-        "exact tests of one ε after another, each at thresholds declared for it (canaryproof)",
+        "exact tests of one ε after another, at declared ranks and by a sum of declared weights (canaryproof)",
         fixed_sequence,
         ("independent scores",),
         if_independent,

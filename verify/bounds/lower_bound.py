@@ -242,6 +242,9 @@ def check_levels(delta: float, alpha: float) -> None:
 # A bound: its value, and what it takes to believe it.
 
 
+# An assumption that scores cannot show.
+GAUSSIAN_CURVE = "a Gaussian trade-off curve"
+
 # Value and threshold of each audit, of scores at δ and α; the threshold is NaN where the value is 0 or there is none.
 Compute = Callable[[ScoreSample, float, float], tuple[Array, Array]]
 
@@ -296,6 +299,15 @@ class LowerBound:
     coverage: Coverage
     cap: float
     upper: float | None = None
+
+    @property
+    def basis(self) -> str:
+        """What it rests on, in one breath: ``asymptotic, if the trade-off curve is Gaussian``."""
+        return (
+            f"{self.coverage}, if the trade-off curve is Gaussian"
+            if GAUSSIAN_CURVE in self.assumptions
+            else self.coverage
+        )
 
 
 @dataclass(frozen=True)

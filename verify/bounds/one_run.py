@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial
-from canaryproof.verify.bounds.gaussian import ASSUMPTION, epsilon_of_mu
-from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_coins
+from canaryproof.verify.bounds.gaussian import epsilon_of_mu
+from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_coins
 
 Array = NDArray[np.float64]
 
@@ -153,7 +153,7 @@ METHODS = (
         "one-run-gaussian",
         "Mahloujifar, Melis, Chaudhuri, arXiv 2410.22235, at up to 4 declared numbers of guesses",
         mahloujifar,
-        ("every canary's inclusion a fair coin of its own", ASSUMPTION),
+        ("every canary's inclusion a fair coin of its own", GAUSSIAN_CURVE),
         if_coins,
         needs="unobserved",
     ),

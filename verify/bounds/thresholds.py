@@ -1,9 +1,9 @@
 """Bounds at thresholds of the scores: what Equation (1) gives for limits of the two rates of error.
 
 Andrew et al. (arXiv 2302.03098), Equation (1): ε ≥ log((1 − δ − FNR)/FPR) and ε ≥ log((1 − δ − FPR)/FNR). Both rise
-when a rate falls, so that upper limits of the rates give lower bounds of ε. Three families make valid ones of that:
-confidence bands that hold for all thresholds at once (``band``), thresholds that the scores they are counted from have
-no part in (``fixed``, ``bonferroni``), and thresholds chosen on one half of the scores (``split``).
+when a rate falls, so that upper limits of the rates give lower bounds of ε. Two families make valid ones of that:
+limits that hold at all declared ranks at once (``band``), and thresholds that the scores they are counted from have no
+part in (``fixed``, ``bonferroni``). Thresholds chosen on one half of the scores serve ``bayesian``.
 """
 
 import math
@@ -13,11 +13,12 @@ from functools import lru_cache
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, signal, special
+from scipy import signal, special
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.binomial import Method as Limits
 from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
+from canaryproof.verify.bounds.precedence import precedence
 
 Array = NDArray[np.float64]
 
@@ -147,24 +148,22 @@ def shared(alpha: float, exact: bool) -> float:
     return alpha if exact else 0.5 * alpha
 
 
-# The best of all thresholds, by bands that hold for all of them at once.
+# Thresholds at declared ranks, all at once.
 #
-# The bands have equal local levels. For U₍₁₎ < … < U₍ₖ₎ of k independent uniform variables and levels L₁ ≤ … ≤ Lₖ,
-# P(U₍ⱼ₎ ≥ Lⱼ for all j) is the probability that no more than j − 1 points lie below Lⱼ, for all j. The number of
-# points below t is that of a Poisson process of rate k, given that it has k points in all (Noé 1972; Moscovich and
-# Nadler 2017): one step from each level to the next, and the sums have positive terms only.
+# With an exact null, a band of equal local levels. For U₍₁₎ < … < U₍ₖ₎ of k independent uniform variables and levels
+# L₁ ≤ … ≤ Lₖ, P(U₍ⱼ₎ ≥ Lⱼ for all j) is the probability that no more than j − 1 points lie below Lⱼ, for all j. The
+# number of points below t is that of a Poisson process of rate k, given that it has k points in all (Noé 1972;
+# Moscovich and Nadler 2017): one step from each level to the next, and the sums have positive terms only.
 
 
 # Of states and of steps, what is less likely than this is left out; the probability found is then too small.
 _NEGLIGIBLE = 1e-25
-# Beyond as many ranks a boundary is checked at some of them only, ever farther apart toward the middle.
-_ALL_RANKS, _RATIO = 64, 1.02
-# Beyond as many variables the exact probability takes minutes, and Bonferroni's level has to do.
-_MOST_VARIABLES = 100_000
-# How close the logarithm of the local level is found.
-_CLOSE = 1e-4
-# What rounding may do to a probability near 1, with much to spare.
-_ROUNDING = 1e-9
+# From one declared rank to the next. With all ranks the level of each would be half as large.
+_RATIO = 1.6
+# Local levels are taken from a fixed ladder, of such steps of the logarithm: so they rise with α whatever the rounding.
+_RUNG = 1e-3
+# What rounding may do to a probability near 1, with much to spare, at up to so many variables; in proportion beyond.
+_ROUNDING, _VARIABLES = 1e-9, 1e5
 
 
 def staying_above(levels: Array, ranks: NDArray[np.int64], count: int) -> float:
@@ -203,12 +202,13 @@ def _poisson(counts: NDArray[np.int64], mean: float) -> Array:
     return np.asarray(np.exp(special.xlogy(counts, mean) - mean - special.gammaln(counts + 1.0)) * (counts >= 0))
 
 
-def chosen_ranks(count: int) -> NDArray[np.int64]:
-    """Choose the ranks at which a boundary is checked: all near both ends, fewer between."""
-    steps = np.arange(1.0, math.log(max(count, 2)) / math.log(_RATIO) + 2.0)
-    low = np.unique(np.concatenate([np.arange(1, _ALL_RANKS + 1), np.floor(_RATIO**steps)]))
-    both = np.concatenate([low, count + 1 - low])
-    return np.unique(both[(both >= 1) & (both <= count)]).astype(np.int64)
+def band_ranks(count: int) -> NDArray[np.int64]:
+    """Return the ranks at which a band is checked: near both ends, ever farther apart toward the middle."""
+    low, rank = [], 1.0
+    while rank <= 0.5 * (count + 1):
+        low.append(int(rank))
+        rank = max(rank + 1.0, _RATIO * rank)
+    return np.unique(np.concatenate([low, count + 1 - np.array(low)])).astype(np.int64)
 
 
 def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:
@@ -218,22 +218,20 @@ def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:
 
 @lru_cache(maxsize=256)
 def local_level(count: int, alpha: float) -> float:
-    """Find the level, rounded down, at which each rank may fail so that any fails with probability α at most."""
-    ranks = chosen_ranks(count)
+    """Find the largest level of the ladder at which each rank may fail, any of them with probability α at most."""
+    ranks = band_ranks(count)
+    rounding = _ROUNDING * max(1.0, count / _VARIABLES)
+
+    def keeps(rung: int) -> bool:
+        levels = _levels(math.exp(-_RUNG * rung), ranks, count)
+        return 1.0 - staying_above(levels, ranks, count) + rounding <= alpha
+
     # Bonferroni's holds without any computation.
-    low, high = math.log(alpha / len(ranks)), math.log(alpha)
-    if count > _MOST_VARIABLES or len(ranks) == 1:
-        return math.exp(low)
-
-    def excess(local: float) -> float:
-        return 1.0 - staying_above(_levels(math.exp(local), ranks, count), ranks, count) + _ROUNDING - alpha
-
-    if excess(low) >= 0.0:
-        return math.exp(low)
-    found = optimize.brentq(excess, low, high, xtol=_CLOSE)
-    while excess(found) > 0.0:
-        found -= _CLOSE
-    return math.exp(max(found, low))
+    high, low = math.ceil(-math.log(alpha / len(ranks)) / _RUNG), math.floor(-math.log(alpha) / _RUNG)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return math.exp(-_RUNG * high)
 
 
 @lru_cache(maxsize=64)
@@ -242,30 +240,22 @@ def band(count: int, alpha: float) -> Array:
 
     Between the ranks that are checked, a level is that of the rank before.
     """
-    ranks = chosen_ranks(count)
+    ranks = band_ranks(count)
     levels = _levels(local_level(count, alpha), ranks, count)
     places = np.searchsorted(ranks, np.arange(count + 1), side="right")
     return np.concatenate([[0.0], levels])[places]
 
 
-def _upper(count: int, delta: float, alpha: float) -> Rates:
-    """Upper limits of the rate of scores on the wrong side, by number of scores on the right side."""
-    hits = band(count, alpha)
-    return rates(1.0 - hits, hits, delta)
-
-
 def simultaneous(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the largest value of Equation (1) on bands of equal local levels (Berk and Jones 1979).
+    """Return the bound of all declared ranks: by a band beside an exact null, by precedence tests otherwise.
 
-    With an exact null only FNR is estimated, and its band has all of α.
+    The band's threshold is the best one. Precedence tests have none.
     """
-    each = shared(alpha, scores.null is not None)
-    alarm = None
-    if scores.unobserved is not None:
-        # By number of false alarms: the others are on the right side.
-        quiet = _upper(scores.null_count, delta, each)
-        alarm = Rates(quiet.log_rate[::-1].copy(), quiet.log_rest[::-1].copy())
-    return sweep(scores, _upper(scores.count, delta, each), alarm, delta)
+    if scores.null is None:
+        values = precedence(scores, delta, alpha)
+        return values, np.full(len(values), math.nan)
+    hits = band(scores.count, alpha)
+    return sweep(scores, rates(1.0 - hits, hits, delta), None, delta)
 
 
 # Thresholds that the scores they are counted from have no part in: one, several, or from a split.
@@ -287,6 +277,11 @@ class Places:
     log_alarm: Array  # Log of the rates' upper limits, shape (places,)
 
 
+def null_ranks(tails: Array, null_count: int) -> NDArray[np.int64]:
+    """Return the ranks, the highest first, of unobserved scores about as far out as these tails of the null."""
+    return np.clip(np.rint(tails * null_count), 1, null_count).astype(np.int64)
+
+
 def places(scores: ScoreSample, tails: Array, alpha: float) -> Places:
     """Put thresholds where the null's tail is about as given, with 1 − α limits of the rates that are estimated."""
     observed = scores.observed
@@ -296,7 +291,7 @@ def places(scores: ScoreSample, tails: Array, alpha: float) -> Places:
         log_alarm, side = scores.null.log_tail(row), "left"
     else:
         assert scores.unobserved is not None
-        ranks = np.clip(np.rint(tails * scores.null_count), 1, scores.null_count).astype(np.int64)
+        ranks = null_ranks(tails, scores.null_count)
         thresholds = scores.unobserved[:, scores.null_count - ranks]
         # Equal scores are no hits: only above the threshold is the false alarm rate limited.
         log_alarm, side = np.log(binomial.upper(ranks - 1, scores.null_count, 1.0 - alpha)), "right"
@@ -368,22 +363,6 @@ def _above(ordered: Array, thresholds: Array) -> NDArray[np.int64]:
     return above
 
 
-def split(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the bound of one half of the scores at the threshold that is best for the other half."""
-    counts = split_counts(scores, delta, alpha)
-    each = shared(alpha, scores.null is not None)
-    miss = misses(counts.half.count, delta, each)
-    if scores.null is not None:
-        log_alarm = counts.log_tails
-        log_quiet = _log_rest(log_alarm, delta)
-    else:
-        alarm = alarms(counts.half.null_count, delta, each)
-        log_alarm, log_quiet = alarm.log_rate[counts.alarms], alarm.log_rest[counts.alarms]
-    values = _equation_1(miss, counts.hits, log_alarm, log_quiet)
-    good = (values > 0.0) & ~np.isnan(counts.thresholds)
-    return np.where(good, values, 0.0), np.where(good, counts.thresholds, math.nan)
-
-
 def _equation_1(miss: Rates, hits: NDArray[np.int64], log_alarm: Array, log_quiet: Array) -> Array:
     """Return the larger of both values, −∞ where neither has a positive numerator."""
     # A null that never raises an alarm beside a numerator of 0 gives no value.
@@ -416,7 +395,7 @@ def _halves(scores: ScoreSample) -> tuple[ScoreSample | None, ScoreSample]:
 METHODS = (
     Method(
         "band",
-        "simultaneous bands of equal local levels, exact at all thresholds at once",
+        "declared ranks, all at once: a band of equal local levels, or precedence tests for unobserved scores",
         simultaneous,
         ("independent scores",),
         if_independent,
@@ -425,13 +404,6 @@ METHODS = (
         "fixed-threshold",
         "Clopper–Pearson at one threshold, where the null's tail is 1/√(k + 1)",
         fixed,
-        ("independent scores",),
-        if_independent,
-    ),
-    Method(
-        "split",
-        "Clopper–Pearson on half of the scores, at the threshold that is best for the other half",
-        split,
         ("independent scores",),
         if_independent,
     ),

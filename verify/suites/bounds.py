@@ -16,8 +16,8 @@ from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
-from canaryproof.verify.bounds.gaussian import ASSUMPTION
 from canaryproof.verify.bounds.lower_bound import (
+    GAUSSIAN_CURVE,
     ExactNull,
     Method,
     ScoreSample,
@@ -301,7 +301,7 @@ _CLAIMS = {
 
 def _families(method: Method) -> tuple[Callable[[float], ScoredMechanism], ...]:
     # A posterior interval takes a millisecond an audit, and makes no claim of its own.
-    gaussian_only = ASSUMPTION in method.assumptions or method.upper is not None
+    gaussian_only = GAUSSIAN_CURVE in method.assumptions or method.upper is not None
     return (gaussian,) if gaussian_only else FAMILIES
 
 
@@ -436,7 +436,10 @@ def _best(context: Context) -> Outcome:
     rivals = [
         method
         for name, method in METHODS.items()
-        if not method.printed and method.upper is None and name not in _ONE_RUN and ASSUMPTION not in method.assumptions
+        if not method.printed
+        and method.upper is None
+        and name not in _ONE_RUN
+        and GAUSSIAN_CURVE not in method.assumptions
     ]
     names = [method.name for method in rivals]
     default = names.index(DEFAULT)

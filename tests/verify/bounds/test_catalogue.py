@@ -81,20 +81,67 @@ def test_equal_scores_of_both_kinds_have_no_bound(name):
         assert METHODS[name].bound(prepare(tied, tied, inclusion="coin"), 0.0, 0.05).value == 0.0
 
 
-@pytest.mark.parametrize("name", VALID)
+# What is not monotone, and why.
+_HALF = "the threshold is chosen on one half of the scores, and may count fewer of the other half"
+_LARGEST = "the threshold is that of the largest finite estimate, whose limits may be worse"
+NOT_MONOTONE = {
+    ("bayesian", "scores"): _HALF,
+    ("bayesian", "delta"): _HALF,
+    ("canife", "scores"): _LARGEST,
+    ("canife-code", "scores"): _LARGEST,
+}
+
+
+def drawn(rng):
+    """Audits of any shape and size, each with one that has higher observed scores and lower unobserved ones."""
+    count, null_count = rng.integers(1, 80, 2)
+    shift, scale = 3.0 * rng.random(), rng.choice([0.5, 1.0, 2.0])
+    seen, unseen = shift + scale * rng.standard_t(rng.choice([2.0, 30.0]), count), rng.normal(size=null_count)
+    if rng.random() < 0.3:
+        seen, unseen = np.rint(2.0 * seen), np.rint(2.0 * unseen)
+    raised = seen + rng.exponential(1.0, count) * (rng.random(count) < 0.3)
+    lowered = unseen - rng.exponential(1.0, null_count) * (rng.random(null_count) < 0.3)
+    return [(prepare(seen, null=NULL), prepare(raised, null=NULL)), (prepare(seen, unseen), prepare(raised, lowered))]
+
+
+def value(name, scores, delta, alpha):
+    return METHODS[name].values(scores, delta, alpha)[0][0]
+
+
+def monotone(argument):
+    return [name for name in METHODS if (name, argument) not in NOT_MONOTONE]
+
+
+@pytest.mark.parametrize("name", monotone("scores"))
 @given(st.integers(0, 2**32 - 1))
-def test_higher_observed_scores_never_lower_the_bound(name, seed):
-    if name == "split":
-        # Its threshold moves with one half, and may hit fewer of the other.
-        return
+def test_higher_observed_and_lower_unobserved_scores_never_lower_the_bound(name, seed):
     rng = np.random.default_rng(seed)
-    seen, unseen = 0.5 + rng.normal(size=60), rng.normal(size=50)
-    raised = seen + rng.exponential(1.0, 60) * (rng.random(60) < 0.3)
-    for kind in ({"null": NULL}, {"unobserved": unseen}):
-        low, high = prepare(seen, **kind), prepare(raised, **kind)
-        if METHODS[name].serves(low):
-            before, after = (METHODS[name].values(scores, 1e-4, 0.1)[0][0] for scores in (low, high))
-            assert before <= after
+    delta, alpha = 10.0 ** rng.uniform(-7.0, -0.3), rng.choice([1e-4, 0.05, 0.6])
+    for before, after in drawn(rng):
+        if METHODS[name].serves(before):
+            assert value(name, before, delta, alpha) <= value(name, after, delta, alpha)
+
+
+@pytest.mark.parametrize("name", monotone("confidence"))
+@given(st.integers(0, 2**32 - 1))
+def test_more_confidence_never_raises_the_bound(name, seed):
+    rng = np.random.default_rng(seed)
+    delta, alphas = 10.0 ** rng.uniform(-7.0, -0.3), np.sort(10.0 ** rng.uniform(-7.0, -0.1, 3))
+    for scores, _ in drawn(rng):
+        if METHODS[name].serves(scores):
+            found = [value(name, scores, delta, alpha) for alpha in alphas]
+            assert found == sorted(found)
+
+
+@pytest.mark.parametrize("name", monotone("delta"))
+@given(st.integers(0, 2**32 - 1))
+def test_a_larger_delta_never_raises_the_bound(name, seed):
+    rng = np.random.default_rng(seed)
+    deltas, alpha = np.sort(10.0 ** rng.uniform(-7.0, -0.1, 3)), rng.choice([1e-4, 0.05, 0.6])
+    for scores, _ in drawn(rng):
+        if METHODS[name].serves(scores):
+            found = [value(name, scores, delta, alpha) for delta in deltas]
+            assert found == sorted(found, reverse=True)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -129,3 +176,8 @@ def test_a_few_are_shown_by_default_and_none_as_printed():
     assert [bound.method for bound in sampled] == [DEFAULT, "one-run", "one-run-gaussian"]
     assert [bound.method for bound in exact] == [DEFAULT, "normal-scores"]
     assert not any(METHODS[bound.method].printed for bound in (*sampled, *exact))
+
+
+def test_a_bound_says_what_it_rests_on_in_one_breath():
+    found = {bound.method: bound.basis for bound in lower_bounds(prepare(SEEN, null=NULL), 1e-5)}
+    assert found == {DEFAULT: "asymptotic", "normal-scores": "asymptotic, if the trade-off curve is Gaussian"}

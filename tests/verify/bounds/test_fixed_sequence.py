@@ -6,63 +6,86 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import stats
 
 from canaryproof.verify.bounds import fixed_sequence as tested
 from canaryproof.verify.bounds.fixed_sequence import (
-    epsilon_sequence,
-    excludes_all,
+    BlockTest,
+    designs,
     fixed_sequence,
+    guess_test,
     least_rejecting,
-    worst_tail,
+    sequence,
+    sum_test,
     wrong_at_most,
     wrong_guesses,
 )
-from canaryproof.verify.bounds.lower_bound import ExactNull, discrete_null, normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
+from canaryproof.verify.bounds.thresholds import simultaneous
+from canaryproof.verify.bounds.worst_case import EPSILONS, worst_tail
 
 NULL = normal_null()
 
 
 def test_tested_values_start_at_zero_and_are_close():
-    values = np.concatenate(epsilon_sequence())
-    assert values[0] == 0.0
-    assert values[-1] >= 1e4
-    steps = np.diff(values)
+    assert EPSILONS[0] == 0.0
+    assert EPSILONS[-1] >= 1e4
+    steps = np.diff(EPSILONS)
     assert np.all(steps > 0.0)
-    assert np.all(steps <= np.maximum(0.01, 0.015 * values[:-1]) * (1.0 + 1e-9))
+    assert np.all(steps <= np.maximum(0.002, 0.004 * EPSILONS[:-1]) * (1.0 + 1e-9))
 
 
-def reference(seen, unseen, delta):
-    """The last ε of the sequence before the first whose test, by plain counting, does not reject."""
+def reference(seen, unseen, delta, alpha):
+    """The last ε before the first that neither test rejects: one after another, by plain counting."""
+    scores = prepare(seen, unseen, NULL if unseen is None else None)
+    ranks = simultaneous(scores, delta, 0.5 * alpha)[0][0]
+    ((design, at),) = designs(max(len(seen), 0 if unseen is None else len(unseen)), delta)
     expected = 0.0
-    for epsilons in epsilon_sequence():
+    for index, epsilon in enumerate(EPSILONS):
+        declared = EPSILONS[index // 8 * 8 + 7]
         if unseen is None:
-            places, critical = tested._sum_critical_values(len(seen), NULL, delta, 0.05, epsilons)
-            rejects = [sum(np.sum(seen >= t) for t in row) >= c for row, c in zip(places, critical, strict=True)]
+            places = tested._places(len(seen), NULL, design, declared)
+            law = -np.diff([1.0, *worst_tail(epsilon, NULL.log_tail(places), at), 0.0])
+            sums = np.ones(1)
+            for _ in seen:
+                sums = np.convolve(sums, law)
+            rejects = sums[sum(int(np.sum(seen >= t)) for t in places) :].sum() <= 0.5 * alpha
         else:
-            tops, bottoms, most = tested._guess_critical_values(len(seen), len(unseen), delta, 0.05, epsilons)
+            top, bottom = tested._declared_guesses(len(seen), len(unseen), design, declared)
             falling = [x for _, x in sorted([(-v, 1) for v in seen] + [(-v, 0) for v in unseen])]
-            wrong = [
-                top - sum(falling[:top]) + sum(falling[len(falling) - n :])
-                for top, n in zip(tops, bottoms, strict=True)
-            ]
-            rejects = [w <= m for w, m in zip(wrong, most, strict=True)]
-        for epsilon, rejected in zip(epsilons, rejects, strict=True):
-            if not rejected:
-                return expected
-            expected = epsilon
+            wrong = top - sum(falling[:top]) + sum(falling[len(falling) - bottom :])
+            law = wrong_at_most(len(seen), len(unseen), top, bottom, epsilon, at)
+            rejects = law[wrong] <= 0.5 * alpha
+        if not (rejects or epsilon < ranks):
+            return max(expected, ranks)
+        expected = epsilon
     return expected
 
 
-def test_the_bound_is_the_last_rejected_value():
+@pytest.mark.parametrize("deviation", [0.5, 1.0])
+def test_the_bound_is_the_last_rejected_value(deviation):
     rng = np.random.default_rng(1)
-    seen, unseen = 2.0 + rng.normal(size=150), rng.normal(size=120)
+    seen, unseen = 1.0 + deviation * rng.normal(size=60), rng.normal(size=50)
     value, threshold = fixed_sequence(prepare(seen, null=NULL), 1e-5, 0.05)
-    assert value[0] == reference(seen, None, 1e-5) > 0.5
+    assert value[0] == reference(seen, None, 1e-5, 0.05) > 0.5
     assert math.isnan(threshold[0])
     value, threshold = fixed_sequence(prepare(seen, unseen), 1e-5, 0.05)
-    assert value[0] == reference(seen, unseen, 1e-5) > 0.5
-    assert threshold[0] in {*seen, *unseen}
+    assert value[0] == reference(seen, unseen, 1e-5, 0.05) > 0.2
+    assert math.isnan(threshold[0])
+
+
+@pytest.mark.parametrize("unobserved", [False, True])
+def test_no_weak_test_stops_the_sequence(unobserved):
+    """Narrow scores, of which a sum of weights made for equal variances shows little: the bound grows with k."""
+    means = []
+    for count in (100, 1000, 10_000):
+        rng = np.random.default_rng(count)
+        seen = 0.5 + 0.6 * rng.normal(size=(20, count))
+        scores = prepare(seen, rng.normal(size=seen.shape)) if unobserved else prepare(seen, null=NULL)
+        means.append(fixed_sequence(scores, 1e-5, 0.05)[0].mean())
+        assert sequence(scores, 1e-5, 0.05, 0.0, 1.0).mean() < means[-1]
+    assert means[0] < means[1] < means[2]
+    assert means[2] > 3.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.5, 0.999])
@@ -88,11 +111,10 @@ def test_a_discrete_null_is_used_at_its_own_places():
     assert best - 0.05 <= value[0] <= best
 
 
-@pytest.mark.parametrize(("count", "places"), [(30_000, 4), (150_000, 1)])
-def test_many_scores_have_few_thresholds(count, places):
+@pytest.mark.parametrize("count", [30_000, 1_000_000])
+def test_many_scores_have_as_many_thresholds_as_few(count):
     rng = np.random.default_rng(3)
     value, _ = fixed_sequence(prepare(0.5 + rng.normal(size=count), null=NULL), 1e-6, 0.05)
-    assert tested._sum_critical_values(count, NULL, 1e-6, 0.05, epsilon_sequence()[0])[0].shape[1] == places
     assert 1.2 < value[0] < 2.4
 
 
@@ -102,8 +124,8 @@ def test_perfect_separation():
     assert fixed_sequence(prepare([1.0], null=NULL).separated, 0.05, 0.05)[0][0] == 0.0
     # From unobserved scores: all 1,000 above the largest of 1,000.
     cap = fixed_sequence(prepare(np.ones(1000), np.zeros(1000)), 1e-6, 0.05)[0][0]
-    # Perfect separation of 1,000 and 1,000 has probability 0.05 at (1,000/2.996)/ε-odds twice over: e^ε is about 667.
-    assert cap == pytest.approx(math.log(2000 / -math.log(0.05)), abs=0.1)
+    # With half of α, perfect separation of 1,000 and 1,000 has that probability where e^ε is about 2,000/3.69.
+    assert cap == pytest.approx(math.log(2000 / -math.log(0.025)), abs=0.1)
 
 
 def test_mirrored_scores_have_no_bound():
@@ -111,21 +133,37 @@ def test_mirrored_scores_have_no_bound():
     assert fixed_sequence(prepare(np.full(300, -4.0), null=NULL), 1e-6, 0.05)[0][0] == 0.0
 
 
-def test_nothing_counts_after_the_first_test_that_does_not_reject(monkeypatch):
-    # Of three audits the first does not reject the third value, the second not the first, the third one of block two.
-    def tests(_scores, _delta, _alpha):
-        def reject(audits, epsilons):
-            found = np.ones((3, len(epsilons)), dtype=bool)
-            found[0, 2] = found[1, 0] = False
-            found[2, 5] = epsilons[0] == 0.0
-            return found[audits], np.full((len(audits), len(epsilons)), math.nan)
+def test_nothing_counts_after_the_first_value_that_neither_test_rejects(monkeypatch):
+    # The second tests reject these values of ε; the first ones reject up to the value given.
+    passing = {0: range(20), 1: range(8, 40), 2: range(24, 50), 3: range(40, 50)}
+    ranks = {0: 0.0, 1: 0.0, 2: EPSILONS[30], 3: EPSILONS[30]}
 
-        return reject
+    def test(_scores, _design, _at, _alpha):
+        def critical(_, epsilon):
+            return int(np.searchsorted(EPSILONS, epsilon))
 
-    monkeypatch.setattr(tested, "sum_tests", tests)
-    values = fixed_sequence(prepare(np.zeros((3, 4)), null=NULL), 1e-5, 0.05)[0]
-    sequence = np.concatenate(epsilon_sequence())
-    assert values.tolist() == [sequence[1], 0.0, sequence[len(epsilon_sequence()[0]) + 4]]
+        def evidence(audits, declared):
+            block = int(np.searchsorted(EPSILONS, declared)) // 8
+            return np.array([max((i for i in passing[a] if i // 8 == block), default=-1) for a in audits])
+
+        return BlockTest(evidence, critical)
+
+    monkeypatch.setattr(tested, "sum_test", test)
+    monkeypatch.setattr(tested, "simultaneous", lambda *_: (np.array(list(ranks.values())), None))
+    values = fixed_sequence(prepare(np.zeros((4, 4)), null=NULL), 1e-5, 0.05)[0]
+    assert values.tolist() == [EPSILONS[19], 0.0, EPSILONS[49], EPSILONS[30]]
+
+
+@pytest.mark.parametrize(
+    ("size", "delta", "used"), [(50, 1e-6, 1), (1000, 1e-3, 2), (10_000, 1e-3, 3), (10_000, 0.9, 5)]
+)
+def test_a_larger_delta_has_all_designs_of_smaller_ones(size, delta, used):
+    found = designs(size, delta)
+    assert len(found) == used
+    assert found[-1][1] == delta
+    smaller = designs(size, 0.9 * delta)
+    assert [design for design, _ in smaller] == [design for design, _ in found][: len(smaller)]
+    assert all(one <= other for (_, one), (_, other) in zip(smaller, found, strict=False))
 
 
 def drawn(number, total, of_a_kind, draws):
@@ -191,7 +229,7 @@ def worst_mechanism(count, null_count, top, bottom, epsilon, delta, runs):
 def test_law_is_that_of_the_worst_mechanism_or_above(count, null_count, top, bottom, epsilon, delta):
     runs = 20_000
     wrong = worst_mechanism(count, null_count, top, bottom, epsilon, delta, runs)
-    bounds = wrong_at_most(count, null_count, top, bottom, epsilon, delta, 0.05)
+    bounds = wrong_at_most(count, null_count, top, bottom, epsilon, delta)
     assert np.all(np.diff(bounds) >= -1e-12)
     for most in np.unique(np.quantile(wrong, [0.01, 0.05, 0.3, 0.7]).astype(int)):
         seen = int(np.sum(wrong <= most))
@@ -202,7 +240,7 @@ def test_law_is_that_of_the_worst_mechanism_or_above(count, null_count, top, bot
 
 
 def test_all_guesses_may_be_right_where_all_canaries_are_shown():
-    assert wrong_at_most(3, 3, 3, 3, 0.0, 1.0 - 1e-12, 0.05)[0] == pytest.approx(1.0)
+    assert wrong_at_most(3, 3, 3, 3, 0.0, 1.0 - 1e-12)[0] == pytest.approx(1.0)
 
 
 def orders(count, null_count, factor, delta):
@@ -243,7 +281,7 @@ def test_bounds_are_not_below_the_exact_law(count, null_count, delta):
         exact = [Fraction(0)] * (top + bottom + 1)
         for labels, probability in law.items():
             exact[top - sum(labels[:top]) + sum(labels[total - bottom :])] += probability
-        found = wrong_at_most(count, null_count, top, bottom, math.log(factor), float(delta), 0.05)
+        found = wrong_at_most(count, null_count, top, bottom, math.log(factor), float(delta))
         excess = found - np.array([float(x) for x in itertools.accumulate(exact)])
         assert excess.min() > -1e-12
         assert delta > 0 or excess.max() < 1e-12
@@ -269,8 +307,8 @@ def test_randomised_response_reaches_the_worst_tail():
 
 @pytest.mark.parametrize("tails", [[0.3], [0.5, 0.2], [0.6, 0.6, 0.1], [1.0, 0.4, 0.0]])
 @pytest.mark.parametrize("alpha", [0.05, 1e-4])
-def test_critical_values_are_the_least_of_the_exact_law(tails, alpha):
-    count = 12
+@pytest.mark.parametrize("count", [1, 12, 400])
+def test_critical_values_are_the_least_of_the_exact_law(tails, alpha, count):
     law = -np.diff([1.0, *tails, 0.0])
     sums = np.ones(1)
     for _ in range(count):
@@ -280,20 +318,47 @@ def test_critical_values_are_the_least_of_the_exact_law(tails, alpha):
     assert least_rejecting(np.array(tails), count, alpha) == expected
 
 
-@pytest.mark.parametrize("block", [0, 2, 4, 9])
-def test_each_test_has_level_alpha_whatever_the_block(block):
-    """P(T ≥ c) at the worst law, by its exact convolution, for some tests of a block."""
-    epsilons = epsilon_sequence()[block]
-    places, critical = tested._sum_critical_values(40, NULL, 1e-3, 0.05, epsilons)
-    assert np.all(np.diff(places, axis=1) >= 0.0)
-    for j in (1, 30):
-        tails = worst_tail(epsilons[j], NULL.log_tail(places[j]), 1e-3)
-        law, sums = -np.diff([1.0, *tails, 0.0]), np.ones(1)
+def test_a_window_of_sums_is_enough():
+    """A million scores, whose sums are two million: the transform is of few of them."""
+    found = least_rejecting(np.array([0.5, 0.1]), 1_000_000, 0.05)
+    deviation = 1000.0 * math.sqrt(0.5 * 0.5 + 0.1 * 0.9 + 2.0 * 0.1 * 0.5)
+    assert found == pytest.approx(600_000 + stats.norm.isf(0.05) * deviation, abs=2.0)
+
+
+@pytest.mark.parametrize("middle", [0.1, 1.0, 6.0])
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-4])
+def test_each_test_has_level_alpha_at_every_value_of_its_block(middle, alpha):
+    """P(T ≥ c) at the worst law, by its exact convolution; for several values of ε, from which a larger c follows."""
+    test = sum_test(prepare(np.zeros(40), null=NULL), 1e-3, 2e-3, alpha)
+    places = tested._places(40, NULL, 1e-3, middle)
+    assert np.all(np.diff(places) >= 0.0)
+    found = []
+    for epsilon in (0.97 * middle, middle, 1.03 * middle):
+        law, sums = -np.diff([1.0, *worst_tail(epsilon, NULL.log_tail(places), 2e-3), 0.0]), np.ones(1)
         for _ in range(40):
             sums = np.convolve(sums, law)
-        assert sums[critical[j] :].sum() <= 0.05
+        critical = test.critical(middle, epsilon)
+        assert sums[critical:].sum() <= alpha
         # Not much is wasted: one less would be too many.
-        assert sums[critical[j] - 1 :].sum() > 0.05
+        assert sums[critical - 1 :].sum() > alpha
+        found.append(critical)
+    assert found == sorted(found)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-6, 1e-3, 0.3]))
+def test_critical_numbers_of_wrong_guesses_fall_with_epsilon_and_delta(seed, delta):
+    rng = np.random.default_rng(seed)
+    count, null_count = rng.integers(1, 60, 2)
+    scores = prepare(np.zeros(count), np.zeros(null_count))
+    middle = rng.exponential(2.0)
+
+    def critical(epsilon, at, alpha):
+        return guess_test(scores, delta, at, alpha).critical(middle, epsilon)
+
+    base = critical(middle, delta, 0.05)
+    assert base <= critical(1.1 * middle, delta, 0.05)
+    assert base <= critical(middle, 2.0 * delta, 0.05)
+    assert base <= critical(middle, delta, 0.04)
 
 
 @pytest.mark.parametrize(("mu", "epsilon", "delta"), [(1.0, 0.5, 1e-5), (0.3, 0.1, 1e-2), (3.0, 6.0, 1e-6)])
@@ -314,10 +379,3 @@ def test_hardest_law_is_private_and_a_law(mu, epsilon, delta):
     assert np.sum(p * q) * step == pytest.approx(1.0, abs=1e-4)
     for one, other in ((p, 1.0), (1.0, p)):
         assert np.sum(np.maximum(one - math.exp(epsilon) * other, 0.0) * q) * step == pytest.approx(delta, rel=0.02)
-
-
-def test_impossible_scores_exclude_every_epsilon():
-    bounded = ExactNull("up to 1", lambda x: np.where(x > 1.0, -math.inf, special.log_ndtr(-x)), NULL.place)
-    for above, delta, expected in ((0, 0.0, False), (1, 0.0, True), (1, 1e-3, False), (4, 1e-3, True)):
-        scores = prepare(np.where(np.arange(1000) < above, 2.0, 0.0), null=bounded)
-        assert excludes_all(scores, delta, 0.05)[0] == expected

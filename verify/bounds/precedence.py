@@ -1,0 +1,124 @@
+"""Precedence tests: how many scores of one kind lie beyond a score of the other kind of a declared rank.
+
+The count of observed scores above the r-th highest unobserved one, and of unobserved ones below the r-th lowest
+observed one, are largest in law where the observed tail is the largest that is allowed for the unobserved one. There
+the count is binomial, its rate that tail at the r-th of so many uniform order statistics
+(``proofs_check/lower_bounds.md``). A test that rejects an ε rejects every smaller one.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy import special
+
+from canaryproof.verify.bounds.lower_bound import ScoreSample
+from canaryproof.verify.bounds.worst_case import EPSILONS, worst_tail
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# Ends of the cells of an order statistic's law, by the logit of the probability below; the same whatever the level, so
+# that a smaller level never rejects more. They are narrow where that probability is above 1e-5.
+_LOGITS = np.concatenate([np.arange(-7.0, 12.0, 0.1), np.arange(12.0, 40.0, 0.5)])
+# Rounding may put a probability this far off.
+_RELATIVE = 1e-6
+# Counts that are less likely than the likeliest by this factor are left out.
+_NEGLIGIBLE = 1e-17
+
+
+def declared_ranks(total: int) -> Ints:
+    """Return the ranks 1, 2, 4, …, up to half of all."""
+    return np.asarray(2 ** np.arange(max(total // 2, 1).bit_length()), dtype=np.int64)
+
+
+@lru_cache(maxsize=1024)
+def order_statistic(rank: int, total: int) -> tuple[Array, Array, float]:
+    """Bound the law of the ``rank``-th smallest of uniform variables from above, by a discrete one.
+
+    Return places, their probabilities, and the rest of the probability, which lies above all places.
+    """
+    above = special.expit(-_LOGITS)
+    places = special.betainccinv(rank, total - rank + 1, above)
+    return places, -np.diff(above, prepend=1.0), float(above[-1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def least_rejecting(rates: Array, weights: Array, rest: float, trials: int, level: float) -> int:
+    """Return the least c with P(B ≥ c) ≤ level, B being binomial with a random rate, and ``trials`` with the rest."""
+    law = np.zeros(trials + 1)
+    part = np.empty(trials + 1)
+    for rate, weight in zip(rates, weights):  # noqa: B905 (numba has no strict)
+        # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
+        likeliest = min(int((trials + 1) * rate), trials)
+        part[likeliest] = total = 1.0
+        first = last = likeliest
+        while first > 0 and part[first] > _NEGLIGIBLE:
+            part[first - 1] = part[first] * (first * (1.0 - rate) / ((trials - first + 1) * rate))
+            first -= 1
+            total += part[first]
+        while last < trials and part[last] > _NEGLIGIBLE:
+            part[last + 1] = part[last] * ((trials - last) * rate / ((last + 1) * (1.0 - rate)))
+            last += 1
+            total += part[last]
+        for i in range(first, last + 1):
+            law[i] += weight / total * part[i]
+    tail = rest
+    for count in range(trials, -1, -1):
+        tail += law[count]
+        if tail > level:
+            return count + 1
+    return 0
+
+
+@lru_cache(maxsize=8192)
+def _critical_counts(declared: int, counted: int, delta: float, level: float, index: int) -> Ints:
+    """Return for each declared rank the least count that rejects the value of ε with this index."""
+    allowed = level * (1.0 - _RELATIVE)
+    found = []
+    for rank in declared_ranks(declared):
+        places, weights, rest = order_statistic(int(rank), declared)
+        rates = worst_tail(float(EPSILONS[index]), np.log(places), delta)
+        found.append(least_rejecting(rates, weights, rest, counted, allowed))
+    return np.array(found, dtype=np.int64)
+
+
+def counts_beyond(scores: ScoreSample) -> tuple[Ints, Ints]:
+    """Count observed scores above the declared unobserved ones, and unobserved ones below the declared observed ones.
+
+    Shape (audits, ranks); equal scores do not count.
+    """
+    assert scores.unobserved is not None
+    high = scores.unobserved[:, scores.null_count - declared_ranks(scores.null_count)]
+    low = scores.observed[:, declared_ranks(scores.count) - 1]
+    above = [scores.count - np.searchsorted(row, at, "right") for row, at in zip(scores.observed, high, strict=True)]
+    below = [np.searchsorted(row, at, "left") for row, at in zip(scores.unobserved, low, strict=True)]
+    return np.array(above, dtype=np.int64), np.array(below, dtype=np.int64)
+
+
+def precedence(scores: ScoreSample, delta: float, alpha: float) -> Array:
+    """Return for each audit the largest tested ε that one of the tests rejects, each at the same share of α."""
+    above, below = counts_beyond(scores)
+    level = alpha / (above.shape[1] + below.shape[1])
+
+    def rejected(audits: Ints, index: int) -> Bools:
+        first = above[audits] >= _critical_counts(scores.null_count, scores.count, delta, level, index)
+        second = below[audits] >= _critical_counts(scores.count, scores.null_count, delta, level, index)
+        return np.asarray(first.any(axis=1) | second.any(axis=1))
+
+    return EPSILONS[np.maximum(last_rejected(len(above), rejected), 0)]
+
+
+def last_rejected(audits: int, rejected: Callable[[Ints, int], Bools]) -> Ints:
+    """Return for each audit the index of the largest ε that a nested test rejects, −1 where it rejects none."""
+    low, high = np.full(audits, -1), np.full(audits, len(EPSILONS))
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        for index in np.unique(middle[high - low > 1]):
+            at = np.flatnonzero((middle == index) & (high - low > 1))
+            passed = rejected(at, int(index))
+            low[at[passed]], high[at[~passed]] = index, index
+    return low
