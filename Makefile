@@ -26,7 +26,7 @@ fuzz: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(foreach room,$(ROOMS),-p canaryproof.$(room))
+	$(BIN)/mypy -p canaryproof
 	$(BIN)/lint-imports --no-logo
 
 format: $(STAMP)

@@ -1,5 +1,28 @@
 """The kernels as proven enclosures, in ball arithmetic (python-flint's ``arb``)."""
 
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from canaryproof.kernels.certified._ball import Enclosure, Number, at_precision
 
-__all__ = ["Enclosure", "Number", "at_precision"]
+if TYPE_CHECKING:
+    from canaryproof.kernels.certified import binomial, gaussian_mechanism, null_cosine, two_gaussians
+
+__all__ = [
+    "Enclosure",
+    "Number",
+    "at_precision",
+    "binomial",
+    "gaussian_mechanism",
+    "null_cosine",
+    "two_gaussians",
+]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> ModuleType:
+        """Load a kernel's enclosures with its first use, as each loads the compiled kernel too."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return import_module(f"{__name__}.{name}")

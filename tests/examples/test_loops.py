@@ -20,7 +20,9 @@ from click.testing import CliRunner
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
-from canaryproof.verify.audit import audit_release, audit_scores
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit.audit import audit, audit_release
+from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.cli.command_line import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -96,7 +98,7 @@ def faulty(runs):
 
 
 def final_interval(run):
-    pinned = audit_release(run.final, CANARIES, SEED, DELTA, 1 - LEVEL).estimates[1]
+    pinned = audit_release(run.final, Canaries(SEED, CANARIES, DIM), DELTA, 1 - LEVEL).estimates[1]
     assert pinned.name == "pinned"
     return pinned.low, pinned.high
 
@@ -130,17 +132,17 @@ def test_the_loop_runs_as_it_says_and_its_files_are_audited(runs, trained, tmp_p
     assert np.array_equal(again.observed, trained.observed)
     assert np.array_equal(again.unobserved, trained.unobserved)
 
-    def audit(name, *options):
+    def audited(name, *options):
         result = CliRunner().invoke(main, ["audit", "--json", str(tmp_path / name), "--delta", str(DELTA), *options])
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
 
-    rounds, final = audit("rounds.npz"), audit("final.npy", "--canaries", str(CANARIES), "--canary-seed", str(SEED))
+    rounds, final = audited("rounds.npz"), audited("final.npy", "--canaries", str(CANARIES), "--canary-seed", str(SEED))
     assert (rounds["count"], rounds["null_count"]) == (CANARIES, CANARIES)
     assert (final["count"], final["dim"]) == (CANARIES, DIM)
     for found, expected in (
-        (rounds, audit_scores(again.observed, again.unobserved, None, DELTA)),
-        (final, audit_release(again.final, CANARIES, SEED, DELTA)),
+        (rounds, audit(Scores(again.observed, again.unobserved), DELTA)),
+        (final, audit_release(again.final, Canaries(SEED, CANARIES, DIM), DELTA)),
     ):
         assert [e["epsilon"] for e in found["estimates"]] == [e.epsilon for e in expected.estimates]
 

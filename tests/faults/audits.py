@@ -20,9 +20,11 @@ def _enclosure(name: str, description: str, function: str, make: Callable[[Funct
 
 
 def _audit(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    inputs = {"audit_release": ("release",), "_null_law": ("scores",)}.get(function, ("scores", "release"))
+    inputs = {"audit": ("scores",), "audit_release": ("release",), "_null_law": ("scores",)}.get(
+        function, ("scores", "release")
+    )
     checks = tuple(f"gaussian.audit.{given}" for given in inputs)
-    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit:{function}", make, checks)
+    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.audit:{function}", make, checks)
 
 
 def _reads(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
@@ -52,13 +54,21 @@ FAULTS = (
         "seed",
         "canaries of another seed",
         "audit_release",
-        lambda f: lambda release, count, seed, *rest: f(release, count, seed + 1, *rest),
+        lambda f: (
+            lambda release, canaries, *rest, **options: f(
+                release, dataclasses.replace(canaries, seed=canaries.seed + 1), *rest, **options
+            )
+        ),
     ),
     _audit(
         "last-canary",
         "the last canary not scored",
         "audit_release",
-        lambda f: lambda release, count, *rest: f(release, count - 1, *rest),
+        lambda f: (
+            lambda release, canaries, *rest, **options: f(
+                release, dataclasses.replace(canaries, count=canaries.count - 1), *rest, **options
+            )
+        ),
     ),
     _audit("null-law", "the null law in R^(2d)", "_null_law", lambda f: lambda unobserved, dim: f(unobserved, 2 * dim)),
     _audit(
@@ -70,10 +80,10 @@ FAULTS = (
     _audit(
         "confidence",
         "the default confidence whatever is asked for",
-        "audit_scores",
+        "audit",
         lambda f: (
-            lambda observed, unobserved, dim, delta, confidence=0.95: dataclasses.replace(
-                f(observed, unobserved, dim, delta, 0.95), confidence=confidence
+            lambda scores, delta, confidence=0.95, **options: dataclasses.replace(
+                f(scores, delta, 0.95, **options), confidence=confidence
             )
         ),
     ),

@@ -330,7 +330,9 @@ def _second_moment(function: Any) -> Any:
 
 
 def _next_seed(function: Any) -> Any:
-    return lambda release, count, seed, *rest: function(release, count, seed + 1, *rest)
+    return lambda release, canaries, *rest, **options: function(
+        release, dataclasses.replace(canaries, seed=canaries.seed + 1), *rest, **options
+    )
 
 
 # What anybody may do who wants to try the suites: a function that does what another does.
@@ -356,7 +358,7 @@ REPLACED = (
     ("kernels.threshold_attack:threshold_epsilon", _times(1.01), "gaussian.threshold-is-exact"),
     ("verify.estimators.algorithm_1:release", _times(1.01), "gaussian.streams.release"),
     ("verify.estimators.algorithm_1:cosines", _times(0.99), "gaussian.streams.release"),
-    ("verify.audit:audit_release", _next_seed, "gaussian.audit.release"),
+    ("verify.audit.audit:audit_release", _next_seed, "gaussian.audit.release"),
     ("verify.files.reading:read_scores", _first_left_out, "gaussian.audit.files"),
     ("proofs_check.release_moments:central_moment", _second_moment, "final.theorem-3.3.norm-converges"),
     ("proofs_check.release_moments:moments", lambda f: lambda name: f(name)[::-1], "ours.moments.table"),

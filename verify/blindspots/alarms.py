@@ -450,8 +450,6 @@ class BlindSpots:
     # would not.
     noticed: tuple[Range, ...]
     unnoticed: tuple[Range, ...]
-    # ‖ρ‖²/(σ²d) − 1 of a released vector ρ: what it holds beside the claimed noise; None if either is not known.
-    dilution: float | None
 
 
 def blind_spots(
@@ -467,7 +465,7 @@ def blind_spots(
     sigma = float(gaussian_mechanism.noise_multiplier(EPSILON, delta)) if noise_multiplier is None else noise_multiplier
     claim = Claim(sigma, delta, dim)
     noticed, unnoticed = ranges(claim, count, null_count)
-    return BlindSpots(sigma, claim.epsilon, given, noticed, unnoticed, None)
+    return BlindSpots(sigma, claim.epsilon, given, noticed, unnoticed)
 
 
 @lru_cache(maxsize=64)

@@ -1,17 +1,15 @@
 """Commands ``canaryproof audit`` and ``canaryproof canaries``: the audit of a user's own run."""
 
 import contextlib
-import json
-import math
 import os
 import secrets
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -19,82 +17,82 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import Progress
 
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.cli.command_line import one_line
-from canaryproof.verify.files.reading import LARGEST_COUNT, InputError, read_release, read_scores
+from canaryproof.verify.files.reading import LARGEST_COUNT, InputError, ScoreKind, read_release, read_scores
 
 if TYPE_CHECKING:
-    from canaryproof.verify.audit import Audit
+    from canaryproof.verify.audit.audit import Audit
 
 _PROGRESS_AFTER = 2.0  # seconds
 
 
-def _whole_number(low: int, high: int, rule: str) -> Callable[[str], int]:
-    """Return a converter to a whole number in a range; 1e6 is one too."""
-
-    def integer(text: str) -> int:
-        with contextlib.suppress(InvalidOperation):
-            number = Decimal(text)
-            # The range comes first: 1e999999999 is whole, and too long to be made an int.
-            if number.is_finite() and low <= number <= high and number == number.to_integral_value():
-                return int(number)
-        raise click.BadParameter(f"must be a whole number {rule}, not {_quoted(text)}")
-
-    return integer
-
-
-def _fraction(margin: float = 0.0) -> Callable[[str], float]:
-    """Return a converter to a float strictly between 0 and 1, at least a margin away from both."""
-    rule = f"strictly between 0 and 1, at least {margin:g} away from either" if margin else "strictly between 0 and 1"
+def _number(rule: Rule) -> Callable[[str], float]:
+    """Return a converter to a number that keeps a rule; 1e6 is a whole one too."""
 
     def number(text: str) -> float:
-        with contextlib.suppress(ValueError):
-            value = float(text)
-            if 0.0 < value < 1.0 and margin <= value <= 1.0 - margin:
-                return value
-        raise click.BadParameter(f"must lie {rule}, not {_quoted(text)}")
+        with contextlib.suppress(InvalidOperation, ValueError):
+            value = Decimal(text) if rule.whole else float(text)
+            if rule.holds(value):
+                return int(value) if rule.whole else float(value)
+        raise click.BadParameter(rule.broken_by(text))
 
+    if rule.whole:
+        number.__name__ = "integer"
     return number
 
 
-def _positive(low: float, high: float) -> Callable[[str], float]:
-    """Return a converter to a float in a range."""
-
-    def number(text: str) -> float:
-        with contextlib.suppress(ValueError):
-            value = float(text)
-            if low <= value <= high:
-                return value
-        raise click.BadParameter(f"must lie between {low:g} and {high:g}, not {_quoted(text)}")
-
-    return number
+_SEED = _number(Rule("be a whole number from 0 to 2^64 - 1", 0, 2**64 - 1, whole=True))
+_COUNT = _number(Rule(f"be a whole number from 2 to {LARGEST_COUNT:g}", 2, LARGEST_COUNT, whole=True))
+_PICTURES = (".svg", ".png")
 
 
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:40] + "...")
+def _bound_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a bound."""
+    # Loads compiled kernels.
+    from canaryproof.verify.bounds.catalogue import METHODS
 
-
-_SEED = _whole_number(0, 2**64 - 1, "from 0 to 2^64 - 1")
+    return [name for name in METHODS if name.startswith(incomplete)]
 
 
 @click.command("audit")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--delta", type=_fraction(), required=True, help="Target delta of (epsilon, delta)-privacy.")
-@click.option("--dim", type=_whole_number(2, 10**12, "from 2 to 1e12"), help="Dimension d of the released vector.")
+@click.option("--delta", type=_number(rules.DELTA), required=True, help="Target delta of (epsilon, delta)-privacy.")
+@click.option("--dim", type=_number(rules.DIM), help="Dimension d of the released vector.")
 @click.option(
     "--canaries",
     "count",
-    type=_whole_number(2, LARGEST_COUNT, f"from 2 to {LARGEST_COUNT:g}"),
+    type=_COUNT,
     help="FILE is the released vector, and this many canaries were added to it.",
 )
 @click.option("--canary-seed", "seed", type=_SEED, help="Seed that the canaries were made from.")
 @click.option(
+    "--claim",
+    type=_number(rules.CLAIM),
+    help="Claimed epsilon, to be compared; by default that of --noise-multiplier, where one vector is released.",
+)
+@click.option(
+    "--noise-multiplier",
+    type=_number(rules.NOISE_MULTIPLIER),
+    help="Claimed standard deviation of the noise in the released vector, in units of the canary norm.",
+)
+@click.option("--fail-above-claim", is_flag=True, help="Exit with 1 if a lower bound exceeds the claim.")
+@click.option(
     "--confidence",
-    type=_fraction(1e-9),
+    type=_number(rules.CONFIDENCE),
     default=0.95,
     show_default=True,
     help="Confidence of the intervals and bounds.",
 )
-@click.option("--bound", "bounds", multiple=True, metavar="NAME", help="Lower bound to show; may be repeated.")
+@click.option(
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_bound_names,
+    help="Lower bound to show; may be repeated.",
+)
 @click.option(
     "--inclusion",
     type=click.Choice(["fixed", "coin"]),
@@ -103,72 +101,108 @@ _SEED = _whole_number(0, 2**64 - 1, "from 0 to 2^64 - 1")
     help="Whether the observed canaries were chosen in advance, or each by a fair coin.",
 )
 @click.option(
-    "--noise-multiplier",
-    type=_positive(0.01, 1e6),
-    help="Claimed standard deviation of the noise in the release, in units of the canary norm; that of epsilon = 3 "
-    "unless given.",
+    "--kind",
+    type=click.Choice([kind.value for kind in ScoreKind]),
+    default=ScoreKind.COSINE.value,
+    show_default=True,
+    help="What the scores are: cosines, or any real scores beside unobserved ones, higher where a canary left a trace.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, equal for equal input.")
+@click.option("--details", is_flag=True, help="Print all estimates, bounds, tests and blind spots too.")
+@click.option("--force", is_flag=True, help="Print estimates even where a warning takes their meaning.")
+@click.option("--json", "as_json", is_flag=True, help="Print all as one JSON document, equal for equal input.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw scores, estimate and claim in a .svg or .png file, which must not exist.",
+)
 def audit_command(
     file: Path,
-    delta: float,
-    dim: int | None,
     count: int | None,
     seed: int | None,
-    confidence: float,
-    bounds: tuple[str, ...],
+    dim: int | None,
+    kind: str,
     inclusion: str,
-    noise_multiplier: float | None,
+    fail_above_claim: bool,
+    details: bool,
     as_json: bool,
-) -> None:
+    plot: Path | None,
+    **asked: Any,
+) -> int:
     """Estimate epsilon from one run, and bound it from below.
 
-    FILE holds cosines between canaries and the release: a one-dimensional .npy; an .npz with the arrays "observed" and,
-    optionally, "unobserved"; or a .csv with one number a line, or with a header naming these columns. With --canaries
-    and --canary-seed it is the release itself, a one-dimensional .npy in units of the canary norm, and its canaries are
-    made again as "canaryproof canaries" makes them. All values are floating-point.
+    FILE holds scores of canaries, by default their cosines with the release: a one-dimensional .npy; an .npz with the
+    arrays "observed" and, optionally, "unobserved"; or a .csv with one number a line, or with a header naming these
+    columns. With --canaries and --canary-seed it is the release itself, a one-dimensional .npy in units of the canary
+    norm, and its canaries are made again as "canaryproof canaries" makes them. All values are floating-point.
 
-    The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved cosines if there are any. The lower bounds
-    need no Gaussian: their null is the cosine's exact law, or the unobserved cosines themselves.
+    The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
+    need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
 
-    Below stands which faults the default estimator would have noticed beside the claimed noise, and which not.
+    The answer comes first, then what was checked, what looks wrong, and what to ask next; --details prints the rest.
+    In continuous integration, --claim EPSILON --fail-above-claim fails the job where a lower bound exceeds the claim,
+    or where the estimate is withheld because of a misuse.
     """
+    if plot is not None:
+        _check_output(plot, _PICTURES, 0)
     if count is None and seed is None:
-        if dim is None and file.suffix.lower() == ".npy":
-            raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
-        found = _audit_scores(file, dim, delta, confidence, inclusion, bounds, noise_multiplier)
+        found = _audit_scores(file, dim, inclusion, ScoreKind(kind), **asked)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
         raise InputError("--dim: must not be given with --canaries, as a released vector has its own length")
+    elif kind != ScoreKind.COSINE:
+        raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
     else:
-        found = _audit_release(file, count, seed, delta, confidence, bounds, noise_multiplier)
+        found = _audit_release(file, count, seed, **asked)
+    if fail_above_claim and found.claim is None:
+        raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier where one vector is released")
+    if plot is not None:
+        # Loads matplotlib.
+        from canaryproof.verify.audit import picture
+
+        drawn = picture.data(found, plot.suffix[1:].lower())
+        _write_new(plot, lambda target: target.write(drawn))
+    _print(found, details=details, as_json=as_json)
+    return int(fail_above_claim and (found.withheld or found.verdict == "exceeded"))
+
+
+def _print(found: "Audit", *, details: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(_finite(asdict(found)), indent=2, allow_nan=False))
+        click.echo(found.to_json())
         return
     # Loads scipy and compiled kernels, which a mistake in the options or the file does not wait for; so below.
-    from canaryproof.verify.audit import print_audit
+    from canaryproof.verify.audit import text
 
-    print_audit(found)
+    terminal = shutil.get_terminal_size().columns, getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(text.summary(found, *terminal))
+    if details:
+        click.echo()
+        click.echo(text.details(found, *terminal))
 
 
 @click.command("canaries")
 @click.option("--seed", type=_SEED, required=True, help="Seed, to be given to the audit as --canary-seed.")
 @click.option(
-    "--count", type=_whole_number(1, 2**32, "from 1 to 2^32"), required=True, help="Number of canaries, the rows."
+    "--count",
+    type=_number(Rule("be a whole number from 1 to 2^32", 1, 2**32, whole=True)),
+    required=True,
+    help="Number of canaries, the rows.",
 )
-@click.option("--dim", type=_whole_number(2, 2**40, "from 2 to 2^40"), required=True, help="Dimension, the columns.")
+@click.option(
+    "--dim",
+    type=_number(Rule("be a whole number from 2 to 2^40", 2, 2**40, whole=True)),
+    required=True,
+    help="Dimension, the columns.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The .npy file to write; must not exist.")
 def canaries_command(seed: int, count: int, dim: int, out: Path) -> None:
     """Write canaries for your own mechanism.
 
     They are uniform unit vectors; the file is a float32 array of shape (count, dim), a canary a row.
     """
-    _check_output(out, 4 * count * dim)
-    try:
-        _write_canaries(out, seed, count, dim)
-    except OSError as error:
-        raise InputError(f"{out}: {error.strerror or error}") from error
+    _check_output(out, (".npy",), 4 * count * dim)
+    _write_new(out, lambda file: _write_canaries(file, seed, count, dim))
     click.echo(
         f"Wrote {count} canaries of dimension {dim} to {one_line(str(out))}; audit a release with: "
         f"canaryproof audit RELEASE.npy --canaries {count} --canary-seed {seed} --delta DELTA"
@@ -176,54 +210,45 @@ def canaries_command(seed: int, count: int, dim: int, out: Path) -> None:
 
 
 def _audit_scores(
-    file: Path,
-    dim: int | None,
-    delta: float,
-    confidence: float,
-    inclusion: str,
-    bounds: tuple[str, ...],
-    noise_multiplier: float | None,
+    file: Path, dim: int | None, inclusion: str, kind: ScoreKind, bounds: tuple[str, ...], **asked: Any
 ) -> "Audit":
-    scores = read_scores(file)
-    if scores.unobserved is None and dim is None:
+    if dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
+        raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
+    given = read_scores(file, kind)
+    if given.unobserved is None and dim is None and kind is ScoreKind.COSINE:
         raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
-    from canaryproof.verify.audit import audit_scores
+    from canaryproof.verify.audit.audit import audit
+    from canaryproof.verify.audit.scores import Scores
 
     _check_bounds(bounds)
     try:
-        return audit_scores(
-            scores.observed, scores.unobserved, dim, delta, confidence, inclusion, bounds, noise_multiplier
-        )
+        scores = Scores(given.observed, given.unobserved, dim, inclusion, kind)
+        return audit(scores, bounds=bounds, **asked)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 
 
-def _check_bounds(bounds: tuple[str, ...]) -> None:
-    from canaryproof.verify.bounds.catalogue import METHODS
-
-    for name in bounds:
-        if name not in METHODS:
-            raise InputError(f"--bound: there is no bound {_quoted(name)}; there are {', '.join(METHODS)}")
-
-
-def _audit_release(
-    file: Path,
-    count: int,
-    seed: int,
-    delta: float,
-    confidence: float,
-    bounds: tuple[str, ...],
-    noise_multiplier: float | None,
-) -> "Audit":
+def _audit_release(file: Path, count: int, seed: int, bounds: tuple[str, ...], **asked: Any) -> "Audit":
     release = read_release(file)
-    from canaryproof.verify.audit import audit_release
+    from canaryproof.kernels.canaries import Canaries
+    from canaryproof.verify.audit.audit import audit_release
 
     _check_bounds(bounds)
     try:
         with _progress("scoring canaries", count) as advance:
-            return audit_release(release, count, seed, delta, confidence, advance, bounds, noise_multiplier)
+            canaries = Canaries(seed, count, len(release))
+            return audit_release(release, canaries, bounds=bounds, advance=advance, **asked)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
+
+
+def _check_bounds(names: tuple[str, ...]) -> None:
+    from canaryproof.verify.bounds.catalogue import METHODS
+
+    try:
+        rules.bounds(names, METHODS, "--bound")
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 @contextlib.contextmanager
@@ -245,10 +270,10 @@ def _progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
         bar.stop()
 
 
-def _check_output(out: Path, size: int) -> None:
+def _check_output(out: Path, suffixes: tuple[str, ...], size: int) -> None:
     try:
-        if out.suffix != ".npy":
-            raise InputError(f"{out}: the file's name must end in .npy")
+        if out.suffix.lower() not in suffixes:
+            raise InputError(f"{out}: the file's name must end in {' or '.join(suffixes)}")
         if os.path.lexists(out):
             raise InputError(f"{out}: must not exist already")
         free = shutil.disk_usage(out.parent).free
@@ -258,21 +283,30 @@ def _check_output(out: Path, size: int) -> None:
         raise InputError(f"{out}: needs {decimal(size)}, and the disk has {decimal(free)} free")
 
 
-def _write_canaries(out: Path, seed: int, count: int, dim: int) -> None:
-    from canaryproof.kernels.canaries import Canaries
-
+def _write_new(out: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file that did not exist, whole or not at all."""
     partial = out.with_name(f".canaryproof-{secrets.token_hex(8)}.part")
     try:
-        with partial.open("xb") as file, _progress("making canaries", count) as advance:
-            header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
-            np.lib.format.write_array_header_1_0(file, header)
-            for j in range(count):
-                # A new object each time, as it remembers the norms of the canaries that it has made.
-                file.write(Canaries(seed, count, dim).vector(j).astype("<f4", copy=False).data)
-                advance(1)
-        _rename_new(partial, out)
-    finally:
-        partial.unlink(missing_ok=True)
+        try:
+            with partial.open("xb") as file:
+                write(file)
+            _rename_new(partial, out)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: {error.strerror or error}") from error
+
+
+def _write_canaries(file: IO[bytes], seed: int, count: int, dim: int) -> None:
+    from canaryproof.kernels.canaries import Canaries
+
+    with _progress("making canaries", count) as advance:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for j in range(count):
+            # A new object each time, as it remembers the norms of the canaries that it has made.
+            file.write(Canaries(seed, count, dim).vector(j).astype("<f4", copy=False).data)
+            advance(1)
 
 
 def _rename_new(partial: Path, out: Path) -> None:
@@ -286,12 +320,3 @@ def _rename_new(partial: Path, out: Path) -> None:
         if os.path.lexists(out):
             raise FileExistsError(f"{out}: exists by now") from None
         partial.rename(out)
-
-
-def _finite(value: Any) -> Any:
-    """Replace infinities, which JSON cannot say, by null."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -24,8 +24,14 @@ def _claims() -> Iterator[tuple[str, Check]]:
         yield from ((suite, check) for check in checks if check.subject is Subject.DOCUMENT)
 
 
+def _identifiers(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the id of a statement."""
+    ids = {name for _suite, name in expected.read() if name.partition(".")[0] in _DOCUMENTS}
+    return sorted(name for name in ids if name.startswith(incomplete))
+
+
 @click.command("claims")
-@click.argument("identifier", required=False, metavar="[ID]")
+@click.argument("identifier", required=False, metavar="[ID]", shell_complete=_identifiers)
 @click.option("--document", type=click.Choice(_DOCUMENTS), help="List the statements of this document only.")
 @click.option("--verdict", type=click.Choice([v.value for v in Verdict]), help="List those with this verdict only.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")

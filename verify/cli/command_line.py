@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -116,9 +117,14 @@ def _status(run: Callable[[], Any]) -> int:
         result = run()
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except click.MissingParameter as error:
+        # Named first, as it is the larger mistake.
+        missing = _missing_file(error.ctx)
+        if missing is not None:
+            return _fail(f"{missing}: No such file or directory", _BAD_INPUT)
+        return _fail_usage(error)
     except click.UsageError as error:
-        where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
-        return _fail(" ".join(error.format_message().split()) + where, error.exit_code)
+        return _fail_usage(error)
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)
     except MemoryError:
@@ -135,6 +141,19 @@ def _status(run: Callable[[], Any]) -> int:
             return _fail(error.message, _BAD_INPUT)
         raise
     return result if isinstance(result, int) else 0
+
+
+def _missing_file(context: click.Context | None) -> Path | None:
+    """Return the file that was given as an argument and does not exist."""
+    if context is None:
+        return None
+    given = [context.params.get(str(one.name)) for one in context.command.params if isinstance(one, click.Argument)]
+    return next((path for path in given if isinstance(path, Path) and not os.path.lexists(path)), None)
+
+
+def _fail_usage(error: click.UsageError) -> int:
+    where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+    return _fail(" ".join(error.format_message().split()) + where, error.exit_code)
 
 
 def _fail(message: str, status: int) -> int:
@@ -182,7 +201,20 @@ def given_again(begun: Mapping[int, int], names: Sequence[str]) -> dict[str, int
     return again
 
 
-@click.group(cls=_Group, invoke_without_command=True)
+_COMPLETION = """\b
+To complete commands, options, bounds, claims and experiments with the Tab
+key, put this line into ~/.bashrc:
+eval "$(_CANARYPROOF_COMPLETE=bash_source canaryproof)"
+With zsh or fish, say zsh_source or fish_source.
+"""
+
+
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_COMPLETION,
+)
 @click.version_option(package_name="canaryproof", prog_name="canaryproof")
 @click.pass_context
 def main(context: click.Context) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -31,8 +32,14 @@ _EXTRA = ("jax", "flax", "optax")
 _BEGUN = "experiment.json"
 
 
+def _experiments(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of an experiment, or of a file if there is none."""
+    found = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
 @click.command("train", epilog=f"Experiments that come with the package: {', '.join(names())}.")
-@click.argument("config")
+@click.argument("config", shell_complete=_experiments)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for all results; must not exist.")
 @click.option("--resume", is_flag=True, help="Go on with the experiment in --out that was stopped.")
 @click.option(

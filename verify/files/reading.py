@@ -1,4 +1,4 @@
-"""Reading a user's files: cosines, or a released vector.
+"""Reading a user's files: canaries' scores, or a released vector; and the rules for both, wherever they are from.
 
 Nothing in a file is believed: no pickle is loaded, and no size that a header declares is allocated before as many bytes
 are there. Whatever breaks a rule becomes one line that names the file, the place in it and the rule.
@@ -19,6 +19,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,6 +31,8 @@ LARGEST_COUNT = 10_000_000
 _LARGEST_DIM = 2**40
 _LONGEST_LINE = 10_000
 _NAMES = ("observed", "unobserved")
+# Of any kind but cosines: squares must not overflow.
+_LARGEST_SCORE, _SCORE_RULE = 1e100, "a score must lie in [-1e100, 1e100]"
 
 
 class InputError(Exception):
@@ -51,16 +54,23 @@ def require(holds: bool, rule: str) -> None:
         raise RuleError(rule)
 
 
+class ScoreKind(StrEnum):
+    """What scores are."""
+
+    COSINE = "cosine"  # cosines with one released vector, or their maxima over rounds
+    ANY = "any"  # any real scores, higher where a canary left a trace
+
+
 @dataclass(frozen=True)
-class Cosines:
-    """Checked cosines of one run.
+class ScoreColumns:
+    """Checked scores of one run.
 
     Attributes
     ----------
     observed
-        Cosines of canaries that took part, shape (k,), k ≥ 2, not all equal.
+        Scores of canaries that took part, shape (k,), k ≥ 2, not all equal.
     unobserved
-        Cosines of canaries that did not, shape (k₀,), k₀ ≥ 2, not all equal; None if the file has none.
+        Scores of canaries that did not, shape (k₀,), k₀ ≥ 2, not all equal; None if the file has none.
     """
 
     observed: NDArray[np.float64]
@@ -75,8 +85,8 @@ class _Column:
     place: Callable[[int], str]
 
 
-def read_scores(path: Path) -> Cosines:
-    """Read cosines from a ``.npy``, ``.npz`` or ``.csv`` file.
+def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
+    """Read scores from a ``.npy``, ``.npz`` or ``.csv`` file.
 
     Parameters
     ----------
@@ -84,10 +94,12 @@ def read_scores(path: Path) -> Cosines:
         A one-dimensional ``.npy`` array; a ``.npz`` archive with ``observed`` and optionally ``unobserved``; or a
         ``.csv`` file in UTF-8 with one number a line, or with a header that names these columns, of which the shorter
         one ends in empty cells.
+    kind
+        What they are.
 
     Returns
     -------
-    The cosines in float64.
+    The scores in float64.
 
     Raises
     ------
@@ -97,7 +109,89 @@ def read_scores(path: Path) -> Cosines:
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
     with opened(path, tuple(readers)) as file:
         columns = readers[path.suffix.lower()](file)
-        return Cosines(**{name: _checked_cosines(name, column) for name, column in columns.items()})
+        return ScoreColumns(
+            **{name: checked_scores(name, column.values, kind, column.place) for name, column in columns.items()}
+        )
+
+
+def checked_scores(
+    name: str, values: NDArray[np.float64], kind: ScoreKind, place: Callable[[int], str] | None = None
+) -> NDArray[np.float64]:
+    """Return scores that keep the rules.
+
+    Parameters
+    ----------
+    name
+        What they are: ``observed`` or ``unobserved``.
+    values
+        Scores in float64, shape (k,).
+    kind
+        What they are said to be.
+    place
+        How to name the place of one; by default its index.
+
+    Returns
+    -------
+    The scores.
+
+    Raises
+    ------
+    ValueError
+        If one is not finite or out of its range, or there are too few, or all are equal.
+    """
+    where = place or (lambda i: f"{name}[{i}]")
+    _check_finite(values, where)
+    largest, rule = (1.0, "a cosine must lie in [-1, 1]") if kind is ScoreKind.COSINE else (_LARGEST_SCORE, _SCORE_RULE)
+    outside = np.flatnonzero(np.abs(values) > largest)
+    if len(outside):
+        i = int(outside[0])
+        raise ValueError(f"{where(i)}: {rule}, not {float(values[i])!r}")
+    if len(values) < 2:
+        raise ValueError(f"{name}: must have at least 2 values, not {len(values)}")
+    if values.min() == values.max():
+        raise ValueError(f"{name}: all {len(values)} values are equal; their variance must not be zero")
+    return values
+
+
+def floats(values: object) -> NDArray[Any]:
+    """Return anything that numpy takes for an array, if it is one of floating-point numbers with one axis.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    # A tensor of another device or with a gradient raises what its library chooses.
+    try:
+        array = np.asarray(values)
+    except Exception as error:
+        raise ValueError(f"must be an array of numbers ({_shortened(str(error), 200)})") from error
+    # V: bfloat16 and its like are strangers to numpy, but convert exactly.
+    if array.dtype.kind == "V" and np.can_cast(array.dtype, np.float64):
+        array = array.astype(np.float64)
+    if array.dtype.kind != "f":
+        raise ValueError(f"values must be floating-point, not {_shortened(str(array.dtype))}")
+    if array.ndim != 1:
+        raise ValueError(f"the array must have one axis, not {array.ndim}")
+    return array
+
+
+def checked_release(given: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Return a released vector that keeps the rules, in float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        If it has fewer than 2 coordinates, one is not finite, or all are zero.
+    """
+    single = given.dtype.itemsize <= np.dtype(np.float32).itemsize
+    release: NDArray[Any] = _converted(given, np.float32 if single else np.float64)
+    if len(release) < 2:
+        raise ValueError(f"the release must have at least 2 coordinates, not {len(release)}")
+    _check_finite(release, lambda i: f"release[{i}]")
+    if not release.any():
+        raise ValueError("the release must not be the zero vector")
+    return release
 
 
 def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:
@@ -119,15 +213,7 @@ def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:
         If the file cannot be read or breaks a rule.
     """
     with opened(path, (".npy",)) as file:
-        given = _read_array(file, _size(file), _LARGEST_DIM)
-        single = given.dtype.itemsize <= np.dtype(np.float32).itemsize
-        release: NDArray[Any] = _converted(given, np.float32 if single else np.float64)
-        if len(release) < 2:
-            raise ValueError(f"the release must have at least 2 coordinates, not {len(release)}")
-        _check_finite(release, lambda i: f"release[{i}]")
-        if not release.any():
-            raise ValueError("the release must not be the zero vector")
-        return release
+        return checked_release(_read_array(file, _size(file), _LARGEST_DIM))
 
 
 @contextmanager
@@ -341,20 +427,6 @@ def _check_names(kind: str, names: list[str]) -> None:
         raise ValueError(f"must have an {kind} named observed" if kind == "array" else f"must have a {kind} observed")
     if len(set(names)) < len(names):
         raise ValueError(f"every {kind} must have a name of its own")
-
-
-def _checked_cosines(name: str, column: _Column) -> NDArray[np.float64]:
-    values, place = column.values, column.place
-    _check_finite(values, place)
-    outside = np.flatnonzero(np.abs(values) > 1.0)
-    if len(outside):
-        i = int(outside[0])
-        raise ValueError(f"{place(i)}: a cosine must lie in [-1, 1], not {float(values[i])!r}")
-    if len(values) < 2:
-        raise ValueError(f"{name}: must have at least 2 values, not {len(values)}")
-    if values.min() == values.max():
-        raise ValueError(f"{name}: all {len(values)} values are equal; their variance must not be zero")
-    return values
 
 
 def _check_finite(values: NDArray[Any], place: Callable[[int], str]) -> None:

@@ -13,8 +13,8 @@ from scipy import special, stats
 
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import exact_law, gaussian_mechanism
-from canaryproof.verify import audit
-from canaryproof.verify.audit import misuse
+from canaryproof.verify.audit import audit, misuse
+from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1, estimators
@@ -85,7 +85,7 @@ def _scores(context: Context) -> Outcome:
     seen, unseen = (1.5 + rng.standard_normal(count)) / root, 1.1 * rng.standard_normal(null_count) / root
     differences: dict[str, float] = {}
     for label, null in (("closed form", None), ("unobserved", unseen)):
-        found = audit.audit_scores(seen, null, dim, DELTA, confidence)
+        found = audit.audit(Scores(seen, null, dim), DELTA, confidence, force=True)
         place, scale = (0.0, 1.0 / root) if null is None else (null.mean(), null.std())
         distance, ratio = (seen.mean() - place) / scale, seen.std() / scale
         many = math.inf if null is None else float(null_count)
@@ -111,8 +111,8 @@ def _release(context: Context) -> Outcome:
     dim, count, sigma, confidence = 5000, 40, 0.7, 0.8
     seed = int(rng.integers(0, 2**63))
     release = algorithm_1.release(count, dim, sigma, seed)
-    found = audit.audit_release(release, count, seed, DELTA, confidence)
     canaries = stream.Canaries(seed, count, dim)
+    found = audit.audit_release(release, canaries, DELTA, confidence, force=True)
     vectors = np.array([canaries.vector(j) for j in range(count)], dtype=np.float64)
     cosines = vectors @ release / np.linalg.norm(release)
     length = float(np.linalg.norm(release))

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
-from canaryproof.verify.audit import GoodnessOfFit, audit_scores
+from canaryproof.verify.audit.audit import audit
+from canaryproof.verify.audit.findings import GoodnessOfFit
+from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, prepare
+from canaryproof.verify.bounds.lower_bound import BoundKind, LowerBound, cosine_null, prepare
 from canaryproof.verify.canife.attack import accuracy
 from canaryproof.verify.canife.measure import Deltas, ZeroCounts, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.files.training_record import (
@@ -201,7 +203,9 @@ def _audit(
     null = cosine_null(dim) if unobserved is None and dim is not None else None
     prepared = prepare(observed, unobserved, null, inclusion=inclusion)
     serving = tuple(name for name, method in METHODS.items() if method.serves(prepared))
-    found = audit_scores(observed, unobserved, dim, delta, confidence, inclusion, serving)
+    # Forced, as a training is of interest whatever its scores look like.
+    scores = Scores(observed, unobserved, dim, inclusion)
+    found = audit(scores, delta, confidence, bounds=serving, force=True)
     return AuditRecord(
         observed=found.count,
         unobserved=found.null_count,
@@ -216,7 +220,12 @@ def _audit(
             one.name: EstimateRecord(one.epsilon, one.standard_error, one.low, one.high, one.certified)
             for one in found.estimates
         },
-        bounds={one.method: bound_record(one) for one in found.bounds},
+        bounds={
+            one.name: BoundRecord(
+                one.low, one.high if one.kind == BoundKind.POSTERIOR else None, one.kind, one.coverage, one.cap
+            )
+            for one in found.bounds
+        },
     )
 
 

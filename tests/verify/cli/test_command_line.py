@@ -5,22 +5,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
 import click
 import numpy as np
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.verify.audit import _rounded_down, audit_scores, rounded
+from canaryproof.verify.audit.audit import audit
+from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.audit.text import _rounded_down, answer, rounded
 from canaryproof.verify.cli import audit as audit_commands
-from canaryproof.verify.cli.audit import _finite
 from canaryproof.verify.cli.command_line import main, one_line
 
 PROGRAM = [sys.executable, "-c", "from canaryproof.verify.cli.command_line import main; main(prog_name='canaryproof')"]
@@ -73,9 +74,33 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_audit_prints_estimates_checks_and_meaning(folder: Path) -> None:  # noqa: ARG001
-    text = words(output("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6"))
-    found = audit_scores(COSINES, None, 10**6, 1e-6)
+def lines(*arguments: object) -> list[str]:
+    found = output(*arguments).splitlines()
+    assert len(found) <= 25
+    assert max(map(len, found)) <= 80
+    return found
+
+
+def test_audit_answers_first_in_few_lines(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--noise-multiplier", 4.22)
+    found = audit(Scores(COSINES, dim=10**6), 1e-6, noise_multiplier=4.22)
+    assert found.estimate is not None
+    text = lines(*arguments)
+    value, low = (rounded(x, found.estimate.standard_error, 1) for x in (found.estimate.epsilon, found.estimate.low))
+    assert text[0].startswith(f"ε̂ = {value} (95%: {low} to ")
+    assert " ".join(text[:2]).startswith(answer(found))
+    assert "Consistent with the claimed ε = 1" in answer(found)
+    assert [line.split()[0] for line in text[3:] if line[0] != " "] == [
+        *("Audited", "Checked", "Estimate", "Bound", "Means", "Next")
+    ]
+    assert "\n".join(text) == str(found)
+
+
+def test_details_print_estimates_checks_and_meaning(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6")
+    found = audit(Scores(COSINES, dim=10**6), 1e-6)
+    assert output(*arguments, "--details").startswith(output(*arguments))
+    text = words(output(*arguments, "--details"))
     assert "k = 200 observed cosines, d = 1,000,000, δ = 1e-06; null: N(0, 1/d)" in text
     assert "estimator ε̂ standard error 95% interval" in text
     for estimate in found.estimates:
@@ -91,14 +116,16 @@ def test_audit_prints_estimates_checks_and_meaning(folder: Path) -> None:  # noq
     assert f"equal variances p = {found.variance_p_value:.2g} " in text
     assert found.normality is not None
     assert f"A² = {found.normality.statistic:.3g}, p = {found.normality.p_value:.2g} " in text
-    for phrase in ("neither an upper nor a lower bound", "does not exclude other attacks", "took part just as clients"):
+    for phrase in ("neither an upper nor a lower bound", "excludes no other attack", "taken part just as clients"):
         assert phrase in text
     assert "null law" not in text
     assert "canary norm" not in text
 
 
 def test_audit_against_unobserved_cosines(folder: Path) -> None:  # noqa: ARG001
-    unknown, known = (words(output("audit", "both.npz", "--delta", 0.01, *dim)) for dim in ([], ["--dim", 10**6]))
+    unknown, known = (
+        words(output("audit", "both.npz", "--delta", 0.01, "--details", *dim)) for dim in ([], ["--dim", 10**6])
+    )
     for text in (unknown, known):
         assert "null: Gaussian fitted to 100 unobserved cosines" in text
         assert "standardised mean (μ̂ − μ₀)/σ₀" in text
@@ -107,13 +134,80 @@ def test_audit_against_unobserved_cosines(folder: Path) -> None:  # noqa: ARG001
     assert "expected where scores are maxima over rounds" in known
 
 
+def test_scores_of_any_kind_are_audited_beside_unobserved_ones(folder: Path) -> None:
+    losses = -np.random.default_rng(5).exponential(size=(2, 100)) * 10.0
+    np.savez("losses.npz", observed=losses[0] + 20.0, unobserved=losses[1])
+    text = words(output("audit", "losses.npz", "--delta", 0.01, "--kind", "any", "--details", "--force"))
+    assert "100 observed against 100 unobserved scores" in text
+    assert "Only cosines have a known null" in text
+    assert json.loads(output("audit", "losses.npz", "--delta", 0.01, "--kind", "any", "--json"))["kind"] == "any"
+    (folder / "losses.csv").write_text("-3.5\n-4\n")
+    for arguments, message in (
+        (("losses.npz",), "losses.npz: observed[1]: a cosine must lie in [-1, 1], not 12"),
+        (("losses.csv", "--kind", "any"), "losses.csv: unobserved: is needed for scores of any kind"),
+        (("losses.npz", "--kind", "any", "--dim", 10), "losses.npz: dim: is for cosines"),
+        (("losses.npz", "--kind", "any", "--noise-multiplier", 1), "losses.npz: noise_multiplier: is for cosines"),
+        (
+            ("release.npy", "--kind", "any", "--canaries", 2, "--canary-seed", 1),
+            "--kind: must not be given with --canaries",
+        ),
+    ):
+        assert refusal("audit", *arguments, "--delta", 0.01).startswith(message)
+
+
+@pytest.mark.parametrize(("claim", "verdict", "status"), [(0.01, "exceeded", 1), (100, "consistent", 0)])
+def test_a_job_fails_where_a_bound_exceeds_the_claim(folder: Path, claim: float, verdict: str, status: int) -> None:  # noqa: ARG001
+    strong = np.random.default_rng(1).normal(3.0, 1.0, 200) / 1000.0
+    np.save("strong.npy", strong)
+    arguments = ("audit", "strong.npy", "--dim", "1e6", "--delta", "1e-6", "--claim", claim)
+    assert json.loads(output(*arguments, "--json"))["verdict"] == verdict
+    result = call(*arguments, "--fail-above-claim")
+    assert (result.exit_code, result.stderr) == (status, "")
+    assert result.stdout == output(*arguments)
+
+
+def test_a_job_fails_where_the_estimate_is_withheld(folder: Path) -> None:  # noqa: ARG001
+    np.save("flipped.npy", -5.0 * np.abs(COSINES))
+    arguments = ("audit", "flipped.npy", "--dim", "1e6", "--delta", "1e-6", "--claim", 100)
+    text = lines(*arguments)
+    assert text[0].startswith("No ε̂: ")
+    assert "--force prints the estimates all the same" in words("\n".join(text))
+    assert "not decided: no estimate is given" in words("\n".join(text))
+    assert call(*arguments, "--fail-above-claim").exit_code == 1
+    assert output(*arguments, "--force").startswith("ε̂ = ")
+
+
+def test_a_claim_that_is_not_known_cannot_fail(folder: Path) -> None:  # noqa: ARG001
+    for arguments in (("c.npy", "--dim", "1e6"), ("both.npz", "--noise-multiplier", 4)):
+        assert refusal("audit", *arguments, "--delta", "1e-6", "--fail-above-claim").startswith("--fail-above-claim: ")
+
+
+def test_a_picture_is_written_once(folder: Path) -> None:
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--plot")
+    assert output(*arguments, "a.svg") == output(*arguments[:-1])
+    assert (folder / "a.svg").read_text().startswith("<?xml")
+    output(*arguments, "a.PNG")
+    assert (folder / "a.PNG").read_bytes().startswith(b"\x89PNG")
+    assert refusal(*arguments, "a.svg") == "a.svg: must not exist already"
+    assert refusal(*arguments, "a.pdf") == "a.pdf: the file's name must end in .svg or .png"
+    assert refusal(*arguments, "none/a.svg") == "none/a.svg: No such file or directory"
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_symbols_are_spelt_where_a_terminal_has_none(folder: Path, encoding: str) -> None:  # noqa: ARG001
+    arguments = ["audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--details"]
+    text = CliRunner(charset=encoding).invoke(main, arguments).stdout
+    assert "epsilon = " in text
+    assert "\\" not in text
+
+
 @pytest.mark.parametrize("extra", [[], ["--dim", "1000000", "--confidence", "0.5"]])
 def test_json_says_what_the_audit_finds_in_equal_bytes(folder: Path, extra: list[str]) -> None:  # noqa: ARG001
     arguments = ("audit", "both.npz", "--delta", "1e-6", "--json", *extra)
     text = output(*arguments)
-    found = audit_scores(COSINES, OTHERS, 10**6 if extra else None, 1e-6, 0.5 if extra else 0.95)
-    # Infinite ε and parameters of faults are null.
-    assert json.loads(text) == json.loads(json.dumps(_finite(asdict(found))))
+    found = audit(Scores(COSINES, OTHERS, 10**6 if extra else None), 1e-6, 0.5 if extra else 0.95)
+    assert text == found.to_json() + "\n"
     assert (json.loads(text)["blind_spots"] is None) == (not extra)
     assert text == output(*arguments)
     assert text.isascii()
@@ -123,7 +217,7 @@ def test_what_no_json_number_can_say_is_null(folder: Path) -> None:  # noqa: ARG
     np.save("outlier.npy", np.append(np.tile(COSINES, 25), 1.0))
     text = output("audit", "outlier.npy", "--dim", 10**6, "--delta", 1e-6, "--json")
     assert json.loads(text)["normality"] == {"statistic": None, "p_value": 0.0}
-    text = words(output("audit", "outlier.npy", "--dim", 10**6, "--delta", 1e-6))
+    text = words(output("audit", "outlier.npy", "--dim", 10**6, "--delta", 1e-6, "--details"))
     assert "A² = inf, p < 5e-31" in text
     assert "equal variances p < 1e-300" in text
 
@@ -131,8 +225,8 @@ def test_what_no_json_number_can_say_is_null(folder: Path) -> None:  # noqa: ARG
 def test_a_mean_below_zero_is_put_into_words(folder: Path) -> None:  # noqa: ARG001
     np.save("n.npy", -COSINES)
     np.savez("n.npz", observed=-COSINES, unobserved=OTHERS)
-    closed = words(output("audit", "n.npy", "--dim", 10**6, "--delta", 1e-6))
-    fitted = words(output("audit", "n.npz", "--delta", 1e-6))
+    closed = words(output("audit", "n.npy", "--dim", 10**6, "--delta", 1e-6, "--details", "--force"))
+    fitted = words(output("audit", "n.npz", "--delta", 1e-6, "--details", "--force"))
     assert "The observed mean is not positive, so that pinned is 0" in closed
     assert "The observed mean is not above the null's, so that pinned is 0" in fitted
     assert "so that adaptive is pinned" in closed
@@ -140,7 +234,7 @@ def test_a_mean_below_zero_is_put_into_words(folder: Path) -> None:  # noqa: ARG
 
 def test_seven_values_are_too_few_for_normality_and_different_variances_are_named(folder: Path) -> None:  # noqa: ARG001
     np.save("few.npy", 10.0 * COSINES[:7])
-    text = words(output("audit", "few.npy", "--dim", 10**6, "--delta", 1e-6))
+    text = words(output("audit", "few.npy", "--dim", 10**6, "--delta", 1e-6, "--details", "--force"))
     assert "not tested: fewer than 8 values" in text
     assert "The variances differ, so that adaptive is fitted." in text
 
@@ -158,7 +252,7 @@ def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
     release = canaries.sum(axis=0, dtype=np.float64) + noise(0, 5000)
     np.save("release.npy", release.astype(">f4"))
     arguments = ("audit", "release.npy", "--canaries", 100, "--canary-seed", 11, "--delta", 1e-5)
-    text = words(output(*arguments))
+    text = words(output(*arguments, "--details"))
     assert "k = 100 observed cosines, d = 5,000, δ = 1e-05; null: N(0, 1/d)" in text
     assert "norm the release is Gaussian noise and little else" in text
     assert "in units of the canary norm" in text
@@ -261,6 +355,27 @@ def test_unknown_commands_and_options_get_one_line() -> None:
     assert refusal("--colour").startswith("No such option")
 
 
+def test_a_missing_file_is_named_before_a_missing_option(folder: Path) -> None:  # noqa: ARG001
+    assert refusal("audit", "none.npy") == "none.npy: No such file or directory"
+    assert refusal("audit", "c.npy").startswith("Missing option '--delta'.")
+    assert refusal("audit").startswith("Missing argument 'FILE'.")
+
+
+def test_words_are_completed() -> None:
+    def completed(*words: str) -> set[str]:
+        return {
+            item.value
+            for item in ShellComplete(main, {}, "canaryproof", "_X").get_completions([*words[:-1]], words[-1])
+        }
+
+    assert completed("a") == {"audit"}
+    assert completed("audit", "--bound", "ba") == {"band", "bayesian"}
+    assert completed("audit", "--kind", "") == {"any", "cosine"}
+    assert "final.theorem-3.3.norm-converges" in completed("claims", "final.theorem-3.3")
+    assert completed("train", "final_t") >= {"final_table3", "final_table4"}
+    assert "_CANARYPROOF_COMPLETE=bash_source canaryproof" in output("--help")
+
+
 def test_help_and_version() -> None:
     assert output("--version").startswith("canaryproof, version ")
     text = output()
@@ -268,6 +383,7 @@ def test_help_and_version() -> None:
     for command in ("audit", "canaries", "verify"):
         assert command in text
         assert output(command, "--help").isascii()
+        assert output(command, "-h") == output(command, "--help")
 
 
 def test_an_existing_file_is_never_replaced(folder: Path) -> None:
@@ -349,10 +465,10 @@ def test_a_slow_run_shows_its_progress_on_a_terminal_only(folder: Path, monkeypa
 
 
 def test_a_narrow_terminal_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    wide = output("audit", "both.npz", "--dim", 10**6, "--delta", 1e-6)
+    wide = output("audit", "both.npz", "--dim", 10**6, "--delta", 1e-6, "--details")
     for columns in ("40", "20"):
         monkeypatch.setenv("COLUMNS", columns)
-        narrow = output("audit", "both.npz", "--dim", 10**6, "--delta", 1e-6)
+        narrow = output("audit", "both.npz", "--dim", 10**6, "--delta", 1e-6, "--details")
         assert "…" not in narrow
         assert max(map(len, narrow.splitlines())) <= int(columns) + narrow.count("\u0302")
     assert max(map(len, wide.splitlines())) <= 80 + 3
@@ -360,14 +476,18 @@ def test_a_narrow_terminal_loses_nothing(folder: Path, monkeypatch: pytest.Monke
 
 def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
-    with start("audit", "both.npz", "--delta", "1e-6", "--dim", "1e6", cwd=folder, env=environment) as process:
+    with start(
+        "audit", "both.npz", "--delta", "1e-6", "--dim", "1e6", "--details", cwd=folder, env=environment
+    ) as process:
         text, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (0, b"")
     plain = words(text.decode("ascii"))
     assert "\\u" not in plain
     assert "epsilon is an estimate" in plain
     assert "standardised mean (mu - mu0)/sigma0" in plain
-    with start("audit", "ε.npy", "--delta", "1e-6", "--dim", "1e6", cwd=folder, env=environment) as process:
+    with start(
+        "audit", "ε.npy", "--delta", "1e-6", "--dim", "1e6", "--details", cwd=folder, env=environment
+    ) as process:
         _, errors = process.communicate(timeout=300)
     assert errors.startswith(b"Error: ")
     assert errors.count(b"\n") == 1
@@ -488,7 +608,8 @@ def test_other_swallowed_exceptions_are_reported_as_ever(monkeypatch: pytest.Mon
 def test_audit_prints_bounds_for_what_they_are(folder: Path) -> None:  # noqa: ARG001
     asked = ("--bound", "andrew", "--bound", "bayesian", "--bound", "one-run", "--bound", "fixed-sequence")
     fixed, coin = (
-        words(output("audit", "both.npz", "--delta", 1e-6, *asked, "--inclusion", kind)) for kind in ("fixed", "coin")
+        words(output("audit", "both.npz", "--delta", 1e-6, *asked, "--inclusion", kind, "--details"))
+        for kind in ("fixed", "coin")
     )
     for text in (fixed, coin):
         assert "bound ε, 95% kind coverage cap" in text
@@ -508,9 +629,7 @@ def test_audit_prints_bounds_for_what_they_are(folder: Path) -> None:  # noqa: A
 
 def test_confidence_is_that_of_the_bounds_too(folder: Path) -> None:  # noqa: ARG001
     arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--json", "--bound", "normal-scores")
-    values = [
-        json.loads(output(*arguments, "--confidence", level))["bounds"][0]["value"] for level in (0.5, 0.95, 0.999)
-    ]
+    values = [json.loads(output(*arguments, "--confidence", level))["bounds"][0]["low"] for level in (0.5, 0.95, 0.999)]
     assert values == sorted(values, reverse=True)
     assert values[0] > 0.0
 
@@ -518,8 +637,8 @@ def test_confidence_is_that_of_the_bounds_too(folder: Path) -> None:  # noqa: AR
 def test_bounds_in_json_name_their_kind_and_an_infinite_cap_is_null(folder: Path) -> None:  # noqa: ARG001
     found = json.loads(output("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--json", "--bound", "band"))
     (bound,) = found["bounds"]
-    assert (bound["method"], bound["kind"], bound["coverage"], bound["cap"]) == (
-        "band", "lower bound", "asymptotic", None,
+    assert (bound["name"], bound["kind"], bound["coverage"], bound["cap"], bound["high"]) == (
+        "band", "lower bound", "asymptotic", None, None,
     )  # fmt: skip
     assert found["inclusion"] == "fixed"
 
@@ -550,7 +669,7 @@ def test_what_is_infinite_is_said_so() -> None:
 def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     # So that no cell of a list is wrapped.
     monkeypatch.setenv("COLUMNS", "300")
-    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6")
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--details")
     guessed, given = (words(output(*arguments, *more)) for more in ([], ["--noise-multiplier", "4.22"]))
     assert "beside a claim of ε = 3 (noise multiplier 1.544); --noise-multiplier says what yours is:" in guessed
     assert "beside a claim of ε = 1 (noise multiplier 4.22):" in given
@@ -561,17 +680,15 @@ def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytes
         assert "ε up to ∞" in missed
     assert "can be told from the released vector only" in given
     assert "released vector" not in guessed
-    found = audit_scores(COSINES, None, 10**6, 1e-6, noise_multiplier=4.22).blind_spots
-    said = json.loads(output(*arguments, "--noise-multiplier", "4.22", "--json"))["blind_spots"]
-    assert said == json.loads(json.dumps(_finite(asdict(found))))  # type: ignore[call-overload]
-    assert "known dimension of at least 1,000 only" in output("audit", "both.npz", "--delta", "0.01")
+    assert json.loads(output(*arguments, "--noise-multiplier", "4.22", "--json"))["blind_spots"]["given"]
+    assert "with d of at least 1,000 only" in output("audit", "both.npz", "--delta", "0.01", "--details")
 
 
 def test_data_that_swamp_the_statistic_are_warned_of(folder: Path) -> None:  # noqa: ARG001
     rng = np.random.default_rng(0)
     np.save("swamped.npy", rng.normal(0.0, 3.0, 2000))
     arguments = ("audit", "swamped.npy", "--canaries", 20, "--canary-seed", 1, "--delta", 1e-5, "--noise-multiplier")
-    swamped, honest = (words(output(*arguments, sigma)) for sigma in (1.0, 3.0))
-    assert "Warning: data swamp the statistic." in swamped
+    swamped, honest = (words(output(*arguments, sigma, "--details", "--force")) for sigma in (1.0, 3.0))
+    assert "Data swamp the statistic." in swamped
     assert "dilution ‖ρ‖²/(σ²d) − 1" in honest
     assert "swamp" not in honest

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.files.reading import LARGEST_COUNT, Cosines, InputError, read_release, read_scores
+from canaryproof.verify.files.reading import (
+    LARGEST_COUNT,
+    InputError,
+    ScoreColumns,
+    read_release,
+    read_scores,
+)
 
 COSINES = np.array([0.25, -0.5, 0.125])
 OTHERS = np.array([0.5, 0.0])
@@ -274,7 +280,7 @@ def test_too_large_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert refusal(path, read_release) == "does not fit in memory"
 
 
-def accepted(path: Path) -> Cosines | None:
+def accepted(path: Path) -> ScoreColumns | None:
     """Read, where the only permitted exception is the one-line refusal."""
     try:
         return read_scores(path)

@@ -3,7 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from canaryproof.verify.audit import audit_scores
+from canaryproof.verify.audit.audit import audit as audited
+from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.check.records import written
 from canaryproof.verify.estimators import estimators
@@ -44,10 +45,10 @@ def test_numbers_are_those_of_the_audit(found):
     moments = from_dimension(scores.observed["final"], DIM)
     assert audit.distance == float(moments.distance)
     assert audit.estimates["fitted"].epsilon == float(estimators.fitted(moments, DELTA).epsilon)
-    direct = audit_scores(scores.observed["change"], scores.unobserved["change"], DIM, DELTA, 0.9)
+    direct = audited(Scores(scores.observed["change"], scores.unobserved["change"], DIM), DELTA, 0.9)
     assert found["change"]["unobserved"].distance_error == direct.mean_error
     assert found["change"]["unobserved"].bounds["fixed-sequence"].value == next(
-        bound.value for bound in direct.bounds if bound.method == "fixed-sequence"
+        bound.low for bound in direct.bounds if bound.name == "fixed-sequence"
     )
     # Not told the dimension, as maxima have another law.
     assert (found["all"]["unobserved"].observed, found["all"]["unobserved"].unobserved) == (40, 40)

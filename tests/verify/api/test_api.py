@@ -1,0 +1,66 @@
+import ast
+import importlib
+import pydoc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import canaryproof
+
+CODE = Path(canaryproof.__file__).read_text(encoding="utf-8")
+HEAVY = {"numpy", "scipy", "numba", "pandas", "matplotlib", "click", "rich"}
+
+
+def of_interpreter(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_it_loads_nothing_of_what_computes():
+    names = set(of_interpreter("import sys, canaryproof\nprint(*sys.modules)").split())
+    assert not names & HEAVY
+    assert {name for name in names if name.startswith("canaryproof")} == {"canaryproof"}
+
+
+@pytest.mark.parametrize("name", canaryproof.__all__)
+def test_every_public_name_is_there_and_described(name):
+    found = getattr(canaryproof, name)
+    assert name in dir(canaryproof)
+    assert isinstance(found, str) if name == "__version__" else len(found.__doc__) > 20
+    # The second time it is found without being looked for.
+    assert vars(canaryproof)[name] is found
+
+
+def test_there_is_nothing_else():
+    with pytest.raises(AttributeError, match="module 'canaryproof' has no attribute 'audits'"):
+        _ = canaryproof.audits
+
+
+def test_type_checkers_are_told_the_same_places():
+    (block, *_) = (node for node in ast.parse(CODE).body if isinstance(node, ast.If))
+    told = {}
+    for line in block.body:
+        for alias in getattr(line, "names", ()):
+            told[alias.asname] = (line.module, alias.name)
+    assert told.keys() | {"__version__"} == set(canaryproof.__all__)
+    for name, (module, attribute) in told.items():
+        found = getattr(importlib.import_module(module), attribute, None) or importlib.import_module(
+            f"{module}.{attribute}"
+        )
+        assert found is getattr(canaryproof, name)
+
+
+def test_help_shows_a_first_audit_that_runs():
+    text = pydoc.plain(pydoc.render_doc(canaryproof))
+    shown, _, names = text.partition("CLASSES")
+    assert "cp.audit_release(release, canaries, delta=1e-6, noise_multiplier=1.54)" in shown
+    for name in ("class Scores", "class Canaries", "audit(scores: ", "audit_release(", "flatten("):
+        assert name in names
+    example = canaryproof.__doc__.split("::\n")[1].split("\n\nWith scores")[0]
+    lines = [line.removeprefix("    ") for line in example.splitlines()]
+    names = {}
+    exec("\n".join(lines), names)
+    assert names["found"].verdict == "consistent"

@@ -1,0 +1,103 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from canaryproof.verify.audit.scores import Scores
+
+VALUES = [0.25, -0.5, 0.125]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        VALUES,
+        tuple(VALUES),
+        np.array(VALUES),
+        np.array(VALUES, np.float32),
+        np.array(VALUES, np.float16),
+        pd.Series(VALUES),
+    ],
+    ids=lambda given: f"{type(given).__name__} {getattr(given, 'dtype', '')}",
+)
+def test_floats_of_any_container_are_taken(given):
+    scores = Scores(given, given, 10, "coin")
+    for held in (scores.observed, scores.unobserved):
+        assert held.dtype == np.float64
+        assert held.tolist() == VALUES
+        with pytest.raises(ValueError, match="read-only"):
+            held[0] = 1.0
+    assert (scores.dim, scores.inclusion, scores.kind) == (10, "coin", "cosine")
+
+
+def test_arrays_of_jax_are_taken():
+    jax = pytest.importorskip("jax")
+    for dtype in ("float32", "bfloat16"):
+        assert Scores(jax.numpy.array(VALUES, dtype), dim=10).observed.tolist() == VALUES
+
+
+def test_what_was_given_can_change_without_changing_the_scores():
+    values = np.array(VALUES)
+    scores = Scores(values, dim=10)
+    values[0] = math.nan
+    assert scores.observed.tolist() == VALUES
+
+
+def test_scores_of_any_kind_may_be_large_and_cosines_not():
+    scores = Scores([1e100, -3.0], [5.0, 7.0], kind="any")
+    assert scores.observed.tolist() == [1e100, -3.0]
+    with pytest.raises(ValueError, match=r"^observed\[0\]: a score must lie in \[-1e100, 1e100\], not 2e\+100$"):
+        Scores([2e100, 0.0], [5.0, 7.0], kind="any")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (([0.1, math.nan],), "observed[1]: must be finite, not nan"),
+        (([0.1, math.inf],), "observed[1]: must be finite, not inf"),
+        (([0.1, 1.5],), "observed[1]: a cosine must lie in [-1, 1], not 1.5"),
+        (([0.1],), "observed: must have at least 2 values, not 1"),
+        (([0.1, 0.1],), "observed: all 2 values are equal; their variance must not be zero"),
+        (([1, 0],), "observed: values must be floating-point, not int64"),
+        ((["a", "b"],), "observed: values must be floating-point, not <U1"),
+        (([[0.1, 0.2]],), "observed: the array must have one axis, not 2"),
+        ((0.5,), "observed: the array must have one axis, not 0"),
+        (([0.1, [0.2]],), "observed: must be an array of numbers ("),
+        (([0.1, 0.2], [0.1]), "unobserved: must have at least 2 values, not 1"),
+        (([0.1, 0.2], None, 1), "dim: must be a whole number from 2 to 1e12, not 1"),
+        (([0.1, 0.2], None, 2.5), "dim: must be a whole number from 2 to 1e12, not 2.5"),
+        (([0.1, 0.2], None, "10"), "dim: must be a whole number from 2 to 1e12, not '10'"),
+        (([0.1, 0.2], None, math.nan), "dim: must be a whole number from 2 to 1e12, not nan"),
+        (([0.1, 0.2], None, 10, "coins"), "inclusion: 'coins' is not one of 'fixed', 'coin'"),
+        (([0.1, 0.2], None, 10, "fixed", "loss"), "kind: 'loss' is not one of 'cosine', 'any'"),
+        (([0.1, 0.2], None, 10, "fixed", None), "kind: None is not one of 'cosine', 'any'"),
+        (([0.1, 0.2], None, None), "dim: is needed, as there are no unobserved cosines"),
+        (([0.1, 0.2], [0.1, 0.3], 10, "fixed", "any"), "dim: is for cosines; scores of any kind have none"),
+        (
+            ([0.1, 0.2], None, None, "fixed", "any"),
+            "unobserved: is needed for scores of any kind, ",
+        ),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_a_broken_rule_is_named(arguments, rule):
+    given = arguments if len(arguments) > 1 else (*arguments, None, 10)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        Scores(*given)
+    assert str(caught.value).startswith(rule)
+
+
+@pytest.mark.parametrize("dim", [10, 10.0, np.int32(10), np.float32(10.0)])
+def test_a_dimension_is_any_whole_number(dim):
+    assert Scores(VALUES, dim=dim).dim == 10
+
+
+def test_they_are_shown_in_a_line():
+    assert repr(Scores(VALUES, [0.1, 0.2], 10**6)) == (
+        "Scores(3 observed, 2 unobserved, dim=1,000,000, inclusion='fixed', kind='cosine')"
+    )
+    assert (
+        repr(Scores(VALUES, [0.1, 0.2], kind="any"))
+        == "Scores(3 observed, 2 unobserved, inclusion='fixed', kind='any')"
+    )

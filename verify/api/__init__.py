@@ -1,0 +1,97 @@
+"""Audit the privacy of one training run: an empirical ε from random canaries (Andrew et al., arXiv 2302.03098).
+
+The first audit. Canaries are random unit vectors. Add them to what your mechanism sums, and audit what it releases::
+
+    import numpy as np
+    import canaryproof as cp
+
+    canaries = cp.Canaries(seed=7, count=300, dim=100_000)
+    noise = np.random.default_rng(1).normal(0, 1.54, 100_000)         # your mechanism: ε = 3 at δ = 1e-6
+    release = canaries.sum(np.arange(300)) + noise                    # in units of the canaries' norm
+
+    found = cp.audit_release(release, canaries, delta=1e-6, noise_multiplier=1.54)
+    print(found)                                                      # the answer in a sentence, then its evidence
+    found.to_frame()                                                  # every estimate and lower bound, a row each
+    found.plot()                                                      # scores, estimate and claim in a picture
+
+With scores instead of a release, cosines or any others such as losses::
+
+    cp.audit(cp.Scores(observed, dim=100_000), delta=1e-6, claim=3.0)
+    cp.audit(cp.Scores(observed, unobserved, kind="any"), delta=1e-6)
+
+In a training loop of your own, ``RoundScores`` keeps the scores, and ``CanaryClients`` the canaries too. The modules
+``two_gaussians``, ``gaussian_mechanism``, ``null_cosine`` and ``exact_law`` compute the numbers, ``certified`` proves
+them, and ``bounds`` has all lower bounds. ``canaryproof --help`` says what the command line does.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from canaryproof.kernels import certified as certified
+    from canaryproof.kernels import exact_law as exact_law
+    from canaryproof.kernels import gaussian_mechanism as gaussian_mechanism
+    from canaryproof.kernels import null_cosine as null_cosine
+    from canaryproof.kernels import two_gaussians as two_gaussians
+    from canaryproof.kernels.canaries import Canaries as Canaries
+    from canaryproof.verify.audit.audit import Audit as Audit
+    from canaryproof.verify.audit.audit import audit as audit
+    from canaryproof.verify.audit.audit import audit_release as audit_release
+    from canaryproof.verify.audit.scores import Scores as Scores
+    from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
+    from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
+    from canaryproof.verify.canaries.participation import Insertion as Insertion
+    from canaryproof.verify.canaries.participation import Participation as Participation
+    from canaryproof.verify.canaries.participation import bernoulli as bernoulli
+    from canaryproof.verify.canaries.participation import shuffled_epochs as shuffled_epochs
+    from canaryproof.verify.canaries.participation import uniform as uniform
+    from canaryproof.verify.canaries.round_scores import RoundScores as RoundScores
+    from canaryproof.verify.canaries.shapes import flatten as flatten
+    from canaryproof.verify.canaries.shapes import split as split
+
+# Where each public name is; a name that is not in its module is the module itself.
+_PLACES = {
+    "Audit": "canaryproof.verify.audit.audit",
+    "Canaries": "canaryproof.kernels.canaries",
+    "CanaryClients": "canaryproof.verify.canaries.canary_clients",
+    "Insertion": "canaryproof.verify.canaries.participation",
+    "Participation": "canaryproof.verify.canaries.participation",
+    "RoundScores": "canaryproof.verify.canaries.round_scores",
+    "Scores": "canaryproof.verify.audit.scores",
+    "audit": "canaryproof.verify.audit.audit",
+    "audit_release": "canaryproof.verify.audit.audit",
+    "bernoulli": "canaryproof.verify.canaries.participation",
+    "bounds": "canaryproof.verify.bounds.catalogue",
+    "certified": "canaryproof.kernels.certified",
+    "exact_law": "canaryproof.kernels.exact_law",
+    "flatten": "canaryproof.verify.canaries.shapes",
+    "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
+    "null_cosine": "canaryproof.kernels.null_cosine",
+    "shuffled_epochs": "canaryproof.verify.canaries.participation",
+    "split": "canaryproof.verify.canaries.shapes",
+    "two_gaussians": "canaryproof.kernels.two_gaussians",
+    "uniform": "canaryproof.verify.canaries.participation",
+}
+__all__ = ["__version__", *_PLACES]
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, for which every name would exist.
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name when it is first used: what it needs takes seconds to load."""
+        if name == "__version__":
+            # Takes ten times as long to load as all the rest.
+            from importlib.metadata import version
+
+            found = version("canaryproof")
+        elif name in _PLACES:
+            module = import_module(_PLACES[name])
+            found = getattr(module, name, module)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,437 @@
+"""Scores or a release in, an audit out."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from statsmodels.stats.diagnostic import normal_ad
+
+from canaryproof.kernels import gaussian_mechanism, null_cosine
+from canaryproof.kernels.certified import Enclosure, estimates
+from canaryproof.verify.audit import rules, text
+from canaryproof.verify.audit.findings import ESTIMATE, AuditRow, EstimateRow, Findings, GoodnessOfFit
+from canaryproof.verify.audit.misuse import misuse
+from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
+from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, cosine_null, prepare
+from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.files.reading import ScoreKind, checked_release, floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from canaryproof.kernels.canaries import Canaries
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(Findings):
+    """What an audit finds; ``print`` says it in at most 25 lines.
+
+    Attributes
+    ----------
+    estimate, bound, verdict
+        The default estimate, the best lower bound, and what is to be said of the claim.
+    estimates, bounds
+        All of both, as rows.
+    warnings, withheld
+        What looks like a misuse, and whether the estimates are withheld for it.
+    others
+        See ``Findings``.
+    """
+
+    def __str__(self) -> str:
+        return text.summary(self)
+
+    def __repr__(self) -> str:
+        return f"<Audit: {text.answer(self)}>"
+
+    def details(self) -> str:
+        """Return in words what ``print`` leaves out: all rows, tests and blind spots."""
+        return text.details(self)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return estimates and bounds as a table.
+
+        Returns
+        -------
+        A pandas frame with the columns ``name``, ``kind``, ``epsilon``, ``low``, ``high``, ``coverage``, ``cap`` and
+        ``assumes``, a row each.
+        """
+        # Takes half a second to load.
+        import pandas as pd
+
+        columns = [field.name for field in fields(AuditRow)]
+        return pd.DataFrame([[getattr(row, name) for name in columns] for row in self._rows], columns=columns)
+
+    def to_json(self) -> str:
+        """Return all that was found as a JSON document, equal for equal input; what is infinite is null."""
+        names = (
+            *("count", "null_count", "dim", "delta", "confidence", "claim", "verdict", "noise_multiplier"),
+            *("withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error", "variance_p_value"),
+            *("release_norm", "dilution"),
+        )
+        document = {
+            "answer": text.answer(self),
+            "kind": self.scores.kind,
+            "inclusion": self.scores.inclusion,
+            **{name: getattr(self, name) for name in names},
+            **{
+                name: None if (found := getattr(self, name)) is None else asdict(found)
+                for name in ("normality", "null_law", "blind_spots")
+            },
+            **{name: [asdict(row) for row in getattr(self, name)] for name in ("warnings", "estimates", "bounds")},
+        }
+        return json.dumps(_finite(document), indent=2, allow_nan=False)
+
+    def plot(self) -> "Figure":
+        """Draw the scores, the estimate with its interval, the best lower bound and the claim.
+
+        Returns
+        -------
+        A matplotlib figure; ``figure.savefig("audit.svg")`` writes it.
+        """
+        # Loads matplotlib.
+        from canaryproof.verify.audit import picture
+
+        return picture.draw(self)
+
+    def _repr_html_(self) -> str:
+        # Loads matplotlib.
+        from canaryproof.verify.audit import page
+
+        return page.html(self)
+
+    @property
+    def _rows(self) -> tuple[AuditRow, ...]:
+        return (*self.estimates, *self.bounds)
+
+
+def _finite(value: Any) -> Any:
+    """Replace infinities, which JSON cannot say, by null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def audit(
+    scores: Scores,
+    delta: float,
+    confidence: float = 0.95,
+    claim: float | None = None,
+    noise_multiplier: float | None = None,
+    bounds: Sequence[str] = (),
+    force: bool = False,
+) -> Audit:
+    """Audit the scores of one run.
+
+    Parameters
+    ----------
+    scores
+        The scores of its canaries.
+    delta
+        Target δ of (ε, δ)-differential privacy, in (0, 1).
+    confidence
+        Confidence of the intervals and bounds, in [1e-9, 1 − 1e-9].
+    claim
+        Claimed ε at this δ, from 0.001 to 10,000. By default that of the noise multiplier, where one vector is
+        released: that is, for cosines without unobserved ones.
+    noise_multiplier
+        Claimed standard deviation of the noise in the released vector, in units of the canary norm, from 0.01 to 1e6.
+    bounds
+        Names in ``canaryproof.bounds.METHODS``; by default a few that serve these scores.
+    force
+        Whether to compute estimates even where a warning takes their meaning.
+
+    Returns
+    -------
+    The audit. Of scores that are not cosines there is no test of the null law and no list of blind spots.
+
+    Raises
+    ------
+    ValueError
+        If an argument breaks a rule, a named bound does not serve these scores, or the scores' mean or deviation is
+        beyond any that a run produces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> observed = cp.exact_law.cosines(1000, 10**6, 1.54, np.random.default_rng(0))
+    >>> found = cp.audit(cp.Scores(observed, dim=10**6), delta=1e-6, claim=3.01)
+    >>> print(found.verdict)
+    consistent
+    """
+    if not isinstance(scores, Scores):
+        raise ValueError(f"scores: must be Scores, as made by Scores(observed, dim=...), not {type(scores).__name__}")
+    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, None, force=force)
+
+
+# Work between two reports of progress, about a tenth of a second.
+_COORDINATES_AT_ONCE = 10**8
+# The estimators are finite and free of warnings within these bounds, in units of the null's standard deviation;
+# cosines in any dimension keep to the upper one.
+_SMALLEST_RATIO, _LARGEST_RATIO = 1e-6, 1e7
+_SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
+# Below, the p-value's formula has no basis.
+_FEWEST_FOR_NORMALITY = 8
+
+
+def audit_release(
+    release: ArrayLike,
+    canaries: "Canaries",
+    delta: float,
+    confidence: float = 0.95,
+    claim: float | None = None,
+    noise_multiplier: float | None = None,
+    bounds: Sequence[str] = (),
+    force: bool = False,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Audit:
+    """Audit a released vector by the canaries that were added to it.
+
+    Parameters
+    ----------
+    release
+        Released vector in units of the canary norm, finite and not zero, floating-point, shape (d,). The unit matters
+        to the estimate ``norm`` and to what is said of the noise.
+    canaries
+        The canaries, all of which took part.
+    delta, confidence, claim, noise_multiplier, bounds, force
+        As for ``audit``.
+    advance
+        Called now and then with the number of canaries scored since the last call.
+
+    Returns
+    -------
+    The audit, with the estimate ``norm`` last, and the release's dilution if the noise is given.
+
+    Raises
+    ------
+    ValueError
+        If an argument breaks a rule, or the release's size or the cosines' mean or deviation is beyond any that a run
+        produces.
+    """
+    vector = _checked_release(release, canaries.dim)
+    step = max(16, _COORDINATES_AT_ONCE // canaries.dim)
+    pieces = []
+    for start in range(0, canaries.count, step):
+        indices = np.arange(start, min(start + step, canaries.count))
+        pieces.append(canaries.cosines(vector, indices))
+        advance(len(indices))
+    scores = Scores(np.concatenate(pieces), dim=canaries.dim)
+    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, force=force)
+
+
+def _checked_release(release: ArrayLike, dim: int) -> NDArray[np.float32] | NDArray[np.float64]:
+    try:
+        vector = checked_release(floats(release))
+    except ValueError as error:
+        raise ValueError(f"release: {error}") from error
+    if len(vector) != dim:
+        raise ValueError(f"release: must have {dim:,} coordinates, as the canaries have, not {len(vector):,}")
+    largest = max(abs(float(vector.min())), abs(float(vector.max())))
+    if not _SMALLEST_COORDINATE <= largest <= _LARGEST_COORDINATE:
+        raise ValueError(
+            f"the release's largest coordinate must lie between {_SMALLEST_COORDINATE:g} and "
+            f"{_LARGEST_COORDINATE:g} canary norms, not {largest:.3g}"
+        )
+    return vector
+
+
+def _audit(
+    scores: Scores,
+    delta: float,
+    confidence: float,
+    claim: float | None,
+    noise_multiplier: float | None,
+    bounds: Sequence[str],
+    release: NDArray[np.float32] | NDArray[np.float64] | None,
+    *,
+    force: bool,
+) -> Audit:
+    delta = rules.DELTA.number("delta", delta)
+    confidence = rules.CONFIDENCE.number("confidence", confidence)
+    claim = None if claim is None else rules.CLAIM.number("claim", claim)
+    names = rules.bounds(bounds, METHODS)
+    if noise_multiplier is not None:
+        if scores.kind is ScoreKind.ANY:
+            raise ValueError("noise_multiplier: is for cosines; give the claimed epsilon of other scores as claim")
+        noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
+        if claim is None and scores.unobserved is None:
+            claim = float(gaussian_mechanism.epsilon(delta, noise_multiplier))
+    moments = _moments(scores.observed, scores.unobserved, scores.dim)
+    release_norm = None if release is None else math.sqrt(len(release)) / float(estimators.norm_distance(release))
+    warnings = misuse(
+        scores.observed,
+        scores.unobserved,
+        scores.dim,
+        kind=scores.kind,
+        delta=delta,
+        confidence=confidence,
+        noise_multiplier=noise_multiplier,
+        release_norm=release_norm,
+    )
+    withheld = any(warning.withholds for warning in warnings) and not force
+    return Audit(
+        scores=scores,
+        delta=delta,
+        confidence=confidence,
+        claim=claim,
+        noise_multiplier=noise_multiplier,
+        standardised_mean=float(moments.distance),
+        deviation_ratio=float(moments.ratio),
+        variance_p_value=float(estimators.variance_p_value(moments)),
+        normality=_normality(scores.observed),
+        null_law=None if scores.unobserved is None or scores.dim is None else _null_law(scores.unobserved, scores.dim),
+        release_norm=release_norm,
+        warnings=warnings,
+        withheld=withheld,
+        estimates=() if withheld else _estimates(moments, release, delta, confidence),
+        bounds=() if withheld else _bounds(scores, delta, confidence, names),
+    )
+
+
+def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:
+    """Return the moments, unless no run produces them."""
+    # A variance may underflow to 0; the bounds refuse what comes of it, NaN too.
+    with np.errstate(all="ignore"):
+        if unobserved is not None:
+            moments = estimators.from_unobserved(observed, unobserved)
+        else:
+            moments = estimators.from_dimension(observed, dim or 0)
+    distance, ratio = float(moments.distance), float(moments.ratio)
+    if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
+        raise ValueError(
+            f"observed: the standard deviation must be {_SMALLEST_RATIO:g} to {_LARGEST_RATIO:g} times the null's, "
+            f"not {ratio:.3g} times"
+        )
+    if not abs(distance) <= _LARGEST_RATIO:
+        raise ValueError(
+            f"observed: the mean must lie within {_LARGEST_RATIO:g} of the null's standard deviations from the null's "
+            f"mean, not {abs(distance):.3g} away"
+        )
+    return moments
+
+
+def _normality(observed: NDArray[np.float64]) -> GoodnessOfFit | None:
+    if len(observed) < _FEWEST_FOR_NORMALITY:
+        return None
+    # The logarithm of a far outlier's tail probability may be that of 0: the statistic is then infinite.
+    with np.errstate(all="ignore"):
+        statistic, p_value = normal_ad(observed)
+    return GoodnessOfFit(float(statistic), float(p_value))
+
+
+def _null_law(unobserved: NDArray[np.float64], dim: int) -> GoodnessOfFit:
+    # Probability transform first: the closed-form law becomes the uniform.
+    result = stats.kstest(null_cosine.cdf(unobserved, dim), "uniform")
+    return GoodnessOfFit(float(result.statistic), float(result.pvalue))
+
+
+def _bounds(scores: Scores, delta: float, confidence: float, names: tuple[str, ...]) -> tuple[AuditRow, ...]:
+    null = cosine_null(scores.dim) if scores.unobserved is None and scores.dim is not None else None
+    # Of one run, so that they are not independent.
+    sample = prepare(scores.observed, scores.unobserved, null, inclusion=scores.inclusion)
+    return tuple(map(_bound_row, lower_bounds(sample, delta, confidence, names)))
+
+
+def _bound_row(bound: LowerBound) -> AuditRow:
+    return AuditRow(
+        name=bound.method,
+        kind=str(bound.kind),
+        epsilon=bound.value,
+        low=bound.value,
+        high=math.inf if bound.upper is None else bound.upper,
+        coverage=str(bound.coverage),
+        cap=bound.cap,
+        assumes=", ".join(bound.assumptions),
+    )
+
+
+def _enclose_pinned(moments: Moments, delta: float) -> Enclosure:
+    return estimates.pinned(delta, float(estimators.pinned_distance(moments)))
+
+
+def _enclose_fitted(moments: Moments, delta: float) -> Enclosure:
+    return estimates.fitted(delta, float(moments.distance), float(moments.ratio))
+
+
+def _enclose_adaptive(moments: Moments, delta: float) -> Enclosure:
+    equal = estimators.variance_p_value(moments) >= estimators.TEST_LEVEL
+    return _enclose_pinned(moments, delta) if equal else _enclose_fitted(moments, delta)
+
+
+def _enclose_threshold(moments: Moments, delta: float) -> Enclosure:
+    return estimates.threshold(delta, float(moments.distance), float(moments.ratio))
+
+
+# Estimators with their enclosures and what each assumes, the default first.
+_ESTIMATORS = (
+    (
+        "adaptive",
+        estimators.adaptive,
+        _enclose_adaptive,
+        f"as pinned, unless the variances differ at level {estimators.TEST_LEVEL:g}; then as fitted (canaryproof)",
+    ),
+    (
+        "pinned",
+        estimators.pinned,
+        _enclose_pinned,
+        "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
+    ),
+    (
+        "fitted",
+        estimators.fitted,
+        _enclose_fitted,
+        "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
+    ),
+    (
+        "threshold",
+        estimators.threshold,
+        _enclose_threshold,
+        "as fitted, for an attacker with one threshold (v1, Section 4)",
+    ),
+)
+_NORM_ASSUMES = "the release is Gaussian noise and little else, in units of the canary norm (v1, footnote 2)"
+
+
+def _estimates(
+    moments: Moments, release: NDArray[np.float32] | NDArray[np.float64] | None, delta: float, confidence: float
+) -> tuple[EstimateRow, ...]:
+    try:
+        found = [
+            _estimate_row(name, assumes, estimator(moments, delta, confidence), enclose(moments, delta))
+            for name, estimator, enclose, assumes in _ESTIMATORS
+        ]
+    except ValueError as error:
+        # A few scores at a confidence near 1 leave an interval wider than any kernel's domain; or δ is subnormal.
+        raise ValueError(f"observed: no estimate with this interval: {error}") from None
+    if release is not None:
+        enclosure = estimates.pinned(delta, float(estimators.norm_distance(release)))
+        found.append(_estimate_row("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclosure))
+    return tuple(found)
+
+
+def _estimate_row(name: str, assumes: str, estimate: estimators.Estimate, enclosure: Enclosure) -> EstimateRow:
+    return EstimateRow(
+        name=name,
+        kind=ESTIMATE,
+        epsilon=float(estimate.epsilon),
+        low=float(estimate.low),
+        high=float(estimate.high),
+        # Scores of one run are normal and independent in the limit only.
+        coverage=str(Coverage.ASYMPTOTIC),
+        cap=math.inf,
+        assumes=assumes,
+        standard_error=float(estimate.standard_error),
+        certified=(enclosure.lo, enclosure.hi),
+    )

@@ -1,0 +1,208 @@
+"""What an audit finds: rows of estimates and bounds, tests of what they assume, warnings, and the claim's verdict."""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.audit.misuse import MisuseWarning
+from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.blindspots.alarms import BlindSpots, blind_spots
+from canaryproof.verify.bounds.lower_bound import BoundKind, Coverage
+from canaryproof.verify.estimators.estimators import TEST_LEVEL
+
+ESTIMATE = "estimate"
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """An estimate of ε, or a bound on it.
+
+    Attributes
+    ----------
+    name
+        Estimator, or bound in the catalogue.
+    kind
+        ``estimate``, ``lower bound`` or ``posterior interval``.
+    epsilon
+        The estimate; of the others the lower end.
+    low, high
+        Ends of the interval; a lower bound has no upper end, which is then infinite.
+    coverage
+        What is known of how often the interval holds the truth: ``proven``, ``asymptotic`` or ``heuristic``.
+    cap
+        The largest value that so many scores can give; infinite if there is none.
+    assumes
+        What it rests on, with the source.
+    """
+
+    name: str
+    kind: str
+    epsilon: float
+    low: float
+    high: float
+    coverage: str
+    cap: float
+    assumes: str
+
+
+@dataclass(frozen=True)
+class EstimateRow(AuditRow):
+    """An estimate of ε.
+
+    Attributes
+    ----------
+    standard_error
+        Its standard error.
+    certified
+        Floats proven to lie on either side of the exact ε for the fitted parameters.
+    others
+        As of ``AuditRow``.
+    """
+
+    standard_error: float
+    certified: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """A goodness-of-fit test."""
+
+    statistic: float  # infinite where a tail probability underflows
+    p_value: float  # 0 below the smallest that its formula serves
+
+
+class ClaimVerdict(StrEnum):
+    """What an audit says of a claimed ε."""
+
+    CONSISTENT = "consistent"  # the estimate's interval reaches down to it
+    EXCEEDED = "exceeded"  # a lower bound lies above it
+    NOT_DECIDED = "not decided"  # the estimate's interval lies above it, and no bound; or there is no estimate
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an audit finds; depends on nothing but its input.
+
+    Attributes
+    ----------
+    scores
+        The scores that were audited.
+    delta, confidence, claim, noise_multiplier
+        As asked; a claim that was not given is that of the noise multiplier, where one vector is released.
+    standardised_mean
+        (μ̂ − μ₀)/σ₀; √d·μ̂ for the closed-form null N(0, 1/d).
+    deviation_ratio
+        σ̂/σ₀; √d·σ̂ for the closed-form null.
+    variance_p_value
+        Two-sided p-value of equal variances of observed scores and null.
+    normality
+        Anderson–Darling test that the observed scores are normal; None for fewer than 8.
+    null_law
+        Kolmogorov–Smirnov test that the unobserved cosines follow the closed-form null law in R^d; None without
+        unobserved cosines or without a dimension.
+    release_norm
+        Norm of the released vector, in units of the canary norm; None where scores were given.
+    warnings
+        What looks like a misuse.
+    withheld
+        Whether a warning takes the estimates' meaning, so that there are neither estimates nor bounds.
+    estimates
+        The estimates, the default first.
+    bounds
+        Lower bounds on ε and posterior intervals, those first whose coverage is proven.
+    """
+
+    scores: Scores = field(repr=False, compare=False)
+    delta: float
+    confidence: float
+    claim: float | None
+    noise_multiplier: float | None
+    standardised_mean: float
+    deviation_ratio: float
+    variance_p_value: float
+    normality: GoodnessOfFit | None
+    null_law: GoodnessOfFit | None
+    release_norm: float | None
+    warnings: tuple[MisuseWarning, ...]
+    withheld: bool
+    estimates: tuple[EstimateRow, ...]
+    bounds: tuple[AuditRow, ...]
+
+    @property
+    def count(self) -> int:
+        """Number k of observed scores."""
+        return len(self.scores.observed)
+
+    @property
+    def null_count(self) -> int | None:
+        """Number of unobserved scores that the null was fitted to; None for the closed-form null N(0, 1/d)."""
+        return None if self.scores.unobserved is None else len(self.scores.unobserved)
+
+    @property
+    def dim(self) -> int | None:
+        """Dimension d of the released vector, if known."""
+        return self.scores.dim
+
+    @property
+    def estimate(self) -> EstimateRow | None:
+        """The default estimate; None if it is withheld."""
+        return self.estimates[0] if self.estimates else None
+
+    @property
+    def bound(self) -> AuditRow | None:
+        """The best lower bound; None if there is none of proven or asymptotic coverage.
+
+        It is the first of ``bounds``, chosen before the scores are seen: the largest of several would not keep its
+        confidence.
+        """
+        serving = (Coverage.PROVEN, Coverage.ASYMPTOTIC)
+        return next((row for row in self.bounds if row.kind == BoundKind.LOWER_BOUND and row.coverage in serving), None)
+
+    @property
+    def verdict(self) -> ClaimVerdict | None:
+        """What is to be said of the claim; None without one."""
+        if self.claim is None:
+            return None
+        if self.bound is not None and self.bound.low > self.claim:
+            return ClaimVerdict.EXCEEDED
+        if self.estimate is not None and self.estimate.low <= self.claim:
+            return ClaimVerdict.CONSISTENT
+        return ClaimVerdict.NOT_DECIDED
+
+    @property
+    def equal_variances(self) -> bool:
+        """Whether the variances are not told apart, so that ``adaptive`` is ``pinned``."""
+        return self.variance_p_value >= TEST_LEVEL
+
+    @property
+    def mean_error(self) -> float:
+        """Standard error of ``standardised_mean``."""
+        unobserved = 0.0 if self.null_count is None else 1.0 / self.null_count
+        return math.sqrt(self.deviation_ratio**2 / self.count + unobserved)
+
+    @property
+    def ratio_error(self) -> float:
+        """Standard error of ``deviation_ratio``."""
+        unobserved = 0.0 if self.null_count is None else 0.5 / self.null_count
+        return self.deviation_ratio * math.sqrt(0.5 / self.count + unobserved)
+
+    @property
+    def dilution(self) -> float | None:
+        """‖ρ‖²/(σ²d) − 1: what a released vector ρ holds beyond the claimed noise; None if either is not known."""
+        if self.release_norm is None or self.noise_multiplier is None or self.dim is None:
+            return None
+        return self.release_norm**2 / (self.noise_multiplier**2 * self.dim) - 1.0
+
+    @cached_property
+    def blind_spots(self) -> BlindSpots | None:
+        """Faults that the default estimator would have noticed, and others; None where d is unknown or below 1,000.
+
+        They are those of a mechanism with the claimed noise, or with the noise of the claimed ε; of ε = 3 if nothing is
+        claimed.
+        """
+        noise = self.noise_multiplier
+        if noise is None and self.claim is not None:
+            noise = float(gaussian_mechanism.noise_multiplier(self.claim, self.delta))
+        return blind_spots(self.dim, self.delta, self.count, self.null_count, noise)

@@ -1,0 +1,101 @@
+"""An audit as a picture: scores against the null, and ε̂ with its interval, the best lower bound and the claim."""
+
+import io
+import math
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from canaryproof.verify.audit.findings import Findings
+from canaryproof.verify.audit.text import answer, claimed, percent, shown_bound
+from canaryproof.verify.files.reading import ScoreKind
+
+# Colours that the colour-blind tell apart (Okabe and Ito).
+_NULL, _OBSERVED, _BOUND, _CLAIM = "#666666", "#0072B2", "#009E73", "#D55E00"
+# Equal audits make equal files, and text is drawn alike everywhere.
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "canaryproof",
+    "svg.fonttype": "path",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+}
+_FORMATS: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+
+
+def draw(found: Findings) -> Figure:
+    """Draw an audit."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(7.0, 4.6), layout="constrained")
+        above, below = figure.subplots(2, 1, height_ratios=(3.0, 1.0))
+        _draw_scores(above, found)
+        _draw_epsilon(below, found)
+        figure.suptitle(answer(found), x=0.01, ha="left", fontsize=10.0, wrap=True)
+    return figure
+
+
+def data(found: Findings, form: str) -> bytes:
+    """Return an audit's picture as the bytes of a file, ``svg`` or ``png``."""
+    file = io.BytesIO()
+    figure = draw(found)
+    with mpl.rc_context(_STYLE):
+        figure.savefig(file, format=form, dpi=150, metadata=_FORMATS[form])
+    return file.getvalue()
+
+
+def _draw_scores(axes: Axes, found: Findings) -> None:
+    scores = found.scores
+    observed, unobserved = scores.observed, scores.unobserved
+    if unobserved is None:
+        place, scale, unit = 0.0, 1.0 / math.sqrt(scores.dim or 1), "√d · cosine"
+    else:
+        noun = "cosine" if scores.kind is ScoreKind.COSINE else "score"
+        place, scale, unit = float(unobserved.mean()), float(unobserved.std()), f"({noun} − mean) / deviation of null"
+    seen = (observed - place) / scale
+    unseen = None if unobserved is None else (unobserved - place) / scale
+    everything = seen if unseen is None else np.concatenate([seen, unseen])
+    low, high = min(-3.5, float(everything.min())), max(3.5, float(everything.max()))
+    bins = np.linspace(low, high, 41).tolist()
+    x = np.linspace(low, high, 400)
+    if unseen is not None:
+        axes.hist(unseen, bins=bins, density=True, color=_NULL, alpha=0.25, label=f"{len(unseen):,} unobserved")
+    axes.hist(seen, bins=bins, density=True, color=_OBSERVED, alpha=0.35, label=f"{len(seen):,} observed")
+    axes.plot(x, stats.norm.pdf(x), color=_NULL, label="null N(0, 1/d)" if unseen is None else "null, fitted")
+    fitted = stats.norm.pdf(x, seen.mean(), seen.std())
+    axes.plot(x, fitted, color=_OBSERVED, linestyle="--", label="observed, fitted")
+    axes.set_xlabel(unit)
+    axes.set_ylabel("density")
+    axes.spines["right"].set_visible(False)
+    axes.legend(frameon=False)
+
+
+def _draw_epsilon(axes: Axes, found: Findings) -> None:
+    estimate, bound = found.estimate, found.bound
+    axes.set_yticks([])
+    axes.set_ylim(0.0, 3.0)
+    for side in ("left", "right"):
+        axes.spines[side].set_visible(False)
+    axes.set_xlabel(f"ε at δ = {found.delta!r}")
+    ends = [1.0]
+    if estimate is not None:
+        reach = [[estimate.epsilon - estimate.low], [max(0.0, estimate.high - estimate.epsilon)]]
+        label = f"estimate {estimate.name}, {percent(found.confidence)} interval"
+        axes.errorbar([estimate.epsilon], [2.2], xerr=reach, fmt="o", color=_OBSERVED, capsize=4.0, label=label)
+        ends += [estimate.epsilon, estimate.high]
+    if bound is not None:
+        axes.plot([bound.low], [1.2], marker=">", color=_BOUND, label=shown_bound(bound), linestyle="none")
+        ends.append(bound.low)
+    if found.claim is not None:
+        axes.axvline(found.claim, color=_CLAIM, linestyle="--", label=claimed(found.claim))
+        ends.append(found.claim)
+    right = 1.08 * max(ends)
+    if bound is not None:
+        axes.hlines(1.2, bound.low, right, color=_BOUND, linewidth=1.0)
+    axes.set_xlim(0.0, right)
+    if estimate is None:
+        axes.text(0.5, 2.0, "estimate withheld", transform=axes.get_yaxis_transform(), ha="center")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.55), ncols=3)

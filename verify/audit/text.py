@@ -1,0 +1,474 @@
+"""How an audit is said: in a sentence, in at most 25 lines, and in full."""
+
+import io
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from decimal import ROUND_FLOOR, Decimal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from canaryproof.verify.audit.findings import AuditRow, ClaimVerdict, EstimateRow, Findings, GoodnessOfFit
+from canaryproof.verify.blindspots.alarms import BlindSpots, Range
+from canaryproof.verify.bounds.lower_bound import Coverage
+from canaryproof.verify.files.reading import ScoreKind
+
+# Spells out symbols that a terminal cannot show.
+Say = Callable[[str], str]
+
+WIDTH, MOST_LINES = 80, 25
+_LABEL = 10
+# What stands for a symbol where the terminal cannot show it; pairs before their parts.
+_PLAIN = (
+    ("√d", "sqrt(d)"),
+    ("ε̂", "epsilon"),
+    ("μ̂", "mu"),
+    ("σ̂", "sigma"),
+    ("μ₀", "mu0"),
+    ("σ₀", "sigma0"),
+    ("‖Σx‖²", "|sum x|^2"),
+    ("‖ρ‖²", "|rho|^2"),
+    ("σ²d", "sigma^2 d"),
+    ("σ", "sigma"),
+    ("∞", "infinity"),
+    ("ε", "epsilon"),
+    ("δ", "delta"),
+    ("α", "alpha"),
+    ("·", "*"),
+    ("–", "-"),
+    ("±", "+/-"),
+    ("−", "-"),
+    ("≥", ">="),
+    ("²", "^2"),
+)
+
+
+def _speaker(encoding: str) -> Say:
+    """Return what spells out symbols that an encoding does not have."""
+
+    def say(text: str) -> str:
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:
+            for symbol, word in _PLAIN:
+                text = text.replace(symbol, word)
+        return text
+
+    return say
+
+
+# In a sentence, and in at most 25 lines.
+
+
+def answer(found: Findings) -> str:
+    """Say what was found in one or two sentences that a person can repeat."""
+    return f"{_estimate_sentence(found)} {_claim_sentence(found)}".rstrip()
+
+
+def _estimate_sentence(found: Findings) -> str:
+    estimate, confidence = found.estimate, percent(found.confidence)
+    if estimate is None:
+        return f"No ε̂: {found.warnings[0].message}"
+    value, low, high = (_in_a_digit(x, estimate) for x in (estimate.epsilon, estimate.low, estimate.high))
+    return f"ε̂ = {value} ({confidence}: {low} to {high}); {_bound_clause(found.bound, confidence)}."
+
+
+def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
+    if bound is None:
+        return "there is no lower bound of known coverage"
+    if bound.low == 0.0:
+        return "no lower bound above 0"
+    # A bound of asymptotic coverage keeps its confidence in the limit.
+    about = "" if bound.coverage == Coverage.PROVEN else "about "
+    return f"at least {_rounded_down(bound.low, 2)} with {about}{confidence} confidence"
+
+
+def _claim_sentence(found: Findings) -> str:
+    if found.claim is None:
+        return ""
+    claim = claimed(found.claim)
+    match found.verdict:
+        case ClaimVerdict.CONSISTENT:
+            return f"Consistent with the {claim}."
+        case ClaimVerdict.EXCEEDED:
+            proven = found.bound is not None and found.bound.coverage == Coverage.PROVEN
+            which = "a valid" if proven else "an asymptotic"
+            return f"The {claim} is exceeded by {which} lower bound."
+        case _:
+            why = "no estimate is given" if found.estimate is None else "the estimate is above it, no lower bound is"
+            return f"The {claim} is not decided: {why}."
+
+
+def claimed(claim: float) -> str:
+    """Name a claim."""
+    return f"claimed ε = {number(claim)}"
+
+
+def shown_bound(bound: AuditRow) -> str:
+    """Say a bound with its name, rounded down, as a bound rounded up would be none."""
+    return f"{bound.name} ≥ {_rounded_down(bound.low)}"
+
+
+def summary(found: Findings, width: int = WIDTH, encoding: str = "utf-8") -> str:
+    """Say what was found in at most 25 lines of 80 columns, or more of fewer columns: the answer first."""
+    say, width = _speaker(encoding), min(width, WIDTH)
+
+    def block(label: str, text: str) -> list[str]:
+        indent = " " * _LABEL
+        return textwrap.wrap(say(text), width, initial_indent=f"{label:{_LABEL}}", subsequent_indent=indent)
+
+    head = textwrap.wrap(say(answer(found)), width)
+    before = [*block("Audited", _audited(found)), *block("Checked", _checked(found))]
+    after = [
+        line
+        for label, text in (
+            ("Estimate", _estimate(found)),
+            ("Bound", _bound(found)),
+            ("Means", _meaning(found)),
+            ("Next", _next(found)),
+        )
+        if text
+        for line in block(label, text)
+    ]
+    room = MOST_LINES - len(head) - len(before) - len(after) - 1
+    return "\n".join([*head, "", *before, *_warnings(found, room, block), *after])
+
+
+def _warnings(found: Findings, room: int, block: Callable[[str, str], list[str]]) -> list[str]:
+    """Say as many warnings as there is room for, and how many more there are."""
+    blocks = [block("Warning", f"{warning.message} {warning.what_to_do}") for warning in found.warnings]
+    shown: list[str] = []
+    for i, lines in enumerate(blocks):
+        last = i == len(blocks) - 1
+        if len(shown) + len(lines) + (not last) > room:
+            return [*shown, *block("Warning", f"{len(blocks) - i} more: --details prints all.")]
+        shown += lines
+    return shown
+
+
+def _noun(found: Findings) -> str:
+    return "cosines" if found.scores.kind is ScoreKind.COSINE else "scores"
+
+
+def _audited(found: Findings) -> str:
+    dim = "" if found.dim is None else f", d = {found.dim:,}"
+    if found.release_norm is not None:
+        what = f"a released vector through its {found.count:,} canaries"
+    elif found.null_count is None:
+        what = f"{found.count:,} observed {_noun(found)}"
+    else:
+        what = f"{found.count:,} observed against {found.null_count:,} unobserved {_noun(found)}"
+    return f"{what}{dim}, at δ = {found.delta!r}"
+
+
+def _checked(found: Findings) -> str:
+    parts = ["no sign of misuse" if not found.warnings else f"signs of misuse: {len(found.warnings)}"]
+    fits = (("normal scores", found.normality), ("null law", found.null_law))
+    parts += [f"{name} {_p_value(fit.p_value, '1e-30')}" for name, fit in fits if fit is not None]
+    parts.append(f"equal variances {_p_value(found.variance_p_value, '1e-300')}")
+    return "; ".join(parts)
+
+
+def _estimate(found: Findings) -> str:
+    if found.estimate is None:
+        return ""
+    value, error, low, high = _digits(found.estimate)
+    which = "pinned: no sign of another variance" if found.equal_variances else "fitted: the variances differ"
+    interval = f"{percent(found.confidence)} interval {low} to {high}"
+    return f"{found.estimate.name} {value} ± {error}, {interval} (here {which})"
+
+
+def _bound(found: Findings) -> str:
+    if found.estimate is None:
+        return ""
+    if found.bound is None:
+        return "none of those asked for has a known coverage"
+    return (
+        f"{shown_bound(found.bound)} at {percent(found.confidence)}, {found.bound.coverage}; "
+        f"needs {found.bound.assumes}"
+    )
+
+
+def _meaning(found: Findings) -> str:
+    if found.estimate is None:
+        return "The scores are not what they are said to be, so that an estimate would mean nothing."
+    seen = "this release" if found.release_norm is not None else f"these {_noun(found)} alone"
+    return (
+        f"ε̂ is an estimate for an attacker who knows a random canary and sees {seen}. It is neither an upper nor a "
+        "lower bound, and a low value excludes no other attack."
+    )
+
+
+def _next(found: Findings) -> str:
+    if found.withheld:
+        return "Mend the cause and audit again; --force prints the estimates all the same."
+    details = "--details prints all estimates, bounds and tests; --plot FILE.svg draws them."
+    match found.verdict:
+        case None:
+            return f"What is claimed? --claim EPSILON compares it. {details}"
+        case ClaimVerdict.CONSISTENT:
+            blind = " and the faults that this audit would not have noticed" if found.scores.dim is not None else ""
+            return f"--details prints all estimates, bounds and tests{blind}; --plot FILE.svg draws them."
+        case ClaimVerdict.EXCEEDED:
+            return f"Look for less noise, or less clipping, than was claimed. {details}"
+        case _:
+            return f"More canaries may decide. {details}"
+
+
+# In full.
+
+
+def details(found: Findings, width: int = WIDTH, encoding: str = "utf-8") -> str:
+    """Say all that the summary leaves out."""
+    say = _speaker(encoding)
+    # Rich asks the file for its encoding, and draws lines that it has.
+    file = io.TextIOWrapper(io.BytesIO(), encoding)
+    console = Console(file=file, width=width, markup=False, emoji=False, highlight=False)
+    for part in _parts(found, say):
+        console.print(part if isinstance(part, Table) else say(part))
+        # What ends in a colon introduces the next.
+        if isinstance(part, Table) or not part.endswith(":"):
+            console.print()
+    file.seek(0)
+    lines = "\n".join(line.rstrip() for line in file)
+    # A table of its own begins with an empty line.
+    return re.sub("\n{3,}", "\n\n", lines).rstrip()
+
+
+def _parts(found: Findings, say: Say) -> Iterator[str | Table]:
+    yield _heading(found)
+    if found.warnings:
+        yield _listing([(warning.kind, f"{warning.message} {warning.what_to_do}") for warning in found.warnings], say)
+    if found.estimates:
+        yield _estimates_table(found, say)
+        yield _listing([(row.name, row.assumes) for row in found.estimates], say)
+        yield "ε̂ of the fitted parameters, certified; the interval above says what the fit is worth:"
+        yield _listing([(row.name, _certified(row)) for row in found.estimates], say)
+    if found.bounds:
+        yield _bounds_table(found.bounds, found.confidence, say)
+        yield _listing([(row.name, f"needs {row.assumes}") for row in found.bounds], say)
+    yield _listing(_checks(found), say)
+    yield from _blind_spots(found, say)
+    yield from _remarks(found)
+    if found.release_norm is not None:
+        yield "The norm estimate takes the release to be in units of the canary norm; the others need no unit."
+    yield "It averages over canaries, which must have taken part just as clients do."
+
+
+def _heading(found: Findings) -> str:
+    null = (
+        "N(0, 1/d)"
+        if found.null_count is None
+        else f"Gaussian fitted to {found.null_count:,} unobserved {_noun(found)}"
+    )
+    dim = "" if found.dim is None else f"d = {found.dim:,}, "
+    return f"k = {found.count:,} observed {_noun(found)}, {dim}δ = {found.delta!r}; null: {null}"
+
+
+def _estimates_table(found: Findings, say: Say) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("estimator", overflow="fold")
+    for heading in ("ε̂", "standard error", f"{percent(found.confidence)} interval"):
+        table.add_column(say(heading), justify="right", overflow="fold")
+    for row in found.estimates:
+        value, error, low, high = _digits(row)
+        table.add_row(row.name, value, error, say(f"{low} – {high}"))
+    return table
+
+
+def _bounds_table(rows: Iterable[AuditRow], confidence: float, say: Say) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("bound", overflow="fold")
+    table.add_column(say(f"ε, {percent(confidence)}"), justify="right", overflow="fold")
+    for heading in ("kind", "coverage", "cap"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        # Down, as a bound rounded up would be none.
+        value = _rounded_down(row.low)
+        shown = f"≥ {value}" if math.isinf(row.high) else f"{value} – {row.high:.3g}"
+        table.add_row(row.name, say(shown), row.kind, row.coverage, _rounded_down(row.cap))
+    return table
+
+
+def _certified(row: EstimateRow) -> str:
+    return "in [{!r}, {!r}]".format(*row.certified)
+
+
+def _listing(rows: Iterable[tuple[str, str]], say: Say) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*(say(cell) for cell in row))
+    return table
+
+
+def _checks(found: Findings) -> Iterator[tuple[str, str]]:
+    closed = found.null_count is None
+    mean, ratio = found.mean_error, found.ratio_error
+    yield (
+        f"standardised mean {'√d·μ̂' if closed else '(μ̂ − μ₀)/σ₀'}",
+        f"{rounded(found.standardised_mean, mean)} ± {rounded(mean, mean)}",
+    )
+    yield (
+        f"deviation ratio {'√d·σ̂' if closed else 'σ̂/σ₀'}",
+        f"{rounded(found.deviation_ratio, ratio)} ± {rounded(ratio, ratio)}",
+    )
+    yield "equal variances", _p_value(found.variance_p_value, "1e-300")
+    yield "observed are normal (Anderson–Darling)", _check_cell("A²", found.normality, "5e-31")
+    if found.null_law is not None:
+        yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", found.null_law, "1e-300")
+    if found.dilution is not None and found.noise_multiplier is not None:
+        canaries = found.count / (found.noise_multiplier**2 * (found.dim or 1))
+        dilution = f"{found.dilution:.3g}".replace("-", "−")
+        yield "dilution ‖ρ‖²/(σ²d) − 1", f"{dilution}; canaries add {canaries:.2g}"
+
+
+def _check_cell(symbol: str, check: GoodnessOfFit | None, smallest: str) -> str:
+    if check is None:
+        return "not tested: fewer than 8 values"
+    return f"{symbol} = {check.statistic:.3g}, {_p_value(check.p_value, smallest)}"
+
+
+def _p_value(p_value: float, smallest: str) -> str:
+    return f"p = {p_value:.2g}" if p_value > 0.0 else f"p < {smallest}"
+
+
+# From here on, what a release holds beside its noise is longer than that.
+_SWAMPED = 1.0
+
+
+def _blind_spots(found: Findings, say: Say) -> Iterator[str | Table]:
+    spots = found.blind_spots
+    if spots is None:
+        yield "Which faults would have been noticed is known for cosines with d of at least 1,000 only."
+        return
+    for heading, rows in zip(_headings(spots), (_noticed(spots), _unnoticed(spots)), strict=True):
+        yield heading
+        yield _listing(rows, say)
+    if found.dilution is not None and found.dilution > _SWAMPED:
+        factor = 1.0 / math.sqrt(1.0 + found.dilution)
+        yield (
+            "Data swamp the statistic. The release is longer than its noise, and the canaries' mean is "
+            f"{factor:.2g} of what that noise alone would leave: ε̂ is low whether or not the noise is what is claimed, "
+            "and the lists above, which are for short data, are too favourable."
+        )
+    elif found.noise_multiplier is not None and found.release_norm is None:
+        yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
+
+
+def _headings(spots: BlindSpots) -> tuple[str, str]:
+    """Introduce the list of what would have been noticed, and that of what would not."""
+    claimed = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
+    whose = "" if spots.given else "; --noise-multiplier says what yours is"
+    return (
+        f"Would have been noticed, by adaptive and with probability 90%, beside {claimed}{whose}:",
+        "Would not have been noticed:",
+    )
+
+
+def _noticed(spots: BlindSpots) -> list[tuple[str, str]]:
+    """Say for which part of its parameter each fault would have been noticed."""
+    return [(part.title, _part(part)) for part in spots.noticed] or [("nothing of the atlas", "")]
+
+
+def _unnoticed(spots: BlindSpots) -> list[tuple[str, str]]:
+    """Say for which part of its parameter each fault would not have been noticed, and what ε may be there."""
+    return [(part.title, f"{_part(part)}; ε up to {number(part.epsilon)}") for part in spots.unnoticed]
+
+
+def _part(part: Range) -> str:
+    ends = number(part.low) if part.low == part.high else f"{number(part.low)} – {number(part.high)}"
+    return f"{part.parameter}: {ends}"
+
+
+# What is said of bounds whose coverage is of a kind.
+_COVERAGE = {
+    "proven": "A bound of proven coverage is above ε in at most the stated share of audits, if what it needs holds.",
+    "asymptotic": (
+        "A bound of asymptotic coverage is proven for independent scores. Those of one run depend on each other, ever "
+        "less as the dimension grows."
+    ),
+    "heuristic": "No proof covers a heuristic bound: it may be above ε in any share of audits.",
+}
+
+
+def _remarks(found: Findings) -> Iterator[str]:
+    """Say what the numbers alone don't."""
+    if found.estimates and found.equal_variances:
+        yield "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
+    elif found.estimates:
+        yield "The variances differ, so that adaptive is fitted."
+    if found.standardised_mean <= 0.0:
+        mean = "positive" if found.null_count is None else "above the null's"
+        yield f"The observed mean is not {mean}, so that pinned is 0: it sees no trace of the canaries."
+    if found.bounds:
+        yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
+    for coverage in dict.fromkeys(row.coverage for row in found.bounds):
+        yield _COVERAGE[coverage]
+    if found.null_law is not None:
+        yield (
+            "A small p-value for the null law is expected where scores are maxima over rounds; for cosines with a "
+            "single release it says that --dim is wrong or the unobserved canaries are not random."
+        )
+    if found.scores.kind is ScoreKind.ANY:
+        yield (
+            "Only cosines have a known null: for these scores there is no exact null, no test of the null law, no "
+            "estimate from a norm, and no list of faults that would have been noticed."
+        )
+
+
+# Numbers.
+
+
+def percent(confidence: float) -> str:
+    """Print a confidence in percent."""
+    return f"{100.0 * confidence:.10g}%"
+
+
+def _digits(row: EstimateRow) -> tuple[str, str, str, str]:
+    """Print an estimate, its standard error and its interval."""
+    error = row.standard_error
+    value, shown, low, high = (rounded(x, error) for x in (row.epsilon, error, row.low, row.high))
+    return value, shown, low, high
+
+
+def _in_a_digit(value: float, row: EstimateRow) -> str:
+    """Print a number with as many digits as leave one of its standard error."""
+    return rounded(value, row.standard_error, 1)
+
+
+def _rounded_down(value: float, digits: int = 3) -> str:
+    """Print a number that is not negative with so many significant digits."""
+    if not value or not math.isfinite(value):
+        return f"{value:.3g}"
+    unit = Decimal(1).scaleb(Decimal(value).adjusted() - digits + 1)
+    return f"{Decimal(value).quantize(unit, rounding=ROUND_FLOOR):f}"
+
+
+def number(value: float) -> str:
+    """Print a number in three digits, or whole."""
+    return "∞" if math.isinf(value) else f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"
+
+
+_ALL_DIGITS = 16  # of a float, after the first
+
+
+def rounded(value: float, error: float, digits: int = 2) -> str:
+    """Print a number with as many digits as leave so many of its standard error, or three where that is 0."""
+    if not (error > 0.0 and math.isfinite(value) and math.isfinite(error)):
+        return f"{value:.3g}"
+    decimals = digits - 1 - _exponent(f"{error:.{digits - 1}e}")
+    # Adding 0 makes a zero of what rounds to −0.
+    near = round(value, decimals) + 0.0
+    if decimals <= 6 and abs(near) < 1e6:
+        return f"{near:.{max(0, decimals)}f}"
+    after = decimals + _exponent(f"{near:e}")
+    return f"{near:.{min(max(0, after), _ALL_DIGITS)}e}"
+
+
+def _exponent(scientific: str) -> int:
+    return int(scientific.partition("e")[2])
