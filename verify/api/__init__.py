@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit as Audit
     from canaryproof.verify.audit.audit import audit as audit
     from canaryproof.verify.audit.audit import audit_release as audit_release
+    from canaryproof.verify.audit.plan import plan as plan
     from canaryproof.verify.audit.scores import Scores as Scores
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
@@ -67,6 +68,7 @@ _PLACES = {
     "flatten": "canaryproof.verify.canaries.shapes",
     "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
     "null_cosine": "canaryproof.kernels.null_cosine",
+    "plan": "canaryproof.verify.audit.plan",
     "shuffled_epochs": "canaryproof.verify.canaries.participation",
     "split": "canaryproof.verify.canaries.shapes",
     "two_gaussians": "canaryproof.kernels.two_gaussians",
