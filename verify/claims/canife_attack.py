@@ -32,7 +32,7 @@ def judge_norm(rates: Mapping[str, str]) -> Outcome:
     full = ", ".join(name for name in rates if name not in takes)
     evidence: dict[str, Any] = {"least_norms": {name: float(norm) for name, norm in norms.items()}}
     if not takes:
-        return found(Verdict.CONFIRMED, f"a step with rate 1 or more reaches C = 1: {full}", **evidence)
+        return found(holds(True), f"a step with rate 1 or more reaches C = 1: {full}", **evidence)
     return found(
         holds(False, full), f"only where the rate is at least 1 ({full or 'nowhere'}), not on {short}", **evidence
     )

@@ -153,10 +153,9 @@ def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
     listed = "; ".join(f"{name}: ε = {rows[name]:.2f}, at least {smallest[name]:.2f}×" for name in rows)
     evidence: dict[str, Any] = {"one_round": rows, "least_gap": smallest, "cap": Canife.CAP}
     finding = f"ε̂ ≤ {Canife.CAP} alone makes a gap, whatever leaks ({listed})"
-    if not possible:
-        return found(Verdict.REFUTED, f"out of reach: {finding}", **evidence)
     if "δ = 1e-5" not in possible:
-        return found(Verdict.QUALIFIED, f"possible only with {' or '.join(possible)}: {finding}", **evidence)
+        reach = f"possible only with {' or '.join(possible)}" if possible else "out of reach"
+        return found(holds(False, possible), f"{reach}: {finding}", **evidence)
     reach = "the range is" if whole else "part of the range is"
     id_ = f"canife.section4.2.gap.{task.id}"
     return decided(id_, task.data, context, f"{reach} possible; {finding}; ", **evidence)

@@ -240,7 +240,7 @@ def judge_utility(private: str, free: str) -> Outcome:
     difference = float(free) - float(private)
     finding = f"{private}% at ε = 50, {free}% without privacy: {difference:+.1f} points"
     if difference >= 0.0:
-        return found(Verdict.CONFIRMED, finding, difference=difference)
+        return found(holds(True), finding, difference=difference)
     # No spread over runs is printed, and the two trainings may not be the same length.
     return found(
         Verdict.INCONCLUSIVE,
@@ -347,16 +347,18 @@ def judge_audits(task: Task) -> Outcome:
         f"Algorithm 2 (r mod s = 0 for r from 1) audits {as_printed} times; with one at the first round it is "
         f"{with_first}"
     )
-    evidence: dict[str, Any] = {"algorithm_2": as_printed, "with_first": with_first, "printed": task.audits}
-    verdict = holds(task.audits == as_printed, task.audits == with_first)
-    if verdict is not Verdict.REFUTED:
-        return found(verdict, finding, **evidence)
+    judged = number(f"{task.audits}", {"Algorithm 2": float(as_printed), "an audit first": float(with_first)})
+    evidence: dict[str, Any] = {"algorithm_2": as_printed, "with_first": with_first, **judged.evidence}
+    if task.audits in (as_printed, with_first):
+        return found(judged.verdict, finding, **evidence)
     others = ", ".join(
         f"{other.name} {1 + (other.rounds - 1) // other.every}" for other in Canife.TASKS if other is not task
     )
+    rounded = ", or is a round number" if judged.verdict is Verdict.QUALIFIED else ""
     return found(
-        verdict,
-        f"{finding}, the rule that gives the others' numbers ({others}); {task.audits} would take one more at the end",
+        judged.verdict,
+        f"{finding}, the rule that gives the others' numbers ({others}); {task.audits} takes one more at the end"
+        f"{rounded}",
         **evidence,
     )
 

@@ -159,7 +159,7 @@ def judge_emnist_epsilon(multiplier: str, epsilon: str) -> Outcome:
     low, high = common_delta([(multiplier, epsilon), *(row for row in _EMNIST_NOISE if row[0] != multiplier)])
     verdict, finding = outcome.verdict, outcome.finding
     if verdict is Verdict.REFUTED and low <= high:
-        verdict = Verdict.QUALIFIED
+        verdict = holds(False, True)
         finding = (
             f"only as one round of the exact Gaussian mechanism at a δ from {low:.6f} to {high:.6f}, which fits all "
             f"rows and is above 1/m = {1 / _EMNIST_USERS:.1e}; at δ = m^(−1.1) {finding}"

@@ -323,7 +323,7 @@ def judge_census(text: str = "19.6") -> Outcome:
     total = sum((Fraction(part) for part in _CENSUS), Fraction(0))
     judged = number(text, {"both files together": total})
     return found(
-        judged.verdict if 5 <= total <= 20 else Verdict.REFUTED,
+        holds(judged.verdict is Verdict.CONFIRMED and 5 <= total <= 20),
         f"{' for persons plus '.join(_CENSUS)} for housing units is {float(total):g} (Census Bureau, June 2021), in "
         "5 to 20",
         total=float(total),
