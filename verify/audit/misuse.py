@@ -1,7 +1,8 @@
 """Misuse of an audit: what its scores cannot be, if they are what they are said to be.
 
-Each test has a null hypothesis that holds in every honest audit, whatever ε, data or rounds. An audit has at most
-``TESTS`` of them, each at level ``LEVEL / TESTS``: an honest audit is warned with probability ``LEVEL`` at most.
+Each test has a null hypothesis that holds in every honest audit, whatever ε, data or rounds. An honest audit is warned
+with probability ``LEVEL`` at most, the sum of all its tests' levels: half of it belongs to the test of the trace, which
+needs it most, and the others share the rest evenly.
 
 What can be decided depends on what is known.
 
@@ -11,8 +12,8 @@ What can be decided depends on what is known.
   any trace may be due to canaries that are not there, or to data.
 - Scores alone do not say that canaries are missing: scores without a trace are also those of a mechanism with ε near 0.
 
-A cosine's law in R^d is sub-Gaussian with variance proxy 1/d for every d: its moments are at most those of N(0, 1/d).
-So p-values of means are Chernoff's bounds, which hold for every k and d.
+A cosine's law in R^d has lighter tails than N(0, 1/d): all its moments are at most those. So p-values of means, which
+are the normal law's, are too large rather than too small.
 """
 
 import math
@@ -31,9 +32,9 @@ from canaryproof.verify.check.declared_tests import LEVEL, POWER
 
 Array = NDArray[np.float64]
 
-# Tests of an audit, at most: those that ``declared`` lists.
-TESTS = 20
-_LEVEL = LEVEL / TESTS
+# Tests of an audit beside that of the trace, at most: those that ``declared`` lists.
+_OTHERS = 19
+_TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
 # Above this p-value a hypothesis is taken to fit; it chooses words, never whether to warn.
 _FITS = 1e-3
 
@@ -109,7 +110,7 @@ class _Facts:
             excess = 1.0 / math.sqrt(math.pi) - math.sqrt(self.dim) * mean
         else:
             excess = 1.0 / math.sqrt(math.pi - 1.0) - mean / float(self.unobserved.std())
-        return excess > 0.0 and math.exp(-0.5 * self.null_count * excess**2) < _LEVEL
+        return float(special.ndtr(-math.sqrt(self.null_count) * excess)) < _LEVEL
 
     @property
     def trace(self) -> float:
@@ -272,8 +273,8 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
     Null hypothesis: observed scores follow the null, or a law above it. They do where ε = 0, and a trace raises them.
     """
     if facts.unobserved is None:
-        if facts.scale is not None and facts.trace < 0.0:
-            p_value = math.exp(-0.5 * facts.count * facts.trace**2)
+        if facts.scale is not None:
+            p_value = float(special.ndtr(facts.trace * math.sqrt(facts.count)))
             if p_value < _LEVEL:
                 below = abs(facts.trace) * math.sqrt(facts.count)
                 yield _flipped(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
@@ -329,7 +330,7 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
     probability = null_cosine.cdf(facts.unobserved, facts.dim)
     p_value = min(
         float(stats.kstest(probability, "uniform", alternative="greater").pvalue),
-        math.exp(-0.5 * count * min(0.0, float(z.mean())) ** 2),
+        float(special.ndtr(math.sqrt(count) * z.mean())),
         float(special.chdtrc(count - 1, count * z.var())),
         float(special.chdtr(count, (z**2).sum())),
     )
@@ -535,8 +536,8 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
     if facts.noise_multiplier is None:
         return
     expected = 1.0 / math.sqrt(facts.noise_multiplier**2 + facts.count * facts.scale**2)
-    p_value = math.exp(-0.5 * max(0.0, expected - facts.trace) ** 2 / facts.trace_variance)
-    if p_value >= _LEVEL:
+    p_value = float(special.ndtr((facts.trace - expected) / math.sqrt(facts.trace_variance)))
+    if p_value >= _TRACE_LEVEL:
         return
     found = f"{_trace_found(facts)}; the claimed noise alone would leave {expected:.3g}."
     if _seen(facts):
@@ -560,7 +561,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
 
 
 def _seen(facts: _Facts) -> bool:
-    return facts.trace > 0.0 and math.exp(-0.5 * facts.count * facts.trace**2) < _FITS
+    return float(special.ndtr(-facts.trace * math.sqrt(facts.count))) < _FITS
 
 
 def _trace_found(facts: _Facts) -> str:
@@ -578,9 +579,9 @@ def _release(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
     expected = math.sqrt(dim) / norm
     # The sum of canaries has a random length: k + O(k/√d) is its square.
     variance = (1.0 + facts.count / norm**2) / facts.count
-    p_value = min(1.0, 2.0 * math.exp(-0.5 * (facts.trace - expected) ** 2 / variance))
+    p_value = 2.0 * float(special.ndtr(-abs(facts.trace - expected) / math.sqrt(variance)))
     length = list(_length(facts, dim, norm))
-    if p_value >= _LEVEL:
+    if p_value >= _TRACE_LEVEL:
         yield from length
         return
     weight, error = facts.trace / expected, 1.0 / (math.sqrt(facts.count) * expected)
@@ -719,7 +720,9 @@ class MisuseTest:
     kinds
         The warnings that they give.
     tests
-        How many they are; each has the level ``LEVEL / TESTS``.
+        How many they are.
+    level
+        The sum of their levels.
     null
         What holds in every honest audit.
     alternative
@@ -728,8 +731,13 @@ class MisuseTest:
 
     kinds: tuple[str, ...]
     tests: int
+    level: float
     null: str
     alternative: str
+
+
+def _declared(kinds: tuple[str, ...], tests: int, null: str, alternative: str) -> MisuseTest:
+    return MisuseTest(kinds, tests, tests * _LEVEL, null, alternative)
 
 
 def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
@@ -737,30 +745,31 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
 
     Numbers in deviations are of normal scores, and in units of the null's deviation.
     """
-    trace, once = visible_trace(count), float(special.ndtri(POWER))
+    once = float(special.ndtri(POWER))
+    trace = (once - float(special.ndtri(_LEVEL))) / math.sqrt(count)
     narrow, wide = _visible_ratio(count, tail=0), _visible_ratio(count, tail=1)
     norm = (float(-special.ndtri(_LEVEL)) + once) / math.sqrt(2.0 * dim)
     repetitions = _visible_repetitions(count, 0.5 * count)
     found = [
-        MisuseTest(
+        _declared(
             ("repeated", "ties"),
             2 if null_count else 1,
             "scores have a density, or are rounded to the digits that they have",
             f"{repetitions} repetitions of {count:,} observed scores, in single precision",
         ),
-        MisuseTest(
+        _declared(
             ("sign", "swapped", "order"),
             1,
             "observed scores are not below the null",
             f"a mean of {_visible_order(count, null_count) if null_count else trace:.2g} deviations below the null",
         ),
-        MisuseTest(
+        _declared(
             ("narrow", "wide", "missing", "clusters"),
             3,
             "observed cosines of one release are normal, with the null's variance",
             f"a deviation less than {narrow:.3g} or more than {wide:.3g} times the null's",
         ),
-        MisuseTest(
+        _declared(
             ("clusters", "missing"),
             2 if null_count else 1,
             "scores have one mode",
@@ -769,10 +778,11 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
         MisuseTest(
             ("absent", "missing", "units", "no-trace", "weak-trace"),
             1,
+            _TRACE_LEVEL,
             "the trace is what the release's norm says, or not less than what the claimed noise leaves",
-            f"a trace that is off by {visible_trace(count, sides=2):.2g} deviations",
+            f"a trace that is off by {visible_trace(count):.2g} deviations",
         ),
-        MisuseTest(
+        _declared(
             ("less-noise", "dilution"),
             2,
             "the release is the claimed noise with the canaries",
@@ -782,19 +792,19 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
     if null_count:
         narrow, wide = (_visible_ratio(null_count, tail) for tail in (0, 1))
         found += [
-            MisuseTest(
+            _declared(
                 ("shared",),
                 1,
                 "no canary's score is in both groups",
                 f"{_visible_repetitions(count, null_count)} scores that are in both, in single precision",
             ),
-            MisuseTest(
+            _declared(
                 ("null-law",),
                 7,
                 "unobserved cosines are those of uniform directions with one release, or the largest over rounds",
                 f"a deviation more than {wide:.3g} times the null's, or less than {narrow:.3g} times with a mean of 0",
             ),
-            MisuseTest(
+            _declared(
                 ("coin",),
                 1,
                 "each canary's inclusion was decided by a fair coin",
@@ -804,9 +814,9 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
     return tuple(found)
 
 
-def visible_trace(count: int, sides: int = 1) -> float:
+def visible_trace(count: int) -> float:
     """Return how far a trace must be from what it should be to be noticed, in the null's deviations."""
-    return (math.sqrt(2.0 * math.log(sides / _LEVEL)) + float(special.ndtri(POWER))) / math.sqrt(count)
+    return float(special.ndtri(POWER) - special.ndtri(0.5 * _TRACE_LEVEL)) / math.sqrt(count)
 
 
 def _visible_ratio(count: int, tail: int) -> float:

@@ -283,7 +283,7 @@ def plan(
 def _present(released: Claim) -> int:
     """Return the number of canaries whose trace is noticed to be missing: k·(trace)² must reach a constant."""
     # The trace is 1/√(σ² + k/d).
-    constant = visible_trace(1, sides=2) ** 2
+    constant = visible_trace(1) ** 2
     return max(2, math.ceil(constant * released.noise_multiplier**2 / (1.0 - constant / released.dim)))
 
 

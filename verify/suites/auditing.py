@@ -243,8 +243,7 @@ def _honest(context: Context) -> Outcome:
             "allowed": allowed,
             "kinds": sorted(set(kinds)),
             "tests": [
-                {"kinds": list(test.kinds), "tests": test.tests, "null": test.null, "alternative": test.alternative}
-                for test in misuse.declared(1000, 1000, 10**6)
+                dataclasses.asdict(test) | {"kinds": list(test.kinds)} for test in misuse.declared(1000, 1000, 10**6)
             ],
         },
         Design(
