@@ -59,7 +59,7 @@ class FactoredUpdates:
         self, layers: tuple[Layer, ...], inputs: jax.Array, labels: jax.Array, mask: jax.Array
     ) -> tuple[Factors, ...]:
         share = mask / jnp.maximum(mask.sum(axis=1, keepdims=True), 1.0)
-        factors = [Factors(a, g * share[..., None]) for a, g in _gradient(layers, inputs, labels)]
+        factors = [Factors(a, g * share[..., None]) for a, g in gradient_factors(layers, inputs, labels)]
         # ‖Σ a gᵀ‖² over a client's examples, by its examples' products among each other.
         squared = sum(
             jnp.sum((1.0 + jnp.einsum("cei,cfi->cef", a, a)) * jnp.einsum("ceo,cfo->cef", g, g), axis=(1, 2))
@@ -70,7 +70,7 @@ class FactoredUpdates:
 
     def products(self, state: FactoredState, sample: Sample) -> tuple[jax.Array, jax.Array]:
         """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²."""
-        own = _gradient(state.layers, jnp.ravel(sample.input), sample.label)
+        own = gradient_factors(state.layers, jnp.ravel(sample.input), sample.label)
         squared = sum((1.0 + a @ a) * (g @ g) for a, g in own)
         inner = sum(
             jnp.sum((1.0 + clients.inputs @ a) * (clients.outputs @ g), axis=1)
@@ -138,7 +138,7 @@ def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
     return tuple(layers)
 
 
-def _gradient(layers: tuple[Layer, ...], inputs: jax.Array, labels: jax.Array) -> list[Factors]:
+def gradient_factors(layers: tuple[Layer, ...], inputs: jax.Array, labels: jax.Array) -> list[Factors]:
     """Cross-entropy's gradient for each example, as factors by layer."""
     entering, signal = [], inputs
     for layer in layers:

@@ -17,6 +17,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
+from canaryproof.verify.canife.factored import Layer, gradient_factors
 from canaryproof.verify.training.data.federation import FederatedData
 from canaryproof.verify.training.networks import Model
 
@@ -111,11 +112,19 @@ def between(model: Model, federation: FederatedData, batch: int) -> int:
 def _chunk_sum(model: Model, epochs: int, batch_size: int) -> Callable[..., tuple[jax.Array, jax.Array]]:
     """Make the compiled function of (θ, inputs, labels, mask, rate, clip norm): the clipped sum, and the norms."""
     trained = _trained(model, epochs, batch_size)
+    _, unravel = ravel_pytree(model.init(0))
 
     @jax.jit
     def clipped_sum(
         theta: jax.Array, inputs: jax.Array, labels: jax.Array, mask: jax.Array, rate: jax.Array, clip_norm: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
+        if model.name == "two_layer" and epochs == 1 and inputs.shape[1] <= batch_size:
+            params = unravel(theta)
+            norms = rate * _gradient_norms(params, inputs, labels, mask)
+            factors = -rate * _clip_factors(norms, clip_norm)
+            # A sum of clients' weighted gradients is the gradient of their weighted losses: none is ever written down.
+            gradient = jax.grad(lambda p: factors @ jax.vmap(model.loss, (None, 0, 0, 0))(p, inputs, labels, mask))
+            return ravel_pytree(gradient(params))[0], norms
         updates, norms, factors = trained(theta, inputs, labels, mask, rate, clip_norm)
         total, _ = ravel_pytree(jax.tree.map(lambda leaf: jnp.tensordot(factors, leaf, 1), updates))
         return total, norms
@@ -186,15 +195,49 @@ def _trained(model: Model, epochs: int, batch_size: int) -> Callable[..., tuple[
         batches = tuple(batched(array) for array in (inputs, labels, mask))
         updates = jax.vmap(update, (None, 0, None))(unravel(theta), batches, rate)
         norms = _norms(updates)
-        # The comparison serves the norm 0 as well. A NaN stays one: not the clip hides it but the caller finds it.
-        return updates, norms, jnp.where(norms > clip_norm, clip_norm / norms, 1.0)
+        return updates, norms, _clip_factors(norms, clip_norm)
 
     return updates_and_factors
+
+
+def _clip_factors(norms: jax.Array, clip_norm: jax.Array) -> jax.Array:
+    # The comparison serves the norm 0 as well. A NaN stays one: not the clip hides it but the caller finds it.
+    return jnp.where(norms > clip_norm, clip_norm / norms, 1.0)
 
 
 def _norms(updates: Any) -> jax.Array:
     """Norms of a stack of updates: scaled by the largest coordinate, since squares leave float32's range early."""
     rows = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(updates)]
-    largest = jnp.stack([jnp.abs(row).max(axis=1) for row in rows]).max(axis=0)
-    scale = jnp.where(largest > 0.0, largest, 1.0)
+    scale = _largest(*rows)
     return scale * jnp.sqrt(sum(jnp.square(row / scale[:, jnp.newaxis]).sum(axis=1) for row in rows))
+
+
+def _gradient_norms(params: Any, inputs: jax.Array, labels: jax.Array, mask: jax.Array) -> jax.Array:
+    """Norms of gradients of clients of the two-layer network, by factors: a hundredth of the gradients' numbers.
+
+    Goodfellow (2015, arXiv 1510.01799) for single examples; as ``_norms`` where squares leave float32's range.
+    """
+    rows = inputs.reshape(*mask.shape, -1)
+    # Flax numbers them in the order in which ``TwoLayer`` makes them.
+    layers = tuple(Layer(**params[f"Dense_{i}"]) for i in range(2))
+    shares = mask / jnp.maximum(mask.sum(axis=1, keepdims=True), 1.0)
+    labels = jax.nn.one_hot(labels, len(layers[-1].bias))
+    norms = []
+    for signals, gradients in gradient_factors(layers, rows, labels):
+        # The 1 is the bias's input.
+        parts = jnp.pad(signals, ((0, 0), (0, 0), (0, 1)), constant_values=1.0), gradients * shares[..., jnp.newaxis]
+        scales = [_largest(part.reshape(len(part), -1)) for part in parts]
+        products = [
+            jnp.einsum("cei,cfi->cef", one, one)
+            for one in (part / scale[:, jnp.newaxis, jnp.newaxis] for part, scale in zip(parts, scales, strict=True))
+        ]
+        # Of squares that cancel, rounding may leave less than nothing.
+        squares = jnp.maximum((products[0] * products[1]).sum(axis=(1, 2)), 0.0)
+        norms.append((scales[0] * scales[1] * jnp.sqrt(squares))[:, jnp.newaxis])
+    return _norms(norms)
+
+
+def _largest(*rows: jax.Array) -> jax.Array:
+    """Return the largest absolute value in each row of some arrays, and 1 where all are 0."""
+    largest = jnp.stack([jnp.abs(row).max(axis=1) for row in rows]).max(axis=0)
+    return jnp.where(largest > 0.0, largest, 1.0)

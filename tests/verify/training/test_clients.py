@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import plain
 import pytest
@@ -10,6 +12,7 @@ import tiny
 from jax.flatten_util import ravel_pytree
 
 from canaryproof.verify.training import clients as module
+from canaryproof.verify.training import networks
 from canaryproof.verify.training.clients import Clients
 
 SIZES = [4, 1, 7, 3, 2, 9, 5]
@@ -156,3 +159,22 @@ def test_an_update_that_is_not_finite_is_not_clipped_but_seen(federation, theta)
 
     assert not np.isfinite(found.norms).all()
     assert not np.isfinite(found.total).all()
+
+
+@pytest.mark.parametrize("examples", [1, 4])
+@pytest.mark.parametrize("size", [1.0, 1e15])
+def test_one_step_of_the_two_layer_network_by_factors_is_that_by_updates(examples, size):
+    rng = np.random.default_rng(5)
+    data = tiny.federation(SIZES)
+    images = (size * rng.normal(size=(len(data.labels), 3, 2, 1))).astype(np.float32)
+    data = replace(data, inputs=images, test_inputs=images[:1])
+    network = networks.model("two_layer", data, 6)
+    theta = np.asarray(ravel_pytree(network.init(1))[0])
+    for clip_norm in (0.1, 0.5 * size, 1e30):
+        found, expected = (
+            made(data, batch_size=4, examples=examples, model=one).sum(theta, EVERYBODY, clip_norm)
+            for one in (network, replace(network, name="any other"))
+        )
+        assert expected.norms.max() > 0.1 * size
+        np.testing.assert_allclose(found.norms, expected.norms, rtol=1e-5)
+        np.testing.assert_allclose(found.total, expected.total, rtol=1e-5, atol=1e-6 * np.abs(expected.total).max())
