@@ -14,7 +14,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from canaryproof.kernels.certified import Enclosure, at_precision
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 
 # A judge's answer without the context, which only stochastic claims need.
@@ -122,6 +122,19 @@ def judged(for_it: Sequence[float], against_it: Sequence[float], level: float = 
     if max(for_it) <= 0.5 * level:
         return Verdict.CONFIRMED
     return Verdict.REFUTED if min(against_it) <= 0.5 * level / len(against_it) else Verdict.INCONCLUSIVE
+
+
+def shares_hold(p_values: Mapping[str, float], runs: int, null: str, visible: str, level: float = LEVEL) -> Outcome:
+    """Judge tests of shares of runs, none of which may reject; ``visible`` says from which error on one would."""
+    label, smallest = min(p_values.items(), key=lambda item: item[1])
+    return found(
+        holds(smallest >= level / len(p_values)),
+        f"smallest of {len(p_values)} p-values {smallest:.2g} ({label}; {runs:,} runs)",
+        Design(null, level, f"a share of runs is off by {visible}", POWER, runs),
+        runs=runs,
+        level=level,
+        p_values=dict(p_values),
+    )
 
 
 def both(ours: Verdict, printed: Verdict) -> Verdict:

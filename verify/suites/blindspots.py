@@ -4,7 +4,7 @@ The atlas has what every method says of every mechanism, and whether that is wha
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -21,7 +21,7 @@ from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
 from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, visible_distance, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import claim, found
+from canaryproof.verify.check.verdicts import claim, found, shares_hold
 from canaryproof.verify.suites import blindspots_truths
 
 # The one setting of the atlas: what is claimed.
@@ -206,12 +206,8 @@ def _level(context: Context) -> Outcome:
     found["part-norms"] = (1.0 - (1.0 - 0.5 * smaller) ** 2) / 0.75
     tests = {name: float(stats.kstest(p, "uniform").pvalue) for name, p in found.items()}
     # More than half of the runs are left in each.
-    return _judged(
-        tests,
-        runs,
-        "p-values have the laws stated",
-        visible_distance(runs // 2, PART_LEVEL / len(tests)),
-    )
+    visible = visible_distance(runs // 2, PART_LEVEL / len(tests))
+    return shares_hold(tests, runs, "p-values have the laws stated", f"{visible:.2g}", PART_LEVEL)
 
 
 def _with_data(context: Context) -> Outcome:
@@ -225,7 +221,7 @@ def _with_data(context: Context) -> Outcome:
     }
     critical = int(stats.binom.isf(PART_LEVEL / len(tests), runs, _ALPHA)) + 1
     visible = float(stats.beta.ppf(POWER, critical, runs - critical + 1)) - _ALPHA
-    return _judged(tests, runs, f"alarms come in at most {_ALPHA:.0%} of runs", visible)
+    return shares_hold(tests, runs, f"alarms come in at most {_ALPHA:.0%} of runs", f"{visible:.2g}", PART_LEVEL)
 
 
 def _seen(context: Context) -> Outcome:
@@ -249,18 +245,9 @@ def _seen(context: Context) -> Outcome:
     visible = math.sqrt(math.log(2.0 * len(tests) / PART_LEVEL) / (2.0 * runs)) + math.sqrt(
         math.log(1.0 / (1.0 - POWER)) / (2.0 * runs)
     )
-    outcome = _judged(tests, runs, "alarms come as often as computed", visible)
+    outcome = shares_hold(tests, runs, "alarms come as often as computed", f"{visible:.2g}", PART_LEVEL)
     rates = ", ".join(f"{name} {rate:.1%}" for name, rate in expected.items())
-    return Outcome(outcome.verdict, f"{outcome.finding}; computed rates: {rates}", outcome.evidence, outcome.design)
-
-
-def _judged(p_values: Mapping[str, float], runs: int, null: str, visible: float) -> Outcome:
-    label, smallest = min(p_values.items(), key=lambda item: item[1])
-    holds = smallest >= PART_LEVEL / len(p_values)
-    finding = f"smallest of {len(p_values)} p-values {smallest:.2g} ({label}; {runs:,} runs)"
-    evidence = {"runs": runs, "level": PART_LEVEL, "p_values": dict(p_values)}
-    design = Design(null, PART_LEVEL, f"a share of runs is off by {visible:.2g}", POWER, runs)
-    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
+    return replace(outcome, finding=f"{outcome.finding}; computed rates: {rates}")
 
 
 def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:

@@ -19,6 +19,7 @@ from canaryproof.kernels.certified import estimates
 from canaryproof.proofs_check import consistency
 from canaryproof.verify.check.declared_tests import LEVEL, LOOKS, POWER, looks, runs_for_share, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.check.verdicts import shares_hold
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators import estimators as sample_moments
 from canaryproof.verify.estimators.estimators import (
@@ -470,14 +471,9 @@ Array = NDArray[np.float64]
 
 
 def _outcome(p_values: Mapping[str, float], runs: int, null: str) -> Outcome:
-    label, smallest = min(p_values.items(), key=lambda item: item[1])
-    holds = smallest >= LEVEL / len(p_values)
-    finding = f"smallest of {len(p_values)} p-values {smallest:.2g} ({label}; {runs:,} runs)"
-    evidence = {"runs": runs, "level": LEVEL, "p_values": dict(p_values)}
     # Of the shares, that in the middle of its law is told apart worst.
     visible = 0.5 * visible_mean(runs, LEVEL / len(p_values))
-    design = Design(null, LEVEL, f"a share of runs is off by {visible:.1%}", POWER, runs)
-    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
+    return shares_hold(p_values, runs, null, f"{visible:.1%}")
 
 
 def _frequency(events: NDArray[np.bool_], probability: float, margin: float = 0.0) -> float:

@@ -19,15 +19,13 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import Coverage, ScoreSample, cosine_null, prepare
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share, less, visible_difference
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.claims.printed import Final
+from canaryproof.verify.check.verdicts import judged
+from canaryproof.verify.claims.printed import QUANTILES, Final
 from canaryproof.verify.suites.training_definition import accounting, algorithms
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
 
 # One training with many canaries against several with fewer (final version, Section 5.3): where they agree.
-
-
-_ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Compar
     different = min(1.0, 2.0 * min(less(left, right), less(right, left)))
     ratio = float(right.mean() / left.mean())
     quantiles = {
-        name: np.quantile(found.epsilon[CHANGE], _ORDERS).tolist()
+        name: np.quantile(found.epsilon[CHANGE], QUANTILES).tolist()
         for name, found in (("one", one), ("several", several))
     }
     sentence = (
@@ -250,13 +248,6 @@ _ALL_NOISE = (math.inf, 300.0, 100.0, 30.0)
 _PRESENTATIONS = (1, 2, 4, 8)
 
 
-def _verdict(for_it: Sequence[float], against_it: Sequence[float]) -> Verdict:
-    """Judge by p-values: of the tests that must all reject, and of those that refute if one does."""
-    if max(for_it) <= 0.5 * LEVEL:
-        return Verdict.CONFIRMED
-    return Verdict.REFUTED if min(against_it) <= 0.5 * LEVEL / len(against_it) else Verdict.INCONCLUSIVE
-
-
 def _noise(epsilon: float) -> str:
     return "no noise" if math.isinf(epsilon) else f"one-round ε = {epsilon:g}"
 
@@ -295,7 +286,7 @@ def final_below_all(context: Context) -> Outcome:
         f"is {max(for_it):.1g}"
     )
     evidence = {"runs": runs, "cells": rows, "p_values": for_it}
-    return Outcome(_verdict(for_it, against_it), finding, evidence, design)
+    return Outcome(judged(for_it, against_it), finding, evidence, design)
 
 
 def presentations(context: Context) -> Outcome:
@@ -343,7 +334,7 @@ def presentations(context: Context) -> Outcome:
         f"deviations: {means}; the largest of {len(for_it)} p-values is {max(for_it):.1g}"
     )
     evidence = {"runs": runs, "cells": rows, "p_values": for_it}
-    return Outcome(_verdict(for_it, against_it), finding, evidence, design)
+    return Outcome(judged(for_it, against_it), finding, evidence, design)
 
 
 def bits(context: Context) -> Outcome:
