@@ -12,10 +12,17 @@ from hypothesis import settings
 
 from canaryproof.verify.check.results import Result, Run
 
-# "ci" draws the same examples every time; "deep" draws new ones, and many.
-settings.register_profile("ci", derandomize=True, max_examples=40, deadline=None)
+# "ci" draws the same examples every time; "deep" draws new ones, and many, and has tests of its own.
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.register_profile("ci", derandomize=True, max_examples=20, deadline=None)
 settings.register_profile("deep", max_examples=1500, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(PROFILE)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    deep = [item for item in items if PROFILE != "deep" and item.get_closest_marker("deep")]
+    config.hook.pytest_deselected(items=deep)
+    items[:] = [item for item in items if item not in deep]
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,16 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed
-from contextlib import contextmanager
-from typing import Any
+import time
 
 import click
 from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
 from canaryproof.verify.check.results import Level
-from canaryproof.verify.engine.executors import inherited, processes_of_a_run
+from canaryproof.verify.engine.executors import Local
 from canaryproof.verify.estimators.simulation import threads
 from tests.faults import FAULTS
-from tests.faults.trial import Answer, Each, Trial, alarms, trials
+from tests.faults.trial import Trial, alarms, trials
 
 
 @click.command("faults")
@@ -27,9 +22,10 @@ from tests.faults.trial import Answer, Each, Trial, alarms, trials
     "--alarms", "seeds", type=click.IntRange(min=1), help="Seed no fault; count the alarms at so many seeds instead."
 )
 def main(names: tuple[str, ...], level: str, seed: int, seeds: int | None) -> None:
-    """Run the checks that call a faulty function, for each fault NAME; for all by default.
+    """Run the checks that call a faulty function until one notices, for each fault NAME; for all by default.
 
-    The exit status is 1 if a fault is missed. NUMBA_NUM_THREADS sets how many processes there are.
+    Each line names a fault, the check that noticed it, those before it that did not, and CPU seconds. The exit status
+    is 1 if a fault is missed. NUMBA_NUM_THREADS sets how many processes there are.
     """
     if seeds is not None:
         _print_alarms(Level(level), seeds)
@@ -37,50 +33,26 @@ def main(names: tuple[str, ...], level: str, seed: int, seeds: int | None) -> No
     for name in names:
         if name not in FAULTS:
             raise click.UsageError(f"NAME: there is no fault {name!r}")
-    with processes() as each:
-        done = trials(names or FAULTS, Level(level), seed, each)
-    _print(done)
-    sys.exit(0 if all(trial.caught_by for trial in done) else 1)
-
-
-@contextmanager
-def processes() -> Iterator[Each]:
-    """Give a way to judge many checks in processes of one thread each, and show how many are done."""
-    with processes_of_a_run(threads()) as pool:
-
-        def each(function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
-            with inherited():
-                futures = [pool.submit(function, *some) for some in arguments]
-            done = as_completed(futures)
-            for _ in track(done, "judging", total=len(futures), console=Console(stderr=True), transient=True):
-                pass
-            return [future.result() for future in futures]
-
-        yield each
-
-
-def _print(done: list[Trial]) -> None:
-    table = Table(expand=False)
-    table.add_column("fault", overflow="fold")
-    table.add_column("caught by", overflow="fold", ratio=1)
-    table.add_column("not noticed by", overflow="fold", ratio=1)
-    for trial in done:
-        # An error is shown; that a verdict changed goes without saying.
-        caught = [f"{name} ({said})" if said.endswith("Error") else name for name, said in trial.caught_by.items()]
-        silent = [*trial.silent, *(f"{name} (not touched)" for name in trial.untouched)]
-        table.add_row(trial.fault.name, ", ".join(caught) or "[red]missed[/red]", ", ".join(silent))
-    console = Console()
-    console.print(table)
-    missed = [trial.fault for trial in done if not trial.caught_by]
-    seconds = math.fsum(trial.seconds for trial in done)
-    console.print(f"{len(done) - len(missed)} of {len(done)} faults caught by checks that took {seconds:.0f} s in all")
+    began, missed, count = time.perf_counter(), [], 0
+    for trial in trials(names or FAULTS, Level(level), seed, Local(threads())):
+        count += 1
+        _print(trial)
+        if not trial.caught_by:
+            missed.append(trial.fault)
+    click.echo(f"{count - len(missed)} of {count} faults caught in {time.perf_counter() - began:.0f} s")
     for fault in missed:
-        console.print(f"[red]missed[/red] {fault.name}: {fault.description}")
+        click.echo(f"missed {fault}: {FAULTS[fault].description}")
+    sys.exit(1 if missed else 0)
+
+
+def _print(trial: Trial) -> None:
+    caught = f"{trial.fault}: {trial.caught_by} ({trial.said})" if trial.caught_by else f"{trial.fault}: MISSED"
+    others = [*(f"{name} does not" for name in trial.silent), *(f"{name} is not touched" for name in trial.untouched)]
+    click.echo("; ".join([caught, *others, f"{trial.seconds:.1f} s"]))
 
 
 def _print_alarms(level: Level, seeds: int) -> None:
-    with processes() as each:
-        tried, found = alarms(level, seeds, each)
+    tried, found = alarms(level, seeds, Local(threads()))
     console = Console()
     for alarm in found:
         kind = "exception" if alarm.design is None else "alarm"

@@ -34,7 +34,7 @@ def _regime(name: str, description: str, function: str, make: Callable[[Function
 
 
 def _bound(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    checks = ("theorems.convergence.release", "theorems.bounds.*")
+    checks = ("theorems.bounds.*", "theorems.convergence.release")
     return Fault(f"finite-bounds.{name}", description, f"{_PROOFS}.finite_bounds:{function}", make, checks)
 
 

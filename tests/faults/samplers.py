@@ -22,13 +22,13 @@ _LITERAL = {
     "Canaries.vector": ("streams.coordinates", "streams.independence", "audit.release"),
     "noise": ("streams.coordinates", "streams.independence", "streams.release", "samplers.d100"),
 }
-_WITNESSES = ("theorems.witness.d50", "theorems.witness.d12")
+_WITNESSES = ("theorems.witness.d12", "theorems.witness.d50")
 _LAW = {
-    "_draw": ("gaussian.samplers.d100", *_WITNESSES),
+    "_draw": (*_WITNESSES, "gaussian.samplers.d100"),
     "cosines": ("gaussian.samplers.d100", "gaussian.count-sweep"),
     "inner_products": _WITNESSES,
 }
-_RUNS = ("gaussian.count-sweep", "gaussian.data-sweep", "final.table2.row?")
+_RUNS = ("gaussian.data-sweep", "gaussian.count-sweep", "final.table2.row?")
 
 
 def _canaries(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:

@@ -4,16 +4,17 @@ import math
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from canaryproof.verify.check.results import Context, Design, Level, Subject, Verdict
+from canaryproof.verify.engine.executors import Executor
 from canaryproof.verify.suites.catalogue import SUITES
 from tests.faults import FAULTS
 from tests.faults.fault import Calls, Fault, forget, seeded
@@ -53,24 +54,27 @@ class Answer:
 
 @dataclass(frozen=True)
 class Trial:
-    """What the checks said of a fault.
+    """What the checks said of a fault, one after the other until one noticed it.
 
     Attributes
     ----------
     fault
-        The fault.
+        Its name.
     caught_by
-        Checks that say something else with it than without, and what.
+        The first check that says something else with it than without; empty if none does.
+    said
+        What this check says.
     silent
-        Those that called the faulty function and did not notice.
+        Those before it that called the faulty function and did not notice.
     untouched
-        Those that did not call it.
+        Those before it that did not call the function.
     seconds
-        How long they took, one after the other.
+        How much CPU time they took.
     """
 
-    fault: Fault
-    caught_by: dict[str, str]
+    fault: str
+    caught_by: str
+    said: str
     silent: tuple[str, ...]
     untouched: tuple[str, ...]
     seconds: float
@@ -107,15 +111,6 @@ class _Watched(Context):
     def key(self, purpose: str) -> np.random.SeedSequence:
         self.asked.append(purpose)
         return super().key(purpose)
-
-
-# Calls a function with each of the tuples of arguments, here or elsewhere, and returns the answers in this order.
-Each = Callable[[Callable[..., Answer], Sequence[tuple[Any, ...]]], list[Answer]]
-
-
-def in_turn(function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
-    """Call a function with each of the tuples of arguments."""
-    return [function(*each) for each in arguments]
 
 
 def answer(name: str, level: Level, seed: int, fault: str = "", longest: float = math.inf) -> Answer:
@@ -157,51 +152,60 @@ def _interrupt(*_: object) -> None:
 
 
 def checks_of(fault: Fault) -> list[str]:
-    """Return the checks that call a fault's function."""
-    return [name for name in CHECKS if any(fnmatchcase(name, pattern) for pattern in fault.checks)]
+    """Return the checks that call a fault's function, in the order of the fault's patterns."""
+    found = (name for pattern in fault.checks for name in CHECKS if fnmatchcase(name, pattern))
+    return list(dict.fromkeys(found))
 
 
-def trials(faults: Iterable[str], level: Level, seed: int, each: Each = in_turn) -> list[Trial]:
-    """Judge the checks of faults, first without a fault and then with each.
+@cache
+def usual(name: str, level: Level, seed: int) -> Answer:
+    """Return what a check says without a fault."""
+    return answer(name, level, seed)
+
+
+def trial(name: str, level: Level, seed: int) -> Trial:
+    """Judge the checks of a fault until one notices it.
 
     Parameters
     ----------
-    faults
-        Names of the faults.
+    name
+        The fault.
     level, seed
         What the checks may depend on.
-    each
-        How to judge many checks.
-
-    Returns
-    -------
-    A trial a fault.
     """
-    pairs = [(fault, check) for fault in faults for check in checks_of(FAULTS[fault])]
-    needed = list(dict.fromkeys(check for _, check in pairs))
-    usual = dict(zip(needed, each(answer, [(check, level, seed) for check in needed]), strict=True))
-    limits = {check: max(_SHORTEST, _PATIENCE * found.seconds) for check, found in usual.items()}
-    arguments = [(check, level, seed, fault, limits[check]) for fault, check in pairs]
-    found = dict(zip(pairs, each(answer, arguments), strict=True))
-    return [
-        _trial(FAULTS[name], {check: found[fault, check] for fault, check in pairs if fault == name}, usual)
-        for name in faults
-    ]
+    began = time.process_time()
+    silent, untouched, caught = [], [], ("", "")
+    for check in checks_of(FAULTS[name]):
+        without = usual(check, level, seed)
+        found = answer(check, level, seed, name, max(_SHORTEST, _PATIENCE * without.seconds))
+        if not found.calls:
+            untouched.append(check)
+        elif found.said == without.said:
+            silent.append(check)
+        else:
+            caught = check, found.said
+            break
+    return Trial(name, *caught, tuple(silent), tuple(untouched), time.process_time() - began)
 
 
-def _trial(fault: Fault, found: dict[str, Answer], usual: dict[str, Answer]) -> Trial:
-    called = {check: answer for check, answer in found.items() if answer.calls}
-    caught = {check: answer.said for check, answer in called.items() if answer.said != usual[check].said}
-    return Trial(
-        fault,
-        caught,
-        tuple(check for check in called if check not in caught),
-        tuple(check for check in found if check not in called),
-        math.fsum(answer.seconds for answer in found.values()),
-    )
+def trials(faults: Iterable[str], level: Level, seed: int, executor: Executor) -> Iterator[Trial]:
+    """Give the trial of each fault as soon as it is decided."""
+    # What the same check is to notice is judged by one process, where its answer without a fault is known.
+    groups: dict[str, list[str]] = {}
+    for name in faults:
+        groups.setdefault(checks_of(FAULTS[name])[0], []).append(name)
+    tasks = ((i, (names, level, seed)) for i, names in enumerate(groups.values()))
+    with closing(executor.results("tests.faults.trial:group", tasks)) as done:
+        for _, found in done:
+            yield from found
 
 
-def alarms(level: Level, seeds: int, each: Each = in_turn) -> tuple[dict[str, Design | None], list[Alarm]]:
+def group(names: Sequence[str], level: Level, seed: int) -> list[Trial]:
+    """Judge the checks of some faults."""
+    return [trial(name, level, seed) for name in names]
+
+
+def alarms(level: Level, seeds: int, executor: Executor) -> tuple[dict[str, Design | None], list[Alarm]]:
     """Judge all checks that use randomness at many seeds, without a fault.
 
     Parameters
@@ -210,19 +214,22 @@ def alarms(level: Level, seeds: int, each: Each = in_turn) -> tuple[dict[str, De
         How much work they do.
     seeds
         How many seeds: 0, 1, ….
-    each
-        How to judge many checks.
+    executor
+        What judges them.
 
     Returns
     -------
     The checks with their tests, None for those that look for exceptions with random inputs; and the alarms.
     """
-    first = dict(zip(CHECKS, each(answer, [(name, level, 0) for name in CHECKS]), strict=True))
-    tried = {name: found.design for name, found in first.items() if found.random or found.design}
-    pairs = [(name, seed) for name in tried for seed in range(1, seeds)]
-    later = each(answer, [(name, level, seed) for name, seed in pairs])
-    said = {(name, 0): first[name].said for name in tried}
-    said |= {pair: found.said for pair, found in zip(pairs, later, strict=True)}
+
+    def answers(pairs: list[tuple[str, int]]) -> dict[tuple[str, int], Answer]:
+        tasks = ((i, (name, level, seed)) for i, (name, seed) in enumerate(pairs))
+        return {pairs[i]: found for i, found in executor.results("tests.faults.trial:answer", tasks)}
+
+    first = {name: found for (name, _), found in answers([(name, 0) for name in CHECKS]).items()}
+    tried = {name: first[name].design for name in CHECKS if first[name].random or first[name].design}
+    later = answers([(name, seed) for name in tried for seed in range(1, seeds)])
+    said = {(name, 0): first[name].said for name in tried} | {pair: found.said for pair, found in later.items()}
     usual = {
         name: Verdict.CONFIRMED if CHECKS[name].subject is Subject.IMPLEMENTATION else first[name].said
         for name in tried

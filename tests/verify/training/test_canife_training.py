@@ -153,6 +153,7 @@ def test_damaged_scores_are_refused(configured, finished, tmp_path):
     assert "\n" not in error.value.message
 
 
+@pytest.mark.deep
 def test_a_cluster_finds_the_same(configured, finished, cluster, tmp_path):
     pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
     from canaryproof.verify.engine.cluster import Cluster

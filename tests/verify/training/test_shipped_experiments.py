@@ -1,7 +1,6 @@
 """Every experiment on the papers' tasks, end to end: files made in the true format, trained on, and judged."""
 
 import json
-import os
 import struct
 import sys
 from dataclasses import replace
@@ -24,14 +23,12 @@ sys.path.insert(0, str(Path(__file__).parent / "data"))
 import made
 import made_images
 
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-
 SHIPPED = Path(configuration.__file__).with_name("experiments")
 NAMES = sorted(
     {name for decision in deciding.DECISIONS.values() for name in decision.experiments} - {deciding.BENCHMARK}
 )
 # Others take minutes to compile; each kind of data is trained on in its own tests.
-QUICK = ("final_table3", "final_figure4", "canife_figure1_sent140")
+QUICK = ("final_figure4",)
 # What made data and a test's patience ask of the quick sizes, which are for the true data: of all experiments, as one
 # held-out client must have a design's pool, and of some.
 ALL = (("data.examples_per_client = 64", "data.examples_per_client = 4"),)
@@ -105,11 +102,7 @@ def data_of(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.skipif(name not in QUICK and not DEEP, reason="make test-deep has it"))
-        for name in NAMES
-    ],
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.deep) for name in NAMES]
 )
 def test_an_experiment_is_trained_on_made_data_and_judged(tmp_path, name):
     text = (SHIPPED / f"{name}.toml").read_text()
