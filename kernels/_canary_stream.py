@@ -5,7 +5,8 @@ tile = i // 4096, r = i % 4096, run = r // 1024 and c = 1024 tile + r % 1024, it
 Philox 4×32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") with
 
 - key (s mod 2³², s div 2³²),
-- counter (c mod 2³², c div 2³², j, purpose); purpose 0 is a canary, purpose 1 is noise with j = 0.
+- counter (c mod 2³², c div 2³², j, purpose); purpose 0 is a canary, purpose 1 is noise with j = 0. Purposes 2 and 3 are
+  the signs and the rows of orthonormal canaries, whose functions say how.
 
 A word u < 2³¹ becomes the normal quantile of p = v 2⁻³², v being u with its lowest bit set; a word above becomes minus
 what its complement becomes. Hence 2³¹ equally likely values, symmetric, the largest 6.23; each within 4.6e-7 of the
@@ -26,6 +27,8 @@ RUN = 1024  # the four words of one counter go to four runs, so that every store
 MAX_DIM = 2**40
 CANARY = np.uint64(0)
 NOISE = np.uint64(1)
+SIGN = np.uint64(2)
+ROW = np.uint64(3)
 
 _F32, _I32, _U32, _U64 = np.float32, np.int32, np.uint32, np.uint64
 _MULTIPLIERS = _U64(0xD2511F53), _U64(0xCD9E8D57)
@@ -147,3 +150,39 @@ def fill(seed: Any, index: Any, purpose: Any, first_tile: int, out: Any) -> None
         part = out[k * TILE : (k + 1) * TILE]
         make_tile(seed, index, purpose, first_tile + k, MAX_DIM, words)
         part[:] = words.view(np.float32)[: len(part)]
+
+
+@njit(cache=True)
+def fill_signs(seed: Any, layer: Any, out: Any) -> None:
+    """Write the signs of a layer of orthonormal canaries: bit i % 32 of word i // 32, words four to a counter."""
+    low, high = seed & _LOW, seed >> _SHIFT
+    for first in range(0, len(out), 128):
+        counter = _U64(first // 128)
+        words = _philox(counter & _LOW, counter >> _SHIFT, layer, SIGN, low, high)
+        for k in range(4):
+            for bit in range(min(32, len(out) - first - 32 * k)):
+                out[first + 32 * k + bit] = _F32(1.0) - _F32(2.0) * _F32((words[k] >> _U64(bit)) & _U64(1))
+
+
+@njit(cache=True)
+def shuffle(seed: Any, count: int, rows: Any) -> None:
+    """Bring a uniformly drawn sequence of ``count`` of the rows to the front, by Fisher and Yates.
+
+    Step i draws among the rows from i on: the first of the words of the counters (i, attempt) that is below their
+    number, after all bits but as many as the number needs are cleared. So each is exactly as likely as the others.
+    """
+    low, high = seed & _LOW, seed >> _SHIFT
+    for i in range(count):
+        left = _U64(len(rows) - i)
+        mask = left - _U64(1)
+        for shift in (1, 2, 4, 8, 16):
+            mask |= mask >> _U64(shift)
+        drawn, attempt = left, _U64(0)
+        while drawn >= left:
+            words = _philox(_U64(i), attempt, _U64(0), ROW, low, high)
+            for k in range(4):
+                if drawn >= left:
+                    drawn = words[k] & mask
+            attempt += _U64(1)
+        j = i + np.int64(drawn)
+        rows[i], rows[j] = rows[j], rows[i]

@@ -5,7 +5,6 @@ are the same bits on every machine, and neither threads nor the way the work is 
 only the products of ``Canaries.block_cosines`` are added in the order of a BLAS, which threads do not change either.
 """
 
-import operator
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
 from canaryproof.kernels import _canary_passes as passes
+from canaryproof.kernels._canary_arguments import checked_indices, checked_int, checked_vectors, checked_weights
 from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, NOISE, TILE, fill
 
 __all__ = ["Canaries", "noise"]
@@ -30,49 +30,6 @@ _HELD, _HELD_TOGETHER = 2**23, 2**22
 # A thread's rows of canaries, 1 MB, stay in its cache; float32 products are added up in float64 so many at a time. With
 # 32 rounds these make a matrix product of less than 10⁶ terms, which OpenBLAS does without copying its factors first.
 _ROWS, _PRODUCTS = 60, 512
-
-
-def _checked_int(name: str, value: object, low: int, high: int, rule: str) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = low - 1
-    if not low <= number < high:
-        raise ValueError(f"{name} must be an integer with {rule}, not {value!r}")
-    return number
-
-
-def _checked_indices(indices: ArrayLike | None, count: int) -> NDArray[np.uint64]:
-    if indices is None:
-        return np.arange(count, dtype=np.uint64)
-    given = np.asarray(indices)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise ValueError(f"indices must be a one-dimensional array of integers, not {given.ndim}-d {given.dtype}")
-    if given.size and (given.min() < 0 or given.max() >= count):
-        raise ValueError(f"indices must lie in [0, {count}), not [{given.min()}, {given.max()}]")
-    return np.ascontiguousarray(given, dtype=np.uint64)
-
-
-def _checked_weights(weights: ArrayLike | None, length: int) -> NDArray[np.float64]:
-    given = np.ones(length) if weights is None else np.asarray(weights, dtype=np.float64)
-    if given.shape != (length,) or not np.isfinite(given).all():
-        raise ValueError(f"weights must be {length} finite numbers, one an index")
-    return given
-
-
-def _checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the vectors as a block, and powers of two of its type that keep their squares in range."""
-    block = np.atleast_2d(np.asarray(vectors))
-    if block.dtype not in (np.float32, np.float64) or block.ndim != 2 or block.shape[1] != dim:
-        raise ValueError(
-            f"vectors must be float32 or float64 of shape ({dim},) or (n, {dim}), not {block.dtype} of "
-            f"shape {np.shape(vectors)}"
-        )
-    largest = np.maximum(block.max(axis=1), -block.min(axis=1)).astype(np.float64)
-    if not (np.isfinite(largest) & (largest > 0.0)).all():
-        raise ValueError("vectors must be finite and not zero")
-    limit = 126 if block.dtype == np.float32 else 1000
-    return block, np.ldexp(block.dtype.type(1.0), -np.clip(np.frexp(largest)[1], -limit, limit))
 
 
 def _pieces(block: NDArray[np.floating], scales: NDArray[np.floating]) -> Iterator[tuple[int, NDArray[np.float64]]]:
@@ -131,9 +88,9 @@ class Canaries:
     _known_norms: dict[int, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _checked_int("seed", self.seed, 0, 2**64, "0 ≤ seed < 2^64")
-        _checked_int("count", self.count, 1, _MAX_COUNT + 1, "1 ≤ count ≤ 2^32")
-        _checked_int("dim", self.dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40")
+        checked_int("seed", self.seed, 0, 2**64, "0 ≤ seed < 2^64")
+        checked_int("count", self.count, 1, _MAX_COUNT + 1, "1 ≤ count ≤ 2^32")
+        checked_int("dim", self.dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40")
 
     def vector(self, j: int) -> NDArray[np.float32]:
         """Canary j, normalised in float64 and then rounded.
@@ -152,7 +109,7 @@ class Canaries:
         ValueError
             If j is not an integer in its range.
         """
-        index = np.uint64(_checked_int("j", j, 0, self.count, f"0 ≤ j < {self.count}"))
+        index = np.uint64(checked_int("j", j, 0, self.count, f"0 ≤ j < {self.count}"))
         canary = np.empty(self.dim, np.float32)
         fill(np.uint64(self.seed), index, CANARY, 0, canary)
         return np.divide(canary, self._norms(np.array([index])), out=canary, dtype=np.float64, casting="same_kind")
@@ -176,8 +133,8 @@ class Canaries:
         ValueError
             If an index is out of range, or the weights are not n finite numbers.
         """
-        chosen = _checked_indices(indices, self.count)
-        factors = _checked_weights(weights, len(chosen))
+        chosen = checked_indices(indices, self.count)
+        factors = checked_weights(weights, len(chosen))
         total = np.zeros(self.dim)
         tiles = -(-self.dim // TILE)
         if self._knows(chosen) or tiles * TILE > _HELD:
@@ -215,8 +172,8 @@ class Canaries:
         ValueError
             If a vector is zero, not finite or of another shape or type, or an index is out of range.
         """
-        block, scales = _checked_vectors(vectors, self.dim)
-        chosen = _checked_indices(indices, self.count)
+        block, scales = checked_vectors(vectors, self.dim)
+        chosen = checked_indices(indices, self.count)
         own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
         products = np.zeros((len(block), len(chosen)))
         with_squares = not self._knows(chosen)
@@ -256,8 +213,8 @@ class Canaries:
         """
         if np.ndim(vectors) != 2:
             raise ValueError(f"vectors must have the shape (n, {self.dim}), not {np.shape(vectors)}")
-        block, scales = _checked_vectors(vectors, self.dim)
-        chosen = _checked_indices(None, self.count)
+        block, scales = checked_vectors(vectors, self.dim)
+        chosen = checked_indices(None, self.count)
         own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
         products = np.zeros((self.count, len(block)))
         with_squares = not self._knows(chosen)
@@ -313,7 +270,7 @@ class Canaries:
 
     def norms(self) -> NDArray[np.float64]:
         """Norms ‖X_j‖ of all canaries before normalising, shape (count,); computed once and kept."""
-        return self._norms(_checked_indices(None, self.count))
+        return self._norms(checked_indices(None, self.count))
 
     def _norms(self, chosen: NDArray[np.uint64]) -> NDArray[np.float64]:
         # None is zero: no coordinate ever is.
@@ -355,7 +312,7 @@ def noise(seed: int, dim: int) -> NDArray[np.float32]:
     -----
     The module's stream with purpose 1 and j = 0: the first coordinates are the same for any dim.
     """
-    key = np.uint64(_checked_int("seed", seed, 0, 2**64, "0 ≤ seed < 2^64"))
-    out = np.empty(_checked_int("dim", dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40"), np.float32)
+    key = np.uint64(checked_int("seed", seed, 0, 2**64, "0 ≤ seed < 2^64"))
+    out = np.empty(checked_int("dim", dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40"), np.float32)
     fill(key, np.uint64(0), NOISE, 0, out)
     return out

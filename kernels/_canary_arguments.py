@@ -1,0 +1,49 @@
+"""What canaries of every kind take as arguments, checked."""
+
+import operator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def checked_int(name: str, value: object, low: int, high: int, rule: str) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = low - 1
+    if not low <= number < high:
+        raise ValueError(f"{name} must be an integer with {rule}, not {value!r}")
+    return number
+
+
+def checked_indices(indices: ArrayLike | None, count: int) -> NDArray[np.uint64]:
+    if indices is None:
+        return np.arange(count, dtype=np.uint64)
+    given = np.asarray(indices)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(f"indices must be a one-dimensional array of integers, not {given.ndim}-d {given.dtype}")
+    if given.size and (given.min() < 0 or given.max() >= count):
+        raise ValueError(f"indices must lie in [0, {count}), not [{given.min()}, {given.max()}]")
+    return np.ascontiguousarray(given, dtype=np.uint64)
+
+
+def checked_weights(weights: ArrayLike | None, length: int) -> NDArray[np.float64]:
+    given = np.ones(length) if weights is None else np.asarray(weights, dtype=np.float64)
+    if given.shape != (length,) or not np.isfinite(given).all():
+        raise ValueError(f"weights must be {length} finite numbers, one an index")
+    return given
+
+
+def checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return the vectors as a block, and powers of two of its type that keep their squares in range."""
+    block = np.atleast_2d(np.asarray(vectors))
+    if block.dtype not in (np.float32, np.float64) or block.ndim != 2 or block.shape[1] != dim:
+        raise ValueError(
+            f"vectors must be float32 or float64 of shape ({dim},) or (n, {dim}), not {block.dtype} of "
+            f"shape {np.shape(vectors)}"
+        )
+    largest = np.maximum(block.max(axis=1), -block.min(axis=1)).astype(np.float64)
+    if not (np.isfinite(largest) & (largest > 0.0)).all():
+        raise ValueError("vectors must be finite and not zero")
+    limit = 126 if block.dtype == np.float32 else 1000
+    return block, np.ldexp(block.dtype.type(1.0), -np.clip(np.frexp(largest)[1], -limit, limit))

@@ -1,0 +1,98 @@
+"""Orthonormal canaries in mpmath: Philox with Python's integers, and the cosine transform written out."""
+
+import mpmath as mp
+
+_MASK = 2**32 - 1
+
+
+def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Philox 4×32-10 as Salmon et al. (2011) print it.
+
+    Parameters
+    ----------
+    counter, key
+        Words of 32 bits.
+
+    Returns
+    -------
+    Four words of 32 bits.
+    """
+    (c0, c1, c2, c3), (k0, k1) = counter, key
+    for _ in range(10):
+        high0, low0 = divmod(0xD2511F53 * c0, 2**32)
+        high1, low1 = divmod(0xCD9E8D57 * c2, 2**32)
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0, k1 = (k0 + 0x9E3779B9) & _MASK, (k1 + 0xBB67AE85) & _MASK
+    return c0, c1, c2, c3
+
+
+def sign(seed: int, layer: int, i: int) -> int:
+    """Sign of coordinate i in a layer: one bit of the stream of purpose 2.
+
+    Parameters
+    ----------
+    seed, layer, i
+        As for ``OrthonormalCanaries``; layers and coordinates are counted from 0.
+
+    Returns
+    -------
+    1 or −1.
+    """
+    word, bit = divmod(i, 32)
+    counter, place = divmod(word, 4)
+    words = philox((counter & _MASK, counter >> 32, layer, 2), (seed & _MASK, seed >> 32))
+    return 1 - 2 * (words[place] >> bit & 1)
+
+
+def rows(seed: int, count: int, dim: int) -> list[int]:
+    """Rows π(0), …, π(count − 1) of the matrix: Fisher and Yates with words of the stream of purpose 3.
+
+    Parameters
+    ----------
+    seed, count, dim
+        As for ``OrthonormalCanaries``.
+
+    Returns
+    -------
+    Distinct integers in [0, dim).
+    """
+    order = list(range(dim))
+    for i in range(count):
+        left = dim - i
+        bits = (left - 1).bit_length()
+        words = (
+            word & ((1 << bits) - 1)
+            for attempt in range(10**6)
+            for word in philox((i, attempt, 0, 3), (seed & _MASK, seed >> 32))
+        )
+        j = i + next(word for word in words if word < left)
+        order[i], order[j] = order[j], order[i]
+    return order[:count]
+
+
+def vector(seed: int, dim: int, layers: int, row: int) -> list[mp.mpf]:
+    """Row ``row`` of T D_L ⋯ T D_1, as a canary.
+
+    Parameters
+    ----------
+    seed, dim, layers
+        As for ``OrthonormalCanaries``.
+    row
+        Row of the matrix, 0 ≤ row < dim.
+
+    Returns
+    -------
+    The canary's dim coordinates, at the precision of the context.
+    """
+    transform = mp.matrix(dim, dim)
+    for p in range(dim):
+        scale = mp.sqrt((1 if p == 0 else 2) / mp.mpf(dim))
+        for i in range(dim):
+            transform[p, i] = scale * mp.cospi(mp.mpf(p * (2 * i + 1)) / (2 * dim))
+    canary = mp.matrix(1, dim)
+    canary[row] = 1
+    for layer in reversed(range(layers)):
+        canary = canary * transform
+        for i in range(dim):
+            canary[i] *= sign(seed, layer, i)
+    return list(canary)

@@ -1,0 +1,152 @@
+import hashlib
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from canaryproof.kernels import _canary_stream as stream
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.reference import orthonormal_canaries as reference
+
+LEVEL = 1e-6
+SEEDS = st.integers(0, 2**64 - 1)
+# Of the signs and rows of seed 2⁶³ + 5: integers, the same on every machine.
+SIGNS_SHA256 = "3afde52d28736fdf868f7cfbae83f943969b2fc9df43a8145786948f2cb604f4"
+ROWS_SHA256 = "f6d003d36a97a7cd1fc1f60f956c6016725d7e57d5c313401a09c47572d42196"
+
+
+def matrix(canaries: OrthonormalCanaries) -> np.ndarray:
+    return np.array([canaries.sum([j]) for j in range(canaries.count)])
+
+
+@given(SEEDS, st.integers(2, 40), st.integers(1, 4))
+def test_canaries_are_those_of_the_twin(seed: int, dim: int, layers: int) -> None:
+    canaries = OrthonormalCanaries(seed, dim, dim, layers)
+    rows = reference.rows(seed, dim, dim)
+    assert canaries._rows.tolist() == rows
+    with mpmath.workdps(30):
+        exact = np.array(reference.vector(seed, dim, layers, rows[0]), dtype=np.float64)
+    np.testing.assert_allclose(canaries.sum([0]), exact, rtol=0, atol=1e-15 * layers * math.log2(2 * dim))
+
+
+def test_signs_and_rows_are_the_same_integers_everywhere() -> None:
+    signs = np.empty(100_003, np.float32)
+    stream.fill_signs(np.uint64(2**63 + 5), np.uint64(3), signs)
+    rows = np.arange(100_003, dtype=np.int32)
+    stream.shuffle(np.uint64(2**63 + 5), 5000, rows)
+    assert hashlib.sha256(signs.astype("<f4").tobytes()).hexdigest() == SIGNS_SHA256
+    assert hashlib.sha256(rows.astype("<i4").tobytes()).hexdigest() == ROWS_SHA256
+
+
+@pytest.mark.parametrize("dim", [127, 128, 129, 4096 + 40])
+def test_signs_at_the_ends_of_words_and_counters_are_those_of_the_twin(dim: int) -> None:
+    signs = np.empty(dim, np.float32)
+    stream.fill_signs(np.uint64(11), np.uint64(2), signs)
+    assert signs.tolist() == [reference.sign(11, 2, i) for i in range(dim)]
+
+
+@given(SEEDS, st.integers(2, 300), st.integers(1, 3), st.data())
+def test_canaries_are_orthonormal(seed: int, dim: int, layers: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, dim))
+    rows = matrix(OrthonormalCanaries(seed, count, dim, layers))
+    np.testing.assert_allclose(rows @ rows.T, np.eye(count), rtol=0, atol=1e-14)
+
+
+@given(SEEDS, st.integers(2, 200), st.data())
+def test_scores_cosines_and_sums_are_those_of_the_vectors(seed: int, dim: int, data: st.DataObject) -> None:
+    canaries = OrthonormalCanaries(seed, data.draw(st.integers(1, dim)), dim)
+    rng = np.random.default_rng(seed % 2**32)
+    rows, vectors = matrix(canaries), rng.standard_normal((3, dim))
+    indices = rng.integers(0, canaries.count, 7)
+    weights = rng.standard_normal(7)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(canaries.scores(vectors), vectors @ rows.T, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        canaries.cosines(vectors, indices), vectors @ rows[indices].T / norms, rtol=0, atol=1e-13
+    )
+    np.testing.assert_allclose(canaries.cosines(vectors[1]), vectors[1] @ rows.T / norms[1], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(canaries.block_cosines(vectors), vectors @ rows.T / norms, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(canaries.sum(indices, weights), weights @ rows[indices], rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(canaries.vector(0), rows[0].astype(np.float32))
+    np.testing.assert_array_equal(canaries.scores(vectors[0]), canaries.scores(vectors)[0])
+
+
+@given(SEEDS, st.integers(2, 500), st.data())
+def test_a_canary_is_the_same_whatever_the_count(seed: int, dim: int, data: st.DataObject) -> None:
+    few, many = sorted(data.draw(st.integers(1, dim)) for _ in range(2))
+    j = data.draw(st.integers(0, few - 1))
+    np.testing.assert_array_equal(
+        OrthonormalCanaries(seed, few, dim).vector(j), OrthonormalCanaries(seed, many, dim).vector(j)
+    )
+
+
+@pytest.mark.parametrize("exponent", [-1000, -140, 0, 126, 900])
+def test_scale_changes_no_cosine_and_scales_scores(exponent: int) -> None:
+    canaries = OrthonormalCanaries(3, 50, 100)
+    vector = np.random.default_rng(1).standard_normal(100)
+    scaled = np.ldexp(vector, exponent)
+    np.testing.assert_array_equal(canaries.cosines(scaled), canaries.cosines(vector))
+    np.testing.assert_array_equal(canaries.scores(scaled), np.ldexp(canaries.scores(vector), exponent))
+
+
+def test_the_order_of_rows_is_uniform() -> None:
+    # All 24 orders of four rows, over independent seeds.
+    orders = [tuple(reference.rows(seed, 4, 4)) for seed in range(4800)]
+    rows = [tuple(OrthonormalCanaries(seed, 4, 4)._rows.tolist()) for seed in range(4800)]
+    assert rows == orders
+    counts = np.unique(np.array(rows), axis=0, return_counts=True)[1]
+    assert len(counts) == 24
+    assert stats.chisquare(counts).pvalue >= LEVEL
+
+
+def test_layers_have_signs_of_their_own() -> None:
+    first, second = OrthonormalCanaries(5, 1, 10_000)._signs
+    other = OrthonormalCanaries(6, 1, 10_000)._signs[0]
+    # Products of independent signs have mean 0; level 1e-6 each.
+    for product in (first * second, first * other, first, second):
+        assert abs(float(product.sum())) <= stats.norm.isf(LEVEL / 2) * 100
+
+
+def test_rounding_in_float32_stays_within_the_stated_bound() -> None:
+    for dim in (2, 3, 97, 1000, 4096, 65_537, 2**18):
+        canaries = OrthonormalCanaries(dim, dim, dim)
+        vector = np.random.default_rng(dim).standard_normal(dim).astype(np.float32)
+        error = np.abs(canaries.scores(vector) - canaries.scores(vector.astype(np.float64))).max()
+        assert error <= 32 * 2.0**-24 * np.linalg.norm(vector.astype(np.float64)) / math.sqrt(dim)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ((-1, 1, 2), "seed"),
+        ((2**64, 1, 2), "seed"),
+        ((0, 3, 2), "count"),
+        ((0, 0, 2), "count"),
+        ((0, 1, 1), "dim"),
+        ((0, 1, 2**31), "dim"),
+        ((0, 1, 2.5), "dim"),
+        ((0, 1, 2, 0), "layers"),
+        ((0, 1, 2, 17), "layers"),
+    ],
+)
+def test_parameters_out_of_range_are_named(arguments: tuple[int, ...], field: str) -> None:
+    with pytest.raises(ValueError, match=f"^{field} "):
+        OrthonormalCanaries(*arguments)
+
+
+@pytest.mark.parametrize(
+    "vectors", [np.zeros(8), np.full(8, np.nan), np.ones(7), np.ones(8, int), np.ones((1, 1, 8)), [1.0, math.inf] * 4]
+)
+def test_vectors_that_have_no_direction_are_refused(vectors: np.ndarray) -> None:
+    canaries = OrthonormalCanaries(0, 4, 8)
+    for method in (canaries.scores, canaries.cosines):
+        with pytest.raises(ValueError, match="vectors must be"):
+            method(vectors)
+    with pytest.raises(ValueError, match="vectors must"):
+        canaries.block_cosines(vectors)
+    with pytest.raises(ValueError, match="indices must lie in"):
+        canaries.sum([4])
