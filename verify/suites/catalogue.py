@@ -15,6 +15,7 @@ _MODULES = {
     "theorems": (f"{_SUITES}.theorems",),
     "bounds": (f"{_SUITES}.bounds",),
     "blindspots": (f"{_SUITES}.blindspots",),
+    "orthonormal": (f"{_SUITES}.orthonormal",),
     "claims": ("canaryproof.verify.claims",),
     "training": (f"{_SUITES}.training",),
     "canife": (f"{_SUITES}.canife",),

@@ -36,7 +36,7 @@ def _slope(x: Sequence[float], y: Sequence[float], errors: Sequence[float] | Non
     return float(fit.params[1]), (float(low), float(high))
 
 
-def _series(
+def curve(
     title: str,
     axis: str,
     quantity: str,
@@ -135,7 +135,7 @@ def _null_moments(context: Context) -> Outcome:
         p_values += [mean_p_value(values**2 / dim, 1.0 / dim), mean_p_value(values**4, 3.0 - 6.0 / (dim + 2.0))]
     exact_square, exact_fourth = [1.0 / dim for dim in dims], [6.0 / (dim + 2.0) for dim in dims]
     series = [
-        _series(
+        curve(
             "Lemma A.1: variance of the cosine",
             "d",
             "Var τ",
@@ -145,7 +145,7 @@ def _null_moments(context: Context) -> Outcome:
             simulated=[value for value, _ in squares],
             standard_error=[error for _, error in squares],
         ),
-        _series(
+        curve(
             "Theorem 3.1: fourth moment",
             "d",
             "3 − E(√d τ)⁴",
@@ -181,7 +181,7 @@ def _normal_law(context: Context) -> Outcome:
         errors.append(0.5 * math.sqrt(inside * (1.0 - inside) / size))
         p_values.append(float(stats.binomtest(within, size, normal + 2.0 * exact).pvalue))
     series = [
-        _series(
+        curve(
             f"Theorem 3.2: {name} distance to N(0, 1)",
             "d",
             quantity,
@@ -249,7 +249,7 @@ def _finite_theorem(context: Context) -> Outcome:
         outside["variance"].append(int((np.abs(variance - 1.0) > distance).sum()))
     names = {"A": "‖ρ‖²/d", "B": "(1/k)Σ⟨cᵢ, ρ⟩", "W": "sample variance of ⟨cᵢ, ρ⟩"}
     series = [
-        _series(
+        curve(
             f"Theorem 3.3: variance of {names[name]}, d = k²",
             "k",
             "variance",
@@ -277,7 +277,7 @@ def _finite_theorem(context: Context) -> Outcome:
             if b < 1.0
         ]
         series.append(
-            _series(
+            curve(
                 f"Theorem 3.3: {labels[name]}, d = k², σ = 1",
                 "k",
                 "probability",
@@ -314,7 +314,7 @@ def _estimators(context: Context) -> Outcome:
     leading_bias = [slopes.fitted_bias(count) for count in counts]
     leading_spread = [slopes.pinned_deviation(count) for count in counts]
     series = [
-        _series(
+        curve(
             "Consistency: bias of fitted at equal variances",
             "k",
             "E ε̂ − ε",
@@ -327,7 +327,7 @@ def _estimators(context: Context) -> Outcome:
             fitted_to=(100, math.inf),
             note="The leading term is (ε/m)a/√(πk).",
         ),
-        _series(
+        curve(
             "Consistency: standard deviation of pinned",
             "k",
             "deviation of ε̂",
@@ -373,7 +373,7 @@ def _too_many(context: Context) -> Outcome:
     ]
     best = consistency.best_count(dim, sigma)
     series = [
-        _series(
+        curve(
             f"Root mean square error of pinned, d = 10⁴, ε = {epsilon:g}",
             "k",
             "error of ε̂",
@@ -387,7 +387,7 @@ def _too_many(context: Context) -> Outcome:
             fitted_to=(0, best / 3.0),
             note=f"The error is least at about k = {best:.0f} = (2d²σ⁶)^(1/3).",
         ),
-        _series(
+        curve(
             "Shift of √d·μ̂ from 1/σ, d = 10⁴",
             "k",
             "1/σ − E √d·μ̂",

@@ -1,0 +1,378 @@
+"""Suite ``orthonormal``: orthonormal canaries, the law of their scores, and what they do for estimates and bounds."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import mpmath
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, stats
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.canaries import noise
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.reference import orthonormal_canaries as reference
+from canaryproof.proofs_check import consistency, orthonormal_canaries
+from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
+from canaryproof.verify.bounds.lower_bound import normal_null, prepare
+from canaryproof.verify.check.declared_tests import (
+    LEVEL,
+    PART_LEVEL,
+    POWER,
+    mean_p_value,
+    share_above,
+    visible_distance,
+    visible_mean,
+    visible_share,
+)
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.estimators import estimators, simulation
+from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.suites.convergence import curve
+
+DELTA = 1e-6
+# The errors that the kernel states, in units of 2⁻⁵³ times ‖v‖/√d and a layer: with small prime factors of d, and else.
+_SMOOTH, _OTHER = 20.0, 50.0
+
+Array = NDArray[np.float64]
+
+
+def _seeds(context: Context, purpose: str, count: int) -> list[int]:
+    """Seeds of runs: of canaries and noise."""
+    drawn: list[int] = context.key(f"orthonormal/{purpose}").generate_state(count, np.uint64).tolist()
+    return drawn
+
+
+def _held(holds: bool, finding: str, evidence: dict[str, Any], design: Design | None = None) -> Outcome:
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
+
+
+def _canaries(context: Context) -> Outcome:
+    """Compare canaries with their twin, their angles with zero, and scores with a transform in extended precision."""
+    twin = angle = share = 0.0
+    seeds = iter(_seeds(context, "canaries", 100))
+    for dim, layers in ((2, 1), (5, 2), (31, 3), (64, 2)):
+        seed = next(seeds)
+        rows = reference.rows(seed, dim, dim)
+        made = OrthonormalCanaries(seed, dim, dim, layers)
+        with mpmath.workdps(30):
+            for j in (0, dim - 1):
+                exact = np.array(reference.vector(seed, dim, layers, rows[j]), dtype=np.float64)
+                twin = max(twin, float(np.abs(made.sum([j]) - exact).max()))
+    for dim in (3, 97, 400, context.pick(600, 2000)):
+        every = OrthonormalCanaries(next(seeds), dim, dim)
+        vectors = np.array([every.sum([j]) for j in range(dim)])
+        angle = max(angle, float(np.abs(vectors @ vectors.T - np.eye(dim)).max()))
+    for dim in (97, 4096, 65_537, context.pick(2**17, 2**20)):
+        some = OrthonormalCanaries(next(seeds), dim, dim)
+        for vector in (noise(some.seed, dim).astype(np.float64), np.eye(1, dim)[0]):
+            exact = vector.astype(np.longdouble)
+            for signs in some._signs:
+                exact = fft.dct(exact * signs, norm="ortho")
+            allowed = some.layers * (_SMOOTH if dim & (dim - 1) == 0 else _OTHER) * 2.0**-53
+            error = np.abs(some.scores(vector) - exact[some._rows]).max()
+            share = max(share, float(error / allowed / np.linalg.norm(vector) * math.sqrt(dim)))
+    finding = (
+        f"coordinates within {twin:.1e} of the twin's, angles within {angle:.1e} of orthonormal, scores within "
+        f"{share:.2g} of the stated error"
+    )
+    evidence = {"twin": twin, "angle": angle, "share_of_stated_error": share}
+    return _held(twin <= 1e-14 and angle <= 1e-13 and share <= 1.0, finding, evidence)
+
+
+def residuals(seed: int, dim: int, sigma: float, layers: int = 2) -> Array:
+    """Scores of all d canaries beside Gaussian noise, half of them included, less their means and over σ."""
+    canaries = OrthonormalCanaries(seed, dim, dim, layers)
+    included = np.arange(dim) < dim // 2
+    released = canaries.sum(np.flatnonzero(included)) + sigma * noise(seed, dim).astype(np.float64)
+    return np.asarray((canaries.scores(released) - included) / sigma)
+
+
+def _beside_noise(context: Context) -> Outcome:
+    """Test that all scores of a run are independent normal numbers: each, their sum, and their neighbours' products."""
+    dims = (2, 3, 10, 100, 1000, 10_000, context.pick(100_000, 10**6))
+    p_values: dict[str, float] = {}
+    drawn = 0
+    for dim in dims:
+        runs = max(3, min(context.pick(200, 2000), context.pick(200_000, 4_000_000) // dim))
+        seeds = _seeds(context, f"noise/{dim}", runs)
+        z = np.array([residuals(seed, dim, 2.5) for seed in seeds])
+        drawn += z.size
+        p_values[f"normal, d = {dim:,}"] = float(stats.kstest(z.ravel(), "norm").pvalue)
+        p_values[f"sum, d = {dim:,}"] = float(stats.kstest(z.sum(axis=1) / math.sqrt(dim), "norm").pvalue)
+        p_values[f"neighbours, d = {dim:,}"] = mean_p_value((z[:, 1:] * z[:, :-1]).ravel(), 0.0)
+        p_values[f"squares, d = {dim:,}"] = float(2.0 * min(stats.chi2.cdf(q := (z**2).sum(), z.size), stats.chi2.sf(q, z.size)))
+    label, smallest = min(p_values.items(), key=lambda item: item[1])
+    level = PART_LEVEL / len(p_values)
+    finding = f"smallest of {len(p_values)} p-values {smallest:.2g} ({label}); {drawn:,} scores"
+    design = Design(
+        "beside Gaussian noise the scores of orthonormal canaries are independent normal numbers",
+        LEVEL,
+        f"the law of scores is off by {visible_distance(400, level):.2g} at d = 2, "
+        f"by {visible_distance(100_000, level):.2g} from d = 1,000 on",
+        POWER,
+        drawn,
+    )
+    return _held(smallest >= level, finding, {"level": PART_LEVEL, "p_values": p_values, "scores": drawn}, design)
+
+
+def _worst_data(dim: int) -> dict[str, Array]:
+    """Unit vectors that fixed transforms do least to: along axes, flat, and along rows of the transform."""
+    row = fft.idct(np.eye(1, dim, dim // 3)[0], norm="ortho")
+    flat = np.full(dim, 1.0 / math.sqrt(dim))
+    mirrored = (np.eye(1, dim)[0] + np.eye(1, dim, dim - 1)[0]) / math.sqrt(2.0)
+    return {"an axis": np.eye(1, dim, 3)[0], "two mirrored axes": mirrored, "a flat vector": flat, "a row of T": row}
+
+
+def _beside_data(context: Context) -> Outcome:
+    dim, taken, runs = 4096, 64, context.pick(300, 4000)
+    p_values: dict[str, float] = {}
+    fourths: dict[str, float] = {}
+    for label, vector in _worst_data(dim).items():
+        seeds = _seeds(context, f"data/{label}", runs)
+        # So few rows of a seed that they are nearly independent.
+        scores = math.sqrt(dim) * np.array([OrthonormalCanaries(seed, taken, dim).scores(vector) for seed in seeds])
+        p_values[f"normal, {label}"] = float(stats.kstest(scores.ravel(), "norm").pvalue)
+        p_values[f"variance, {label}"] = mean_p_value(scores.ravel() ** 2, 1.0)
+        single = math.sqrt(dim) * np.array([OrthonormalCanaries(seed, taken, dim, 1).scores(vector) for seed in seeds])
+        squares = vector**2
+        exact = (
+            3.0
+            - 3.0 / dim
+            + 1.5 * float((squares * squares[::-1]).sum())
+            - (1.5 - 2.0 / dim) * float((squares**2).sum())
+        )
+        # A seed's scores share their signs: one mean a seed.
+        p_values[f"fourth moment of one layer, {label}"] = mean_p_value((single**4).mean(axis=1), exact)
+        fourths[label] = float((single**4).mean())
+    name, smallest = min(p_values.items(), key=lambda item: item[1])
+    level = PART_LEVEL / len(p_values)
+    finding = (
+        f"smallest of {len(p_values)} p-values {smallest:.2g} ({name}); fourth moments with one layer "
+        f"{', '.join(f'{value:.3g} for {label}' for label, value in fourths.items())}"
+    )
+    visible = visible_distance(runs * taken, level)
+    design = Design(
+        "scores of two layers against fixed data are as normal as their draws can tell, and one layer has its moment",
+        LEVEL,
+        f"the law of scores is {visible:.2g} away from normal",
+        POWER,
+        runs * taken,
+    )
+    evidence = {"dim": dim, "runs": runs, "level": PART_LEVEL, "p_values": p_values, "fourth_moments": fourths}
+    return _held(smallest >= level, finding, evidence, design)
+
+
+def _exchangeable(context: Context) -> Outcome:
+    """Test that labels mean nothing where the mechanism ignores who took part, at a small d and heavy data."""
+    dim, count, runs = 40, 20, context.pick(2000, 40_000)
+    p_values = {}
+    for label, vector in _worst_data(dim).items():
+        seeds = _seeds(context, f"labels/{label}", runs)
+        scores = np.array([OrthonormalCanaries(seed, count, dim).scores(vector) for seed in seeds])
+        ranks = stats.rankdata(np.round(scores, 12), axis=1)[:, : count // 2].sum(axis=1)
+        p_values[f"ranks of the first half, {label}"] = mean_p_value(ranks, 0.25 * count * (count + 1))
+        pairs = ((scores[:, 0] > scores[:, -1]).sum(), (scores[:, 0] != scores[:, -1]).sum())
+        p_values[f"first above last, {label}"] = float(stats.binomtest(int(pairs[0]), int(pairs[1])).pvalue)
+    name, smallest = min(p_values.items(), key=lambda item: item[1])
+    level = PART_LEVEL / len(p_values)
+    design = Design(
+        "which canaries are called observed says nothing of a release that does not depend on it",
+        LEVEL,
+        f"a mean rank is off by {visible_mean(runs, level):.2g} of its deviations",
+        POWER,
+        runs,
+    )
+    finding = f"smallest of {len(p_values)} p-values {smallest:.2g} ({name}), at d = {dim}"
+    return _held(smallest >= level, finding, {"level": PART_LEVEL, "p_values": p_values, "runs": runs}, design)
+
+
+def moments_of(seed: int, dim: int, observed: int, sigma: float, unobserved: int | None = None) -> Moments:
+    """Moments of one run of Algorithm 1 with orthonormal canaries, its noise drawn by the stream; no data."""
+    others = dim - observed if unobserved is None else unobserved
+    canaries = OrthonormalCanaries(seed, observed + others, dim)
+    released = canaries.sum(np.arange(observed)) + sigma * noise(seed, dim).astype(np.float64)
+    scores = canaries.scores(released)
+    return estimators.from_unobserved(scores[:observed], scores[observed:])
+
+
+def _leading(dim: int, observed: int, distance: float) -> float:
+    """Leading standard deviation of the distance: section 2 of the proof."""
+    return math.sqrt(1.0 / observed + 1.0 / (dim - observed) + 0.5 * distance**2 / dim)
+
+
+def _estimates(context: Context) -> Outcome:
+    dim, runs = context.pick(2**14, 2**17), 40
+    rows: list[dict[str, float]] = []
+    p_values = []
+    for epsilon in (1.0, 3.0, 10.0):
+        sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
+        for observed in (dim // 32, dim // 2):
+            seeds = _seeds(context, f"estimates/{epsilon}/{observed}", runs)
+            distances = np.array(
+                [estimators.pinned_distance(moments_of(seed, dim, observed, sigma)) for seed in seeds]
+            ).ravel()
+            found = estimators.pinned_epsilon(DELTA, distances)
+            z = (distances - 1.0 / sigma) / _leading(dim, observed, 1.0 / sigma)
+            # Exactly normal but for the pooled deviation, whose law is as good as normal at these numbers.
+            p_values += [
+                2.0 * float(stats.norm.sf(abs(z.sum()) / math.sqrt(runs))),
+                float(2.0 * min(stats.chi2.cdf(q := (z**2).sum(), runs), stats.chi2.sf(q, runs))),
+            ]
+            rows.append(
+                {"epsilon": epsilon, "observed": observed, "mean": float(found.mean()), "deviation": float(found.std(ddof=1))}
+            )
+    smallest, level = min(p_values), PART_LEVEL / len(p_values)
+    last = [row for row in rows if row["observed"] == dim // 2]
+    finding = f"smallest of {len(p_values)} p-values {smallest:.2g}; " + ", ".join(
+        f"ε̂ = {row['mean']:.3f} ± {row['deviation']:.3f} for {row['epsilon']:g}" for row in last
+    )
+    design = Design(
+        "the estimate is unbiased to leading order, with the deviation of the proof, from one run of up to d/2 canaries",
+        LEVEL,
+        f"the distance is off by {visible_mean(runs, level):.2g} of its deviations",
+        POWER,
+        runs,
+    )
+    evidence = {"dim": dim, "delta": DELTA, "runs": runs, "level": PART_LEVEL, "p_values": p_values, "rows": rows}
+    return _held(smallest >= level, f"{finding} (d = {dim:,}, k = d/2)", evidence, design)
+
+
+def _root_mean_square(errors: Array) -> tuple[float, float]:
+    squares = errors**2
+    root = math.sqrt(float(squares.mean()))
+    return root, float(squares.std(ddof=1)) / math.sqrt(len(squares)) / (2.0 * root)
+
+
+def _convergence(context: Context) -> Outcome:
+    """Errors of ε̂ along k: canaries in independent directions, and orthonormal ones."""
+    epsilon, found, p_values = 10.0, [], []
+    runs = context.pick(60, 1000)
+    sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
+    slope = consistency.slopes(DELTA, 1.0 / sigma).mean
+    for dim in context.pick((10**4,), (10**4, 10**5, 10**6)):
+        runs_here = max(20, runs * 10**4 // dim)
+        best = consistency.best_count(dim, sigma)
+        counts = [int(dim ** (place / 8)) for place in range(2, 8)] + [dim // 2]
+        simulated, expected = [], []
+        for count in counts:
+            seeds = _seeds(context, f"convergence/{dim}/{count}", runs_here)
+            distances = np.array(
+                [estimators.pinned_distance(moments_of(seed, dim, count, sigma)) for seed in seeds]
+            ).ravel()
+            simulated.append(_root_mean_square(estimators.pinned_epsilon(DELTA, distances) - epsilon))
+            expected.append(slope * _leading(dim, count, 1.0 / sigma))
+            z = (distances - 1.0 / sigma) / _leading(dim, count, 1.0 / sigma)
+            # The distance is Student's, not normal, with few canaries: a relative 3/k of the square is allowed.
+            excess = max(0.0, abs(float((z**2).mean()) - 1.0) - 3.0 / count)
+            p_values.append(2.0 * float(stats.norm.sf(excess * math.sqrt(runs_here / 2.0))))
+        found.append(
+            curve(
+                f"Orthonormal canaries: root mean square error of pinned, d = {dim:,}, ε = {epsilon:g}",
+                "k",
+                "error of ε̂",
+                counts,
+                -0.5,
+                exact=expected,
+                exact_label="leading term",
+                simulated=[value for value, _ in simulated],
+                standard_error=[error for _, error in simulated],
+                slope_of="exact",
+                fitted_to=(0, dim / 10),
+                note=f"All d − k others are unobserved. Independent directions err least at k = {best:,.0f}.",
+            )
+        )
+        random_counts = [count for count in counts if count <= 3.0 * best]
+        errors, curve = [], []
+        for count in random_counts:
+            drawn = simulation.simulate(runs_here, count, dim, sigma, context.key(f"orthonormal/random/{dim}/{count}"))
+            errors.append(_root_mean_square(estimators.pinned_epsilon(DELTA, drawn.distance) - epsilon))
+            leading.append(slope * math.hypot(1.0 / math.sqrt(count), consistency.shift(dim, count, sigma)))
+        found.append(
+            curve(
+                f"Independent directions: root mean square error of pinned, d = {dim:,}, ε = {epsilon:g}",
+                "k",
+                "error of ε̂",
+                random_counts,
+                -0.5,
+                exact=leading,
+                exact_label="leading term",
+                simulated=[value for value, _ in errors],
+                standard_error=[error for _, error in errors],
+                slope_of="exact",
+                fitted_to=(0, best / 3.0),
+                note="Against the closed-form null N(0, 1/d), as Algorithm 1 has it.",
+            )
+        )
+    smallest, level = min(p_values), PART_LEVEL / len(p_values)
+    gain = found[1]["simulated"][-1] / found[0]["simulated"][-1]
+    finding = (
+        f"smallest of {len(p_values)} p-values {smallest:.2g}; at d = 10,000 and k = {found[0]['x'][-1]:,} the error is "
+        f"{gain:.1f} times smaller than that of {found[1]['x'][-1]:,} independent directions"
+    )
+    design = Design(
+        "errors of ε̂ fall as 1/√k up to k = d/2",
+        LEVEL,
+        f"a mean square is off by {visible_mean(runs, level) * math.sqrt(2.0):.2g} of itself",
+        POWER,
+        runs,
+    )
+    evidence = {"level": PART_LEVEL, "p_values": p_values, "runs": runs, "convergence": found}
+    return _held(smallest >= level, finding, evidence, design)
+
+
+def _bounds(context: Context) -> Outcome:
+    """Count how often the default bound from one run lies above ε, against unobserved scores and the exact null."""
+    dim, observed, audits, confidence = 4000, 1000, context.pick(60, 1000), 0.95
+    rows: list[dict[str, Any]] = []
+    p_values = []
+    for epsilon in (1.0, 3.0, 10.0):
+        sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
+        seeds = _seeds(context, f"bounds/{epsilon}", audits)
+        z = np.array([residuals(seed, dim, sigma) for seed in seeds])
+        seen = z[:, :observed] + 1.0 / sigma
+        for null, sample in (
+            ("exact", prepare(seen, None, normal_null(), independent=True)),
+            ("unobserved", prepare(seen, z[:, dim // 2 :], None, independent=True)),
+        ):
+            found, _ = METHODS[DEFAULT].values(sample, DELTA, 1.0 - confidence)
+            above = int((found > epsilon).sum())
+            p_values.append(share_above(above, audits, 1.0 - confidence))
+            rows.append({"epsilon": epsilon, "null": null, "above": above, "mean": float(found.mean())})
+    smallest, level = min(p_values), LEVEL / len(p_values)
+    finding = "; ".join(
+        f"ε = {row['epsilon']:g}, {row['null']} null: mean {row['mean']:.2f}, above in {row['above']} of {audits}" for row in rows
+    )
+    design = Design(
+        f"bounds from one run lie above ε in at most {1.0 - confidence:.0%} of runs",
+        LEVEL,
+        f"they do in {visible_share(audits, 1.0 - confidence, len(p_values)):.0%}",
+        POWER,
+        audits,
+    )
+    evidence = {"dim": dim, "observed": observed, "delta": DELTA, "audits": audits, "p_values": p_values, "rows": rows}
+    return _held(smallest >= level, finding, evidence, design)
+
+
+def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+    return Check(f"orthonormal.{topic}", Subject.IMPLEMENTATION, "kernels.orthonormal_canaries", statement, judge)
+
+
+def _checks() -> Iterator[Check]:
+    yield _check("canaries", "canaries are orthonormal, and those of their twin, within the stated errors", _canaries)
+    yield _check(
+        "scores.noise", "beside Gaussian noise all d scores of a run are independent normal numbers", _beside_noise
+    )
+    yield _check(
+        "scores.data", "against the worst fixed data scores of two layers are normal with variance 1/d", _beside_data
+    )
+    yield _check(
+        "scores.exchangeable", "a release that ignores who took part cannot tell observed canaries from others", _exchangeable
+    )
+    yield _check("estimates", "ε̂ from one run is unbiased, with the stated error, at k up to d/2", _estimates)
+    yield _check("convergence", "the error of ε̂ falls as 1/√k up to k = d/2, without interference", _convergence)
+    yield _check("bounds", "the default bound, from one run beside Gaussian noise, has its stated coverage", _bounds)
+
+
+CHECKS = (*orthonormal_canaries.LINES, *_checks())
