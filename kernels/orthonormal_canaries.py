@@ -28,6 +28,8 @@ __all__ = ["OrthonormalCanaries"]
 _MAX_DIM = 2**31 - 1
 _MAX_LAYERS = 16
 
+Signs = tuple[NDArray[np.float32], ...]
+
 
 @dataclass(frozen=True)
 class OrthonormalCanaries:
@@ -114,10 +116,7 @@ class OrthonormalCanaries:
         chosen = checked_indices(indices, self.count)
         total = np.zeros(self.dim)
         np.add.at(total, self._rows[chosen], checked_weights(weights, len(chosen)))
-        for signs in reversed(self._signs):
-            total = fft.idct(total, norm="ortho", overwrite_x=True)
-            total *= signs
-        return total
+        return _transposed(total, self._signs)
 
     def scores(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
         """Inner products ⟨c_j, v⟩ of canaries and one vector or a block of them, nothing normalised.
@@ -201,23 +200,44 @@ class OrthonormalCanaries:
         for given, scale, product, n in zip(block, scales, products, range(len(block)), strict=True):
             row = np.multiply(given, scale, dtype=given.dtype).astype(dtype or given.dtype, copy=False)
             norms[n] = np.sqrt(np.square(row, dtype=np.float64).sum())
-            for signs in self._signs:
-                row *= signs
-                row = fft.dct(row, norm="ortho", overwrite_x=True)
-            product[:] = row[rows]
+            product[:] = _transformed(row, self._signs)[rows]
         return products, norms, scales
 
     @cached_property
     def _rows(self) -> NDArray[np.int32]:
-        """π(0), …, π(count − 1)."""
-        rows = np.arange(self.dim, dtype=np.int32)
-        shuffle(np.uint64(self.seed), self.count, rows)
-        return rows[: self.count].copy()
+        return _drawn_rows(self.seed, self.count, self.dim)
 
     @cached_property
-    def _signs(self) -> tuple[NDArray[np.float32], ...]:
-        """The diagonals of D_1, …, D_L."""
-        layers = tuple(np.empty(self.dim, np.float32) for _ in range(self.layers))
-        for layer, signs in enumerate(layers):
-            fill_signs(np.uint64(self.seed), np.uint64(layer), signs)
-        return layers
+    def _signs(self) -> Signs:
+        return _drawn_signs(self.seed, self.dim, self.layers)
+
+
+def _drawn_rows(seed: int, count: int, dim: int) -> NDArray[np.int32]:
+    """Draw π(0), …, π(count − 1)."""
+    rows = np.arange(dim, dtype=np.int32)
+    shuffle(np.uint64(seed), count, rows)
+    return rows[:count].copy()
+
+
+def _drawn_signs(seed: int, dim: int, layers: int) -> Signs:
+    """Draw the diagonals of D_1, …, D_L."""
+    drawn = tuple(np.empty(dim, np.float32) for _ in range(layers))
+    for layer, signs in enumerate(drawn):
+        fill_signs(np.uint64(seed), np.uint64(layer), signs)
+    return drawn
+
+
+def _transformed(vector: NDArray[np.floating], layers: Signs) -> NDArray[np.floating]:
+    """Return T D_L ⋯ T D_1 v; the vector is used up."""
+    for signs in layers:
+        vector *= signs
+        vector = fft.dct(vector, norm="ortho", overwrite_x=True)
+    return vector
+
+
+def _transposed(vector: NDArray[np.float64], layers: Signs) -> NDArray[np.float64]:
+    """Return D_1 Tᵀ ⋯ D_L Tᵀ v; the vector is used up."""
+    for signs in reversed(layers):
+        vector = fft.idct(vector, norm="ortho", overwrite_x=True)
+        vector *= signs
+    return vector

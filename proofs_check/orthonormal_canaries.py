@@ -5,19 +5,20 @@ from fractions import Fraction
 from itertools import product
 
 import sympy
-from sympy import Expr, Matrix, Rational, cos, pi, sin, sqrt
+from sympy import Expr, Matrix, Rational, Symbol, cos, pi, sin, sqrt
 
 from canaryproof.proofs_check.lines import held, line
 from canaryproof.verify.check.results import Check, Outcome
 
 _SOURCE = "proofs_check/orthonormal_canaries.md"
-_A, _I, _D, _M = sympy.Symbol("a", real=True), *sympy.symbols("i d m", integer=True)
+_A = Symbol("a", real=True)
+_I, _D, _M = (Symbol(name, integer=True) for name in "idm")
 # Every case of a formula in d that the two parities and the middle coordinate make.
 _DIMS = (2, 3, 4, 5, 6)
 
 
 def _zero(expression: Expr) -> bool:
-    return sympy.simplify(sympy.expand_trig(expression)) == 0
+    return bool(sympy.simplify(sympy.expand_trig(expression)) == 0)
 
 
 def transform(dim: int) -> Matrix:
@@ -30,7 +31,7 @@ def transform(dim: int) -> Matrix:
 def _same(left: Expr, right: Expr) -> bool:
     """Whether two algebraic numbers are equal, by the minimal polynomial of their difference."""
     difference = sympy.expand(left - right)
-    return difference == 0 or sympy.minimal_polynomial(difference, sympy.Symbol("t")) == sympy.Symbol("t")
+    return bool(difference == 0 or sympy.minimal_polynomial(difference, Symbol("t")) == Symbol("t"))
 
 
 def _orthonormal(step: Expr) -> Outcome:
@@ -109,7 +110,7 @@ def _two_layers(constant: int) -> Outcome:
 
 
 def _white(signed: Callable[[Matrix], Matrix]) -> Outcome:
-    facts = {}
+    facts: dict[str, bool] = {}
     for d in (2, 3):
         rows = transform(d)
         for signs in product((-1, 1), repeat=2 * d):

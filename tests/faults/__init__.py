@@ -9,6 +9,7 @@ from tests.faults import (
     canife,
     estimators,
     kernels,
+    orthonormal,
     proofs,
     roads,
     samplers,
@@ -19,6 +20,19 @@ from tests.faults.fault import Fault, seeded
 
 __all__ = ["FAULTS", "Fault", "seeded"]
 
-_CATALOGUE = (kernels, roads, samplers, streams, estimators, audits, bounds, blindspots, proofs, training, canife)
+_CATALOGUE = (
+    kernels,
+    roads,
+    samplers,
+    streams,
+    estimators,
+    audits,
+    bounds,
+    blindspots,
+    proofs,
+    training,
+    canife,
+    orthonormal,
+)
 
 FAULTS = {fault.name: fault for fault in chain.from_iterable(module.FAULTS for module in _CATALOGUE)}
