@@ -24,14 +24,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.canaries.participation import (
     Participation,
     checked_canaries,
     checked_inclusion,
     checked_integer,
 )
-from canaryproof.verify.canaries.round_scores import RoundScores
+from canaryproof.verify.canaries.round_scores import AnyCanaries, RoundScores, layers_of
 from canaryproof.verify.files import checkpoint
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -43,7 +42,7 @@ class CanaryClients:
     Parameters
     ----------
     canaries
-        All canaries, observed and unobserved.
+        All canaries, observed and unobserved; ``Canaries`` or ``OrthonormalCanaries``.
     participation
         Who takes part in which round.
     block
@@ -65,7 +64,7 @@ class CanaryClients:
         If the participation does not say of each canary whether it is included, or block is out of range.
     """
 
-    def __init__(self, canaries: Canaries, participation: Participation, block: int = 32) -> None:
+    def __init__(self, canaries: AnyCanaries, participation: Participation, block: int = 32) -> None:
         self.canaries = canaries
         self.participation = participation
         self.rounds = self.skipped = 0
@@ -267,7 +266,8 @@ class CanaryClients:
     def _description(self) -> dict[str, int | str]:
         rounds = (self.participants(t) for t in range(self.participation.rounds))
         participation = checkpoint.digest(self._included, *rounds)
-        return {"seed": self.canaries.seed, "dim": self.canaries.dim, "participation": participation}
+        made = self.canaries
+        return {"seed": made.seed, "dim": made.dim, "layers": layers_of(made), "participation": participation}
 
     def _state(self) -> dict[str, NDArray[np.generic]]:
         state = {"rounds": self.rounds, "skipped": self.skipped, "product": self._product}

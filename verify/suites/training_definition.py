@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.training import Members, analytical_epsilon, noise_without_counts
 from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.participation import Participation
+from canaryproof.verify.canaries.round_scores import AnyCanaries
 from canaryproof.verify.canaries.seeds import Purpose, generator
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
@@ -94,7 +94,7 @@ class _Plain:
         # As vectors, a layer's bias comes before its matrix.
         self._shapes = ((width,), (inputs, width), (classes,), (width, classes))
 
-    def run(self, participation: Participation, canaries: Canaries) -> list[Array]:
+    def run(self, participation: Participation, canaries: AnyCanaries) -> list[Array]:
         """Train, and return each round's delta."""
         training = self._chosen.training
         clip_norm, velocity, deltas = training.clip_norm, np.zeros_like(self.theta), []

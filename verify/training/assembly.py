@@ -12,11 +12,13 @@ import numpy as np
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting.sampled_gaussian import poisson_noise_multiplier
 from canaryproof.verify.accounting.training import noise_without_counts
 from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, LastRounds, Presentations, Schedule
+from canaryproof.verify.canaries.round_scores import AnyCanaries
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import CanaryPlan, Data, Settings
@@ -131,6 +133,15 @@ def _insertion(plan: CanaryPlan) -> Insertion:
     return Insertion(2 * plan.count, plan.count if plan.inclusion == "fixed" else None, pattern)
 
 
+def canaries(plan: CanaryPlan, seed: int, dim: int) -> AnyCanaries:
+    """Return as many observed and unobserved canaries as planned; a ``ValueError`` says if there are too many."""
+    if plan.directions == "independent":
+        return Canaries(seed, 2 * plan.count, dim)
+    if 2 * plan.count > dim:
+        raise ValueError(f"canaries.count: must be at most {dim // 2}: no more than {dim:,} directions are orthogonal")
+    return OrthonormalCanaries(seed, 2 * plan.count, dim)
+
+
 def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: bool) -> tuple[Schedule, Training]:
     """Decide who takes part when, and make the options of a training."""
     participation = schedule(settings, clients, seeds.training, with_canaries=with_canaries)
@@ -158,7 +169,5 @@ def trainer(
     participation, training = prepared(settings, data.clients, seeds, with_canaries=with_canaries)
     canary_clients = None
     if with_canaries:
-        canary_clients = CanaryClients(
-            Canaries(seeds.canaries, 2 * settings.random_canaries.count, model.dim), participation
-        )
+        canary_clients = CanaryClients(canaries(settings.random_canaries, seeds.canaries, model.dim), participation)
     return Trainer(data, model, participation, training, canary_clients), canary_clients

@@ -179,6 +179,8 @@ class CanaryPlan:
     """Table ``[canaries]``."""
 
     count: int = whole(20, 10**6)  # observed canaries of a run; there are as many unobserved ones
+    # ``independent`` random directions, as in the papers, or ``orthonormal`` ones
+    directions: str = one_of("independent", "orthonormal", default="independent")
     # ``fixed``, or ``coin`` if a fair coin decides on each of all these whether it is observed.
     inclusion: str = one_of("fixed", "coin", default="fixed")
     # ``clients``: as clients do; ``periods``: once in each of so many equal periods; ``last_rounds``: a Poisson number

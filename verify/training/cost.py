@@ -19,9 +19,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.canaries.round_scores import AnyCanaries
+from canaryproof.verify.training import assembly
 from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, compiled, pool
 from canaryproof.verify.training.clients import Clients, between, chunk_of
-from canaryproof.verify.training.configuration import Data, Network, Settings
+from canaryproof.verify.training.configuration import CanaryPlan, Data, Network, Settings
 from canaryproof.verify.training.trainings import Job, Trainings, shown
 
 # What touches fewer coordinates takes less than a minute or so, and is not measured.
@@ -136,7 +138,7 @@ class _Pieces:
         settings, training = plan.settings, plan.settings.training
         data = self._trainings.federation(settings.data)
         client = self._client(_client_settings(settings))
-        scoring, update, noise = self._canary(plan.dim)
+        scoring, update, noise = self._canary(plan.dim, settings.canaries)
         looked_at = len(data.test_labels)
         if training.until_accuracy is not None:
             every = -(-plan.rounds // training.accuracy_every)
@@ -237,10 +239,14 @@ def _mock_clients(auditor: Auditor) -> int:
     return len(examples[2])
 
 
-def _measured_canary(dim: int) -> tuple[float, float, float]:
+def _measured_canary(dim: int, plan: CanaryPlan | None) -> tuple[float, float, float]:
     """Seconds of scoring a canary in a round, of its update, and of a round's noise."""
     count = min(1000, max(4 * len(os.sched_getaffinity(0)), _CANARIES // dim))
-    canaries = Canaries(0, count, dim)
+    canaries: AnyCanaries = Canaries(0, count, dim)
+    if plan is not None and plan.directions == "orthonormal":
+        # Their time does not depend on their number.
+        canaries = assembly.canaries(plan, 0, dim)
+        count = canaries.count
     rng = np.random.default_rng(0)
     deltas = np.ones((_DELTAS, dim), np.float32)
     scoring = _timed(lambda: canaries.block_cosines(deltas)) / (count * _DELTAS)

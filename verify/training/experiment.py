@@ -52,7 +52,9 @@ class Experiment:
                 job = Job(i, 0, 0, with_canaries=cell.settings.canaries is not None)
                 rounds = trainings.prepared(job)[0].rounds
                 self._accounting(job)
-                trainings.model(cell.settings.model, cell.settings.data)
+                model = trainings.model(cell.settings.model, cell.settings.data)
+                if cell.settings.canaries is not None:
+                    assembly.canaries(cell.settings.canaries, 0, model.dim)
                 trainings.auditor(job)
                 if not canife.audited_rounds(cell.settings.canife, rounds) and cell.settings.canife is not None:
                     raise ValueError(f"canife.every: must be at most the number of rounds, {rounds}")

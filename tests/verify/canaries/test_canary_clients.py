@@ -7,6 +7,7 @@ from scipy import special
 
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.canaries import canary_clients
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, Presentations, bernoulli, uniform
@@ -16,6 +17,8 @@ from canaryproof.verify.files import checkpoint
 
 DIM, COUNT, OBSERVED, ROUNDS = 600, 40, 25, 10
 CANARIES = Canaries(3, COUNT, DIM)
+ORTHONORMAL = OrthonormalCanaries(3, COUNT, DIM)
+BOTH = pytest.mark.parametrize("canaries", [CANARIES, ORTHONORMAL], ids=["independent", "orthonormal"])
 
 
 def scheduled(presentations=2, rounds=ROUNDS, count=COUNT, observed=OBSERVED):
@@ -36,8 +39,9 @@ def run(canary_clients, rows, sign=1.0):
     return total
 
 
-def test_updates_are_projections_and_add_up():
-    canary_clients = CanaryClients(CANARIES, scheduled())
+@BOTH
+def test_updates_are_projections_and_add_up(canaries):
+    canary_clients = CanaryClients(canaries, scheduled())
     for t in range(ROUNDS):
         members = canary_clients.participants(t)
         updates = canary_clients.updates(t, 2.5)
@@ -45,14 +49,15 @@ def test_updates_are_projections_and_add_up():
         assert updates.shape == (len(members), DIM)
         assert np.linalg.norm(updates.astype(float), axis=1) == pytest.approx(2.5, rel=1e-6)
         for update, j in zip(updates, members, strict=True):
-            assert update == pytest.approx(2.5 * CANARIES.vector(j), rel=1e-6)
+            assert update == pytest.approx(2.5 * canaries.vector(j), rel=1e-6)
         assert canary_clients.total(t, 2.5) == pytest.approx(updates.astype(float).sum(axis=0), abs=1e-6)
 
 
-def test_scores_are_the_cosines_of_the_definition():
-    canary_clients = CanaryClients(CANARIES, schedule := scheduled(), block=3)
+@BOTH
+def test_scores_are_the_cosines_of_the_definition(canaries):
+    canary_clients = CanaryClients(canaries, schedule := scheduled(), block=3)
     rows = deltas()
-    vectors = np.stack([CANARIES.vector(j) for j in range(COUNT)]).astype(float)
+    vectors = np.stack([canaries.vector(j) for j in range(COUNT)]).astype(float)
     seen = np.stack([row + 2.0 * vectors[schedule.canaries(t)].sum(axis=0) for t, row in enumerate(rows)])
     total = run(canary_clients, rows)
     cosines = vectors @ seen.T / np.linalg.norm(seen, axis=1)
@@ -279,6 +284,7 @@ def test_neighbouring_files_are_left_alone(tmp_path):
     [
         (Canaries(4, COUNT, DIM), scheduled(), "seed: must be 4"),
         (Canaries(3, COUNT, DIM + 1), scheduled(), "dim: must be 601"),
+        (ORTHONORMAL, scheduled(), "layers: must be 2"),
         (CANARIES, scheduled(observed=OBSERVED - 1), "participation: must be"),
         (CANARIES, scheduled(3), "participation: must be"),
         (Canaries(3, COUNT + 1, DIM), scheduled(count=COUNT + 1), "participation: must be"),

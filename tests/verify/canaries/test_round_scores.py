@@ -7,6 +7,7 @@ import sys
 import textwrap
 import tracemalloc
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.canaries.round_scores import RoundScores
 
 PROPERTY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -24,24 +26,32 @@ def deltas(rounds, dim=DIM, seed=0):
     return np.random.default_rng(seed).standard_normal((rounds, dim)).astype(np.float32)
 
 
-def scored(rows, block=3, count=COUNT, seed=3):
-    scores = RoundScores(Canaries(seed, count, rows.shape[1]), block)
+def scored(rows, block=3, count=COUNT, seed=3, kind=Canaries):
+    scores = RoundScores(kind(seed, count, rows.shape[1]), block)
     for row in rows:
         scores.add(row)
     return scores
 
 
 @PROPERTY
-@given(st.integers(0, 2**64 - 1), st.integers(1, 6), st.integers(2, 5000), st.integers(1, 9), st.integers(1, 5))
-def test_maxima_are_the_largest_cosines_over_rounds(seed, count, dim, rounds, block):
+@given(
+    st.sampled_from([Canaries, OrthonormalCanaries]),
+    st.integers(0, 2**64 - 1),
+    st.integers(1, 6),
+    st.integers(6, 5000),
+    st.integers(1, 9),
+    st.integers(1, 5),
+)
+def test_maxima_are_the_largest_cosines_over_rounds(kind, seed, count, dim, rounds, block):
     rows = deltas(rounds, dim, seed)
-    canaries = np.stack([Canaries(seed, count, dim).vector(j) for j in range(count)]).astype(float)
+    canaries = np.stack([kind(seed, count, dim).vector(j) for j in range(count)]).astype(float)
     cosines = canaries @ rows.T.astype(float) / np.linalg.norm(rows.astype(float), axis=1)
-    maxima = scored(rows, block, count, seed).maxima
+    maxima = scored(rows, block, count, seed, kind).maxima
     # ``vector`` rounds to float32.
     assert maxima == pytest.approx(cosines.max(axis=1), abs=1e-6)
-    exact = Canaries(seed, count, dim).cosines(rows).max(axis=0)
-    assert maxima == pytest.approx(exact, abs=2e-6 / math.sqrt(dim))
+    exact = kind(seed, count, dim).cosines(rows).max(axis=0)
+    # Transforms in float32: 50 units a layer, of 2⁻²⁴/√d.
+    assert maxima == pytest.approx(exact, abs=(2e-6 if kind is Canaries else 6e-6) / math.sqrt(dim))
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 8, 32])
@@ -144,15 +154,16 @@ def test_an_interrupted_round_can_be_added_again(monkeypatch):
     assert np.array_equal(scores.maxima, scored(rows).maxima)
 
 
+@pytest.mark.parametrize("kind", [Canaries, partial(OrthonormalCanaries, layers=3)])
 @pytest.mark.parametrize("stop", range(9))
-def test_resuming_gives_the_same_bits(tmp_path, stop):
+def test_resuming_gives_the_same_bits(tmp_path, stop, kind):
     rows = deltas(8, 5000)
-    scored(rows[:stop]).save(tmp_path / "state.npz")
+    scored(rows[:stop], kind=kind).save(tmp_path / "state.npz")
     scores = RoundScores.load(tmp_path / "state.npz")
-    assert (scores.canaries, scores.block, scores.rounds) == (Canaries(3, COUNT, 5000), 3, stop)
+    assert (scores.canaries, scores.block, scores.rounds) == (kind(3, COUNT, 5000), 3, stop)
     for t in range(stop, 8):
         scores.add(rows[t], round=t)
-    assert np.array_equal(scores.maxima, scored(rows).maxima)
+    assert np.array_equal(scores.maxima, scored(rows, kind=kind).maxima)
 
 
 def test_the_state_is_no_larger_than_the_buffer(tmp_path):
@@ -218,7 +229,10 @@ def test_a_killed_loop_resumes_with_the_same_bits(tmp_path):
 
 def state(**changes):
     """Fields of a state after two rounds of a block of three."""
-    fields = {name: np.uint64(x) for name, x in (("format", 1), ("seed", 3), ("count", 5), ("dim", 40), ("block", 3))}
+    fields = {
+        name: np.uint64(x)
+        for name, x in (("format", 2), ("seed", 3), ("count", 5), ("dim", 40), ("layers", 0), ("block", 3))
+    }
     fields |= {"rounds": np.uint64(2), "maxima": np.full(5, -1.0), "buffer": deltas(2) / np.float32(8)}
     return {name: x for name, x in (fields | changes).items() if x is not None}
 
@@ -244,10 +258,11 @@ def refusal(path):
 BAD_STATES = [
     (b"", "is not a readable .npz file"),
     (b"seed", "is not a readable .npz file"),
-    (state(maxima=None), "its fields must be format, seed, count, dim, block, rounds, maxima, buffer"),
+    (state(maxima=None), "its fields must be format, seed, count, dim, layers, block, rounds, maxima, buffer"),
     ({"observed": np.ones(3)}, "its fields must be format, seed"),
     (state(extra=np.ones(3)), "its fields must be"),
-    (state(format=np.uint64(2)), "format: must be 1, not 2"),
+    (state(format=np.uint64(1)), "format: must be 2, not 1"),
+    (state(layers=np.uint64(17)), "layers must be an integer"),
     (state(seed=np.int64(3)), "seed: must be uint64 of shape (), not int64 of ()"),
     (state(seed=np.array(["x"], object)), "seed: must be uint64 of shape (), not object of (1,)"),
     (state(rounds=np.full(1, 2, np.uint64)), "rounds: must be uint64 of shape (), not uint64 of (1,)"),

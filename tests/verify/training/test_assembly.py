@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting.training import noise_without_counts
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training import assembly
@@ -92,6 +94,15 @@ def test_schedules(tables, rounds, clients, canary_rounds):
     )
     assert set(taken.tolist()) <= canary_rounds
     assert len(taken) == settings.canaries.count
+
+
+def test_canaries_have_the_directions_of_the_plan():
+    plan = SETTINGS.canaries
+    assert assembly.canaries(plan, 7, 5000) == Canaries(7, 2 * plan.count, 5000)
+    orthonormal = replace(plan, directions="orthonormal")
+    assert assembly.canaries(orthonormal, 7, 5000) == OrthonormalCanaries(7, 2 * plan.count, 5000)
+    with pytest.raises(ValueError, match=r"^canaries.count: must be at most 20: no more than 41 directions"):
+        assembly.canaries(replace(orthonormal, count=21), 7, 41)
 
 
 def test_every_format_is_read_by_its_own_reader(monkeypatch, tmp_path):
