@@ -10,10 +10,11 @@ from importlib.util import find_spec
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import fft, stats
 from threadpoolctl import threadpool_info
 
 from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.engine.origin import _processor
 from canaryproof.verify.estimators import algorithm_1
 from tests.benchmarks import processes
@@ -50,6 +51,8 @@ class Size:
         Dimensions and numbers of canaries that show how the cost grows.
     counted
         Canaries of dimension 2¹⁶ whose instructions are counted.
+    orthonormal
+        Numbers of orthonormal canaries in Algorithm 1.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Size:
     square: int
     scaling: tuple[tuple[int, int], ...]
     counted: int
+    orthonormal: tuple[int, ...]
 
 
 _SIZES = (
@@ -84,6 +88,7 @@ _SIZES = (
             *((10**7, 20), (10**7, 100), (10**8, 10), (10**8, 20)),
         ),
         counted=200,
+        orthonormal=(10**3, 10**4, 10**5),
     ),
     Size(
         name="small",
@@ -98,6 +103,7 @@ _SIZES = (
         square=256,
         scaling=((10**4, 20), (10**4, 100), (10**5, 2), (10**5, 10)),
         counted=0,
+        orthonormal=(50, 500, 5000),
     ),
 )
 SIZES = {size.name: size for size in _SIZES}
@@ -123,6 +129,17 @@ class Scaling:
 
 
 @dataclass(frozen=True)
+class Orthonormal:
+    """Algorithm 1 with orthonormal and with independent canaries, and Algorithm 3; the transforms alone beside both.
+
+    Timings of Algorithm 1 come in threes, one for each number of canaries: orthonormal, independent, transforms.
+    """
+
+    algorithm_1: tuple[Timing, ...]
+    rounds: tuple[Timing, ...]
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """All that one run measured. Times are in seconds, memory in bytes."""
 
@@ -134,6 +151,7 @@ class Benchmark:
     rounds: tuple[Rounds, ...]
     square: Timing
     scaling: Scaling
+    orthonormal: Orthonormal
     memory: tuple[processes.Memory | Skipped, ...]
     bits: tuple[processes.Bits, ...]
     instructions: tuple[processes.Instructions | Skipped, ...]
@@ -162,6 +180,8 @@ def measure(size: Size, part: Callable[[str], object] = lambda _: None) -> Bench
     rounds, square = _rounds(size, threads)
     part("cost against k·d")
     scaling = _scaling(size, threads)
+    part("orthonormal canaries")
+    orthonormal = _orthonormal(size, threads)
     part("memory")
     far = max(size.scaling)
     operations = (
@@ -183,6 +203,7 @@ def measure(size: Size, part: Callable[[str], object] = lambda _: None) -> Bench
         rounds=rounds,
         square=square,
         scaling=scaling,
+        orthonormal=orthonormal,
         memory=memory,
         bits=bits,
         instructions=processes.instructions(2**16, size.counted),
@@ -275,6 +296,57 @@ def _scaling(size: Size, threads: int) -> Scaling:
     timings = race([contestant(*cell) for cell in size.scaling], min(size.repetitions, 3))
     fit = stats.linregress(np.log([t.coordinates for t in timings]), np.log([t.seconds for t in timings]))
     return Scaling(size.scaling, timings, float(fit.slope), float(fit.stderr))
+
+
+def _orthonormal(size: Size, threads: int) -> Orthonormal:
+    dim, most = size.dim, size.count
+
+    def ours(count: int) -> object:
+        # All is made anew, as for the independent ones: signs and rows too.
+        canaries = OrthonormalCanaries(_SEED, count, dim)
+        released = canaries.sum()
+        released += _NOISE_MULTIPLIER * noise(_SEED, dim)
+        return canaries.scores(released)
+
+    vector = noise(_SEED, dim).astype(np.float64)
+    layers = OrthonormalCanaries(_SEED, 1, dim).layers
+
+    def transforms() -> None:
+        for _ in range(layers):
+            fft.idct(vector, norm="ortho")
+            fft.dct(vector, norm="ortho")
+
+    cast = []
+    for count in size.orthonormal:
+        measured = min(count, most)
+
+        def independent(measured: int = measured) -> object:
+            return algorithm_1.cosines(measured, dim, _NOISE_MULTIPLIER, _SEED)
+
+        cast += [
+            Contestant(f"orthonormal, k = {count:,}", lambda count=count: ours(count), 2 * dim * count, threads),  # type: ignore[misc]
+            Contestant(f"independent, k = {count:,}", independent, 2 * dim * count, threads, measured / count),
+            Contestant("the transforms alone", transforms, 2 * dim * count, threads),
+        ]
+    rows, number = size.rounds_dim, max(size.blocks[:1])
+    deltas = np.stack([noise(_SEED + r, rows) for r in range(number)])
+    several = OrthonormalCanaries(_SEED, size.rounds_count, rows)
+    known = Canaries(_SEED, size.rounds_count, rows)
+    known.norms()
+    work = rows * size.rounds_count * number
+
+    def float32_transforms() -> None:
+        for delta in deltas:
+            for _ in range(layers):
+                fft.dct(delta, norm="ortho")
+
+    blocks = [
+        Contestant("orthonormal", lambda: several.block_cosines(deltas), work, threads),
+        Contestant("independent", lambda: known.block_cosines(deltas), work, threads),
+        Contestant("the transforms alone", float32_transforms, work, threads),
+    ]
+    timings = race([*cast, *blocks], min(size.repetitions, 3))
+    return Orthonormal(tuple(timings[: len(cast)]), tuple(timings[len(cast) :]))
 
 
 def _environment() -> dict[str, str]:

@@ -182,6 +182,7 @@ def sections(document: Mapping[str, Any]) -> list[Section]:
         _algorithm_1(document),
         _algorithm_3(document),
         _scaling(document),
+        _orthonormal(document),
         _memory(document),
         _bits(document),
         _instructions(document),
@@ -368,6 +369,26 @@ def _scaling(document: Mapping[str, Any]) -> Section:
     )
     header = ("d", "k", "seconds", "ns per k·d")
     return Section("Cost against k·d", header, rows, note, "performance-scaling.svg", alternative)
+
+
+def _orthonormal(document: Mapping[str, Any]) -> Section:
+    found, size = document["orthonormal"], document["size"]
+    rows = []
+    groups = [
+        (f"Algorithm 1, k = {count:,}", found["algorithm_1"][3 * n :]) for n, count in enumerate(size["orthonormal"])
+    ]
+    groups.append((f"a block of {size['blocks'][0]} rounds, k = {size['rounds_count']:,}", found["rounds"]))
+    for name, (ours, independent, transforms, *_) in groups:
+        seconds = (_seconds(row) for row in (ours, independent, transforms))
+        rows.append((name, *seconds, _ratio(independent, ours), _ratio(ours, transforms)))
+    every = [row for _, several in groups for row in several]
+    note = (
+        f"Algorithm 1 at d = {size['dim']:,}: all canaries are summed, noise is added, and all are scored; signs and "
+        f"rows are drawn anew. The transforms alone are those of sum and scores, in one thread. Rounds are of "
+        f"d = {size['rounds_dim']:,}, in float32.{_shared('independent canaries', every)}"
+    )
+    header = ("", "orthonormal, s", "independent, s", "transforms alone, s", "times faster", "times the transforms")
+    return Section("Orthonormal canaries", header, tuple(rows), note)
 
 
 def _memory(document: Mapping[str, Any]) -> Section:

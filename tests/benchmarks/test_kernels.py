@@ -9,7 +9,7 @@ from tests.benchmarks.kernels import SIZES, Size, measure
 from tests.benchmarks.processes import Bits
 from tests.benchmarks.timing import Skipped
 
-TINY = Size("tiny", 1, 5000, 4, 3, 2, 4096, 4, (32, 64), 16, ((1000, 2), (1000, 8), (4000, 2), (4000, 8)), 0)
+TINY = Size("tiny", 1, 5000, 4, 3, 2, 4096, 4, (32, 64), 16, ((1000, 2), (1000, 8), (4000, 2), (4000, 8)), 0, (2, 40))
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def found():
         patch.setattr(processes, "memory", lambda *_: (Skipped("memory", "no reason"),))
         patch.setattr(processes, "bits", lambda *_: (Bits("coordinates", True, True),))
         result = measure(TINY, parts.append)
-    assert len(parts) == len(set(parts)) == 6
+    assert len(parts) == len(set(parts)) == 7
     assert set(jax) == {(2, 5000, 1.0, 0)}
     return result
 
@@ -46,6 +46,14 @@ def test_work_is_that_of_the_whole(found):
         numpy = next(row for row in block.timings if row.label == "numpy, PCG64")
         # Two canaries in one round, of four in all.
         assert (numpy.coordinates, numpy.share) == (4096 * 4 * block.rounds, 2 / (4 * block.rounds))
+
+
+def test_orthonormal_canaries_are_timed_for_each_number_of_them(found):
+    # Two of them, and forty, where four independent ones stand for all.
+    first, second = found.orthonormal.algorithm_1[1::3]
+    assert (first.coordinates, first.share) == (2 * 2 * 5000, 1.0)
+    assert (second.coordinates, second.share) == (2 * 40 * 5000, 4 / 40)
+    assert [row.label for row in found.orthonormal.rounds] == ["orthonormal", "independent", "the transforms alone"]
 
 
 def test_both_ways_to_score_rounds_are_compared(found):

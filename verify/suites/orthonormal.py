@@ -324,7 +324,7 @@ def _convergence(context: Context) -> Outcome:
     found: list[dict[str, Any]] = []
     p_values: list[float] = []
     gains, fewest = [], context.pick(60, 1000)
-    for dim, runs in ((10**4, fewest), (10**5, 100), (10**6, 20))[: context.pick(1, 3)]:
+    for dim, runs in ((10**4, fewest), (10**5, 100))[: context.pick(1, 2)]:
         orthonormal, several = _orthonormal_errors(context, dim, sigma, runs)
         independent = _independent_errors(context, dim, sigma, runs)
         found += [orthonormal, independent]
@@ -349,7 +349,7 @@ def _convergence(context: Context) -> Outcome:
 
 def _bounds(context: Context) -> Outcome:
     """Count how often the default bound from one run lies above ε, against unobserved scores and the exact null."""
-    dim, observed, audits, confidence = 4000, 1000, context.pick(60, 1000), 0.95
+    dim, observed, audits, confidence = 4000, 1000, context.pick(60, 600), 0.95
     rows: list[dict[str, Any]] = []
     p_values = []
     for epsilon in (1.0, 3.0, 10.0):
