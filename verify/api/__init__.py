@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from canaryproof.kernels import null_cosine as null_cosine
     from canaryproof.kernels import two_gaussians as two_gaussians
     from canaryproof.kernels.canaries import Canaries as Canaries
+    from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries as OrthonormalCanaries
     from canaryproof.verify.audit.audit import Audit as Audit
     from canaryproof.verify.audit.audit import audit as audit
     from canaryproof.verify.audit.audit import audit_release as audit_release
@@ -56,6 +57,7 @@ _PLACES = {
     "Canaries": "canaryproof.kernels.canaries",
     "CanaryClients": "canaryproof.verify.canaries.canary_clients",
     "Insertion": "canaryproof.verify.canaries.participation",
+    "OrthonormalCanaries": "canaryproof.kernels.orthonormal_canaries",
     "Participation": "canaryproof.verify.canaries.participation",
     "RoundScores": "canaryproof.verify.canaries.round_scores",
     "Scores": "canaryproof.verify.audit.scores",

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from canaryproof.kernels.canaries import Canaries
+    from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+    from canaryproof.verify.canaries.round_scores import AnyCanaries
 
 
 @dataclass(frozen=True, repr=False)
@@ -183,11 +184,12 @@ _SMALLEST_RATIO, _LARGEST_RATIO = 1e-6, 1e7
 _SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
 # Below, the p-value's formula has no basis.
 _FEWEST_FOR_NORMALITY = 8
+_FEWEST_UNOBSERVED = 2
 
 
 def audit_release(
     release: ArrayLike,
-    canaries: "Canaries",
+    canaries: "AnyCanaries",
     delta: float,
     confidence: float = 0.95,
     claim: float | None = None,
@@ -204,7 +206,8 @@ def audit_release(
         Released vector in units of the canary norm, finite and not zero, floating-point, shape (d,). The unit matters
         to the estimate ``norm`` and to what is said of the noise.
     canaries
-        The canaries, all of which took part.
+        The canaries, all of which took part. Beside ``OrthonormalCanaries`` all other directions of their transform are
+        scored too: they are unobserved canaries, and the null is fitted to them.
     delta, confidence, claim, noise_multiplier, bounds, force
         As for ``audit``.
     advance
@@ -221,14 +224,33 @@ def audit_release(
         produces.
     """
     vector = _checked_release(release, canaries.dim)
-    step = max(16, _COORDINATES_AT_ONCE // canaries.dim)
-    pieces = []
-    for start in range(0, canaries.count, step):
-        indices = np.arange(start, min(start + step, canaries.count))
-        pieces.append(canaries.cosines(vector, indices))
-        advance(len(indices))
-    scores = Scores(np.concatenate(pieces), dim=canaries.dim)
+    # Loads compiled kernels, which an audit of scores does without.
+    from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+
+    if isinstance(canaries, OrthonormalCanaries):
+        scores = _among_all_directions(vector, canaries)
+        advance(canaries.count)
+    else:
+        step = max(16, _COORDINATES_AT_ONCE // canaries.dim)
+        pieces = []
+        for start in range(0, canaries.count, step):
+            indices = np.arange(start, min(start + step, canaries.count))
+            pieces.append(canaries.cosines(vector, indices))
+            advance(len(indices))
+        scores = Scores(np.concatenate(pieces), dim=canaries.dim)
     return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, force=force)
+
+
+def _among_all_directions(vector: NDArray[np.floating], canaries: "OrthonormalCanaries") -> Scores:
+    """Score all d directions: those of the canaries, and the others as unobserved ones."""
+    count, dim = canaries.count, canaries.dim
+    if dim - count < _FEWEST_UNOBSERVED:
+        raise ValueError(
+            f"canaries: must leave {_FEWEST_UNOBSERVED} of {dim:,} directions to compare with, not {dim - count}"
+        )
+    cosines = replace(canaries, count=dim).cosines(vector)
+    # Many canaries make the release longer, and the others' cosines smaller than N(0, 1/d) has them: no dimension.
+    return Scores(cosines[:count], cosines[count:])
 
 
 def _checked_release(release: ArrayLike, dim: int) -> NDArray[np.float32] | NDArray[np.float64]:
@@ -266,7 +288,7 @@ def _audit(
         if scores.kind is ScoreKind.ANY:
             raise ValueError("noise_multiplier: is for cosines; give the claimed epsilon of other scores as claim")
         noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
-        if claim is None and scores.unobserved is None:
+        if claim is None and (release is not None or scores.unobserved is None):
             claim = float(gaussian_mechanism.epsilon(delta, noise_multiplier))
     moments = _moments(scores.observed, scores.unobserved, scores.dim)
     release_norm = None if release is None else math.sqrt(len(release)) / float(estimators.norm_distance(release))

@@ -24,6 +24,7 @@ from canaryproof.verify.files.reading import LARGEST_COUNT, InputError, ScoreKin
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit
+    from canaryproof.verify.canaries.round_scores import AnyCanaries
 
 _PROGRESS_AFTER = 2.0  # seconds
 
@@ -56,6 +57,16 @@ def _bound_names(_: click.Context, __: click.Parameter, incomplete: str) -> list
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
+_INDEPENDENT = "independent"
+_DIRECTIONS = click.option(
+    "--directions",
+    type=click.Choice([_INDEPENDENT, "orthonormal"]),
+    default=_INDEPENDENT,
+    show_default=True,
+    help="Whether the canaries' directions are independent or orthonormal.",
+)
+
+
 @click.command("audit")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--delta", type=_number(rules.DELTA), required=True, help="Target delta of (epsilon, delta)-privacy.")
@@ -67,6 +78,7 @@ def _bound_names(_: click.Context, __: click.Parameter, incomplete: str) -> list
     help="FILE is the released vector, and this many canaries were added to it.",
 )
 @click.option("--canary-seed", "seed", type=_SEED, help="Seed that the canaries were made from.")
+@_DIRECTIONS
 @click.option(
     "--claim",
     type=_number(rules.CLAIM),
@@ -120,6 +132,7 @@ def audit_command(
     file: Path,
     count: int | None,
     seed: int | None,
+    directions: str,
     dim: int | None,
     kind: str,
     inclusion: str,
@@ -146,6 +159,8 @@ def audit_command(
     if plot is not None:
         _check_output(plot, _PICTURES, 0)
     if count is None and seed is None:
+        if directions != _INDEPENDENT:
+            raise InputError("--directions: must be given with --canaries and --canary-seed alone")
         found = _audit_scores(file, dim, inclusion, ScoreKind(kind), **asked)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
@@ -154,7 +169,7 @@ def audit_command(
     elif kind != ScoreKind.COSINE:
         raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
     else:
-        found = _audit_release(file, count, seed, **asked)
+        found = _audit_release(file, count, seed, directions, **asked)
     if fail_above_claim and found.claim is None:
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier where one vector is released")
     if plot is not None:
@@ -195,17 +210,21 @@ def _print(found: "Audit", *, details: bool, as_json: bool) -> None:
     required=True,
     help="Dimension, the columns.",
 )
+@_DIRECTIONS
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The .npy file to write; must not exist.")
-def canaries_command(seed: int, count: int, dim: int, out: Path) -> None:
+def canaries_command(seed: int, count: int, dim: int, directions: str, out: Path) -> None:
     """Write canaries for your own mechanism.
 
     They are uniform unit vectors; the file is a float32 array of shape (count, dim), a canary a row.
     """
+    if directions != _INDEPENDENT and count > dim:
+        raise InputError(f"--count: must be at most --dim, as no more than {dim:,} directions are orthogonal")
     _check_output(out, (".npy",), 4 * count * dim)
-    _write_new(out, lambda file: _write_canaries(file, seed, count, dim))
+    _write_new(out, lambda file: _write_canaries(file, directions, seed, count, dim))
+    option = "" if directions == _INDEPENDENT else f" --directions {directions}"
     click.echo(
         f"Wrote {count} canaries of dimension {dim} to {one_line(str(out))}; audit a release with: "
-        f"canaryproof audit RELEASE.npy --canaries {count} --canary-seed {seed} --delta DELTA"
+        f"canaryproof audit RELEASE.npy --canaries {count} --canary-seed {seed}{option} --delta DELTA"
     )
 
 
@@ -228,15 +247,16 @@ def _audit_scores(
         raise InputError(f"{file}: {error}") from error
 
 
-def _audit_release(file: Path, count: int, seed: int, bounds: tuple[str, ...], **asked: Any) -> "Audit":
+def _audit_release(
+    file: Path, count: int, seed: int, directions: str, bounds: tuple[str, ...], **asked: Any
+) -> "Audit":
     release = read_release(file)
-    from canaryproof.kernels.canaries import Canaries
     from canaryproof.verify.audit.audit import audit_release
 
     _check_bounds(bounds)
     try:
         with _progress("scoring canaries", count) as advance:
-            canaries = Canaries(seed, count, len(release))
+            canaries = _canaries(directions, seed, count, len(release))
             return audit_release(release, canaries, bounds=bounds, advance=advance, **asked)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
@@ -297,15 +317,23 @@ def _write_new(out: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise InputError(f"{out}: {error.strerror or error}") from error
 
 
-def _write_canaries(file: IO[bytes], seed: int, count: int, dim: int) -> None:
+def _canaries(directions: str, seed: int, count: int, dim: int) -> "AnyCanaries":
     from canaryproof.kernels.canaries import Canaries
+    from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 
+    return (Canaries if directions == _INDEPENDENT else OrthonormalCanaries)(seed, count, dim)
+
+
+def _write_canaries(file: IO[bytes], directions: str, seed: int, count: int, dim: int) -> None:
     with _progress("making canaries", count) as advance:
         header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
         np.lib.format.write_array_header_1_0(file, header)
+        canaries = _canaries(directions, seed, count, dim)
         for j in range(count):
-            # A new object each time, as it remembers the norms of the canaries that it has made.
-            file.write(Canaries(seed, count, dim).vector(j).astype("<f4", copy=False).data)
+            if directions == _INDEPENDENT:
+                # A new object each time, as it remembers the norms of the canaries that it has made.
+                canaries = _canaries(directions, seed, count, dim)
+            file.write(canaries.vector(j).astype("<f4", copy=False).data)
             advance(1)
 
 

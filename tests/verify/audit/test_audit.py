@@ -12,6 +12,7 @@ from scipy import stats
 
 from canaryproof.kernels import exact_law, gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit import audit as module
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
 from canaryproof.verify.audit.findings import AuditRow, GoodnessOfFit
@@ -149,6 +150,21 @@ def test_a_release_is_audited_through_its_canaries(monkeypatch: pytest.MonkeyPat
     other = audit_release(release, Canaries(8, 300, 5000), DELTA, force=True)
     assert abs(other.standardised_mean) < 5.0 * other.mean_error
     assert found.standardised_mean > 3.0 * found.mean_error
+
+
+def test_beside_orthonormal_canaries_all_other_directions_are_unobserved() -> None:
+    canaries = OrthonormalCanaries(7, 3000, 8000)
+    release = canaries.sum() + 1.54 * np.random.default_rng(0).standard_normal(8000)
+    found = audit_release(release, canaries, DELTA, noise_multiplier=1.54)
+    assert (found.count, found.null_count, found.claim) == (3000, 5000, pytest.approx(3.01, abs=0.01))
+    every = OrthonormalCanaries(7, 8000, 8000).cosines(release)
+    np.testing.assert_array_equal(found.scores.observed, every[:3000])
+    np.testing.assert_array_equal(found.scores.unobserved, every[3000:])
+    # The closed-form null would take the canaries for noise; what is fitted to the others does not.
+    estimate = found.estimates[0]
+    assert abs(estimate.epsilon - 3.01) < 5.5 * estimate.standard_error
+    with pytest.raises(ValueError, match="canaries: must leave 2 of 8,000 directions to compare with, not 1"):
+        audit_release(release, OrthonormalCanaries(7, 7999, 8000), DELTA)
 
 
 @pytest.mark.parametrize("scale", [1e-13, 1e16])

@@ -239,6 +239,26 @@ def test_seven_values_are_too_few_for_normality_and_different_variances_are_name
     assert "The variances differ, so that adaptive is fitted." in text
 
 
+def test_orthonormal_canaries_are_written_added_and_found_again(folder: Path) -> None:
+    made = ("canaries", "--seed", 11, "--count", 400, "--dim", 2000, "--directions", "orthonormal")
+    assert output(*made, "--out", "canaries.npy").endswith("--canary-seed 11 --directions orthonormal --delta DELTA\n")
+    canaries = np.load("canaries.npy")
+    assert np.abs(canaries.astype(float) @ canaries.T - np.eye(400)).max() < 1e-6
+    np.save(folder / "release.npy", canaries.sum(axis=0, dtype=np.float64) + noise(0, 2000))
+    asked = ("audit", "release.npy", "--canaries", 400, "--canary-seed", 11, "--delta", 1e-5)
+    found = json.loads(output(*asked, "--directions", "orthonormal", "--json"))
+    assert (found["count"], found["null_count"]) == (400, 1600)
+    # Seven of its own deviations.
+    assert found["standardised_mean"] == pytest.approx(1.0, abs=0.4)
+    assert refusal(*made[:4], 2001, *made[5:], "--out", "more.npy") == (
+        "--count: must be at most --dim, as no more than 2,000 directions are orthogonal"
+    )
+    np.save(folder / "cosines.npy", COSINES)
+    assert refusal("audit", "cosines.npy", "--dim", 10**6, "--delta", 1e-6, "--directions", "orthonormal") == (
+        "--directions: must be given with --canaries and --canary-seed alone"
+    )
+
+
 def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
     text = output("canaries", "--seed", 11, "--count", 100, "--dim", "5e3", "--out", "canaries.npy")
     assert text == (
