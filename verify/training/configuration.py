@@ -216,7 +216,7 @@ class CanifePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditPlan:
+class AuditTable:
     """Table ``[audit]``."""
 
     delta: float = number(1e-100, 0.5)
@@ -233,7 +233,7 @@ class Settings:
     training: Federated
     canaries: CanaryPlan | None = None
     canife: CanifePlan | None = None
-    audit: AuditPlan
+    audit: AuditTable
 
     @property
     def random_canaries(self) -> CanaryPlan:
@@ -279,7 +279,7 @@ _TABLES = {
     "training": Federated,
     "canaries": CanaryPlan,
     "canife": CanifePlan,
-    "audit": AuditPlan,
+    "audit": AuditTable,
 }
 _OPTIONAL = ("canaries", "canife")
 _HEADING = tuple(entry.name for entry in fields(Heading))
