@@ -29,6 +29,8 @@ _CALLED = {
     "_distance_error": ("ranges", "standard-errors"),
     "log_ratio_error": ("standard-errors",),
     "norm": ("norm",),
+    "propagate": ("quadrature", "standard-errors"),
+    "_ratio_range": ("ranges",),
     "norm_distance": ("norm",),
 }
 
@@ -97,6 +99,20 @@ def _swapped_choice(_: Function) -> Function:
             np.where(equal, fitted.low, pinned.low),
             fitted.high,
         )
+
+    return faulty
+
+
+def _few_nodes(propagate: Function) -> Function:
+    """Five nodes for those of a piece."""
+
+    def faulty(*arguments: Any, **options: Any) -> Any:
+        kept = estimators._RATIO_NODES, estimators._RATIO_WEIGHTS
+        estimators._RATIO_NODES, estimators._RATIO_WEIGHTS = np.polynomial.legendre.leggauss(5)
+        try:
+            return propagate(*arguments, **options)
+        finally:
+            estimators._RATIO_NODES, estimators._RATIO_WEIGHTS = kept
 
     return faulty
 
@@ -216,6 +232,28 @@ FAULTS = (
         "1/k for 1/(2k) in the variance of the log deviation",
         "log_ratio_error",
         lambda f: lambda m: math.sqrt(2.0) * f(m),
+    ),
+    _estimator("few-nodes", "5 nodes of quadrature for 12", "propagate", _few_nodes),
+    _estimator(
+        "no-jump",
+        "the standard error of adaptive as if it were fitted",
+        "propagate",
+        lambda f: lambda pair, m, delta, pretest=False: f(pair, m, delta),
+    ),
+    _estimator(
+        "shape-ignored",
+        "limits of the ratio as if all scores were normal",
+        "_ratio_range",
+        lambda f: lambda m, tail: f(m.as_normal, tail),
+    ),
+    Fault(
+        "estimators.norm-error",
+        "√2 times the standard error",
+        f"{_ESTIMATORS}.estimators:norm",
+        lambda f: (
+            lambda *a: (lambda e: dataclasses.replace(e, standard_error=math.sqrt(2.0) * e.standard_error))(f(*a))
+        ),
+        ("gaussian.inference.quadrature",),
     ),
     _estimator(
         "norm-tails",

@@ -396,6 +396,10 @@ _COVERAGE = {
 }
 
 
+# Level of the test of normality at which that is said.
+_NOT_NORMAL = 0.01
+
+
 def _remarks(found: Findings) -> Iterator[str]:
     """Say what the numbers alone don't."""
     if found.estimates and found.equal_variances:
@@ -405,6 +409,11 @@ def _remarks(found: Findings) -> Iterator[str]:
     if found.standardised_mean <= 0.0:
         mean = "positive" if found.null_count is None else "above the null's"
         yield f"The observed mean is not {mean}, so that pinned is 0: it sees no trace of the canaries."
+    if found.estimates and found.normality is not None and found.normality.p_value < _NOT_NORMAL:
+        yield (
+            "The observed scores are not normal: the estimates and their intervals are of ε of two Gaussians with the "
+            "scores' means and variances, which is not the mechanism's."
+        )
     if found.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
     for coverage in dict.fromkeys(row.coverage for row in found.bounds):

@@ -10,7 +10,7 @@ the T residuals; on the rest of the space the canaries' Gram matrix has Bartlett
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -132,7 +132,7 @@ def default_low(moments: Moments, delta: float) -> Array:
     low = estimators.pinned(moments, delta, 1.0 - 2.0 * ALPHA).low
     differ = estimators.variance_p_value(moments) < estimators.TEST_LEVEL
     if differ.any():
-        few = Moments(moments.distance[differ], moments.ratio[differ], moments.count, moments.null_count)
+        few = moments.of(differ)
         low[differ] = ESTIMATORS["adaptive"](few, delta, 1.0 - 2.0 * ALPHA).low
     return low
 
@@ -241,7 +241,7 @@ def alarm_probability(
     """
     law, _ = _laws(mechanism, value, claim, count, rng, residuals)
     if null_count is not None:
-        law = Moments(law.distance, law.ratio, count, null_count)
+        law = replace(law, null_count=null_count)
     return _power(law, 1.0 / claim.noise_multiplier if alarm_above is None else alarm_above)
 
 
@@ -268,7 +268,7 @@ def _laws(
             return beside, alone
         observed, unobserved = leading(residual, weights, _CANARIES, _CANARIES, rng)
     sample = estimators.from_unobserved(observed.ravel(), unobserved.ravel())
-    return Moments(sample.distance, sample.ratio, count, count), sample
+    return replace(sample, count=count, null_count=float(count)), sample
 
 
 def _power(law: Moments, claimed: float) -> float:
@@ -278,8 +278,8 @@ def _power(law: Moments, claimed: float) -> float:
     freedom, error, scale = count - 1.0, np.asarray(1.0 / math.sqrt(count)), law.ratio
     if math.isfinite(null_count):
         freedom = min(freedom, count + null_count - 2.0)
-        error = np.sqrt(1.0 / count + 1.0 / null_count + 0.5 * distance**2 / (count + null_count))
-        scale = np.ones_like(law.ratio)
+        error = estimators.pinned_error(law)
+        scale = np.maximum(1.0, estimators.pinned_error(law.as_normal) / error)
     critical = stats.t.isf(ALPHA, freedom) * scale
     return float(np.mean(stats.nct.sf(critical, freedom, (distance - claimed) / error)))
 

@@ -3,18 +3,44 @@
 All work on many runs at once. Their model is that of Andrew et al. (arXiv 2302.03098): observed cosines are normal with
 unknown mean and variance, independent enough for the usual laws of a sample's mean and variance, and the null is
 N(0, 1/d) or a Gaussian fitted to unobserved canaries. What that model is worth at finite d and k is measured by the
-``gaussian`` suite.
+``gaussian`` suite. Where scores are not normal, an estimate and its interval are of ε of the two Gaussians with their
+means and variances, whatever the mechanism's is.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from canaryproof.kernels import threshold_attack, two_gaussians
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How far the samples of runs are from normal.
+
+    Attributes
+    ----------
+    skewness
+        Third standardised moment, shape of the runs; 0 for a normal law.
+    kurtosis
+        Fourth one, 3 for a normal law, same shape. It is about a trimmed mean, which errs less where scores are skewed
+        (Bonett, Comput. Stat. Data Anal. 50, 2006).
+    """
+
+    skewness: NDArray[np.float64]
+    kurtosis: NDArray[np.float64]
+
+    def of(self, runs: NDArray[np.bool_]) -> "Shape":
+        """Return the shapes of some of the runs."""
+        return Shape(self.skewness[runs], self.kurtosis[runs])
+
+
+_NORMAL = Shape(np.asarray(0.0), np.asarray(3.0))
 
 
 @dataclass(frozen=True)
@@ -31,12 +57,42 @@ class Moments:
         Number k ≥ 2 of observed cosines in a run.
     null_count
         Number of unobserved cosines that the null was fitted to; infinite for the closed form.
+    shape, null_shape
+        Shapes of the observed and of the unobserved cosines; None if not known, and taken for normal. Standard errors
+        go by them, and intervals by the larger of the normal law's errors and theirs.
     """
 
     distance: NDArray[np.float64]
     ratio: NDArray[np.float64]
     count: int
     null_count: float = math.inf
+    shape: Shape | None = None
+    null_shape: Shape | None = None
+
+    @property
+    def as_normal(self) -> "Moments":
+        """The same, as if the cosines were normal."""
+        return replace(self, shape=None, null_shape=None)
+
+    def of(self, runs: NDArray[np.bool_]) -> "Moments":
+        """Return the moments of some of the runs."""
+        shapes = (None if shape is None else shape.of(runs) for shape in (self.shape, self.null_shape))
+        return Moments(self.distance[runs], self.ratio[runs], self.count, self.null_count, *shapes)
+
+
+def joined(runs: Sequence[Moments]) -> Moments:
+    """Return the moments of single runs of one size as those of many."""
+    first = runs[0]
+    shapes = (
+        None
+        if getattr(first, name) is None
+        else Shape(
+            *(np.array([getattr(getattr(run, name), part) for run in runs]) for part in ("skewness", "kurtosis"))
+        )
+        for name in ("shape", "null_shape")
+    )
+    distance, ratio = (np.array([getattr(run, name) for run in runs]) for name in ("distance", "ratio"))
+    return Moments(distance, ratio, first.count, first.null_count, *shapes)
 
 
 def from_dimension(observed: ArrayLike, dim: float) -> Moments:
@@ -60,7 +116,8 @@ def from_dimension(observed: ArrayLike, dim: float) -> Moments:
     """
     cosines = _runs("observed", observed)
     root = math.sqrt(dim)
-    return Moments(root * cosines.mean(axis=-1), root * cosines.std(axis=-1), cosines.shape[-1])
+    mean, deviation = root * cosines.mean(axis=-1), root * cosines.std(axis=-1)
+    return Moments(mean, deviation, cosines.shape[-1], shape=_shape(cosines))
 
 
 def from_unobserved(observed: ArrayLike, unobserved: ArrayLike) -> Moments:
@@ -83,7 +140,8 @@ def from_unobserved(observed: ArrayLike, unobserved: ArrayLike) -> Moments:
     seen, unseen = _runs("observed", observed), _runs("unobserved", unobserved)
     deviation = unseen.std(axis=-1)
     distance = (seen.mean(axis=-1) - unseen.mean(axis=-1)) / deviation
-    return Moments(distance, seen.std(axis=-1) / deviation, seen.shape[-1], float(unseen.shape[-1]))
+    ratio, counts = seen.std(axis=-1) / deviation, (seen.shape[-1], float(unseen.shape[-1]))
+    return Moments(distance, ratio, *counts, _shape(seen), _shape(unseen))
 
 
 def _runs(name: str, scores: ArrayLike) -> NDArray[np.float64]:
@@ -93,6 +151,21 @@ def _runs(name: str, scores: ArrayLike) -> NDArray[np.float64]:
     if not np.all(np.ptp(array, axis=-1) > 0.0):
         raise ValueError(f"{name}: the cosines of a run must not all be equal")
     return array
+
+
+# Fewer say nothing of their shape.
+_FEWEST_FOR_SHAPE = 8
+
+
+def _shape(cosines: NDArray[np.float64]) -> Shape | None:
+    count = cosines.shape[-1]
+    if count < _FEWEST_FOR_SHAPE:
+        return None
+    deviation = cosines.std(axis=-1, keepdims=True)
+    from_mean = (cosines - cosines.mean(axis=-1, keepdims=True)) / deviation
+    trimmed = np.asarray(stats.trim_mean(cosines, 0.5 / math.sqrt(count - 4.0), axis=-1))
+    from_trimmed = (cosines - trimmed[..., np.newaxis]) / deviation
+    return Shape((from_mean**3).mean(axis=-1), (from_trimmed**4).mean(axis=-1))
 
 
 Array = NDArray[np.float64]
@@ -168,11 +241,11 @@ def pinned(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate
     First version of Andrew et al. (arXiv 2302.03098v1), Section 3, with Balle and Wang's (2018) curve inverted.
     """
     k, k0 = moments.count, moments.null_count
-    distance, error = pinned_distance(moments), moments.ratio * math.sqrt(1.0 / (k - 1))
-    if math.isfinite(k0):
-        error = np.sqrt(1.0 / k + 1.0 / k0 + 0.5 * distance**2 / (k + k0))
+    distance, error = pinned_distance(moments), pinned_error(moments)
     # With the closed-form null, μ̂ is divided by the sample's own deviation: Student's law.
-    reach = error * stats.t.ppf(0.5 + 0.5 * confidence, min(k - 1.0, k + k0 - 2.0))
+    reach = np.maximum(error, pinned_error(moments.as_normal)) * stats.t.ppf(
+        0.5 + 0.5 * confidence, min(k - 1.0, k + k0 - 2.0)
+    )
     epsilon = pinned_epsilon(delta, distance)
     spread = 0.5 * (pinned_epsilon(delta, distance + error) - pinned_epsilon(delta, distance - error))
     low, high = pinned_epsilon(delta, distance - reach), pinned_epsilon(delta, distance + reach)
@@ -184,16 +257,18 @@ def adaptive(moments: Moments, delta: float, confidence: float = 0.95) -> Estima
 
     The interval admits that a test cannot prove equality. ε only rises when the variances differ at a fixed distance,
     so that the lower end of ``pinned`` holds in any case; the upper end is that of ``fitted``, which allows for any
-    ratio that the data allow.
+    ratio that the data allow. The standard error counts the jump between the two estimators, so that it is the larger
+    the nearer the test is to its level.
     """
     equal = variance_p_value(moments) >= TEST_LEVEL
-    one, other = pinned(moments, delta, confidence), fitted(moments, delta, confidence)
-    return Estimate(
-        np.where(equal, one.epsilon, other.epsilon),
-        np.where(equal, one.standard_error, other.standard_error),
-        np.where(equal, one.low, other.low),
-        other.high,
-    )
+    one = pinned(moments, delta, confidence)
+    low, high = _range(both_directions, moments, delta, confidence)
+    _, spread = propagate(both_directions, moments, delta, pretest=True)
+    fitted_epsilon = both_directions(delta, moments.distance, moments.ratio)
+    # Heavy tails make that test reject too often: the lower end asks one that allows for the scores' shape.
+    smallest, largest = _ratio_range(moments, 0.5 * TEST_LEVEL)
+    held = equal | ((smallest <= 1.0) & (largest >= 1.0))
+    return Estimate(np.where(equal, one.epsilon, fitted_epsilon), spread, np.where(held, one.low, low), high)
 
 
 def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate:
@@ -256,6 +331,23 @@ def variance_p_value(moments: Moments) -> Array:
     return np.minimum(1.0, 2.0 * np.minimum(*tails))
 
 
+def _unbiased(moments: Moments) -> float:
+    """Return the square of the ratio of unbiased deviations as a multiple of that of the ratio."""
+    k, k0 = moments.count, moments.null_count
+    return (k / (k - 1)) / (k0 / (k0 - 1) if math.isfinite(k0) else 1.0)
+
+
+def _ratio_limits(moments: Moments, tail: float) -> tuple[float, float]:
+    """Return quantiles of the estimated ratio of equal deviations, by the normal law."""
+    k, k0 = moments.count, moments.null_count
+    if math.isfinite(k0):
+        squares = stats.f.ppf(tail, k - 1, k0 - 1), stats.f.isf(tail, k - 1, k0 - 1)
+    else:
+        squares = stats.chi2.ppf(tail, k - 1) / (k - 1), stats.chi2.isf(tail, k - 1) / (k - 1)
+    low, high = (math.sqrt(square / _unbiased(moments)) for square in squares)
+    return low, high
+
+
 def pinned_distance(moments: Moments) -> Array:
     """Distance √d·μ̂ that ``pinned`` goes by; against unobserved canaries, in units of the pooled deviation."""
     k, k0 = moments.count, moments.null_count
@@ -277,50 +369,132 @@ def both_directions(delta: float, distance: Array, ratio: Array) -> Array:
     return two_gaussians.epsilon(delta, seen, ratio, 0.0, 1.0)
 
 
-def log_ratio_error(moments: Moments) -> float:
+def _log_deviation_variance(shape: Shape | None) -> Array:
+    """Return the variance of the log deviation of a sample, times its size."""
+    return 0.25 * ((shape or _NORMAL).kurtosis - 1.0)
+
+
+def _skewness(shape: Shape | None) -> Array:
+    return (shape or _NORMAL).skewness
+
+
+def log_ratio_error(moments: Moments) -> Array:
     """Return the standard error of the log ratio."""
-    return math.sqrt(0.5 / (moments.count - 1) + 0.5 / (moments.null_count - 1))
+    seen, unseen = _log_deviation_variance(moments.shape), _log_deviation_variance(moments.null_shape)
+    return np.sqrt(seen / (moments.count - 1) + unseen / (moments.null_count - 1))
+
+
+def pinned_error(moments: Moments) -> Array:
+    """Return the standard error of the distance that ``pinned`` goes by."""
+    k, k0 = moments.count, moments.null_count
+    if not math.isfinite(k0):
+        return moments.ratio * math.sqrt(1.0 / (k - 1))
+    # The pooled deviation errs, and with the means where the scores are skewed.
+    distance, total = pinned_distance(moments), k + k0
+    pooled = (k * _log_deviation_variance(moments.shape) + k0 * _log_deviation_variance(moments.null_shape)) / total
+    skewed = distance * (_skewness(moments.shape) - _skewness(moments.null_shape))
+    return np.sqrt(1.0 / k + 1.0 / k0 + np.maximum(pooled * distance**2 - skewed, 0.0) / total)
 
 
 def _distance_error(moments: Moments) -> Array:
-    k, k0 = moments.count, moments.null_count
-    return np.sqrt(moments.ratio**2 / (k - 1) + 1.0 / k0 + 0.5 * moments.distance**2 / k0)
+    k, k0, distance = moments.count, moments.null_count, moments.distance
+    # The null's deviation errs, and with its mean where unobserved scores are skewed.
+    own = _log_deviation_variance(moments.null_shape) * distance**2 + _skewness(moments.null_shape) * distance
+    return np.sqrt(moments.ratio**2 / (k - 1) + np.maximum(1.0 + own, 0.0) / k0)
 
 
-# Quadrature nodes for the laws of a sample's mean and log deviation. Across the kink at ratio 1 the rule in the ratio
-# is the one that counts: with 11 nodes a standard error is right to 7%.
-_MEAN_NODES, _MEAN_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
-_RATIO_NODES, _RATIO_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
-_WEIGHTS = np.outer(_MEAN_WEIGHTS, _RATIO_WEIGHTS).ravel() / (2.0 * math.pi)
+def _correlation(moments: Moments) -> Array:
+    """Return that of the errors of distance and log ratio."""
+    own = _log_deviation_variance(moments.null_shape) * moments.distance + 0.5 * _skewness(moments.null_shape)
+    product = 0.5 * moments.ratio * _skewness(moments.shape) / moments.count + own / moments.null_count
+    return np.clip(product / (_distance_error(moments) * log_ratio_error(moments)), -1.0, 1.0)
 
 
-def propagate(pair_epsilon: PairEpsilon, moments: Moments, delta: float) -> tuple[Array, Array]:
-    """Mean and standard deviation of ε̂ if the moments were the true ones."""
-    # The delta method would not do: ε has a kink where the ratio is 1.
-    mean_nodes, ratio_nodes = (nodes.ravel() for nodes in np.meshgrid(_MEAN_NODES, _RATIO_NODES, indexing="ij"))
-    distance = moments.distance[..., np.newaxis] + _distance_error(moments)[..., np.newaxis] * mean_nodes
-    ratio = moments.ratio[..., np.newaxis] * np.exp(log_ratio_error(moments) * ratio_nodes)
-    epsilon = pair_epsilon(delta, distance, ratio)
-    mean = epsilon @ _WEIGHTS
-    variance = ((epsilon - mean[..., np.newaxis]) ** 2) @ _WEIGHTS
-    return mean, np.sqrt(variance)
+# Quadrature over the laws of a sample's mean and log deviation: for the mean at a given deviation, and on each piece of
+# the log deviation between its kinks and jumps, up to so many standard errors on either side. A standard error is
+# right to 2%.
+_MEAN_NODES, _MEAN_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
+_RATIO_NODES, _RATIO_WEIGHTS = np.polynomial.legendre.leggauss(12)
+_REACH = 5.0
 
 
-def _from_pair(pair_epsilon: PairEpsilon, moments: Moments, delta: float, confidence: float) -> Estimate:
-    k, k0 = moments.count, moments.null_count
+def propagate(
+    pair_epsilon: PairEpsilon, moments: Moments, delta: float, *, pretest: bool = False
+) -> tuple[Array, Array]:
+    """Mean and standard deviation of ε̂ if the moments were the true ones; with ``adaptive``'s test if so asked."""
+    # The delta method would not do: ε has a kink where the ratio is 1, and the test makes a jump.
+    cuts = _ratio_limits(moments, 0.5 * TEST_LEVEL) if pretest else (1.0,)
+    distance, ratio = moments.distance[..., np.newaxis, np.newaxis], moments.ratio[..., np.newaxis, np.newaxis]
+    distance_error, ratio_error, turned = (
+        np.asarray(part)[..., np.newaxis, np.newaxis]
+        for part in (_distance_error(moments), log_ratio_error(moments), _correlation(moments))
+    )
+    pieces, weights = [], []
+    edges = [np.clip((math.log(cut) - np.log(ratio)) / ratio_error, -_REACH, _REACH) for cut in cuts]
+    for i, (start, end) in enumerate(pairwise([np.asarray(-_REACH), *edges, np.asarray(_REACH)])):
+        half = 0.5 * (end - start)
+        steps = start + half * (1.0 + _RATIO_NODES[:, np.newaxis])
+        drawn_ratio = ratio * np.exp(ratio_error * steps)
+        drawn = distance + distance_error * (turned * steps + np.sqrt(1.0 - turned**2) * _MEAN_NODES)
+        if pretest and i == 1:
+            passed = replace(moments, distance=drawn, ratio=drawn_ratio)
+            pieces.append(pinned_epsilon(delta, pinned_distance(passed)))
+        else:
+            pieces.append(pair_epsilon(delta, drawn, np.broadcast_to(drawn_ratio, drawn.shape)))
+        weights.append(half * _RATIO_WEIGHTS[:, np.newaxis] * stats.norm.pdf(steps) * _MEAN_WEIGHTS)
+    epsilon, weight = np.concatenate(pieces, axis=-2), np.concatenate(weights, axis=-2)
+    weight /= weight.sum(axis=(-2, -1), keepdims=True)
+    mean = (weight * epsilon).sum(axis=(-2, -1), keepdims=True)
+    variance = (weight * (epsilon - mean) ** 2).sum(axis=(-2, -1))
+    return mean[..., 0, 0], np.sqrt(variance)
+
+
+def _bonett(moments: Moments, tail: float) -> tuple[Array, Array]:
+    """Return limits of the ratio by the samples' kurtosis (Bonett 2006), with his correction for small samples.
+
+    That is a factor, which is kept below 2 where a confidence near 1 would make it negative.
+    """
+    quantile = float(stats.norm.isf(tail))
+    centre, square = moments.ratio * math.sqrt(_unbiased(moments)), np.asarray(0.0)
+    for size, shape, power in ((moments.count, moments.shape, 0.5), (moments.null_count, moments.null_shape, -0.5)):
+        if math.isfinite(size):
+            factor = size / (size - min(quantile, 0.5 * size))
+            excess = np.maximum((shape or _NORMAL).kurtosis - (size - 3.0) / size, 0.0)
+            centre, square = centre * factor**power, square + 0.25 * factor**2 * excess / (size - 1.0)
+    step = np.exp(quantile * np.sqrt(square))
+    return centre / step, centre * step
+
+
+def _ratio_range(moments: Moments, tail: float) -> tuple[Array, Array]:
+    """Return limits of the ratio: the normal law's, or those by the samples' shape where they are wider."""
+    least, most = _ratio_limits(moments, tail)
+    smallest, largest = moments.ratio / most, moments.ratio / least
+    if moments.shape is None and moments.null_shape is None:
+        return smallest, largest
+    low, high = _bonett(moments, tail)
+    return np.minimum(smallest, low), np.maximum(largest, high)
+
+
+def _rectangle(moments: Moments, confidence: float) -> tuple[Array, Array, Array, Array]:
+    """Return joint limits of distance and ratio."""
     # Mean and variance of a normal sample are independent: two limits at this level each hold jointly at the whole.
     tail = 0.5 - 0.5 * math.sqrt(confidence)
-    if math.isfinite(k0):
-        scale = (k / (k - 1)) / (k0 / (k0 - 1))
-        upper, lower = (stats.f.isf(p, k - 1, k0 - 1) / scale for p in (tail, 1.0 - tail))
-    else:
-        upper, lower = (stats.chi2.isf(p, k - 1) / k for p in (tail, 1.0 - tail))
-    smallest, largest = moments.ratio / math.sqrt(upper), moments.ratio / math.sqrt(lower)
-    reach = _distance_error(moments) * stats.t.isf(tail, min(k, k0) - 1.0)
-    farthest = np.abs(moments.distance) + reach
-    nearest = np.maximum(np.abs(moments.distance) - reach, 0.0)
+    smallest, largest = _ratio_range(moments, tail)
+    error = np.maximum(_distance_error(moments), _distance_error(moments.as_normal))
+    reach = error * stats.t.isf(tail, min(moments.count, moments.null_count) - 1.0)
+    nearest, farthest = np.maximum(np.abs(moments.distance) - reach, 0.0), np.abs(moments.distance) + reach
+    return nearest, farthest, smallest, largest
+
+
+def _range(pair_epsilon: PairEpsilon, moments: Moments, delta: float, confidence: float) -> tuple[Array, Array]:
+    nearest, farthest, smallest, largest = _rectangle(moments, confidence)
     # ε rises with the distance, and at fixed distance it falls toward ratio 1 from either side.
     low = pair_epsilon(delta, nearest, np.clip(1.0, smallest, largest))
     high = np.maximum(pair_epsilon(delta, farthest, smallest), pair_epsilon(delta, farthest, largest))
+    return low, high
+
+
+def _from_pair(pair_epsilon: PairEpsilon, moments: Moments, delta: float, confidence: float) -> Estimate:
+    low, high = _range(pair_epsilon, moments, delta, confidence)
     _, spread = propagate(pair_epsilon, moments, delta)
     return Estimate(pair_epsilon(delta, moments.distance, moments.ratio), spread, low, high)

@@ -44,5 +44,4 @@ def simulate(
         return estimators.from_dimension(exact_law.cosines(count, dim, noise_multiplier, rng, data_norm), dim)
 
     with ThreadPoolExecutor(threads()) as pool:
-        each = list(pool.map(one, key.spawn(runs)))
-    return Moments(np.array([m.distance for m in each]), np.array([m.ratio for m in each]), count)
+        return estimators.joined(list(pool.map(one, key.spawn(runs))))

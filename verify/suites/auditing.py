@@ -18,7 +18,7 @@ from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1, estimators
-from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.estimators.estimators import Moments, Shape
 from canaryproof.verify.files import reading
 
 DELTA = 1e-6
@@ -78,6 +78,14 @@ def _estimates(found: audit.Audit, moments: Moments, confidence: float) -> dict[
     return differences
 
 
+def _shape(scores: Array | None) -> Shape | None:
+    if scores is None:
+        return None
+    ordered, cut = np.sort(scores), int(0.5 * len(scores) / math.sqrt(len(scores) - 4.0))
+    fourth = float(((scores - ordered[cut : len(scores) - cut].mean()) ** 4).mean())
+    return Shape(np.asarray(stats.skew(scores)), np.asarray(fourth / scores.var() ** 2))
+
+
 def _scores(context: Context) -> Outcome:
     rng = np.random.default_rng(context.key("auditing/scores"))
     dim, count, null_count, confidence = 1000, 30, 50, 0.8
@@ -100,7 +108,7 @@ def _scores(context: Context) -> Outcome:
         }
         numbers = {name: getattr(found, name) for name in expected}
         numbers |= {name: numbers[name] and numbers[name].statistic for name in ("normality", "null_law")}
-        moments = Moments(np.asarray(distance), np.asarray(ratio), count, many)
+        moments = Moments(np.asarray(distance), np.asarray(ratio), count, many, _shape(seen), _shape(null))
         parts = _differences(numbers, expected) | _estimates(found, moments, confidence)
         differences |= {f"{name}, {label}": value for name, value in parts.items()}
     return _outcome(differences)

@@ -18,6 +18,7 @@ from canaryproof.verify.audit.audit import Audit, audit, audit_release
 from canaryproof.verify.audit.findings import AuditRow, GoodnessOfFit
 from canaryproof.verify.audit.misuse import MisuseWarning
 from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.audit.text import details
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, normal_null, prepare
 from canaryproof.verify.estimators import algorithm_1, estimators
@@ -411,3 +412,10 @@ def test_a_table_and_a_document_have_the_same_rows() -> None:
     assert document["verdict"] == "consistent"
     assert document["answer"] in repr(found)
     assert "\n" not in repr(found)
+
+
+def test_scores_that_are_not_normal_are_remarked_upon() -> None:
+    rng = np.random.default_rng(6)
+    for observed, remarked in ((rng.standard_t(3.0, 400), True), (rng.standard_normal(400), False)):
+        found = audit(Scores(observed, rng.standard_normal(400), kind="any"), DELTA, bounds=("bonferroni",), force=True)
+        assert ("The observed scores are not normal" in " ".join(details(found).split())) is remarked
