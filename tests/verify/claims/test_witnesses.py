@@ -307,7 +307,7 @@ NONE = {
         r"|canife\.appendixB\.sent140\.users"
     ),
     "printed numbers beside one another, with at most a quotient": (
-        r".*(closer?|moderate|ballpark|high|settings|decrease|accuracy)|submission\.(appendixE\.plots|table4\.figure1)"
+        r".*(closer?|close|moderate|ballpark|high|settings|decrease|accuracy)|submission\.(appendixE\.plots|table4\.figure1)"
         r"|canife\.(section4\.3|appendixB\.shakespeare\.epochs|section3\.3\.norm|algorithm1\.loss|algorithm2\.rounds).*"
         r"|v1\.section5\.3\.epochs|review\.(users\.ratio|epsilon-final\.smallest)"
     ),
