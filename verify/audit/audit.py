@@ -297,6 +297,7 @@ def _audit(
         scores.unobserved,
         scores.dim,
         kind=scores.kind,
+        inclusion=scores.inclusion,
         delta=delta,
         confidence=confidence,
         noise_multiplier=noise_multiplier,

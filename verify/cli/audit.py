@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -13,20 +12,17 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import Progress
 
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.cli.command_line import one_line
+from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.files.reading import LARGEST_COUNT, InputError, ScoreKind, read_release, read_scores
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit
     from canaryproof.verify.canaries.round_scores import AnyCanaries
-
-_PROGRESS_AFTER = 2.0  # seconds
 
 
 def _number(rule: Rule) -> Callable[[str], float]:
@@ -273,21 +269,16 @@ def _check_bounds(names: tuple[str, ...]) -> None:
 
 @contextlib.contextmanager
 def _progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr, if that is a terminal, once the work has taken a while."""
-    console = Console(stderr=True)
-    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-    task = bar.add_task(description, total=total)
-    begun = time.monotonic()
+    """Show the progress of so many equal steps."""
+    done = 0
+    with progress("canaryproof", equal_parts=True) as advance:
 
-    def advance(steps: int) -> None:
-        bar.advance(task, steps)
-        if time.monotonic() - begun > _PROGRESS_AFTER:
-            bar.start()
+        def steps(more: int) -> None:
+            nonlocal done
+            done += more
+            advance(description, done, total)
 
-    try:
-        yield advance
-    finally:
-        bar.stop()
+        yield steps
 
 
 def _check_output(out: Path, suffixes: tuple[str, ...], size: int) -> None:

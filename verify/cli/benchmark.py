@@ -14,6 +14,7 @@ from rich.table import Table
 
 from canaryproof.verify.check.records import written
 from canaryproof.verify.cli.command_line import cluster, engine_option
+from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.files.material import CANIFE
 from canaryproof.verify.files.reading import InputError
@@ -67,13 +68,13 @@ def canife_command(
 
     federation, setting, fashion = benchmark.read(data)
     try:
-        with Console(stderr=True).status("") as status:
+        with progress("canaryproof benchmark canife", equal_parts=False) as advance:
             record = benchmark.measure(
                 federation,
                 setting,
                 level,
                 repeat,
-                lambda part: status.update(f"training: {part}"),
+                lambda part: advance(f"training: {part}", 0, 0),
                 cluster=workers,
                 data=data,
             )

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from canaryproof.reports.claims import rule
 from canaryproof.verify.check.results import Check, Context, Level, Result, Subject, Verdict, perform
+from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.suites.catalogue import SUITES, lacking
 
@@ -67,7 +68,9 @@ def _judged(identifier: str) -> Result:
     suite, check = known[identifier]
     if reason := lacking(suite):
         raise click.UsageError(f"ID: {identifier} {reason}")
-    return perform(suite, check, Context(Level.QUICK, 0))
+    with progress("canaryproof claims", equal_parts=False) as advance:
+        advance(identifier, 0, 0)
+        return perform(suite, check, Context(Level.QUICK, 0))
 
 
 def _print_one(result: Result, *, as_json: bool) -> None:

@@ -1,22 +1,20 @@
 """Command ``canaryproof train``: an experiment in federated training, and what its canaries tell."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from canaryproof.verify.check.records import plain, written
 from canaryproof.verify.cli.command_line import INTERRUPTED, cluster, engine_option, given_again
+from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.engine.origin import code_and_machine
 from canaryproof.verify.files.material import RESULTS, TIMINGS
@@ -24,9 +22,6 @@ from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.training_record import ExperimentRecord
 from canaryproof.verify.files.writing import locked, replaced, write_files
 from canaryproof.verify.training.configuration import SIZES, Configuration, names, read
-
-if TYPE_CHECKING:
-    from canaryproof.verify.training.experiment import Advance
 
 _EXTRA = ("jax", "flax", "optax")
 _BEGUN = "experiment.json"
@@ -92,7 +87,7 @@ def train_command(
             # Of what takes a minute or so there is nothing to tell.
             if (cost := experiment.cost(out)) is not None and cost.seconds is not None:
                 click.echo("\n".join(cost.lines()), err=True)
-            with _progress() as advance:
+            with progress("canaryproof train", equal_parts=True) as advance:
                 found, timings = experiment.run(out, advance, workers)
             documents = {RESULTS: _json(written(found)), TIMINGS: _json({"trainings": timings})}
             files = {**documents, **training.render(found, timings)}
@@ -149,23 +144,6 @@ def _part(document: Any, part: str, name: str) -> Any:
 
 def _json(document: Any) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-@contextmanager
-def _progress() -> Iterator["Advance"]:
-    """Show a bar on stderr, if that is a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda words, done, total: progress.update(task, description=words, completed=done, total=total)
 
 
 def _print(document: ExperimentRecord, timings: list[dict[str, Any]], out: Path) -> None:

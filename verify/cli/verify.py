@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
 from canaryproof.verify.claims import finished
 from canaryproof.verify.cli.command_line import cluster, engine_option, given_again
+from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan
 from canaryproof.verify.engine.origin import origin
@@ -139,26 +139,10 @@ def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _run(plan: Plan, file: RunFile, executor: Executor) -> Run:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    # Checks take from a millisecond to minutes, so that the time left is told by all that are done.
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=1e9
-    ) as progress:
-        task = progress.add_task("", total=None)
-
-        def advance(done: int, total: int, current: str) -> None:
-            progress.update(task, completed=done, total=total, description=current)
-
+    # Checks take from a millisecond to minutes, so that the time left is never known.
+    with progress("canaryproof verify", equal_parts=False) as advance:
         try:
-            return run_plan(plan, file, executor, advance)
+            return run_plan(plan, file, executor, lambda done, total, current: advance(current, done, total))
         except EngineError as error:
             raise click.ClickException(str(error)) from error
 

@@ -22,6 +22,7 @@ from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.audit.text import _rounded_down, answer, rounded
 from canaryproof.verify.cli import audit as audit_commands
+from canaryproof.verify.cli import progress
 from canaryproof.verify.cli.command_line import main, one_line
 
 PROGRAM = [sys.executable, "-c", "from canaryproof.verify.cli.command_line import main; main(prog_name='canaryproof')"]
@@ -472,13 +473,13 @@ def test_a_failed_run_leaves_nothing(
 
 
 def test_a_slow_run_shows_its_progress_on_a_terminal_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    monkeypatch.setattr(audit_commands, "_PROGRESS_AFTER", -1.0)
-    arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
+    monkeypatch.setattr(progress, "_BAR_AFTER", 0.0)
+    arguments = ("canaries", "--seed", 1, "--count", 300, "--dim", 20_000, "--out")
     output(*arguments, "quiet.npy")
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = call(*arguments, "shown.npy")
     assert "making canaries" in shown.stderr
-    assert shown.stdout.startswith("Wrote 3 canaries of dimension 5 to shown.npy")
+    assert shown.stdout.startswith("Wrote 300 canaries of dimension 20000 to shown.npy")
     shown = call("audit", "release.npy", "--canaries", 5, "--canary-seed", 0, "--delta", 0.1, "--json")
     assert "scoring canaries" in shown.stderr
     assert json.loads(shown.stdout)["count"] == 5
