@@ -436,7 +436,7 @@ def _estimates(
             for name, estimator, enclose, assumes in _ESTIMATORS
         ]
     except ValueError as error:
-        # A few scores at a confidence near 1 leave an interval wider than any kernel's domain; or δ is subnormal.
+        # A few scores at a confidence near 1 leave an interval wider than any kernel's domain.
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
     if release is not None:
         enclosure = estimates.pinned(delta, float(estimators.norm_distance(release)))

@@ -19,7 +19,7 @@ def html(found: Findings) -> str:
     if rows:
         head = "".join(f"<th>{heading}</th>" for heading in _HEADINGS)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(_row, rows))}</tbody></table>")
-    parts.append(f'<img alt="{escape(answer(found), quote=True)}" src="data:image/svg+xml;base64,{image}">')
+    parts.append(f'<img alt="{escape(answer(found), quote=True)}" src="data:image/svg+xml;base64,{image}"/>')
     return f'<div class="canaryproof-audit">{"".join(parts)}</div>'
 
 

@@ -58,7 +58,7 @@ def _draw_scores(axes: Axes, found: Findings) -> None:
     unseen = None if unobserved is None else (unobserved - place) / scale
     everything = seen if unseen is None else np.concatenate([seen, unseen])
     low, high = min(-3.5, float(everything.min())), max(3.5, float(everything.max()))
-    bins = np.linspace(low, high, 41).tolist()
+    bins = np.linspace(low, high, 1 + min(40, 6 + round(1.5 * math.sqrt(len(seen))))).tolist()
     x = np.linspace(low, high, 400)
     if unseen is not None:
         axes.hist(unseen, bins=bins, density=True, color=_NULL, alpha=0.25, label=f"{len(unseen):,} unobserved")
@@ -96,6 +96,7 @@ def _draw_epsilon(axes: Axes, found: Findings) -> None:
         axes.hlines(1.2, bound.low, right, color=_BOUND, linewidth=1.0)
     axes.set_xlim(0.0, right)
     if estimate is None:
-        axes.text(0.5, 2.0, "estimate withheld", transform=axes.get_yaxis_transform(), ha="center")
+        axes.set_xticks([])
+        axes.text(0.5, 1.5, "estimates withheld", transform=axes.get_yaxis_transform(), ha="center")
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.55), ncols=3)

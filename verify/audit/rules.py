@@ -1,6 +1,8 @@
 """What an audit's arguments may be: one rule and one wording for Python and for the command line."""
 
+import math
 import operator
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,7 +68,10 @@ class Rule:
         return int(number) if self.whole else float(number)
 
 
-DELTA = Rule("lie strictly between 0 and 1", 0.0, 1.0, open=True)
+# The kernels take no subnormal δ.
+DELTA = Rule(
+    "lie strictly between 0 and 1, and be at least 2.23e-308", math.nextafter(sys.float_info.min, 0.0), 1.0, open=True
+)
 CONFIDENCE = Rule("lie strictly between 0 and 1, at least 1e-09 away from either", 1e-9, 1.0 - 1e-9)
 DIM = Rule("be a whole number from 2 to 1e12", 2, 10**12, whole=True)
 NOISE_MULTIPLIER = Rule("lie between 0.01 and 1e+06", 0.01, 1e6)

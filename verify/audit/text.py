@@ -350,12 +350,7 @@ def _blind_spots(found: Findings, say: Say) -> Iterator[str | Table]:
         yield heading
         yield _listing(rows, say)
     if found.dilution is not None and found.dilution > _SWAMPED:
-        factor = 1.0 / math.sqrt(1.0 + found.dilution)
-        yield (
-            "Data swamp the statistic. The release is longer than its noise, and the canaries' mean is "
-            f"{factor:.2g} of what that noise alone would leave: ε̂ is low whether or not the noise is what is claimed, "
-            "and the lists above, which are for short data, are too favourable."
-        )
+        yield "The lists above are for data that are shorter than the noise, and too favourable here."
     elif found.noise_multiplier is not None and found.release_norm is None:
         yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
 

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -222,7 +223,7 @@ def test_any_cosines_are_audited_or_refused(
     if refusal is None:
         assert np.isfinite(numbers(found)).all()
     else:
-        assert refusal.startswith("observed: ")
+        assert refusal.startswith("observed: " if delta >= sys.float_info.min else "delta: ")
 
 
 @pytest.mark.parametrize("inclusion", ["fixed", "coin"])
@@ -359,8 +360,8 @@ def test_any_scores_are_audited_beside_unobserved_ones_in_any_unit() -> None:
 
 
 RULES = [
-    ({"delta": 0.0}, "delta: must lie strictly between 0 and 1, not 0.0"),
-    ({"delta": "1e-6"}, "delta: must lie strictly between 0 and 1, not '1e-6'"),
+    ({"delta": 0.0}, "delta: must lie strictly between 0 and 1, and be at least 2.23e-308, not 0.0"),
+    ({"delta": "1e-6"}, "delta: must lie strictly between 0 and 1, and be at least 2.23e-308, not '1e-6'"),
     ({"confidence": 95}, "confidence: must lie strictly between 0 and 1, at least 1e-09 away from either, not 95"),
     (
         {"confidence": math.nan},

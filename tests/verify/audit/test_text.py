@@ -1,0 +1,98 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from canaryproof.kernels import exact_law
+from canaryproof.verify.audit.audit import audit
+from canaryproof.verify.audit.findings import AuditRow
+from canaryproof.verify.audit.misuse import MisuseWarning
+from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, rounded, summary
+
+DIM, DELTA = 10**6, 1e-6
+OBSERVED = exact_law.cosines(200, DIM, 1.54, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return audit(Scores(OBSERVED, dim=DIM), DELTA, claim=3.0)
+
+
+def bounded(found, low, coverage):
+    row = AuditRow("a-bound", "lower bound", low, low, math.inf, coverage, math.inf, "nothing")
+    return dataclasses.replace(found, bounds=(row,))
+
+
+@pytest.mark.parametrize(
+    ("low", "coverage", "clause"),
+    [
+        (1.7699, "proven", "; at least 1.7 with 95% confidence. Consistent with the claimed ε = 3."),
+        (1.7699, "asymptotic", "; at least 1.7 with about 95% confidence. Consistent with the claimed ε = 3."),
+        (0.0, "proven", "; no lower bound above 0. Consistent with the claimed ε = 3."),
+        (1.7699, "heuristic", "; there is no lower bound of known coverage. Consistent with the claimed ε = 3."),
+        (3.01, "proven", "; at least 3.0 with 95% confidence. The claimed ε = 3 is exceeded by a valid lower bound."),
+        (
+            3.01,
+            "asymptotic",
+            "; at least 3.0 with about 95% confidence. The claimed ε = 3 is exceeded by an asymptotic lower bound.",
+        ),
+    ],
+)
+def test_the_answer_calls_a_bound_what_it_is(found, low, coverage, clause):
+    assert answer(bounded(found, low, coverage)).endswith(clause)
+
+
+def test_the_answer_has_as_many_digits_as_its_error_earns(found):
+    row = dataclasses.replace(found.estimate, epsilon=3.3884, low=2.7712, high=8.5231, standard_error=0.3182)
+    assert answer(dataclasses.replace(found, estimates=(row,), claim=None)).startswith("ε̂ = 3.4 (95%: 2.8 to 8.5); at")
+    row = dataclasses.replace(row, epsilon=986.8, low=982.8, high=1108.6, standard_error=2.0)
+    assert answer(dataclasses.replace(found, estimates=(row,))).startswith("ε̂ = 987 (95%: 983 to 1109); at")
+
+
+def test_an_undecided_claim_says_why(found):
+    above = dataclasses.replace(found, claim=0.001, bounds=())
+    assert answer(above).endswith("The claimed ε = 0.001 is not decided: the estimate is above it, no lower bound is.")
+
+
+@pytest.mark.parametrize("count", [1, 3, 9])
+def test_whatever_is_wrong_there_are_few_lines(found, count):
+    warning = MisuseWarning("some", "Something that takes many words is wrong here. " * 3, "Mend it. " * 9, 0.0, False)
+    warned = dataclasses.replace(found, warnings=(warning,) * count)
+    for case in (warned, dataclasses.replace(warned, withheld=True, estimates=(), bounds=())):
+        lines = summary(case).splitlines()
+        assert len(lines) <= MOST_LINES
+        assert max(map(len, lines)) <= WIDTH
+        shown = sum(line.startswith("Warning") and "more: --details" not in line for line in lines)
+        left = [line for line in lines if "more: --details prints all" in line]
+        assert left == ([] if shown == count else [f"Warning   {count - shown} more: --details prints all."])
+        assert case.details().count("Something") == 3 * count
+
+
+@pytest.mark.parametrize(
+    ("observed", "options"),
+    [
+        ([0.001, 0.003], {}),
+        (40.0 + np.linspace(-2.0, 2.0, 500), {"claim": 3.0}),
+        (np.linspace(-2.0, 2.0, 500), {"confidence": 1.0 - 1e-9, "noise_multiplier": 1e6}),
+        (-np.linspace(1.0, 2.0, 500), {"claim": 1e4}),
+    ],
+)
+def test_extremes_are_said_in_few_lines(observed, options):
+    scores = Scores(np.asarray(observed) / (1.0 if len(observed) == 2 else 1000.0), dim=DIM)
+    for force in (False, True):
+        lines = str(audit(scores, DELTA, force=force, **options)).splitlines()
+        assert len(lines) <= MOST_LINES
+        assert max(map(len, lines)) <= WIDTH
+
+
+@given(
+    st.floats(-1e300, 1e300, allow_nan=False),
+    st.floats(0.0, 1e300, exclude_min=True, allow_nan=False),
+    st.integers(1, 2),
+)
+def test_rounding_keeps_to_the_error(value, error, digits):
+    assert abs(float(rounded(value, error, digits)) - value) <= 0.51 * error + 1e-15 * abs(value) + 1e-300
