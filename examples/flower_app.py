@@ -16,10 +16,7 @@ from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 from numpy_loop import CANARIES, CLIENTS, CLIP_NORM, ROUNDS, SEED, SERVER_RATE, client_update, first_model, made_data
 
-from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.canaries.canary_clients import CanaryClients
-from canaryproof.verify.canaries.participation import Insertion, shuffled_epochs
-from canaryproof.verify.canaries.shapes import flatten, split
+from canaryproof import Canaries, CanaryClients, Insertion, flatten, shuffled_epochs, split
 
 NAMES = tuple(first_model(np.random.default_rng(0)))
 

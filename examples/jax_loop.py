@@ -13,10 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.canaries.canary_clients import CanaryClients
-from canaryproof.verify.canaries.participation import Insertion, shuffled_epochs
-from canaryproof.verify.canaries.shapes import flatten, split
+from canaryproof import Canaries, CanaryClients, Insertion, flatten, shuffled_epochs, split
 
 ROUNDS, CLIENTS, CANARIES, SEED = 20, 50, 1000, 7
 CLIP_NORM, SERVER_RATE, LOCAL_STEPS = 1.0, 1.0, 3

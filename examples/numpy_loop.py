@@ -13,9 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.canaries.round_scores import RoundScores
-from canaryproof.verify.canaries.shapes import flatten, split
+from canaryproof import Canaries, RoundScores, flatten, split
 
 ROUNDS, CLIENTS, CANARIES, SEED = 20, 50, 1000, 7
 CLIP_NORM, SERVER_RATE, LOCAL_STEPS = 1.0, 1.0, 3

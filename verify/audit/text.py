@@ -117,10 +117,9 @@ def summary(found: Findings, width: int = WIDTH, encoding: str = "utf-8") -> str
     say, width = _speaker(encoding), min(width, WIDTH)
 
     def block(label: str, text: str) -> list[str]:
-        indent = " " * _LABEL
-        return textwrap.wrap(say(text), width, initial_indent=f"{label:{_LABEL}}", subsequent_indent=indent)
+        return _wrapped(say(text), width, f"{label:{_LABEL}}")
 
-    head = textwrap.wrap(say(answer(found)), width)
+    head = _wrapped(say(answer(found)), width)
     before = [*block("Audited", _audited(found)), *block("Checked", _checked(found))]
     after = [
         line
@@ -135,6 +134,13 @@ def summary(found: Findings, width: int = WIDTH, encoding: str = "utf-8") -> str
     ]
     room = MOST_LINES - len(head) - len(before) - len(after) - 1
     return "\n".join([*head, "", *before, *_warnings(found, room, block), *after])
+
+
+def _wrapped(text: str, width: int, label: str = "") -> list[str]:
+    """Wrap a text beside a label, and not within an equation."""
+    whole = re.sub(r" ([=±≥]) ", "\u00a0\\1\u00a0", text)
+    lines = textwrap.wrap(whole, width, initial_indent=label, subsequent_indent=" " * len(label))
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _warnings(found: Findings, room: int, block: Callable[[str, str], list[str]]) -> list[str]:
