@@ -188,14 +188,16 @@ def _outside(facts: _Facts) -> Iterator[MisuseWarning]:
 def _resolution(scores: Array) -> Array:
     """Return the step between values that can be told apart at each score: float32's, or that of printed digits."""
     step = np.abs(np.spacing(scores.astype(np.float32))).astype(np.float64)
-    magnitude = np.abs(scores[scores != 0.0])
+    # Nine digits below a smaller one there is no float.
+    printed = np.abs(scores) > 1e-290
+    magnitude = np.abs(scores[printed])
     if len(magnitude) == 0:
         return step
     for digits in range(1, 10):
         for unit in (np.full(len(magnitude), 10.0**-digits), 10.0 ** (np.floor(np.log10(magnitude)) - digits + 1)):
             multiples = magnitude / unit
             if np.all(np.abs(multiples - np.round(multiples)) <= 1e-9 * multiples):
-                step[scores != 0.0] = np.maximum(step[scores != 0.0], unit)
+                step[printed] = np.maximum(step[printed], unit)
                 return step
     return step
 

@@ -72,7 +72,7 @@ def _estimate_sentence(found: Findings) -> str:
     estimate, confidence = found.estimate, percent(found.confidence)
     if estimate is None:
         return f"No ε̂: {found.warnings[0].message}"
-    value, low, high = (_in_a_digit(x, estimate) for x in (estimate.epsilon, estimate.low, estimate.high))
+    value, _, low, high = _digits(estimate)
     return f"ε̂ = {value} ({confidence}: {low} to {high}); {_bound_clause(found.bound, confidence)}."
 
 
@@ -446,11 +446,6 @@ def _digits(row: EstimateRow) -> tuple[str, str, str, str]:
     return value, shown, low, high
 
 
-def _in_a_digit(value: float, row: EstimateRow) -> str:
-    """Print a number with as many digits as leave one of its standard error."""
-    return rounded(value, row.standard_error, 1)
-
-
 def _rounded_down(value: float, digits: int = 3) -> str:
     """Print a number that is not negative with so many significant digits."""
     if not value or not math.isfinite(value):
@@ -467,17 +462,17 @@ def number(value: float) -> str:
 _ALL_DIGITS = 16  # of a float, after the first
 
 
-def rounded(value: float, error: float, digits: int = 2) -> str:
-    """Print a number with as many digits as leave so many of its standard error, or three where that is 0."""
+def rounded(value: float, error: float) -> str:
+    """Print a number with as many digits as leave two of its standard error, or three where that is 0."""
     if not (error > 0.0 and math.isfinite(value) and math.isfinite(error)):
         return f"{value:.3g}"
-    decimals = digits - 1 - _exponent(f"{error:.{digits - 1}e}")
+    decimals = 1 - _exponent(f"{error:.1e}")
     # Adding 0 makes a zero of what rounds to −0.
     near = round(value, decimals) + 0.0
     if decimals <= 6 and abs(near) < 1e6:
         return f"{near:.{max(0, decimals)}f}"
-    after = decimals + _exponent(f"{near:e}")
-    return f"{near:.{min(max(0, after), _ALL_DIGITS)}e}"
+    digits = decimals + _exponent(f"{near:e}")
+    return f"{near:.{min(max(0, digits), _ALL_DIGITS)}e}"
 
 
 def _exponent(scientific: str) -> int:

@@ -87,7 +87,7 @@ def test_audit_answers_first_in_few_lines(folder: Path) -> None:  # noqa: ARG001
     found = audit(Scores(COSINES, dim=10**6), 1e-6, noise_multiplier=4.22)
     assert found.estimate is not None
     text = lines(*arguments)
-    value, low = (rounded(x, found.estimate.standard_error, 1) for x in (found.estimate.epsilon, found.estimate.low))
+    value, low = (rounded(x, found.estimate.standard_error) for x in (found.estimate.epsilon, found.estimate.low))
     assert text[0].startswith(f"ε̂ = {value} (95%: {low} to ")
     assert " ".join(text[:2]).startswith(answer(found))
     assert "Consistent with the claimed ε = 1" in answer(found)
