@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from canaryproof.reports import (
     accuracy,
     blindspots,
+    bounds,
     canife,
     claims,
     convergence,
@@ -27,7 +28,7 @@ RESULTS = "results.json"
 # What a run's folder may hold beside the summary, and another run's may lack.
 PAGES = (
     *("accuracy.*", "blindspots.md", "blindspots-*.svg", "claims-*.md", "convergence.md", "convergence-*.svg"),
-    *("proofs.md", "coverage.svg", "pitfalls.md", "*-sweep.svg", "*-errors.svg"),
+    *("proofs.md", "coverage.svg", "pitfalls.md", "bounds.md", "bounds-grid.svg", "*-sweep.svg", "*-errors.svg"),
 )
 
 
@@ -70,6 +71,8 @@ def pages_of(run: Run) -> dict[str, str]:
         pages["convergence.md"] = convergence.text(run)
     if any(result.suite == "bounds" for result in run.results):
         pages["pitfalls.md"] = pitfalls.text(run)
+    if bounds.rows_of(run):
+        pages["bounds.md"] = bounds.text(run)
     if text := blindspots.text(run):
         pages["blindspots.md"] = text
     return pages
@@ -90,6 +93,8 @@ def figures_of(run: Run) -> dict[str, Figure]:
         pictures[accuracy.PICTURE] = accuracy.picture(sweeps)
     if "bounds.nominal" in evidence:
         pictures[pitfalls.PICTURE] = pitfalls.picture(evidence["bounds.nominal"]["levels"])
+    if bounds.rows_of(run):
+        pictures[bounds.PICTURE] = bounds.picture(run)
     pictures |= blindspots.figures(run)
     for result in run.results:
         if series := convergence.series_of(result):
@@ -121,6 +126,7 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
     page = {
         "convergence.md": ("convergence", "Convergence: Theorems 3.1 to 3.3"),
         "pitfalls.md": ("bounds", "Lower bounds and their coverage"),
+        "bounds.md": ("bounds-grid", "Lower bounds for scores of many shapes"),
         "blindspots.md": ("blindspots", "What a low ε̂ does not mean: the blind-spot atlas"),
         "accuracy.md": ("accuracy", "Accuracy of the kernels"),
     }
@@ -134,6 +140,7 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
     parts = [*(f"![{summary.SHOWN[name]}]({name})" for name in shown), *estimators.sections(run)]
     yield Chapter("estimators", "Estimators: error, bias, deviation", "\n\n".join(parts), shown)
     yield of_page("pitfalls.md")
+    yield of_page("bounds.md")
     yield of_page("blindspots.md")
     if material.canife is not None:
         found = material.canife

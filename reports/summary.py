@@ -19,6 +19,7 @@ SHOWN = {
 _PAGES = {
     "accuracy.md": "errors of the kernels, worst inputs, and the same of other libraries",
     "blindspots.md": "mechanisms whose ε is known, and which of their faults each method sees",
+    "bounds.md": "how close the default lower bound is to the best one, for scores of many shapes",
     "convergence.md": "how fast what the theorems bound goes to zero, beside what is proven",
     "pitfalls.md": "what goes wrong in empirical auditing, how bad, and how the package handles it",
     "proofs.md": "every line of the proofs that was checked, and how it fares",

@@ -28,6 +28,7 @@ from canaryproof.verify.bounds.lower_bound import (
 )
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.suites import bounds_grid
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -535,6 +536,7 @@ CHECKS = (
         )
         for name, source in _CLAIMS.items()
     ),
+    *bounds_grid.CHECKS,
     Check(
         "bounds.printed.andrew-at-one",
         Subject.DOCUMENT,

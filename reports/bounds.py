@@ -1,0 +1,112 @@
+"""The page of the bounds' grid: how close the default bound is to the best one, for scores of many shapes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from canaryproof.reports.figures import BLUE, ORANGE, STYLE, panels
+from canaryproof.reports.markdown import table
+from canaryproof.verify.check.results import Run
+
+PICTURE = "bounds-grid.svg"
+_CHECK = "bounds.grid"
+_DEFAULT = "fixed-sequence"
+_NULLS = {"exact": "exact null", "k": "k unobserved scores", "10 k": "10 k unobserved scores"}
+_LOWEST = 0.7
+
+_ABOUT = """\
+canaryproof {version}, `canaryproof verify bounds --level {level} --seed {seed}`. Mean 95% bounds of scores of many
+shapes, on the scale on which the null is N(0, 1). A share is the mean of `{default}` over the largest mean of all
+bounds that need independent scores only. Two of these are its own halves with all of α: `band`, which looks at declared
+ranks, and its sharper half for scores of equal variances (up to 1,000 scores)."""
+
+
+def rows_of(run: Run) -> Sequence[Mapping[str, Any]]:
+    """Return the cells of the grid; none if it was not measured."""
+    return next((result.evidence["cells"] for result in run.results if result.id == _CHECK), [])
+
+
+def _useful(run: Run, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    least = next(result.evidence["useful"] for result in run.results if result.id == _CHECK)
+    return [row for row in rows if max(row["means"].values()) >= least]
+
+
+def text(run: Run) -> str:
+    """Render the page of a run that has measured the grid."""
+    rows = _useful(run, rows_of(run))
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["count"], row["null"], row["delta"]), []).append(row)
+    summary = [
+        (
+            f"{count:,}",
+            _NULLS[null],
+            f"{delta:g}",
+            f"{len(group)}",
+            f"{np.mean([row['share'] for row in group]):.1%}",
+            f"{min(row['share'] for row in group):.1%}",
+            f"{sum(row['share'] >= 0.9 for row in group)}",
+            f"{sum(row['best'] == _DEFAULT for row in group)}",
+        )
+        for (count, null, delta), group in groups.items()
+    ]
+    low = sorted((row for row in rows if row["share"] < 0.9), key=lambda row: float(row["share"]))
+    names = list(dict.fromkeys(name for row in rows for name in row["means"]))
+    parts = [
+        "# Lower bounds for scores of many shapes",
+        _ABOUT.format(version=run.version, level=run.level, seed=run.seed, default=_DEFAULT),
+        f"![Share of the largest mean, by shape and number of scores, a panel for each null and δ]({PICTURE})",
+        "Cells where the largest mean is below 0.1 are left out.",
+        table(("k", "null", "δ", "shapes", "mean share", "least", "at least 90%", "largest"), summary),
+        "## Below 90%" if low else "No share is below 90%.",
+    ]
+    if low:
+        parts.append(
+            table(
+                ("shape", "k", "null", "δ", "share", *(f"`{name}`" for name in names)),
+                [
+                    (
+                        row["shape"],
+                        f"{row['count']:,}",
+                        _NULLS[row["null"]],
+                        f"{row['delta']:g}",
+                        f"{row['share']:.1%} ± {row['share_error']:.1%}",
+                        *(f"{row['means'][name]:.3g}" if name in row["means"] else "–" for name in names),
+                    )
+                    for row in low
+                ],
+            )
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+@mpl.rc_context(STYLE)
+def picture(run: Run) -> Figure:
+    """Draw the shares as a heat map."""
+    every = rows_of(run)
+    rows = _useful(run, every)
+    shapes = list(dict.fromkeys(row["shape"] for row in every))
+    kinds = list(dict.fromkeys((row["null"], row["delta"]) for row in every))
+    counts = sorted({row["count"] for row in every})
+    colours = LinearSegmentedColormap.from_list("share", [ORANGE, "#ffffff", BLUE])
+    figure, axes = panels(len(kinds), 3, (9.0, 0.6, 0.165 * len(shapes) + 0.5), sharex=True, sharey=True)
+    for axis, (null, delta) in zip(axes, kinds, strict=True):
+        shares = np.full((len(shapes), len(counts)), np.nan)
+        for row in rows:
+            if (row["null"], row["delta"]) == (null, delta):
+                shares[shapes.index(row["shape"]), counts.index(row["count"])] = row["share"]
+        # Cells as paths: a picture within the picture would be no SVG.
+        axis.pcolormesh(np.ma.masked_invalid(shares), cmap=colours, vmin=_LOWEST, vmax=2.0 * 0.9 - _LOWEST)
+        for y, x in np.argwhere(~np.isnan(shares)):
+            axis.text(x + 0.5, y + 0.5, f"{100.0 * shares[y, x]:.0f}", ha="center", va="center", fontsize=6.0)
+        axis.set(title=f"{_NULLS[null]}, δ = {delta:g}")
+        axis.set_xticks(np.arange(len(counts)) + 0.5, [f"{count:,}" for count in counts], fontsize=7.0)
+        axis.set_yticks(np.arange(len(shapes)) + 0.5, shapes, fontsize=7.0)
+        axis.tick_params(length=0)
+    axes[0].invert_yaxis()
+    figure.supxlabel("number k of observed scores; numbers are percent of the largest mean", fontsize=9.0)
+    return figure

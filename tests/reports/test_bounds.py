@@ -1,0 +1,44 @@
+from xml.etree import ElementTree
+
+import pytest
+
+from canaryproof.reports import bounds
+from canaryproof.reports.figures import svg
+from canaryproof.reports.pages import render
+from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+
+
+def cell(shape, count, own, band):
+    best = "band" if band > own else "fixed-sequence"
+    means = {"fixed-sequence": own, "band": band}
+    where = {"shape": shape, "null": "exact", "count": count, "delta": 1e-5, "runs": 9}
+    return {**where, "best": best, "means": means, "share": own / max(own, band), "share_error": 0.012}
+
+
+@pytest.fixture
+def run():
+    cells = [cell("N(1, 1²)", 100, 1.5, 1.2), cell("Cauchy + 2", 100, 0.88, 1.1), cell("Cauchy + 5", 100, 0.0, 0.01)]
+    evidence = {"useful": 0.1, "share": 0.9, "cells": cells}
+    result = Result("bounds.grid", "bounds", Subject.IMPLEMENTATION, "", "s", Verdict.CONFIRMED, "f", evidence)
+    return Run("1.0", Level.QUICK, 7, (result,))
+
+
+def test_shares_are_counted_and_low_ones_listed(run):
+    page = bounds.text(run)
+    assert "| 100 | exact null | 1e-05 | 2 | 90.0% | 80.0% | 1 | 1 |" in page
+    assert "| Cauchy + 2 | 100 | exact null | 1e-05 | 80.0% ± 1.2% | 0.88 | 1.1 |" in page
+    # Nothing to be found there.
+    assert "Cauchy + 5" not in page
+
+
+def test_the_picture_has_a_number_for_each_cell(run):
+    figure = bounds.picture(run)
+    assert sorted(text.get_text() for text in figure.axes[0].texts) == ["100", "80"]
+    assert ElementTree.fromstring(svg(figure)).tag.endswith("svg")
+
+
+def test_the_page_comes_with_its_measurement(run):
+    files = render(run)
+    assert "](bounds-grid.svg)" in files["bounds.md"].decode()
+    assert "bounds-grid.svg" in files
+    assert "bounds.md" not in render(Run("1.0", Level.QUICK, 7, ()))

@@ -1,0 +1,82 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.suites import bounds_grid
+from canaryproof.verify.suites.bounds_grid import SHAPES, label
+
+CONTEXT = Context(Level.QUICK, 42)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """A few audits of a few shapes, measured anew."""
+    monkeypatch.setattr(bounds_grid, "_RUNS", {Level.QUICK: {20: 40, 200: 20}})
+    monkeypatch.setattr(
+        bounds_grid, "SHAPES", {name: SHAPES[name] for name in ("N(2, 0.5²)", "N(2, 1²)", "Cauchy + 5")}
+    )
+    bounds_grid.cells.cache_clear()
+    yield
+    bounds_grid.cells.cache_clear()
+
+
+def tail(name, x):
+    """The law of a shape's score, by another formula: P(score ≥ x) on the scale of the null."""
+    u = stats.norm.sf(x)
+    return {
+        "N(1, 2²)": stats.norm.sf(x, 1.0, 2.0),
+        "Laplace + 3": stats.laplace.sf(stats.laplace.isf(u) - 3.0),
+        "t₃ + 2": stats.t.sf(stats.t.isf(u, 3) - 2.0, 3),
+        "Cauchy + 5": stats.cauchy.sf(stats.cauchy.isf(u) - 5.0),
+        "subsampled, q = 0.1": 0.9 * u + 0.1 * stats.norm.sf(x - 2.5),
+        "released with probability 0.01": 0.99 * u + 0.01 * stats.norm.sf(x - 20.0),
+        "maxima of 8 rounds": -math.expm1(8.0 * stats.norm.logcdf(special.ndtri((1.0 - u) ** 0.125) - 1.0)),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("N(1, 2²)", "Laplace + 3", "t₃ + 2", "Cauchy + 5", "subsampled, q = 0.1"),
+        *("released with probability 0.01", "maxima of 8 rounds"),
+    ],
+)
+def test_shapes_have_their_laws(name):
+    draws = SHAPES[name](np.random.default_rng(1), (50_000,))
+    assert np.all(np.isfinite(draws))
+    for x in (-1.0, 0.5, 2.0):
+        assert stats.binomtest(int(np.sum(draws >= x)), 50_000, tail(name, x)).pvalue > 1e-7
+
+
+def test_shares_are_of_the_largest_mean():
+    rows = bounds_grid.cells(CONTEXT)
+    assert {(row["count"], row["null"]) for row in rows} == {(n, null) for n in (20, 200) for null in ("exact", "k")}
+    for row in rows:
+        assert row["share"] == pytest.approx(row["means"]["fixed-sequence"] / max(row["means"].values()))
+        assert 0.0 < row["share"] <= 1.0
+        assert row["means"][row["best"]] == max(row["means"].values())
+    assert bounds_grid._grid(CONTEXT).verdict is Verdict.CONFIRMED
+    assert label(rows[0]) == "N(2, 0.5²), k = 20, exact null, δ = 1e-05"
+
+
+def test_a_poor_default_is_found(monkeypatch):
+    monkeypatch.setattr(bounds_grid, "DEFAULT", "fixed-threshold")
+    assert bounds_grid._grid(CONTEXT).verdict is Verdict.REFUTED
+
+
+def test_a_bound_that_falls_with_more_scores_is_found(monkeypatch):
+    right = bounds_grid._methods
+
+    def stopped(count):
+        found = right(count)
+        compute = found["fixed-sequence"]
+        found["fixed-sequence"] = lambda scores, delta, alpha: (20.0 / count * compute(scores, delta, alpha)[0], None)
+        return found
+
+    assert bounds_grid._consistent(CONTEXT).verdict is Verdict.CONFIRMED
+    bounds_grid.cells.cache_clear()
+    monkeypatch.setattr(bounds_grid, "_methods", stopped)
+    assert bounds_grid._consistent(CONTEXT).verdict is Verdict.REFUTED

@@ -1,0 +1,222 @@
+"""The grid of the suite ``bounds``: how close the default bound is to the best one, for scores of many shapes.
+
+All scores are on the scale on which the null is N(0, 1), the normal scores of the null's tail: bounds depend on nothing
+else of a null that has no atoms.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
+from canaryproof.verify.bounds.fixed_sequence import sequence
+from canaryproof.verify.bounds.lower_bound import Compute, ScoreSample, normal_null, prepare
+from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
+
+_ALPHA, _POWER = 0.05, 0.99
+_MEANS, _DEVIATIONS = (0.5, 1.0, 2.0, 4.0), (0.5, 0.8, 1.0, 1.25, 2.0)
+# Audits by number of scores.
+_RUNS = {
+    Level.QUICK: {100: 60, 1000: 20, 10_000: 6},
+    Level.FULL: {50: 200, 100: 100, 1000: 30, 10_000: 6, 100_000: 2, 1_000_000: 2},
+}
+_DELTAS = {Level.QUICK: (1e-5,), Level.FULL: (1e-6, 1e-5, 1e-3)}
+# The sharper half alone has a test for every block of ε from 0 on: dear for more scores than these.
+_MOST_FOR_HALVES = 1000
+# With more observed scores the null is exact: to sort as many unobserved ones, or to draw them, takes too long.
+_MOST_UNOBSERVED = 10_000
+# A share of the best bound that is wanted, where that is not too small to be of use.
+_SHARE, _USEFUL = 0.9, 0.1
+
+
+def _gaussian(mean: float, deviation: float) -> Draw:
+    return lambda rng, shape: mean + deviation * rng.standard_normal(shape)
+
+
+def _of_tail(tail: Array) -> Array:
+    return np.asarray(-special.ndtri(np.clip(tail, 1e-300, 1.0 - 1e-16)))
+
+
+def _student(freedom: int, shift: float) -> Draw:
+    return lambda rng, shape: _of_tail(stats.t.sf(shift + rng.standard_t(freedom, shape), freedom))
+
+
+def _laplace(shift: float) -> Draw:
+    return lambda rng, shape: _of_tail(stats.laplace.sf(shift + rng.laplace(size=shape)))
+
+
+def _mixed(share: float, shift: float) -> Draw:
+    return lambda rng, shape: rng.standard_normal(shape) + shift * (rng.random(shape) < share)
+
+
+def _maximum(rounds: int, shift: float) -> Draw:
+    """Return the law of the largest of so many rounds' scores, N(shift, 1) and N(0, 1)."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        largest = shift + special.ndtri(rng.random(shape) ** (1.0 / rounds))
+        return _of_tail(-np.expm1(rounds * special.log_ndtr(largest)))
+
+    return draw
+
+
+SHAPES: dict[str, Draw] = {
+    **{f"N({mean:g}, {deviation:g}²)": _gaussian(mean, deviation) for mean in _MEANS for deviation in _DEVIATIONS},
+    "Laplace + 1": _laplace(1.0),
+    "Laplace + 3": _laplace(3.0),
+    "t₃ + 2": _student(3, 2.0),
+    "Cauchy + 2": _student(1, 2.0),
+    "Cauchy + 5": _student(1, 5.0),
+    "subsampled, q = 0.1": _mixed(0.1, 2.5),
+    "subsampled, q = 0.5": _mixed(0.5, 2.5),
+    "released with probability 0.001": _mixed(0.001, 20.0),
+    "released with probability 0.01": _mixed(0.01, 20.0),
+    "maxima of 8 rounds": _maximum(8, 1.0),
+    "maxima of 100 rounds": _maximum(100, 1.0),
+}
+
+
+def _methods(count: int) -> dict[str, Compute]:
+    """Return the bounds that need nothing but independent scores, and the default's sharper half with all of α.
+
+    Its other half with all of α is ``band``.
+    """
+    found = {name: METHODS[name].compute for name in (DEFAULT, "band", "bonferroni", "fixed-threshold")}
+    if count <= _MOST_FOR_HALVES:
+        found["sharper half"] = lambda scores, delta, alpha: (sequence(scores, delta, alpha, 0.0, 1.0), np.empty(0))
+    return found
+
+
+def _samples(context: Context, count: int, runs: int) -> Iterator[tuple[str, str, ScoreSample]]:
+    null = _null()
+    for shape, draw in SHAPES.items():
+        rng = np.random.default_rng(context.key(f"bounds/grid/{shape}/{count}"))
+        observed = draw(rng, (runs, count))
+        yield shape, "exact", prepare(observed, null=null, independent=True)
+        if count <= _MOST_UNOBSERVED:
+            yield shape, "k", prepare(observed, rng.standard_normal((runs, count)), independent=True)
+        if context.level is Level.FULL and count <= _MOST_FOR_HALVES:
+            yield shape, "10 k", prepare(observed, rng.standard_normal((runs, 10 * count)), independent=True)
+
+
+_null = cache(normal_null)
+
+
+@cache
+def cells(context: Context) -> tuple[dict[str, Any], ...]:
+    """Measure all cells: means and standard errors by method, and of the default's share of the largest mean."""
+    found = []
+    for count, runs in _RUNS[context.level].items():
+        for shape, kind, scores in _samples(context, count, runs):
+            for delta in _DELTAS[context.level]:
+                values = {n: compute(scores, delta, _ALPHA)[0] for n, compute in _methods(count).items()}
+                found.append(_cell({"shape": shape, "null": kind, "count": count, "delta": delta}, values))
+    return tuple(found)
+
+
+def _cell(where: Mapping[str, Any], values: Mapping[str, Array]) -> dict[str, Any]:
+    means = {name: float(value.mean()) for name, value in values.items()}
+    best = max(means, key=lambda name: means[name])
+    own, largest = means[DEFAULT], means[best]
+    # To first order, as the largest mean is an estimate too.
+    parts = (values[DEFAULT] - own / largest * values[best]) / largest if largest > 0.0 else np.zeros(2)
+    return {
+        **where,
+        "runs": len(values[DEFAULT]),
+        "means": means,
+        "errors": {name: float(stats.sem(value)) for name, value in values.items()},
+        "best": best,
+        "share": own / largest if largest > 0.0 else 1.0,
+        "share_error": float(stats.sem(parts)),
+    }
+
+
+def label(row: Mapping[str, Any]) -> str:
+    """Name a cell."""
+    null = "exact null" if row["null"] == "exact" else f"{row['null']} unobserved"
+    return f"{row['shape']}, k = {row['count']:,}, {null}, δ = {row['delta']:g}"
+
+
+def _grid(context: Context) -> Outcome:
+    """Judge the mean share over all shapes, for every number of scores, null and δ."""
+    rows = [row for row in cells(context) if max(row["means"].values()) >= _USEFUL]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["count"], row["null"], row["delta"]), []).append(row)
+    level = LEVEL / len(groups)
+    shares = {key: float(np.mean([row["share"] for row in group])) for key, group in groups.items()}
+    errors = {key: math.hypot(*(row["share_error"] for row in group)) / len(group) for key, group in groups.items()}
+    wrong = [key for key in groups if shares[key] + special.ndtri(1.0 - level) * errors[key] < _SHARE]
+    enough, first = sum(row["share"] >= _SHARE for row in rows), sum(row["share"] >= 1.0 for row in rows)
+    least = min(rows, key=lambda row: row["share"])
+    visible = (special.ndtri(1.0 - level) + special.ndtri(_POWER)) * max(errors.values())
+    mean, lowest, highest = np.mean([row["share"] for row in rows]), min(shares.values()), max(shares.values())
+    return Outcome(
+        Verdict.REFUTED if wrong else Verdict.CONFIRMED,
+        f"at least {_SHARE:.0%} of the best in {enough} of {len(rows)} cells, the best in {first}; least "
+        f"{least['share']:.0%} ({label(least)}, where {least['best']} has {least['means'][least['best']]:.3g}); "
+        f"mean share {mean:.0%}, {lowest:.0%} to {highest:.0%} by size, null and δ",
+        {"level": LEVEL, "alpha": _ALPHA, "share": _SHARE, "useful": _USEFUL, "cells": list(cells(context))},
+        Design(
+            f"the mean share over all shapes is {_SHARE:.0%} or more",
+            LEVEL,
+            f"one is {visible:.2g} less",
+            _POWER,
+            sum(row["runs"] for row in rows),
+        ),
+    )
+
+
+def _consistent(context: Context) -> Outcome:
+    """Judge that no mean is significantly below that of a tenth as many scores."""
+    by_place = {(row["shape"], row["null"], row["delta"], row["count"]): row for row in cells(context)}
+    pairs = [
+        (by_place[(*key[:3], key[3] // 10)], row)
+        for key, row in by_place.items()
+        if (*key[:3], key[3] // 10) in by_place and row["runs"] > 1
+    ]
+    level = LEVEL / len(pairs)
+    falls, wrong = [], 0
+    for few, many in pairs:
+        fall = few["means"][DEFAULT] - many["means"][DEFAULT]
+        error = math.hypot(few["errors"][DEFAULT], many["errors"][DEFAULT])
+        # As few degrees of freedom as the smaller sample has, which is at least as much as Welch's.
+        wrong += bool(fall > 0.0 and fall > stats.t.isf(level, min(few["runs"], many["runs"]) - 1) * error)
+        falls.append((fall, label(many)))
+    worst = max(falls)
+    runs = min(many["runs"] for _, many in pairs)
+    visible = float(stats.t.isf(level, runs - 1) + stats.t.isf(1.0 - _POWER, runs - 1))
+    return Outcome(
+        Verdict.REFUTED if wrong else Verdict.CONFIRMED,
+        f"{wrong} of {len(pairs)} means are significantly below that of a tenth as many scores; the largest fall is "
+        f"{max(worst[0], 0.0):.2g} ({worst[1]})",
+        {"level": LEVEL, "pairs": len(pairs), "fall": worst[0], "where": worst[1]},
+        Design("means do not fall", LEVEL, f"one falls by {visible:.2g} standard errors", _POWER, runs),
+    )
+
+
+def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+    return Check(f"bounds.{name}", Subject.IMPLEMENTATION, "verify.bounds", statement, judge)
+
+
+CHECKS = (
+    _check(
+        "grid",
+        f"over scores of {len(SHAPES)} shapes, {DEFAULT} has on average at least {_SHARE:.0%} of the best mean of all "
+        "bounds that need independent scores only and of its halves, for every number of scores, null and δ",
+        _grid,
+    ),
+    _check(
+        "consistent",
+        f"the mean of {DEFAULT} does not fall with ten times as many scores, for scores of {len(SHAPES)} shapes",
+        _consistent,
+    ),
+)
