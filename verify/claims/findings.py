@@ -173,7 +173,7 @@ _TABLES = {
 }
 
 
-def judge_below_analytical(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
+def judge_above_analytical(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
     """Judge that some estimates from all iterates exceed the analytical ε beside them, which an estimate may."""
     above, count = [], 0
     for name, rows in tables.items():
@@ -333,7 +333,7 @@ CHECKS = (
     _ours(
         "estimates.above-analytical",
         "an estimate from all iterates can exceed the analytical ε beside it, as an estimate is no lower bound",
-        fixed(judge_below_analytical),
+        fixed(judge_above_analytical),
     ),
     *(
         _ours(
