@@ -422,8 +422,8 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "wide",
             f"The observed scores' deviation is {ratio:.2g} times the null's.",
-            "Check the dimension, that scores are cosines, and that all canaries have one norm and take part equally "
-            "often.",
+            "Check the dimension, that scores are cosines, and that all canaries took part, equally often and with one "
+            "norm.",
             p_value,
             withholds=True,
         )

@@ -208,10 +208,22 @@ def _meaning(found: Findings) -> str:
     )
 
 
+# Standard errors from which on a mean is seen.
+_SEEN = 3.0
+
+
 def _next(found: Findings) -> str:
     if found.withheld:
         return "Mend the cause and audit again; --force prints the estimates all the same."
     details = "--details prints all estimates, bounds and tests; --plot FILE.svg draws them."
+    if found.release_norm is None and found.standardised_mean < _SEEN * found.mean_error:
+        # Scores alone do not decide it (misuse).
+        cosines = found.scores.kind is ScoreKind.COSINE
+        absent = (
+            "they are not in this release (check seed, order of coordinates and file)" if cosines else "none took part"
+        )
+        decides = "An audit of the released vector decides it. " if cosines else ""
+        return f"Nothing of the canaries is seen: ε is near 0, or data hide them, or {absent}. {decides}{details}"
     match found.verdict:
         case None:
             return f"What is claimed? --claim EPSILON compares it. {details}"
