@@ -13,7 +13,9 @@ import numpy as np
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.misuse import visible_trace
+from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.blindspots.alarms import POWER, SMALLEST_DIM, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
 
@@ -27,8 +29,8 @@ _RESIDUALS = 40
 # A plan's canaries see noise so short that ε is so many times the claimed one.
 _WORTH_SEEING = 2.0
 _WIDTH = 80
-# Claims that can be planned for.
-_LEAST_CLAIM, _LARGEST_CLAIM = 1e-3, 1e4
+_DIM = Rule(f"be a whole number from {SMALLEST_DIM:,} to 1e12", SMALLEST_DIM, 10**12, whole=True)
+_ROUNDS = Rule("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 # The atlas's faults, in the few words that a line has, and what their number is.
 _LABELS = {
     "less-noise": "noise, share of the claimed",
@@ -243,20 +245,16 @@ def plan(
     Probabilities of an alarm are those of a t-test on cosines with the released vector (``alarms``): of the default
     estimator's lower end above the claimed ε, at 95% confidence and to leading order in k/d.
     """
-    if not 0.01 <= noise_multiplier <= 1e6:
-        raise ValueError(f"noise_multiplier: must lie between 0.01 and 1e+06, not {noise_multiplier!r}")
-    if not (SMALLEST_DIM <= dim <= 1e12 and float(dim).is_integer()):
-        raise ValueError(f"dim: must be a whole number from {SMALLEST_DIM:,} to 1e12, not {dim!r}")
-    if not (1 <= rounds <= 1e9 and float(rounds).is_integer()):
-        raise ValueError(f"rounds: must be a whole number from 1 to 1e9, not {rounds!r}")
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta: must lie strictly between 0 and 1, not {delta!r}")
-    released = Claim(noise_multiplier * math.sqrt(rounds), delta, int(dim))
+    noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
+    dim, rounds = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
+    delta = rules.DELTA.number("delta", delta)
+    claim = None if claim is None else rules.CLAIM.number("claim", claim)
+    released = Claim(noise_multiplier * math.sqrt(rounds), delta, dim)
     claimed = released.epsilon if claim is None else claim
-    if not max(released.epsilon, _LEAST_CLAIM) <= claimed <= _LARGEST_CLAIM:
+    if not max(released.epsilon, rules.CLAIM.low) <= claimed:
         raise ValueError(
-            f"claim: must lie between {max(released.epsilon, _LEAST_CLAIM):.4g} and {_LARGEST_CLAIM:g}, not "
-            f"{claimed!r}; for a client who takes part once this noise has ε = {released.epsilon:.4g}"
+            f"claim: must be at least {max(released.epsilon, rules.CLAIM.low):.4g}, not {claimed:.4g}; for a client "
+            f"who takes part once this noise has ε = {released.epsilon:.4g}"
         )
     limit = 1.0 / _noise(claimed, delta)
     short = _noise(_WORTH_SEEING * claimed, delta) / released.noise_multiplier
@@ -264,8 +262,8 @@ def plan(
     count = max(seeing or 0, present)
     return AuditPlan(
         noise_multiplier=noise_multiplier,
-        rounds=int(rounds),
-        dim=int(dim),
+        rounds=rounds,
+        dim=dim,
         delta=delta,
         claim=claimed,
         release_noise=released.noise_multiplier,
