@@ -349,6 +349,10 @@ def _largest() -> tuple[arb, arb]:
     return lower, upper
 
 
+# ∫₀^∞ φ(t)·t⁶/3, half of the sixth moment 15 over 3.
+_REST = fmpq(5, 2)
+
+
 def _analytic(start: int) -> tuple[arb, arb]:
     """Upper bounds, for all d ≥ start, of (d − 1)·sup |Δ| and (d − 1)·total variation."""
     lower_main, upper_main = _largest()
@@ -358,7 +362,7 @@ def _analytic(start: int) -> tuple[arb, arb]:
         u = next(ends).union(next(ends))
         half_c = fmpq(9, 32) / (1 - 3 * u / 2)
         lower = (1 - u) * (lower_main + u * half_c)
-        upper = (1 - u) * (upper_main + u * (half_c + fmpq(5, 2)) + 192 * u * u)
+        upper = (1 - u) * (upper_main + u * (half_c + _REST) + 192 * u * u)
         distance = distance.max(lower.max(upper))
         variation = variation.max(2 * (lower + upper))
     return distance, variation

@@ -4,6 +4,7 @@
 # ruff: noqa: ARG005
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -26,6 +27,17 @@ def _no_hinge(descend: Function) -> Function:
 
 
 FAULTS = (
+    _fault(
+        "finite-pool",
+        "the divisor n for n − 1 in the deviation of a sample without replacement",
+        "attack:score_law",
+        lambda f: (
+            lambda response, *rest: (
+                lambda law, n: dataclasses.replace(law, clients=law.clients * math.sqrt(1.0 - 1.0 / n))
+            )(f(response, *rest), response.products.shape[1])
+        ),
+        "cohorts",
+    ),
     _fault(
         "limits",
         "the lower limit of ε̂ for the upper one",

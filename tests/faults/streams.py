@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from canaryproof.kernels import _canary_stream as stream
+from canaryproof.verify.canaries.seeds import Purpose
 from canaryproof.verify.suites.stream_quality import quality
 from tests.faults.fault import Fault, Function
 
@@ -88,6 +89,15 @@ def _coefficient(_: Function) -> Function:
 
 
 FAULTS = (
+    Fault(
+        "seeds.shared-purpose",
+        "the noise on counts is drawn from the stream of the noise on updates",
+        "canaryproof.verify.canaries.seeds:generator",
+        lambda f: (
+            lambda seed, purpose, place=0: f(seed, Purpose.NOISE if purpose is Purpose.COUNTS else purpose, place)
+        ),
+        ("gaussian.streams.purposes",),
+    ),
     _streams("shared", "canaries 2j and 2j + 1 share their counters", _argument(1, lambda j: j & ~np.uint64(1))),
     _streams("canary-16-bits", "canaries numbered modulo 2^16", _argument(1, lambda j: j & np.uint64(0xFFFF))),
     _streams("high-key", "the seed's high half left out of the key", _argument(0, lambda s: s & _LOW)),

@@ -86,6 +86,12 @@ FAULTS = (
         lambda f: lambda updates: f(next(iter(updates.values()))),
     ),
     _algorithm(
+        "one-per-cent",
+        "norms of updates 1% too large",
+        "training.clients:_norms",
+        lambda f: lambda updates: 1.01 * f(updates),
+    ),
+    _algorithm(
         "repeated-client",
         "a client takes part twice in a round of a sample without replacement",
         "canaries.participation:uniform",

@@ -14,6 +14,12 @@ from canaryproof.proofs_check import normal_distance as proof
 from canaryproof.proofs_check import normal_distance as tails
 from canaryproof.proofs_check.lines import Kind, kind_of
 
+
+def test_the_rest_of_the_series_is_integrated_rightly():
+    rest = mp.quad(lambda t: mp.npdf(t) * t**6 / 3, [0, 1, 4, 12])
+    assert mp.almosteq(rest, mp.mpf(int(law._REST.p)) / int(law._REST.q), 1e-12)
+
+
 DIMS = st.one_of(st.integers(2, 60), st.floats(0.5, 12).map(lambda x: max(2, int(10**x))))
 
 

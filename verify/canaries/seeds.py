@@ -1,12 +1,13 @@
 """Generators for the parts of a training, each a pure function of a seed, a purpose and a place."""
 
-from enum import IntEnum
+from enum import IntEnum, unique
 
 import numpy as np
 
 Seed = int | np.random.SeedSequence
 
 
+@unique
 class Purpose(IntEnum):
     """What random numbers are for, so that one seed may serve all."""
 

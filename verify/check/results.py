@@ -180,6 +180,16 @@ def false_alarms(run: Run) -> str:
     )
 
 
+def over_budget(run: Run) -> str:
+    """Say in a line that chance alone may change a verdict more often than a run may have it; else nothing."""
+    if run.false_alarm_probability <= FALSE_ALARM_BUDGET:
+        return ""
+    return (
+        f"the levels of {len(run.designs)} tests add up to {run.false_alarm_probability:.1g}, more than the "
+        f"{FALSE_ALARM_BUDGET:g} that a run may have"
+    )
+
+
 def perform(suite: str, check: Check, context: Context) -> Result:
     """Judge one check of a suite."""
     outcome = check.judge(context)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms
+from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms, over_budget
 from canaryproof.verify.claims import finished
 from canaryproof.verify.cli.command_line import cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
@@ -124,7 +124,7 @@ def verify_command(
     else:
         _print(run, out)
     _print_failures(run, changes, Console(stderr=as_json))
-    sys.exit(1 if run.failures or changes else 0)
+    sys.exit(1 if run.failures or changes or over_budget(run) else 0)
 
 
 def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
@@ -192,6 +192,8 @@ def _goes_without_saying(result: Result) -> bool:
 
 def _print_failures(run: Run, changes: list[str], console: Console) -> None:
     failures = [("failed", f"{failure.id}: {failure.finding}") for failure in run.failures]
+    if said := over_budget(run):
+        failures.append(("failed", said))
     for kind, text in [*failures, *(("changed", change) for change in changes)]:
         console.print(f"[red]{kind}[/red] {escape(text)}", highlight=False)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import integrate, optimize, stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, composed_epsilon, noise_of_round, rdp
-from canaryproof.verify.canife.attack import Response, TrialRound, attack, coins
+from canaryproof.verify.canife.attack import Response, TrialRound, attack, coins, score_law
 from canaryproof.verify.canife.measure import Deltas, RoundEpsilon, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.declared_tests import (
     FACTOR,
@@ -335,6 +336,24 @@ def measures(context: Context) -> Outcome:
     finding = f"largest relative errors in {runs} trainings of {len(audited)} audits: {listed}"
     verdict = Verdict.CONFIRMED if max(worst.values()) <= _TOLERANCE else Verdict.REFUTED
     return Outcome(verdict, finding, {"runs": runs, "errors": worst})
+
+
+def _cohorts(context: Context) -> Outcome:
+    """Judge the law of a canary's scores by all cohorts of a small pool of clients."""
+    rng = np.random.default_rng(context.key("cohorts"))
+    clients, worst = 7, {"mean": 0.0, "deviation": 0.0}
+    for cohort in range(1, clients + 1):
+        products = rng.normal(size=(1, clients))
+        law = score_law(Response(products, np.array([[0.8]])), TrialRound(cohort, 0.5, 1.5))
+        sums = [math.fsum(some) for some in combinations(products[0].tolist(), cohort)]
+        # The noise has deviation σC‖u_c‖, and is drawn apart.
+        expected = math.hypot(float(np.std(sums)), 0.5 * 1.5 * math.sqrt(0.8))
+        _note(worst, "mean", law.mean, float(np.mean(sums)))
+        _note(worst, "deviation", law.deviation, expected)
+    finding = f"{clients} sizes of cohort; largest relative error {max(worst.values()):.1g}"
+    return Outcome(
+        Verdict.CONFIRMED if max(worst.values()) <= _TOLERANCE else Verdict.REFUTED, finding, {"errors": worst}
+    )
 
 
 def _note(worst: dict[str, float], name: str, found: float, expected: float) -> None:
@@ -688,6 +707,13 @@ CHECKS: tuple[Check, ...] = (
         TO_ZYJW + " and zCeQ",
         "random canaries are a stronger attack than CANIFE's designed ones",
         stronger,
+    ),
+    Check(
+        "canife.cohorts",
+        Subject.IMPLEMENTATION,
+        "verify.canife.attack",
+        f"a score's mean and deviation are those over all cohorts of a small pool and the noise, to {_TOLERANCE:g}",
+        _cohorts,
     ),
     Check(
         "canife.measures",

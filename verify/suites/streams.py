@@ -9,6 +9,7 @@ from scipy import special, stats
 
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import null_cosine
+from canaryproof.verify.canaries.seeds import Purpose, generator
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1
@@ -175,6 +176,22 @@ def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> C
     return Check(f"gaussian.streams.{topic}", Subject.IMPLEMENTATION, "kernels.canaries", statement, judge)
 
 
+def _purposes(context: Context) -> Outcome:
+    """Compare the first words of the generators of all purposes, places and seeds."""
+    seeds, places = [int(word) for word in context.key("streams/purposes").generate_state(3)], range(20)
+    firsts = {}
+    for seed in seeds:
+        for purpose in Purpose.__members__.values():
+            for place in places:
+                words = generator(seed, purpose, place).bytes(16)
+                firsts[seed, purpose.name, place] = words if words == generator(seed, purpose, place).bytes(16) else b""
+    several = len(seeds) * len(Purpose.__members__) * len(places)
+    different = len(set(firsts.values()) - {b""})
+    finding = f"{different} streams of {several}"
+    evidence = {"streams": several, "different": different}
+    return Outcome(Verdict.CONFIRMED if different == several else Verdict.REFUTED, finding, evidence)
+
+
 # The law of coordinates, and their independence.
 
 
@@ -241,6 +258,13 @@ CHECKS: tuple[Check, ...] = (
         "independence",
         "canaries and noise of one seed are as independent as uniform directions are, and the noise is normal",
         _independence,
+    ),
+    Check(
+        "gaussian.streams.purposes",
+        Subject.IMPLEMENTATION,
+        "verify.canaries.seeds",
+        "each purpose, place and seed of a training has a stream of its own, which is the same each time",
+        _purposes,
     ),
     Check(
         "gaussian.streams.quality",

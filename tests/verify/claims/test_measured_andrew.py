@@ -5,6 +5,7 @@ import made_results
 import numpy as np
 import pytest
 from made_results import figure, judge, rising
+from scipy import stats
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import finished, measured, measured_andrew
@@ -146,6 +147,16 @@ def test_quantiles_of_fifty_experiments():
             verdicts[factor] += measured.worst(parts) is CONFIRMED
     assert verdicts[1.0] >= 190
     assert verdicts[1.3] <= 20
+
+
+@pytest.mark.parametrize(("share", "rank"), [(0.1, 5), (0.5, 25), (0.9, 45)])
+def test_a_quantile_of_fifty_lies_between_two_of_its_order_statistics(share, rank):
+    """In a random order of fifty and forty, ours before the fiftieths' order statistic are negative hypergeometric."""
+    # 21 of ours are below 20.45, and as many below 20.55.
+    first, second = (stats.nhypergeom(90, 40, below) for below in (rank, rank + 1))
+    p_value = 2.0 * min(first.cdf(21), second.sf(20))
+    part = measured_andrew._quantile(share, "20.5", np.arange(40.0), 0.002)
+    assert f"(p = {min(1.0, p_value):.2g})" in part.text
 
 
 def test_too_few_experiments_have_no_quantiles(tmp_path):

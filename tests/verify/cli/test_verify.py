@@ -87,6 +87,16 @@ def test_a_verdict_that_changes_fails_and_is_named_with_its_reason(run, monkeypa
         assert json.loads(result.stdout)["seed"] == 0
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_levels_that_add_up_to_more_than_the_budget_fail(run, monkeypatch, form):
+    monkeypatch.setattr(Run, "false_alarm_probability", 2e-3)
+    result = run("good", *form)
+    assert result.exit_code == 1
+    shown = result.stderr if form else result.stdout
+    said = "failed the levels of 0 tests add up to 0.002, more than the 0.001 that a run may have"
+    assert said in " ".join(shown.split())
+
+
 def test_level_and_seed_reach_the_checks(run):
     document = json.loads(run("good", "--level", "full", "--seed", "9", "--json").stdout)
     assert (document["level"], document["seed"]) == ("full", 9)

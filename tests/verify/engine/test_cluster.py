@@ -174,3 +174,14 @@ def test_what_goes_wrong_on_a_worker_names_it(cluster, tmp_path):
         list(Cluster(cluster.address, 1, None).results("canaryproof.verify.files.reading:read_release", tasks))
     lines = rf"--engine: worker tcp://127\.0\.0\.1:\d+: {re.escape(str(tmp_path))}/none\.npy: No such file or directory"
     assert re.fullmatch(lines, error.value.message)
+
+
+def test_tasks_beyond_those_that_a_scheduler_holds_are_done(cluster, monkeypatch):
+    from canaryproof.verify.engine import cluster as module
+
+    cluster.worker()
+    # Two at a time: each that is done makes room for another.
+    monkeypatch.setattr(module, "_AT_ONCE", 2)
+    tasks = [(i, (i, i)) for i in range(7)]
+    found = module.Cluster(cluster.address, 1, None).results("operator:mul", tasks)
+    assert sorted(found) == [(i, i * i) for i in range(7)]
