@@ -3,9 +3,11 @@
 # A fault may ignore what it ought to use.
 # ruff: noqa: ARG005
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +20,11 @@ def _fault(name: str, description: str, target: str, make: Callable[[Function], 
     return Fault(f"canife.{name}", description, f"{_CANIFE}.{target}", make, tuple(f"canife.{c}" for c in checks))
 
 
-def _no_hinge(descend: Function) -> Function:
-    def faulty(*arguments: object) -> object:
-        *before, _least_norm, rate, steps = arguments
-        return descend(*before, 0.0, rate, steps)
+def _no_hinge(compiled: Function) -> Function:
+    def faulty(designer: Any, *arguments: object) -> object:
+        other = copy.copy(designer)
+        other.settings = dataclasses.replace(designer.settings, norm_constant=0.0)
+        return compiled(other, *arguments)
 
     return faulty
 
@@ -87,5 +90,5 @@ FAULTS = (
         lambda _: lambda logits: np.exp(logits),
         "design",
     ),
-    _fault("hinge", "the hinge asks for no length", "descent:descend", _no_hinge, "scores"),
+    _fault("hinge", "the hinge asks for no length", "descent:DenseDesigner._compiled", _no_hinge, "scores"),
 )
