@@ -128,7 +128,7 @@ def test_a_run_whose_scheduler_is_lost_says_so_and_goes_on_elsewhere(start, loca
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.deep), signal.SIGINT])
 def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tmp_path, number):
     out = tmp_path / "run"
     process = start("brisk", "--engine", "dask", "--out", out, code=None)
