@@ -29,13 +29,13 @@ ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFI
 
 
 def rule(result: Result) -> str:
-    """Say in a line why a statement has its verdict: of a printed number by its exact value and the reading."""
+    """Say in a line why a statement has its verdict: of a printed number by the value and the reading."""
     judged = result.evidence.get("rule")
     if not isinstance(judged, Mapping):
         return f"{result.verdict}: {MEANINGS[result.verdict]}"
     value = judged["value"]
-    exact = interval(value) if isinstance(value, list | tuple) else repr(value)
-    return f"{judged['why']}; printed {judged['printed']}, exactly {exact} ({judged['reading']})"
+    computed = interval(value) if isinstance(value, list | tuple) else repr(value).removesuffix(".0")
+    return f"{judged['why']}; printed {judged['printed']}, computed {computed} ({judged['reading']})"
 
 
 def statements(run: Run, document: str) -> list[Result]:

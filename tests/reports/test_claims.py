@@ -44,10 +44,10 @@ def test_a_page_has_all_of_its_document_and_nothing_else():
 def test_the_rule_of_a_printed_number_has_its_reading_and_all_digits():
     judged = {"printed": "0.081", "reading": "cut", "value": 0.08154296875, "why": "qualified: cut"}
     one = result("final.c", Verdict.QUALIFIED, rule=judged)
-    assert rule(one) == "qualified: cut; printed 0.081, exactly 0.08154296875 (cut)"
+    assert rule(one) == "qualified: cut; printed 0.081, computed 0.08154296875 (cut)"
     assert "| found final.c. Rule: qualified: cut; printed" in text(replace(RUN, results=(one,)), "final")
     enclosed = result("final.c", Verdict.CONFIRMED, rule=judged | {"value": [1.0, 1.0000000000000002]})
-    assert "exactly [1.0, 1.0000000000000002]" in rule(enclosed)
+    assert "computed [1.0, 1.0000000000000002]" in rule(enclosed)
 
 
 def test_the_rule_of_a_sentence_is_that_of_its_verdict():
