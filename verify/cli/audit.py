@@ -17,7 +17,6 @@ from rich.filesize import decimal
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.cli.command_line import one_line
-from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.files.reading import LARGEST_COUNT, InputError, ScoreKind, read_release, read_scores
 
 if TYPE_CHECKING:
@@ -270,6 +269,9 @@ def _check_bounds(names: tuple[str, ...]) -> None:
 @contextlib.contextmanager
 def _progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show the progress of so many equal steps."""
+    # Loads rich's bars, which an audit of scores does without.
+    from canaryproof.verify.cli.progress import progress
+
     done = 0
     with progress("canaryproof", equal_parts=True) as advance:
 
