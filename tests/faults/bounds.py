@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from canaryproof.verify.bounds.bayesian import Rate
 from tests.faults.fault import Fault, Function
 
 _BOUNDS = "canaryproof.verify.bounds"
@@ -47,6 +48,20 @@ FAULTS = (
         lambda f: lambda mu, delta: f(np.asarray(mu) + 1.645 / math.sqrt(100.0), delta),
         "coverage.normal-scores",
         "nominal",
+    ),
+    _fault(
+        "uniform-prior",
+        "a uniform prior on the rates of error for Jeffreys'",
+        "bayesian:quantile",
+        lambda f: lambda fnr, fpr, *rest: f(*(Rate(x.wrong + 0.5, x.right + 0.5) for x in (fnr, fpr)), *rest),
+        "posterior",
+    ),
+    _fault(
+        "few-pieces",
+        "the region's boundary without its part beside the kink",
+        "bayesian:_beside",
+        lambda f: lambda one, other, epsilon, delta, corner: f(one, other, epsilon, delta, False),
+        "posterior",
     ),
     _fault(
         "guesses-among-equals",

@@ -102,7 +102,8 @@ def exceedance_known(fnr: Rate, tail: float, epsilon: float, delta: float) -> fl
 
 
 @lru_cache(maxsize=10_000)
-def _sampled_quantile(fnr: Rate, fpr: Rate, delta: float, above: float) -> float:
+def quantile(fnr: Rate, fpr: Rate, delta: float, above: float) -> float:
+    """Return the ε that is exceeded with a posterior probability."""
     return _least(lambda epsilon: above - exceedance(fnr, fpr, epsilon, delta))
 
 
@@ -117,7 +118,7 @@ def _quantile(scores: ScoreSample, delta: float, above: float) -> tuple[Array, A
         fnr = Rate(count - int(hits), int(hits))
         if scores.null is None:
             alarms = int(counts.alarms[a])
-            values[a] = _sampled_quantile(fnr, Rate(alarms, null_count - alarms), delta, above)
+            values[a] = quantile(fnr, Rate(alarms, null_count - alarms), delta, above)
         else:
             known = partial(exceedance_known, fnr, math.exp(counts.log_tails[a]), delta=delta)
             values[a] = _least(lambda epsilon, known=known: above - known(epsilon))  # type: ignore[misc]

@@ -7,14 +7,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import integrate, optimize, special, stats
 from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
+from canaryproof.verify.bounds.bayesian import Rate, quantile
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.lower_bound import (
     GAUSSIAN_CURVE,
@@ -495,6 +497,45 @@ def _ours(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Che
     return Check(f"bounds.{name}", Subject.IMPLEMENTATION, "verify.bounds", statement, judge)
 
 
+# Of the probability at a posterior quantile, which is adaptive quadrature's.
+_POSTERIOR = 1e-8
+# Scores on the wrong side and on the right one, observed and unobserved.
+_SIDES = ((0, 40, 0, 40), (12, 38, 1, 59), (45, 5, 55, 5), (3, 97, 40, 60))
+
+
+def _posterior(_: Context) -> Outcome:
+    """Judge posterior quantiles of ε by the Beta laws of Jeffreys' prior and the region of (ε, δ)-privacy."""
+    gaps = {}
+    for missed, hit, false, passed in _SIDES:
+        for above, delta in ((0.975, 1e-5), (0.5, 1e-3), (0.025, 1e-5)):
+            epsilon = quantile(Rate(missed, hit), Rate(false, passed), delta, above)
+            found = _outside(epsilon, delta, (missed + 0.5, hit + 0.5), (false + 0.5, passed + 0.5))
+            # At ε = 0 it may be exceeded less often than asked.
+            gap = abs(found - above) if epsilon > 0.0 else max(0.0, found - above)
+            gaps[f"{missed} of {missed + hit} missed, {false} of {false + passed} false, {above:g}"] = gap
+    worst = max(gaps, key=gaps.__getitem__)
+    finding = f"largest of {len(gaps)} differences of probability {gaps[worst]:.1g} ({worst})"
+    return Outcome(Verdict.CONFIRMED if gaps[worst] <= _POSTERIOR else Verdict.REFUTED, finding, {"differences": gaps})
+
+
+def _outside(epsilon: float, delta: float, fnr: tuple[float, float], fpr: tuple[float, float]) -> float:
+    """Probability that the rates lie outside the region that privacy leaves, over the arc sine of one's root."""
+    one, other = stats.beta(*fnr), stats.beta(*fpr)
+    up = math.exp(epsilon)
+
+    def density(angle: float) -> float:
+        rate = math.sin(angle) ** 2
+        low = max(0.0, 1.0 - delta - up * rate, (1.0 - delta - rate) / up)
+        high = min(1.0, delta + up * (1.0 - rate), 1.0 + (delta - rate) / up)
+        return float(one.pdf(rate) * math.sin(2.0 * angle) * (other.cdf(low) + other.sf(high)))
+
+    kink = (1.0 - delta) / (1.0 + up)
+    rates = sorted({0.0, delta, kink, 1.0 - kink, 1.0 - delta, 1.0, *one.ppf([1e-9, 0.01, 0.5, 0.99, 1.0 - 1e-9])})
+    angles = [math.asin(math.sqrt(rate)) for rate in rates]
+    pieces = [integrate.quad(density, *ends, epsabs=1e-11, limit=200)[0] for ends in pairwise(angles)]
+    return math.fsum(pieces)
+
+
 CHECKS = (
     *(
         _ours(f"coverage.{name}", _statement(method), partial(_coverage, name=name))
@@ -535,6 +576,11 @@ CHECKS = (
             partial(_coverage, name=name),
         )
         for name, source in _CLAIMS.items()
+    ),
+    _ours(
+        "posterior",
+        f"posterior quantiles of ε have their probabilities under Jeffreys' prior, to {_POSTERIOR:g}",
+        _posterior,
     ),
     *bounds_grid.CHECKS,
     Check(

@@ -67,7 +67,7 @@ def twin(fnr, fpr, least, delta):
     ids=["no error", "no error of many", "few errors", "turned", "one tail", "one score"],
 )
 def test_quantiles_are_those_of_the_twin_to_1e_10(fnr, fpr, above, delta):
-    found = bayesian._sampled_quantile(fnr, fpr, delta, above)
+    found = bayesian.quantile(fnr, fpr, delta, above)
     assert twin(fnr, fpr, found + 1e-10, delta) < above
     if found > 0.0:
         assert twin(fnr, fpr, found - 1e-10, delta) > above
@@ -91,7 +91,7 @@ def test_both_rates_turned_or_swapped_leave_the_probability(misses, hits, alarms
 
 def test_of_a_million_scores_no_piece_is_missed():
     # Every score of ten thousand to a million is told apart: e^-ε is at most about one in so many.
-    many = [bayesian._sampled_quantile(Rate(0, 10**n), Rate(0, 10**n), 1e-12, 0.5) for n in (4, 5, 6)]
+    many = [bayesian.quantile(Rate(0, 10**n), Rate(0, 10**n), 1e-12, 0.5) for n in (4, 5, 6)]
     np.testing.assert_allclose(np.diff(many), math.log(10.0), rtol=1e-4)
 
 
