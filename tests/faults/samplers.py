@@ -61,11 +61,12 @@ def _with_first_twice(total: Function) -> Function:
 
 
 def _with_an_unobserved_one(draw: Function) -> Function:
-    def faulty(count: int, dim: int, sigma: float, rng: Any, data: float, *, in_norms: bool) -> Any:
+    def faulty(count: int, dim: int, sigma: Any, rng: Any, data: Any, *, in_norms: bool) -> Any:
         products, norm = draw(count - 1, dim, sigma, rng, data, in_norms=in_norms)
-        first = rng.standard_normal()
-        cosine = first / math.sqrt(first**2 + rng.chisquare(dim - 1))
-        return np.append(products, cosine if in_norms else cosine * norm), norm
+        first = rng.standard_normal(norm.shape)
+        cosine = first / np.sqrt(first**2 + rng.chisquare(dim - 1, norm.shape))
+        last = cosine if in_norms else cosine * norm
+        return np.concatenate([products, last[..., np.newaxis]], axis=-1), norm
 
     return faulty
 
@@ -197,7 +198,7 @@ FAULTS = (
         "data-squared",
         "‖Σxᵢ‖² for ‖Σxᵢ‖",
         "_draw",
-        lambda f: lambda count, dim, sigma, rng, data, **o: f(count, dim, sigma, rng, data**2, **o),
+        lambda f: lambda count, dim, sigma, rng, data, **o: f(count, dim, sigma, rng, np.square(data), **o),
     ),
     _law(
         "one-canary-less",

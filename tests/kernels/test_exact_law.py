@@ -149,27 +149,31 @@ def test_high_dimensions_have_the_normal_limit(dim, data_norm):
 
 
 def transcribed(count, dim, noise_multiplier, rng, data_norm):
-    """The same draws taken once, kept as a matrix of rows, in numpy."""
+    """The same draws, kept as a matrix of rows, in numpy."""
     axes = 1 if data_norm else 0
     free = dim - axes
-    rows = np.zeros((count + 1, axes + min(count + 1, free)))
+    rows = np.zeros((count, axes + min(count, free)))
     for j, row in enumerate(rows):
         below = axes + min(j, free)
         row[:below] = rng.standard_normal(below)
         if j < free:
             row[below] = math.sqrt(2 * rng.standard_gamma((free - j) / 2))
-    canaries = rows[1:] / np.linalg.norm(rows[1:], axis=1, keepdims=True)
-    release = noise_multiplier * rows[0] + canaries.sum(axis=0)
+    canaries = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    release = noise_multiplier * rng.standard_normal(rows.shape[1]) + canaries.sum(axis=0)
+    outside = noise_multiplier * math.sqrt(rng.chisquare(free - count)) if free > count else 0
     release[:axes] += data_norm
-    return canaries @ release / np.linalg.norm(release)
+    return canaries @ release / math.hypot(np.linalg.norm(release), outside)
 
 
 GENERATORS = [np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937]
 
 
+@pytest.mark.parametrize("kept", [exact_law._KEPT, 7])
 @pytest.mark.parametrize("bit_generator", GENERATORS)
 @pytest.mark.parametrize("case", [*CASES, (10**12, 30, 1.0, 0.0), (10**12, 30, 1.0, 5.0)])
-def test_rows_are_drawn_once_though_used_twice(case, bit_generator):
+def test_rows_are_drawn_once_though_used_twice(case, bit_generator, kept, monkeypatch):
+    # Rows that cannot all be kept are drawn again from the same state.
+    monkeypatch.setattr(exact_law, "_KEPT", kept)
     dim, count, noise_multiplier, data_norm = case
     one, other = (np.random.Generator(bit_generator(5)) for _ in range(2))
     # Leave a half-used word in the generators that buffer.
@@ -179,6 +183,29 @@ def test_rows_are_drawn_once_though_used_twice(case, bit_generator):
     np.testing.assert_allclose(g, transcribed(count, dim, noise_multiplier, other, data_norm), rtol=1e-11, atol=1e-13)
     # The generator stands where a single pass leaves it.
     assert one.random() == other.random()
+
+
+def test_runs_that_share_canaries_are_independent_given_these():
+    # Without noise they are one run; with much of it they have nothing in common.
+    rng = np.random.default_rng(15)
+    products, norms = exact_law.inner_products(5, 50, [0.0, 0.0, 1.0], rng, [0.0, 0.0, 3.0])
+    assert products.shape == (3, 5)
+    np.testing.assert_array_equal(products[0], products[1])
+    assert norms[0] == norms[1] != norms[2]
+    g = np.array([exact_law.cosines(4, 6, [1e6, 1e6], rng)[:, 0] for _ in range(RUNS)])
+    assert stats.pearsonr(*g.T).pvalue >= LEVEL
+    assert np.ptp(g, axis=1).min() > 0
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize(("dim", "count", "data_norm"), [(20, 5, 0.0), (3, 6, 2.0)])
+def test_each_run_of_several_has_the_law_of_its_own_noise(dim, count, data_norm, name):
+    rng = np.random.default_rng(16)
+    noise = [0.3, 1.5]
+    drawn = np.array([exact_law.cosines(count, dim, noise, rng, data_norm) for _ in range(RUNS)])
+    for each, noise_multiplier in enumerate(noise):
+        plain = algorithm_1(dim, count, noise_multiplier, data_norm, RUNS, rng)
+        assert p_value(name, drawn[:, each], plain) >= LEVEL
 
 
 def test_equal_seeds_give_equal_bytes():

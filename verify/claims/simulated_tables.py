@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -112,13 +112,25 @@ def _agrees(row: dict[str, Any]) -> str:
     return "agrees" if row["p_value"] >= LEVEL else f"does not (p = {row['p_value']:.0e})"
 
 
+@cache
+def _simulated(context: Context, runs: int, dim: int, count: int) -> dict[float, tuple[Moments, float]]:
+    """Simulate all printed ε of some d and k, with the same canaries, and return their noise multipliers too.
+
+    The same experiment printed twice is simulated once.
+    """
+    epsilons = sorted({cell.epsilon for cell in CELLS if (cell.dim, cell.count) == (dim, count)})
+    sigmas = gaussian_mechanism.noise_multiplier(epsilons, DELTA)
+    drawn = simulation.simulate(runs, count, dim, sigmas, context.key(f"cell/{dim}/{count}"))
+    return {
+        epsilon: (Moments(drawn.distance[:, place], drawn.ratio[:, place], count), float(sigmas[place]))
+        for place, epsilon in enumerate(epsilons)
+    }
+
+
 def _judge(cell: PrintedCell, context: Context) -> Outcome:
     # At 50, as many as were printed, fitted would be taken for pinned in a third of all runs of the last sweep's cells.
     runs = context.pick(200, 1000)
-    sigma = float(gaussian_mechanism.noise_multiplier(cell.epsilon, DELTA))
-    # The cell's numbers and not its name key the draws: the same experiment printed twice is simulated once.
-    key = context.key(f"cell/{cell.dim}/{cell.count}/{cell.epsilon}")
-    moments = simulation.simulate(runs, cell.count, cell.dim, sigma, key)
+    moments, sigma = _simulated(context, runs, cell.dim, cell.count)[cell.epsilon]
     readings: dict[str, Any] = {}
     pairs = list(zip(moments.distance.tolist(), moments.ratio.tolist(), strict=True))
     for name, (estimator, enclose) in READINGS.items():

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +36,7 @@ class Shape:
     skewness: NDArray[np.float64]
     kurtosis: NDArray[np.float64]
 
-    def of(self, runs: NDArray[np.bool_]) -> "Shape":
+    def of(self, runs: Any) -> "Shape":
         """Return the shapes of some of the runs."""
         return Shape(self.skewness[runs], self.kurtosis[runs])
 
@@ -74,24 +75,27 @@ class Moments:
         """The same, as if the cosines were normal."""
         return replace(self, shape=None, null_shape=None)
 
-    def of(self, runs: NDArray[np.bool_]) -> "Moments":
-        """Return the moments of some of the runs."""
+    def of(self, runs: Any) -> "Moments":
+        """Return the moments of some of the runs, by any index."""
         shapes = (None if shape is None else shape.of(runs) for shape in (self.shape, self.null_shape))
         return Moments(self.distance[runs], self.ratio[runs], self.count, self.null_count, *shapes)
 
 
-def joined(runs: Sequence[Moments]) -> Moments:
-    """Return the moments of single runs of one size as those of many."""
-    first = runs[0]
+def joined(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of several lots of runs of one size as those of one lot."""
+    first = parts[0]
     shapes = (
         None
         if getattr(first, name) is None
         else Shape(
-            *(np.array([getattr(getattr(run, name), part) for run in runs]) for part in ("skewness", "kurtosis"))
+            *(
+                np.concatenate([getattr(getattr(each, name), part) for each in parts])
+                for part in ("skewness", "kurtosis")
+            )
         )
         for name in ("shape", "null_shape")
     )
-    distance, ratio = (np.array([getattr(run, name) for run in runs]) for name in ("distance", "ratio"))
+    distance, ratio = (np.concatenate([getattr(each, name) for each in parts]) for name in ("distance", "ratio"))
     return Moments(distance, ratio, first.count, first.null_count, *shapes)
 
 

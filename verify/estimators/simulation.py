@@ -4,10 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
+from numpy.typing import ArrayLike
 
 from canaryproof.kernels import exact_law
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Moments
+
+# Cosines that are reduced together.
+_AT_ONCE = 200_000
 
 
 def threads() -> int:
@@ -19,9 +23,9 @@ def simulate(
     runs: int,
     count: int,
     dim: int,
-    noise_multiplier: float,
+    noise_multiplier: ArrayLike,
     key: np.random.SeedSequence,
-    data_norm: float = 0.0,
+    data_norm: ArrayLike = 0.0,
 ) -> Moments:
     """Draw runs of Algorithm 1 from their exact law.
 
@@ -30,18 +34,22 @@ def simulate(
     runs
         Number of independent runs.
     count, dim, noise_multiplier, data_norm
-        k, d, σ and ‖Σxᵢ‖, as for ``exact_law.cosines``.
+        k, d, σ and ‖Σxᵢ‖, as for ``exact_law.cosines``. Of arrays, each element is a setting with noise of its own;
+        settings share the canaries of each run.
     key
         Root of the randomness; every run has a child of its own, so that the result does not depend on threads.
 
     Returns
     -------
-    Moments of shape (runs,).
+    Moments of shape (runs, ...).
     """
 
-    def one(child: np.random.SeedSequence) -> Moments:
-        rng = np.random.Generator(np.random.SFC64(child))
-        return estimators.from_dimension(exact_law.cosines(count, dim, noise_multiplier, rng, data_norm), dim)
+    def some(children: list[np.random.SeedSequence]) -> Moments:
+        generators = (np.random.Generator(np.random.SFC64(child)) for child in children)
+        drawn = [exact_law.cosines(count, dim, noise_multiplier, rng, data_norm) for rng in generators]
+        return estimators.from_dimension(np.array(drawn), dim)
 
+    children = key.spawn(runs)
+    size = 1 + _AT_ONCE // count
     with ThreadPoolExecutor(threads()) as pool:
-        return estimators.joined(list(pool.map(one, key.spawn(runs))))
+        return estimators.joined(list(pool.map(some, (children[at : at + size] for at in range(0, runs, size)))))

@@ -1,8 +1,7 @@
 """Convergence in d and k: exact quantities, proven bounds and simulated points, for each theorem."""
 
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -90,22 +89,27 @@ def curve(
     }
 
 
-def _outcome(series: list[dict[str, Any]], p_values: Sequence[float], null: str, runs: int, **evidence: Any) -> Outcome:
+def _outcome(
+    series: list[dict[str, Any]], p_values: Sequence[float], null: str, runs: int, noises: int = 1, **evidence: Any
+) -> Outcome:
     """Confirm if no simulated point is farther from the exact value than chance allows."""
     smallest = min(p_values)
     visible = visible_mean(runs, PART_LEVEL / len(p_values))
-    design = Design(null, LEVEL, f"a point is off by {visible:.2g} deviations of its summands", POWER, runs)
+    summands = f", each a mean over {noises} noises" if noises > 1 else ""
+    alternative = f"a point is off by {visible:.2g} deviations of its summands{summands}"
+    design = Design(null, LEVEL, alternative, POWER, runs)
     return Outcome(
         Verdict.CONFIRMED if smallest >= PART_LEVEL / len(p_values) else Verdict.REFUTED,
         f"smallest of {len(p_values)} p-values {smallest:.2g}, {len(series)} quantities",
-        {"level": PART_LEVEL, "p_values": list(p_values), "runs": runs, "convergence": series, **evidence},
+        {"level": PART_LEVEL, "p_values": list(p_values), "runs": runs, "noises": noises, "convergence": series}
+        | evidence,
         design,
     )
 
 
-def _beyond(value: float, expected: float, margin: float, error: float) -> float:
-    """p-value of an estimate that is normal about what differs from the expected one by the margin at most."""
-    return 2.0 * float(stats.norm.sf(max(0.0, abs(value - expected) - margin) / error))
+def _beyond(value: float, expected: float, margin: float, error: float, runs: int) -> float:
+    """p-value, by Student's law, of an estimate of what differs from the expected value by the margin at most."""
+    return 2.0 * float(stats.t.sf(max(0.0, abs(value - expected) - margin) / error, runs - 1))
 
 
 def _runs(context: Context, quick: int, full: int, count: int) -> int:
@@ -117,6 +121,24 @@ def _unseen(rng: np.random.Generator, dim: int, size: int) -> Array:
     """Draw cosines of unseen canaries times √d: coordinates of uniform directions."""
     first = rng.standard_normal(size)
     return math.sqrt(dim) * first / np.sqrt(first**2 + rng.chisquare(dim - 1, size))
+
+
+# Drawing canaries costs k², and noise k: so many noises beside the canaries of a run are worth nearly as many runs.
+_NOISES = 10
+
+
+def _simulated(
+    context: Context, name: str, sizes: Sequence[int], counts: Sequence[int], dim: int, sigma: float
+) -> Iterator[estimators.Moments]:
+    """Simulate runs at each k, with some noises beside the canaries of each: moments of shape (runs, noises)."""
+    for runs, count in zip(sizes, counts, strict=True):
+        key = context.key(f"convergence/{name}/{count}")
+        yield simulation.simulate(runs, count, dim, np.full(_NOISES, sigma), key)
+
+
+def _over_noises(values: Array) -> tuple[float, float]:
+    """Mean and standard error from runs, which are independent, though noises of one are not."""
+    return _mean_and_error(values.mean(axis=1))
 
 
 def _mean_and_error(values: Array) -> tuple[float, float]:
@@ -219,15 +241,11 @@ def _normal_law(context: Context) -> Outcome:
 
 def _releases(runs: int, count: int, dim: int, sigma: float, key: np.random.SeedSequence) -> dict[str, Array]:
     """Draw A, B and W of runs from the exact law."""
-
-    def one(child: np.random.SeedSequence) -> tuple[float, float, float]:
-        rng = np.random.Generator(np.random.SFC64(child))
-        products, norm = exact_law.inner_products(count, dim, sigma, rng)
-        return norm**2 / dim, float(products.mean()), float(products.var())
-
-    with ThreadPoolExecutor(simulation.threads()) as pool:
-        rows = np.array(list(pool.map(one, key.spawn(runs))))
-    return dict(zip("ABW", rows.T, strict=True))
+    rows = []
+    for child in key.spawn(runs):
+        products, norm = exact_law.inner_products(count, dim, sigma, np.random.Generator(np.random.SFC64(child)))
+        rows.append((norm**2 / dim, products.mean(), products.var()))
+    return dict(zip("ABW", np.array(rows).T, strict=True))
 
 
 def _finite_theorem(context: Context) -> Outcome:
@@ -302,15 +320,14 @@ def _estimators(context: Context) -> Outcome:
     sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
     slopes = consistency.slopes(DELTA, 1.0 / sigma)
     counts = (10, 30, 100, 300, 1000)
-    sizes = [_runs(context, 400, 20_000, count) for count in counts]
+    sizes = [_runs(context, 60, 2000, count) for count in counts]
     biases, spreads = [], []
-    for count, runs in zip(counts, sizes, strict=True):
-        drawn = simulation.simulate(runs, count, dim, sigma, context.key(f"convergence/estimators/{count}"))
+    for drawn in _simulated(context, "estimators", sizes, counts, dim, sigma):
         fitted = estimators.both_directions(DELTA, drawn.distance, drawn.ratio)
-        biases.append(_mean_and_error(fitted - epsilon))
+        biases.append(_over_noises(fitted - epsilon))
         pinned = estimators.pinned_epsilon(DELTA, drawn.distance)
-        spread = float(pinned.std(ddof=1))
-        spreads.append((spread, 0.5 * spread * math.sqrt((float(stats.kurtosis(pinned, fisher=False)) - 1.0) / runs)))
+        square, error = _over_noises((pinned - pinned.mean()) ** 2)
+        spreads.append((math.sqrt(square), 0.5 * error / math.sqrt(square)))
     leading_bias = [slopes.fitted_bias(count) for count in counts]
     leading_spread = [slopes.pinned_deviation(count) for count in counts]
     series = [
@@ -342,15 +359,15 @@ def _estimators(context: Context) -> Outcome:
     ]
     # The next term is of relative order 1/√k; five times that is allowed.
     p_values = [
-        _beyond(value, leading, 5.0 * leading / math.sqrt(count), error)
-        for (value, error), leading, count in zip(biases, leading_bias, counts, strict=True)
+        _beyond(value, leading, 5.0 * leading / math.sqrt(count), error, runs)
+        for (value, error), leading, count, runs in zip(biases, leading_bias, counts, sizes, strict=True)
     ]
     p_values += [
-        _beyond(math.log(value), math.log(leading), 5.0 / math.sqrt(count), error / value)
-        for (value, error), leading, count in zip(spreads, leading_spread, counts, strict=True)
+        _beyond(math.log(value), math.log(leading), 5.0 / math.sqrt(count), error / value, runs)
+        for (value, error), leading, count, runs in zip(spreads, leading_spread, counts, sizes, strict=True)
     ]
     null = "biases and deviations have their leading terms, to 5/√k"
-    return _outcome(series, p_values, null, min(sizes), dim=dim, epsilon=epsilon, delta=DELTA)
+    return _outcome(series, p_values, null, min(sizes), _NOISES, dim=dim, epsilon=epsilon, delta=DELTA)
 
 
 def _too_many(context: Context) -> Outcome:
@@ -359,13 +376,11 @@ def _too_many(context: Context) -> Outcome:
     sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
     slopes = consistency.slopes(DELTA, 1.0 / sigma)
     counts = (10, 20, 40, 80, 160, 320, 640, 1280)
-    sizes = [_runs(context, 300, 4000, count) for count in counts]
+    sizes = [_runs(context, 60, 400, count) for count in counts]
     means, errors = [], []
-    for count, runs in zip(counts, sizes, strict=True):
-        drawn = simulation.simulate(runs, count, dim, sigma, context.key(f"convergence/too-many/{count}"))
-        means.append(_mean_and_error(drawn.distance))
-        squares = (estimators.pinned_epsilon(DELTA, drawn.distance) - epsilon) ** 2
-        square, error = _mean_and_error(squares)
+    for drawn in _simulated(context, "too-many", sizes, counts, dim, sigma):
+        means.append(_over_noises(drawn.distance))
+        square, error = _over_noises((estimators.pinned_epsilon(DELTA, drawn.distance) - epsilon) ** 2)
         errors.append((math.sqrt(square), 0.5 * error / math.sqrt(square)))
     shifts = [consistency.shift(dim, count, sigma) for count in counts]
     leading = [
@@ -403,11 +418,11 @@ def _too_many(context: Context) -> Outcome:
     ]
     # The centre 1/√(σ² + k/d) is exact but for terms of relative order 1/d.
     p_values = [
-        _beyond(value, 1.0 / sigma + move, 5.0 / (sigma * dim), error)
-        for (value, error), move in zip(means, shifts, strict=True)
+        _beyond(value, 1.0 / sigma + move, 5.0 / (sigma * dim), error, runs)
+        for (value, error), move, runs in zip(means, shifts, sizes, strict=True)
     ]
     null = "the mean is 1/√(σ² + k/d), to 5/(σd)"
-    return _outcome(series, p_values, null, min(sizes), dim=dim, epsilon=epsilon, delta=DELTA, best_count=best)
+    return _outcome(series, p_values, null, min(sizes), _NOISES, dim=dim, epsilon=epsilon, delta=DELTA, best_count=best)
 
 
 def _check(topic: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:

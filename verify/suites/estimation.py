@@ -6,7 +6,7 @@ Candidates that were measured against the default and not adopted are measured t
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -83,20 +83,20 @@ _CLAIMED = 0.95 - 0.01
 def _measure(
     context: Context,
     truth: float,
-    draw: Callable[[int], Moments],
+    drawn: Iterable[Moments],
     tests: Sequence[str],
     level: float,
     measured: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
-    """Measure estimators on as many runs as it takes, all by default, and test some's coverage after each block."""
+    """Measure estimators on blocks of runs, all by default, and test some's coverage after each until one fails."""
     known = ESTIMATORS if context.level is Level.QUICK else ESTIMATORS | CANDIDATES
     chosen = {name: known[name] for name in measured or known}
     blocks: dict[str, list[estimators.Estimate]] = {name: [] for name in chosen}
     rows: dict[str, dict[str, float]] = {}
     failed: list[str] = []
     runs = 0
-    for until in looks(_coverage_runs(context, level)):
-        moments, runs = draw(until - runs), until
+    for moments in drawn:
+        runs += moments.distance.size
         for name, estimator in chosen.items():
             blocks[name].append(estimator(moments, DELTA))
         rows = {name: _worth(found, truth) for name, found in blocks.items()}
@@ -130,6 +130,11 @@ def _coverage_runs(context: Context, level: float) -> int:
     return runs_for_share(_CLAIMED, context.pick(80, 92) / 100.0, level / LOOKS)
 
 
+def _blocks(context: Context, level: float) -> list[int]:
+    """Return how many runs there are between looks."""
+    return np.diff(looks(_coverage_runs(context, level)), prepend=0).tolist()
+
+
 def _judge_coverage(
     context: Context, cells: list[dict[str, Any]], failed: list[str], finding: str, level: float, **evidence: Any
 ) -> Outcome:
@@ -154,25 +159,23 @@ def _certified(distance: float, ratio: float) -> tuple[float, float]:
 
 def _equal_variances(context: Context) -> Outcome:
     dim, tests = 10**6, (*_ALWAYS, "pinned")
-    settings = [(count, epsilon) for count in (100, 1000) for epsilon in (0.1, 1.0, 10.0)]
-    level = LEVEL / (len(settings) * len(tests))
+    counts, epsilons = (100, 1000), (0.1, 1.0, 10.0)
+    level = LEVEL / (len(counts) * len(epsilons) * len(tests))
+    sigmas = gaussian_mechanism.noise_multiplier(epsilons, DELTA)
     cells: list[dict[str, Any]] = []
     worst: tuple[float, str] = (1.0, "")
     failed = []
-    for count, epsilon in settings:
-        sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
-        draw = partial(
-            simulation.simulate,
-            count=count,
-            dim=dim,
-            noise_multiplier=sigma,
-            key=context.key(f"coverage/{count}/{epsilon}"),
-        )
-        measured, under = _measure(context, epsilon, draw, tests, level)
-        cells.append({"count": count, "epsilon": epsilon, **measured})
-        where = f"k = {count}, ε = {epsilon:g}"
-        failed += [f"{name}, {where}" for name in under]
-        worst = min(worst, *((measured["estimators"][name]["coverage"], f"{name}, {where}") for name in tests))
+    for count in counts:
+        key = context.key(f"coverage/{count}")
+        # The cells of one k have the same canaries.
+        drawn = [simulation.simulate(runs, count, dim, sigmas, key) for runs in _blocks(context, level)]
+        for place, epsilon in enumerate(epsilons):
+            cell = (block.of((slice(None), place)) for block in drawn)
+            measured, under = _measure(context, epsilon, cell, tests, level)
+            cells.append({"count": count, "epsilon": epsilon, **measured})
+            where = f"k = {count}, ε = {epsilon:g}"
+            failed += [f"{name}, {where}" for name in under]
+            worst = min(worst, *((measured["estimators"][name]["coverage"], f"{name}, {where}") for name in tests))
     finding = f"lowest coverage of {len(cells) * len(tests)} cells {worst[0]:.1%} ({worst[1]})"
     return _judge_coverage(context, cells, failed, finding, level, dim=dim)
 
@@ -187,8 +190,8 @@ def _unequal_variances(context: Context) -> Outcome:
         distance = 1.0 / float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
         truth = float(two_gaussians.epsilon(DELTA, distance, ratio, 0.0, 1.0))
         rng = np.random.default_rng(context.key(f"unequal/{epsilon}/{ratio}"))
-        draw = partial(_normal_moments, rng, count=count, distance=distance, ratio=ratio)
-        measured, under = _measure(context, truth, draw, _ALWAYS, level)
+        drawn = (_normal_moments(rng, runs, count, distance, ratio) for runs in _blocks(context, level))
+        measured, under = _measure(context, truth, drawn, _ALWAYS, level)
         certified = _certified(distance, ratio)
         cells.append(
             {"distance": distance, "ratio": ratio, "epsilon": truth, "epsilon_certified": certified, **measured}
@@ -223,7 +226,9 @@ def _other_laws(context: Context) -> Outcome:
         rng = np.random.default_rng(context.key(f"other laws/{name}/{distance}/{against_scores}/{ratio}"))
         draw = partial(_drawn_moments, rng, _OTHER_LAWS[name], count, distance, ratio, against_scores)
         truth = float(two_gaussians.epsilon(DELTA, distance, ratio, 0.0, 1.0))
-        measured, under = _measure(context, truth, draw, ("adaptive",), level, ("adaptive",))
+        measured, under = _measure(
+            context, truth, map(draw, _blocks(context, level)), ("adaptive",), level, ("adaptive",)
+        )
         null = "unobserved" if against_scores else "exact"
         cells.append({"law": name, "null": null, "distance": distance, "ratio": ratio, "epsilon": truth, **measured})
         failed += [f"{name}, {null} null, distance {distance:g}, ratio {ratio:g}"] if under else []
@@ -375,18 +380,26 @@ def _kink(context: Context) -> Outcome:
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
 
 
-def _sweep(context: Context, cases: list[tuple[str, int, int, float, float]], runs: int) -> list[dict[str, Any]]:
+def _sweep(
+    context: Context, label: str, count: int, cases: Sequence[tuple[str, float, float]], runs: int, noises: int
+) -> list[dict[str, Any]]:
+    """Simulate cases, kind of data, ε and ‖Σxᵢ‖, all with the canaries of each run, and some noises beside these."""
+    dim = 10**6
+    epsilons, data_norms = (np.array([case[place] for case in cases]) for place in (1, 2))
+    sigmas = gaussian_mechanism.noise_multiplier(epsilons, DELTA)
+    beside = [np.tile(each, (noises, 1)) for each in (sigmas, data_norms)]
+    moments = simulation.simulate(runs, count, dim, beside[0], context.key(f"sweep/{label}/{count}"), beside[1])
     rows = []
-    for label, dim, count, epsilon, data_norm in cases:
-        sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
-        key = context.key(f"sweep/{label}/{dim}/{count}/{epsilon}/{data_norm}")
-        moments = simulation.simulate(runs, count, dim, sigma, key, data_norm)
-        pinned = estimators.pinned_epsilon(DELTA, moments.distance)
+    for place, ((kind, epsilon, data_norm), sigma) in enumerate(zip(cases, sigmas.tolist(), strict=True)):
+        distance, ratio = moments.distance[..., place], moments.ratio[..., place]
+        pinned = estimators.pinned_epsilon(DELTA, distance)
         # What the release contains beside noise lengthens it, and shrinks every cosine, by this factor.
         dilution = 1.0 / math.sqrt(1.0 + (count + data_norm**2) / (sigma**2 * dim))
+        # Runs are independent, noises beside the same canaries are not.
+        means = distance.mean(axis=1)
         rows.append(
             {
-                "case": label,
+                "case": kind,
                 "dim": dim,
                 "count": count,
                 "epsilon": epsilon,
@@ -394,9 +407,9 @@ def _sweep(context: Context, cases: list[tuple[str, int, int, float, float]], ru
                 "data_norm": data_norm,
                 "pinned_mean": float(pinned.mean()),
                 "pinned_deviation": float(pinned.std(ddof=1)),
-                "fitted_mean": float(_fitted(moments).mean()),
-                "distance_mean": float(moments.distance.mean()),
-                "distance_standard_error": float(moments.distance.std(ddof=1) / math.sqrt(runs)),
+                "fitted_mean": float(estimators.both_directions(DELTA, distance, ratio).mean()),
+                "distance_mean": float(means.mean()),
+                "distance_standard_error": float(means.std(ddof=1) / math.sqrt(runs)),
                 "distance_predicted": dilution / sigma,
                 "epsilon_predicted": float(gaussian_mechanism.epsilon(DELTA, sigma / dilution)),
                 "epsilon_certified": _certified(dilution / sigma, 1.0),
@@ -405,7 +418,7 @@ def _sweep(context: Context, cases: list[tuple[str, int, int, float, float]], ru
     return rows
 
 
-def _judge_sweep(rows: list[dict[str, Any]], runs: int) -> Outcome:
+def _judge_sweep(rows: list[dict[str, Any]], runs: int, noises: int) -> Outcome:
     # Chance, and the relative fluctuation of the release's squared norm, of order 1/√d.
     allowed = float(stats.t.isf(0.5 * LEVEL / len(rows), runs - 1))
     misses = [
@@ -416,33 +429,37 @@ def _judge_sweep(rows: list[dict[str, Any]], runs: int) -> Outcome:
     ]
     widest = max(abs(row["pinned_mean"] - row["epsilon"]) for row in rows)
     finding = f"{len(rows) - len(misses)} of {len(rows)} cells agree; largest bias of pinned {widest:.2g}"
+    over = f", each the mean over {noises} noises," if noises > 1 else ""
     design = Design(
         "means of √d·μ̂ are as predicted",
         LEVEL,
-        f"in a cell √d·μ̂ is off by {visible_mean(runs, LEVEL / len(rows)):.2g} of its deviations",
+        f"in a cell √d·μ̂{over} is off by {visible_mean(runs, LEVEL / len(rows)):.2g} of its deviations",
         POWER,
         runs,
     )
-    return Outcome(Verdict.REFUTED if misses else Verdict.CONFIRMED, finding, {"runs": runs, "rows": rows}, design)
+    evidence = {"runs": runs, "noises": noises, "rows": rows}
+    return Outcome(Verdict.REFUTED if misses else Verdict.CONFIRMED, finding, evidence, design)
 
 
 def _count_sweep(context: Context) -> Outcome:
-    runs = context.pick(30, 300)
+    # Canaries cost k², noise k: ten noises beside the same canaries are worth nearly ten runs.
+    runs, noises = context.pick(30, 60), 10
     counts = [count for count in (10, 100, 1000, 10000) if count <= context.pick(1000, 10000)]
-    cases = [("count", 10**6, count, epsilon, 0.0) for count in counts for epsilon in (0.1, 1.0, 3.0, 10.0)]
-    return _judge_sweep(_sweep(context, cases, runs), runs)
+    cases = [("count", epsilon, 0.0) for epsilon in (0.1, 1.0, 3.0, 10.0)]
+    rows = [row for count in counts for row in _sweep(context, "count", count, cases, runs, noises)]
+    return _judge_sweep(rows, runs, noises)
 
 
 def _data_sweep(context: Context) -> Outcome:
     runs = context.pick(30, 500)
     cases = [
-        (kind, 10**6, 1000, epsilon, norm)
+        (kind, epsilon, norm)
         for epsilon in (1.0, 10.0)
         for n in (0, 100, 1000, 10**4, 10**5)
         # n unit vectors, all equal, or in independent uniform directions (to leading order in n/d).
         for kind, norm in (("aligned", float(n)), ("isotropic", math.sqrt(n)))
     ]
-    return _judge_sweep(_sweep(context, cases, runs), runs)
+    return _judge_sweep(_sweep(context, "data", 1000, cases, runs, 1), runs, 1)
 
 
 def _threshold_is_exact(_: Context) -> Outcome:
