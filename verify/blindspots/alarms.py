@@ -39,7 +39,7 @@ from canaryproof.verify.bounds.lower_bound import (
 )
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import Estimate, Moments
+from canaryproof.verify.estimators.estimators import Estimate, Moments, Shape
 
 
 def _factor(gram: Array) -> Array:
@@ -105,6 +105,23 @@ def leading(
     return observed.max(axis=-1) / root, unobserved.max(axis=-1) / root
 
 
+def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: np.random.Generator) -> Moments:
+    """Draw the moments of scores to leading order, where canaries of one weight are in one vector, from their laws.
+
+    Scores are independent and normal. Their shape, which is independent of mean and variance (Basu 1955), is drawn
+    where the default estimator asks for it, and elsewhere taken for normal.
+    """
+    lengths = np.sqrt(residual.gram[:, 0, 0] + count * weight**2)
+    means = math.sqrt(residual.dim) * weight / lengths + rng.standard_normal(len(lengths)) / math.sqrt(count)
+    moments = Moments(means, np.sqrt(rng.chisquare(count - 1, len(lengths)) / count), count)
+    differ = estimators.variance_p_value(moments) < estimators.TEST_LEVEL
+    skewness, kurtosis = np.zeros_like(means), np.full_like(means, 3.0)
+    if differ.any():
+        normal = estimators.from_dimension(rng.standard_normal((int(differ.sum()), count)), 1.0).shape
+        skewness[differ], kurtosis[differ] = normal.skewness, normal.kurtosis
+    return replace(moments, shape=Shape(skewness, kurtosis))
+
+
 # What each method says of scores. It raises an alarm where its lower end is above the claimed ε.
 
 
@@ -125,16 +142,6 @@ COIN_BOUNDS = {name: METHODS[name] for name in sorted(_COINS)}
 CANIFE = "canife"
 # One null object for one law, as what belongs to it is remembered.
 _null: Callable[[float], ExactNull] = cache(cosine_null)
-
-
-def default_low(moments: Moments, delta: float) -> Array:
-    """Return the lower end of ``adaptive`` alone, which is that of ``pinned`` where variances are not told apart."""
-    low = estimators.pinned(moments, delta, 1.0 - 2.0 * ALPHA).low
-    differ = estimators.variance_p_value(moments) < estimators.TEST_LEVEL
-    if differ.any():
-        few = moments.of(differ)
-        low[differ] = ESTIMATORS["adaptive"](few, delta, 1.0 - 2.0 * ALPHA).low
-    return low
 
 
 def estimates(moments: Moments, delta: float) -> Iterator[Said]:
@@ -310,9 +317,13 @@ def measure(
     """Audit runs of a mechanism by all methods; return a cell of the atlas, whose rates stand with their limits."""
     rng, other = (np.random.default_rng(one) for one in key.spawn(2))
     truth = mechanism.truth(value, claim)
-    observed, unobserved = _scores(mechanism, value, claim, size, rng)
-    alarms = _default_alarms(observed, unobserved, claim)
-    few = observed[: size.few], None if unobserved is None else unobserved[: size.few]
+    if _has_laws(mechanism, value, size):
+        alarms = _alarms(_drawn_moments(mechanism, value, claim, size, rng), claim)
+        few = _scores(mechanism, value, claim, replace(size, runs=max(1, size.few)), rng)
+    else:
+        observed, unobserved = _scores(mechanism, value, claim, size, rng)
+        alarms = _alarms(_moments(observed, unobserved, claim), claim)
+        few = observed[: size.few], None if unobserved is None else unobserved[: size.few]
     foretold = foretell(mechanism, value, claim, size.count, other)
     said = [*_said(mechanism, value, claim, few, rng)] if size.few else []
     said += _coins(mechanism, value, claim, size, rng)
@@ -333,11 +344,24 @@ def measure(
 
 def alarms_of(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence) -> int:
     """Count the audits in which the default estimator raises an alarm."""
-    return _default_alarms(*_scores(mechanism, value, claim, size, np.random.default_rng(key)), claim)
+    rng = np.random.default_rng(key)
+    if _has_laws(mechanism, value, size):
+        return _alarms(_drawn_moments(mechanism, value, claim, size, rng), claim)
+    return _alarms(_moments(*_scores(mechanism, value, claim, size, rng), claim), claim)
 
 
-def _default_alarms(observed: Array, unobserved: Array | None, claim: Claim) -> int:
-    return int((default_low(_moments(observed, unobserved, claim), claim.delta) > claim.epsilon).sum())
+def _alarms(moments: Moments, claim: Claim) -> int:
+    return int((estimators.adaptive_low(moments, claim.delta, 1.0 - 2.0 * ALPHA) > claim.epsilon).sum())
+
+
+def _has_laws(mechanism: Mechanism, value: float, size: Size) -> bool:
+    """Whether moments can be drawn from their laws, without the scores."""
+    return not size.exact and mechanism.scores is None and mechanism.weights(value).size == 1
+
+
+def _drawn_moments(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator) -> Moments:
+    residual = mechanism.residual(value, claim, size.runs, rng)
+    return leading_moments(residual, float(mechanism.weights(value)[0, 0]), size.count, rng)
 
 
 def _scores(

@@ -19,7 +19,15 @@ from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.alarms import Size
 from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
-from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, visible_distance, visible_mean
+from canaryproof.verify.check.declared_tests import (
+    LEVEL,
+    LOOKS,
+    PART_LEVEL,
+    POWER,
+    looks,
+    visible_distance,
+    visible_mean,
+)
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import claim, found, shares_hold
 from canaryproof.verify.suites import blindspots_truths
@@ -263,9 +271,9 @@ def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Ch
 
 _COUNT = 1000
 _MISSED, _SEEN = 0.1, 0.9
-# Audits of a case, in parts. 2,000 of them left faults undecided at one seed of two that raise a few more alarms than
-# an honest mechanism does: 6% is foretold of the most visible that is to be missed.
-_RUNS, _AT_ONCE = 10_000, 2000
+# Audits of a case, at most. 2,000 of them left faults undecided at one seed of two that raise a few more alarms than an
+# honest mechanism does: 6% is foretold of the most visible that is to be missed.
+_RUNS = 10_000
 _MOST = 0.07
 # Of the attack on coarse noise.
 _ATTACKED, _COORDINATES, _BITS = 200, 1000, 24
@@ -275,17 +283,22 @@ Cases = tuple[tuple[str, float], ...]
 
 
 def measured(context: Context, cases: Cases) -> list[dict[str, Any]]:
-    """Count alarms of some mechanisms, and say which are missed and which are seen, all at one level."""
+    """Count alarms of some mechanisms until it is plain which are missed and which are seen, all at one level."""
     rows = []
+    level = LEVEL / (LOOKS * len(cases))
     for name, value in cases:
         mechanism, setting = MECHANISMS[name], claimed()
-        runs, size = _RUNS, Size(_COUNT, _AT_ONCE, 0, 0, False)
         key = context.key(f"blindspots/claims/{name}/{value}")
-        alarms = sum(audits.alarms_of(mechanism, value, setting, size, part) for part in key.spawn(_RUNS // _AT_ONCE))
+        alarms, before, missed, seen = 0, 0, False, False
+        for runs in looks(_RUNS):
+            size = Size(_COUNT, runs - before, 0, 0, False)
+            alarms, before = alarms + audits.alarms_of(mechanism, value, setting, size, key.spawn(1)[0]), runs
+            missed = stats.binom.cdf(alarms, runs, _MISSED) < level
+            seen = stats.binom.sf(alarms - 1, runs, _SEEN) < level
+            if missed or seen:
+                break
         truth = mechanism.truth(value, setting)
         limit = audits.foretell(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
-        missed = stats.binom.cdf(alarms, runs, _MISSED) < LEVEL / len(cases)
-        seen = stats.binom.sf(alarms - 1, runs, _SEEN) < LEVEL / len(cases)
         rows.append(
             {
                 "mechanism": name,
@@ -309,14 +322,14 @@ def _words(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _design(rows: list[dict[str, Any]]) -> Design:
-    runs, level = min(row["runs"] for row in rows), LEVEL / len(rows)
-    critical = stats.binom.ppf(level, runs, _MISSED) - 1
+    # Of the last look alone.
+    critical = stats.binom.ppf(LEVEL / (LOOKS * len(rows)), _RUNS, _MISSED) - 1
     return Design(
         f"alarms come in more than {_MISSED:.0%} of audits",
         LEVEL,
         f"in {_MOST:.0%} or less",
-        float(stats.binom.cdf(critical, runs, _MOST)),
-        runs,
+        float(stats.binom.cdf(critical, _RUNS, _MOST)),
+        _RUNS,
     )
 
 
