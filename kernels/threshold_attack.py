@@ -11,12 +11,13 @@ from canaryproof.kernels._tails import mills_ratio
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _GRID = 48
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+# Beyond, erfc loses digits before it underflows.
+_FAR = 35.0
 
 
 @njit(cache=True, error_model="numpy")
 def _log_upper(x: float) -> float:
-    if x > 0.0:
+    if x > _FAR:
         return math.log(mills_ratio(x, 0.0)[0]) - 0.5 * x * x - _HALF_LOG_TWO_PI
     return math.log(0.5 * math.erfc(x * math.sqrt(0.5)))
 
@@ -29,6 +30,16 @@ def _gain(z: float, delta: float, m: float, s: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
+def _slope(z: float, delta: float, m: float, s: float) -> float:
+    """Return the derivative of the gain."""
+    hit, x = 0.5 * math.erfc(z * math.sqrt(0.5)) - delta, m + s * z
+    if hit <= 0.0:
+        return -math.inf
+    hazard = math.exp(-0.5 * x * x - _HALF_LOG_TWO_PI - _log_upper(x))
+    return s * hazard - math.exp(-0.5 * z * z - _HALF_LOG_TWO_PI) / hit
+
+
+@njit(cache=True, error_model="numpy")
 def _best_gain(delta: float, m: float, s: float) -> float:
     # P(X > z) ≤ δ beyond the upper end; below −9 both probabilities are 1.
     low, high = -9.0, math.sqrt(-2.0 * math.log(delta))
@@ -38,21 +49,25 @@ def _best_gain(delta: float, m: float, s: float) -> float:
         value = _gain(low + step * i, delta, m, s)
         if value > best:
             best, at = value, i
-    # Golden section between the grid points beside the best one; the maximum is flat, so its place needs half the
-    # digits of its value.
+    # Between the grid points beside the best one, the zero of the derivative by the Illinois rule.
     left, right = low + step * (at - 1), low + step * (at + 1)
-    first, second = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
-    at_first, at_second = _gain(first, delta, m, s), _gain(second, delta, m, s)
-    while right - left > 1e-7:
-        if at_first >= at_second:
-            right, second, at_second = second, first, at_first
-            first = right - _GOLDEN * (right - left)
-            at_first = _gain(first, delta, m, s)
+    rise, fall = _slope(left, delta, m, s), _slope(right, delta, m, s)
+    side = 0.0
+    while rise > 0.0 > fall and right - left > 1e-11:
+        z = (left * fall - right * rise) / (fall - rise) if fall > -math.inf else 0.5 * (left + right)
+        slope = _slope(z, delta, m, s)
+        best = max(best, _gain(z, delta, m, s))
+        if abs(slope) < 1e-9:
+            break
+        # An end that stays twice counts for half.
+        if slope > 0.0:
+            left, rise = z, slope
+            fall *= 0.5 if side > 0.0 else 1.0
         else:
-            left, first, at_first = first, second, at_second
-            second = left + _GOLDEN * (right - left)
-            at_second = _gain(second, delta, m, s)
-    return max(best, at_first, at_second)
+            right, fall = z, slope
+            rise *= 0.5 if side < 0.0 else 1.0
+        side = slope
+    return best
 
 
 @njit(cache=True, error_model="numpy")

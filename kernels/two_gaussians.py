@@ -223,6 +223,8 @@ def _larger_epsilon_at(delta: float, mu1: float, sigma1: float, mu2: float, sigm
     if sigma1 < sigma2:
         mu1, sigma1, mu2, sigma2 = mu2, sigma2, mu1, sigma1
     first = solve_epsilon(delta, *_standardise(mu1, sigma1, mu2, sigma2))
+    if sigma1 == sigma2:
+        return first
     other = _standardise(mu2, sigma2, mu1, sigma1)
     if _log_delta(first, *other) <= math.log(delta):
         return first

@@ -1,6 +1,7 @@
 """How the twins take exact arguments and reach a promised number of digits."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 from mpmath import mp, mpf
@@ -29,29 +30,52 @@ def settled(value: Callable[[], mpf], digits: int) -> mpf:
         return +current
 
 
+# Digits of a root that is looked for between its limits at first; secants then double them.
+_FIRST = 20
+
+
 def root(f: Callable[[mpf], mpf], low: mpf, high: mpf, digits: int) -> mpf:
     """Root of ``f`` between ``low`` ≥ 0 and ``high``, proven by a change of sign across its last digit.
 
     The change of sign is looked for at a higher precision than the root was found at.
     """
     dps = digits + 20
+    with suppress(mp.NoConvergence):
+        near = _find(f, low, high, "illinois", _FIRST + 15, _FIRST)
+        with mp.workdps(dps):
+            beside = near * (1 + mpf(10) ** -_FIRST)
+        # A step of half the digits is followed by one to all of them.
+        x = _find(f, near, beside, "secant", dps, dps // 2)
+        if low <= x <= high and _changes(f, x, dps + dps // 2, digits):
+            return x
+    # Where that fails, all digits are looked for between the limits.
     for _ in range(10):
-        with mp.workdps(dps):
-            # findroot's tolerance is absolute; the ratio to `high` makes it relative.
-            x = high * mp.findroot(
-                lambda ratio: f(ratio * high),
-                (low / high, mpf(1)),
-                solver="illinois",
-                tol=mpf(10) ** (15 - dps),
-                maxsteps=500,
-                verify=False,
-            )
+        x = _find(f, low, high, "illinois", dps, dps - 15)
         dps += dps // 2
-        with mp.workdps(dps):
-            step = x * mpf(10) ** (-digits - 2)
-            if f(x - step) * f(x + step) < 0:
-                return x
+        if _changes(f, x, dps, digits):
+            return x
     raise mp.NoConvergence(f"no change of sign about {mp.nstr(x)}")
+
+
+def _find(f: Callable[[mpf], mpf], first: mpf, second: mpf, solver: str, dps: int, digits: int) -> mpf:
+    """Look for a root of ``f`` from two points until a step is below its last digit."""
+    with mp.workdps(dps):
+        # findroot's tolerance is absolute; the ratio to a point makes it relative.
+        return second * mp.findroot(
+            lambda ratio: f(ratio * second),
+            (first / second, mpf(1)),
+            solver=solver,
+            tol=mpf(10) ** -digits,
+            maxsteps=500,
+            verify=False,
+        )
+
+
+def _changes(f: Callable[[mpf], mpf], x: mpf, dps: int, digits: int) -> bool:
+    """Whether ``f`` changes its sign across the last digit of ``x``."""
+    with mp.workdps(dps):
+        step = x * mpf(10) ** (-digits - 2)
+        return bool(f(x - step) * f(x + step) < 0)
 
 
 def positive_root(f: Callable[[mpf], mpf], digits: int) -> mpf:

@@ -55,7 +55,8 @@ def _limit(successes: Number, trials: Number, tail: mpf, method: str, digits: in
         odds = a / b * mp.exp(z * mp.sqrt(1 / a + 1 / b))
         return 1 / (1 + odds) if upper else odds / (1 + odds)
 
-    with mp.workdps(digits):
+    # `root` proves what it finds.
+    with mp.workdps(20):
         low, high = -1.0, 1.0
         while excess(at(low)) > 0:
             low *= 2

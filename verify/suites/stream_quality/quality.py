@@ -25,8 +25,7 @@ _U32, _U64 = np.uint32, np.uint64
 _LOW, _SHIFT = _U64(2**32 - 1), _U64(32)
 
 
-# Neither is cached on disk: the cache would not notice a change in the kernel.
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def _fill(chosen: Any, words: Any, coordinates: Any) -> None:
     per_row = words.shape[1] // TILE
     for k in prange(words.shape[0] * per_row):
@@ -44,7 +43,7 @@ def _fill(chosen: Any, words: Any, coordinates: Any) -> None:
         stream.make_tile(seed, index, purpose, np.int64(tile), stream.MAX_DIM, bits)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def _quantiles(words: Any, out: Any) -> None:
     for k in prange((len(words) + TILE - 1) // TILE):
         for i in range(k * TILE, min((k + 1) * TILE, len(words))):
