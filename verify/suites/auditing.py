@@ -221,7 +221,7 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
         # Data are no misuse, but beside a claimed noise multiplier they are worth a warning.
         claim = noise if data == 0.0 else None
         if kind == "release":
-            found = misuse.misuse(observed, None, dim, noise_multiplier=claim, release_norm=norm)
+            found = misuse.misuse(observed, None, dim, noise_multiplier=claim, release_norm=float(norm))
         elif kind == "any":
             found = misuse.misuse(np.exp(observed * math.sqrt(dim)), np.exp(unobserved * math.sqrt(dim)), kind="any")
         else:
