@@ -29,6 +29,8 @@ def test_compiled_code_of_another_version_is_not_used(tmp_path, cache):
     """A helper changes in its length's and date's room, as in another version of a package with equal dates."""
     room = tmp_path / "canaryproof" / "kernels"
     room.mkdir(parents=True)
+    # A package, so that it is not taken for a part of the installed one.
+    (room.parent / "__init__.py").touch()
     for name in ("__init__.py", "_compiled.py"):
         shutil.copy(ROOT / "kernels" / name, room)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}

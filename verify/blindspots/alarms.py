@@ -116,8 +116,7 @@ def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: n
     moments = Moments(means, np.sqrt(rng.chisquare(count - 1, len(lengths)) / count), count)
     differ = estimators.variance_p_value(moments) < estimators.TEST_LEVEL
     skewness, kurtosis = np.zeros_like(means), np.full_like(means, 3.0)
-    if differ.any():
-        normal = estimators.from_dimension(rng.standard_normal((int(differ.sum()), count)), 1.0).shape
+    if differ.any() and (normal := estimators.shape_of(rng.standard_normal((int(differ.sum()), count)))):
         skewness[differ], kurtosis[differ] = normal.skewness, normal.kurtosis
     return replace(moments, shape=Shape(skewness, kurtosis))
 

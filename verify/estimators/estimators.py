@@ -121,7 +121,7 @@ def from_dimension(observed: ArrayLike, dim: float) -> Moments:
     cosines = _runs("observed", observed)
     root = math.sqrt(dim)
     mean, deviation = root * cosines.mean(axis=-1), root * cosines.std(axis=-1)
-    return Moments(mean, deviation, cosines.shape[-1], shape=_shape(cosines))
+    return Moments(mean, deviation, cosines.shape[-1], shape=shape_of(cosines))
 
 
 def from_unobserved(observed: ArrayLike, unobserved: ArrayLike) -> Moments:
@@ -145,7 +145,7 @@ def from_unobserved(observed: ArrayLike, unobserved: ArrayLike) -> Moments:
     deviation = unseen.std(axis=-1)
     distance = (seen.mean(axis=-1) - unseen.mean(axis=-1)) / deviation
     ratio, counts = seen.std(axis=-1) / deviation, (seen.shape[-1], float(unseen.shape[-1]))
-    return Moments(distance, ratio, *counts, _shape(seen), _shape(unseen))
+    return Moments(distance, ratio, *counts, shape_of(seen), shape_of(unseen))
 
 
 def _runs(name: str, scores: ArrayLike) -> NDArray[np.float64]:
@@ -161,7 +161,8 @@ def _runs(name: str, scores: ArrayLike) -> NDArray[np.float64]:
 _FEWEST_FOR_SHAPE = 8
 
 
-def _shape(cosines: NDArray[np.float64]) -> Shape | None:
+def shape_of(cosines: NDArray[np.float64]) -> Shape | None:
+    """Return the shapes of runs; None where they have too few scores."""
     count = cosines.shape[-1]
     if count < _FEWEST_FOR_SHAPE:
         return None
@@ -290,7 +291,7 @@ def adaptive_low(moments: Moments, delta: float, confidence: float = 0.95) -> Ar
     return low
 
 
-def _held(moments: Moments) -> Array:
+def _held(moments: Moments) -> NDArray[np.bool_]:
     """Whether a test of equal variances that allows for the scores' shape does not reject."""
     smallest, largest = _ratio_range(moments, 0.5 * TEST_LEVEL)
     return (smallest <= 1.0) & (largest >= 1.0)
