@@ -93,7 +93,9 @@ def picture(run: Run) -> Figure:
     kinds = list(dict.fromkeys((row["null"], row["delta"]) for row in every))
     counts = sorted({row["count"] for row in every})
     colours = LinearSegmentedColormap.from_list("share", [ORANGE, "#ffffff", BLUE])
-    figure, axes = panels(len(kinds), 3, (9.0, 0.6, 0.165 * len(shapes) + 0.5), sharex=True, sharey=True)
+    figure, axes = panels(
+        len(kinds), min(3, len(kinds)), (9.0, 0.6, 0.165 * len(shapes) + 0.5), sharex=True, sharey=True
+    )
     for axis, (null, delta) in zip(axes, kinds, strict=True):
         shares = np.full((len(shapes), len(counts)), np.nan)
         for row in rows:
