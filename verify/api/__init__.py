@@ -14,7 +14,7 @@ The first audit. Canaries are random unit vectors. Add them to what your mechani
     found.to_frame()                                                  # every estimate and lower bound, a row each
     found.plot()                                                      # scores, estimate and claim in a picture
 
-With scores instead of a release, cosines or any others such as losses::
+With scores instead of a release, cosines or any others such as logits or negated losses::
 
     cp.audit(cp.Scores(observed, dim=100_000), delta=1e-6, claim=3.0)
     cp.audit(cp.Scores(observed, unobserved, kind="any"), delta=1e-6)

@@ -476,10 +476,10 @@ _ALL_DIGITS = 16  # of a float, after the first
 
 def rounded(value: float, error: float) -> str:
     """Print a number with as many digits as leave two of its standard error, or three where that is 0."""
+    # Adding 0 makes a zero of −0, and of what rounds to it.
     if not (error > 0.0 and math.isfinite(value) and math.isfinite(error)):
-        return f"{value:.3g}"
+        return f"{value + 0.0:.3g}"
     decimals = 1 - _exponent(f"{error:.1e}")
-    # Adding 0 makes a zero of what rounds to −0.
     near = round(value, decimals) + 0.0
     if decimals <= 6 and abs(near) < 1e6:
         return f"{near:.{max(0, decimals)}f}"

@@ -3,15 +3,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from canaryproof.kernels import exact_law
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.findings import AuditRow
 from canaryproof.verify.audit.misuse import MisuseWarning
 from canaryproof.verify.audit.scores import Scores
-from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, rounded, summary
+from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, summary
 
 DIM, DELTA = 10**6, 1e-6
 OBSERVED = exact_law.cosines(200, DIM, 1.54, np.random.default_rng(0))
@@ -89,8 +87,3 @@ def test_extremes_are_said_in_few_lines(observed, options):
         lines = str(audit(scores, DELTA, force=force, **options)).splitlines()
         assert len(lines) <= MOST_LINES
         assert max(map(len, lines)) <= WIDTH
-
-
-@given(st.floats(-1e300, 1e300, allow_nan=False), st.floats(0.0, 1e300, exclude_min=True, allow_nan=False))
-def test_rounding_keeps_to_the_error(value, error):
-    assert abs(float(rounded(value, error)) - value) <= 0.051 * error + 1e-15 * abs(value) + 1e-300
