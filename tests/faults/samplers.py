@@ -17,7 +17,7 @@ _STREAMS = ("streams.coordinates", "streams.sums", "streams.release", "streams.i
 _LITERAL = {
     "Canaries.sum": ("streams.sums", "streams.release", "samplers.d100"),
     "Canaries._norms": _STREAMS,
-    "_checked_indices": _STREAMS,
+    "checked_indices": _STREAMS,
     "Canaries.cosines": ("streams.sums", "streams.independence", "streams.release", "samplers.d100"),
     "Canaries.vector": ("streams.coordinates", "streams.independence", "audit.release"),
     "noise": ("streams.coordinates", "streams.independence", "streams.release", "samplers.d100"),
@@ -104,7 +104,7 @@ FAULTS = (
     _canaries(
         "streams",
         "canaries 2j and 2j + 1 have one stream in sums and cosines",
-        "_checked_indices",
+        "checked_indices",
         lambda f: lambda indices, count: f(indices, count) // np.uint64(2),
     ),
     _canaries("twice", "the first canary added twice", "Canaries.sum", _with_first_twice),
