@@ -231,10 +231,13 @@ class Bench:
             tuple(canary_clients.warnings()),
         )
 
-    def train(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> Trained:
+    def train(
+        self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None, *, with_bounds: bool = True
+    ) -> Trained:
         """Train once, with CANIFE's audits on the way; ``rate`` is another learning rate than the setting's.
 
-        ``root`` decides all that is random; scenarios that share it can be compared run by run.
+        ``root`` decides all that is random; scenarios that share it can be compared run by run. Lower bounds from
+        CANIFE's scores take a quarter of an audit's time, and are left out unless they are wanted.
         """
         rng = np.random.default_rng(
             np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, int(Purpose.CANIFE)))
@@ -244,7 +247,7 @@ class Bench:
         found = []
         for number in self.audited:
             trainer.run(until=number - 1)
-            found.append(self._audit(number, trainer.params, pool, scenario.fault, rng))
+            found.append(self._audit(number, trainer.params, pool, scenario.fault, rng, with_bounds))
         trainer.run()
         return Trained(trainer, canary_clients, participation, tuple(found))
 
@@ -303,6 +306,7 @@ class Bench:
         pool: tuple[NDArray[Any], NDArray[Any]],
         fault: Fault | None,
         rng: np.random.Generator,
+        with_bounds: bool,
     ) -> RoundAuditRecord:
         """Audit the round of this number, which is next, by CANIFE."""
         setting = self.setting
@@ -322,7 +326,7 @@ class Bench:
             if not scores:
                 # What CANIFE itself costs ends with its own number of scores.
                 seconds = time.perf_counter() - began
-                bounds = self._bounds(observed, unobserved)
+                bounds = self._bounds(observed, unobserved) if with_bounds else {}
             scores.append(_measured(observed, unobserved))
         law = score_law(response, mechanism)
         return RoundAuditRecord(
@@ -339,11 +343,14 @@ class Bench:
         """Tell how far a canary's update is from orthogonal to those of clients of the training: as many as a batch."""
         chosen = rng.choice(self.federation.clients, self.setting.batch, replace=False)
         examples = self.federation.inputs[chosen][:, None], self.federation.labels[chosen][:, None]
-        state = self._whole.prepare(params, *examples, np.ones((len(chosen), 1), np.float32))
-        updates, own = np.asarray(state.updates, dtype=np.float64), self._whole.canary_updates(params, [canary])[0]
-        norms = np.linalg.norm(updates, axis=1) * np.linalg.norm(own)
+        state = _FREE.prepare(params, *examples, np.ones((len(chosen), 1), np.float32))
+        response = _FREE.response(state, [canary])
+        squares = np.sum(
+            [(1.0 + _squares(factors.inputs)) * _squares(factors.outputs) for factors in state.clients], axis=0
+        )
+        norms = np.sqrt(squares * response.gram[0, 0])
         # A client whose loss is 0 in float32 has no update and no direction.
-        cosines = (updates @ own)[norms > 0.0] / norms[norms > 0.0]
+        cosines = response.products[0][norms > 0.0] / norms[norms > 0.0]
         return CosinesRecord(root_mean_square=float(np.sqrt(np.mean(cosines**2))), largest=float(np.abs(cosines).max()))
 
     def _bounds(self, observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, BoundRecord]:
@@ -354,6 +361,11 @@ class Bench:
             for name, method in METHODS.items()
             if method.serves(prepared)
         }
+
+
+def _squares(vectors: ArrayLike) -> NDArray[np.float64]:
+    """Squared norms of vectors of clients that have one example, shape (clients, 1, dimension)."""
+    return np.asarray(np.square(np.asarray(vectors, np.float64)[:, 0]).sum(axis=1))
 
 
 def _measured(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> TrialsRecord:

@@ -8,7 +8,7 @@ would have other bits otherwise.
 
 import logging
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import islice
@@ -52,8 +52,13 @@ class Cluster:
         self._address, self._workers, self.limit = address, workers, limit
         self.begun: Counter[int] = Counter()
 
-    def results(self, function: str, tasks: Iterable[Task]) -> Generator[tuple[int, Any], None, None]:
-        """Call a function as an ``Executor`` does.
+    def results(
+        self,
+        function: str,
+        tasks: Iterable[Task],
+        kinds: Sequence[str] | None = None,  # noqa: ARG002
+    ) -> Generator[tuple[int, Any], None, None]:
+        """Call a function as an ``Executor`` does; the scheduler knows no kinds.
 
         Arguments must be importable without any extra, as a worker reads them before it is asked what it has. An
         ``InputError`` says that there is no scheduler or no worker, or that a worker is of another kind.

@@ -8,10 +8,11 @@ import json
 import os
 import pkgutil
 import signal
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -53,10 +54,13 @@ class Executor(Protocol):
     def begun(self) -> Mapping[int, int]:
         """How often the tasks of these numbers were given to a worker, where that may be lost."""
 
-    def results(self, function: str, tasks: Iterable[Task]) -> Generator[tuple[int, Any], None, None]:
+    def results(
+        self, function: str, tasks: Iterable[Task], kinds: Sequence[str] | None = None
+    ) -> Generator[tuple[int, Any], None, None]:
         """Call a function, ``module:name``, with each task's arguments; give what it returns, or ``Lost``, when known.
 
-        What a call raises is raised here, and ``EngineError`` where the executor cannot go on.
+        Tasks of a kind share what they load and compute, where one process does them; ``kinds`` has those of all
+        numbers. What a call raises is raised here, and ``EngineError`` where the executor cannot go on.
         """
 
 
@@ -68,18 +72,59 @@ class Local:
     limit: float | None = None
     begun: ClassVar[Mapping[int, int]] = {}
 
-    def results(self, function: str, tasks: Iterable[Task]) -> Generator[tuple[int, Any], None, None]:
+    def results(
+        self, function: str, tasks: Iterable[Task], kinds: Sequence[str] | None = None
+    ) -> Generator[tuple[int, Any], None, None]:
         """Call a function as an ``Executor`` does."""
-        waiting = list(tasks)
-        with processes_of_a_run(min(self.workers, len(waiting)) or 1) as pool:
-            with inherited():
-                futures = {pool.submit(call, function, arguments): i for i, arguments in waiting}
+        waiting = Waiting(tasks, kinds)
+        with ExitStack() as stack:
+            pools = [stack.enter_context(processes_of_a_run(1)) for _ in range(min(self.workers, waiting.count))]
+            running: dict[Future[Any], tuple[int, int]] = {}
+
+            def begin(process: int) -> None:
+                if (task := waiting.take(process)) is not None:
+                    number, arguments = task
+                    with inherited():
+                        running[pools[process].submit(call, function, arguments)] = number, process
+
+            for process in range(len(pools)):
+                begin(process)
             try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
+                while running:
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        number, process = running.pop(future)
+                        found = future.result()
+                        begin(process)
+                        yield number, found
             except BrokenProcessPool as error:
                 slow = "" if self.limit is None else f"; or a check took longer than {self.limit:g} s"
                 raise EngineError(f"a process of the run was killed, perhaps for want of memory{slow}") from error
+
+
+class Waiting:
+    """Tasks that wait for a process, which keeps to the tasks of a kind as long as there are any.
+
+    Then it takes a kind that no process has had: every second process the first one, the others the last one. Where
+    there is none it helps with the kind of which most are left.
+    """
+
+    def __init__(self, tasks: Iterable[Task], kinds: Sequence[str] | None = None) -> None:
+        self._left: dict[str, deque[Task]] = {}
+        for task in tasks:
+            self._left.setdefault("" if kinds is None else kinds[task[0]], deque()).append(task)
+        self.count = sum(map(len, self._left.values()))
+        self._new = deque(self._left)
+        self._kinds: dict[int, str] = {}  # what each process is at
+
+    def take(self, process: int) -> Task | None:
+        """Return the next task of a process, or None if there is none."""
+        if process not in self._kinds or not self._left[self._kinds[process]]:
+            if self._new:
+                self._kinds[process] = self._new.popleft() if process % 2 == 0 else self._new.pop()
+            else:
+                self._kinds[process] = max(self._left, key=lambda kind: len(self._left[kind]))
+        left = self._left[self._kinds[process]]
+        return left.popleft() if left else None
 
 
 def call(function: str, arguments: tuple[Any, ...]) -> Any:
@@ -156,7 +201,8 @@ def run_plan(plan: Plan, file: RunFile, executor: Executor, advance: Callable[[i
     try:
         # Whatever stops this loop stops the engine.
         tasks = ((i, (plan, i, executor.limit)) for i in pending)
-        with closing(executor.results("canaryproof.verify.engine.plan:judge", tasks)) as found:
+        kinds = [suite for suite, _ in checks]
+        with closing(executor.results("canaryproof.verify.engine.plan:judge", tasks, kinds)) as found:
             for i, answer in found:
                 result, to_keep = (unjudged(plan, i, answer.reason), False) if isinstance(answer, Lost) else answer
                 results[i] = result

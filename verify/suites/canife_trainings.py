@@ -78,7 +78,7 @@ def pairs(context: Context, scenario: str, runs: int) -> tuple[Numbers, Numbers]
 @cache
 def _numbers(context: Context, scenario: str, runs: int) -> Numbers:
     roots = context.key("canife-comparison").spawn(runs)
-    done = [_bench().train(root, SCENARIOS[scenario]) for root in roots]
+    done = [_bench().train(root, SCENARIOS[scenario], with_bounds=False) for root in roots]
     found = [_said(one) for one in done]
     cap = largest_round(SETTING.trials[0])
     return Numbers(
@@ -189,31 +189,43 @@ def sample(context: Context, purpose: str, plan: DesignPlan, repetitions: int) -
     """Design a canary for each of many networks, and attack; ``purpose`` names the randomness."""
     root = context.key(purpose)
     assert isinstance(root.entropy, int)
-    return _sampled(root.entropy, tuple(root.spawn_key), plan, repetitions)
-
-
-@lru_cache(maxsize=16)
-def _sampled(entropy: int, spawn_key: tuple[int, ...], plan: DesignPlan, repetitions: int) -> DesignSample:
-    canaries, attacks = [], []
-    for root in np.random.SeedSequence(entropy, spawn_key=spawn_key).spawn(repetitions):
-        network, pool, design, scores = (np.random.default_rng(seed) for seed in root.spawn(4))
-        params = trained(plan.training, network)
-        images = federation()
-        chosen = pool.permutation(len(images.test_labels))[: plan.pool]
-        state = _pool(params, chosen, plan.settings.loss)
-        canary = designer(plan.settings).design(state, _starts(plan.start, chosen), design)
-        response = updates().response(mock_clients(params, images.inputs, images.labels), [canary])
-        canaries.append((canary.healthy, canary.health, canary.attempts, canary.label.sum(dtype=np.float64)))
-        found = []
-        for mechanism in plan.rounds:
-            observed, unobserved = attack(response, halves(TRIALS, 1, scores), mechanism, scores).of()
-            law = score_law(response, mechanism)
-            spread = 0.5 * (observed.std(ddof=1) + unobserved.std(ddof=1))
-            separation = observed.mean() - unobserved.mean()
-            found.append((separation, spread, accuracy(observed, unobserved), law.shift, law.deviation))
-        attacks.append(found)
+    found = [_attacked(root.entropy, (*root.spawn_key, i), plan) for i in range(repetitions)]
+    canaries, attacks = zip(*found, strict=True)
     designs = (np.array(column) for column in zip(*canaries, strict=True))
     return DesignSample(*designs, *np.moveaxis(np.array(attacks), 2, 0))
+
+
+# A repetition is the same whatever their number, so that checks share those they have in common.
+@cache
+def _attacked(
+    entropy: int, spawn_key: tuple[int, ...], plan: DesignPlan
+) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+    _, pool, design, scores = (np.random.default_rng(seed) for seed in _seeds(entropy, spawn_key))
+    params = _network(entropy, spawn_key, plan.training)
+    images = federation()
+    chosen = pool.permutation(len(images.test_labels))[: plan.pool]
+    state = _pool(params, chosen, plan.settings.loss)
+    canary = designer(plan.settings).design(state, _starts(plan.start, chosen), design)
+    response = updates().response(mock_clients(params, images.inputs, images.labels), [canary])
+    found = []
+    for mechanism in plan.rounds:
+        observed, unobserved = attack(response, halves(TRIALS, 1, scores), mechanism, scores).of()
+        law = score_law(response, mechanism)
+        spread = 0.5 * (observed.std(ddof=1) + unobserved.std(ddof=1))
+        separation = observed.mean() - unobserved.mean()
+        found.append((separation, spread, accuracy(observed, unobserved), law.shift, law.deviation))
+    return (canary.healthy, canary.health, canary.attempts, float(canary.label.sum(dtype=np.float64))), found
+
+
+@lru_cache(maxsize=2048)
+def _network(entropy: int, spawn_key: tuple[int, ...], steps: int) -> Params:
+    """Train the network of a repetition, which its plans share."""
+    return trained(steps, np.random.default_rng(_seeds(entropy, spawn_key)[0]))
+
+
+def _seeds(entropy: int, spawn_key: tuple[int, ...]) -> list[np.random.SeedSequence]:
+    """Seeds of a repetition: network, pool, design, scores."""
+    return np.random.SeedSequence(entropy, spawn_key=spawn_key).spawn(4)
 
 
 @cache

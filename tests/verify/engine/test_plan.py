@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
-from canaryproof.verify.engine.executors import EngineError, Local, run_plan
+from canaryproof.verify.engine.executors import EngineError, Local, Waiting, run_plan
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 
@@ -51,6 +51,22 @@ def test_results_do_not_depend_on_the_number_of_processes(judge):
     assert [result.id for result in many.results] == [*(f"nap{i}" for i in range(5)), "own", "theirs"]
     assert [state[:2] for state in seen] == [(i, 7) for i in range(8)]
     assert (seen[0][2], seen[-1][2]) == ("nap0", "")
+
+
+def test_a_process_keeps_to_a_suite_and_then_helps():
+    kinds = ["a", "a", "b", "c", "c", "c", "c", "d", "d"]
+    waiting = Waiting([(i, ()) for i in range(9) if i != 3], kinds)
+    assert waiting.count == 8
+    # The second process is at its last suite while the first one does two; then both are at the one that is left.
+    turns = [(0, 0), (1, 7), (0, 1), (0, 2), (0, 4), (1, 8), (1, 5), (0, 6), (1, None), (0, None)]
+    for process, expected in turns:
+        task = waiting.take(process)
+        assert (task and task[0]) == expected
+
+
+def test_tasks_of_no_kind_are_taken_in_their_order():
+    waiting = Waiting([(i, ()) for i in range(3)])
+    assert [waiting.take(process) for process in (1, 0, 1, 0)] == [(0, ()), (1, ()), (2, ()), None]
 
 
 def test_each_process_has_one_thread_and_this_one_what_it_had(judge, monkeypatch):
