@@ -12,7 +12,7 @@ from tests.benchmarks.timing import Skipped
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    size = Size("small", 1, 300, 4, 3, 2, 300, 4, (32, 64), 16, ((300, 2), (300, 4), (600, 2), (600, 4)), 0)
+    size = Size("small", 1, 300, 4, 3, 2, 300, 4, (32, 64), 16, ((300, 2), (300, 4), (600, 2), (600, 4)), 0, (4,))
     monkeypatch.setattr(kernels, "SIZES", {"small": size})
     monkeypatch.setattr(kernels, "find_spec", lambda _: None)
     monkeypatch.setattr(processes, "memory", lambda *_: (Skipped("memory", "no reason"),))

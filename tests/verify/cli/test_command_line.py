@@ -569,7 +569,8 @@ def test_rounding_to_two_digits_of_the_error(value: float, error: float, digits:
     assert rounded(value, error) == digits
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.0, allow_infinity=False))
+# Beyond, rounding may leave the range of floats; no audit has such numbers.
+@given(st.floats(-1e300, 1e300), st.floats(0.0, allow_infinity=False))
 def test_rounding_errs_less_than_the_second_digit(value: float, error: float) -> None:
     text = rounded(value, error)
     if error > 0.0:
