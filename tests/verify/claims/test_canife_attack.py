@@ -101,3 +101,10 @@ def test_the_choice_among_equal_estimates_bounds_how_often_limits_miss():
     missed_by_all = missed_by_one & ~np.any(best & ~above, axis=1)
     assert stats.binomtest(int(missed_by_one.sum()), runs, most).pvalue > 1e-6
     assert stats.binomtest(int(missed_by_all.sum()), runs, least).pvalue > 1e-6
+
+
+def test_algorithm_1_has_the_loss_of_equation_1_at_the_c_that_the_text_fixes():
+    one, two = Fraction(1), Fraction(2)
+    assert canife_attack.judge_loss(one, two).verdict is Verdict.CONFIRMED
+    assert canife_attack.judge_loss(two, one).verdict is Verdict.REFUTED
+    assert canife_attack.judge_loss(one, two).evidence["ratios"] == {"1": 1.0, "2": 4.0}
