@@ -5,17 +5,19 @@ caption says of Anderson's critical values.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from scipy import stats
 
 from canaryproof.proofs_check import anderson_darling
+from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Check, Outcome
-from canaryproof.verify.check.verdicts import claim, found, holds, number, placed
+from canaryproof.verify.check.verdicts import claim, found, holds, number, placed, rounding
 from canaryproof.verify.claims import laws, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_tables import judge_medians
-from canaryproof.verify.claims.printed import QUANTILES, FirstVersion, Submission
+from canaryproof.verify.claims.printed import QUANTILES, FirstVersion, Row, Submission
 from canaryproof.verify.claims.submission_experiments import EMNIST
 from canaryproof.verify.claims.tables_judging import STACKOVERFLOW, experiment, figure, repeated
 from canaryproof.verify.claims.v1 import judge_epochs
@@ -76,6 +78,17 @@ def judge_plots() -> Outcome:
     return found(holds(count == _PLOTS_IN_TEXT), f"the caption has {count} values of noise, one a plot", plots=count)
 
 
+def judge_bounded(rows: Sequence[Row] = Submission.TABLE_2[1:]) -> Outcome:
+    """Judge that the printed ε bound that of one Gaussian mechanism, at the least noise that prints like this."""
+    exact = [analytical.gaussian(float(rounding(row.noise)[0]), FirstVersion.DELTA) for row in rows]
+    return found(
+        holds(all(float(row.analytical) >= value for row, value in zip(rows, exact, strict=True))),
+        f"the exact ε at δ = m^(−1.1), m = 341k, is at most {', '.join(f'{value:.2f}' for value in exact)} at the "
+        f"noise printed for {', '.join(row.analytical for row in rows)}",
+        exact=exact,
+    )
+
+
 def judge_ordered() -> Outcome:
     """Judge that the quantiles of each row rise."""
     agreed = all(list(row[3]) == sorted(row[3], key=float) for row in Submission.TABLE_6)
@@ -121,7 +134,6 @@ _REPEATED = {
     "section5.rounds": ("Section 5 (where our copy has 34k)", "final.section5.1.epoch"),
     "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
     "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
-    "footnote4": ("footnote 4", "final.section5.1.footnote5"),
     "footnote5": ("footnote 5", "final.section5.1.posterior"),
     "table2.row2.cap": ("Section 5 and Table 2", "final.table3.row2.cap"),
     "appendixD.data": ("Appendix D", "final.section5.2.1.size"),
@@ -146,6 +158,12 @@ CHECKS: tuple[Check, ...] = (
     *(
         repeated(f"submission.{place}", f"{Submission.NAME}, Table 6", original)
         for place, original in _QUANTILES.items()
+    ),
+    _claim(
+        "footnote4",
+        "footnote 4",
+        "the analytical ε of 300, 100 and 30 are bounds: that of one unamplified Gaussian mechanism",
+        judge_bounded,
     ),
     *v1.table_1_checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
     *submission_experiments.CHECKS,

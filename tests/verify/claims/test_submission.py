@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -31,6 +32,8 @@ def test_another_seed_changes_no_verdict(quick_run):
 @pytest.mark.parametrize(
     ("judge", "verdict"),
     [
+        (submission.judge_bounded, Verdict.CONFIRMED),
+        (partial(submission.judge_bounded, [replace(Submission.TABLE_2[1], analytical="299")]), Verdict.REFUTED),
         (partial(submission_experiments.judge_users, "341k"), Verdict.CONFIRMED),
         (partial(submission_experiments.judge_users, others="35k"), Verdict.REFUTED),
         (partial(submission_experiments.judge_epsilon, "0.0986", "103.3"), Verdict.QUALIFIED),
