@@ -173,6 +173,20 @@ _TABLES = {
 }
 
 
+def judge_lower_bounds(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
+    """Judge that each lower bound is below its estimate."""
+    pairs = [
+        (float(low), float(estimate))
+        for rows in tables.values()
+        for row in rows
+        for low, estimate in ((row.lower_all, row.estimate_all), (row.lower_final, row.estimate_final))
+    ]
+    ratios = [estimate / low for low, estimate in pairs]
+    held = sum(ratio > 1 for ratio in ratios)
+    finding = f"in {held} of {len(pairs)} pairs, by factors from {min(ratios):.3g} to {max(ratios):.3g}"
+    return found(holds(held == len(pairs)), finding, pairs=pairs, ratios=ratios)
+
+
 def judge_above_analytical(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
     """Judge that some estimates from all iterates exceed the analytical ε beside them, which an estimate may."""
     above, count = [], 0
@@ -329,6 +343,11 @@ CHECKS = (
         "versions.emnist-between",
         "the submission's results on EMNIST with noise fit between the final version's",
         fixed(judge_between),
+    ),
+    _ours(
+        "estimates.above-lower-bounds",
+        "the 95% lower bounds in the tables of Andrew et al. lie below the estimates",
+        fixed(judge_lower_bounds),
     ),
     _ours(
         "estimates.above-analytical",

@@ -32,6 +32,8 @@ def test_all_are_statements_of_ours_and_hold(quick_run):
             partial(findings.judge_without_noise, WITHOUT_NOISE, replace(WITHOUT_NOISE, estimate_final="12")),
             Verdict.REFUTED,
         ),
+        (partial(findings.judge_lower_bounds), Verdict.CONFIRMED),
+        (partial(findings.judge_lower_bounds, {"like": [replace(ROW, lower_final="0.866")]}), Verdict.REFUTED),
         (partial(findings.judge_emnist, Final.EMNIST), Verdict.REFUTED),
         (partial(findings.judge_between, Submission.TABLE_3, Final.TABLE_3), Verdict.REFUTED),
         (partial(findings.judge_above_analytical, {"like": (ROW, ROW)}), Verdict.REFUTED),
