@@ -240,7 +240,7 @@ def _judge_caption(printed: dict[float, float], values: tuple[float, ...]) -> Ou
 LINES: tuple[Check, ...] = (
     line(
         "final.section-3.anderson-darling",
-        "final version, after Theorem 3.2, with footnote 3; v1, Section 4",
+        "final version, after Theorem 3.2, with footnote 3",
         "That a test by Anderson and Darling at level 0.15 does not reject normality of 10⁶ cosines at d = 1000 gives "
         "confidence that the discrepancy is extremely small.",
         _judge_conclusion,

@@ -291,7 +291,7 @@ def judge_separable(row: Row, delta: float, law: EstimateLaw = laws.fitted) -> O
         f"{right:.0%}"
     )
     if verdict is Verdict.QUALIFIED:
-        finding = f"only as distributions, not canary by canary: {finding}"
+        finding = f"only by many cosines together, not one by one: {finding}"
     return found(verdict, finding, distance=shift, accuracy=right)
 
 
@@ -538,7 +538,7 @@ CHECKS = (
         for name, statement, judge in (
             (
                 "separable",
-                "without noise the cosines of observed canaries are easily separable from the null distribution",
+                "without noise the distribution of observed cosines is easily separable from the null distribution",
                 lambda _, row=rows[0], delta=delta: judge_separable(row, delta),
             ),
             (
