@@ -33,10 +33,13 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The results that the repository shows its readers: Markdown with pictures, which code hosts show.
+# All that the repository shows its readers: Markdown with pictures, which code hosts show. DATA has the folders mnist and
+# shakespeare; without it, what needs them is left as it is.
 published: $(STAMP)
 	$(BIN)/canaryproof verify --level full --out runs/full
 	$(BIN)/canaryproof report runs/full --format md --out reports/published
+	$(MAKE) benchmark
+	$(if $(DATA),$(MAKE) published-trainings && $(MAKE) published-canife DATA='$(DATA)/mnist')
 
 # CANIFE beside Algorithms 2 and 3, on the IDX files in the folder DATA: an hour or less.
 published-canife: $(STAMP)

@@ -1,0 +1,42 @@
+"""What the repository shows is what the current code finds: the table of expected verdicts is the measure."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from canaryproof.verify.check.results import Subject
+from canaryproof.verify.suites.catalogue import SUITES
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "reports" / "published"
+DOCUMENTS = {
+    row["id"]: row["verdict"]
+    for row in csv.DictReader((ROOT / "verify/engine/expected_verdicts.csv").read_text(encoding="utf-8").splitlines())
+}
+OURS = {check.id for suite in SUITES for check in SUITES[suite] if check.subject is Subject.IMPLEMENTATION}
+RESULTS = {row["id"]: row for row in json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8"))["results"]}
+
+
+def test_published_verdicts_are_the_expected_ones():
+    found = {name: row["verdict"] for name, row in RESULTS.items() if row["subject"] == "document"}
+    assert found == DOCUMENTS
+
+
+def test_published_checks_are_those_of_the_code():
+    assert {name for name, row in RESULTS.items() if row["subject"] == "implementation"} == OURS
+
+
+@pytest.mark.parametrize("page", ["README.md", "reports/published/summary.md"])
+def test_numbers_of_own_checks_are_those_of_the_code(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    quoted = re.findall(r"(\d+) of (\d+)\s+(?:of this package's\s+)?own checks", text)
+    assert quoted, "the page quotes no number of own checks"
+    assert set(quoted) == {(str(len(OURS)), str(len(OURS)))}
+
+
+def test_published_pages_name_the_version_and_the_code():
+    environment = json.loads((PUBLISHED / "environment.json").read_text(encoding="utf-8"))
+    assert {"version", "source code", "command"} <= environment.keys()
