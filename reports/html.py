@@ -182,7 +182,7 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[tuple[Sequence[Token], str]]:
 
 
 _OURS = "ours"
-# Characters of evidence on the whole page and of one claim: the page is to stay below 2 MB.
+# Characters of evidence on the whole page and of one claim: the page is to stay below 2.5 MB.
 _ALL_ROOM, _MOST_ROOM, _LEAST_ROOM = 350_000, 1_200, 200
 # The pictures that tell more of a claim than its numbers do, by what its id begins with.
 _PICTURED = {

@@ -77,10 +77,3 @@ def test_longer_designs_take_longer(minutes, verdict):
 )
 def test_small_steps_do_not_reach_the_clip_norm(rates, verdict):
     assert canife_attack.judge_norm(rates).verdict is verdict
-
-
-@pytest.mark.parametrize(
-    ("clips", "verdict"), [((1,), Verdict.CONFIRMED), ((1, 2), Verdict.QUALIFIED), ((2, 1), Verdict.REFUTED)]
-)
-def test_the_losses_agree_at_a_clip_norm_of_one(clips, verdict):
-    assert canife_attack.judge_loss([Fraction(clip) for clip in clips]).verdict is verdict

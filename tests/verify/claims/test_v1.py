@@ -44,7 +44,6 @@ def test_another_seed_changes_no_verdict(quick_run):
         (partial(v1.judge_epsilon, "0.1836", "105"), Verdict.REFUTED),
         (partial(v1.judge_clipping, "4.3"), Verdict.REFUTED),
         (partial(tables_judging.decreasing, {"a": [3.0, 2.0, 2.0]}), Verdict.REFUTED),
-        (partial(tables_judging.below, [(1.0, 2.0), (3.0, 2.9)]), Verdict.REFUTED),
         (partial(v1.judge_three, 4), Verdict.REFUTED),
         (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "0.80", "0.148"), "pinned"), Verdict.REFUTED),
         (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.00", "0.310"), "pinned"), Verdict.REFUTED),
