@@ -22,7 +22,7 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.audit import audit, audit_release
-from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.audit.findings import Scores
 from canaryproof.verify.cli.command_line import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

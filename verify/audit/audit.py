@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +13,9 @@ from scipy import stats
 from statsmodels.stats.diagnostic import normal_ad
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
-from canaryproof.kernels.certified import Enclosure, estimates
 from canaryproof.verify.audit import rules, text
-from canaryproof.verify.audit.findings import ESTIMATE, AuditRow, EstimateRow, Findings, GoodnessOfFit
+from canaryproof.verify.audit.findings import ESTIMATE, AuditRow, EstimateRow, Findings, GoodnessOfFit, Scores
 from canaryproof.verify.audit.misuse import misuse
-from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, cosine_null, prepare
 from canaryproof.verify.estimators import estimators
@@ -87,7 +86,9 @@ class Audit(Findings):
                 name: None if (found := getattr(self, name)) is None else asdict(found)
                 for name in ("normality", "null_law", "blind_spots")
             },
-            **{name: [asdict(row) for row in getattr(self, name)] for name in ("warnings", "estimates", "bounds")},
+            "warnings": [asdict(warning) for warning in self.warnings],
+            "estimates": [_record(row) for row in self.estimates],
+            "bounds": [asdict(row) for row in self.bounds],
         }
         return json.dumps(_finite(document), indent=2, allow_nan=False)
 
@@ -112,6 +113,11 @@ class Audit(Findings):
     @property
     def _rows(self) -> tuple[AuditRow, ...]:
         return (*self.estimates, *self.bounds)
+
+
+def _record(row: EstimateRow) -> dict[str, Any]:
+    named = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "enclose"}
+    return {**named, "certified": row.certified}
 
 
 def _finite(value: Any) -> Any:
@@ -380,47 +386,43 @@ def _bound_row(bound: LowerBound) -> AuditRow:
     )
 
 
-def _enclose_pinned(moments: Moments, delta: float) -> Enclosure:
-    return estimates.pinned(delta, float(estimators.pinned_distance(moments)))
+def _enclose(name: str, moments: Moments, delta: float) -> tuple[float, float]:
+    """Enclose the estimate of a name."""
+    if name == "adaptive":
+        name = "pinned" if estimators.variance_p_value(moments) >= estimators.TEST_LEVEL else "fitted"
+    if name == "pinned":
+        return _certified(name, delta, float(estimators.pinned_distance(moments)))
+    return _certified(name, delta, float(moments.distance), float(moments.ratio))
 
 
-def _enclose_fitted(moments: Moments, delta: float) -> Enclosure:
-    return estimates.fitted(delta, float(moments.distance), float(moments.ratio))
+def _certified(name: str, *arguments: float) -> tuple[float, float]:
+    # Loads an arithmetic of intervals, which a summary does without.
+    from canaryproof.kernels.certified import estimates
+
+    enclosure = getattr(estimates, name)(*arguments)
+    return enclosure.lo, enclosure.hi
 
 
-def _enclose_adaptive(moments: Moments, delta: float) -> Enclosure:
-    equal = estimators.variance_p_value(moments) >= estimators.TEST_LEVEL
-    return _enclose_pinned(moments, delta) if equal else _enclose_fitted(moments, delta)
-
-
-def _enclose_threshold(moments: Moments, delta: float) -> Enclosure:
-    return estimates.threshold(delta, float(moments.distance), float(moments.ratio))
-
-
-# Estimators with their enclosures and what each assumes, the default first.
+# Estimators with what each assumes, the default first.
 _ESTIMATORS = (
     (
         "adaptive",
         estimators.adaptive,
-        _enclose_adaptive,
         f"as pinned, unless the variances differ at level {estimators.TEST_LEVEL:g}; then as fitted (canaryproof)",
     ),
     (
         "pinned",
         estimators.pinned,
-        _enclose_pinned,
         "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
     ),
     (
         "fitted",
         estimators.fitted,
-        _enclose_fitted,
         "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
     ),
     (
         "threshold",
         estimators.threshold,
-        _enclose_threshold,
         "as fitted, for an attacker with one threshold (v1, Section 4)",
     ),
 )
@@ -432,19 +434,21 @@ def _estimates(
 ) -> tuple[EstimateRow, ...]:
     try:
         found = [
-            _estimate_row(name, assumes, estimator(moments, delta, confidence), enclose(moments, delta))
-            for name, estimator, enclose, assumes in _ESTIMATORS
+            _estimate_row(name, assumes, estimator(moments, delta, confidence), partial(_enclose, name, moments, delta))
+            for name, estimator, assumes in _ESTIMATORS
         ]
     except ValueError as error:
         # A few scores at a confidence near 1 leave an interval wider than any kernel's domain.
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
     if release is not None:
-        enclosure = estimates.pinned(delta, float(estimators.norm_distance(release)))
-        found.append(_estimate_row("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclosure))
+        enclose = partial(_certified, "pinned", delta, float(estimators.norm_distance(release)))
+        found.append(_estimate_row("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclose))
     return tuple(found)
 
 
-def _estimate_row(name: str, assumes: str, estimate: estimators.Estimate, enclosure: Enclosure) -> EstimateRow:
+def _estimate_row(
+    name: str, assumes: str, estimate: estimators.Estimate, enclose: Callable[[], tuple[float, float]]
+) -> EstimateRow:
     return EstimateRow(
         name=name,
         kind=ESTIMATE,
@@ -456,5 +460,5 @@ def _estimate_row(name: str, assumes: str, estimate: estimators.Estimate, enclos
         cap=math.inf,
         assumes=assumes,
         standard_error=float(estimate.standard_error),
-        certified=(enclosure.lo, enclosure.hi),
+        enclose=enclose,
     )

@@ -16,8 +16,9 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.misuse import visible_trace
 from canaryproof.verify.audit.rules import Rule
-from canaryproof.verify.blindspots.alarms import POWER, SMALLEST_DIM, alarm_probability
+from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
+from canaryproof.verify.check.declared_tests import POWER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,15 +6,18 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from canaryproof.verify.audit.findings import AuditRow, ClaimVerdict, EstimateRow, Findings, GoodnessOfFit
-from canaryproof.verify.blindspots.alarms import BlindSpots, Range
 from canaryproof.verify.bounds.lower_bound import Coverage
 from canaryproof.verify.files.reading import ScoreKind
+
+if TYPE_CHECKING:
+    from canaryproof.verify.blindspots.alarms import BlindSpots, Range
 
 # Spells out symbols that a terminal cannot show.
 Say = Callable[[str], str]
@@ -373,7 +376,7 @@ def _blind_spots(found: Findings, say: Say) -> Iterator[str | Table]:
         yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
 
 
-def _headings(spots: BlindSpots) -> tuple[str, str]:
+def _headings(spots: "BlindSpots") -> tuple[str, str]:
     """Introduce the list of what would have been noticed, and that of what would not."""
     claimed = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
     whose = "" if spots.given else "; --noise-multiplier says what yours is"
@@ -383,17 +386,17 @@ def _headings(spots: BlindSpots) -> tuple[str, str]:
     )
 
 
-def _noticed(spots: BlindSpots) -> list[tuple[str, str]]:
+def _noticed(spots: "BlindSpots") -> list[tuple[str, str]]:
     """Say for which part of its parameter each fault would have been noticed."""
     return [(part.title, _part(part)) for part in spots.noticed] or [("nothing of the atlas", "")]
 
 
-def _unnoticed(spots: BlindSpots) -> list[tuple[str, str]]:
+def _unnoticed(spots: "BlindSpots") -> list[tuple[str, str]]:
     """Say for which part of its parameter each fault would not have been noticed, and what ε may be there."""
     return [(part.title, f"{_part(part)}; ε up to {number(part.epsilon)}") for part in spots.unnoticed]
 
 
-def _part(part: Range) -> str:
+def _part(part: "Range") -> str:
     ends = number(part.low) if part.low == part.high else f"{number(part.low)} – {number(part.high)}"
     return f"{part.parameter}: {ends}"
 
@@ -480,7 +483,10 @@ def rounded(value: float, error: float) -> str:
     if not (error > 0.0 and math.isfinite(value) and math.isfinite(error)):
         return f"{value + 0.0:.3g}"
     decimals = 1 - _exponent(f"{error:.1e}")
-    near = round(value, decimals) + 0.0
+    try:
+        near = round(value, decimals) + 0.0
+    except OverflowError:  # It rounds to more than the largest float.
+        return f"{value:.{decimals + _exponent(f'{value:e}')}e}"
     if decimals <= 6 and abs(near) < 1e6:
         return f"{near:.{max(0, decimals)}f}"
     digits = decimals + _exponent(f"{near:e}")

@@ -38,6 +38,7 @@ from canaryproof.verify.bounds.lower_bound import (
     prepare,
 )
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
+from canaryproof.verify.check.declared_tests import EPSILON, POWER
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Estimate, Moments, Shape
 
@@ -433,10 +434,8 @@ def _summary(epsilon: Array, low: Array, claimed: float) -> dict[str, Any]:
 # What an audit would have noticed.
 
 
-# What is taken to be claimed where nothing is said.
-EPSILON = 3.0
-# Probability of an alarm from which on a fault counts as noticed.
-POWER = 0.9
+# A fault counts as noticed where an alarm's probability is at least ``POWER``.
+
 # Predictions are to leading order in k/d.
 SMALLEST_DIM = 1000
 # Halvings of the interval in which a parameter becomes noticed, and residuals to average over.

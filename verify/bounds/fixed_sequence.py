@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import fft, special, stats
 
 from canaryproof.verify.bounds.lower_bound import ExactNull, Method, ScoreSample, if_independent
+from canaryproof.verify.bounds.precedence import EPSILONS, worst_tail
 from canaryproof.verify.bounds.thresholds import simultaneous
-from canaryproof.verify.bounds.worst_case import EPSILONS, worst_tail
 
 Array = NDArray[np.float64]
 Complexes = NDArray[np.complex128]

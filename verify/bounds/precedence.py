@@ -1,4 +1,6 @@
-"""Precedence tests: how many scores of one kind lie beyond a score of the other kind of a declared rank.
+"""The values of ε that are tested, the largest tail that each allows, and precedence tests.
+
+They count how many scores of one kind lie beyond a score of the other kind of a declared rank.
 
 The count of observed scores above the r-th highest unobserved one, and of unobserved ones below the r-th lowest
 observed one, are largest in law where the observed tail is the largest that is allowed for the unobserved one. There
@@ -6,6 +8,7 @@ the count is binomial, its rate that tail at the r-th of so many uniform order s
 (``proofs_check/lower_bounds.md``). A test that rejects an ε rejects every smaller one.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -15,11 +18,30 @@ from numpy.typing import NDArray
 from scipy import special
 
 from canaryproof.verify.bounds.lower_bound import ScoreSample
-from canaryproof.verify.bounds.worst_case import EPSILONS, worst_tail
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+# Tested values of ε are this far apart, absolutely and, where that is more, relatively.
+_STEP, _RATIO, _LAST = 0.002, 1.004, 1e4
+
+
+def _epsilons() -> Array:
+    low = np.arange(0.0, _STEP / (_RATIO - 1.0), _STEP)
+    steps = math.ceil(math.log(_LAST / low[-1]) / math.log(_RATIO))
+    return np.concatenate([low, low[-1] * _RATIO ** np.arange(1.0, steps + 1.0)])
+
+
+EPSILONS = _epsilons()
+
+
+def worst_tail(epsilon: Array | float, log_tail: Array, delta: float) -> Array:
+    """Return the largest tail of the observed scores that (ε, δ)-privacy allows for the null's, rounded up."""
+    high = np.exp(np.minimum(epsilon + log_tail, 0.0)) + delta
+    low = 1.0 - np.exp(-epsilon) * np.maximum(-np.expm1(log_tail) - delta, 0.0)
+    return np.clip(np.minimum(high, low) * (1.0 + 1e-14), 0.0, 1.0)
+
 
 # Ends of the cells of an order statistic's law, by the logit of the probability below; the same whatever the level, so
 # that a smaller level never rejects more. They are narrow where that probability is above 1e-5.

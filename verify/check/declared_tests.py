@@ -18,6 +18,8 @@ LEVEL = 1e-6
 PART_LEVEL = 1e-7
 # Power at which what a test notices is stated.
 POWER = 0.9
+# What is taken to be claimed where nothing is said: what an audit shall notice is stated for it.
+EPSILON = 3.0
 # A sequential test looks at a sixteenth of its runs, at a quarter, and at all: its level is split evenly (Bonferroni).
 _SHARES = (16, 4, 1)
 LOOKS = len(_SHARES)

@@ -14,7 +14,7 @@ from scipy import special, stats
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.verify.audit import audit, misuse
-from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.audit.findings import Scores
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1, estimators

@@ -11,8 +11,7 @@ from scipy import stats
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.audit.audit import audit
-from canaryproof.verify.audit.findings import GoodnessOfFit
-from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.audit.findings import GoodnessOfFit, Scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import BoundKind, LowerBound, cosine_null, prepare
 from canaryproof.verify.canife.attack import accuracy

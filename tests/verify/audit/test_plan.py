@@ -8,9 +8,9 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import misuse
 from canaryproof.verify.audit.plan import plan
-from canaryproof.verify.blindspots.alarms import POWER, Size, alarms_of
+from canaryproof.verify.blindspots.alarms import Size, alarms_of
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.declared_tests import LEVEL, POWER
 
 PLAN = plan(1.54, 100_000)
 

@@ -9,8 +9,9 @@ from scipy import stats
 
 from canaryproof.kernels import exact_law
 from canaryproof.verify.blindspots import alarms
-from canaryproof.verify.blindspots.alarms import POWER, Size, blind_spots, ranges
+from canaryproof.verify.blindspots.alarms import Size, blind_spots, ranges
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseResidual, single
+from canaryproof.verify.check.declared_tests import POWER
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Moments
 

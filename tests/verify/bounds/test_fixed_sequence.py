@@ -21,8 +21,8 @@ from canaryproof.verify.bounds.fixed_sequence import (
     wrong_guesses,
 )
 from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
+from canaryproof.verify.bounds.precedence import EPSILONS, worst_tail
 from canaryproof.verify.bounds.thresholds import simultaneous
-from canaryproof.verify.bounds.worst_case import EPSILONS, worst_tail
 
 NULL = normal_null()
 

@@ -8,14 +8,15 @@ from scipy import special, stats
 
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.bounds.precedence import (
+    EPSILONS,
     counts_beyond,
     declared_ranks,
     last_rejected,
     least_rejecting,
     order_statistic,
     precedence,
+    worst_tail,
 )
-from canaryproof.verify.bounds.worst_case import EPSILONS, worst_tail
 
 
 @pytest.mark.parametrize(("total", "ranks"), [(1, [1]), (2, [1]), (3, [1]), (4, [1, 2]), (50, [1, 2, 4, 8, 16])])
