@@ -4,9 +4,9 @@ BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
-STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -path '*/templates/*' -o -name 'schema.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
+STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -path '*/templates/*' -o -name '*.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
-.PHONY: verify test test-deep fuzz lint format published published-canife published-trainings benchmark worst-inputs faults clean
+.PHONY: verify prove test test-deep fuzz lint format published published-canife published-trainings benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -17,6 +17,10 @@ test: $(STAMP)
 
 test-deep: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n auto
+
+# The proofs of the kernels' error bounds, repeated: some minutes. Gappa checks some of them where it is installed.
+prove: $(STAMP)
+	$(BIN)/python -m canaryproof.proofs_check.rounding
 
 # Bytes for every reader of files, for a minute; where atheris has no wheel, `make test` must do.
 fuzz: $(STAMP)

@@ -10,9 +10,9 @@ Philox 4×32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: a
 
 A word u < 2³¹ becomes the normal quantile of p = v 2⁻³², v being u with its lowest bit set; a word above becomes minus
 what its complement becomes. Hence 2³¹ equally likely values, symmetric, the largest 6.23; each within 4.6e-7 of the
-exact quantile, relative (measured over all words against ``scipy.special.ndtri``). The path has only +, −, × and ÷ of
-float32 and integer operations, so it gives the same bits on every machine: no libm, and no fused multiply-add, which
-numba doesn't form without ``fastmath``.
+exact quantile, relative: proven for every word (``proofs_check/rounding/canary_quantile.json``). The path has only +,
+−, × and ÷ of float32 and integer operations, so it gives the same bits on every machine: no libm, and no fused
+multiply-add, which numba doesn't form without ``fastmath``.
 """
 
 import math

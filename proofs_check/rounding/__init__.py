@@ -1,0 +1,1 @@
+"""Proofs that a machine repeats of the kernels' error bounds: ``make prove``."""
