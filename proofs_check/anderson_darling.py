@@ -189,7 +189,7 @@ def _judge_conclusion() -> Outcome:
     # Not rejecting tells for normality if it would be as rare for the cosine's law as rejecting is for a normal one.
     return judged(
         Kind.EXACT if 1 - detected <= LEVEL else Kind.HYPOTHESIS,
-        f"Takes a test of high power, and this one has power {detected:.3f} ({tabulated:.3f} with the value of 1974, "
+        f"Only with a test of high power, and this one has {detected:.3f} ({tabulated:.3f} with the value of 1974, "
         f"{known:.3f} if N(0, 1/d) is given, {best:.3f} the most powerful test): with d = {DIM} and "
         f"n = {COUNT:.3g} it spares the cosine's law with probability {1 - detected:.3f} and a normal one with "
         f"{1 - LEVEL:.3f}, so that not rejecting hardly tells them apart; powers {_listed(_POWERS, 'g')} take "
@@ -208,7 +208,7 @@ def _judge_level() -> Outcome:
     old_size, new_size = limit_law(True).sf(old), limit_law(True).sf(new)
     return judged(
         Kind.EXACT if round(old_size, 2) == LEVEL else Kind.HYPOTHESIS,
-        f"Holds for a test whose critical value is right, {right:.4f}: the table of 1974, which the papers' captions "
+        f"Only for a test with the right critical value, {right:.4f}: the table of 1974, which the papers' captions "
         f"quote, has {old:.3f} and rejects {100 * old_size:.1f}% of normal samples; that of 1986, scipy's since 1.17, "
         f"has {new:.3f} and rejects {100 * new_size:.1f}%.",
         {"critical_value": right, "size_1974": old_size, "size_1986": new_size},

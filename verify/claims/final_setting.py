@@ -121,7 +121,7 @@ def judge_posterior(epsilon: str = "5", prior: str = "0.1", printed: str = "0.94
 
 def _judge_scale(_: Context) -> Outcome:
     reached = min(Final.PARAMETERS.values()) >= 10**6 and 10**5 <= Final.STACKOVERFLOW_CLIENTS < 10**6
-    finding = "341k clients and 4.1M parameters on StackOverflow; EMNIST has 1.2M parameters but 3,383 clients"
+    finding = "341k clients and 4.1M parameters on StackOverflow; EMNIST has 1.2M parameters and only 3,383 clients"
     return found(holds(reached), finding, clients=Final.STACKOVERFLOW_CLIENTS)
 
 
@@ -286,7 +286,8 @@ CHECKS = (
     claim(
         "final.section5.3.orthogonal",
         f"{DOCUMENT}, Sections 1, 4 and 5.3",
-        "at the experiments' dimensions, 1.2M and 4.1M, random canaries are essentially mutually orthogonal",
+        "in high dimensions, such as the experiments' 1.2M and 4.1M, random canaries are essentially orthogonal to one "
+        "another",
         lambda _: judge_orthogonal(),
     ),
     claim(
@@ -310,7 +311,7 @@ CHECKS = (
     claim(
         "final.section6.scale",
         f"{DOCUMENT}, Section 6",
-        "the experiments speak of millions of parameters and hundreds of thousands of clients",
+        "natural production-sized problems, of millions of parameters and hundreds of thousands of clients, are tried",
         _judge_scale,
     ),
     claim(

@@ -197,7 +197,7 @@ def judge_not_rejected() -> Outcome:
     return found(
         # Not rejecting is evidence if the test would have rejected.
         holds(power >= POWER, power > 0.0),
-        f"takes a test of high power, and this one has {power:.2f}: it spares the cosine's law with probability "
+        f"only with a test of high power, and this one has {power:.2f}: it spares the cosine's law with probability "
         f"{1 - power:.2f} and a normal one with {1 - level:.2f}, so that not rejecting hardly tells them apart",
         power=power,
     )
@@ -479,7 +479,7 @@ CHECKS: tuple[Check, ...] = (
     _claim(
         "section4.orthogonal",
         "Sections 1 and 4",
-        "at the experiment's dimension, 4.1M, random canaries are essentially mutually orthogonal",
+        "in high dimensions, such as the experiment's 4.1M, random canaries are essentially orthogonal to one another",
         partial(judge_orthogonal, {"StackOverflow": Final.PARAMETERS["StackOverflow"]}),
     ),
     _claim(
@@ -559,7 +559,12 @@ CHECKS: tuple[Check, ...] = (
             {name: [float(row[i]) for row in FirstVersion.TABLE_2] for name, i in (("without", 2), ("with", 3))}
         ),
     ),
-    _claim("table3.noise", "Tables 2 and 3", "both tables are of the same noise multipliers and ε", judge_same_noise),
+    _claim(
+        "table3.noise",
+        "Tables 2 and 3",
+        "the rows of Table 3, at noise 0.102 and others, are those of Table 2",
+        judge_same_noise,
+    ),
     *results_checks(
         _claim,
         "v1.table3",

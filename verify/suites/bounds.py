@@ -570,9 +570,9 @@ CHECKS = (
             f"bounds.printed.{name}",
             Subject.DOCUMENT,
             source,
-            "its 95% limit is below ε with that confidence"
+            "the printed 95% limit is below ε with that confidence"
             if METHODS[name].upper is None
-            else "the lower end of its 95% interval is below ε with the confidence 97.5%",
+            else "the lower end of the printed 95% interval is below ε with the confidence 97.5%",
             partial(_coverage, name=name),
         )
         for name, source in _CLAIMS.items()
@@ -587,7 +587,7 @@ CHECKS = (
         "bounds.printed.andrew-at-one",
         Subject.DOCUMENT,
         _CLAIMS["andrew"],
-        "its 95% limit is below ε with that confidence where a Gaussian mechanism has ε = 1 at the δ asked",
+        "where a Gaussian mechanism has ε = 1 at the δ asked, the printed 95% limit is below it with that confidence",
         _at_one,
     ),
 )

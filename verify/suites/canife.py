@@ -39,7 +39,7 @@ from canaryproof.verify.check.declared_tests import (
     visible_shift,
 )
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import judged
+from canaryproof.verify.check.verdicts import judged, rounding
 from canaryproof.verify.claims.printed import Canife
 from canaryproof.verify.claims.review import TO_ZYJW
 from canaryproof.verify.comparison.canife_methods import TrainingFacts, composed, largest_round
@@ -117,7 +117,7 @@ def orthogonality(context: Context) -> Outcome:
     random = canife_scenarios.dimension() ** -0.5
     crafted = np.sqrt((numbers.cosines**2).mean(axis=1))
     found = ratio(np.full(runs, random), crafted)
-    verdict = _verdict(found.low > 1.0, found.high < 1.0)
+    verdict = _verdict(found.high < 1.0, found.low > 1.0)
     finding = (
         f"root mean square of the cosine with a client's update: {np.exp(np.log(crafted).mean()):.4g} of crafted "
         f"canaries, {random:.4g} = 1/√d of random ones, a factor of {found.value:.3g}, within [{found.low:.3g}, "
@@ -258,7 +258,7 @@ def _decided(expected: str) -> dict[str, Verdict]:
     return {moves: Verdict.CONFIRMED if moves == expected else Verdict.REFUTED for moves in (RISES, FALLS, UNMOVED)}
 
 
-_FINAL, _REVIEW = "final version (arXiv 2302.03098)", "reviews, answers of the authors"
+_FINAL = "final version (arXiv 2302.03098)"
 _NAMES = {
     "canife": "CANIFE as printed, of a round at 100 scores and so of the training",
     "canife-law": "CANIFE of a round at unlimited scores",
@@ -454,8 +454,8 @@ _EPSILONS = (10.0, 30.0, 50.0)
 _EQUAL = math.log(1.25)
 # Below this a theoretical ε is not far above.
 _GAP = 1.5
-# 0.990 ± 0.01 is printed for the health after two epochs.
-_HEALTH = 0.98
+# The share of the initial loss that designs take away after two epochs.
+_HEALTH = "0.99"
 
 
 def _monitored(context: Context, *epsilons: float) -> tuple[dict[float, Any], int]:
@@ -535,20 +535,24 @@ def gap(context: Context) -> Outcome:
 
 
 def health(context: Context) -> Outcome:
-    """Judge that after two epochs canaries' loss is reduced by as much as is printed."""
+    """Judge that after two epochs canaries' loss is reduced by as much as is printed, or else by no less."""
     found, _ = _monitored(context, _EPSILONS[-1])
     first, late = (np.concatenate([part(one.health) for one in found.values()]) for part in (_first, _late))
-    for_it, against_it = [above(late, _HEALTH)], [below(late, _HEALTH)]
+    printed, (least, most) = float(_HEALTH), (float(end) for end in rounding(_HEALTH))
+    for_it, against_it = [above(late, least), below(late, most)], [below(late, least)]
+    no_less = above(late, printed)
+    verdict = judged(for_it, against_it)
     finding = f"health {spoken(late)} after two epochs in {len(late)} trainings, {spoken(first)} before the first round"
+    if verdict is Verdict.INCONCLUSIVE and no_less <= 0.5 * LEVEL:
+        verdict, finding = Verdict.QUALIFIED, f"only as {printed:.0%} or more: {finding}"
     design = Design(
-        f"mean health after two epochs is at most {_HEALTH}",
+        f"mean health after two epochs does not round to {printed:.0%}, or is at most that",
         LEVEL,
-        f"it is higher by {visible_shift(len(late), 1):.2g} standard deviations of a training's",
+        f"it is inside, or above, by {visible_shift(len(late), 2):.2g} standard deviations of a training's",
         POWER,
         len(late),
     )
-    evidence = _evidence(found, [*for_it, *against_it])
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(verdict, finding, _evidence(found, [*for_it, no_less, *against_it]), design)
 
 
 def undisturbed(context: Context) -> Outcome:
@@ -733,10 +737,10 @@ CHECKS: tuple[Check, ...] = (
         for fault in ("shuffled", "reused", "halved")
     ),
     Check(
-        "review.canife.orthogonal",
-        Subject.DOCUMENT,
-        f"{_REVIEW} to ZyjW and zCeQ",
-        "CANIFE's crafted canaries are farther from orthogonal to the updates of clients than random ones",
+        "comparison.orthogonal",
+        Subject.IMPLEMENTATION,
+        "verify.comparison.canife_training",
+        "CANIFE's crafted canaries are nearer to orthogonal to the updates of clients than random ones",
         orthogonality,
     ),
     *(
