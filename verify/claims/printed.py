@@ -314,4 +314,4 @@ class Canife:
 
 def noise_for(epsilon: float, curve: Callable[[float], float], least: float, most: float) -> float:
     """Return the noise multiplier between two bounds whose ε on a falling curve is the one given."""
-    return float(brentq(lambda sigma: curve(sigma) - epsilon, least, most, xtol=1e-4))
+    return float(brentq(lambda sigma: curve(sigma) - epsilon, least, most, xtol=1e-9))
