@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.misuse import MisuseWarning
-from canaryproof.verify.bounds.lower_bound import BoundKind, Coverage, Inclusion
+from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
 from canaryproof.verify.files.reading import ScoreKind, checked_scores, floats
 
@@ -139,6 +139,16 @@ class AuditRow:
     coverage: str
     cap: float
     assumes: str
+
+    @property
+    def condition(self) -> str:
+        """The assumption that no score can show, as the end of a sentence; empty if there is none."""
+        return ", if the trade-off curve is Gaussian" if GAUSSIAN_CURVE in self.assumes else ""
+
+    @property
+    def basis(self) -> str:
+        """What it rests on, in one breath: ``asymptotic, if the trade-off curve is Gaussian``."""
+        return self.coverage + self.condition
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def _row(row: AuditRow) -> str:
         row.name,
         row.kind,
         *map(number, (row.epsilon, row.low, row.high)),
-        row.coverage,
+        row.basis,
         number(row.cap),
         row.assumes,
     )

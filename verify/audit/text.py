@@ -86,7 +86,7 @@ def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
         return "no lower bound above 0"
     # A bound of asymptotic coverage keeps its confidence in the limit.
     about = "" if bound.coverage == Coverage.PROVEN else "about "
-    return f"at least {_rounded_down(bound.low, 2)} with {about}{confidence} confidence"
+    return f"at least {_rounded_down(bound.low, 2)} with {about}{confidence} confidence{bound.condition}"
 
 
 def _claim_sentence(found: Findings) -> str:
@@ -196,8 +196,7 @@ def _bound(found: Findings) -> str:
     if found.bound is None:
         return "none of those asked for has a known coverage"
     return (
-        f"{shown_bound(found.bound)} at {percent(found.confidence)}, {found.bound.coverage}; "
-        f"needs {found.bound.assumes}"
+        f"{shown_bound(found.bound)} at {percent(found.confidence)}, {found.bound.basis}; needs {found.bound.assumes}"
     )
 
 
@@ -310,7 +309,7 @@ def _bounds_table(rows: Iterable[AuditRow], confidence: float, say: Say) -> Tabl
         # Down, as a bound rounded up would be none.
         value = _rounded_down(row.low)
         shown = f"≥ {value}" if math.isinf(row.high) else f"{value} – {row.high:.3g}"
-        table.add_row(row.name, say(shown), row.kind, row.coverage, _rounded_down(row.cap))
+        table.add_row(row.name, say(shown), row.kind, row.basis, _rounded_down(row.cap))
     return table
 
 

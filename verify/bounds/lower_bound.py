@@ -300,15 +300,6 @@ class LowerBound:
     cap: float
     upper: float | None = None
 
-    @property
-    def basis(self) -> str:
-        """What it rests on, in one breath: ``asymptotic, if the trade-off curve is Gaussian``."""
-        return (
-            f"{self.coverage}, if the trade-off curve is Gaussian"
-            if GAUSSIAN_CURVE in self.assumptions
-            else self.coverage
-        )
-
 
 @dataclass(frozen=True)
 class Method:

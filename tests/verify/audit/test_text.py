@@ -43,6 +43,15 @@ def test_the_answer_calls_a_bound_what_it_is(found, low, coverage, clause):
     assert answer(bounded(found, low, coverage)).endswith(clause)
 
 
+def test_a_bound_says_in_one_breath_what_it_rests_on():
+    gaussian = audit(Scores(OBSERVED, dim=DIM), DELTA, bounds=("normal-scores",))
+    assert answer(gaussian).endswith("with about 95% confidence, if the trade-off curve is Gaussian.")
+    lines = " ".join(summary(gaussian).split())
+    assert "at 95%, asymptotic, if the trade-off curve is Gaussian; needs independent scores" in lines
+    rows = audit(Scores(OBSERVED, dim=DIM), DELTA).bounds
+    assert [row.basis for row in rows] == ["asymptotic", "asymptotic, if the trade-off curve is Gaussian"]
+
+
 def test_the_answer_has_as_many_digits_as_its_error_earns(found):
     row = dataclasses.replace(found.estimate, epsilon=3.3884, low=2.7712, high=8.5231, standard_error=0.3182)
     assert answer(dataclasses.replace(found, estimates=(row,), claim=None)).startswith(

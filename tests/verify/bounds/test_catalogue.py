@@ -176,8 +176,3 @@ def test_a_few_are_shown_by_default_and_none_as_printed():
     assert [bound.method for bound in sampled] == [DEFAULT, "one-run", "one-run-gaussian"]
     assert [bound.method for bound in exact] == [DEFAULT, "normal-scores"]
     assert not any(METHODS[bound.method].printed for bound in (*sampled, *exact))
-
-
-def test_a_bound_says_what_it_rests_on_in_one_breath():
-    found = {bound.method: bound.basis for bound in lower_bounds(prepare(SEEN, null=NULL), 1e-5)}
-    assert found == {DEFAULT: "asymptotic", "normal-scores": "asymptotic, if the trade-off curve is Gaussian"}
