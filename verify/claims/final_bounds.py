@@ -98,6 +98,23 @@ def _judge_tighter(_: Context) -> Outcome:
     return found(holds(proven and bool(np.all(one < other))), finding, gains=(float(gains.min()), float(gains[0])))
 
 
+def judge_centered(one: Method = "jeffreys", other: Method = "clopper-pearson") -> Outcome:
+    """Judge whose two-sided interval has its middle nearer to the counted rate, at every count."""
+    counts = np.arange(Final.CANARIES + 1)
+    off, beside = (
+        np.abs(np.mean(binomial.interval(counts, Final.CANARIES, 0.95, method=method), axis=0) - counts / counts[-1])
+        for method in (one, other)
+    )
+    # Both have their middle at a rate of one half.
+    nearer, farther = int(np.sum(off < beside)), int(np.sum(off > beside + 1e-15))
+    finding = (
+        f"the middle of its two-sided interval is nearer to the counted rate for {nearer:,} of {len(counts):,} numbers "
+        f"of misses and farther for {farther:,}: on average {off.mean():.2g} away, Clopper and Pearson's "
+        f"{beside.mean():.2g}"
+    )
+    return found(holds(nearer and not farther), finding, nearer=nearer, farther=farther)
+
+
 def lower_bounds(cosines: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
     """Section 5.1's bound at the best threshold, for each run's standardised cosines (last axis)."""
     ordered = np.sort(cosines, axis=-1)
@@ -276,6 +293,12 @@ CHECKS = (
         f"{DOCUMENT}, Section 5.1",
         "the Jeffreys upper limit of FNR is tighter than Clopper and Pearson's",
         _judge_tighter,
+    ),
+    claim(
+        "final.section5.1.centered",
+        f"{DOCUMENT}, Section 5.1",
+        "the Jeffreys interval is more centered than Clopper and Pearson's",
+        lambda _: judge_centered(),
     ),
     claim(
         "final.section5.1.confidence",

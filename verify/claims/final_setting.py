@@ -1,16 +1,17 @@
 """Claims of the final version on its setting: introduction, Equation (1), footnote 6, conclusion, printed sizes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from flint import arb, fmpq
 
 from canaryproof.kernels.certified import at_precision, binomial, gaussian_mechanism, null_cosine
 from canaryproof.kernels.threshold_attack import threshold_epsilon
-from canaryproof.verify.check.results import Context, Outcome
+from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, found, holds, number, prints, proven
 from canaryproof.verify.claims.printed import Canife, Final
 
@@ -100,6 +101,38 @@ def belief(epsilon: str, prior: Fraction) -> arb:
     odds = fmpq(prior.numerator, prior.denominator) / fmpq((1 - prior).numerator, (1 - prior).denominator)
     likely = odds * arb(fmpq(exact.numerator, exact.denominator)).exp()
     return likely / (1 + likely)
+
+
+# What an auditor who may do the first may do as well.
+_INCLUDES = {"client update": "client sample"}
+
+
+def _demands(controls: Sequence[str], receives: Sequence[str]) -> set[str]:
+    """List all that an auditor must be able to do; one who serves either model needs the final one alone."""
+    all_iterates = {"all iterates"} if "final" not in receives else set()
+    return {*controls, *(_INCLUDES[one] for one in controls if one in _INCLUDES), *all_iterates}
+
+
+def judge_assumptions(
+    table: Mapping[str, Sequence[tuple[str, Sequence[str], Sequence[str]]]] = Final.TABLE_1,
+) -> Outcome:
+    """Judge that methods stand from least to most strict assumptions, in pairs of which one assumes all the other does.
+
+    Pairs of which each assumes what the other does not have no such order.
+    """
+    wrong, open_ = [], []
+    for rows in table.values():
+        for (one, *first), (other, *second) in combinations(rows, 2):
+            less, more = _demands(*first), _demands(*second)
+            if more < less:
+                wrong.append(f"{one} before {other}")
+            elif not less <= more:
+                open_.append(f"{one} and {other}")
+    verdict = holds(not wrong and not open_, not wrong)
+    finding = f"in the wrong order {', '.join(wrong) or 'none'}; without an order {', '.join(open_) or 'none'}"
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only if control of noise and minibatches counts for more than all else: {finding}"
+    return found(verdict, finding, wrong=wrong, without_order=open_)
 
 
 def judge_clipping(estimate: str) -> Outcome:
@@ -282,6 +315,12 @@ CHECKS = (
         f"{DOCUMENT}, Section 2, Equation (1)",
         "ε̂ = max{log((1 − δ − FPR)/FNR), log((1 − δ − FNR)/FPR)} turns error rates into ε",
         _judge_equation_1,
+    ),
+    claim(
+        "final.table1.order",
+        f"{DOCUMENT}, Table 1's caption",
+        "within each category of Table 1 methods are ordered from least to most strict assumptions",
+        lambda _: judge_assumptions(),
     ),
     claim(
         "final.section5.3.orthogonal",

@@ -73,6 +73,22 @@ class Final:
         0.0986  1   1000  0.81  1.06  1.18  1.33  1.54
         0.0986  10  100   0.87  1.03  1.16  1.36  1.78
     """)
+    # Table 1 by category: method, what the auditor controls, and what it receives.
+    TABLE_1: ClassVar[Mapping[str, Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]]]] = {
+        "central": (
+            ("Jagielski et al. 2020", ("train data",), ("final",)),
+            ("Zanella-Béguelin et al. 2023", ("train data",), ("final",)),
+            ("Pillutla et al. 2023", ("train data",), ("final",)),
+            ("Steinke et al. 2023", ("train data",), ("intermediate", "final")),
+            ("Jagielski et al. 2023", ("train data",), ("intermediate",)),
+            ("Nasr et al. 2023", ("train data", "noise", "minibatch"), ("intermediate", "final")),
+        ),
+        "federated": (
+            ("Algorithm 2", ("client update",), ("final",)),
+            ("Algorithm 3", ("client update",), ("intermediate",)),
+            ("CANIFE", ("client sample", "noise", "minibatch"), ("intermediate",)),
+        ),
+    }
     # Anderson's statistic by noise, for 1, 2, 4 and 8 presentations.
     TABLE_6 = (
         ("0", (0.219, 0.225, 0.336, 0.366)),
@@ -178,6 +194,16 @@ class Submission:
         0.0986  100  5.05   89.4   0.688  1.18
         0.2317  30   0.407  2.693  0.311  0.569
     """)
+    # As the final version's Table 1, but for what Steinke et al. and Nasr et al. receive.
+    TABLE_5: ClassVar[Mapping[str, Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]]]] = {
+        "central": (
+            *Final.TABLE_1["central"][:3],
+            ("Steinke et al. 2023", ("train data",), ("final",)),
+            Final.TABLE_1["central"][4],
+            ("Nasr et al. 2023", ("train data", "noise", "minibatch"), ("intermediate",)),
+        ),
+        "federated": Final.TABLE_1["federated"],
+    }
     TABLE_3 = read_rows("""
         0.0    inf   6.25   48300  3.86   5.72
         0.16   33.8  2.87   17.9   1.01   1.20

@@ -16,11 +16,12 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_generic
 from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
 
+from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
-from canaryproof.verify.check.results import Design, Outcome, Verdict
+from canaryproof.verify.check.declared_tests import LEVEL, POWER, above, below, visible_mean, visible_shift
+from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number
-from canaryproof.verify.claims import canife_attack, final_noise, final_tables, laws
+from canaryproof.verify.claims import canife_attack, canife_composition, final_noise, final_tables, laws
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_bounds import largest_bounds
 from canaryproof.verify.claims.final_tables import unbiased
@@ -111,6 +112,39 @@ def judge_lower_bound() -> Outcome:
         point=point,
         lower=lower,
     )
+
+
+# Exact ε of a round at δ = 1/n, from little to more than 100 trials can show.
+_ROUND_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def judge_bias(context: Context) -> Outcome:
+    """Judge that CANIFE's ε̂ of a round is below ε in the mean, for a canary that nothing but the noise hides."""
+    runs, rng = context.pick(1000, 10_000), np.random.default_rng(context.key("claims/canife-bias"))
+    level = LEVEL / (2 * len(_ROUND_EPSILONS))
+    means, lower, higher, p_values = {}, [], [], {}
+    for epsilon in _ROUND_EPSILONS:
+        sigma = float(gaussian_mechanism.noise_multiplier(epsilon, Canife.SCORES_DELTA))
+        values = canife_composition.perfect_estimates(sigma, runs, rng, Canife.SCORES_DELTA)[0]
+        means[epsilon], p_values[f"{epsilon:g}"] = (
+            float(values.mean()),
+            (below(values, epsilon), above(values, epsilon)),
+        )
+        lower += [epsilon] * (p_values[f"{epsilon:g}"][0] <= level)
+        higher += [epsilon] * (p_values[f"{epsilon:g}"][1] <= level)
+    verdict = holds(len(lower) == len(_ROUND_EPSILONS), lower)
+    listed = ", ".join(f"{mean:.2f} for {epsilon:g}" for epsilon, mean in means.items())
+    finding = f"mean of the largest finite ε̂ of {Canife.TRIALS} trials at δ = 1/n, by exact ε: {listed}"
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only where ε is large, as {' and '.join(f'{epsilon:g}' for epsilon in lower)}: {finding}"
+    design = Design(
+        "the mean is not below ε, or not above it",
+        LEVEL,
+        f"it is off by {visible_shift(runs, 1, 2 * level):.2g} standard deviations of an ε̂",
+        POWER,
+        runs,
+    )
+    return found(verdict, finding, design, means=means, lower=lower, higher=higher, p_values=p_values)
 
 
 # The printed estimates: beside their bounds, beside the analytical ε, and by the noise.
@@ -368,6 +402,12 @@ CHECKS = (
         TO_ZYJW + " and zCeQ",
         "CANIFE estimates a round's ε by a lower bound of it",
         fixed(judge_lower_bound),
+    ),
+    claim(
+        "review.canife.bias",
+        TO_ZYJW + " and zCeQ",
+        "CANIFE's estimate of a round has a built-in bias towards a lower ε",
+        judge_bias,
     ),
     claim(
         "review.canife.bound",

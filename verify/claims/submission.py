@@ -7,6 +7,7 @@ caption says of Anderson's critical values.
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 from scipy import stats
 
@@ -16,6 +17,7 @@ from canaryproof.verify.check.results import Check, Outcome
 from canaryproof.verify.check.verdicts import claim, found, holds, number, placed, rounding
 from canaryproof.verify.claims import laws, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.claims.final_setting import judge_assumptions
 from canaryproof.verify.claims.final_tables import judge_medians
 from canaryproof.verify.claims.printed import QUANTILES, FirstVersion, Row, Submission
 from canaryproof.verify.claims.submission_experiments import EMNIST
@@ -133,6 +135,7 @@ _REPEATED = {
     "section5.parameters": ("Section 5", "final.section5.1.parameters"),
     "section5.rounds": ("Section 5 (where our copy has 34k)", "final.section5.1.epoch"),
     "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
+    "section5.centered": ("Section 5", "final.section5.1.centered"),
     "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
     "footnote5": ("footnote 5", "final.section5.1.posterior"),
     "table2.row2.cap": ("Section 5 and Table 2", "final.table3.row2.cap"),
@@ -164,6 +167,12 @@ CHECKS: tuple[Check, ...] = (
         "footnote 4",
         "the analytical ε of 300, 100 and 30 are bounds: that of one unamplified Gaussian mechanism",
         judge_bounded,
+    ),
+    _claim(
+        "table5.order",
+        "Table 5's caption",
+        "within each category of Table 5 methods are ordered from least to most strict assumptions",
+        partial(judge_assumptions, Submission.TABLE_5),
     ),
     *v1.table_1_checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
     *submission_experiments.CHECKS,

@@ -444,6 +444,10 @@ def judge_three(count: int = 3) -> Outcome:
     )
 
 
+def _cited(what: str) -> Outcome:
+    return found(Verdict.INCONCLUSIVE, f"the works that are cited are not among the documents; {what} would decide")
+
+
 def _row(table: int, number: int, statement: str) -> Check:
     return experiment(f"v1.table{table}", f"{FirstVersion.NAME}, Table {table}", number, statement, STACKOVERFLOW)
 
@@ -461,6 +465,7 @@ _REPEATED = {
     "section5.parameters": ("Section 5", "final.section5.1.parameters"),
     "section5.rounds": ("Section 5", "final.section5.1.epoch"),
     "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
+    "section5.centered": ("Section 5", "final.section5.1.centered"),
     "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
 }
 
@@ -502,8 +507,8 @@ CHECKS: tuple[Check, ...] = (
         judge_threshold_choice,
     ),
     _claim("section5.users", "Section 5", "there are 341k real clients", judge_users),
-    _claim("section5.delta", "Section 5", "δ = 341000^(−1.1) is about 8.20 × 10⁻⁷", judge_delta),
-    _claim("section5.quotient", "Section 5", "167/2048 is about 0.081", judge_quotient),
+    _claim("section5.delta", "Section 5", "δ = 341000^(−1.1) ≈ 8.20 × 10⁻⁷", judge_delta),
+    _claim("section5.quotient", "Section 5", "167/2048 ≈ 0.081", judge_quotient),
     _claim("section5.rate", "Section 5", "the rate of Bernoulli sampling of a client is 0.081", judge_rate),
     _claim(
         "section5.3.epochs",
@@ -522,6 +527,18 @@ CHECKS: tuple[Check, ...] = (
         "Section 6",
         "an output that allows this confidence has probability δ at least",
         judge_loss_probability,
+    ),
+    _claim(
+        "section2.models",
+        "Section 2",
+        "audits in the literature train thousands of models, or even hundreds of thousands (Tramèr et al.)",
+        partial(_cited, "their numbers of trained models"),
+    ),
+    _claim(
+        "section6.range",
+        "Section 6",
+        "many published works report ε from 5 to 20",
+        partial(_cited, "their tables of ε"),
     ),
     _claim("section6.census", "Section 6", "the census of 2020 was released with ε = 19.6", judge_census),
     _claim(

@@ -15,6 +15,11 @@ def test_a_deviation_too_far_from_the_noise_is_refuted():
     assert canife_composition.judge_deviation(0.578, 0.423).verdict is Verdict.REFUTED
 
 
+def test_less_noise_is_not_harder():
+    assert canife_composition.judge_harder((0.1, 0.423, 2.0)).verdict is Verdict.CONFIRMED
+    assert canife_composition.judge_harder((0.423, 0.1)).verdict is Verdict.REFUTED
+
+
 def test_theoretical_epsilon_of_a_round_and_of_all():
     # dp-accounting by another route: one round without sampling is α/(2σ²) at order α.
     sigma = canife_composition.trained(Canife.SENT140, 1e-5)

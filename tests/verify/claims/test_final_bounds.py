@@ -15,6 +15,15 @@ from canaryproof.verify.claims.printed import Final
 CONTEXT = Context(Level.QUICK, 0)
 
 
+def test_the_interval_that_is_farther_from_the_counted_rate_is_not_the_more_centered():
+    assert final_bounds.judge_centered().verdict is Verdict.CONFIRMED
+    assert final_bounds.judge_centered("clopper-pearson", "jeffreys").verdict is Verdict.REFUTED
+    # Ten misses of 1,000, by scipy.
+    low, high = stats.beta.ppf([0.025, 0.975], 10.5, 990.5)
+    exact = stats.binomtest(10, 1000).proportion_ci(0.95, "exact")
+    assert abs((low + high) / 2 - 0.01) < abs((exact.low + exact.high) / 2 - 0.01)
+
+
 def test_largest_bounds_are_quantiles_of_beta_distributions():
     bounds = final_bounds.largest_bounds(1000)
     jeffreys = stats.beta.ppf(0.95, 0.5, 1000.5)

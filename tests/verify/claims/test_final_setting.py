@@ -6,6 +6,7 @@ import pytest
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_setting
+from canaryproof.verify.claims.printed import Final
 
 
 def test_largest_bound_is_the_closed_form():
@@ -22,6 +23,15 @@ def test_another_posterior_is_refuted():
 def test_few_dimensions_are_not_orthogonal():
     assert final_setting.judge_orthogonal({"small": 10_000}).verdict is Verdict.REFUTED
     assert final_setting.judge_orthogonal_to_clients({"EMNIST": 10_000}).verdict is Verdict.REFUTED
+
+
+def test_assumptions_in_another_order_are_refuted():
+    rows = Final.TABLE_1["federated"]
+    assert final_setting.judge_assumptions({"two": rows[:2]}).verdict is Verdict.CONFIRMED
+    assert final_setting.judge_assumptions({"two": rows[1::-1]}).verdict is Verdict.REFUTED
+    assert final_setting.judge_assumptions({"all": rows}).verdict is Verdict.QUALIFIED
+    # A canary that must give rise to its update needs less than one that may be any.
+    assert final_setting.judge_assumptions().evidence["without_order"][-1] == "Algorithm 3 and CANIFE"
 
 
 def test_epoch():

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.check.results import Subject, Verdict
+from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.claims import final_tables, review
 from canaryproof.verify.claims.printed import Final
 from canaryproof.verify.claims.review import CHECKS
@@ -100,6 +100,15 @@ def test_a_biased_or_rising_sweep_is_refuted():
     assert review.judge_sweep(SWEEP).verdict is Verdict.CONFIRMED
     assert review.judge_sweep([replace(SWEEP[0], mean=1.98), *SWEEP[1:]]).verdict is Verdict.REFUTED
     assert review.judge_sweep([replace(SWEEP[0], deviation=0.041), *SWEEP[1:]]).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(-4.0, Verdict.CONFIRMED), (4.0, Verdict.REFUTED)])
+def test_a_bias_follows_the_estimates(monkeypatch, shift, verdict):
+    def estimates(noise, runs, rng, delta):
+        return gaussian_mechanism.epsilon(delta, noise) + shift + rng.standard_normal(runs), None
+
+    monkeypatch.setattr(review.canife_composition, "perfect_estimates", estimates)
+    assert review.judge_bias(Context(Level.QUICK, 0)).verdict is verdict
 
 
 def test_an_estimate_within_canifes_reach_leaves_its_maximum_open():

@@ -473,6 +473,22 @@ def test_counted_rates_are_no_lower_bound_of_a_rounds_epsilon():
     assert stats.binom.sf(above - 1, 400, 0.05) < 1e-6
 
 
+def test_a_rounds_estimate_is_above_a_small_epsilon_and_below_a_large_one():
+    found, rng, runs = evidence("review.canife.bias"), np.random.default_rng(110), 400
+    for epsilon in (1.0, 8.0):
+        sigma, values = bisected(lambda s, e=epsilon: gaussian_delta(e, s), 0.01, 0.05, 20.0), []
+        for _ in range(runs):
+            seen, unseen = np.sort(rng.standard_normal(50) + 1 / sigma), np.sort(rng.standard_normal(50))
+            thresholds = np.concatenate([seen, unseen])
+            fn = np.searchsorted(seen, thresholds, "right") / 50
+            fp = 1.0 - np.searchsorted(unseen, thresholds, "right") / 50
+            terms = [(0.99 - one) / other for one, other in zip([*fp, *fn], [*fn, *fp], strict=True) if other > 0.0]
+            values.append(math.log(max(terms)))
+        error = np.std(values) / math.sqrt(runs)
+        assert abs(np.mean(values) - found["means"][epsilon]) < 5.0 * error
+        assert (np.mean(values) - epsilon) * (1.0 if epsilon == 1.0 else -1.0) > 5.0 * error
+
+
 def test_the_sweeps_deviations_fall_as_those_of_root_d_canaries_do():
     cells = [(d, epsilon, float(deviation)) for _, d, _, rows in Reviews.SWEEP for epsilon, _, deviation in rows]
     # Least squares with a level for each ε, solved at once.
@@ -615,7 +631,7 @@ WITNESSED = (
     # In test_findings: medians of estimates by drawing and integrating; in the tables normal draws and the exact law.
     r".*\.figure\d\.(separable|indistinguishable)|review\.epsilon-final\.smaller",
     r"(final\.table2|submission\.table1|review\.sweep)\..*(row\d|epsilon\d+)",
-    r"v1\.(section4\.anderson|figure2\.excess)|review\.(sweep\.canaries|canife\.(maximum|lower-bound))",
+    r"v1\.(section4\.anderson|figure2\.excess)|review\.(sweep\.canaries|canife\.(maximum|lower-bound|bias))",
     r"canife\.(section1\.(gap|celeba)|section4\.1\.epsilon|section2\.1\.root|appendixC5\.infinite)",
 )
 NONE = {
@@ -623,6 +639,7 @@ NONE = {
         r"final\.section5\.2\.1\.size|submission\.appendixD\.data|v1\.section5\.users|final\.section6\.sha3"
         r"|canife\.appendixB\.sent140\.users"
     ),
+    "words of a table beside one another": r"(final\.table1|submission\.table5)\.order",
     "printed numbers beside one another, with at most a quotient": (
         r".*(closer?|close|moderate|ballpark|high|settings|decrease|accuracy)|submission\.(appendixE\.plots|table4\.figure1)"
         r"|canife\.(section4\.3|appendixB\.shakespeare\.epochs|section3\.3\.norm|algorithm1\.loss|algorithm2\.rounds).*"

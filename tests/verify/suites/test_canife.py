@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.check import declared_tests
-from canaryproof.verify.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import canife, canife_ablations, canife_trainings, catalogue
 from canaryproof.verify.suites.canife import CHECKS
 from canaryproof.verify.suites.canife_trainings import DesignPlan, DesignSample, Numbers
@@ -192,6 +192,16 @@ def test_orthogonality(monkeypatch, cosine, verdict):
     found = canife.orthogonality(QUICK)
     assert found.verdict is verdict
     assert found.evidence["random"] == 0.01
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.98, Verdict.QUALIFIED), (0.9, Verdict.INCONCLUSIVE)])
+def test_a_gap_that_the_cap_does_not_make_leaves_its_cause_open(monkeypatch, share, verdict):
+    held = Verdict.CONFIRMED if share > 0.95 else Verdict.REFUTED
+    of_cap = Outcome(held, "unlimited scores compose to 80", {"rows": [{"limits": (share, 1.0)}]})
+    monkeypatch.setattr(canife, "share_of_cap", lambda _: of_cap)
+    found = canife.cause(QUICK)
+    assert found.verdict is verdict
+    assert f"{1.0 - share:.2%} of the gap at most" in found.finding
 
 
 @pytest.mark.parametrize(
