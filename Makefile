@@ -6,7 +6,10 @@ ROOMS := kernels proofs_check verify reports
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
 STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -path '*/templates/*' -o -name '*.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
-.PHONY: verify prove test test-deep fuzz lint format published published-canife published-trainings benchmark worst-inputs faults clean
+# What the site needs comes on top, as the tests don't need it.
+DOCS_STAMP := $(subst installed,docs,$(STAMP))
+
+.PHONY: verify prove test test-deep fuzz lint format docs published published-canife published-trainings benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -36,6 +39,10 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The site, in build/site: index.html opens from the file system. Warnings are errors, and links inside are checked.
+docs: $(DOCS_STAMP)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --conf-dir docs . build/site
 
 # All that the repository shows its readers: Markdown with pictures, which code hosts show. DATA has the folders mnist and
 # shakespeare; without it, what needs them is left as it is.
@@ -77,6 +84,12 @@ $(STAMP): | .venv/bin/python
 	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --constraint constraints.txt \
 		--config-settings editable_mode=strict --editable '.[test,lint]'
 	rm -f .venv/installed-*
+	touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --constraint constraints.txt \
+		--config-settings editable_mode=strict --editable '.[docs]'
+	rm -f .venv/docs-*
 	touch $@
 
 .venv/bin/python:

@@ -1,6 +1,6 @@
 """Privacy curve of a pair of Gaussians as proven enclosures: Andrew et al. (arXiv 2302.03098), Section 3.2.
 
-With s = σ₁/σ₂ and m = |μ₁ − μ₂|/σ₂, exact rational numbers here, P₂ = N(0, 1) and P₁ = N(m, s²) after a shift, a
+With s = σ₁/σ₂ and m = ``|μ₁ − μ₂|``/σ₂, exact rational numbers here, P₂ = N(0, 1) and P₁ = N(m, s²) after a shift, a
 scaling and a reflection. At x = m + su the privacy loss is Z = log(p₁/p₂) = αu² + msu + m²/2 − log s with
 α = (s² − 1)/2, and Z = ε at u = (±q − ms)/(2α), q² = m² + 4α(ε + log s). Hence δ(ε) = P₁(Z > ε) − e^ε·P₂(Z > ε) is a
 sum of at most four error functions, and 1 − δ is one of positive probabilities: the formula is taken as it stands, and
@@ -11,7 +11,7 @@ Which case holds is decided exactly: equal deviations and equal means by the rat
 balls. (q² is never 0 for σ₁ < σ₂, because log s is irrational for a rational s ≠ 1 and m² + 4αε is rational. That only
 says that a precision exists that tells the sign; where the ladder ends before it, δ is enclosed by [0, 1].)
 
-Domain: σ₁/σ₂ from 1e-50 to 1e50, |μ₁ − μ₂| ≤ 1e50 deviations, 0 ≤ ε ≤ 1e50, 0 < δ < 1. All
+Domain: σ₁/σ₂ from 1e-50 to 1e50, ``|μ₁ − μ₂|`` ≤ 1e50 deviations, 0 ≤ ε ≤ 1e50, 0 < δ < 1. All
 enclosures are tight (at most 2 ulps) for floats. Fractions may be chosen so close to each other, or to a maximum of the
 loss, that 8192 bits don't tell them apart: then ``tight`` is False.
 """

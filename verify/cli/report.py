@@ -35,9 +35,9 @@ def report_command(run: Path, form: str | None, show: bool, out: Path | None) ->
     interrupted run from its run.sqlite, and nothing is computed again. What "canaryproof benchmark --out" left in the
     same folder, and "canaryproof train --out" in a folder in it, becomes a chapter of the report.
 
-    md is Markdown with pictures, summary.md first; html is one report.html, with its tables as CSV and LaTeX, its
-    pictures as SVG and PNG, a badge and BibTeX beside it; json is results.json and its schema; pdf is report.html
-    printed by Chromium, which must be installed.
+    With md it is Markdown with pictures, summary.md first. With html it is one report.html, with its tables as CSV and
+    LaTeX, its pictures as SVG and PNG, a badge and BibTeX in the same folder. With json it is results.json and its
+    schema. With pdf it is report.html printed by Chromium, which must be installed.
     """
     material = read_material(run)
     try:

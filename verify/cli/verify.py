@@ -80,7 +80,7 @@ def verify_command(
 
     SUITE is numerics, gaussian, theorems, bounds, blindspots, claims, training or canife; all by default, but the last
     two only where the extra canaryproof[federated] is installed. The exit status is 1 if a check of this package fails,
-    or if a verdict on a document's statement is not the expected one; a refuted statement that is expected to be
+    or if a verdict on a document's statement is not the expected one. A refuted statement that is expected to be
     refuted is a finding and not a failure.
 
     With --data, claims on what the papers measured are judged by experiments that "canaryproof train NAME --size full"

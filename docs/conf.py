@@ -1,0 +1,45 @@
+"""The site, made by ``make docs``.
+
+Its sources are the repository itself: Markdown in ``proofs_check`` and ``reports/published`` becomes pages where it
+stands, so that a link that works on a code host works here too, and is checked.
+"""
+
+import os
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+# The command line of the environment that builds, for pages that run it; as wide as a terminal.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+os.environ["COLUMNS"] = "80"
+
+project = "canaryproof"
+version = release = version_of("canaryproof")
+author = copyright = "The canaryproof developers"  # noqa: A001
+root_doc = "docs/index"
+include_patterns = ["docs/**", "proofs_check/*.md", "reports/published/**", "CHANGELOG.md", "CONTRIBUTING.md"]
+exclude_patterns = [".*", "build", "runs", "tests", "kernels", "verify", "examples", "docs/extensions"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_click", "mathml", "made", "links"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+html_math_renderer = "mathml"
+highlight_language = "none"
+
+html_theme = "furo"
+html_title = f"canaryproof {version}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_extra_path = ["extra"]
+html_show_sphinx = html_show_sourcelink = html_copy_source = False

@@ -1,0 +1,176 @@
+"""What the README and the site show is what happens: their blocks are run here, in the order of each page.
+
+- ``console``: a command and its output, compared; ``…`` in the output stands for anything.
+- ``python``: executed, in one namespace a page; a comment after a value is that value.
+- ``sh``: commands whose options exist; those that take long, or need data.
+- ``toml``: an experiment that can be read.
+
+``<!-- not run: WHY -->`` above a block leaves it out. Notebooks are executed when the site is built. After a meant
+change, ``python -m tests.test_documents`` writes outputs and picture anew; read the diff.
+"""
+
+import ast
+import json
+import re
+import shlex
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import canaryproof
+from canaryproof.verify.check.results import Run, Verdict
+from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.training import configuration
+from tests.faults import FAULTS
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs/pictures/audit.svg"
+SITE = sorted((ROOT / "docs").rglob("*.md"))
+NOTEBOOKS = [page for page in SITE if page.read_text(encoding="utf-8").startswith("---\nfile_format: mystnb")]
+PAGES = [README, *(page for page in SITE if page not in NOTEBOOKS)]
+
+_BLOCK = re.compile(r"(?P<out><!-- not run: [^>]+-->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.M | re.S)
+
+
+def blocks(page: Path) -> list[re.Match[str]]:
+    return [block for block in _BLOCK.finditer(page.read_text(encoding="utf-8")) if not block["out"]]
+
+
+def printed(command: str) -> str:
+    """What a command of ours prints on a terminal of 80 columns."""
+    program, *arguments = shlex.split(command)
+    assert program == "canaryproof"
+    return CliRunner(env={"COLUMNS": "80"}).invoke(main, arguments).output
+
+
+def agrees(shown: str, real: str) -> bool:
+    pattern = ".*".join(re.escape(part) for part in shown.split("…"))
+    return re.fullmatch(pattern, real, re.DOTALL) is not None
+
+
+def run_python(code: str, names: dict[str, object]) -> Iterator[tuple[str, str]]:
+    """Execute a block; yield what the comment after a value, or after the print of a line, says, and what is so."""
+    lines = code.splitlines()
+    for statement in ast.parse(code).body:
+        text = ast.get_source_segment(code, statement) or ""
+        shown = lines[(statement.end_lineno or 0) - 1].partition("  # ")[2].partition("…")[0].replace("−", "-")
+        with redirect_stdout(StringIO()) as out:
+            value = eval(text, names) if isinstance(statement, ast.Expr) else exec(text, names)
+        real = out.getvalue().strip() or repr(value.item() if getattr(value, "shape", None) == () else value)
+        if shown and "\n" not in real and (out.getvalue() or re.match(r"[-\d]|array|Enclosure", shown)):
+            yield shown, real
+
+
+def options_exist(line: str) -> None:
+    """Parse a command without running it."""
+    words = shlex.split(line, comments=True)
+    command: click.Command = main
+    context = click.Context(main)
+    words = words[words.index("canaryproof") + 1 :]
+    while isinstance(command, click.Group) and words and words[0][0] != "-":
+        found = command.get_command(context, words.pop(0))
+        assert found is not None, line
+        command = found
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    known |= {"--help", "-h"}
+    assert [word for word in words if word.startswith("-") and word.partition("=")[0] not in known] == [], line
+
+
+def run_page(page: Path) -> list[tuple[re.Match[str], str]]:
+    """Run a page's blocks in this folder; return each console block with what it should be."""
+    names: dict[str, object] = {}
+    consoles = []
+    for block in blocks(page):
+        code = block["code"]
+        match block["language"]:
+            case "console":
+                command, _, shown = code.partition("\n")
+                real = printed(command.removeprefix("$ "))
+                if not agrees(shown, real):
+                    consoles.append((block, f"{command}\n{real}"))
+            case "python":
+                for shown, real in run_python(code, names):
+                    assert real.startswith(shown)
+            case "sh":
+                for line in code.replace("\\\n", " ").splitlines():
+                    if re.search(r"(^|[;&] *)canaryproof ", line):
+                        options_exist(line)
+            case "toml":
+                Path("own.toml").write_text(code, encoding="utf-8")
+                configuration.read("own.toml", "quick")
+    return consoles
+
+
+def drawing(path: Path) -> str:
+    """A picture but for the last digits of its numbers, which other processors may round otherwise."""
+    return re.sub(r"(\d+\.\d)\d*", r"\1", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_do_what_is_shown(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block, real in run_page(page):
+        assert block["code"] == real
+    if page == README:
+        # Other processors may round the last digits of a path otherwise.
+        drawn, kept = (
+            re.sub(r"(\d+\.\d)\d*", r"\1", f.read_text(encoding="utf-8")) for f in (Path("audit.svg"), PICTURE)
+        )
+        assert drawn == kept
+
+
+def test_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_every_public_name_is_in_the_reference():
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
+    missing = [name for name in canaryproof.__all__ if not re.search(rf"canaryproof\.{name}\b", text)]
+    assert missing == ["__version__"]
+
+
+PUBLISHED = Run.from_json(json.loads((ROOT / "reports/published/results.json").read_text(encoding="utf-8")))
+
+
+def test_own_checks_and_verdicts_are_those_of_the_published_run():
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    own = sum(result.subject == "implementation" for result in PUBLISHED.results)
+    assert f"{own - len(PUBLISHED.failures)} of {own} own checks hold" in text
+    counts = Counter(result.verdict for result in PUBLISHED.results if result.subject == "document")
+    assert ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict) in text
+
+
+def test_false_alarms_are_those_of_the_published_run():
+    text = " ".join((ROOT / "docs/how/claim.md").read_text(encoding="utf-8").split())
+    assert f"run add up to {PUBLISHED.false_alarm_probability:.1g}," in text
+
+
+@pytest.mark.parametrize("page", ["docs/how/claim.md", "CONTRIBUTING.md"])
+def test_faults_are_counted(page):
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    quoted = re.findall(r"(\d+) (?:seeded )?faults", text)
+    assert quoted
+    assert set(quoted) == {str(len(FAULTS))}
+
+
+def write_anew() -> None:
+    for page in PAGES:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            text = page.read_text(encoding="utf-8")
+            for block, real in run_page(page):
+                text = text.replace(block["code"], real)
+            page.write_text(text, encoding="utf-8")
+            if page == README:
+                PICTURE.write_bytes(Path("audit.svg").read_bytes())
+
+
+if __name__ == "__main__":
+    write_anew()

@@ -1,0 +1,58 @@
+"""The site is built without a warning, and its links lead somewhere; skipped where the extra ``docs`` is missing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    for name in ("sphinx", "furo", "myst_nb", "numpydoc", "sphinx_click", "latex2mathml"):
+        pytest.importorskip(name, reason="the extra docs is not installed; `make docs` installs it")
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "docs"]
+    doctrees = ["--doctree-dir", str(tmp_path_factory.mktemp("doctrees"))]
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, *doctrees, ".", str(out)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_opens_from_the_file_system(site):
+    assert 'url=docs/index.html"' in (site / "index.html").read_text(encoding="utf-8")
+    assert (site / "docs/index.html").exists()
+
+
+def test_published_and_proven_pages_are_pages(site):
+    for folder in ("reports/published", "proofs_check"):
+        for page in (ROOT / folder).rglob("*.md"):
+            assert (site / page.relative_to(ROOT)).with_suffix(".html").exists(), page
+
+
+def test_formulas_need_no_script(site):
+    page = (site / "docs/theory/estimators.html").read_text(encoding="utf-8")
+    assert "<math" in page
+    assert "mathjax.js" not in page.lower()
+
+
+def test_broken_links_are_found(tmp_path):
+    pytest.importorskip("sphinx", reason="the extra docs is not installed; `make docs` installs it")
+    sys.path.insert(0, str(ROOT / "docs/extensions"))
+    try:
+        from links import broken
+    finally:
+        sys.path.pop(0)
+    (tmp_path / "a.html").write_text('<p id="here"><a href="b.html">b</a><a href="#here">x</a><a href="#there">y</a>')
+    assert broken(tmp_path) == [
+        "a.html links to b.html, which is not there",
+        "a.html links to #there, which is not there",
+    ]
+    (tmp_path / "a.html").write_text('<img src="https://example.org/x.png"><a href="https://example.org">x</a>')
+    assert broken(tmp_path) == ["a.html loads https://example.org/x.png"]
