@@ -7,12 +7,13 @@ number of threads nor the way the work is cut changes a bit.
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from canaryproof.kernels._canary_stream import CANARY, RUN, TILE, _wide_vectors, make_tile
+from canaryproof.kernels._compiled import njit
 
 
-@njit
+@njit()
 def _dot(a: Any, b: Any) -> float:
     """Dot product of two tiles in float64: the four runs first, then halves."""
     # Addition is not associative, so only an order written out as lanes lets the compiler vectorise.
@@ -31,7 +32,7 @@ def _dot(a: Any, b: Any) -> float:
     return float(lanes[0])
 
 
-@njit
+@njit()
 def _add_scaled(total: Any, scale: float, tile: Any) -> None:
     """Add the beginning of a scaled tile, as much as there is room for."""
     _wide_vectors()

@@ -19,8 +19,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange, types
+from numba import prange, types
 from numba.extending import intrinsic
+
+from canaryproof.kernels._compiled import njit
 
 TILE = 4096
 RUN = 1024  # the four words of one counter go to four runs, so that every store is contiguous
@@ -118,8 +120,8 @@ def _normal(word: Any, w: Any) -> Any:
     return t * numerator / denominator
 
 
-@njit
-def make_tile(seed: Any, index: Any, purpose: Any, tile: int, dim: int, words: Any) -> None:
+@njit()
+def make_tile(seed: Any, index: Any, purpose: Any, tile: Any, dim: int, words: Any) -> None:
     """Write the float32 bits of a tile's coordinates, zero from coordinate dim on."""
     _wide_vectors()
     low, high = seed & _LOW, seed >> _SHIFT

@@ -1,8 +1,8 @@
-"""Compiled loops: what numba keeps of them on disk, and how the public functions call them.
+"""Compiled functions: what is kept of them on disk, and how the public functions call them.
 
-numba keeps a compiled function until the file that holds it changes, and older versions take the file's date and size
-for its contents, which some installers set alike for all versions of a package. Here what is kept depends on the
-contents of all of our files with compiled functions: numba does not notice changed code that another file inlines.
+Each module takes its decorator ``njit`` from here. What it keeps of compiled functions lies in a folder whose name is
+the digest of all our files that have any: numba itself goes by the file of a function alone, and does not notice
+changed code that another file inlines. Where no folder can be written, functions are compiled in memory.
 
 A ufunc of numba's is compiled anew in every process, which takes longer than all else that a short command does; a loop
 is kept. What the loops call divides as numpy does (``error_model``): a quotient by zero is infinite or NaN, which the
@@ -13,22 +13,54 @@ the same code on the same C library's functions, and a test sees that the bits a
 """
 
 import hashlib
+import multiprocessing
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
+import numba
 import numpy as np
-from numba.core import caching, event
+from numba.core import caching, config, event
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
+from platformdirs import user_cache_path
 
 _ROOT = Path(__file__).parents[1]
 _PACKAGE = "canaryproof."
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def njit(**options: Any) -> Callable[[_Function], _Function]:
+    """Compile a function as numba's ``njit`` does, and keep it, with ``cache=True``, where ``folder`` says.
+
+    Parameters
+    ----------
+    **options
+        Those of ``numba.njit``.
+
+    Returns
+    -------
+    Callable
+        The decorator. Nothing fails for want of a folder.
+    """
+    kept = options.pop("cache", False)
+
+    def compiled(function: _Function) -> _Function:
+        dispatcher: Any = numba.njit(**options)(function)
+        if kept:
+            # What its own ``enable_caching`` does.
+            dispatcher._cache = _Kept(function)
+        found: _Function = dispatcher
+        return found
+
+    return compiled
 
 
 @cache
@@ -37,33 +69,105 @@ def digest() -> str:
     found = hashlib.sha256()
     for path in sorted(_ROOT.rglob("*.py")):
         content = path.read_bytes()
-        if b"from numba import" in content:
+        if b"njit(" in content:
             found.update(f"{path.relative_to(_ROOT)} ".encode() + hashlib.sha256(content).digest())
     return found.hexdigest()
 
 
-def _stamped(locator: Any) -> Any:
-    stamp = _numbas(locator)
-    return (stamp, digest()) if Path(locator._py_file).is_relative_to(_ROOT) else stamp
+@cache
+def folder() -> Path:
+    """Folder of what is kept: in that of ``NUMBA_CACHE_DIR``, or in the user's, or in the package, if writable.
+
+    Where none is, the first, from which what somebody else left there can still be read.
+    """
+    given = getattr(config, "CACHE_DIR", "")
+    places = [Path(given).absolute()] if given else [*_of_the_user(), _ROOT / "__pycache__"]
+    found = [place / f"compiled-{digest()[:16]}" for place in places]
+    return next(filter(_is_writable, found), found[0])
 
 
-# A class that numba does not promise: without it caching is what numba makes of it, and a test of ours fails.
-_locators: Any = getattr(caching, "_SourceFileBackedLocatorMixin", None)
-if _locators is not None:
-    _numbas = _locators.get_source_stamp
-    _locators.get_source_stamp = _stamped
+def _of_the_user() -> list[Path]:
+    try:
+        place = user_cache_path("canaryproof")
+    except RuntimeError:
+        return []
+    # A user whom the system does not know has no home: older versions give a path from wherever one stands.
+    return [place] if place.is_absolute() else []
+
+
+def _is_writable(path: Path) -> bool:
+    try:
+        # What is read from there is run: nobody else may write it.
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError:
+        return False
+    return True
+
+
+class _Locator(caching._CacheLocator):
+    """Where a function is kept: the folder's name has the digest, so that no stamp is needed."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file = file
+        self._function = function
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> "_Locator":
+        return cls(py_func, py_file)
+
+    def get_cache_path(self) -> str:
+        return str(folder() / self._function.__module__.removeprefix(_PACKAGE))
+
+    def get_source_stamp(self) -> str:
+        return digest()
+
+    def get_disambiguator(self) -> str:
+        return str(self._function.__code__.co_firstlineno)
+
+
+class _Place(caching.CompileResultCacheImpl):
+    _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012 (as numba declares it)
+
+
+# numba's classes have no types.
+_FunctionCache: Any = caching.FunctionCache
+
+
+class _Kept(_FunctionCache):  # type: ignore[misc]
+    """What is kept of a function. Where it can be neither read nor written, it is compiled in memory."""
+
+    _impl_class = _Place
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            # Damaged, or not to be read.
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _say_once(f"cannot keep compiled code in {folder()} ({error.strerror}): compiling each time, in memory")
+
+
+@cache
+def _say_once(text: str) -> None:
+    """Say something on stderr, unless the command that has started this process does."""
+    if multiprocessing.parent_process() is None:
+        print(f"canaryproof: {text}", file=sys.stderr)  # noqa: T201
 
 
 class _Notice(event.Listener):
-    """Says once, to whoever sits at a terminal, that a function of ours is being compiled: it takes seconds."""
-
-    said = False
+    """Says, to whoever sits at a terminal, that a function of ours is being compiled: it takes seconds."""
 
     def on_start(self, event: Any) -> None:
-        if not self.said and event.data["dispatcher"].py_func.__module__.startswith(_PACKAGE):
-            self.said = True
-            if sys.stderr.isatty():
-                print("canaryproof: compiling; some seconds, once after an installation", file=sys.stderr)  # noqa: T201
+        if sys.stderr.isatty() and event.data["dispatcher"].py_func.__module__.startswith(_PACKAGE):
+            _say_once("compiling; some seconds, once after an installation")
 
     def on_end(self, event: Any) -> None:
         pass

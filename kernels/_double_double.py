@@ -9,7 +9,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numba import njit
+
+from canaryproof.kernels._compiled import njit
 
 _SPLITTER = 134217729.0  # 2**27 + 1
 _LN2_HIGH, _LN2_LOW = 0.6931471805599453, 2.3190468138462996e-17

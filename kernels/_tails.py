@@ -12,9 +12,9 @@ All numbers but those of that rule are pairs: h stands before l, as in ``_double
 import math
 
 import numpy as np
-from numba import njit
 
 from canaryproof.kernels import _double_double as dd
+from canaryproof.kernels._compiled import njit
 
 _SQRT_TWO_PI = (2.5066282746310007, -1.8328579980459167e-16)
 # Chebyshev coefficients of (x + 5/4)·M(x) in t = (x − 4)/(x + 4), which maps [0, ∞) to [−1, 1), and what rounding them

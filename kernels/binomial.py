@@ -14,12 +14,11 @@ import math
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, evaluate
+from canaryproof.kernels._compiled import Array, evaluate, njit
 
 Pair = tuple[float, float]
 

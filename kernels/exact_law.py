@@ -13,10 +13,9 @@ import math
 import threading
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
-from canaryproof.kernels._compiled import Array
+from canaryproof.kernels._compiled import Array, njit
 from canaryproof.kernels.null_cosine import LARGEST_DIM
 
 # So that no square overflows.

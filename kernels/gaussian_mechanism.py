@@ -12,11 +12,10 @@ search: 3 ulps in practice, 28 anywhere. That is a search and no proof; the encl
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, evaluate
+from canaryproof.kernels._compiled import Array, evaluate, njit
 from canaryproof.kernels._tails import Pair, outside, tails
 from canaryproof.kernels.two_gaussians import (
     LARGEST_EPSILON,

@@ -14,11 +14,10 @@ ulps, about 1,400 ulps at 1e-300.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, evaluate
+from canaryproof.kernels._compiled import Array, evaluate, njit
 
 Pair = tuple[float, float]
 

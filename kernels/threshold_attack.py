@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels._compiled import Array, evaluate
+from canaryproof.kernels._compiled import Array, evaluate, njit
 from canaryproof.kernels._tails import mills_ratio
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)

@@ -20,11 +20,10 @@ import math
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, evaluate
+from canaryproof.kernels._compiled import Array, evaluate, njit
 from canaryproof.kernels._tails import Pair, mills_ratio, outside, scaled_density, tails
 
 Direction = Literal["forward", "reverse", "both"]

@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,47 +14,90 @@ from canaryproof.verify.suites.worst_case.table import read
 from canaryproof.verify.suites.worst_case.targets import TARGETS
 
 ROOT = Path(canaryproof.kernels.__file__).parents[1]
-COMPILED = [path for path in sorted(ROOT.rglob("*.py")) if "from numba import" in path.read_text(encoding="utf-8")]
-HELPER = "from numba import njit\n@njit\ndef helper(x):\n    return x + {}\n"
-CALLER = """from numba import njit
-from canaryproof.kernels.helper import helper
+DECORATED = "from canaryproof.kernels._compiled import njit\n"
+HELPER = DECORATED + "@njit()\ndef helper(x):\n    return x + {}\n"
+CALLER = (
+    DECORATED
+    + """from canaryproof.kernels.helper import helper
 @njit(cache=True)
 def caller(x):
     return 2 * helper(x)
 """
+)
 PROGRAM = "from canaryproof.kernels import caller as c; print(c.caller(1), sum(c.caller.stats.cache_hits.values()))"
 
 
-@pytest.mark.parametrize("cache", ["in the tree", "of the user's"])
-def test_compiled_code_of_another_version_is_not_used(tmp_path, cache):
-    """A helper changes in its length's and date's room, as in another version of a package with equal dates."""
-    room = tmp_path / "canaryproof" / "kernels"
+@pytest.fixture
+def said(tmp_path):
+    """Write a package whose function calls a helper that adds a constant; run it, and return its output and errors."""
+    room = tmp_path / "package" / "canaryproof" / "kernels"
     room.mkdir(parents=True)
     # A package, so that it is not taken for a part of the installed one.
     (room.parent / "__init__.py").touch()
     for name in ("__init__.py", "_compiled.py"):
         shutil.copy(ROOT / "kernels" / name, room)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}
-    if cache != "in the tree":
-        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
 
-    def said(constant):
+    def run(constant, program=PROGRAM, /, **environment):
         for name, text in (("helper", HELPER.format(constant)), ("caller", CALLER)):
             (room / f"{name}.py").write_text(text)
             os.utime(room / f"{name}.py", (1e9, 1e9))
-        command = [sys.executable, "-c", PROGRAM]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+        added = {"PYTHONPATH": str(room.parents[1]), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=os.environ | added | environment, capture_output=True, text=True, check=True)
+        return done.stdout.split(), done.stderr
 
-    assert said(1) == ["4", "0"]
-    assert said(1) == ["4", "1"]
-    assert said(5) == ["12", "0"]
+    return run
 
 
-@pytest.mark.parametrize("path", COMPILED, ids=lambda path: path.stem)
-def test_every_compiled_function_is_kept_by_the_contents_of_all(path):
-    # The room is imported before the first function is compiled: by the file, or by the package that it is in.
-    texts = [path.read_text(encoding="utf-8"), path.with_name("__init__.py").read_text(encoding="utf-8")]
-    assert any("from canaryproof.kernels" in text for text in texts)
+@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
+def test_compiled_code_of_another_version_is_not_used(tmp_path, said, variable):
+    """A helper changes in its length's and date's room, as in another version of a package with equal dates."""
+    place = {variable: str(tmp_path / "cache")}
+    assert said(1, **place) == (["4", "0"], "")
+    assert said(1, **place) == (["4", "1"], "")
+    assert said(5, **place) == (["12", "0"], "")
+    assert said(1, **place) == (["4", "1"], "")
+
+
+def test_without_a_users_folder_the_packages_own_is_taken(tmp_path, said):
+    (tmp_path / "file").touch()
+    assert said(1, XDG_CACHE_HOME=str(tmp_path / "file")) == (["4", "0"], "")
+    assert said(1, XDG_CACHE_HOME=str(tmp_path / "file")) == (["4", "1"], "")
+
+
+def test_a_user_whom_the_system_does_not_know_gets_no_folder_where_he_stands(tmp_path, said, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    unknown = "import os, pwd\ndef unknown(_): raise KeyError\npwd.getpwuid = unknown\ndel os.environ['HOME']\n"
+    assert said(1, unknown + PROGRAM, HOME="gone", XDG_CACHE_HOME="") == (["4", "0"], "")
+    assert [path.name for path in tmp_path.iterdir()] == ["package"]
+
+
+def test_where_no_folder_can_be_written_functions_are_compiled_in_memory(tmp_path, said):
+    (tmp_path / "file").touch()
+    # The second function says it no more.
+    program = PROGRAM.replace("import caller as c;", "import caller as c; c.caller(1.0);")
+    for _ in range(2):
+        printed, errors = said(1, program, NUMBA_CACHE_DIR=str(tmp_path / "file"))
+        assert printed == ["4", "0"]
+        lines = r"canaryproof: cannot keep compiled code in .*compiled-\w+ \([\w ]+\): compiling each time, in memory\n"
+        assert re.fullmatch(lines, errors)
+
+
+def test_damaged_code_is_compiled_anew(tmp_path, said):
+    place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said(1, **place)
+    for ending in ("nbi", "nbc"):
+        for damage in (b"", b"damaged"):
+            (file,) = (tmp_path / "cache").rglob(f"*.{ending}")
+            file.write_bytes(damage)
+            assert said(1, **place) == (["4", "0"], "")
+            assert said(1, **place) == (["4", "1"], "")
+
+
+def test_every_compiled_function_has_the_decorator_that_keeps_it():
+    texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
+    made = [str(path) for path, text in texts.items() if re.search(r"numba\.n?jit|from numba import.*jit", text)]
+    assert made == ["kernels/_compiled.py"]
 
 
 def inputs():
@@ -102,11 +146,3 @@ def test_few_numbers_are_interpreted_and_many_compiled(monkeypatch):
     few, many = ([np.full(size, value) for value in (1e-6, 0.3, 1.0, 0.0, 1.1)] for size in (3, 10**7))
     assert _compiled._interprets(loop, few, np.empty(3))
     assert not _compiled._interprets(loop, many, np.empty(10**7))
-
-
-def test_other_peoples_functions_are_kept_as_ever(tmp_path):
-    class Locator:
-        _py_file = str(tmp_path / "own.py")
-
-    (tmp_path / "own.py").touch()
-    assert _compiled._stamped(Locator()) == _compiled._numbas(Locator())

@@ -161,7 +161,7 @@ def misuse(
     seen = np.sort(np.asarray(observed, dtype=np.float64))
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
     facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm)
-    found: list[MisuseWarning] = [*_too_few(facts, delta, confidence), *_coin(facts)]
+    found: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
     # Each presupposes what those before it test.
     for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
         found += judge(facts)
@@ -679,6 +679,18 @@ def _coin(facts: _Facts) -> Iterator[MisuseWarning]:
             f"{facts.count:,} observed and {facts.null_count:,} unobserved scores are not what fair coins decided.",
             "Say that inclusion is fixed, unless each canary's was decided by a fair coin of its own.",
             p_value,
+            withholds=False,
+        )
+
+
+def _large_delta(facts: _Facts, delta: float) -> Iterator[MisuseWarning]:
+    """Warn of a δ that lets a mechanism publish a canary: one of k at random is (0, 1/k)-private."""
+    if delta > 1.0 / facts.count:
+        yield MisuseWarning(
+            "large-delta",
+            f"δ = {delta!r} is more than 1/{facts.count:,}: to publish one of these canaries at random has ε = 0.",
+            "Take a δ far below one in the number of people.",
+            None,
             withholds=False,
         )
 

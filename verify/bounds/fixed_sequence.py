@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import fft, special, stats
 
+from canaryproof.kernels._compiled import njit
 from canaryproof.verify.bounds.lower_bound import ExactNull, Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import EPSILONS, worst_tail
 from canaryproof.verify.bounds.thresholds import simultaneous

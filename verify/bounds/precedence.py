@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import special
 
+from canaryproof.kernels._compiled import njit
 from canaryproof.verify.bounds.lower_bound import ScoreSample
 
 Array = NDArray[np.float64]

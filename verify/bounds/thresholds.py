@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy import signal, special
 
 from canaryproof.kernels import binomial
+from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.binomial import Method as Limits
 from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import precedence

@@ -9,10 +9,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels._canary_stream import _wide_vectors
+from canaryproof.kernels._compiled import njit
 from canaryproof.verify.canife.design import Designer, DesignOptions, Sample, Variables
 from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
 

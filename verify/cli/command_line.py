@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _BAD_INPUT = 2
+_NO_MEMORY = "not enough memory"
 
 # Where each command is, and the first sentence of its help.
 _ROOM = "canaryproof.verify.cli"
@@ -114,6 +115,7 @@ def _insistent_interrupts() -> Iterator[None]:
 def _status(run: Callable[[], Any]) -> int:
     """Run a command, report what stops it, and return the exit status."""
     try:
+        _check_threads()
         result = run()
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -128,19 +130,30 @@ def _status(run: Callable[[], Any]) -> int:
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)
     except MemoryError:
-        return _fail("not enough memory", _BAD_INPUT)
+        return _fail(_NO_MEMORY, _BAD_INPUT)
+    except ImportError as error:
+        # So the system's loader says that it has no memory for a library.
+        if "failed to map segment" not in str(error):
+            raise
+        return _fail(_NO_MEMORY, _BAD_INPUT)
     except OSError as error:
         # Most likely stdout on a full disk. What it still holds would fail again, loudly, when Python exits.
         _silence_stdout()
         return _fail(str(error), 1)
     except Exception as error:
-        # Loads numpy, unless the error itself has come from there.
-        from canaryproof.verify.files.reading import InputError
-
-        if isinstance(error, InputError):
+        # Loads numpy, so that it is loaded where such an error has come from.
+        reading = sys.modules.get("canaryproof.verify.files.reading")
+        if reading is not None and isinstance(error, reading.InputError):
             return _fail(error.message, _BAD_INPUT)
         raise
     return result if isinstance(result, int) else 0
+
+
+def _check_threads() -> None:
+    """Refuse a number of threads at which numba raises an error when it is loaded; others it warns of."""
+    with contextlib.suppress(ValueError):
+        if int(os.environ.get("NUMBA_NUM_THREADS", "1")) < 1:
+            raise click.UsageError(f"NUMBA_NUM_THREADS: must be at least 1, not {os.environ['NUMBA_NUM_THREADS']}")
 
 
 def _missing_file(context: click.Context | None) -> Path | None:

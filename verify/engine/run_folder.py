@@ -32,6 +32,14 @@ def read_material(folder: Path) -> Material:
     Where a folder has no results yet, those that an interrupted run has found so far are taken. What ``benchmark``
     left beside them, and trainings in folders in it, come along.
     """
+    try:
+        return _read(folder)
+    except OSError as error:
+        # To ask whether a file is there takes the right to search its folder.
+        raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error
+
+
+def _read(folder: Path) -> Material:
     unfinished, file = "", folder / ENVIRONMENT
     environment = read_object(file) if file.exists() else {}
     if folder.is_dir() and not (folder / RESULTS).exists() and (folder / RUN_FILE).exists():

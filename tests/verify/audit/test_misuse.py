@@ -195,6 +195,10 @@ def too_few(one):
     return (one.observed[:20], None, one.dim), {"confidence": 0.999}
 
 
+def delta_of_many_people(one):
+    return (one.observed, one.unobserved, one.dim), {"delta": 1.0 - 2.0**-53}
+
+
 def no_coins(one):
     return (one.observed, one.unobserved[:300], one.dim), {"inclusion": "coin"}
 
@@ -232,6 +236,7 @@ MISUSES = [
     (unobserved_of_few_coordinates, "null-law", True),
     (too_few, "too-few", False),
     (no_coins, "coin", False),
+    (delta_of_many_people, "large-delta", False),
 ]
 
 

@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from canaryproof.verify.audit.findings import Scores
 from canaryproof.verify.audit.text import _rounded_down, answer, rounded
 from canaryproof.verify.cli import audit as audit_commands
 from canaryproof.verify.cli import progress
-from canaryproof.verify.cli.command_line import main, one_line
+from canaryproof.verify.cli.command_line import _status, main, one_line
 
 PROGRAM = [sys.executable, "-c", "from canaryproof.verify.cli.command_line import main; main(prog_name='canaryproof')"]
 COSINES = exact_law.cosines(200, 10**6, 4.22, np.random.default_rng(3))
@@ -531,6 +532,47 @@ def test_a_full_disk_under_stdout_is_one_line(folder: Path) -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=folder, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (1, b"Error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize("number", ["0", "-3"])
+def test_a_number_of_threads_that_numba_refuses_is_one_line(
+    folder: Path,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+    number: str,
+) -> None:
+    monkeypatch.setenv("NUMBA_NUM_THREADS", number)
+    said = refusal("audit", "both.npz", "--delta", "1e-6")
+    assert said == f"NUMBA_NUM_THREADS: must be at least 1, not {number}"
+
+
+def test_no_memory_for_a_library_is_one_line(folder: Path) -> None:
+    limit = 300_000 * 1024
+    done = subprocess.run(
+        [*PROGRAM, "audit", "both.npz", "--delta", "1e-6"],
+        capture_output=True,
+        cwd=folder,
+        # A BLAS would allocate for each of its threads, and try for ever.
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, b"Error: not enough memory\n")
+
+
+@pytest.mark.parametrize("said", ["lib.so: failed to map segment from shared object", "No module named 'scipy'"])
+def test_an_import_fails_for_want_of_memory_or_is_an_error_of_ours(
+    said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> None:
+        raise ImportError(said)
+
+    if "map" in said:
+        assert _status(run) == 2
+        assert capsys.readouterr().err == "Error: not enough memory\n"
+    else:
+        with pytest.raises(ImportError):
+            _status(run)
 
 
 def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:

@@ -165,6 +165,8 @@ def test_places_that_hold_no_run_are_refused(folder, tmp_path):
     assert refusal(tmp_path / "none").startswith(f"{tmp_path}/none: must be a folder")
     assert refusal(tmp_path) == f"{tmp_path}/results.json: No such file or directory"
     assert refusal(folder / "results.json").startswith(f"{folder}/results.json: must be a folder")
+    # As of a folder that may not be searched, the system says nothing of what is in it.
+    assert refusal("x" * 300) == f"{'x' * 300}/environment.json: File name too long"
     os.mkfifo(tmp_path / "results.json")
     assert refusal(tmp_path) == f"{tmp_path}/results.json: must be a regular file"
     (tmp_path / "file").write_text("precious")

@@ -10,11 +10,12 @@ from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import _canary_stream as stream
+from canaryproof.kernels._compiled import njit
 from canaryproof.verify.check.declared_tests import LEVEL
 
 TILE, RUN = stream.TILE, stream.RUN

@@ -1,0 +1,114 @@
+"""What is installed with the package: what it imports is declared, and it runs from a wheel that cannot be written."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NOBODY = "65534"
+
+
+def plain(name: str) -> str:
+    """Return a distribution's name as all its spellings are compared."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Give the first parts of the names that a file imports, at its top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_each_library_that_is_imported_is_declared() -> None:
+    lines = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
+    declared = {plain(re.match(r"[\w.-]+", line)[0]) for line in lines}  # type: ignore[index]
+    homes = packages_distributions()
+    for room in ("kernels", "proofs_check", "verify", "reports"):
+        for path in (ROOT / room).rglob("*.py"):
+            for name in imported(path):
+                if name not in sys.stdlib_module_names and name != "canaryproof":
+                    assert declared & {plain(home) for home in homes.get(name, [name])}, (path, name)
+
+
+def test_the_versions_are_listed_once_each() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    names = [plain(line.partition("==")[0]) for line in lines if not line.startswith("#")]
+    assert sorted(set(names)) == sorted(names)
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that everybody may read; pytest's own ones are for the user alone."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def installed(folder: Path) -> Path:
+    """The wheel's contents."""
+    source = folder / "source"
+    # A build leaves files where it stands.
+    source.mkdir()
+    for name in ("kernels", "proofs_check", "verify", "reports"):
+        unwanted = shutil.ignore_patterns("__pycache__", "published")
+        shutil.copytree(ROOT / name, source / name, ignore=unwanted)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*command, "--wheel-dir", folder, source], check=True, capture_output=True, timeout=300)
+    (wheel,) = folder.glob("*.whl")
+    target = folder / "installed"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+    return target
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+@pytest.mark.parametrize(
+    "arguments",
+    [["verify", "--help"], ["audit", "release.npy", "--canaries", "100", "--canary-seed", "1", "--delta", "1e-6"]],
+)
+def test_a_user_without_a_home_runs_a_wheel_that_he_cannot_write(
+    installed: Path, folder: Path, arguments: list[str]
+) -> None:
+    np.save(folder / "release.npy", np.random.default_rng(0).normal(size=5000).astype(np.float32))
+    # Where root's own Python stands, others may read nothing without this right; it is none to write.
+    right = "+dac_read_search"
+    user = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
+    user += ["--inh-caps", right, "--ambient-caps", right]
+    kept = {name: value for name, value in os.environ.items() if name not in ("HOME", "NUMBA_CACHE_DIR")}
+    program = "from canaryproof.verify.cli.command_line import main; main(prog_name='canaryproof')"
+    done = subprocess.run(
+        [*user, sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={name: value for name, value in kept.items() if not name.startswith("XDG_")}
+        | {"PYTHONPATH": str(installed)},
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    compiled = arguments[0] == "audit"
+    assert done.stderr.count("canaryproof: cannot keep compiled code") == compiled
+    assert done.stderr.count("\n") == compiled
+    assert not list(installed.rglob("*.nbi"))
