@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
@@ -22,15 +23,16 @@ canaryproof {version}, `canaryproof verify numerics --level {level} --seed {seed
 the last place (ulps) of the exact result at the very floats given, and are measured against enclosures proven in ball
 arithmetic, mostly one ulp wide."""
 _SEARCH = """\
-By random and structured draws over the whole domain, then local ascent from the worst of them and from the worst inputs
-of all searches before. In practice: d ≥ 100, δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, ratio of deviations from 1/2 to 2 (quantiles:
-probability from 1e-12 to 1 − 1e-12; binomial limits: 10 trials or more, confidence from 0.9). The budget is 8 ulps in
-practice and 64 anywhere, or an absolute 1e-15 where ε or a logarithm is below 0.1: errors there are given in ulps of
-0.1, of which 1e-15 is 72. A search proves nothing of what it did not meet; the enclosures are proven."""
+Inputs are random and structured draws over the whole domain. Local ascent goes on from the worst of them and from the
+worst inputs of earlier searches. In practice: d ≥ 100, δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, ratio of deviations from 1/2 to 2
+(quantiles: probability from 1e-12 to 1 − 1e-12; binomial limits: 10 trials or more, confidence from 0.9). The budget is
+8 ulps in practice and 64 anywhere, or an absolute 1e-15 where ε or a logarithm is below 0.1: errors there are given in
+ulps of 0.1, of which 1e-15 is 72. A search proves nothing of what it did not meet; the enclosures are proven."""
 _OTHERS = """\
-The grey line is the budget of 8 ulps. *plain formula*: the printed formula in floats, inverted by Brent's method where
+*plain formula*: the printed formula in floats, inverted by Brent's method where
 need be. *N(0, 1/d)*: the null's normal approximation, whose distance from the exact law is no rounding error. Points at
-the upper edge are no results at all. Largest error along each line, in ulps:"""
+the upper edge are no results at all, and those at the lower edge are exact or off by 0.1 ulps at most. Largest error
+along each line, in ulps:"""
 
 _TWINS = """\
 Compared with multiprecision twins of 60 digits, which share no code with them, at random inputs of the part of the
@@ -40,6 +42,7 @@ enclosures rest on their proofs alone."""
 
 # Of the axis of errors in ulps.
 _LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
+_TICKS = ("exact", "10⁴", "10⁸", "10¹²", "none")
 # A method's colour and marker. What is ours comes last, on top of the others.
 _METHODS = {
     "N(0, 1/d)": (GREY, "x"),
@@ -61,12 +64,13 @@ def text(run: Run) -> str:
     enclosed = {r.id.rpartition(".")[2]: r.evidence for r in run.results if "wide" in r.evidence}
     parts = (
         "# Accuracy of the kernels",
+        *_found(searched),
+        f"![Errors in ulps of the kernels and of others along one line each]({PICTURE})",
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
         "## Worst errors found",
         _SEARCH,
         _searched(searched),
-        "## Beside others",
-        f"![Errors in ulps of the kernels and of others along one line each]({PICTURE})",
+        "## Compared with other libraries",
         _OTHERS,
         _compared(sweeps_of(run)),
         "## The enclosures themselves",
@@ -74,6 +78,18 @@ def text(run: Run) -> str:
         _enclosed(enclosed),
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _found(evidence: Evidence) -> list[str]:
+    """Say in a sentence how large errors are; nothing where none were searched."""
+    if not evidence:
+        return []
+    worst = [max(row[place]["ulps"] for row in evidence.values()) for place in ("practice", "whole")]
+    of_budget = max(found["share_of_budget"] for row in evidence.values() for found in row.values())
+    return [
+        f"The largest error found of {len(evidence)} functions is {worst[0]:.2g} ulps in practice and {worst[1]:.2g} "
+        f"anywhere, at most {of_budget:.0%} of the budget of each."
+    ]
 
 
 def _searched(evidence: Evidence) -> str:
@@ -131,17 +147,19 @@ def picture(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
             if name not in sweep["ulps"]:
                 continue
             used.add(name)
-            # Exact results have no place on a logarithmic axis; no result at all is drawn at the top.
+            # Exact results are drawn at the lower edge, and no result at all at the upper one.
             ulps = [min(max(float(value), _LEAST_ULPS), _MOST_ULPS) for value in sweep["ulps"][name]]
             axis.plot(sweep["places"], ulps, marker, color=colour, markersize=2.6, clip_on=False)
         axis.set(xscale="log", yscale="log", ylim=(_LEAST_ULPS, _MOST_ULPS))
         axis.set(title=f"{function}\n{sweep['title']}", xlabel=sweep["axis"], ylabel="error, ulps")
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.axhline(8.0, color=GREY, linewidth=0.8, zorder=0)
+        axis.set_yticks([_LEAST_ULPS, *10.0 ** np.arange(4, 13, 4), _MOST_ULPS], _TICKS)
     handles = [
         Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=name)
         for name, (colour, marker) in _METHODS.items()
         if name in used
     ]
+    handles.append(Line2D([], [], color=GREY, linewidth=0.8, label="budget: 8 ulps"))
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
     return figure

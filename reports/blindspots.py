@@ -1,18 +1,21 @@
 """The page and the pictures of the blind-spot atlas: what each method sees of mechanisms whose ε is known."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter
 
-from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
+from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge
 from canaryproof.reports.markdown import Section, page
 from canaryproof.verify.check.results import Run
 
@@ -139,6 +142,7 @@ _DRAWN = {
 }
 # Of all pictures, so that they can be compared; what is beyond is drawn at the edge.
 _LEAST, _MOST = 0.1, 200.0
+_ORDINATE = "ε, and ε̂: medians,\nbands from quartile to quartile"
 # Between labels, as a ratio.
 _APART = 1.75
 _SIGNS = {
@@ -171,11 +175,17 @@ def mechanism(found: Evidence) -> Figure:
         axis.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0.0)
         ends.append((method, shown[-1][1][1], colour))
     _labels(axis, ends, len(rows) - 1)
-    axis.set(yscale="log", ylim=(_LEAST, _MOST), xlim=(-0.45, len(rows) - 0.4), ylabel="ε̂, and ε")
+    axis.set(
+        yscale="log",
+        ylim=(_LEAST, _MOST),
+        xlim=(-0.45, len(rows) - 0.4),
+        ylabel="ε, and ε̂: medians,\nbands from quartile to quartile",
+    )
     axis.yaxis.set_major_formatter("{x:g}")
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_xticks(list(places), [label(row["value"]) for row in rows])
     axis.set_xlabel(found["parameter"])
+    mark_edge(axis.yaxis, _LEAST, f"≤ {_LEAST:g}")
     return figure
 
 
@@ -223,12 +233,13 @@ def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[st
         for column, method in enumerate(methods):
             one = cells[name, method]
             if one is None:
+                axis.text(column, row, "–", ha="center", va="center", fontsize=7.0)
                 continue
             used.add(one.verdict)
             sign, colour = _SIGNS[one.verdict]
             if colour:
                 box = Rectangle((column - 0.47, row - 0.44), 0.94, 0.88, facecolor=colour, alpha=_TINT, linewidth=0.0)
-                axis.add_patch(box)
+                axis.add_patch(box).set_clip_on(False)
             axis.text(column, row, f"{sign} {share(one.rate)}".strip(), ha="center", va="center", fontsize=7.0)
     columns = sum(method not in TESTS for method in methods)
     axis.axvline(columns - 0.5, color=GREY, linewidth=0.8)
@@ -240,11 +251,16 @@ def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[st
     axis.xaxis.tick_top()
     axis.tick_params(length=0, labelsize=8.0)
     axis.spines[:].set_visible(False)
-    handles = [
+    handles: list[Artist] = [
         Rectangle((0, 0), 1, 1, facecolor=_SIGNS[v][1], alpha=_TINT, label=f"{_SIGNS[v][0]} {v}")
         for v in (Visibility.SEES, Visibility.MISSES, Visibility.CANNOT)
         if v in used
     ]
+    if Visibility.NOTHING in used:
+        words = "nothing is wrong: false alarms"
+        handles.append(Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=GREY, linewidth=0.5, label=words))
+    if None in cells.values():
+        handles.append(Line2D([], [], linestyle="", marker="_", color=BLACK, label="does not apply"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
@@ -254,17 +270,17 @@ _ABOUT = """\
 canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {seed}`. Each mechanism claims ε =
 {epsilon:g} at δ = {delta:g} (noise multiplier {sigma:.4g}, d = {dim:,}), and does something else, mostly more so from
 the left to the right. A method raises an alarm if its 95% lower limit is above what is claimed. All of it is one
-setting: at others the same faults are seen from other values on, which `canaryproof audit` says for yours."""
+setting. In others the same faults are seen from other values on, which `canaryproof audit` prints for yours."""
 _READING = """\
 In the matrix, {count:,} canaries meet each mechanism where its ε is largest. A method *sees it* if it raises an alarm
 in at least {seen:.0%} of audits; else it *cannot see it in principle* if ever more canaries in ever more dimensions
 would not make ε̂ exceed the claim by more than {margin:.0%}, and *misses it* if they would. The number is the share of
-audits with an alarm. Honest mechanisms have false alarms only. Right of the line stands what looks beside the cosines:
-tests of the residual's norm, of its norms on parts that are known, and of rounds against each other, at level 5%, for
-data that are short; and canaries that are confined to the part which is broken, as foretold."""
+audits with an alarm. Honest mechanisms have false alarms only. The columns right of the line use more than the cosines:
+tests at level 5% of the residual's norm, of its norms on known parts, and of rounds against each other, for data that
+are short; and canaries that are confined to the broken part, with the predicted rate."""
 _WHY = """\
-One vector is released: turning the space turns canaries into canaries, so that nothing but the residual's norm reaches
-their cosines. A fault that leaves ‖ρ‖ as it is leaves every estimate and every bound as it is, whatever the true ε
+Random canaries are rotation-invariant, so only the residual's norm affects their cosines with one released vector. A
+fault that leaves ‖ρ‖ unchanged leaves every estimate and every bound unchanged, whatever the true ε
 (`proofs_check/blind_spots.md`)."""
 _LEADING = "Scores have exactly their joint law{exact}, and the leading order of it where k is {leading}."
 
@@ -298,7 +314,18 @@ def text(run: Run) -> str:
     reading = _READING.format(count=COUNT, seen=SEEN, margin=first["margin"] - 1.0)
     columns, cells = _cells(found)
     sections = [_matrix(found, columns, cells), *(_mechanism(name, one) for name, one in found.items())]
-    return page("What a low ε̂ does not mean: the blind-spot atlas", (about, _WHY, reading, _leading(first)), sections)
+    title = "What a low ε̂ does not mean: the blind-spot atlas"
+    return page(title, _found(columns[0], cells), (reading, about, _WHY, _leading(first)), sections)
+
+
+def _found(default: str, cells: Mapping[tuple[str, str], Sight | None]) -> str:
+    """Say in a sentence what the default estimator sees."""
+    of = Counter(one.verdict for (_, method), one in cells.items() if method == default and one is not None)
+    faults = of.total() - of[Visibility.NOTHING]
+    return (
+        f"With {COUNT:,} canaries the default estimator sees {of[Visibility.SEES]} of {faults} faults, misses "
+        f"{of[Visibility.MISSES]} and cannot see {of[Visibility.CANNOT]} in principle."
+    )
 
 
 def _leading(found: Evidence) -> str:
@@ -333,11 +360,12 @@ def _matrix(
         f"is wrong, {misses} miss it and {cannot} cannot see it in principle; "
         f"{columns[0]} sees {default.count(Visibility.SEES)} of {faults} faults"
     )
+    signs = ", ".join(f"{sign} {verdict}" for verdict, (sign, _) in _SIGNS.items() if sign)
     rows = tuple(
         (f"`{name}`", _largest(one), *(_cell(cells[name, column]) for column in columns)) for name, one in found.items()
     )
     note = (
-        "Of each cell: the verdict, the share of audits with an alarm, and the median ε̂, which is to be read beside "
+        f"Of each cell: {signs}; the share of audits with an alarm, and the median ε̂, to be compared with "
         f"the largest ε. At the mechanisms' other values it stands below. Shares are of so many audits or more: "
         f"{_audits(found)}."
     )
@@ -362,8 +390,8 @@ def _largest(found: Evidence) -> str:
 def _cell(one: Sight | None) -> str:
     if one is None:
         return "–"
-    epsilon = "" if one.epsilon is None else f"; ε̂ {_number(one.epsilon)}"
-    return f"{one.verdict}: {share(one.rate)}{epsilon}"
+    epsilon = "" if one.epsilon is None else f"; {_number(one.epsilon)}"
+    return f"{_SIGNS[one.verdict][0]} {share(one.rate)}{epsilon}".strip()
 
 
 def _number(value: float) -> str:
@@ -393,11 +421,11 @@ def _mechanism(name: str, found: Evidence) -> Section:
         "true ε",
         *(f"`{method}`" for method in shown),
         "unlimited canaries",
-        *(f"alarms, k = {count:,}; foretold" for count in others),
+        *(f"alarms, k = {count:,}; predicted" for count in others),
     )
     note = (
         f"Median ε̂ and bounds at k = {COUNT:,}, then ε̂ of canaries without number, and how often `adaptive` raises an "
-        f"alarm, with {0.999:.1%} limits, beside what is foretold without a canary. The truth where it is largest: "
+        f"alarm, with {0.999:.1%} limits, and the rate predicted without a canary. The truth where it is largest: "
         f"{found['reason']}."
     )
     alternative = f"ε̂ against the truth: {found['title']}; along {found['parameter']}; {_summary(found)}"

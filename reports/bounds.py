@@ -7,8 +7,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
-from canaryproof.reports.figures import BLUE, ORANGE, STYLE, panels
+from canaryproof.reports.figures import BLACK, BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import table
 from canaryproof.verify.check.results import Run
 
@@ -56,10 +58,12 @@ def text(run: Run) -> str:
     ]
     low = sorted((row for row in rows if row["share"] < 0.9), key=lambda row: float(row["share"]))
     names = list(dict.fromkeys(name for row in rows for name in row["means"]))
+    high = sum(row["share"] >= 0.9 for row in rows)
     parts = [
         "# Lower bounds for scores of many shapes",
-        _ABOUT.format(version=run.version, level=run.level, seed=run.seed, default=_DEFAULT),
+        f"The default bound, `{_DEFAULT}`, has at least 90% of the largest mean in {high} of {len(rows)} settings.",
         f"![Share of the largest mean, by shape and number of scores, a panel for each null and δ]({PICTURE})",
+        _ABOUT.format(version=run.version, level=run.level, seed=run.seed, default=_DEFAULT),
         "Cells where the largest mean is below 0.1 are left out.",
         table(("k", "null", "δ", "shapes", "mean share", "least", "at least 90%", "largest"), summary),
         "## Below 90%" if low else "No share is below 90%.",
@@ -103,12 +107,22 @@ def picture(run: Run) -> Figure:
                 shares[shapes.index(row["shape"]), counts.index(row["count"])] = row["share"]
         # Cells as paths: a picture within the picture would be no SVG.
         axis.pcolormesh(np.ma.masked_invalid(shares), cmap=colours, vmin=_LOWEST, vmax=2.0 * 0.9 - _LOWEST)
-        for y, x in np.argwhere(~np.isnan(shares)):
-            axis.text(x + 0.5, y + 0.5, f"{100.0 * shares[y, x]:.0f}", ha="center", va="center", fontsize=6.0)
+        for (y, x), share in np.ndenumerate(shares):
+            words = "·" if np.isnan(share) else f"{100.0 * share:.0f}"
+            axis.text(x + 0.5, y + 0.5, words, ha="center", va="center", fontsize=6.0)
         axis.set(title=f"{_NULLS[null]}, δ = {delta:g}")
         axis.set_xticks(np.arange(len(counts)) + 0.5, [f"{count:,}" for count in counts], fontsize=7.0)
         axis.set_yticks(np.arange(len(shapes)) + 0.5, shapes, fontsize=7.0)
         axis.tick_params(length=0)
     axes[0].invert_yaxis()
     figure.supxlabel("number k of observed scores; numbers are percent of the largest mean", fontsize=9.0)
+    steps = (_LOWEST, 0.8, 0.9, 1.0)
+    handles: list[Any] = []
+    for step in steps:
+        tone, words = colours((step - _LOWEST) / (1.8 - 2.0 * _LOWEST)), " or less" * (step == _LOWEST)
+        handles.append(
+            Rectangle((0, 0), 1, 1, facecolor=tone, edgecolor=GREY, linewidth=0.5, label=f"{step:.0%}{words}")
+        )
+    handles.append(Line2D([], [], linestyle="", marker=".", color=BLACK, label="largest mean below 0.1"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False)
     return figure

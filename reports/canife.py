@@ -7,7 +7,7 @@ from dataclasses import astuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, svg
 from canaryproof.reports.markdown import Section, made_by, page, rounded
 from canaryproof.verify.files.benchmark_record import (
     BenchmarkRecord,
@@ -54,7 +54,7 @@ def values(scenarios: Sequence[ScenarioRecord]) -> Figure:
         axis.invert_yaxis()
         axis.set_xscale("log")
         axis.set_xlim(left=_LEAST / 1.5)
-        axis.xaxis.set_major_formatter("{x:g}")
+        mark_edge(axis.xaxis, _LEAST, f"≤ {_LEAST:g}")
         axis.set_xlabel("ε̂ of a training; short lines are caps,\nthe long one is the analytical ε of Poisson samples")
         figure.legend(loc="outside upper right", ncols=2, frameon=False)
         return figure
@@ -69,6 +69,7 @@ not print. CANIFE audits {audits} rounds, one in {every}, with {pool} held-out i
 of design and {trials} scores a round; Algorithms 2 and 3 have {canaries:,} observed and {canaries:,} unobserved \
 canaries in the same trainings."""
 
+TITLE = "CANIFE and Algorithms 2 and 3 on the same trainings"
 _NEEDS = ("must know of participation", "of noise", "of models")
 
 
@@ -79,12 +80,23 @@ def render(record: BenchmarkRecord) -> dict[str, str]:
 
 def text(record: BenchmarkRecord) -> str:
     """Make the page, as Markdown."""
-    return page("CANIFE beside Algorithms 2 and 3", [about(record)], sections(record), made_by(record.environment))
+    return page(TITLE, _found(record), [about(record)], sections(record), made_by(record.environment))
 
 
 def figures(record: BenchmarkRecord) -> dict[str, Figure]:
     """Draw the picture, by file name."""
     return {"canife.svg": values(record.scenarios)}
+
+
+def _found(record: BenchmarkRecord) -> str:
+    """Say in a sentence how near CANIFE is to its cap, and how many methods stay below ε."""
+    methods, analytical = record.scenarios[0].methods, _analytical(record.scenarios[0])
+    printed = record.counts[0].as_printed
+    below = sum(method.epsilon.mean < analytical for method in methods)
+    return (
+        f"CANIFE's ε̂ is {100.0 * printed.epsilon.mean / printed.cap:.1f}% of the largest value that it can take, and "
+        f"{below} of {len(methods)} methods have a mean below the analytical ε of {number(analytical)}."
+    )
 
 
 def about(record: BenchmarkRecord) -> str:
@@ -175,8 +187,8 @@ def _methods(record: BenchmarkRecord) -> Section:
         "composes to. That of Algorithm 2 is the ε̂ of a release that is the sum of its canaries and nothing else. "
         "Algorithm 3's estimate takes largest cosines for Gaussian, which they are not, and where canaries take part "
         "by chance some never do. Algorithms 2 and 3 take for granted that canaries take part as clients do, and "
-        "CANIFE that its mock clients are like clients. Costs: median seconds beside those of the training, "
-        f"{scenario.seconds.training:.2g} s ({record.compilation:.2g} s of compilation once), bytes of "
+        "CANIFE that its mock clients are like clients. Costs: median seconds (the training itself took "
+        f"{scenario.seconds.training:.2g} s, and {record.compilation:.2g} s of compilation once), bytes of "
         "the arrays that are held, and extra rounds with clients."
     )
     header = ("method", "ε̂", "95% interval", "kind of number", "cap", *_NEEDS, "costs")

@@ -69,13 +69,11 @@ def text(run: Run, document: str) -> str:
         ),
     ]
     for verdict in ORDER:
-        rows = [
-            (f"`{result.id}`", result.source, result.statement, _found(result))
-            for result in results
-            if result.verdict is verdict and not (result.is_line and verdict is Verdict.CONFIRMED)
-        ]
-        if rows:
-            parts += [f"## {str(verdict).capitalize()}", table(("claim", "place", "what it says", "finding"), rows)]
+        shown = [r for r in results if r.verdict is verdict and not (r.is_line and verdict is Verdict.CONFIRMED)]
+        if shown:
+            rows = [(f"`{r.id}`", r.source, r.statement, _found(r)) for r in shown]
+            header = ("claim", "place", "what it says", "finding")
+            parts += [f"## {str(verdict).capitalize()}", table(header, rows, [r.id for r in shown])]
     held = sum(result.is_line and result.verdict is Verdict.CONFIRMED for result in results)
     if held:
         parts.append(f"{held} lines of proofs more are confirmed; they stand in [proofs.md](proofs.md).")
@@ -134,7 +132,7 @@ _ELSEWHERE = {"convergence", "rule"}
 
 
 def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
-    """Render evidence as Markdown tables of about ``room`` characters; ``place`` says where all of it stands."""
+    """Render evidence as Markdown of about ``room`` characters, lists as tables; ``place`` says where all of it is."""
     single: dict[str, str] = {}
     grids: dict[str, Sequence[Mapping[str, Any]]] = {}
     for key, value in evidence.items():
@@ -147,18 +145,20 @@ def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
     parts, left = [], 0
     if single:
         shown = _fitting([(_named(key), value) for key, value in single.items()], room)
-        parts.append(table(("", "value"), shown))
+        if shown:
+            parts.append("; ".join(f"{key}: {value}" for key, value in shown))
         left += len(single) - len(shown)
         room -= sum(len("".join(row)) for row in shown)
     for key, rows in grids.items():
         flat = [dict(cell for name, value in row.items() for cell in _flat(name, value)) for row in rows]
-        names = list(dict.fromkeys(name for row in flat for name in row))
-        header, cells = names[:_MOST_COLUMNS], [[row.get(name, "") for name in names[:_MOST_COLUMNS]] for row in flat]
-        shown = _fitting(cells, max(room, 0))
-        left += len(rows) - len(shown) + (len(names) > len(header))
-        if shown:
-            parts += [f"**{_named(key)}**", table(list(map(_named, header)), shown)]
-            room -= sum(len("".join(row)) for row in shown)
+        header = list(dict.fromkeys(name for row in flat for name in row))
+        cells = [[row.get(name, "") for name in header] for row in flat]
+        # A part of a table says little.
+        if len(header) > _MOST_COLUMNS or len(_fitting([header, *cells], room)) <= len(cells):
+            left += 1
+            continue
+        parts += [f"**{_named(key)}**", table(list(map(_named, header)), cells)]
+        room -= sum(len("".join(row)) for row in (header, *cells))
     if left:
         parts.append(f"Shortened; all evidence is `{place}` in `results.json`.")
     return "\n\n".join(parts)

@@ -15,15 +15,16 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import plus_minus, rounded, table
-from canaryproof.verify.check.results import Result, Run
+from canaryproof.verify.check.results import Result, Run, Verdict
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify --level {level} --seed {seed}`. A slope is that of the logarithm of the
 quantity against the logarithm of d or k: −1/2 says that it falls as the inverse square root. What is proven of slopes
-holds in the limit; at finite d and k lower orders bend them, so that verdicts rest on the points and not on slopes.
-Exact values and bounds are rounded to six digits here; `results.json` has all. A ± is one standard error here, two in
-the pictures."""
-_BOUND, _SIMULATED, _BARE = _LABELS = "proven bound", "simulated ± 2 standard errors", "simulated"
+holds in the limit. At finite d and k lower orders bend them, so verdicts rest on the points and not on slopes. Exact
+values and bounds are rounded to six digits here; `results.json` has all. A ± is one standard error here, two in the
+pictures."""
+_LABELS = "proven bound", "simulated ± 2 standard errors", "simulated", "0 or below, at the edge"
+_BOUND, _SIMULATED, _BARE, _EDGE = _LABELS
 
 
 @dataclass(frozen=True)
@@ -122,19 +123,25 @@ def picture_name(identifier: str) -> str:
 
 def text(run: Run) -> str:
     """Render the page."""
-    parts = ["# Convergence", _ABOUT.format(version=run.version, level=run.level, seed=run.seed)]
-    for result in run.results:
-        if series := series_of(result):
-            parts += _chapter(result, series)
+    shown = [(result, series) for result in run.results if (series := series_of(result))]
+    parts = ["# Convergence", _found(shown)]
+    parts += [part for result, series in shown for part in _chapter(result, series)]
+    parts += ["## How to read this page", _ABOUT.format(version=run.version, level=run.level, seed=run.seed)]
     return "\n\n".join(parts) + "\n"
+
+
+def _found(shown: Sequence[tuple[Result, Sequence[Series]]]) -> str:
+    """Say in a sentence what all series together show."""
+    count = sum(len(series) for _, series in shown)
+    held = sum(result.verdict is Verdict.CONFIRMED for result, _ in shown)
+    return f"{held} of {len(shown)} checks of convergence in d and k are confirmed, over {count} quantities."
 
 
 def _chapter(result: Result, series: Sequence[Series]) -> list[str]:
     parts = [
         f"## {result.statement[:1].upper()}{result.statement[1:]}",
-        f"`{result.id}`, {result.source}",
-        f"**{result.verdict}**: {result.finding}",
         f"![{_alternative(series)}]({picture_name(result.id)})",
+        f"**{result.verdict}**: {result.finding} (`{result.id}`; {result.source})",
     ]
     for row in series:
         parts += [f"### {row.title}", _values(row), _slope(row)]
@@ -188,15 +195,19 @@ def _slope(row: Series) -> str:
 
 
 def _omitted(row: Series) -> str:
-    """Say which values the picture leaves out."""
-    counts = {
-        name: sum(not 0.0 < value < math.inf for value in values or ())
-        for name, values in ((row.exact_label, row.exact), ("bound", row.bound), ("simulated", row.simulated))
-    }
-    named = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    if not named:
-        return ""
-    return f"Not in the picture, as logarithmic axes show finite values above 0 only: {named}."
+    """Say which values the picture shows at its edge, and which it leaves out."""
+    drawn = ((row.exact_label, row.exact), ("bound", row.bound), ("simulated", row.simulated))
+
+    def named(which: Callable[[float], bool]) -> str:
+        counts = {name: sum(map(which, values or ())) for name, values in drawn}
+        return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+    parts = []
+    if edge := named(lambda value: value <= 0.0):
+        parts.append(f"At the picture's lower edge, as a logarithmic axis has no 0: {edge}.")
+    if missing := named(lambda value: not value < math.inf):
+        parts.append(f"Not in the picture, as not finite: {missing}.")
+    return " ".join(parts)
 
 
 @mpl.rc_context(STYLE)
@@ -246,6 +257,11 @@ def _draw_series(axis: Axes, row: Series) -> None:
         drawn: dict[str, Any] = {"fmt": "o", "color": ORANGE, "markersize": 3.5, "linewidth": 1.1, "capsize": 2}
         axis.errorbar(xs, ys, bars, **drawn, label=_SIMULATED if row.standard_error else _BARE)
     axis.set(xscale="log", xlim=_limits(row.x), yscale="log", ylim=_limits(heights))
+    for values, colour in ((row.exact, BLUE), (row.bound, GREY), (row.simulated, ORANGE)):
+        if edge := [x for x, y in zip(row.x, values or (), strict=False) if y <= 0.0]:
+            bottom = [axis.get_ylim()[0]] * len(edge)
+            hollow: dict[str, Any] = {"color": colour, "markerfacecolor": "none", "markersize": 5, "clip_on": False}
+            axis.plot(edge, bottom, "v", **hollow, label=_EDGE)
     for side in (axis.xaxis, axis.yaxis):
         _space_ticks(side)
 

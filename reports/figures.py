@@ -3,14 +3,16 @@
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib as mpl
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
 # Okabe and Ito's palette: safe for colour-blind readers.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
@@ -37,6 +39,7 @@ _COLOURS = {
 }
 _SHAPE = 600
 _FRACTION = re.compile(r"-?\d+\.\d+")
+_TICK = re.compile(r"M 0 0 L (\S+) (\S+)")
 
 
 def panels(count: int, columns: int, size: tuple[float, float, float], **options: Any) -> tuple[Figure, Sequence[Axes]]:
@@ -48,6 +51,15 @@ def panels(count: int, columns: int, size: tuple[float, float, float], **options
     for axis in axes[count:]:
         axis.set_visible(False)
     return figure, axes[:count]
+
+
+def mark_edge(axis: Axis, place: float, words: str) -> None:
+    """Label where a logarithmic axis shows what it has no place for, such as 0: at ``place``, its lowest tick."""
+    low, high = axis.get_view_interval()
+    ticks = [tick for tick in axis.get_major_locator().tick_values(low, high) if 4.0 * place < tick <= 1.001 * high]
+    axis.set_major_locator(FixedLocator([place, *ticks]))
+    axis.set_major_formatter(FixedFormatter([words, *(f"{tick:g}" for tick in ticks)]))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def svg(figure: Figure) -> str:
@@ -76,10 +88,11 @@ def saved(figure: Figure, style: dict[Any, Any], **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def inline(figure: Figure, name: str, alternative: str) -> Markup:
+def inline(figure: Figure, name: str, alternative: str, styles: dict[str, str]) -> Markup:
     """Render a figure as an SVG element of the page: letters are text, colours are the style sheet's.
 
-    Ids begin with ``name``, which no other picture of the page has.
+    Ids begin with ``name``, which no other picture of the page has. ``styles`` is the page's: declarations by the class
+    that stands for them in all of its pictures; what is new is added.
     """
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     root = ElementTree.fromstring(saved(figure, {"svg.fonttype": "none"}, format="svg", metadata=nothing))
@@ -88,28 +101,58 @@ def inline(figure: Figure, name: str, alternative: str) -> Markup:
             # The sheet of a picture would hold for the whole page, which has its own.
             if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
                 parent.remove(child)
-    named = {value.removeprefix("#") for element in root.iter() if (value := element.get(_LINK))}
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
         element.tail = None
         if not (element.text or "").strip():
             element.text = None
+    _join_ticks(root)
+    named = {value.removeprefix("#") for element in root.iter() if (value := element.get(_LINK))}
+    named |= {place for element in root.iter() if (place := element.get("id")) and element.tag == "clipPath"}
+    ids = {place: f"{name}-{i}" for i, place in enumerate(sorted(named))}
+    for element in root.iter():
         for key, value in list(element.attrib.items()):
             del element.attrib[key]
-            if key != "id" or value in named or element.tag == "clipPath":
-                element.attrib[key.replace(_LINK, "href")] = _attribute(key, value, name)
+            if (key != "id" or value in ids) and (short := _attribute(key, value, ids)):
+                element.attrib[key.replace(_LINK, "href")] = short
     for element in root.iter():
         _shorten(element)
+    for element in root.iter():
+        if style := element.attrib.pop("style", None):
+            element.attrib["class"] = styles.setdefault(style, f"s{len(styles)}")
     for unused in ("width", "height", "version"):
         root.attrib.pop(unused, None)
-    text = ElementTree.tostring(root, encoding="unicode")
+    text = ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
     head, _, body = text.partition(">")
-    width = float(root.attrib["viewBox"].split()[2])
     return Markup(
-        f'{head} role="img" aria-labelledby="{name}-title {name}-desc" style="--width:{width:.0f}">'
+        f'{head} role="img" aria-labelledby="{name}-title {name}-desc">'
         f'<title id="{name}-title">{escape(alternative)}</title>'
         f'<desc id="{name}-desc">{escape(description(figure))}</desc>{body}'
     )
+
+
+def _join_ticks(root: ElementTree.Element) -> None:
+    """Draw all ticks of a kind as one path: there are thousands, each an element that refers to one line."""
+    lines = {}
+    for element in root.iter("path"):
+        if (place := element.get("id")) and (line := _TICK.fullmatch(" ".join(element.get("d", "").split()))):
+            lines[f"#{place}"] = line
+    joined: dict[tuple[str, str | None], ElementTree.Element] = {}
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag != "use" or (line := lines.get(child.get(_LINK, ""))) is None:
+                continue
+            parent.remove(child)
+            move = f"M{child.get('x')} {child.get('y')}l{line[1]} {line[2]}"
+            path = joined.setdefault((line[0], child.get("style")), ElementTree.Element("path", {"d": ""}))
+            if not path.attrib["d"]:
+                path.attrib["style"] = child.get("style", "")
+                parent.append(path)
+            path.attrib["d"] += move
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag == "defs" and all(f"#{path.get('id')}" in lines for path in child):
+                parent.remove(child)
 
 
 def description(figure: Figure) -> str:
@@ -151,12 +194,17 @@ def _shorten(element: ElementTree.Element) -> None:
                 element.remove(child)
 
 
-def _attribute(key: str, value: str, name: str) -> str:
+def _attribute(key: str, value: str, ids: Mapping[str, str]) -> str:
+    """Shorten an attribute's value; nothing is left of what says nothing."""
     if key == "id":
-        return f"{name}-{value}"
+        return ids[value]
     if key == _LINK:
-        return f"#{name}-{value.removeprefix('#')}"
-    value = value.replace("url(#", f"url(#{name}-")
+        return f"#{ids[value.removeprefix('#')]}"
+    if key == "clip-path":
+        return f"url(#{ids[value.removeprefix('url(#').removesuffix(')')]})"
+    if key == "transform":
+        # Upright, it turns by nothing.
+        value = re.sub(r"rotate\(-?0 [^)]*\)", "", value).strip()
     if key == "style":
         for colour, variable in _COLOURS.items():
             value = re.sub(re.escape(colour), variable, value, flags=re.IGNORECASE)
@@ -166,5 +214,5 @@ def _attribute(key: str, value: str, name: str) -> str:
     if key == "d":
         value = re.sub(r" *([A-Za-z]) *", r"\1", " ".join(value.split()))
     # A tenth of a point in a place, or a hundredth in a marker's shape, is less than anybody sees.
-    digits = 2 if key == "d" and len(value) < _SHAPE else 1
+    digits = 2 if key == "d" and len(value) < _SHAPE and "l" not in value else 1
     return _FRACTION.sub(lambda found: f"{float(found[0]):.{digits}f}".rstrip("0").rstrip("."), value)

@@ -5,10 +5,11 @@ Markdown becomes HTML, of which nothing is trusted; a view holds all that the pa
 
 import base64
 import hashlib
+import itertools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -34,6 +35,8 @@ SIGNS = {
     Verdict.INCONCLUSIVE: "?",
     Verdict.NEEDS_DATA: "○",
 }
+# A symbol with its accents and powers, or a word in capitals.
+_SYMBOL = re.compile("(?<![A-Za-zÀ-ÿΑ-ω])(?:[A-Z]{3}|[A-Za-zΑ-ω][\u0302²]?)(?![A-Za-zÀ-ÿΑ-ω\u0302²])")
 # Longer tables are folded.
 _LONGEST_OPEN = 16
 _NUMBER = re.compile(r"[≥≤~]?\s*[\[(]?[+−-]?[\d∞][^A-Za-z]*(?:e[+-]?\d+[^A-Za-z]*)*|[–—]?")
@@ -97,15 +100,16 @@ def rich_text(
     links: Mapping[str, str] | None = None,
     depth: int = 1,
     name: str = "",
+    plain: bool = False,
 ) -> Markup:
     """Render Markdown without its title; HTML in it is shown as text.
 
     ``draw`` makes a picture's HTML from its file and alternative text. ``links`` says where addresses lead instead:
     what is not there and leads to no other site becomes plain text. Headings go down by ``depth`` levels. ``name`` is
-    for tables without a heading.
+    for tables without a heading. The first cells of the rows of ``plain`` tables are cells like others.
     """
     env: dict[str, Any] = {"draw": draw, "links": links or {}, "name": name}
-    tokens = list(_prepared(_PAGES.parse(text, env), depth))
+    tokens = list(_prepared(_PAGES.parse(text, env), depth, plain))
     parts = []
     # A table is named after the heading before it.
     for piece, heading in _pieces(tokens):
@@ -142,7 +146,7 @@ def _until(tokens: Sequence[Token], start: int, kind: str) -> Iterator[Token]:
             return
 
 
-def _prepared(tokens: Sequence[Token], depth: int) -> Iterator[Token]:
+def _prepared(tokens: Sequence[Token], depth: int, plain: bool) -> Iterator[Token]:
     """Drop the title, lower headings, and mark headers of rows and columns, and numbers."""
     inside_title, first, body = False, False, False
     for token, following in zip(tokens, [*tokens, None][1:], strict=True):
@@ -158,12 +162,14 @@ def _prepared(tokens: Sequence[Token], depth: int) -> Iterator[Token]:
         elif token.type in ("tbody_open", "tbody_close"):
             body = token.type == "tbody_open"
         elif token.type == "tr_open":
-            first = body
+            first = body and not plain
         elif token.type == "td_open" and first:
             token.tag = "th"
             token.attrSet("scope", "row")
         elif token.type == "td_open" and following is not None and _NUMBER.fullmatch(following.content):
-            token.attrSet("class", "number")
+            # A number with its error stays on one line.
+            for part in following.children or ():
+                part.content = part.content.replace(" ", "\N{NO-BREAK SPACE}")
         elif token.type == "td_close" and first:
             token.tag, first = "th", False
         yield token
@@ -182,13 +188,34 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[tuple[Sequence[Token], str]]:
 
 
 _OURS = "ours"
-# Characters of evidence on the whole page and of one claim: the page is to stay below 2.5 MB.
-_ALL_ROOM, _MOST_ROOM, _LEAST_ROOM = 350_000, 1_200, 200
+# Characters of evidence on the whole page and of one claim: the page of a quick run is to stay below 1.5 MB.
+_ALL_ROOM, _MOST_ROOM = 250_000, 1_200
 # The pictures that tell more of a claim than its numbers do, by what its id begins with.
 _PICTURED = {
     "gaussian.default-estimator": "estimator-errors",
     "bounds.nominal": "coverage",
     "numerics.comparison.": "accuracy",
+}
+# What letters mean that the first screen may show.
+_SYMBOLS = {
+    "ε": "privacy loss of the mechanism; ε̂ is an estimate of it",
+    "δ": "the probability that (ε, δ)-differential privacy allows for a larger loss",
+    "d": "dimension of the model: its number of parameters",
+    "k": "number of canaries",
+    "n": "number of clients",
+    "σ": "deviation of the noise, in units of the clip norm",
+    "Σ": "a covariance matrix, or a sum",
+    "μ̂": "mean of the canaries' cosines",
+    "σ̂": "standard deviation of the canaries' cosines",
+    "μ": "mean of a normal law",
+    "ρ": "the released vector: data, canaries and noise",
+    "τ": "a cosine, or a threshold of cosines",
+    "t": "a cosine times √d",
+    "θ": "parameters of the model",
+    "α": "1 − confidence",
+    "A²": "the Anderson–Darling statistic",
+    "FPR": "false positive rate of the attack",
+    "FNR": "false negative rate of the attack",
 }
 
 
@@ -205,6 +232,7 @@ class Entry:
     source: str
     statement: Markup
     finding: Markup
+    # Why a printed number has its verdict; "" for a sentence, which has that of its verdict's meaning.
     rule: str
     design: Design | None
     level: str
@@ -216,11 +244,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Group:
-    """The claims of a document, what fails first."""
+    """The claims of a document by verdict, what fails first."""
 
     key: str
     title: str
-    claims: tuple[Entry, ...]
+    verdicts: tuple[tuple[str, str, tuple[Entry, ...]], ...]
+
+    @property
+    def total(self) -> int:
+        """How many claims there are."""
+        return sum(len(claims) for _, _, claims in self.verdicts)
 
 
 @dataclass(frozen=True)
@@ -239,11 +272,14 @@ def _view(material: Material, made: Sequence[Chapter]) -> dict[str, Any]:
     anchors = _anchors(run.results)
     pictures = {name.removesuffix(".svg") for chapter in made for name in chapter.figures}
     room = min(_MOST_ROOM, _ALL_ROOM // max(1, len(run.results)))
-    claims = [_entry(run, i, anchor, pictures, room if room >= _LEAST_ROOM else 0) for i, anchor in enumerate(anchors)]
+    claims = [_entry(run, i, anchor, pictures, room) for i, anchor in enumerate(anchors)]
     by_result = dict(zip(map(id, run.results), claims, strict=True))
     documents = [result for result in run.results if result.subject is Subject.DOCUMENT]
     counts = Counter(result.verdict for result in documents)
     links = {f"claims-{key}.md": "#ledger" for key in TITLES} | {f"{name}.md": f"#{name}" for name in ("proofs",)}
+    styles: dict[str, str] = {}
+    numbers = itertools.count()
+    chosen = tuple(by_result[id(result)] for result in findings(run))
     return {
         "version": run.version,
         "level": str(run.level),
@@ -251,13 +287,15 @@ def _view(material: Material, made: Sequence[Chapter]) -> dict[str, Any]:
         "unfinished": material.unfinished,
         "total": len(documents),
         "counts": tuple(Count(str(v), SIGNS[v], counts[v], MEANINGS[v]) for v in Verdict),
-        "findings": tuple(by_result[id(result)] for result in findings(run)),
+        "findings": chosen,
+        "symbols": _symbols(str(words) for claim in chosen for words in (claim.statement, claim.finding)),
         "rule": RULE,
         "own": len(run.results) - len(documents),
         "failures": tuple(by_result[id(result)] for result in run.failures),
         "groups": tuple(_groups(claims)),
         "suites": tuple(dict.fromkeys(result.suite for result in run.results)),
-        "chapters": tuple((chapter.name, chapter.title, _body(chapter, links)) for chapter in made),
+        "chapters": tuple((one.name, one.label, one.title, _body(one, links, styles, numbers)) for one in made),
+        "styles": styles,
         "tests": len(run.designs),
         "levels": _levels(run),
         "false_alarm": f"{run.false_alarm_probability:.1g}",
@@ -292,10 +330,7 @@ def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
     suite = ["verify", result.suite, "--level", str(run.level), "--seed", str(run.seed)]
     again = ["claims", result.id] if of_document else suite
     place = f"results[{position}].evidence"
-    if room:
-        evidence = rich_text(described(result.evidence, place, room), name="Evidence")
-    else:
-        evidence = Markup("<p>All evidence: <code>{}</code> in <code>results.json</code>.</p>").format(place)
+    evidence = rich_text(described(result.evidence, place, room), name="Evidence", plain=True)
     return Entry(
         anchor=anchor,
         id=result.id,
@@ -306,7 +341,7 @@ def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
         source=result.source,
         statement=rich_line(result.statement),
         finding=rich_line(result.finding),
-        rule=rule(result) if of_document else "",
+        rule=rule(result) if "rule" in result.evidence else "",
         design=result.design,
         level="" if result.design is None else f"{result.design.level:.1g}",
         command=shlex.join(["canaryproof", *again]),
@@ -316,32 +351,45 @@ def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
     )
 
 
+def _symbols(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Explain the symbols that stand in some texts."""
+    words = {word for text in texts for word in _SYMBOL.findall(re.sub(r"<[^>]*>", " ", text))}
+    return tuple((symbol, meaning) for symbol, meaning in _SYMBOLS.items() if symbol in words)
+
+
 def _groups(claims: Sequence[Entry]) -> list[Group]:
     keys = dict.fromkeys(claim.document for claim in claims)
     known = [*TITLES, *(key for key in keys if key not in TITLES and key != _OURS), _OURS]
     titles = {**TITLES, _OURS: "This package's own checks"}
-    order = [str(verdict) for verdict in ORDER]
 
-    def rank(claim: Entry) -> tuple[int, bool]:
-        return order.index(claim.verdict), claim.in_passing
+    def of(key: str, verdict: Verdict) -> tuple[Entry, ...]:
+        found = [claim for claim in claims if (claim.document, claim.verdict) == (key, verdict)]
+        return tuple(sorted(found, key=lambda claim: claim.in_passing))
 
     return [
-        Group(key, titles.get(key, key), tuple(sorted(mine, key=rank)))
+        Group(key, titles.get(key, key), tuple((str(v), SIGNS[v], found) for v in ORDER if (found := of(key, v))))
         for key in known
-        if (mine := [claim for claim in claims if claim.document == key])
+        if key in keys
     ]
 
 
-def _body(chapter: Chapter, links: Mapping[str, str]) -> Markup:
+_CUT = "The picture is wider than this screen: scroll it sideways."
+
+
+def _body(chapter: Chapter, links: Mapping[str, str], styles: dict[str, str], numbers: Iterator[int]) -> Markup:
     def draw(file: str, alternative: str) -> str:
         if file not in chapter.figures:
             return str(Markup("<em>{}</em>").format(alternative))
+        picture = inline(chapter.figures[file], f"p{next(numbers)}", alternative, styles)
         name = f"picture-{file.removesuffix('.svg')}"
-        picture = inline(chapter.figures[file], name, alternative)
-        box = '<span class="picture" id="{}" role="group" tabindex="0" aria-label="Picture">{}</span>'
+        width = 72.0 * chapter.figures[file].get_figwidth()
+        box = (
+            '<span class="picture" id="{}" style="--width:{:.0f}"><span class="pan" role="group" tabindex="0" '
+            f'aria-label="Picture">{{}}</span><span class="cut">{_CUT}</span></span>'
+        )
         # The picture's own title says the same to those who do not see it.
         caption = '<span class="caption" aria-hidden="true">{}</span>'
-        return str(Markup(box + caption).format(name, picture, alternative))
+        return str(Markup(box + caption).format(name, width, picture, alternative))
 
     return rich_text(chapter.text, draw, links, name=chapter.title)
 

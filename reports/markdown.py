@@ -5,14 +5,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import zip_longest
 
 _TAG = re.compile(r"(?<!\\)<(?=[A-Za-z/!?])")
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Render a table."""
-    lines = [_row(header), "|" + "---|" * len(header), *map(_row, rows)]
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], anchors: Iterable[str] = ()) -> str:
+    """Render a table; ``anchors`` name its rows in addresses."""
+    lines = [_row(header), "|" + "---|" * len(header)]
+    for row, anchor in zip_longest(rows, anchors):
+        place = f'<a id="{anchor_of(anchor)}"></a>' if anchor else ""
+        lines.append(_row(row).replace("| ", f"| {place}", 1))
     return "\n".join(lines)
+
+
+def anchor_of(name: str) -> str:
+    """Return a name that an address may have."""
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -60,14 +69,12 @@ class Section:
     alternative: str = ""
 
 
-def page(title: str, about: Iterable[str], sections: Iterable[Section], last: str = "") -> str:
-    """Render a page as Markdown text; what nobody reads first comes last."""
-    parts = [f"# {title}", *about]
-    for section in sections:
-        parts.append(f"## {section.title}")
-        if section.picture:
-            parts.append(f"![{section.alternative}]({section.picture})")
-        parts += [table(section.header, section.rows), section.note]
+def page(title: str, found: str, about: Iterable[str], sections: Sequence[Section], last: str = "") -> str:
+    """Render a page as Markdown text: what was found and the first picture come first, what nobody reads first last."""
+    pictures = [[f"![{one.alternative}]({one.picture})"] if one.picture else [] for one in sections]
+    parts = [f"# {title}", found, *pictures[0], *about]
+    for section, picture in zip(sections, [[], *pictures[1:]], strict=True):
+        parts += [f"## {section.title}", *picture, table(section.header, section.rows), section.note]
     return "\n\n".join([*parts, last] if last else parts) + "\n"
 
 

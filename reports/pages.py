@@ -107,9 +107,10 @@ _ESTIMATORS = ("dimension-sweep.svg", "estimator-errors.svg")
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter: its name in addresses, and Markdown that names its pictures by file."""
+    """A chapter: its name in addresses and in the navigation, and Markdown that names its pictures by file."""
 
     name: str
+    label: str
     title: str
     text: str
     figures: Mapping[str, Figure]
@@ -124,11 +125,11 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
     run = material.run
     pages = pages_of(run)
     page = {
-        "convergence.md": ("convergence", "Convergence: Theorems 3.1 to 3.3"),
-        "pitfalls.md": ("bounds", "Lower bounds and their coverage"),
-        "bounds.md": ("bounds-grid", "Lower bounds for scores of many shapes"),
-        "blindspots.md": ("blindspots", "What a low ε̂ does not mean: the blind-spot atlas"),
-        "accuracy.md": ("accuracy", "Accuracy of the kernels"),
+        "convergence.md": ("convergence", "Convergence", "Convergence: Theorems 3.1 to 3.3"),
+        "pitfalls.md": ("bounds", "Bounds", "Lower bounds and their coverage"),
+        "bounds.md": ("bounds-grid", "Shapes of scores", "Lower bounds for scores of many shapes"),
+        "blindspots.md": ("blindspots", "Blind spots", "What a low ε̂ does not mean: the blind-spot atlas"),
+        "accuracy.md": ("accuracy", "Accuracy", "Accuracy of the kernels"),
     }
 
     def of_page(file: str) -> Chapter:
@@ -137,14 +138,15 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
 
     yield of_page("convergence.md")
     shown = {name: figures[name] for name in _ESTIMATORS if name in figures}
-    parts = [*(f"![{summary.SHOWN[name]}]({name})" for name in shown), *estimators.sections(run)]
-    yield Chapter("estimators", "Estimators: error, bias, deviation", "\n\n".join(parts), shown)
+    parts = [estimators.found(run), *(f"![{summary.SHOWN[name]}]({name})" for name in shown), *estimators.sections(run)]
+    text = "\n\n".join(filter(None, parts))
+    yield Chapter("estimators", "Estimators", "Estimators: error, bias, deviation", text, shown)
     yield of_page("pitfalls.md")
     yield of_page("bounds.md")
     yield of_page("blindspots.md")
     if material.canife is not None:
         found = material.canife
-        yield Chapter("canife", "CANIFE beside Algorithms 2 and 3", canife.text(found), canife.figures(found))
+        yield Chapter("canife", "CANIFE", canife.TITLE, canife.text(found), canife.figures(found))
     for place, kept in material.trainings.items():
         folder = re.sub(r"\W+", "-", place)
         figures_of = training.figures(kept.record)
@@ -153,8 +155,7 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
         for name in figures_of:
             text = text.replace(f"]({name})", f"]({folder}-{name})")
         title = f"Training: {kept.record.title or kept.record.name}"
-        yield Chapter(f"training-{folder}", title, text, drawn)
+        yield Chapter(f"training-{folder}", f"Training: {kept.record.name}", title, text, drawn)
     yield of_page("accuracy.md")
     lines = "\n\n".join(proofs.overview(run)) if any(result.is_line for result in run.results) else ""
-    yield Chapter("proofs", "The proofs, line by line", lines, {})
-    yield Chapter("chance", "What depends on chance", "\n\n".join(summary.designs(run)), {})
+    yield Chapter("proofs", "Proofs", "The proofs, line by line", lines, {})

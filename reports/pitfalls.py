@@ -6,8 +6,9 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
+from scipy import stats
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, panels
+from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, panels
 from canaryproof.reports.markdown import table
 from canaryproof.verify.check.results import Run
 
@@ -22,15 +23,27 @@ lower bound" is wrong in an audit if it is above the true ε; it promises to be 
 def text(run: Run) -> str:
     """Render the page of a run of the suite ``bounds``, or of some of its checks: what they lack is left out."""
     evidence = {r.id.removeprefix("bounds."): r.evidence for r in run.results if r.suite == "bounds"}
-    parts = [
-        "# Pitfalls of empirical privacy auditing",
-        _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
-    ]
+    parts = ["# Pitfalls of empirical privacy auditing", *_found(evidence)]
     if "nominal" in evidence:
         parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({PICTURE})")
+    parts.append(_ABOUT.format(version=run.version, level=run.level, seed=run.seed))
     for section in (_selection, _at_one, _ties, _kinds, _structure, _dependence, _cost, _caps):
         parts += section(evidence)
     return "\n\n".join(parts) + "\n"
+
+
+def _found(evidence: Evidence) -> list[str]:
+    """Say in a sentence how many settings show that bounds as printed, and the default, are no 95% bounds."""
+    parts = []
+    for name, check in _BOTH.items():
+        if check in evidence:
+            found = evidence[check]
+            cells, alpha = found["cells"], found["alpha"]
+            tails = [stats.binom.sf(row["above"] - 1, row["runs"], alpha) for row in cells]
+            parts.append(f"{sum(tail < found['level'] / len(cells) for tail in tails)} of {len(cells)} for {name}")
+    if not parts:
+        return []
+    return [f"Settings in which a 95% lower bound is above the true ε in more than 5% of audits: {', '.join(parts)}."]
 
 
 def _rate(row: Mapping[str, Any]) -> str:
@@ -194,7 +207,7 @@ def picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
     figure, axes = panels(len(methods), 4, (9.0, 0.6, 2.1), sharex=True, sharey=True)
     handles: dict[str, Any] = {}
     for axis, method in zip(axes, methods, strict=True):
-        axis.plot(nominal, nominal, color=GREY, linewidth=0.8, zorder=0)
+        (handles["as promised"],) = axis.plot(nominal, nominal, color=GREY, linewidth=0.8, zorder=0)
         for colour, epsilon in zip(_COLOURS, epsilons, strict=False):
             for null, marker in _MARKERS.items():
                 shown = [r for r in rows if (r["method"], r["epsilon"], r["null"]) == (method, epsilon, null)]
@@ -206,7 +219,8 @@ def picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
         axis.xaxis.set_major_locator(FixedLocator(nominal))
         axis.xaxis.set_major_formatter("{x:g}")
         axis.xaxis.set_minor_locator(NullLocator())
+        mark_edge(axis.yaxis, _LEAST, "0")
     figure.supxlabel("nominal: 1 − confidence", fontsize=9.0)
     figure.supylabel("share of bounds above the true ε", fontsize=9.0)
-    figure.legend(handles.values(), handles, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=4, frameon=False)
     return figure

@@ -25,8 +25,9 @@ def text(run: Run) -> str:
     lines = [result for result in run.results if result.is_line]
     parts = overview(run)
     for source in dict.fromkeys(line.source for line in lines):
-        rows = [(f"`{line.id}`", _kind(line), line.statement, line.finding) for line in lines if line.source == source]
-        parts += [f"## {source}", table(("line", "kind", "what it says", "finding"), rows)]
+        here = [line for line in lines if line.source == source]
+        rows = [(f"`{line.id}`", _kind(line), line.statement, line.finding) for line in here]
+        parts += [f"## {source}", table(("line", "kind", "what it says", "finding"), rows, [line.id for line in here])]
     return "\n\n".join(parts) + "\n"
 
 
@@ -34,8 +35,13 @@ def overview(run: Run) -> list[str]:
     """Render what the page begins with: how many lines there are, and how they fare."""
     lines = [result for result in run.results if result.is_line]
     displayed = sum(bool(line.evidence.get("display")) for line in lines)
+    documents = [result for result in lines if result.subject is Subject.DOCUMENT]
+    kinds = Counter(map(_kind, documents))
     return [
         "# The proofs, line by line",
+        f"Of {len(documents)} lines of the documents' proofs, {kinds['exact']} hold as printed and "
+        f"{kinds['right to leading order']} to leading order; {kinds['wrong term']} have a wrong term, "
+        f"{kinds['needs a hypothesis']} need a further hypothesis, and {kinds['false']} are false.",
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
         _counts(lines),
         f"{len(lines)} lines, of which {displayed} are printed lines of displayed formulas.",

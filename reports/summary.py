@@ -12,7 +12,7 @@ from canaryproof.verify.check.results import Run, Subject, Verdict, false_alarms
 SHOWN = {
     "accuracy.svg": "Errors of the kernels and of what a user would take instead, in ulps, along one line each",
     "coverage.svg": "Share of lower bounds above the true ε against what is promised, a panel a method",
-    "dimension-sweep.svg": "ε̂ against the dimension: printed values beside our simulations of two estimators",
+    "dimension-sweep.svg": "ε̂ against the dimension: printed values and our simulations of two estimators",
     "estimator-errors.svg": "Root mean square error of three estimators against the true ratio of deviations",
 }
 
@@ -20,7 +20,7 @@ _PAGES = {
     "accuracy.md": "errors of the kernels, worst inputs, and the same of other libraries",
     "blindspots.md": "mechanisms whose ε is known, and which of their faults each method sees",
     "bounds.md": "how close the default lower bound is to the best one, for scores of many shapes",
-    "convergence.md": "how fast what the theorems bound goes to zero, beside what is proven",
+    "convergence.md": "how fast what the theorems bound goes to zero, measured and proven",
     "pitfalls.md": "what goes wrong in empirical auditing, how bad, and how the package handles it",
     "proofs.md": "every line of the proofs that was checked, and how it fares",
 }
@@ -63,9 +63,12 @@ def _own(run: Run) -> list[str]:
     if not results:
         return []
     parts = ["## This package's own checks"]
-    if shown:
-        rows = [(f"`{r.id}`", r.statement, f"**{r.verdict}**", r.finding) for r in shown]
-        parts.append(table(("check", "statement", "verdict", "finding"), rows))
+    # A table a suite: code hosts show no table of many hundred rows.
+    for suite in dict.fromkeys(result.suite for result in shown):
+        here = [result for result in shown if result.suite == suite]
+        rows = [(f"`{r.id}`", r.statement, f"**{r.verdict}**", r.finding) for r in here]
+        header = ("check", "statement", "verdict", "finding")
+        parts += [f"### Checks of the suite {suite}", table(header, rows, [r.id for r in here])]
     if len(shown) < len(results):
         parts.append(
             f"{len(results) - len(shown)} more are lines of proofs; they hold and stand in [proofs.md](proofs.md)."
@@ -75,19 +78,22 @@ def _own(run: Run) -> list[str]:
 
 def designs(run: Run) -> list[str]:
     """List the tests behind the verdicts that depend on chance."""
-    tested = [(result.id, result.design) for result in run.results if result.design is not None]
-    if not tested:
+    suites: dict[str, list[tuple[str, ...]]] = {}
+    for result in run.results:
+        if (test := result.design) is not None:
+            found = (f"{test.level:.1g}", test.alternative, f"{test.power:.3g}", f"{test.runs:,}")
+            suites.setdefault(result.suite, []).append((f"`{result.id}`", test.null, *found))
+    if not suites:
         return []
-    rows = [
-        (f"`{name}`", design.null, f"{design.level:.1g}", design.alternative, f"{design.power:.3g}", f"{design.runs:,}")
-        for name, design in tested
-    ]
-    return [
+    parts = [
         "## What depends on chance",
         "Each test says what holds where there is nothing to find, with what probability at most it says otherwise "
         "then, and what it notices with what probability.",
-        table(("check", "null hypothesis", "level", "alternative", "power", "runs"), rows),
     ]
+    header = ("check", "null hypothesis", "level", "alternative", "power", "runs")
+    for suite, rows in suites.items():
+        parts += [f"### Tests of the suite {suite}", table(header, rows)]
+    return parts
 
 
 def _counts(run: Run) -> str:

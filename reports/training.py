@@ -129,7 +129,7 @@ def estimates(document: ExperimentRecord) -> Figure:
         axis.set_xlim(-room, len(cells) - 1 + room)
         axis.set_ylim(bottom=0.0)
 
-    return _panels(document, draw, "", "ε̂ (bars), lower bound (ticks)")
+    return _panels(document, draw, "", "ε̂ (bars, with standard deviations), lower bound (ticks)")
 
 
 def _panels(
@@ -345,11 +345,14 @@ def _round_epsilons(axis: Axes, audits: Sequence[CanifeAuditRecord], theory: flo
             found = attack.separated
             epsilon, lower, upper = (getattr(found, name) for name in ("epsilon", "lower", "upper"))
             if math.isinf(epsilon):
-                axis.plot(audit.round, 0.97, "^", color=BLUE, markersize=4, transform=axis.get_xaxis_transform())
+                top = axis.get_xaxis_transform()
+                axis.plot(audit.round, 0.97, "^", color=BLUE, markersize=4, transform=top, label="ε̂ = ∞")
                 continue
             if math.isfinite(upper):
-                axis.plot([audit.round] * 2, [max(0.0, lower), upper], color=BLUE, alpha=0.35, linewidth=1.2)
-            axis.plot(audit.round, epsilon, ".", color=BLUE, markersize=4)
+                axis.plot(
+                    [audit.round] * 2, [max(0.0, lower), upper], color=BLUE, alpha=0.35, linewidth=1.2, label="interval"
+                )
+            axis.plot(audit.round, epsilon, ".", color=BLUE, markersize=4, label="ε̂ of an attack")
     axis.set_ylim(bottom=0.0)
 
 
@@ -374,6 +377,7 @@ def _at_end(document: ExperimentRecord) -> Figure:
     )
     for axis, title in zip(axes[0], shown, strict=True):
         axis.set_title(title)
+    handles: dict[str, Any] = {}
     for row, (name, pick) in zip(axes, kinds, strict=True):
         row[0].set_ylabel(name)
         for axis, cells in zip(row, shown.values(), strict=True):
@@ -382,14 +386,17 @@ def _at_end(document: ExperimentRecord) -> Figure:
                 # A training may have ended before its first audit.
                 if not values:
                     continue
-                axis.plot([place] * len(values), values, ".", color=GREY, markersize=4)
+                axis.plot([place] * len(values), values, ".", color=GREY, markersize=4, label="an attack")
                 error = statistics.stdev(values) if len(values) > 1 else None
                 axis.errorbar(
-                    place + 0.12, statistics.fmean(values), error, fmt="o", color=BLUE, markersize=4, capsize=2
-                )
+                    place + 0.12, statistics.fmean(values), error, fmt="o", color=BLUE, markersize=4, capsize=2,
+                    label="mean ± standard deviation",
+                )  # fmt: skip
+                handles |= {name: handle for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
             axis.set_xticks(range(len(cells)), [", ".join(value(cell.swept[one]) for one in last) for cell in cells])
             axis.set_xlim(-0.6, max(len(cells), 2) - 0.4)
     axes[1, 0].set_ylim(bottom=0.0)
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=2, frameon=False)
     figure.supxlabel(", ".join(spoken(name) for name in last), fontsize=9.0)
     return figure
 
@@ -417,7 +424,7 @@ def render(document: ExperimentRecord, timings: Timings) -> dict[str, str]:
 def text(document: ExperimentRecord, timings: Timings) -> str:
     """Make the page, as Markdown."""
     said = [about(document), *(f"**Warning:** {warning}" for warning in warnings(document))]
-    return page(document.title or document.name, said, sections(document, timings))
+    return page(document.title or document.name, _found(document), said, sections(document, timings))
 
 
 def figures(document: ExperimentRecord) -> dict[str, Figure]:
@@ -428,6 +435,32 @@ def figures(document: ExperimentRecord) -> dict[str, Figure]:
     if has_canife(document):
         drawn["canife.svg"] = picture(document)
     return drawn
+
+
+def _found(document: ExperimentRecord) -> str:
+    """Say in a sentence what an attacker who sees all rounds estimates, and what accounting proves."""
+    known = [cell.analytical.epsilon for cell in document.cells if cell.analytical.epsilon is not None]
+    proven = f"the analytical ε is {_between(known)}" if known else "no analytical ε is known"
+    if not has_canaries(document):
+        means = [
+            statistics.fmean(values)
+            for cell in document.cells
+            if (values := [attack.capped.epsilon for attack in _attacks_of(cell)])
+        ]
+        return f"CANIFE's mean ε̂ of a round is {_between(means)}, and {proven} of the training."
+    audits = [[result.audit("all") for result in cell.results] for cell in document.cells]
+    estimates = [statistics.fmean(audit.estimates[ESTIMATE].epsilon for audit in cell) for cell in audits]
+    bounds = [statistics.fmean(audit.bounds[BOUND].value for audit in cell) for cell in audits]
+    confidence = document.cells[0].settings["audit"]["confidence"]
+    return (
+        f"For an attacker who sees all rounds ε̂ is {_between(estimates)}, the {confidence:.0%} lower bound is "
+        f"{_between(bounds)}, and {proven}."
+    )
+
+
+def _between(values: Sequence[float]) -> str:
+    low, high = (value(float(f"{end(values):.3g}")) for end in (min, max)) if values else ("none", "none")
+    return low if low == high else f"{low} to {high}"
 
 
 def about(document: ExperimentRecord) -> str:

@@ -106,7 +106,7 @@ def test_the_folder_has_the_page_and_a_picture_of_each_mechanism():
         assert ElementTree.fromstring(files[name]).tag.endswith("svg")
         assert f"]({name})" in page
     assert "[blindspots.md](blindspots.md)" in files["summary.md"].decode()
-    assert "| `missed` | ∞ | misses it: 30%; ε̂ 3.2 |" in page
+    assert "| `missed` | ∞ | ○ 30%; 3.2 |" in page
     assert "where k is 100, and the leading order of it where k is 1,000" in page
 
 

@@ -33,7 +33,7 @@ def test_shares_are_counted_and_low_ones_listed(run):
 
 def test_the_picture_has_a_number_for_each_cell(run):
     figure = bounds.picture(run)
-    assert sorted(text.get_text() for text in figure.axes[0].texts) == ["100", "80"]
+    assert sorted(text.get_text() for text in figure.axes[0].texts) == ["100", "80", "·"]
     assert ElementTree.fromstring(svg(figure)).tag.endswith("svg")
 
 

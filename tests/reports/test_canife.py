@@ -213,7 +213,7 @@ def test_a_benchmark_beside_a_run_is_a_chapter_with_its_picture(document):
     material = Material(Run("0", Level.QUICK, 0, ()), canife=read(BenchmarkRecord, document))
     (chapter,) = chapters(material, {})
     page = html(material, [chapter])
-    assert '<section id="canife"' in page
+    assert '<section class="chapter" id="canife"' in page
     assert 'id="picture-canife"' in page
     assert "Every method on the same trainings" in page
 

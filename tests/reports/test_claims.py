@@ -34,7 +34,8 @@ def test_documents_come_in_their_order():
 
 def test_a_page_has_all_of_its_document_and_nothing_else():
     page = text(RUN, "final")
-    assert page.index("| `final.b` | place of final.b | says final.b | found final.b |") < page.index("| `final.a` |")
+    row = '| <a id="final.b"></a>`final.b` | place of final.b | says final.b | found final.b |'
+    assert page.index(row) < page.index("`final.a` |")
     assert "canife.a" not in page
     assert "final.line" not in page
     assert "1 lines of proofs more are confirmed" in page
@@ -70,14 +71,11 @@ def rows(evidence, room=10_000):
     return [found for _, found in tables(described(evidence, "results[0].evidence", room))]
 
 
-def test_single_values_stand_in_one_table_and_rows_in_their_own():
-    found = rows(
-        {"runs": 12345, "deep": {"a": {"b": 0.5}, "c": 2}, "cells": [{"d": 10, "ε": 1.0}, {"d": 100, "k": True}]}
-    )
-    assert found == [
-        (("runs", "12,345"), ("deep · a · b", "0.5"), ("deep · c", "2")),
-        (("10", "1", ""), ("100", "", "yes")),
-    ]
+def test_single_values_stand_in_one_line_and_rows_in_a_table():
+    evidence = {"runs": 12345, "deep": {"a": {"b": 0.5}, "c": 2}, "cells": [{"d": 10, "ε": 1.0}, {"d": 100, "k": True}]}
+    found = rows(evidence)
+    assert described(evidence, "", 1000).splitlines()[0] == "runs: 12,345; deep · a · b: 0.5; deep · c: 2"
+    assert found == [(("10", "1", ""), ("100", "", "yes"))]
 
 
 def test_objects_of_objects_are_tables_whose_names_come_first():
@@ -103,8 +101,8 @@ def test_values_are_readable(value, shown):
 
 
 def test_enclosures_keep_all_digits_and_intervals_do_not():
-    found = rows({"narrow": [4.224678889326835, 4.224678889326836], "wide": [0.123456789, 0.3]})
-    assert found == [(("narrow", "[4.224678889326835, 4.224678889326836]"), ("wide", "[0.123457, 0.3]"))]
+    found = rows({"cells": [{"narrow": [4.224678889326835, 4.224678889326836], "wide": [0.123456789, 0.3]}]})
+    assert found == [(("[4.224678889326835, 4.224678889326836]", "[0.123457, 0.3]"),)]
 
 
 def test_what_is_long_is_cut_and_pointed_to():
@@ -115,7 +113,7 @@ def test_what_is_long_is_cut_and_pointed_to():
 
 
 def test_marks_are_text():
-    ((row,),) = rows({"a|b": "*x* _y_ <b>z</b> [l](http://x) `c`\n\n# h ![p](http://p) \\"})
+    ((row,),) = rows({"x": [{"a|b": "a|b", "c": "*x* _y_ <b>z</b> [l](http://x) `c`\n\n# h ![p](http://p) \\"}]})
     assert row == ("a|b", "*x* _y_ <b>z</b> [l](http://x) `c` # h ![p](http://p) \\")
 
 

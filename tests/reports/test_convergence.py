@@ -42,14 +42,15 @@ def rendered(*series):
 
 def test_a_chapter_holds_verdict_picture_numbers_and_slope():
     page = rendered(SERIES)["convergence.md"]
-    assert "## Falls as 1/d\n\n`theorem-3.1.rate`, Theorem 3.1\n\n**confirmed**: yes" in page
+    assert "## Falls as 1/d\n\n![" in page
+    assert "**confirmed**: yes (`theorem-3.1.rate`; Theorem 3.1)" in page
     assert "d from 100 to 1e+12 (exact, proven bound, simulated)](convergence-theorem-3-1-rate.svg)" in page
     assert "| d | exact | 2/d | simulated |" in page
     assert "| 100 | 0.0123457 | 0.02 | 0.01251 ± 0.00034 |" in page
     assert "| 3,162,277 | 0 | 2e-08 | -3.0e-08 ± 1.0e-08 |" in page
     assert "Fitted slope (exact) -0.99988 [-1.00012, -0.99962] (95%), proven in the limit -1.\n" in page
-    assert "above 0 only: 1 exact, 1 simulated." in page
-    assert page.endswith("\n\nBeyond, rounding rules.\n")
+    assert "as a logarithmic axis has no 0: 1 exact, 1 simulated." in page
+    assert "\n\nBeyond, rounding rules.\n\n## How to read this page" in page
 
 
 def test_what_is_not_exact_is_not_called_so():
@@ -57,7 +58,7 @@ def test_what_is_not_exact_is_not_called_so():
     assert "(leading term, proven bound, simulated)]" in page
     assert "| d | leading term | 2/d | simulated |" in page
     assert "Fitted slope (leading term) -0.99988" in page
-    assert "above 0 only: 1 leading term, 1 simulated." in page
+    assert "as a logarithmic axis has no 0: 1 leading term, 1 simulated." in page
 
 
 def test_columns_without_values_are_left_out():
@@ -89,7 +90,7 @@ def test_every_picture_is_svg(series):
     assert ElementTree.fromstring(picture.encode()).tag.endswith("svg")
 
 
-def test_the_picture_shows_the_numbers_and_leaves_out_the_rest():
+def test_the_picture_shows_the_numbers_and_marks_the_rest():
     drawn = convergence.picture(series_of(result(SERIES, SERIES, SERIES)))
     axes = drawn.axes
     assert [axis.get_visible() for axis in axes] == [True, True, True, False]
@@ -108,6 +109,7 @@ def test_the_picture_shows_the_numbers_and_leaves_out_the_rest():
         "exact",
         "proven bound",
         "simulated ± 2 standard errors",
+        "0 or below, at the edge",
     ]
 
 

@@ -19,7 +19,7 @@ def figure():
 
 
 def test_ids_begin_with_the_pictures_name_and_all_are_found(figure):
-    text = inline(figure, "picture-x", "a < b")
+    text = inline(figure, "picture-x", "a < b", {})
     ElementTree.fromstring(text)
     names = re.findall(r' id="([^"]+)"', text)
     assert names
@@ -28,30 +28,48 @@ def test_ids_begin_with_the_pictures_name_and_all_are_found(figure):
 
 
 def test_colours_are_the_pages(figure):
-    text = inline(figure, "p", "")
-    assert "var(--blue)" in text
-    assert "currentColor" in text
+    styles = {}
+    text = inline(figure, "p", "", styles)
+    assert "var(--blue)" in str(styles)
+    assert "currentColor" in str(styles)
+    assert set(re.findall(r'class="(\w+)"', text)) == set(styles.values())
+    text += str(styles)
     assert BLUE.lower() not in text.lower()
     assert "#000000" not in text
     assert "<style" not in text
 
 
+def test_ticks_of_a_kind_are_one_path(figure):
+    text = inline(figure, "p", "", {})
+    # Those of two axes, large and small; markers of points stay.
+    assert len(re.findall(r'<path d="(?:M[\d. ]+l[\d. -]+)+"', text)) == 3
+    assert text.count("<use") == 4
+
+
+def test_pictures_of_a_page_share_their_styles(figure):
+    styles = {}
+    first = inline(figure, "p", "", styles)
+    known = dict(styles)
+    assert inline(figure, "q", "", styles) == re.sub(r'(?<=["# ])p-', "q-", first)
+    assert styles == known
+
+
 def test_letters_are_text(figure):
-    text = inline(figure, "p", "")
+    text = inline(figure, "p", "", {})
     assert ">dimension d</text>" in text
     assert "font-family" not in text
 
 
 def test_it_says_what_it_shows(figure):
     assert description(figure) == "1 panel. a & b: dimension d, ε̂ < 3 & more. Drawn: found."
-    root = ElementTree.fromstring(inline(figure, "p", 'says "this"'))
+    root = ElementTree.fromstring(inline(figure, "p", 'says "this"', {}))
     assert root.find("title").text == 'says "this"'
     assert root.attrib["aria-labelledby"] == "p-title p-desc"
     assert root.find("desc").text == description(figure)
 
 
 def test_it_is_the_same_every_time_whatever_was_made_before(figure):
-    first = inline(figure, "p", "")
+    first = inline(figure, "p", "", {})
     assert svg(figure) == svg(figure)
     assert png(figure) == png(figure)
-    assert inline(figure, "p", "") == first
+    assert inline(figure, "p", "", {}) == first

@@ -35,8 +35,8 @@ def test_every_line_stands_under_its_source(pages):
         "v1, Theorem 1",
         "this package",
     ]
-    assert [chapter.count("\n| `") for chapter in chapters] == [3, 1, 2]
-    assert "| `v1.b` | wrong term | says v1.b | found v1.b |" in chapters[1]
+    assert [chapter.count("\n| <a id=") for chapter in chapters] == [3, 1, 2]
+    assert "`v1.b` | wrong term | says v1.b | found v1.b |" in chapters[1]
     assert "6 lines" in head
 
 
@@ -50,7 +50,7 @@ def test_kinds_and_displayed_lines_are_counted(pages):
 
 def test_the_summary_lists_only_what_does_not_hold(pages):
     page = pages["summary.md"]
-    shown = [name for name in (result.id for result in LINES) if f"| `{name}` |" in page]
+    shown = [name for name in (result.id for result in LINES) if f"`{name}` |" in page]
     assert shown == ["ours.bad", "ours.all"]
     assert "1 more are lines of proofs" in page
     assert "- [proofs.md](proofs.md): " in page
