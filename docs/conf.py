@@ -36,10 +36,15 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 html_math_renderer = "mathml"
 highlight_language = "none"
+# They would make – of the -- of an option.
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"canaryproof {version}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+# Fonts that have the circumflex of ε̂.
+_MONOSPACE = '"SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace'
+html_theme_options = {"light_css_variables": {"font-stack--monospace": _MONOSPACE}}
 html_extra_path = ["extra"]
 html_show_sphinx = html_show_sourcelink = html_copy_source = False

@@ -1,12 +1,13 @@
 """README and site are in plain words: sentences are short."""
 
+import re
 from pathlib import Path
 
 import click
 import pytest
 
 from canaryproof.verify.cli.command_line import main
-from tests.plain_words import longest
+from tests.plain_words import longest, sentences
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -17,6 +18,12 @@ def test_sentences_are_short(page):
     mean, most, sentence = longest(page.read_text(encoding="utf-8"))
     assert mean <= 18.0
     assert most <= 40, sentence
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_words_are_those_of_the_field(page):
+    text = " ".join(sentences(page.read_text(encoding="utf-8")))
+    assert re.findall(r"\b(?:beside|foretold|ours|road|told)\b", text) == []
 
 
 def commands(group):

@@ -1,7 +1,12 @@
-"""Parts of pages that are made when the site is built: the directive ``made``, whose argument is one of ``PARTS``."""
+"""Parts of pages that are made when the site is built.
+
+The directive ``made`` has the name of one of ``PARTS`` for its argument. ``published`` has a published page and a
+heading on it, below which the first table is taken.
+"""
 
 import ast
 import inspect
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -70,10 +75,12 @@ def experiment_fields() -> str:
     lines = []
     for name, table in _tables():
         comments = _comments(table)
-        lines += [f"## Fields {name}", "", _row("field", "rule", "default", "meaning"), "|---|---|---|---|"]
+        lines += [f"## Fields {name}", "", (inspect.getdoc(table) or "").replace("``", "`"), ""]
+        columns = 4 if any(comments.values()) else 3
+        lines += [_row(*("field", "rule", "default", "meaning")[:columns]), "|---" * columns + "|"]
         for entry in fields(table):
-            default = {MISSING: "required", None: "none"}.get(entry.default, f"`{entry.default}`")
-            lines.append(_row(f"`{entry.name}`", _rule(entry), default, comments[entry.name]))
+            default = {MISSING: "required", None: "none", "": "empty"}.get(entry.default, f"`{entry.default}`")
+            lines.append(_row(*(f"`{entry.name}`", _rule(entry), default, comments[entry.name])[:columns]))
         lines.append("")
     return "\n".join(lines)
 
@@ -125,6 +132,15 @@ def verdicts() -> str:
     return "\n".join(lines)
 
 
+def published(page: str, heading: str) -> str:
+    """Return the first table below a heading of a published page."""
+    text = (PUBLISHED / f"{page}.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = section.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("|"))
+    return "\n".join(itertools.takewhile(lambda line: line.startswith("|"), lines[first:]))
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "experiment-fields": experiment_fields,
     "results-fields": results_fields,
@@ -141,7 +157,19 @@ class _Made(SphinxDirective):
         return self.parse_text_to_nodes(PARTS[self.arguments[0]](), allow_section_headings=True)
 
 
+class _Published(SphinxDirective):
+    """``{published} PAGE: HEADING``."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        page, _, heading = self.arguments[0].partition(": ")
+        return self.parse_text_to_nodes(published(page, heading))
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Add the directive."""
+    """Add the directives."""
+    app.add_directive("published", _Published)
     app.add_directive("made", _Made)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
