@@ -4,12 +4,12 @@ BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
-STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -path '*/templates/*' -o -name '*.json' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
+STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -path '*/templates/*' -o -name '*.json' -o -name '*.txt' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
 # What the site needs comes on top, as the tests don't need it.
 DOCS_STAMP := $(subst installed,docs,$(STAMP))
 
-.PHONY: verify prove test test-deep fuzz lint format docs published published-canife published-trainings benchmark worst-inputs faults clean
+.PHONY: verify prove test test-deep fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -64,6 +64,21 @@ published-trainings: $(STAMP)
 	for name in mnist_canife plays; do \
 		mkdir -p reports/published/$$name && cp runs/$$name/*.* reports/published/$$name; done
 
+# Other people's auditing tools and accountants, each list of them in an environment of its own, and the page on them:
+# half an hour. The lists pin all packages. A list that cannot be installed is skipped, and the page says so. On Linux
+# torch's plain package needs CUDA: without it, install torch's CPU build into .venv-auditors/torch first.
+AUDITORS := $(patsubst verify/suites/tools/%.txt,.venv-auditors/%/installed,$(wildcard verify/suites/tools/*.txt))
+
+auditors: $(STAMP)
+	-$(MAKE) --keep-going $(AUDITORS)
+	$(BIN)/canaryproof verify auditors accountants --level full --out runs/auditors
+	cp runs/auditors/auditors.md runs/auditors/auditors-*.svg reports/published
+
+.venv-auditors/%/installed: verify/suites/tools/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --no-deps --requirement $<
+	touch $@
+
 # What the kernels cost on this machine, beside others.
 benchmark: $(STAMP)
 	$(BIN)/python -m tests.benchmarks --out reports/published
@@ -77,7 +92,7 @@ faults: $(STAMP)
 	$(BIN)/python -m tests.faults
 
 clean:
-	rm -rf .venv build runs *.egg-info
+	rm -rf .venv .venv-auditors build runs *.egg-info
 
 $(STAMP): | .venv/bin/python
 	$(BIN)/pip install --quiet --constraint constraints.txt pip setuptools

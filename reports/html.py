@@ -290,7 +290,7 @@ def _view(material: Material, made: Sequence[Chapter]) -> dict[str, Any]:
         "findings": chosen,
         "symbols": _symbols(str(words) for claim in chosen for words in (claim.statement, claim.finding)),
         "rule": RULE,
-        "own": len(run.results) - len(documents),
+        "own": sum(result.subject is Subject.IMPLEMENTATION for result in run.results),
         "failures": tuple(by_result[id(result)] for result in run.failures),
         "groups": tuple(_groups(claims)),
         "suites": tuple(dict.fromkeys(result.suite for result in run.results)),

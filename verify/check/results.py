@@ -26,10 +26,11 @@ class Verdict(StrEnum):
 
 
 class Subject(StrEnum):
-    """Whose statement is checked: a refuted one of ours is a failure, a refuted one of a document is a finding."""
+    """Whose statement is checked: a refuted one of ours is a failure, a refuted one of others is a finding."""
 
     IMPLEMENTATION = "implementation"
     DOCUMENT = "document"
+    TOOL = "tool"  # of another tool's documentation
 
 
 class Level(StrEnum):

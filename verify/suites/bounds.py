@@ -55,7 +55,8 @@ class ScoredMechanism:
     epsilon: Callable[[float], float]  # ε at δ, exactly but for rounding
 
 
-def _shift(nominal: float, delta: float = DELTA) -> float:
+def shift(nominal: float, delta: float = DELTA) -> float:
+    """Return the distance of the normal laws that have ε nominal at δ."""
     return 1.0 / float(gaussian_mechanism.noise_multiplier(nominal, delta)) if nominal > 0.0 else 0.0
 
 
@@ -66,7 +67,7 @@ def _normal() -> ExactNull:
 
 def gaussian(nominal: float, at: float = DELTA) -> ScoredMechanism:
     """Return N(μ, 1) against N(0, 1), with ε nominal at the given δ."""
-    mu = _shift(nominal, at)
+    mu = shift(nominal, at)
     return ScoredMechanism(
         "Gaussian",
         nominal,
@@ -132,7 +133,7 @@ def _rounded_null() -> ExactNull:
 
 def rounded_gaussian(nominal: float) -> ScoredMechanism:
     """Return the Gaussian mechanism's score rounded to halves: full of ties, and a little more private."""
-    mu = _shift(nominal)
+    mu = shift(nominal)
     one, other = _atoms(mu), _atoms(0.0)
 
     def excess(epsilon: float, delta: float) -> float:

@@ -18,7 +18,7 @@ from canaryproof.verify.suites.bounds import FAMILIES, gaussian, laplace, random
 @pytest.mark.parametrize("delta", [1e-6, 1e-5, 1e-2])
 def test_epsilon_of_the_gaussian_by_integration(nominal, delta):
     mechanism = gaussian(nominal)
-    mu, epsilon = bounds._shift(nominal), mechanism.epsilon(delta)
+    mu, epsilon = bounds.shift(nominal), mechanism.epsilon(delta)
     # δ(ε) = ∫ (p − e^ε q)₊, positive above the place where the loss is ε.
     start = epsilon / mu + mu / 2
     found, _ = integrate.quad(
@@ -57,7 +57,7 @@ def test_epsilon_of_randomised_response_over_all_events(nominal, delta):
 def test_epsilon_of_the_rounded_gaussian_in_many_digits(nominal, delta):
     mechanism = rounded_gaussian(nominal)
     with mp.workdps(40):
-        mu, epsilon = mpf(bounds._shift(nominal)), mpf(mechanism.epsilon(delta))
+        mu, epsilon = mpf(bounds.shift(nominal)), mpf(mechanism.epsilon(delta))
         total = {1: mpf(0), -1: mpf(0)}
         for i in range(-60, 61):
             low, high = mpf(i) / 2 - mpf(1) / 4, mpf(i) / 2 + mpf(1) / 4

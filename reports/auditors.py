@@ -1,0 +1,350 @@
+"""The page of the suites ``auditors`` and ``accountants``: other people's tools and ours, measured alike."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE
+from canaryproof.reports.markdown import table
+from canaryproof.verify.check.results import Result, Run
+
+COVERAGE, ERRORS = "auditors-coverage.svg", "auditors-accountants.svg"
+_SUITES = ("auditors", "accountants")
+_KINDS = {
+    "epsilon": "ε, one round",
+    "noise": "noise multiplier",
+    "composed": "ε, 100 rounds",
+    "sampled": "ε, Poisson sampling",
+}
+
+_ABOUT = """\
+canaryproof {version}, `canaryproof verify auditors accountants --level {level} --seed {seed}`, {date}. All methods of a
+suite get the same inputs. A tool's numbers are judged by what its documentation calls them: a lower bound by its
+confidence, an upper bound by its side. An estimate promises neither; its row says what it would do if it were read as a
+bound. Methods that assume a Gaussian trade-off curve are measured on Gaussian mechanisms and on identical scores only.
+`make auditors` repeats all."""
+_AUDITORS = """\
+Each of 2k canaries takes part by a fair coin. Scores are independent. δ = 1e-5, and 0.01 for the worst case of (ε, δ).
+α = 0.05 is given to every method that takes it. A value counts as above ε if it is more than {slack:g} above. Limits
+are Clopper and Pearson's, at 95%. *Worst* is the cell with the smallest p-value against the promise (against 5% for
+estimates); cells of few audits decide little. *Mean* is of the finite values on the Gaussian mechanism of ε = 3, k =
+100: the power. *Failures* are calls that raise, take more than 20 CPU seconds, or give no finite number."""
+_INPUTS = """\
+Methods that take counts of one threshold (`Explicit`, `privacy-estimates`) get the one halfway between the medians of
+the two laws, chosen in advance. `FDPAnalysisNode` and none else takes a number of guesses: the highest tenth of the
+scores as in, the lowest as out, ties at random. opake flips coins itself; its `CoinFlip` is made from those that were
+flipped for all. `AnalysisNode` resamples with numpy's global generator, seeded for each audit."""
+_ACCOUNTANTS = """\
+Errors are relative, to proven enclosures of the Gaussian mechanism (`canaryproof.certified`), alone and composed. With
+Poisson sampling they are relative to an interval between privacy loss distributions rounded down and up, which are
+dp-accounting's too. *Below* is the unsafe side: less ε or less noise than the truth. Errors up to {tolerance:g} count
+as rounding. *Failures* are questions without a finite answer in 20 CPU seconds."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that was found, with the script that shows it."""
+
+    script: str
+    tool: str
+    version: str
+    what: str
+    cause: str
+
+
+# What the scripts show, at the versions named.
+FAULTS = (
+    Fault(
+        "jax_privacy_gdp.py",
+        "jax-privacy",
+        "2.0.0",
+        "`epsilon_from_gdp` is above ε in nearly all audits of equal laws",
+        "auditing.py, `epsilon_from_gdp`: `np.abs` around Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of two *upper* limits, which is "
+        "negative where nothing is learnt. Upper limits say nothing in reverse: that needs lower ones",
+    ),
+    Fault(
+        "privacyguard_fdp_floor.py",
+        "privacyguard-platform",
+        "0.0.2",
+        "`FDPAnalysisNode` reports 0.397 at δ = 1e-6 for 0 of 200 right guesses, and no less for any",
+        "fdp_analysis_node.py, `candidate_noises` ends at 9.991, and the last one is reported where none is rejected",
+    ),
+    Fault(
+        "opake_threshold.py",
+        "opake-auditing",
+        "0.16.1",
+        "`eps_delta().epsilon_at` is above 0 more often than its significance where ε = 0",
+        "one_run/_estimate.py, `_best_r_u`: the threshold with most right guesses is taken from the same scores, with "
+        "no correction for the choice",
+    ),
+    Fault(
+        "privacy_estimates_dirichlet.py",
+        "privacy-estimates",
+        "0.1.0.post1",
+        "`compute_eps_lo(method='joint-dirichlet')` raises TypeError for every input",
+        "joint_density.py, `Dirichlet.__init__`: adds an `AttackResults` to an array",
+    ),
+    Fault(
+        "diffprivlib_small_delta.py",
+        "diffprivlib",
+        "0.6.6",
+        "`GaussianAnalytic` gives less noise than (ε, δ) needs at δ = 1e-15, and 1% more at ε = 50",
+        "mechanisms/gaussian.py, `_find_scale`: `phi` is 1 + erf, which cancels in the tail",
+    ),
+    Fault(
+        "autodp_small_delta.py",
+        "autodp",
+        "0.2.3.1",
+        "`ana_gaussian_calibrator` gives 7% more noise than needed at ε = 1, δ = 1e-12",
+        "calibrator_zoo.py, `Phi` is 1 + erf, which cancels; the search stops at an absolute 1e-12, which is δ",
+    ),
+)
+
+
+def _results(run: Run, suite: str) -> list[Result]:
+    return [result for result in run.results if result.suite == suite and "method" in result.evidence]
+
+
+def shown(run: Run) -> bool:
+    """Whether a run has measured any tool."""
+    return any("version" in result.evidence for suite in _SUITES for result in _results(run, suite))
+
+
+def _measured(run: Run, suite: str) -> list[Mapping[str, Any]]:
+    return [result.evidence for result in _results(run, suite) if "version" in result.evidence]
+
+
+def text(run: Run) -> str:
+    """Render the page of a run that has measured tools."""
+    audits, accounts = (_measured(run, suite) for suite in _SUITES)
+    date = max(found["date"] for found in (*audits, *accounts))
+    parts = [
+        "# The auditors, audited",
+        _ABOUT.format(version=run.version, level=run.level, seed=run.seed, date=date),
+        *_missing(run),
+    ]
+    if audits:
+        parts += [
+            "## Auditors",
+            _AUDITORS.format(slack=audits[0]["slack"]),
+            f"![Share of audits whose value is above the true ε, a row for each method]({COVERAGE})",
+            table(
+                ("tool", "method", "what its documentation calls the number", "promise", "worst: above ε", "there",
+                 "mean", "failures", "CPU ms"),
+                map(_scores, audits),
+            ),
+            _INPUTS,
+        ]  # fmt: skip
+    if accounts:
+        parts += [
+            "## Accountants",
+            _ACCOUNTANTS.format(tolerance=accounts[0]["tolerance"]),
+            f"![Relative errors of accountants, a row for each]({ERRORS})",
+            table(
+                ("tool", "method", "what its documentation says", "numbers", "largest error below", "there",
+                 "largest above", "there", "failures", "CPU ms"),
+                [row for found in accounts for row in _errors(found)],
+            ),
+        ]  # fmt: skip
+    parts += list(_faults(run))
+    if audits:
+        parts += ["## Every cell", *(part for found in audits for part in _cells(found, run))]
+    if accounts:
+        parts += ["## Every question", *(part for found in accounts for part in _questions(found, run))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _missing(run: Run) -> Iterator[str]:
+    skipped = [(f"`{result.evidence['tool']}`", result.evidence["missing"])
+               for suite in _SUITES for result in _results(run, suite) if "missing" in result.evidence]  # fmt: skip
+    if skipped:
+        yield "Skipped:"
+        yield table(("tool", "reason"), list(dict.fromkeys(skipped)))
+
+
+def _anchor(found: Mapping[str, Any]) -> str:
+    """Return what code hosts make of a heading."""
+    heading = f"{found['tool']} {found['method']}".lower()
+    return "".join(c for c in heading.replace(" ", "-") if c.isalnum() or c in "-_")
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return f"[{found['method']}](#{_anchor(found)})"
+
+
+def _tail(row: Mapping[str, Any], alpha: float) -> float:
+    """Rank a cell: by how much of its lower limit is above the promise."""
+    return float(row["interval"][0] - alpha)
+
+
+def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
+    rows = found["cells"]
+    worst = max(rows, key=lambda row: _tail(row, found["alpha"]))
+    low, high = worst["interval"]
+    usual = next((r for r in rows if (r["mechanism"], r["nominal"], r["count"]) == ("Gaussian", 3.0, 100)), None)
+    failed = sum(row["raised"] + row["not_numbers"] + row["infinite"] for row in rows)
+    return (
+        f"{found['tool']} {found['version']}",
+        _name(found),
+        f"“{found['called']}” ({found['source']})",
+        "none" if found["promise"] is None else f"at most {found['promise']:.1%} above",
+        f"{worst['above']} of {worst['runs']} [{low:.0%}, {high:.0%}]",
+        _where(worst),
+        "–" if usual is None or usual["mean"] is None else f"{usual['mean']:.2f}",
+        f"{failed} of {sum(row['runs'] for row in rows):,}",
+        _milliseconds([row["seconds"] for row in rows]),
+    )
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    return f"{row['mechanism']}, ε = {row['truth']:.3g}, k = {row['count']:,}"
+
+
+def _milliseconds(seconds: Sequence[float]) -> str:
+    return f"{1e3 * min(seconds):.2g} to {1e3 * max(seconds):.2g}"
+
+
+def _errors(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for kind, words in _KINDS.items():
+        rows = [row for row in found["rows"] if row["of"] == kind]
+        if not rows:
+            continue
+        answered = [row for row in rows if row["error"] is not None]
+        sides = []
+        for sign in (-1.0, 1.0):
+            worst = max(answered, key=lambda row: sign * row["error"], default=None)
+            if worst is None or sign * worst["error"] <= found["tolerance"]:
+                sides += ["–", "–"]
+            else:
+                sides += [f"{abs(worst['error']):.2g}", worst["label"]]
+        yield (
+            f"{found['tool']} {found['version']}",
+            _name(found),
+            f"“{found['called']}” ({found['source']})",
+            words,
+            *sides,
+            f"{len(rows) - len(answered)} of {len(rows)}",
+            _milliseconds([row["seconds"] for row in rows]),
+        )
+
+
+def _faults(run: Run) -> Iterator[str]:
+    versions = {(found["tool"], found["version"]) for suite in _SUITES for found in _measured(run, suite)}
+    rows = [
+        (
+            f"[{fault.script}](../../examples/auditors/{fault.script})",
+            f"{fault.tool} {fault.version}",
+            fault.what,
+            fault.cause,
+        )
+        for fault in FAULTS
+        if (fault.tool, fault.version) in versions
+    ]
+    if rows:
+        yield "## Faults found"
+        yield "Each script needs nothing but the tool. The cause is as far as the code tells it."
+        yield table(("script", "tool", "what it shows", "cause"), rows)
+
+
+def _command(found: Mapping[str, Any], run: Run, suite: str, cell: str = "") -> str:
+    called = f"'{found['tool']}' '{found['method']}'"
+    return f"`python -m canaryproof.verify.suites.{suite} {called}{cell} {run.level}`"
+
+
+def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
+    yield f"### {found['tool']} {found['method']}"
+    command = _command(found, run, "auditors", " MECHANISM EPSILON COUNT")
+    yield f"{command} repeats a cell. The first columns are the arguments."
+    rows = []
+    for row in found["cells"]:
+        low, high = row["interval"]
+        of = {"raised": row["raised"], "NaN": row["not_numbers"], "infinite": row["infinite"]}
+        failures = ", ".join(f"{count} {word}" for word, count in of.items() if count) or "–"
+        rows.append(
+            (row["mechanism"], f"{row['nominal']:g}", f"{row['count']}", f"{row['truth']:.4g}",
+             f"{row['above']} of {row['runs']} [{low:.1%}, {high:.1%}]",
+             *("–" if row[of] is None else f"{row[of]:.3g}" for of in ("least", "median", "mean")),
+             f"{failures} {'; '.join(row['reasons'])}".strip(), f"{1e3 * row['seconds']:.2g}")
+        )  # fmt: skip
+    yield table(("mechanism", "made for ε", "k", "ε", "above ε", "least", "median", "mean", "failures", "CPU ms"), rows)
+
+
+def _questions(found: Mapping[str, Any], run: Run) -> Iterator[str]:
+    yield f"### {found['tool']} {found['method']}"
+    yield f"{_command(found, run, 'accountants')} repeats these."
+    yield table(
+        ("question", "answer", "enclosure", "relative error"),
+        [
+            (
+                row["label"],
+                row["raised"] or f"{row['value']:.10g}",
+                "[{:.10g}, {:.10g}]".format(*row["enclosure"]) + ("" if row["proven"] else ", not proven"),
+                "–" if row["error"] is None else f"{row['error']:+.2g}",
+            )
+            for row in found["rows"]
+        ],
+    )
+
+
+@mpl.rc_context(STYLE)
+def coverage(run: Run) -> Figure:
+    """Draw the share of audits above ε in every cell of every method, and what is promised."""
+    audits = _measured(run, "auditors")
+    figure = Figure(figsize=(8.4, 0.26 * len(audits) + 1.1), layout="constrained")
+    axis = figure.subplots()
+    for y, found in enumerate(audits):
+        promised = found["promise"] is not None
+        # Small cells are pale: their limits are wide.
+        for row in found["cells"]:
+            axis.plot(
+                row["rate"], y, "o", color=BLUE if promised else GREY, alpha=0.75 if row["runs"] >= 100 else 0.35, ms=4
+            )
+        worst = max(found["cells"], key=lambda row: _tail(row, found["alpha"]))
+        axis.plot(worst["interval"], (y, y), color=BLUE if promised else GREY, linewidth=1.0)
+        if promised:
+            axis.plot(found["promise"], y, "|", color=ORANGE, markersize=11, markeredgewidth=2.0)
+    axis.set_yticks(range(len(audits)), [f"{found['tool']}: {found['method']}" for found in audits])
+    axis.set(xlim=(-0.02, 1.02), xlabel="share of audits above ε; line: 95% limits of the worst cell")
+    axis.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+    axis.invert_yaxis()
+    handles = [
+        mpl.lines.Line2D([], [], marker="o", linestyle="", color=BLUE, label="a cell, promised"),
+        mpl.lines.Line2D([], [], marker="o", linestyle="", color=GREY, label="a cell of an estimate, no promise"),
+        mpl.lines.Line2D([], [], marker="|", linestyle="", color=ORANGE, markersize=11, label="promise"),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def errors(run: Run) -> Figure:
+    """Draw every relative error of every accountant on a scale that is linear near 0."""
+    accounts = _measured(run, "accountants")
+    figure = Figure(figsize=(8.4, 0.28 * len(accounts) + 1.1), layout="constrained")
+    axis = figure.subplots()
+    for y, found in enumerate(accounts):
+        values = [row["error"] for row in found["rows"] if row["error"] is not None]
+        colours = [ORANGE if value < -found["tolerance"] else BLUE for value in values]
+        axis.scatter(values, [y] * len(values), c=colours, s=14, alpha=0.6)
+        if lost := len(found["rows"]) - len(values):
+            axis.annotate(f"{lost} failed", (1.0, y), xycoords=("axes fraction", "data"), ha="right", va="center",
+                          fontsize=7.0)  # fmt: skip
+    axis.set_xscale("symlog", linthresh=accounts[0]["tolerance"])
+    axis.axvline(0.0, color=GREY, linewidth=0.8, zorder=0)
+    axis.set_yticks(range(len(accounts)), [f"{found['tool']}: {found['method']}" for found in accounts])
+    axis.set_xlabel("relative error; left (orange): below the truth, unsafe")
+    axis.invert_yaxis()
+    return figure
+
+
+def figures(run: Run) -> dict[str, Figure]:
+    """Draw the pictures for which a run has numbers, by file name."""
+    found = {}
+    if _measured(run, "auditors"):
+        found[COVERAGE] = coverage(run)
+    if _measured(run, "accountants"):
+        found[ERRORS] = errors(run)
+    return found

@@ -1,0 +1,108 @@
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from canaryproof.reports import auditors
+from canaryproof.reports.auditors import FAULTS
+from canaryproof.reports.figures import svg
+from canaryproof.reports.pages import render
+from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+
+SCRIPTS = Path(__file__).parents[2] / "examples" / "auditors"
+
+
+def cell(mechanism, above, **more):
+    row = {"mechanism": mechanism, "nominal": 3.0, "count": 100, "delta": 1e-5, "truth": 3.0, "runs": 100}
+    row |= {"above": above, "rate": above / 100, "interval": [above / 200, min(1.0, above / 100 + 0.1)]}
+    row |= {"least": 0.0, "mean": 2.5, "median": 2.25, "raised": 0, "not_numbers": 0, "infinite": 0, "reasons": []}
+    return {**row, "seconds": 0.0123, **more}
+
+
+def question(of, error, **more):
+    row = {"label": f"a question of {of}", "of": of, "delta": 1e-5, "enclosure": [2.0, 2.0], "proven": True}
+    return {**row, "value": 2.0, "error": error, "raised": "", "seconds": 0.5, **more}
+
+
+def result(suite, method, **evidence):
+    found = {"tool": "a-tool", "method": method, "called": "a bound", "source": "there.py", **evidence}
+    return Result(f"{suite}.{method}", suite, Subject.TOOL, "there", "s", Verdict.REFUTED, "f", found)
+
+
+@pytest.fixture
+def run():
+    seen = {"version": "1.2", "date": "2026-11-23"}
+    of = {"slack": 0.01, "gaussian_only": False, "alpha": 0.05}
+    failing = cell("Laplace", 1, raised=3, infinite=1, reasons=["ValueError: a | b"])
+    rows = [question("epsilon", -0.25), question("epsilon", 0.125), question("noise", None, value=None, raised="E: e")]
+    return Run(
+        "0.1", Level.QUICK, 5,
+        (
+            result("auditors", "bound f", **seen, **of, promise=0.05, cells=[cell("Gaussian", 80), failing]),
+            result("auditors", "estimate", **seen, **of, promise=None, cells=[cell("Gaussian", 0)]),
+            result("auditors", "gone", missing="a-tool is not installed"),
+            result("accountants", "exact", **seen, tolerance=1e-6, rows=rows),
+        ),
+    )  # fmt: skip
+
+
+def test_the_scoreboard_has_a_row_for_each_method(run):
+    page = auditors.text(run)
+    assert "quick --seed 5`, 2026-11-23." in page
+    row = next(line for line in page.splitlines() if line.startswith("| a-tool 1.2 | [bound f](#a-tool-bound-f) |"))
+    assert "at most 5.0% above | 80 of 100 [40%, 90%] | Gaussian, ε = 3, k = 100 | 2.50 | 4 of 200 |" in row
+    assert "[estimate](#a-tool-estimate)" in page
+    assert "| none |" in page
+
+
+def test_errors_stand_by_their_side(run):
+    page = auditors.text(run)
+    assert "| 0.25 | a question of epsilon | 0.12 | a question of epsilon | 0 of 2 |" in page
+    assert "| – | – | – | – | 1 of 1 |" in page
+
+
+def test_each_cell_says_how_to_repeat_it(run):
+    page = auditors.text(run)
+    assert "`python -m canaryproof.verify.suites.auditors 'a-tool' 'bound f' MECHANISM EPSILON COUNT quick`" in page
+    assert "`python -m canaryproof.verify.suites.accountants 'a-tool' 'exact' quick`" in page
+    assert r"3 raised, 1 infinite ValueError: a \| b" in page
+    for found in ("bound-f", "estimate", "exact"):
+        assert f"### a-tool {found.replace('-', ' ')}" in page
+
+
+def test_what_is_not_installed_is_said(run):
+    assert "| `a-tool` | a-tool is not installed |" in auditors.text(run)
+
+
+def test_pictures_are_svg(run):
+    for figure in auditors.figures(run).values():
+        assert ElementTree.fromstring(svg(figure)).tag.endswith("svg")
+    assert [text.get_text() for text in auditors.errors(run).axes[0].texts] == ["1 failed"]
+
+
+def test_the_page_comes_with_its_measurement(run):
+    files = render(run)
+    assert {"auditors.md", auditors.COVERAGE, auditors.ERRORS} <= files.keys()
+    assert "auditors.md" not in render(Run("0", Level.QUICK, 0, run.results[2:3]))
+
+
+def test_faults_are_those_of_the_measured_version(run):
+    assert "## Faults found" not in auditors.text(run)
+    evidence = {**run.results[0].evidence, "tool": FAULTS[0].tool, "version": FAULTS[0].version}
+    first = Result("auditors.x", "auditors", Subject.TOOL, "", "s", Verdict.REFUTED, "f", evidence)
+    page = auditors.text(Run("0", Level.QUICK, 0, (first,)))
+    assert f"[{FAULTS[0].script}](../../examples/auditors/{FAULTS[0].script})" in page
+    assert FAULTS[1].script not in page
+
+
+def test_each_fault_has_its_script():
+    assert sorted(path.name for path in SCRIPTS.glob("*.py")) == sorted(fault.script for fault in FAULTS)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.script)
+def test_scripts_are_short_and_name_the_version(fault):
+    text = (SCRIPTS / fault.script).read_text(encoding="utf-8")
+    assert text.startswith(f"# {fault.tool} {fault.version}: ")
+    # Ten of code, beside what it says of itself.
+    assert sum(bool(line) and not line.startswith("#") for line in text.splitlines()) <= 10
+    compile(text, fault.script, "exec")

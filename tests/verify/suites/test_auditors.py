@@ -1,0 +1,224 @@
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from canaryproof.verify.bounds.catalogue import METHODS as BOUNDS
+from canaryproof.verify.bounds.lower_bound import prepare
+from canaryproof.verify.check.results import Context, Level, Subject, Verdict, perform
+from canaryproof.verify.suites import auditors
+from canaryproof.verify.suites.auditors import METHODS, Cell, Method, cells, draw, mechanism
+from canaryproof.verify.suites.catalogue import SUITES
+from canaryproof.verify.suites.tools import process, worker
+
+CONTEXT = Context(Level.QUICK, 3)
+OWN = Method("canaryproof", "bonferroni", "a bound", "here")
+ESTIMATE = Method("canaryproof", "bonferroni", "an estimate", "here", alpha=None)
+
+
+def test_the_suites_run_only_when_they_are_named():
+    for name in ("auditors", "accountants"):
+        assert name not in list(SUITES)
+        assert name in SUITES
+        assert SUITES[name]
+
+
+def test_the_worker_has_exactly_the_methods_that_are_measured():
+    assert {(tool, name) for tool, of in worker.AUDITORS.items() for name in of} == {(m.tool, m.name) for m in METHODS}
+
+
+def test_each_tool_is_pinned():
+    for environment, tools in process.ENVIRONMENTS.items():
+        names = {name.lower().replace("_", "-") for name in process.pinned(environment)}
+        assert {*tools, "numpy"} <= names
+
+
+def excess(epsilon, shift):
+    """Cauchy noise's δ at ε, by quadrature of what is above."""
+    law, other = stats.cauchy(shift), stats.cauchy(0.0)
+    up = math.exp(epsilon)
+    roots = np.roots([1.0 - up, 2.0 * up * shift, 1.0 - up * (1.0 + shift**2)])
+    return integrate.quad(
+        lambda x: max(0.0, law.pdf(x) - up * other.pdf(x)), min(roots.real) - 9.0, max(roots.real) + 9.0, limit=500
+    )[0]
+
+
+@pytest.mark.parametrize("shift", [0.5, 1.0, 4.0])
+def test_cauchy_noise_has_its_epsilon(shift):
+    epsilon = auditors.cauchy_epsilon(shift, 1e-3)
+    assert 0.0 < epsilon < 2.0 * math.asinh(0.5 * shift)
+    assert excess(epsilon, shift) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_the_worst_case_has_its_epsilon_and_delta():
+    made = mechanism("worst case", 1.0)
+    one, other = (np.bincount(of(np.random.default_rng(1), (200_000,)).astype(int), minlength=4) / 200_000
+                  for of in (made.draw, made.draw_null))  # fmt: skip
+    # At its ε, δ is what it was made with; four standard errors.
+    assert np.maximum(one - math.e * other, 0.0).sum() == pytest.approx(made.delta, abs=0.006)
+    assert one[0] == 0.0 == other[3]
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "Laplace", "rounded Gaussian", "Cauchy"])
+def test_the_threshold_is_between_the_laws(name):
+    made, rng = mechanism(name, 3.0), np.random.default_rng(2)
+    one, other = (float(np.median(of(rng, (4001,)))) for of in (made.draw, made.draw_null))
+    assert other < made.threshold < one
+
+
+def test_who_takes_fewer_audits_gets_the_first_of_the_same():
+    few, many = (draw(CONTEXT, Cell(mechanism("Laplace", 1.0), 20, runs)) for runs in (2, 5))
+    for part, whole in zip(few, many, strict=True):
+        assert np.array_equal(part, whole[:2])
+    assert many[0].shape == (5, 40)
+    assert not np.array_equal(many[1][0], many[1][1])
+
+
+def test_methods_get_the_cells_that_their_assumptions_allow():
+    for method in METHODS:
+        names = {cell.mechanism.name for cell in cells(method, Level.FULL)}
+        assert names >= {"Gaussian", "identical scores"}
+        assert method.gaussian_only == (names == {"Gaussian", "identical scores"})
+
+
+def test_our_methods_go_the_same_way():
+    cell = Cell(mechanism("Gaussian", 3.0), 20, 3)
+    version, (row,) = auditors.measure(CONTEXT, OWN, [cell])
+    scores, inside = draw(CONTEXT, cell)
+    values = [
+        BOUNDS["bonferroni"].values(prepare(s[i], s[~i], inclusion="coin", independent=True), 1e-5, 0.05)[0][0]
+        for s, i in zip(scores, inside, strict=True)
+    ]
+    assert (row["mean"], row["median"], row["runs"]) == (pytest.approx(np.mean(values)), np.median(values), 3)
+    assert row["raised"] == row["not_numbers"] == row["infinite"] == 0
+    assert version == process.version("canaryproof")
+
+
+FAKE = """
+import hashlib, json, sys
+import numpy as np
+request, scores, answer = sys.argv[1:]
+arrays = np.load(scores)
+digest = hashlib.sha256(b"".join(arrays[name].tobytes() for name in sorted(arrays))).hexdigest()
+calls = {calls}
+rows = [[calls[j % len(calls)] for j in range(len(arrays[name]))] for name in sorted(arrays) if "scores" in name]
+open(answer, "w").write(json.dumps({{"version": "9", "digest": digest + {wrong!r}, "answers": rows}}))
+"""
+
+
+@pytest.fixture
+def standing_in(monkeypatch, tmp_path):
+    """Let a script answer in a worker's place."""
+
+    def stand_in(*calls, text=None, wrong=""):
+        script = tmp_path / "worker.py"
+        said = (
+            json.dumps(calls).replace("null", "None").replace("Infinity", "float('inf')").replace("NaN", "float('nan')")
+        )
+        script.write_text(FAKE.format(calls=said, wrong=wrong) if text is None else text)
+        monkeypatch.setattr(process, "WORKER", script)
+
+    return stand_in
+
+
+def test_answers_are_counted(standing_in):
+    standing_in([0.5, "", 1.0], [math.inf, "", 2.0], [math.nan, "", 3.0], [None, "ValueError: no", 4.0], [7.0, "", 5.0])
+    cell = Cell(mechanism("Gaussian", 1.0), 20, 5)
+    _, (row,) = auditors.measure(CONTEXT, OWN, [cell])
+    assert (row["above"], row["infinite"], row["not_numbers"], row["raised"]) == (2, 1, 1, 1)
+    assert (row["least"], row["mean"], row["seconds"]) == (0.5, 3.75, 3.0)
+    assert row["reasons"] == ["ValueError: no"]
+    low, high = row["interval"]
+    assert stats.binom.sf(1, 5, low) == pytest.approx(0.025)
+    assert stats.binom.cdf(2, 5, high) == pytest.approx(0.025)
+
+
+def test_other_scores_are_noticed(standing_in):
+    standing_in([0.0, "", 0.0], wrong="x")
+    with pytest.raises(ValueError, match="was given other scores"):
+        auditors.measure(CONTEXT, OWN, [Cell(mechanism("Gaussian", 1.0), 20, 1)])
+
+
+def test_a_worker_that_ends_without_an_answer_is_named(standing_in):
+    standing_in(text="raise SystemExit('out of luck')")
+    with pytest.raises(ValueError, match=r"canaryproof, bonferroni: ended without an answer .out of luck"):
+        auditors.measure(CONTEXT, OWN, [Cell(mechanism("Gaussian", 1.0), 20, 1)])
+
+
+def judged(method):
+    return perform("auditors", auditors._check(method), CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("value", "method", "verdict"),
+    [
+        (100.0, OWN, Verdict.REFUTED),
+        (100.0, ESTIMATE, Verdict.CONFIRMED),
+        (-1.0, OWN, Verdict.CONFIRMED),
+        (-1.0, ESTIMATE, Verdict.INCONCLUSIVE),
+        (None, OWN, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_promise_is_judged_and_an_estimate_is_not_blamed(standing_in, value, method, verdict):
+    standing_in([value, "" if value else "E: e", 0.0])
+    result = judged(method)
+    assert result.verdict is verdict
+    assert json.dumps(result.to_json(), allow_nan=False)
+    assert result.design.level == 1e-6
+
+
+def test_a_tool_that_is_not_there_is_skipped_with_a_word(monkeypatch, tmp_path):
+    monkeypatch.setenv("CANARYPROOF_AUDITORS", str(tmp_path))
+    monkeypatch.setattr(process, "ENVIRONMENTS", {"plain": ("no-such-tool",)})
+    result = judged(Method("no-such-tool", "f", "a bound", "there"))
+    assert (result.verdict, result.subject, result.failed) == (Verdict.NEEDS_DATA, Subject.TOOL, False)
+    assert result.finding == "no-such-tool is not installed: `make auditors` installs it"
+
+
+def test_a_tool_that_cannot_be_imported_is_skipped_with_a_word(standing_in):
+    standing_in(text="import sys; open(sys.argv[3], 'w').write('{\"missing\": \"ImportError: no\"}')")
+    assert judged(OWN).finding == "canaryproof cannot be imported: ImportError: no"
+
+
+def test_a_call_that_takes_too_long_is_a_failure():
+    def call(_):
+        while True:
+            pass
+
+    worker.signal.signal(worker.signal.SIGPROF, worker._late)
+    value, raised, _ = worker._attempt(call, None, 0.05)
+    assert (value, raised) == (None, "no answer in 0.05 CPU seconds")
+
+
+def test_one_cell_is_measured_by_a_command():
+    text = auditors.main("canaryproof", "bonferroni", "Gaussian", "3", "20")
+    assert text.splitlines()[1].startswith("Gaussian, ε = 3, k = 20: above in ")
+    assert len(text.splitlines()) == 2
+    with pytest.raises(SystemExit, match="there is no method 'x' of 'y'"):
+        auditors.main("y", "x")
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "epsilon", "least"),
+    [
+        # Above 0 in nearly all audits of equal laws.
+        ("jax-privacy", "epsilon_from_gdp", 0.0, 0.9),
+        ("privacyguard-platform", "FDPAnalysisNode", 0.0, 1.0),
+        ("jax-privacy", "epsilon_clopper_pearson", 0.0, 0.0),
+    ],
+)
+def test_tools_that_are_installed_answer(tool, name, epsilon, least):
+    method = next(found for found in METHODS if (found.tool, found.name) == (tool, name))
+    try:
+        _, (row,) = auditors.measure(CONTEXT, method, [Cell(mechanism("Gaussian", epsilon), 100, 3)])
+    except process.MissingToolError as reason:
+        pytest.skip(str(reason))
+    assert row["raised"] == 0
+    assert row["rate"] >= least
+
+
+def test_the_command_runs_beside_the_package():
+    assert process._interpreter("canaryproof") == sys.executable

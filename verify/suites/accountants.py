@@ -1,0 +1,281 @@
+"""Suite ``accountants``: ε and noise multipliers of other people's accountants, against proven enclosures.
+
+The Gaussian mechanism is known exactly, and so is its composition: T rounds of noise multiplier σ are one of σ/√T. With
+Poisson sampling there is no enclosure here; values are compared with a privacy loss distribution that is rounded down,
+which no true ε is below, and one that is rounded up.
+
+One method::
+
+    python -m canaryproof.verify.suites.accountants TOOL METHOD [quick|full]
+"""
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
+
+from canaryproof.kernels.certified import gaussian_mechanism
+from canaryproof.verify.check.results import Check, Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.suites.tools.process import MissingToolError, ask, today
+
+# Relative, below which an error is taken for rounding or the tolerance of a solver.
+TOLERANCE = 1e-6
+_SIGMAS = {Level.QUICK: (0.3, 1.0, 10.0), Level.FULL: (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)}
+_EPSILONS = {Level.QUICK: (0.1, 1.0, 50.0), Level.FULL: (0.01, 0.1, 1.0, 10.0, 50.0, 500.0)}
+_DELTAS = {Level.QUICK: (1e-5, 1e-12), Level.FULL: (1e-3, 1e-5, 1e-9, 1e-12, 1e-15)}
+# Rounds are a square, so that σ/√T is exact.
+_STEPS, _COMPOSED = 100, (3.0, 10.0, 50.0)
+# Noise multiplier, sampling rate and rounds.
+_SAMPLED = ((1.0, 0.01, 1000), (0.7, 0.001, 10_000), (2.0, 0.1, 100), (0.5, 0.01, 100))
+_SAMPLED_DELTAS = {Level.QUICK: (1e-5,), Level.FULL: (1e-5, 1e-9)}
+_WORDS = {"epsilon": "ε of one round", "noise": "noise multiplier", "composed": "ε of 100 rounds", "sampled": "sampled"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """An accountant, and what its documentation says of its numbers."""
+
+    tool: str
+    name: str
+    kinds: tuple[str, ...]  # what it answers
+    called: str
+    source: str
+    # Whether it is documented as exact or as an upper bound; an estimate is measured only.
+    safe: bool = True
+
+    @property
+    def id(self) -> str:
+        """Id of its check."""
+        words = "".join(letter if letter.isalnum() else " " for letter in f"{self.tool} {self.name}".lower()).split()
+        return f"accountants.{'-'.join(words)}"
+
+
+_ALL = ("epsilon", "noise", "composed", "sampled")
+_NO_NOISE = ("epsilon", "composed", "sampled")
+_ONE = ("epsilon", "noise")
+METHODS = (
+    Method(
+        "dp-accounting",
+        "gaussian_mechanism",
+        _ONE,
+        "Functions for exact calibration and accounting for the Gaussian mechanism",
+        "dp_accounting/gaussian_mechanism.py",
+    ),
+    Method(
+        "dp-accounting",
+        "PLDAccountant",
+        _NO_NOISE,
+        "Privacy accountant that uses Privacy Loss Distributions; pessimistic by default",
+        "dp_accounting/pld/pld_privacy_accountant.py",
+    ),
+    Method(
+        "dp-accounting", "RdpAccountant", _NO_NOISE, "Privacy accountant that uses Renyi differential privacy",
+        "dp_accounting/rdp/rdp_privacy_accountant.py",
+    ),
+    Method("opacus", "rdp", _ALL, "Return privacy budget (epsilon) expended so far", "opacus/accountants/rdp.py"),
+    Method(
+        "opacus", "prv", _ALL, "return upper bound as we want guarantee, not just estimate", "opacus/accountants/prv.py"
+    ),
+    Method(
+        "opacus",
+        "gdp",
+        _ALL,
+        "GDP accounting is experimental and can underestimate privacy expenditure",
+        "opacus/accountants/gdp.py",
+        safe=False,
+    ),
+    *(
+        Method(
+            "jax-privacy",
+            name,
+            _ALL,
+            "Computes epsilon; calibrate_noise_multiplier: the noise multiplier for a target epsilon, with a tolerance "
+            "of 0.01 by default",
+            "jax_privacy/accounting/analysis.py and calibrate.py",
+        )
+        for name in ("PLD", "RDP")
+    ),
+    Method(
+        "diffprivlib", "GaussianAnalytic", ("noise",), "The analytic Gaussian mechanism in differential privacy",
+        "diffprivlib/mechanisms/gaussian.py",
+    ),
+    Method(
+        "opendp", "make_gaussian", ("epsilon", "noise", "composed"),
+        "privacy profile of make_zCDP_to_approxDP; noise by binary_search_param", "opendp/combinators.py",
+    ),
+    Method(
+        "autodp", "ExactGaussianMechanism", _ALL,
+        "The Gaussian mechanism to use in practice with tight direct computation of everything",
+        "autodp/mechanism_zoo.py; autodp/calibrator_zoo.py, ana_gaussian_calibrator",
+    ),
+    Method(
+        "prv-accountant", "PRVAccountant", _NO_NOISE, "Return lower bound, estimate and upper bound; the upper one",
+        "prv_accountant/accountant.py, PRVAccountant.compute_epsilon",
+    ),
+    Method(
+        "riskcal", "CTDAccountant", _ALL, "Opacus-compatible Connect the Dots accountant",
+        "riskcal/accountants/ctd.py; riskcal/calibration/blackbox.py, find_noise_multiplier_for_epsilon_delta",
+    ),
+    Method(
+        "canaryproof", "gaussian_mechanism", ("epsilon", "noise", "composed"), "within 64 ulps of the exact result",
+        "kernels/gaussian_mechanism.py",
+    ),
+    *(
+        Method("canaryproof", name, _NO_NOISE, called, "verify/accounting/analytical.py")
+        for name, called in (("rdp", "ε by Rényi accounting"), ("pld", "ε by privacy loss distributions"))
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question, and the enclosure of its answer."""
+
+    asked: Mapping[str, Any]
+    low: float
+    high: float
+    proven: bool = True
+
+    @property
+    def label(self) -> str:
+        """Name it."""
+        asked = self.asked
+        of = f"ε = {asked['epsilon']:g}" if "epsilon" in asked else f"σ = {asked['sigma']:g}"
+        sampled = f", q = {asked['sampling']:g}" if asked.get("sampling", 1.0) < 1.0 else ""
+        rounds = f", T = {asked['steps']:,}" if asked.get("steps", 1) > 1 else ""
+        return f"{_WORDS[self.asked['of']]}, {of}{sampled}{rounds}, δ = {asked['delta']:g}"
+
+
+@cache
+def cases(level: Level) -> tuple[Case, ...]:
+    """Return all questions with their enclosures."""
+    found = []
+    for delta in _DELTAS[level]:
+        for sigma in _SIGMAS[level]:
+            exact = gaussian_mechanism.epsilon(delta, sigma)
+            asked = {"of": "epsilon", "kind": "epsilon", "sigma": sigma, "delta": delta, "steps": 1, "sampling": 1.0}
+            found.append(Case(asked, exact.lo, exact.hi))
+        for epsilon in _EPSILONS[level]:
+            exact = gaussian_mechanism.noise_multiplier(epsilon, delta)
+            found.append(Case({"of": "noise", "kind": "noise", "epsilon": epsilon, "delta": delta}, exact.lo, exact.hi))
+        for sigma in _COMPOSED:
+            exact = gaussian_mechanism.epsilon(delta, Fraction(sigma) / math.isqrt(_STEPS))
+            asked = {"of": "composed", "kind": "epsilon", "sigma": sigma, "delta": delta}
+            found.append(Case({**asked, "steps": _STEPS, "sampling": 1.0}, exact.lo, exact.hi))
+    for delta in _SAMPLED_DELTAS[level]:
+        for sigma, sampling, steps in _SAMPLED:
+            asked = {"of": "sampled", "kind": "epsilon", "sigma": sigma, "delta": delta}
+            ends = _distributions(sigma, sampling, steps, delta)
+            found.append(Case({**asked, "steps": steps, "sampling": sampling}, *ends, proven=False))
+    return tuple(found)
+
+
+def _distributions(sigma: float, sampling: float, steps: int, delta: float) -> tuple[float, float]:
+    """Return ε by a privacy loss distribution rounded down and one rounded up."""
+    # It takes a second to import, and only this suite's run needs it.
+    from dp_accounting.pld import privacy_loss_distribution as distributions
+
+    ends = []
+    for pessimistic in (False, True):
+        one = distributions.from_gaussian_mechanism(
+            sigma,
+            sampling_prob=sampling,
+            value_discretization_interval=1e-4,
+            pessimistic_estimate=pessimistic,
+            use_connect_dots=pessimistic,
+        )
+        ends.append(float(one.self_compose(steps).get_epsilon_for_delta(delta)))
+    return ends[0], ends[1]
+
+
+def measure(method: Method, level: Level) -> tuple[str, list[dict[str, Any]]]:
+    """Ask a method all that it answers; return the tool's version and a row for each question."""
+    chosen = [case for case in cases(level) if case.asked["of"] in method.kinds]
+    answer = ask("accountants", method.tool, method.name, [case.asked for case in chosen])
+    return answer.version, [_row(case, *call) for case, call in zip(chosen, answer.calls, strict=True)]
+
+
+def _row(case: Case, value: float | None, raised: str, seconds: float) -> dict[str, Any]:
+    error = None
+    if value is not None and math.isfinite(value):
+        # By how much it lies outside the enclosure.
+        outside = min(0.0, value - case.low) + max(0.0, value - case.high)
+        error = outside / case.high if case.high > 0.0 else outside
+    return {
+        "label": case.label,
+        "of": case.asked["of"],
+        "delta": case.asked["delta"],
+        "enclosure": (case.low, case.high),
+        "proven": case.proven,
+        "value": value,
+        "error": error,
+        "raised": raised,
+        "seconds": seconds,
+    }
+
+
+def _judge(context: Context, method: Method) -> Outcome:
+    evidence: dict[str, Any] = {
+        "tool": method.tool, "method": method.name, "called": method.called, "source": method.source,
+        "safe": method.safe, "tolerance": TOLERANCE,
+    }  # fmt: skip
+    try:
+        found, rows = measure(method, context.level)
+    except MissingToolError as reason:
+        return Outcome(Verdict.NEEDS_DATA, str(reason), {**evidence, "missing": str(reason)})
+    answered = [row for row in rows if row["error"] is not None]
+    unsafe = [row for row in answered if row["error"] < -TOLERANCE]
+    parts = [f"version {found}: below the truth in {len(unsafe)} of {len(answered)} answers"]
+    if unsafe:
+        worst = min(unsafe, key=lambda row: row["error"])
+        parts.append(f"most so by {-worst['error']:.2g} of it ({worst['label']})")
+    if answered and (loosest := max(answered, key=lambda row: row["error"]))["error"] > TOLERANCE:
+        parts.append(f"above it by {loosest['error']:.2g} of it at most ({loosest['label']})")
+    parts.append(f"{len(rows) - len(answered)} of {len(rows)} questions without a finite answer")
+    if not answered:
+        verdict = Verdict.INCONCLUSIVE
+    elif method.safe:
+        verdict = Verdict.REFUTED if unsafe else Verdict.CONFIRMED
+    else:
+        verdict = Verdict.CONFIRMED if unsafe else Verdict.INCONCLUSIVE
+    return Outcome(verdict, "; ".join(parts), {**evidence, "version": found, "date": today(), "rows": rows})
+
+
+def _check(method: Method) -> Check:
+    own = method.tool == "canaryproof"
+    statement = (
+        f"is never below the truth by more than {TOLERANCE:g} of it"
+        if method.safe
+        else f"can be below the truth by more than {TOLERANCE:g} of it, as it says"
+    )
+    source = "verify.accounting" if own else f"{method.tool}: {method.source}"
+    subject = Subject.IMPLEMENTATION if own else Subject.TOOL
+    return Check(method.id, subject, source, f"{method.name} {statement}", partial(_judge, method=method))
+
+
+CHECKS = tuple(_check(method) for method in METHODS)
+
+
+def main(tool: str, name: str, level: str = "quick") -> str:
+    """Ask one method; return the rows as text."""
+    method = next((found for found in METHODS if (found.tool, found.name) == (tool, name)), None)
+    if method is None:
+        known = "; ".join(f"{found.tool!r} {found.name!r}" for found in METHODS)
+        raise SystemExit(f"there is no method {name!r} of {tool!r}; there are {known}")
+    try:
+        found, rows = measure(method, Level(level))
+    except MissingToolError as reason:
+        raise SystemExit(str(reason)) from None
+    lines = [
+        f"{row['label']}: {row['value']!r} in {row['enclosure']}"
+        + (f", error {row['error']:+.2g}" if row["error"] is not None else f", {row['raised']}")
+        for row in rows
+    ]
+    return "\n".join([f"{tool} {found}, {name}", *lines])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(main(*sys.argv[1:]) + "\n")

@@ -1,0 +1,475 @@
+"""Suite ``auditors``: what other people's auditing tools answer about mechanisms whose ε is known, and what ours do.
+
+All methods get the same scores. Each canary takes part by a fair coin of its own, and each score is independent of the
+others, as the methods' proofs need it. What a method's documentation calls its number decides what is judged: a lower
+bound is held to its confidence; an estimate is measured, and no more.
+
+One method, or one cell of it::
+
+    python -m canaryproof.verify.suites.auditors TOOL METHOD [MECHANISM EPSILON COUNT] [quick|full]
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+from canaryproof.kernels import binomial
+from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.suites import bounds
+from canaryproof.verify.suites.tools.process import MissingToolError, ask, today
+
+Array = NDArray[np.float64]
+
+ALPHA, DELTA = 0.05, 1e-5
+# δ of the worst case, which shows its δ in audits of this size.
+_WORST_DELTA = 1e-2
+# How far above ε a value may lie without being counted: tools solve to tolerances of their own.
+SLACK = 0.01
+_POWER = 0.99
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism whose ε is known: laws of a canary's score, with it and without it."""
+
+    name: str
+    nominal: float  # ε that it is made for
+    delta: float  # δ that is asked about
+    epsilon: float  # ε at that δ
+    # Draw scores of canaries that took part, and that did not.
+    draw: Callable[[np.random.Generator, tuple[int, ...]], Array]
+    draw_null: Callable[[np.random.Generator, tuple[int, ...]], Array]
+    # A threshold that is chosen in advance, for methods that take counts: halfway between the laws' medians.
+    threshold: float
+
+
+def _of_bounds(made: bounds.ScoredMechanism, threshold: float) -> Mechanism:
+    return Mechanism(made.name, made.nominal, DELTA, made.epsilon(DELTA), made.draw, made.draw_null, threshold)
+
+
+def _gaussian(nominal: float) -> Mechanism:
+    made = bounds.gaussian(nominal)
+    return _of_bounds(made, 0.5 * bounds.shift(nominal))
+
+
+def _rounded(nominal: float) -> Mechanism:
+    return _of_bounds(bounds.rounded_gaussian(nominal), 0.5 * bounds.shift(nominal))
+
+
+def _worst_case(nominal: float) -> Mechanism:
+    """Return the mechanism that is (ε, δ)-private and no better at any ε or δ (Kairouz, Oh and Viswanath 2015).
+
+    With probability δ the score is one that nothing but the truth gives; else it is randomised response.
+    """
+    right = (1.0 - _WORST_DELTA) * float(special.expit(nominal))
+    law = np.array([0.0, 1.0 - _WORST_DELTA - right, right, _WORST_DELTA])
+
+    def draw(probabilities: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return rng.choice(4, size=shape, p=probabilities).astype(np.float64)
+
+    return Mechanism("worst case", nominal, _WORST_DELTA, nominal, partial(draw, law), partial(draw, law[::-1]), 1.5)
+
+
+def cauchy_epsilon(shift: float, delta: float) -> float:
+    """Return ε at δ of Cauchy noise around ``shift`` and around 0.
+
+    The loss is above e between two roots of a quadratic.
+    """
+
+    def excess(epsilon: float) -> float:
+        # p₁/p₀ = (1 + x²)/(1 + (x − s)²) > e^ε.
+        up = math.exp(epsilon)
+        roots = np.roots([1.0 - up, 2.0 * up * shift, 1.0 - up * (1.0 + shift**2)])
+        if np.iscomplexobj(roots) or epsilon <= 0.0:
+            return -delta
+        low, high = sorted(roots)
+        one, other = (stats.cauchy.cdf(high, at) - stats.cauchy.cdf(low, at) for at in (shift, 0.0))
+        return float(one - up * other) - delta
+
+    largest = 2.0 * math.asinh(0.5 * shift)
+    if excess(1e-9) <= 0.0:
+        return 0.0
+    return float(optimize.brentq(excess, 1e-9, largest, xtol=1e-12))
+
+
+def _cauchy(nominal: float) -> Mechanism:
+    # Without δ the largest loss is 2·arsinh(s/2).
+    shift = 2.0 * math.sinh(0.5 * nominal)
+    return Mechanism(
+        "Cauchy",
+        nominal,
+        DELTA,
+        cauchy_epsilon(shift, DELTA),
+        lambda rng, shape: shift + rng.standard_cauchy(shape),
+        lambda rng, shape: rng.standard_cauchy(shape),
+        0.5 * shift,
+    )
+
+
+def _identical(_: float) -> Mechanism:
+    def draw(_: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return np.zeros(shape)
+
+    return Mechanism("identical scores", 0.0, DELTA, 0.0, draw, draw, 0.5)
+
+
+_EPSILONS, _OTHER_EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0), (1.0, 3.0)
+_OTHERS: dict[str, Callable[[float], Mechanism]] = {
+    "Laplace": lambda nominal: _of_bounds(bounds.laplace(nominal), 0.5 * nominal),
+    "randomised response": lambda nominal: _of_bounds(bounds.randomised_response(nominal), 0.5),
+    "worst case": _worst_case,
+    "rounded Gaussian": _rounded,
+    "Cauchy": _cauchy,
+}
+_MAKERS = {"Gaussian": _gaussian, **_OTHERS, "identical scores": _identical}
+# Of a fast method: numbers of canaries on average on either side, and audits of each; with other mechanisms than the
+# Gaussian one there are 100 canaries. Others take a share, and the slow ones fewer cells.
+_RUNS = {
+    Level.QUICK: {20: 100, 100: 100, 1000: 20},
+    Level.FULL: {20: 400, 100: 400, 1000: 100, 10_000: 10},
+}
+_COUNT = 100
+_FAST, _MEDIUM, _SLOW = "fast", "medium", "slow"
+_SLOW_EPSILONS = {Level.QUICK: (0.0, 3.0), Level.FULL: (0.0, 1.0, 3.0)}
+_SHARE = {_FAST: 1, _MEDIUM: 5, _SLOW: 40}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A function of a tool, and what its documentation says of its number."""
+
+    tool: str
+    name: str  # function, and options where they are not the default
+    called: str  # what its documentation calls the number
+    source: str  # where it says so
+    # Probability with which the number may be above ε, as documented; None if it promises none.
+    alpha: float | None = ALPHA
+    gaussian_only: bool = False  # whether it assumes a Gaussian trade-off curve
+    cost: str = _FAST
+
+    @property
+    def id(self) -> str:
+        """Id of its check."""
+        words = "".join(letter if letter.isalnum() else " " for letter in f"{self.tool} {self.name}".lower()).split()
+        return f"auditors.{'-'.join(words)}"
+
+
+_JAX = "jax_privacy/auditing.py, CanaryScoreAuditor"
+_OPAKE = "opake/api/auditing/one_run"
+_GUARD = "privacy_guard/analysis/mia"
+_MICROSOFT = "privacy_estimates/__init__.py, compute_eps_lo"
+_EPS_LO = "Returns eps_lo such that eps_lo <= eps with confidence 100*(1 - alpha)%"
+_CATALOGUE = "verify/bounds/catalogue.py"
+METHODS = (
+    *(
+        Method(
+            "jax-privacy",
+            f"epsilon_clopper_pearson{option}",
+            "Finds epsilon lower bound from scores of held-in/held-out canaries",
+            f"{_JAX}.epsilon_clopper_pearson",
+            cost=cost,
+        )
+        for option, cost in (("", _FAST), (", Explicit", _FAST), (", Split", _FAST), (", MultiSplit", _MEDIUM))
+    ),
+    Method(
+        "jax-privacy",
+        "epsilon_one_run",
+        "Computes lower bound on epsilon for a single round of auditing",
+        f"{_JAX}.epsilon_one_run",
+    ),
+    Method(
+        "jax-privacy",
+        "epsilon_one_run_fdp",
+        "Computes lower bound on epsilon for a single round of auditing",
+        f"{_JAX}.epsilon_one_run_fdp",
+        gaussian_only=True,
+        cost=_MEDIUM,
+    ),
+    Method(
+        "jax-privacy",
+        "epsilon_from_gdp",
+        "Calculates the an estimate for epsilon with GDP; significance: Allowed probability of failure (one minus "
+        "confidence)",
+        f"{_JAX}.epsilon_from_gdp",
+        gaussian_only=True,
+    ),
+    Method(
+        "jax-privacy",
+        "epsilon_raw_counts",
+        "Estimates epsilon from raw count statistics of seen/unseen canaries",
+        f"{_JAX}.epsilon_raw_counts",
+        alpha=None,
+    ),
+    Method(
+        "opake-auditing",
+        "eps_delta",
+        "Epsilon lower bound at the given (δ, significance); Mechanism-agnostic",
+        f"{_OPAKE}/_eps_delta.py, EpsDeltaMethod.epsilon_at; _estimate.py, OneRunEstimate.eps_delta",
+    ),
+    Method(
+        "opake-auditing",
+        "gdp",
+        "Epsilon lower bound at the given (δ, significance)",
+        f"{_OPAKE}/_gdp.py, GdpMethod.epsilon_at",
+        gaussian_only=True,
+        cost=_SLOW,
+    ),
+    Method(
+        "privacyguard-platform",
+        "FDPAnalysisNode",
+        "Empirical epsilon; threshold: Probability threshold value for auditing",
+        f"{_GUARD}/fdp_analysis_node.py, FDPAnalysisNodeOutput and FDPAnalysisNode.__init__",
+        alpha=None,
+        gaussian_only=True,
+        cost=_SLOW,
+    ),
+    Method(
+        "privacyguard-platform",
+        "AnalysisNode, eps",
+        "Epsilon value at the TPR=1% UB or LB threshold depending on attack settings",
+        f"{_GUARD}/analysis_node.py, AnalysisNodeOutput",
+        alpha=None,
+        cost=_SLOW,
+    ),
+    Method(
+        "privacyguard-platform",
+        "AnalysisNode, eps_lb",
+        "Lower bound of epsilon; the lower end of a 95% confidence interval",
+        f"{_GUARD}/analysis_node.py, AnalysisNodeOutput and AnalysisNode.run_analysis",
+        alpha=0.025,
+        cost=_SLOW,
+    ),
+    Method(
+        "privacyguard-platform",
+        "AnalysisNode, eps_cp",
+        "Empirical epsilon computed using the Clopper-Pearson CI method",
+        f"{_GUARD}/analysis_node.py, AnalysisNodeOutput",
+        alpha=None,
+        cost=_MEDIUM,
+    ),
+    *(
+        Method("privacy-estimates", name, _EPS_LO, _MICROSOFT, cost=cost)
+        for name, cost in (("beta", _FAST), ("jeffreys", _FAST), ("joint-beta", _SLOW), ("joint-dirichlet", _FAST))
+    ),
+    Method(
+        "Andrew et al.",
+        "andrew",
+        "lower bound with confidence 1 − α (arXiv 2302.03098, Section 5.1), as reproduced here",
+        _CATALOGUE,
+        cost=_MEDIUM,
+    ),
+    *(
+        Method(
+            "CANIFE", name, f"lower end of a 95% interval (arXiv 2210.02912, {place}), as reproduced here", _CATALOGUE,
+            alpha=0.025,
+        )
+        for name, place in (("canife", "Appendix C.1"), ("canife-code", "public code"))
+    ),
+    *(
+        Method(
+            "canaryproof", name, "lower bound with confidence 1 − α", _CATALOGUE,
+            gaussian_only=name in ("one-run-gaussian", "gaussian-dp"), cost=cost,
+        )
+        for name, cost in (
+            ("fixed-sequence", _MEDIUM),
+            ("bonferroni", _FAST),
+            ("one-run", _FAST),
+            ("one-run-gaussian", _FAST),
+            ("gaussian-dp", _FAST),
+        )
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Audits of one mechanism."""
+
+    mechanism: Mechanism
+    count: int  # canaries that take part, on average, of twice as many
+    runs: int
+
+
+def cells(method: Method, level: Level) -> Iterator[Cell]:
+    """Yield the cells that a method is judged on: those whose assumptions it states."""
+    share, slow = _SHARE[method.cost], method.cost == _SLOW
+    sizes = {count: math.ceil(runs / share) for count, runs in _RUNS[level].items()}
+    quick = slow and level is Level.QUICK
+    for count, runs in sizes.items():
+        if slow and (count > _COUNT or (quick and count < _COUNT)):
+            continue
+        for nominal in _SLOW_EPSILONS[level] if slow else _EPSILONS:
+            yield Cell(mechanism("Gaussian", nominal), count, runs)
+    if not (method.gaussian_only or quick):
+        for name in _OTHERS:
+            for nominal in _OTHER_EPSILONS[1:] if slow else _OTHER_EPSILONS:
+                yield Cell(mechanism(name, nominal), _COUNT, sizes[_COUNT])
+    yield Cell(mechanism("identical scores", 0.0), _COUNT, sizes[_COUNT])
+
+
+@cache
+def mechanism(name: str, nominal: float) -> Mechanism:
+    """Return a mechanism by its name and ε."""
+    return _MAKERS[name](nominal)
+
+
+def draw(context: Context, cell: Cell) -> tuple[Array, NDArray[np.bool_]]:
+    """Draw all audits of a cell: scores, and whether each canary took part, shape (runs, 2·count).
+
+    A method that takes fewer audits gets the first of those that the others get.
+    """
+    made = cell.mechanism
+    key = context.key(f"auditors/{made.name}/{made.nominal}/{cell.count}")
+    scores, inside = [], []
+    for rng in (np.random.default_rng(seed) for seed in key.spawn(cell.runs)):
+        coins = rng.random(2 * cell.count) < 0.5
+        inside.append(coins)
+        scores.append(np.where(coins, made.draw(rng, coins.shape), made.draw_null(rng, coins.shape)))
+    return np.array(scores), np.array(inside)
+
+
+def measure(context: Context, method: Method, chosen: list[Cell]) -> tuple[str, list[dict[str, Any]]]:
+    """Let a method audit cells; return the tool's version and a row for each cell.
+
+    ``MissingToolError`` says that the tool is not there.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    for i, cell in enumerate(chosen):
+        arrays[f"scores_{i}"], arrays[f"inside_{i}"] = draw(context, cell)
+    asked = [{"delta": cell.mechanism.delta, "threshold": cell.mechanism.threshold} for cell in chosen]
+    answer = ask("auditors", method.tool, method.name, asked, arrays, alpha=ALPHA)
+    ends = np.cumsum([cell.runs for cell in chosen])
+    calls = [answer.calls[end - cell.runs : end] for cell, end in zip(chosen, ends, strict=True)]
+    return answer.version, [_row(cell, of) for cell, of in zip(chosen, calls, strict=True)]
+
+
+def _row(cell: Cell, calls: tuple[tuple[float | None, str, float], ...]) -> dict[str, Any]:
+    made = cell.mechanism
+    values = np.array([math.nan if value is None else value for value, _, _ in calls])
+    finite = values[np.isfinite(values)]
+    # An infinite bound is above every ε, and what is no number is not above anything.
+    above = int(np.sum(values > made.epsilon + SLACK))
+    low, high = binomial.interval(above, cell.runs, 0.95)
+    raised = sorted({said for _, said, _ in calls if said})
+    return {
+        "mechanism": made.name,
+        "nominal": made.nominal,
+        "count": cell.count,
+        "delta": made.delta,
+        "truth": made.epsilon,
+        "runs": cell.runs,
+        "above": above,
+        "rate": above / cell.runs,
+        "interval": (float(low), float(high)),
+        "mean": float(finite.mean()) if finite.size else None,
+        "median": float(np.median(finite)) if finite.size else None,
+        "least": float(finite.min()) if finite.size else None,
+        "raised": sum(bool(said) for _, said, _ in calls),
+        "not_numbers": sum(value is not None and math.isnan(value) for value, _, _ in calls),
+        "infinite": int(np.isinf(values).sum()),
+        "reasons": raised[:3],
+        # The first call of a process may load or compile what the others use.
+        "seconds": float(np.median([seconds for _, _, seconds in calls])),
+    }
+
+
+def label(row: Mapping[str, Any]) -> str:
+    """Name a cell."""
+    return f"{row['mechanism']}, ε = {row['truth']:.3g}, k = {row['count']:,}"
+
+
+def _judge(context: Context, method: Method) -> Outcome:
+    evidence: dict[str, Any] = {
+        "tool": method.tool,
+        "method": method.name,
+        "called": method.called,
+        "source": method.source,
+        "promise": method.alpha,
+        "gaussian_only": method.gaussian_only,
+    }
+    try:
+        found, rows = measure(context, method, list(cells(method, context.level)))
+    except MissingToolError as reason:
+        return Outcome(Verdict.NEEDS_DATA, str(reason), {**evidence, "missing": str(reason)})
+    alpha = ALPHA if method.alpha is None else method.alpha
+    level = LEVEL / len(rows)
+    tails = [float(stats.binom.sf(row["above"] - 1, row["runs"], alpha)) for row in rows]
+    wrong = [row for row, tail in zip(rows, tails, strict=True) if tail < level]
+    worst = rows[min(range(len(rows)), key=lambda i: (tails[i], -rows[i]["rate"]))]
+    low, high = worst["interval"]
+    failed = sum(row["raised"] + row["not_numbers"] + row["infinite"] for row in rows)
+    calls = sum(row["runs"] for row in rows)
+    said = (
+        f"version {found}: significantly above ε in more than {alpha:.1%} of audits in {len(wrong)} of {len(rows)} "
+        f"cells; most so {worst['above']} of {worst['runs']} [{low:.0%}, {high:.0%}] ({label(worst)}); "
+        f"{failed} of {calls:,} calls gave no finite number"
+    )
+    if failed == calls:
+        verdict = Verdict.INCONCLUSIVE
+    elif method.alpha is None:
+        verdict = Verdict.CONFIRMED if wrong else Verdict.INCONCLUSIVE
+    else:
+        verdict = Verdict.REFUTED if wrong else Verdict.CONFIRMED
+    runs = min(row["runs"] for row in rows)
+    critical = int(stats.binom.isf(level, runs, alpha)) + 1
+    visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1)) if critical <= runs else 1.0
+    design = Design(
+        f"values are above ε in {alpha:.3g} of audits", LEVEL, f"in the smallest cell in {visible:.2g}", _POWER, runs
+    )
+    return Outcome(
+        verdict,
+        said,
+        {**evidence, "version": found, "date": today(), "alpha": alpha, "level": LEVEL, "slack": SLACK, "cells": rows},
+        design,
+    )
+
+
+def _check(method: Method) -> Check:
+    if method.alpha is None:
+        statement = (
+            f"is an estimate, to be read as such: as a 95% lower bound it fails in more than {ALPHA:.0%} of audits"
+        )
+    else:
+        statement = f"is above ε by more than {SLACK:g} in at most {method.alpha:.1%} of audits"
+    own = method.tool == "canaryproof"
+    subject = Subject.IMPLEMENTATION if own else Subject.TOOL
+    source = "verify.bounds" if own else f"{method.tool}: {method.source}"
+    return Check(method.id, subject, source, f"{method.name} {statement}", partial(_judge, method=method))
+
+
+CHECKS = tuple(_check(method) for method in METHODS)
+
+
+def main(tool: str, name: str, *rest: str) -> str:
+    """Let one method audit its cells, or one of them, at seed 0; return the rows as text."""
+    method = next((found for found in METHODS if (found.tool, found.name) == (tool, name)), None)
+    if method is None:
+        known = "; ".join(f"{found.tool!r} {found.name!r}" for found in METHODS)
+        raise SystemExit(f"there is no method {name!r} of {tool!r}; there are {known}")
+    level = Level(rest[-1]) if rest and rest[-1] in list(Level) else Level.QUICK
+    chosen = list(cells(method, level))
+    if len(rest) >= 3:
+        where = (rest[0], float(rest[1]), int(rest[2]))
+        chosen = [cell for cell in chosen if (cell.mechanism.name, cell.mechanism.nominal, cell.count) == where]
+    try:
+        found, rows = measure(Context(level, 0), method, chosen)
+    except MissingToolError as reason:
+        raise SystemExit(str(reason)) from None
+    lines = [
+        f"{label(row)}: above in {row['above']} of {row['runs']}, mean {row['mean']}, "
+        f"{row['raised'] + row['not_numbers'] + row['infinite']} without a finite number {' '.join(row['reasons'])}"
+        for row in rows
+    ]
+    return "\n".join([f"{tool} {found}, {name}", *lines])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(main(*sys.argv[1:]) + "\n")
