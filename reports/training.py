@@ -23,6 +23,7 @@ from canaryproof.verify.files.training_record import (
     ExperimentRecord,
     FitRecord,
     RepetitionRecord,
+    TrainingSeconds,
 )
 
 # The paper's own estimate, line 13 of Algorithm 2 and line 19 of Algorithm 3, and this package's default bound.
@@ -410,19 +411,17 @@ _ORDERS = (0.1, 0.3, 0.5, 0.7, 0.9)
 # Fewer repetitions have no such quantiles.
 _FEWEST_FOR_QUANTILES = 5
 
-Timings = Sequence[Mapping[str, Any]]
 
-
-def render(document: ExperimentRecord, timings: Timings) -> dict[str, str]:
-    """Make the page and its pictures."""
+def render(document: ExperimentRecord) -> dict[str, str]:
+    """Make the page and its pictures: equal records give equal bytes."""
     return {
-        "results.md": text(document, timings),
+        "results.md": text(document),
         **{name: svg(figure) for name, figure in figures(document).items()},
     }
 
 
-def text(document: ExperimentRecord, timings: Timings) -> str:
-    """Make the page, as Markdown."""
+def text(document: ExperimentRecord, timings: Sequence[TrainingSeconds] = ()) -> str:
+    """Make the page, as Markdown, with what the trainings took if that is given."""
     said = [about(document), *(f"**Warning:** {warning}" for warning in warnings(document))]
     return page(document.title or document.name, _found(document), said, sections(document, timings))
 
@@ -480,8 +479,8 @@ def _range(values: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def sections(document: ExperimentRecord, timings: Timings) -> list[Section]:
-    """Put all that was found into tables."""
+def sections(document: ExperimentRecord, timings: Sequence[TrainingSeconds] = ()) -> list[Section]:
+    """Put all that was found into tables, and what the trainings took if that is given."""
     found = []
     if has_canaries(document):
         found.append(_estimates(document))
@@ -495,7 +494,7 @@ def sections(document: ExperimentRecord, timings: Timings) -> list[Section]:
             found.append(_quantiles(document))
     if any(cell.settings["audit"]["without_canaries"] for cell in document.cells):
         found.append(_utility(document))
-    return [*found, _times(document, timings)]
+    return [*found, _times(document, timings)] if timings else found
 
 
 def warnings(document: ExperimentRecord) -> list[str]:
@@ -665,15 +664,15 @@ def _utility(document: ExperimentRecord) -> Section:
     return Section("Utility", header, tuple(rows), note)
 
 
-def _times(document: ExperimentRecord, timings: Timings) -> Section:
+def _times(document: ExperimentRecord, timings: Sequence[TrainingSeconds]) -> Section:
     rows = []
     for i, cell in enumerate(document.cells):
-        own = [row for row in timings if row["cell"] == i]
-        training, scoring = (math.fsum(row[name] for row in own) for name in ("training", "scoring"))
-        share = scoring / (training + scoring) if own else 0.0
+        own = [row for row in timings if row.cell == i]
+        training, scoring = math.fsum(row.training for row in own), math.fsum(row.scoring for row in own)
+        share = scoring / (training + scoring) if training + scoring else 0.0
         times = [str(len(own)), f"{training:.3g}", f"{scoring:.3g}", f"{share:.0%}"]
         if has_canife(document):
-            times += [f"{math.fsum(row.get(name, 0.0) for row in own):.3g}" for name in ("design", "attack")]
+            times += [f"{math.fsum(getattr(row, name) or 0.0 for row in own):.3g}" for name in ("design", "attack")]
         rows.append(row_of(cell, *times))
     names = ["models", "seconds training", "seconds scoring", "share of scoring"]
     if has_canife(document):

@@ -1,5 +1,6 @@
 import copy
 import math
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,10 +13,10 @@ from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
 from canaryproof.reports.training import densities, estimates, label, render, spoken, value
-from canaryproof.verify.check.records import plain, read
+from canaryproof.verify.check.records import plain, read, written
 from canaryproof.verify.check.results import Level, Run
 from canaryproof.verify.files.material import Material, TrainingFolder
-from canaryproof.verify.files.training_record import ExperimentRecord, RepetitionRecord
+from canaryproof.verify.files.training_record import ExperimentRecord, RepetitionRecord, Timings, TrainingSeconds
 
 BOUNDS = ("fixed-sequence", "normal-scores", "one-run", "andrew")
 COVERAGES = ("asymptotic", "asymptotic", "proven", "heuristic")
@@ -90,7 +91,7 @@ DOCUMENT = {
     ],
 }
 TIMINGS = [
-    {"cell": i, "repetition": 0, "run": 0, "with_canaries": True, "training": 3.0, "scoring": 1.0, "noise": 0.1}
+    TrainingSeconds(cell=i, repetition=0, run=0, with_canaries=True, training=3.0, scoring=1.0, noise=0.1)
     for i in range(6)
 ]
 
@@ -104,7 +105,7 @@ def section(document, title, timings=TIMINGS):
 
 
 def test_the_page_has_all_tables_and_pictures():
-    files = render(recorded(DOCUMENT), TIMINGS)
+    files = render(recorded(DOCUMENT))
     assert sorted(files) == ["densities.svg", "estimates.svg", "results.md"]
     page = files["results.md"]
     assert page.startswith("# A title\n\n`canaryproof train tiny --size quick`, seed 3, repetitions: 1. Analogue of a ")
@@ -114,7 +115,7 @@ def test_the_page_has_all_tables_and_pictures():
         ElementTree.fromstring(files[name])
     assert "None" not in page
     assert "nan" not in page
-    assert files == render(recorded(copy.deepcopy(DOCUMENT)), TIMINGS)
+    assert files == render(recorded(copy.deepcopy(DOCUMENT)))
 
 
 def test_estimates_and_bounds_stand_beside_the_analytical_epsilon():
@@ -168,7 +169,7 @@ def test_repetitions_are_averaged_and_have_quantiles():
     assert quantiles.header == ("attack", "0.1", "0.3", "0.5", "0.7", "0.9")
     assert quantiles.rows[1] == ("final model", "3.4", "4.2", "5", "5.8", "9.6")
     for picture in ("densities.svg", "estimates.svg"):
-        ElementTree.fromstring(render(recorded(document), TIMINGS)[picture])
+        ElementTree.fromstring(render(recorded(document))[picture])
     titles = [one.title for one in training.sections(recorded(DOCUMENT), TIMINGS)]
     assert "Quantiles" not in titles
     assert "Utility" not in titles
@@ -181,7 +182,7 @@ def test_utility_has_the_difference_with_its_error():
 
 
 def test_times_are_summed_over_a_cells_trainings():
-    rows = section(DOCUMENT, "Time", [*TIMINGS, {**TIMINGS[0], "run": 1}]).rows
+    rows = section(DOCUMENT, "Time", [*TIMINGS, replace(TIMINGS[0], run=1)]).rows
     assert rows[0][2:] == ("2", "6", "2", "25%")
     assert rows[1][2:] == ("1", "3", "1", "25%")
 
@@ -191,7 +192,7 @@ def test_warnings_stand_first():
     document["cells"][1]["results"][0] = result(1.0, warnings=["the sign looks wrong"])
     expected = "one round epsilon ∞, presentations 2, repetition 0, run 0: the sign looks wrong"
     assert training.warnings(recorded(document)) == [expected]
-    page = render(recorded(document), TIMINGS)["results.md"]
+    page = render(recorded(document))["results.md"]
     assert page.index(f"**Warning:** {expected}") < page.index("## ")
     assert training.warnings(recorded(DOCUMENT)) == []
 
@@ -209,7 +210,7 @@ def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
 
 
 @FEW
-@given(document=damaged({"results": DOCUMENT, "timings": {"trainings": TIMINGS}}))
+@given(document=damaged({"results": DOCUMENT, "timings": written(Timings(tuple(TIMINGS)))}))
 def test_a_damaged_document_is_reported_or_refused(tmp_path, document):
     given = {f"tiny/{name}": part for name, part in document.items()}
     reported_or_refused(tmp_path, **{"tiny/experiment": {}, **given})
@@ -318,10 +319,7 @@ AT_END = document(
         for size, attacks in ((128, [attack(2.0), attack(3.0, accuracy=0.7, healthy=False)]), (256, [attack(1.0)]))
     ),
 )
-CANIFE_TIMINGS = [
-    {"cell": i, "repetition": 0, "run": 0, "training": 3.0, "scoring": 0.0, "noise": 0.1, "design": 5.0, "attack": 7.0}
-    for i in range(4)
-]
+CANIFE_TIMINGS = [replace(one, with_canaries=False, scoring=0.0, design=5.0, attack=7.0) for one in TIMINGS[:4]]
 
 
 @pytest.fixture(autouse=True)
@@ -331,7 +329,7 @@ def letters(monkeypatch):
 
 
 def test_a_page_without_random_canaries_has_the_audits_by_canife():
-    files = training.render(recorded(ALONG), CANIFE_TIMINGS)
+    files = training.render(recorded(ALONG))
     assert sorted(files) == ["canife.svg", "results.md"]
     titles = [section.title for section in training.sections(recorded(ALONG), CANIFE_TIMINGS)]
     assert titles == ["CANIFE: ε̂ of rounds and trainings", "CANIFE: attacks", "Analytical ε", "Time"]
@@ -346,7 +344,7 @@ def test_a_page_without_random_canaries_has_the_audits_by_canife():
         "5",
         "7",
     )
-    assert files == training.render(recorded(copy.deepcopy(ALONG)), CANIFE_TIMINGS)
+    assert files == training.render(recorded(copy.deepcopy(ALONG)))
 
 
 def test_epsilons_of_rounds_and_trainings_stand_beside_the_theory():
@@ -391,7 +389,7 @@ def test_audits_at_the_end_are_drawn_against_what_is_swept():
 
 def test_trainings_without_an_audit_are_drawn_too():
     empty = document([], ({}, 30.0, [run(composed=None)]))
-    page = training.render(recorded(empty), CANIFE_TIMINGS[:1])
+    page = training.render(recorded(empty))
     ElementTree.fromstring(page["canife.svg"])
     assert training.canife_sections(recorded(empty))[1].rows[0][1:3] == ("0", "none")
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.files.reading import RuleError, require
+from canaryproof.verify.files.reading import RuleError, regular, require
 from canaryproof.verify.files.writing import replaced
 
 AnyCanaries = Canaries | OrthonormalCanaries
@@ -175,7 +175,7 @@ class RoundScores:
         ValueError
             If it is damaged or something else: the file, the field and the rule are named.
         """
-        with Path(path).open("rb") as file:
+        with regular(Path(path)) as file:
             try:
                 with zipfile.ZipFile(file) as archive:
                     return cls._read(archive)

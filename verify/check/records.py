@@ -25,6 +25,8 @@ Some = Annotated[tuple[_T, ...], "not empty"]
 LeftOut = Annotated[_T | None, "left out if None"]
 
 _WORDS = ("inf", "-inf", "nan")
+# Evidence is free in form; ours is nested less than 10 deep. Seeds have 64 bits.
+_DEEPEST, _LARGEST_WHOLE = 50, 2**64
 
 
 def read(kind: type[_T], document: object, *, exact: bool = False) -> _T:
@@ -60,12 +62,16 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def restored(value: Any) -> Any:
-    """Undo ``plain``."""
+def restored(value: Any, depth: int = 0) -> Any:
+    """Undo ``plain``; a ValueError says that the value is nested too deeply, or has a number that is too large."""
+    if depth > _DEEPEST:
+        raise ValueError("is nested too deeply")
     if isinstance(value, dict):
-        return {key: restored(item) for key, item in value.items()}
+        return {key: restored(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [restored(item) for item in value]
+        return [restored(item, depth + 1) for item in value]
+    if isinstance(value, int | float):
+        return _limited(value)
     return float(value) if value in _WORDS else value
 
 
@@ -92,7 +98,7 @@ def _converter(exact: bool) -> "Converter":
         def take(value: Any, _: Any) -> Any:
             if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
                 raise refusal(rule, value)
-            return value
+            return _limited(value)
 
         made.register_structure_hook(kind, take)
 
@@ -152,6 +158,15 @@ def _says(kind: Any, annotated: Any) -> bool:
 def _instance(value: Any, kind: type, rule: str) -> Any:
     if not isinstance(value, kind):
         raise refusal(rule, value)
+    return value
+
+
+def _limited(value: Any) -> Any:
+    """Refuse a number that no calculation of ours could take."""
+    if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
+        raise ValueError(f"must be a whole number of at most 2^64, not {shortened(str(value))}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"must be finite, not {value!r}")
     return value
 
 

@@ -11,6 +11,9 @@ import numpy as np
 
 from canaryproof.verify.check.records import Count, read, written
 
+# Six times those of a run of all suites.
+_MOST_RESULTS = 5_000
+
 # What all stochastic checks of a full run together may be wrong with, by chance, where nothing is to be found.
 FALSE_ALARM_BUDGET = 1e-3
 
@@ -170,6 +173,9 @@ class Run:
     @classmethod
     def from_json(cls, document: object) -> Self:
         """Read what ``to_json`` made; a ValueError of one line names the field and the rule."""
+        results = document.get("results") if isinstance(document, dict) else None
+        if isinstance(results, list) and len(results) > _MOST_RESULTS:
+            raise ValueError(f"results: must have at most {_MOST_RESULTS}, not {len(results)}")
         return read(cls, document, exact=True)
 
 

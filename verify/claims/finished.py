@@ -5,7 +5,6 @@ must be as in the one that comes with the package.
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ from typing import Any
 from canaryproof.verify.check import records
 from canaryproof.verify.check.records import plain
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord, PrintedReading
-from canaryproof.verify.files.reading import InputError, opened
+from canaryproof.verify.files.reading import LARGEST_DOCUMENT, InputError, content, opened, parsed_json
 from canaryproof.verify.files.training_record import (
     NULLS,
     AuditRecord,
@@ -27,7 +26,6 @@ from canaryproof.verify.files.training_record import (
 from canaryproof.verify.training import configuration
 
 RESULTS, BENCHMARK = "results.json", "canife.json"
-_LARGEST_FILE = 2**28
 # Twenty times the papers' number; experiments are simulated with so many.
 _MOST_CANARIES = 20_000
 # The lower bound that the papers print.
@@ -162,8 +160,8 @@ def read(folder: Path) -> FinishedMeasurements:
         if not path.is_file():
             continue
         with opened(path) as file:
-            content = file.read(_LARGEST_FILE + 1)
-            document = _parsed(content)
+            found_bytes = content(file, LARGEST_DOCUMENT)
+            document = parsed_json(found_bytes)
             if path.name == RESULTS:
                 found = _experiment(document, path.parent)
                 if found is None:
@@ -175,7 +173,7 @@ def read(folder: Path) -> FinishedMeasurements:
                 if benchmark is not None:
                     raise ValueError("another folder has such results too")
                 benchmark, seconds = rows
-        digests.append(hashlib.sha256(content).hexdigest())
+        digests.append(hashlib.sha256(found_bytes).hexdigest())
     if not digests:
         raise InputError(
             f"{folder}: must hold folders that canaryproof train or benchmark canife left, such as those of "
@@ -183,20 +181,6 @@ def read(folder: Path) -> FinishedMeasurements:
         )
     digest = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
     return FinishedMeasurements(experiments, benchmark, seconds, digest)
-
-
-def _parsed(content: bytes) -> Any:
-    def refuse(name: str) -> None:
-        raise ValueError(f"is not JSON: {name}")
-
-    if len(content) > _LARGEST_FILE:
-        raise ValueError(f"must have at most {_LARGEST_FILE:,} bytes")
-    try:
-        return json.loads(content, parse_constant=refuse)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"is not JSON: {error}") from error
-    except RecursionError as error:
-        raise ValueError("is nested too deeply") from error
 
 
 def _experiment(document: Any, folder: Path) -> FinishedExperiment | None:

@@ -18,8 +18,8 @@ from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.engine.origin import code_and_machine
 from canaryproof.verify.files.material import RESULTS, TIMINGS
-from canaryproof.verify.files.reading import InputError
-from canaryproof.verify.files.training_record import ExperimentRecord
+from canaryproof.verify.files.reading import InputError, read_json
+from canaryproof.verify.files.training_record import ExperimentRecord, Timings
 from canaryproof.verify.files.writing import locked, replaced, write_files
 from canaryproof.verify.training.configuration import SIZES, Configuration, names, read
 
@@ -89,8 +89,8 @@ def train_command(
                 click.echo("\n".join(cost.lines()), err=True)
             with progress("canaryproof train", equal_parts=True) as advance:
                 found, timings = experiment.run(out, advance, workers)
-            documents = {RESULTS: _json(written(found)), TIMINGS: _json({"trainings": timings})}
-            files = {**documents, **training.render(found, timings)}
+            documents = {RESULTS: _json(written(found)), TIMINGS: _json(written(Timings(tuple(timings))))}
+            files = {**documents, **training.render(found)}
             write_files({name: text.encode() for name, text in files.items()}, out)
     except OSError as error:
         reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
@@ -100,7 +100,7 @@ def train_command(
     except KeyboardInterrupt:
         click.echo("Interrupted; the same command with --resume goes on.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    _print(found, timings, out)
+    _print(found, out)
     if workers is not None:
         given_again(workers.begun, experiment.names)
 
@@ -125,10 +125,7 @@ def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None
         with replaced(file) as begun:
             begun.write(_json(made_by).encode())
         return
-    try:
-        before = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{file}: is damaged ({error})") from error
+    before = read_json(file)
     if before == made_by:
         return
     names = [name for part in made_by for name in made_by[part] if _part(before, part, name) != made_by[part][name]]
@@ -146,10 +143,10 @@ def _json(document: Any) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _print(document: ExperimentRecord, timings: list[dict[str, Any]], out: Path) -> None:
+def _print(document: ExperimentRecord, out: Path) -> None:
     from canaryproof.reports import training
 
-    section = training.sections(document, timings)[0]
+    section = training.sections(document)[0]
     console = Console()
     table = Table(title=section.title, title_justify="left")
     for name in section.header:
@@ -159,4 +156,5 @@ def _print(document: ExperimentRecord, timings: list[dict[str, Any]], out: Path)
     console.print(table, section.note, highlight=False)
     for warning in training.warnings(document):
         console.print(f"warning: {escape(warning)}", highlight=False)
+    console.print(f"Seconds of each training: {TIMINGS}", highlight=False)
     console.print(f"Results: {out}", highlight=False, markup=False)

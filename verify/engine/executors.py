@@ -186,6 +186,7 @@ def run_plan(plan: Plan, file: RunFile, executor: Executor, advance: Callable[[i
     not. An ``EngineError`` says that the executor cannot go on.
     """
     checks = plan.checks
+    file.check()
     results = file.results()
     pending = [i for i in range(len(checks)) if i not in results]
     # The first check without a result; all before it have one.

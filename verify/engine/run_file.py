@@ -14,7 +14,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.check.records import shortened
+from canaryproof.verify.check.results import Result
+from canaryproof.verify.files.reading import InputError, parsed_json
 
 _APPLICATION, _FORMAT = b"cnry", 2
 _TABLES = (
@@ -75,6 +77,13 @@ class RunFile:
         """Return the JSON of the results so far, by the positions of their checks."""
         with _named_errors(self._path):
             return dict(self._all("SELECT position, result FROM results ORDER BY position"))
+
+    def check(self) -> None:
+        """Read the results so far; an ``InputError`` says that one is not that of its check."""
+        for position, row in self.results().items():
+            result = result_of(self._path, row)
+            if (result.suite, result.id) != self._checks[position]:
+                raise _error(self._path, f"is damaged: a result of {shortened(result.id)} stands for another")
 
     def add(self, position: int, result: str) -> None:
         """Commit the JSON of a result; once this returns, no crash loses it."""
@@ -147,6 +156,16 @@ def kept(path: Path) -> tuple[dict[str, str], list[str]]:
         rows = database.execute("SELECT result FROM results ORDER BY position").fetchall()
         meta = dict(database.execute("SELECT key, value FROM meta").fetchall())
     return {key: value for key, value in meta.items() if key != _STATE}, [row for (row,) in rows]
+
+
+def result_of(path: Path | None, row: object) -> Result:
+    """Read the JSON of a result; an InputError names the file if it is none, as a checksum is soon forged."""
+    try:
+        if not isinstance(row, str):
+            raise ValueError("is no text")
+        return Result.from_json(parsed_json(row.encode()))
+    except ValueError as error:
+        raise _error(path, f"is damaged: a result: {error}") from None
 
 
 def _is_damaged(database: sqlite3.Connection) -> bool:

@@ -1,13 +1,13 @@
 """Reading all of a run's folder for a report: its results, finished or not, and what else lies there."""
 
-import json
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.engine import expected
-from canaryproof.verify.engine.run_file import kept
+from canaryproof.verify.engine.run_file import kept, result_of
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.material import (
     CANIFE,
@@ -18,12 +18,11 @@ from canaryproof.verify.files.material import (
     TIMINGS,
     Material,
     TrainingFolder,
-    read_object,
     read_record,
     read_run,
 )
 from canaryproof.verify.files.reading import InputError
-from canaryproof.verify.files.training_record import ExperimentRecord
+from canaryproof.verify.files.training_record import ExperimentRecord, Timings
 
 
 def read_material(folder: Path) -> Material:
@@ -41,7 +40,7 @@ def read_material(folder: Path) -> Material:
 
 def _read(folder: Path) -> Material:
     unfinished, file = "", folder / ENVIRONMENT
-    environment = read_object(file) if file.exists() else {}
+    environment = dict(read_record(Mapping[str, str], file)) if file.exists() else {}  # type: ignore[type-abstract]
     if folder.is_dir() and not (folder / RESULTS).exists() and (folder / RUN_FILE).exists():
         run, environment = _read_unfinished(folder / RUN_FILE)
         unfinished = f"This run was interrupted. It has {len(run.results):,} results so far, and --resume goes on."
@@ -50,13 +49,13 @@ def _read(folder: Path) -> Material:
     canife = read_record(BenchmarkRecord, folder / CANIFE) if (folder / CANIFE).exists() else None
     trainings = {
         path.parent.name: TrainingFolder(
-            read_record(ExperimentRecord, path.with_name(RESULTS)), _timings(path.with_name(TIMINGS))
+            read_record(ExperimentRecord, path.with_name(RESULTS)),
+            read_record(Timings, path.with_name(TIMINGS)).trainings,
         )
         for path in sorted(folder.glob(f"*/{EXPERIMENT}"))
         if path.with_name(TIMINGS).exists()
     }
-    named = {str(name): str(value) for name, value in environment.items()}
-    return Material(run, named, canife, trainings, unjudged(run), unfinished)
+    return Material(run, environment, canife, trainings, unjudged(run), unfinished)
 
 
 def unjudged(run: Run) -> dict[str, int]:
@@ -69,13 +68,7 @@ def _read_unfinished(file: Path) -> tuple[Run, dict[str, str]]:
     meta, rows = kept(file)
     try:
         document = {"version": meta["version"], "level": meta["level"], "seed": int(meta["seed"])}
-        return Run.from_json({**document, "results": [json.loads(row) for row in rows]}), meta
+        run = Run.from_json({**document, "results": []})
     except (KeyError, ValueError) as error:
         raise InputError(f"{file}: is damaged ({error})") from error
-
-
-def _timings(file: Path) -> list[Any]:
-    found = read_object(file).get("trainings")
-    if not isinstance(found, list):
-        raise InputError(f"{file}: trainings: must be a list")
-    return found
+    return replace(run, results=tuple(result_of(file, row) for row in rows)), meta

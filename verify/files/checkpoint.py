@@ -5,14 +5,14 @@ A crash, even of the machine, leaves the old file or the new one, whole. Nothing
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import RuleError, require
+from canaryproof.verify.files.reading import RuleError, parsing, regular, require
 from canaryproof.verify.files.writing import replaced
 
 _FORMAT = 1
@@ -32,7 +32,7 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
 
     A ``ValueError`` names the file, the field and the rule if it is damaged, or of another training.
     """
-    with path.open("rb") as file:
+    with regular(path) as file:
         try:
             with np.load(file, allow_pickle=False) as archive:
                 # Sizes first: what a damaged or foreign file asks for is not allocated.
@@ -61,6 +61,21 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
             reason = str(error).partition("\n")[0][:200]
             raise ValueError(f"{path}: is not a checkpoint, or a damaged one ({reason})") from error
     return arrays
+
+
+def stored(file: IO[bytes], names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Read arrays by name from what ``numpy.savez`` wrote; a ``ValueError`` says what is damaged or missing."""
+    with parsing(".npz"), np.load(file, allow_pickle=False) as archive:
+        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.zip.infolist()}
+        # As it is written; nothing that is packed is unpacked to a size that nobody sees.
+        packed = any(entry.file_size > entry.compress_size for entry in entries.values())
+        lacking = [name for name in names if name not in entries]
+        found = {} if packed or lacking else {name: archive[name] for name in names}
+    if packed:
+        raise ValueError("must be stored, as numpy.savez does")
+    if lacking:
+        raise ValueError(f"{lacking[0]}: is missing")
+    return found
 
 
 def digest(*arrays: NDArray[Any]) -> str:

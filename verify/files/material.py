@@ -1,17 +1,15 @@
 """What lies in a run's folder, and what a report is made from: the run, its documents, and trainings beside it."""
 
-import json
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TypeVar
 
 from canaryproof.verify.check.records import read
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
-from canaryproof.verify.files.reading import InputError
-from canaryproof.verify.files.training_record import ExperimentRecord
+from canaryproof.verify.files.reading import LARGEST_DOCUMENT, InputError, content, opened, parsed_json
+from canaryproof.verify.files.training_record import ExperimentRecord, TrainingSeconds
 
 RESULTS, RUN_FILE = "results.json", "run.sqlite"
 ENVIRONMENT, CANIFE = "environment.json", "canife.json"
@@ -26,7 +24,7 @@ class TrainingFolder:
     """What ``canaryproof train`` left in a folder: its record, and the seconds of each training."""
 
     record: ExperimentRecord
-    timings: Sequence[Mapping[str, Any]]
+    timings: Sequence[TrainingSeconds]
 
 
 @dataclass(frozen=True)
@@ -50,48 +48,11 @@ def read_run(folder: Path) -> Run:
     """Read the run that ``canaryproof verify --out`` left in a folder; an InputError names what breaks a rule."""
     if not folder.is_dir():
         raise InputError(f"{folder}: must be a folder, as canaryproof verify --out leaves it")
-    file = folder / RESULTS
-    try:
-        return Run.from_json(read_json(file))
-    except ValueError as error:
-        raise InputError(f"{file}: {error}") from error
+    with opened(folder / RESULTS) as file:
+        return Run.from_json(parsed_json(content(file, LARGEST_DOCUMENT)))
 
 
-def read_record(kind: type[_T], file: Path) -> _T:
+def read_record(kind: type[_T], path: Path) -> _T:
     """Read a file of JSON into a record; an InputError names the file and what breaks a rule."""
-    try:
-        return read(kind, read_json(file))
-    except ValueError as error:
-        raise InputError(f"{file}: {error}") from error
-
-
-def read_object(file: Path) -> Mapping[str, Any]:
-    """Read a file that holds a JSON object."""
-    document = read_json(file)
-    if not isinstance(document, dict):
-        raise InputError(f"{file}: must be an object")
-    return document
-
-
-def read_json(file: Path) -> object:
-    """Read a file of JSON, which has no infinities and no NaN; an InputError names the file and what is wrong."""
-    try:
-        # Opening a pipe would wait for its writer.
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise ValueError("must be a regular file")
-        return json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse)
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: must be text in UTF-8") from error
-    except RecursionError as error:
-        raise InputError(f"{file}: is nested too deeply") from error
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{file}: {place}: truncated or damaged, as it is not JSON ({error.msg})") from error
-    except ValueError as error:
-        raise InputError(f"{file}: {error}") from error
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"is not JSON, which has no number {constant}")
+    with opened(path) as file:
+        return read(kind, parsed_json(content(file, LARGEST_DOCUMENT)))

@@ -9,19 +9,22 @@ and arrays under other names than ``observed`` and ``unobserved`` are refused to
 the null hypothesis.
 """
 
+import codecs
+import contextlib
 import csv
+import errno
 import io
+import json
 import re
 import stat
 import warnings
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +33,19 @@ from numpy.typing import NDArray
 LARGEST_COUNT = 10_000_000
 _LARGEST_DIM = 2**40
 _LONGEST_LINE = 10_000
+# Bytes of text, or values, that are looked at together.
+_BLOCK, _PIECE = 2**20, 2**18
+# Four times the results of a full run are some 20 MB, in which there are less than a million values.
+LARGEST_DOCUMENT, _MOST_VALUES = 2**26, 4_000_000
 _NAMES = ("observed", "unobserved")
+
+
+class Readable(Protocol):
+    """What can be read piece by piece."""
+
+    def read(self, size: int, /) -> bytes: ...  # noqa: D102
+
+
 # Of any kind but cosines: squares must not overflow.
 _LARGEST_SCORE, _SCORE_RULE = 1e100, "a score must lie in [-1e100, 1e100]"
 
@@ -216,7 +231,7 @@ def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:
         return checked_release(_read_array(file, _size(file), _LARGEST_DIM))
 
 
-@contextmanager
+@contextlib.contextmanager
 def opened(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[bytes]]:
     """Open a regular file that is not empty, and name it in whatever goes wrong.
 
@@ -239,10 +254,7 @@ def opened(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[b
     try:
         if suffixes is not None and path.suffix.lower() not in suffixes:
             raise ValueError(f"the file's name must end in {' or '.join(suffixes)}")
-        # Opening a pipe would wait for its writer, and a device may have no end.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ValueError("must be a regular file")
-        with path.open("rb") as file:
+        with regular(path) as file:
             if _size(file) == 0:
                 raise ValueError("the file is empty")
             yield file
@@ -256,6 +268,63 @@ def opened(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[b
         raise InputError(f"{path}: does not fit in memory") from error
 
 
+def regular(path: Path) -> IO[bytes]:
+    """Open a file that is no pipe and no device; an ``OSError`` says that it cannot be opened, or is another thing."""
+    # Opening a pipe would wait for its writer, and a device may have no end.
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "must be a regular file", str(path))
+    return path.open("rb")
+
+
+def read_one_more(file: Readable, size: int) -> bytearray:
+    """Read a number of bytes and one more, which tells whether the file goes on; memory is that of what is there."""
+    found = bytearray()
+    while piece := file.read(min(_BLOCK, size + 1 - len(found))):
+        found += piece
+    return found
+
+
+def content(file: Readable, largest: int) -> bytearray:
+    """Read all of a file, which must have at most so many bytes; a ``ValueError`` says that it has more."""
+    found = read_one_more(file, largest)
+    if len(found) > largest:
+        raise ValueError(f"must have at most {largest} bytes")
+    return found
+
+
+def read_json(path: Path, largest: int = LARGEST_DOCUMENT, most_values: int = _MOST_VALUES) -> object:
+    """Read a file of JSON of at most so many bytes and values; it has no infinities and no NaN.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or breaks a rule.
+    """
+    with opened(path) as file:
+        return parsed_json(content(file, largest), most_values)
+
+
+def parsed_json(document: bytes | bytearray, most_values: int = _MOST_VALUES) -> object:
+    """Read JSON of at most so many values; a ``ValueError`` of one line says what breaks a rule."""
+    # Each value but the first follows one of these, and takes some 60 bytes of memory.
+    if sum(map(document.count, (b",", b"[", b"{"))) > most_values:
+        raise ValueError(f"must have at most {most_values} values")
+    if sum(map(document.count, (b" ", b"\t", b"\n", b"\r"))) > max(_BLOCK, 3 * len(document) // 4):
+        raise ValueError("must have other things than blanks in at least a quarter of it")
+    text = document.decode("utf-8-sig")
+    try:
+        return json.loads(text, parse_constant=_refused_constant)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{place}: truncated or damaged, as it is not JSON ({error.msg})") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def _refused_constant(name: str) -> NoReturn:
+    raise ValueError(f"is not JSON, which has no number {name}")
+
+
 def _size(file: IO[bytes]) -> int:
     here = file.tell()
     size = file.seek(0, io.SEEK_END)
@@ -263,7 +332,7 @@ def _size(file: IO[bytes]) -> int:
     return size
 
 
-@contextmanager
+@contextlib.contextmanager
 def parsing(form: str) -> Iterator[None]:
     """Turn into a ValueError whatever a library raises over a malformed file of some form."""
     # numpy's header parser and zipfile have no closed list of exceptions; a flipped bit may raise any of a dozen.
@@ -334,76 +403,145 @@ def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
             f"truncated or damaged: the header declares {count} values of {dtype.name} ({length} bytes), "
             f"and {size - start} bytes follow it"
         )
+    # Zeros are not written to these, so that a file's holes take no memory here either.
+    values = np.zeros(count, dtype)
+    piece = np.empty(min(count, _PIECE), dtype)
     with parsing(".npy"):
+        for first in range(0, count, _PIECE):
+            piece = piece[: count - first]
+            if file.readinto(piece.view(np.uint8)) != piece.nbytes:  # type: ignore[attr-defined]
+                raise ValueError("truncated")
+            if piece.any():
+                values[first : first + _PIECE] = piece
         # Reading past the last byte makes zipfile compare the checksum.
-        data = file.read(length) + file.read(1)
-        return np.frombuffer(data, dtype)
+        file.read(1)
+        return values
 
 
 def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
-    with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
-        rows = _rows(text)
-        first = next(rows, [])
-        if "observed" in (cell.strip() for cell in first):
+    table: _Table | None = None
+    for block in _blocks(file):
+        if table is None:
+            first = next(_rows(block.decode(), 0), [])
             names = [cell.strip() for cell in first]
-            _check_names("column", names)
-            first_line = 2
+            has_header = "observed" in names
+            if has_header:
+                _check_names("column", names)
+            table = _Table(names if has_header else ["observed"], first_line=1 + has_header)
+            if has_header:
+                text = io.StringIO(block.decode(), newline="")
+                text.readline()
+                block = text.read().encode()
+        table.add(block)
+    return (table or _Table(["observed"], first_line=1)).found()
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the file in blocks of whole lines, without a byte order mark."""
+    rest = file.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+    while piece := file.read(_BLOCK):
+        rest += piece
+        # The line feed of a carriage return that ends the piece may follow.
+        end = max(rest.rfind(b"\n"), rest.rfind(b"\r", 0, -1)) + 1 or len(rest)
+        yield rest[:end]
+        rest = rest[end:]
+    if rest:
+        yield rest
+
+
+class _Table:
+    """Columns of numbers, to which lines are added block by block."""
+
+    def __init__(self, names: list[str], first_line: int) -> None:
+        self._names, self._first_line = names, first_line
+        self._columns = [array("d") for _ in names]
+        self._count = 0
+
+    def found(self) -> dict[str, _Column]:
+        """Return the columns."""
+        return {
+            name: _Column(np.frombuffer(column), lambda i, name=name: f"{name}, line {self._first_line + i}")  # type: ignore[misc]
+            for name, column in zip(self._names, self._columns, strict=True)
+        }
+
+    def add(self, block: bytes) -> None:
+        """Add a block of whole lines; the last may lack its end."""
+        cells = _cells(block, len(self._names))
+        numbers = None if cells is None else [self._numbers(i, column) for i, column in enumerate(cells)]
+        if cells is None or numbers is None or None in numbers:
+            self._add_one_by_one(block)
         else:
-            names = ["observed"]
-            rows = _chained(first, rows)
-            first_line = 1
-        columns = _read_columns(names, rows, first_line)
-    return {
-        name: _Column(np.array(column), lambda i, name=name: f"{name}, line {first_line + i}")  # type: ignore[misc]
-        for name, column in zip(names, columns, strict=True)
-    }
+            self._count += len(cells[0])
+            for column, more in zip(self._columns, numbers, strict=True):
+                column.extend(more or ())
+        # Empty lines may follow.
+        if max(map(len, self._columns)) > LARGEST_COUNT or self._count > 2 * LARGEST_COUNT:
+            raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
+
+    def _numbers(self, i: int, cells: list[bytes]) -> "array[float] | None":
+        """Return a column's numbers in a block, none if it ends before; None if there are other things in it."""
+        if len(self._columns[i]) == self._count:
+            with contextlib.suppress(ValueError):
+                return array("d", map(float, cells))
+        return None if any(map(bytes.strip, cells)) else array("d")
+
+    def _add_one_by_one(self, block: bytes) -> None:
+        """Add any block that keeps the rules, and name the line of one that does not."""
+        for row in _rows(block.decode(), self._first_line + self._count - 1):
+            line = self._first_line + self._count
+            if len(row) > len(self._names):
+                plural = "s" if len(self._names) > 1 else ""
+                raise ValueError(f"line {line}: must have at most {len(self._names)} cell{plural}, not {len(row)}")
+            for name, column, cell in zip(self._names, self._columns, row, strict=False):
+                # An empty cell ends its column: what stands below it would be shorter than its line number says.
+                if not cell.strip():
+                    continue
+                if len(column) != self._count:
+                    raise ValueError(f"{name}, line {line}: no number may stand below an empty cell")
+                column.append(_number(name, line, cell))
+            self._count += 1
 
 
-def _chained(first: list[str], rest: Iterator[list[str]]) -> Iterator[list[str]]:
-    yield first
-    yield from rest
+def _cells(block: bytes, columns: int) -> list[list[bytes]] | None:
+    """Split a block of lines into the cells of each column; None where it is not as plain as most files are."""
+    # Python takes 1_000 for a number.
+    if b'"' in block or b"_" in block:
+        return None
+    block = block.replace(b"\r\n", b"\n").removesuffix(b"\n")
+    if b"\r" in block:
+        return None
+    content = np.frombuffer(block + b"\n", np.uint8)
+    ends = np.flatnonzero(content == ord("\n"))
+    commas = np.flatnonzero(content == ord(","))
+    # The commas before each line's end.
+    if np.diff(ends, prepend=-1).max() > _LONGEST_LINE or not np.array_equal(
+        np.searchsorted(commas, ends), (columns - 1) * np.arange(1, len(ends) + 1)
+    ):
+        return None
+    cells = block.replace(b"\n", b",").split(b",")
+    return [cells[i::columns] for i in range(columns)]
 
 
-def _rows(text: IO[str]) -> Iterator[list[str]]:
-    """Split lines into cells, a row a line."""
-    reader = csv.reader(_lines(text), strict=True)
-    number = 0
+def _rows(text: str, before: int) -> Iterator[list[str]]:
+    """Split lines into cells, a row a line; so many lines are before them."""
+    reader = csv.reader(_lines(io.StringIO(text, newline=""), before), strict=True)
+    number = before
     try:
         for row in reader:
             number += 1
-            if reader.line_num != number:
+            if reader.line_num != number - before:
                 raise ValueError(f"line {number}: a quoted cell must end on its line")
             yield row
     except csv.Error as error:
         raise ValueError(f"line {number + 1}: is not comma-separated text ({error})") from error
 
 
-def _lines(text: IO[str]) -> Iterator[str]:
-    number = 0
+def _lines(text: IO[str], number: int) -> Iterator[str]:
     while line := text.readline(_LONGEST_LINE + 1):
         number += 1
         if len(line) > _LONGEST_LINE:
             raise ValueError(f"line {number}: must have at most {_LONGEST_LINE} characters")
         yield line
-
-
-def _read_columns(names: list[str], rows: Iterator[list[str]], first_line: int) -> "list[array[float]]":
-    columns = [array("d") for _ in names]
-    for index, row in enumerate(rows):
-        line = first_line + index
-        if len(row) > len(names):
-            plural = "s" if len(names) > 1 else ""
-            raise ValueError(f"line {line}: must have at most {len(names)} cell{plural}, not {len(row)}")
-        for name, column, cell in zip(names, columns, row, strict=False):
-            # An empty cell ends its column: what stands below it would be shorter than its line number says.
-            if not cell.strip():
-                continue
-            if len(column) != index:
-                raise ValueError(f"{name}, line {line}: no number may stand below an empty cell")
-            column.append(_number(name, line, cell))
-        if index >= LARGEST_COUNT and any(len(column) > LARGEST_COUNT for column in columns):
-            raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
-    return columns
 
 
 def _number(name: str, line: int, cell: str) -> float:
@@ -430,10 +568,11 @@ def _check_names(kind: str, names: list[str]) -> None:
 
 
 def _check_finite(values: NDArray[Any], place: Callable[[int], str]) -> None:
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        i = int(wrong[0])
-        raise ValueError(f"{place(i)}: must be finite, not {float(values[i])!r}")
+    for first in range(0, len(values), _PIECE):
+        wrong = np.flatnonzero(~np.isfinite(values[first : first + _PIECE]))
+        if len(wrong):
+            i = first + int(wrong[0])
+            raise ValueError(f"{place(i)}: must be finite, not {float(values[i])!r}")
 
 
 def _converted(values: NDArray[Any], dtype: type[np.floating]) -> NDArray[Any]:

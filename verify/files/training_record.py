@@ -106,6 +106,22 @@ class CanifeAttackRecord:
 
 
 @dataclass(frozen=True)
+class CanifeScores:
+    """What CANIFE's audit of a model leaves until the training ends: of each attack its canary, and its trials."""
+
+    round: Count
+    accuracy: float
+    loss: Some[float]
+    initial_loss: Some[float]
+    norm: Some[float]
+    attempts: Some[Count]
+    healthy: Some[bool]
+    scores: Some[Some[float]]
+    inserted: Some[Some[bool]]
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class CanifeAuditRecord:
     """CANIFE's audit of a model after a round; ``composed`` has ε̂ of all rounds until then by rule, for each attack."""
 
@@ -133,6 +149,44 @@ class TrainingRecord:
     accuracy_without: float | None
     warnings: tuple[str, ...]
     canife: LeftOut[CanifeRecord] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartSeconds:
+    """Seconds of a training's parts, the last two of CANIFE's audits."""
+
+    training: float
+    scoring: float
+    noise: float
+    design: LeftOut[float] = None
+    attack: LeftOut[float] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSeconds(PartSeconds):
+    """The same, with which training it is of its experiment."""
+
+    cell: Count
+    repetition: Count
+    run: Count
+    with_canaries: bool
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a finished training says of itself, its run.json; ``rounds`` where it may end before its last."""
+
+    accuracy: float
+    seconds: PartSeconds
+    warnings: tuple[str, ...]
+    rounds: LeftOut[Count] = None
+
+
+@dataclass(frozen=True)
+class Timings:
+    """What all trainings of an experiment took, its timings.json: what differs between equal experiments."""
+
+    trainings: tuple[TrainingSeconds, ...]
 
 
 @dataclass(frozen=True)

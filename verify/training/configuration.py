@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from canaryproof.verify.files.reading import InputError, opened
+from canaryproof.verify.files.reading import InputError, content, opened
 
 _LONGEST, _LONGEST_LINE = 60, 1000
 
@@ -272,7 +272,8 @@ class Settings:
 
 
 SIZES = ("quick", "full")
-_LARGEST_FILE, _MOST_CELLS = 10**6, 1000
+# Time and memory that a dotted key takes of tomllib grow with the square of its length.
+_LARGEST_FILE, _MOST_CELLS = 2**14, 1000
 _TABLES = {
     "data": Data,
     "model": Network,
@@ -327,16 +328,13 @@ def read(name: str, size: str) -> Configuration:
             f"{', '.join(names())}"
         )
     with opened(path) as file:
-        content = file.read(_LARGEST_FILE + 1)
-        if len(content) > _LARGEST_FILE:
-            raise ValueError(f"must have at most {_LARGEST_FILE} bytes")
         try:
-            document = tomllib.loads(content.decode())
+            document = tomllib.loads(content(file, _LARGEST_FILE).decode())
+            return {other: _at_size(path.stem, document, other) for other in SIZES}[size]
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"is not TOML: {error}") from error
         except RecursionError as error:
             raise ValueError("is nested too deeply") from error
-        return {other: _at_size(path.stem, document, other) for other in SIZES}[size]
 
 
 def _shipped() -> Any:
@@ -344,8 +342,10 @@ def _shipped() -> Any:
 
 
 def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration:
-    merged = _merged(document, _table(document.get(size, {}), size))
-    _check_names(merged, (*_HEADING, *_TABLES, "sweep", *SIZES, "ours"), "")
+    own, known = _table(document.get(size, {}), size), (*_HEADING, *_TABLES, "sweep", "ours")
+    _check_names(own, known, f"{size}.")
+    _check_names(document, (*known, *SIZES), "")
+    merged = _merged(document, own)
     axes = _axes(merged.get("sweep", []))
     combinations = (
         dict(itertools.chain.from_iterable(values.items() for values in chosen)) for chosen in itertools.product(*axes)

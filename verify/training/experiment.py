@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from canaryproof.verify.accounting.training import Accounting, Members, analytical_epsilon
 from canaryproof.verify.engine.executors import EngineError, Lost
@@ -20,6 +20,7 @@ from canaryproof.verify.files.training_record import (
     ExperimentRecord,
     RepetitionRecord,
     TrainingRecord,
+    TrainingSeconds,
 )
 from canaryproof.verify.files.writing import own_folder, replaced
 from canaryproof.verify.training import assembly, canife, outcome
@@ -77,7 +78,7 @@ class Experiment:
 
     def run(
         self, folder: Path, advance: Advance, cluster: "Cluster | None" = None
-    ) -> tuple[ExperimentRecord, list[dict[str, Any]]]:
+    ) -> tuple[ExperimentRecord, list[TrainingSeconds]]:
         """Do all trainings that are not done in their folders in ``folder``, and audit them.
 
         Returns what was found, equal for equal experiments, and the seconds of each training; ``advance`` is called
@@ -100,7 +101,7 @@ class Experiment:
         timings = []
         for job in jobs:
             with self._trainings.named(self._configuration.cells[job.cell]):
-                timings.append({**asdict(job), **read_facts(folder / job.name)["seconds"]})
+                timings.append(TrainingSeconds(**asdict(job), **asdict(read_facts(folder / job.name).seconds)))
         advance("audits", done, total)
         cells = []
         for i, cell in enumerate(self._configuration.cells):
@@ -191,13 +192,13 @@ class Experiment:
         without = audited = None
         if settings.audit.without_canaries:
             twin = Job(job.cell, job.repetition, job.run, with_canaries=False)
-            without = read_facts(folder / twin.name)["accuracy"]
+            without = read_facts(folder / twin.name).accuracy
         if settings.canife is not None:
-            rounds = found.get("rounds", self._rounds[job.cell])
-            scores = outcome.read(folder / job.name / CANIFE)
+            rounds = self._rounds[job.cell] if found.rounds is None else found.rounds
+            scores = outcome.read(folder / job.name / CANIFE, settings.canife)
             audited = outcome.canife_record(scores, settings, rounds, self._sampling(settings))
         seed = self._trainings.seeds(job).canaries
-        return TrainingRecord(seed, found["accuracy"], without, tuple(found["warnings"]), audited)
+        return TrainingRecord(seed, found.accuracy, without, found.warnings, audited)
 
 
 def _keep(files: Mapping[str, bytes], place: Path) -> None:

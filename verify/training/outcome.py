@@ -16,6 +16,8 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import BoundKind, LowerBound, cosine_null, prepare
 from canaryproof.verify.canife.attack import accuracy
 from canaryproof.verify.canife.measure import Deltas, ZeroCounts, round_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.files import checkpoint
+from canaryproof.verify.files.reading import opened
 from canaryproof.verify.files.training_record import (
     AuditRecord,
     BoundRecord,
@@ -28,7 +30,7 @@ from canaryproof.verify.files.training_record import (
     FitRecord,
     RoundEpsilonRecord,
 )
-from canaryproof.verify.training.configuration import Settings
+from canaryproof.verify.training.configuration import CanifePlan, Settings
 
 if TYPE_CHECKING:
     from canaryproof.verify.canaries.canary_clients import CanaryClients
@@ -54,15 +56,21 @@ def seconds(audits: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: float(sum(audit["seconds"][name] for audit in audits)) for name in ("design", "attack")}
 
 
-def read(file: Path) -> dict[str, NDArray[Any]]:
-    """Read the ``arrays`` of a finished training; a ValueError says that the file is damaged."""
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in (*_BY_AUDIT, *_BY_ATTACK, *_BY_TRIAL)}
-    # zipfile and numpy have no closed list of what they raise over a damaged file.
-    except Exception as error:
-        reason = str(error).partition("\n")[0][:200]
-        raise ValueError(f"{file}: is damaged ({reason})") from error
+def read(file: Path, plan: CanifePlan) -> dict[str, NDArray[Any]]:
+    """Read the ``arrays`` of a finished training; an InputError says that the file is damaged."""
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_BY_AUDIT, ()) | dict.fromkeys(_BY_ATTACK, (plan.audits,))
+    shapes |= dict.fromkeys(_BY_TRIAL, (plan.audits, plan.scores))
+    with opened(file) as content:
+        found = checkpoint.stored(content, tuple(shapes))
+        audits = len(found["round"]) if found["round"].ndim else 0
+        for name, array in found.items():
+            kinds = {"round": "iu", "attempts": "iu", "healthy": "b", "inserted": "b"}.get(name, "f")
+            expected = (audits, *shapes[name])
+            # Where a training ended before its first audit there is nothing to tell shapes and types by.
+            if array.shape != expected if audits else array.size:
+                raise ValueError(f"{name}: must have the shape {expected}, not {array.shape}")
+            if audits and array.dtype.kind not in kinds:
+                raise ValueError(f"{name}: is {array.dtype}, of another kind than was written")
     return found
 
 

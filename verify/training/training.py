@@ -246,6 +246,11 @@ class Trainer:
             if not old.name.startswith(_canaries_file(self.rounds)):
                 old.unlink()
 
+    @staticmethod
+    def has_saved(folder: Path) -> bool:
+        """Whether there is something in a folder from which a training can go on."""
+        return (folder / _FILE).exists()
+
     def load(self, folder: str | os.PathLike[str]) -> None:
         """Take over what ``save`` wrote; going on from it gives the same bits as without a stop.
 

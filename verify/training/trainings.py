@@ -5,7 +5,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.canaries.participation import Schedule
+from canaryproof.verify.check.records import plain, written
+from canaryproof.verify.files.material import read_record
 from canaryproof.verify.files.reading import InputError, read_scores
+from canaryproof.verify.files.training_record import CanifeScores, Finished, PartSeconds
 from canaryproof.verify.files.writing import own_folder, replaced
 from canaryproof.verify.training import assembly, canife, networks, outcome
 from canaryproof.verify.training.canife import Audit, Auditor, Compiled, Designing
@@ -91,7 +94,7 @@ class Course:
             found = self._auditor.audit(self._trainer.params, rounds)
             if file is not None:
                 with replaced(file) as writing:
-                    writing.write(json.dumps(found).encode())
+                    writing.write(json.dumps(plain(found)).encode())
         else:
             found = self._read(rounds)
         self.audits.append(found)
@@ -102,11 +105,7 @@ class Course:
     def _read(self, rounds: int) -> Audit:
         file = self._file(rounds)
         assert file is not None
-        try:
-            found: Audit = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{file}: is missing or damaged ({error})") from error
-        return found
+        return asdict(read_record(CanifeScores, file))
 
 
 def shown(data: FederatedData, accuracy_on: str, examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +230,7 @@ class Trainings:
         )
         if place is not None:
             own_folder(place)
-            with contextlib.suppress(FileNotFoundError):
+            if training.has_saved(place):
                 training.load(place)
         saved = time.monotonic()
 
@@ -248,32 +247,29 @@ class Trainings:
         course = Course(training, rounds, settings, federation, model, auditor, place)
         course.run(after)
         files: dict[str, bytes] = {}
-        found: dict[str, Any] = {
-            "accuracy": float(model.accuracy(training.params, federation.test_inputs, federation.test_labels)),
-            "seconds": training.seconds,
-            "warnings": [],
-        }
+        seconds, warnings, reached = dict(training.seconds), [], None
         if settings.training.until_accuracy is not None:
-            found["rounds"] = training.rounds
+            reached = training.rounds
             if not course.reached:
-                found["warnings"].append(
+                warnings.append(
                     f"an accuracy of {settings.training.until_accuracy:g} on {settings.training.accuracy_on} examples "
                     f"was not reached in {rounds} rounds"
                 )
         if auditor is not None:
             files[CANIFE] = _bytes(np.savez, **outcome.arrays(course.audits))
-            found["seconds"] |= outcome.seconds(course.audits)
+            seconds |= outcome.seconds(course.audits)
         if canary_clients is not None:
             scores = CanaryScores.of(training, canary_clients)
             for attack in ATTACKS:
                 observed, unobserved = scores.observed[attack], scores.unobserved[attack]
                 files[_SCORES[attack]] = _bytes(np.savez, observed=observed, unobserved=unobserved)
-            found["warnings"] += canary_clients.warnings()
+            warnings += canary_clients.warnings()
             # ``canaryproof audit`` takes the first canaries for the observed ones, which they are not by coins.
             if settings.canaries is not None and settings.canaries.inclusion == "fixed":
                 change = self._in_canary_norms(job, training.theta - training.initial)
                 files["final.npy"] = _bytes(np.save, change)
-        files[DONE] = json.dumps(found).encode()
+        accuracy = float(model.accuracy(training.params, federation.test_inputs, federation.test_labels))
+        files[DONE] = json.dumps(written(Finished(accuracy, PartSeconds(**seconds), tuple(warnings), reached))).encode()
         return files
 
     def _in_canary_norms(self, job: Job, change: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -299,22 +295,20 @@ def train(configuration: Configuration, data: Path | None, digest: str, number: 
 _trainings = lru_cache(maxsize=1)(Trainings)
 
 
-def read_facts(place: Path) -> dict[str, Any]:
+def read_facts(place: Path) -> Finished:
     """Read what a finished training in a folder says of itself."""
-    try:
-        found: dict[str, Any] = json.loads((place / DONE).read_text())
-    except ValueError as error:
-        raise ValueError(f"{place / DONE}: is damaged ({error})") from error
-    return found
+    return read_record(Finished, place / DONE)
 
 
 def read_canary_scores(place: Path) -> CanaryScores:
     """Read the scores of a finished training in a folder."""
-    found = {attack: read_scores(place / _SCORES[attack]) for attack in ATTACKS}
-    return CanaryScores(
-        {attack: scores.observed for attack, scores in found.items()},
-        {attack: scores.unobserved for attack, scores in found.items() if scores.unobserved is not None},
-    )
+    observed, unobserved = {}, {}
+    for attack in ATTACKS:
+        scores = read_scores(place / _SCORES[attack])
+        if scores.unobserved is None:
+            raise InputError(f"{place / _SCORES[attack]}: must have an array named unobserved")
+        observed[attack], unobserved[attack] = scores.observed, scores.unobserved
+    return CanaryScores(observed, unobserved)
 
 
 def _jobs(configuration: Configuration) -> Iterator[Job]:

@@ -122,8 +122,8 @@ def test_any_change_is_read_or_refused_in_one_line(tmp_path_factory, data):
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ("{", "is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        ('{"name": NaN}', "is not JSON: NaN"),
+        ("}", "line 1, column 1: truncated or damaged, as it is not JSON (Expecting value)"),
+        ('{"name": NaN}', "is not JSON, which has no number NaN"),
         ("[" * 200_000, "is nested too deeply"),
     ],
 )

@@ -149,8 +149,11 @@ def test_a_damaged_field_is_named_with_its_rule(folder, tmp_path, path, value, m
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "line 1, column 1: truncated or damaged, as it is not JSON (Expecting value)"),
+        (b"", "the file is empty"),
+        (b"}", "line 1, column 1: truncated or damaged, as it is not JSON (Expecting value)"),
         (b"[]", "the document: must be an object, not []"),
+        (b"[" + b"[]," * 2_000_000 + b"[]]", "must have at most 4000000 values"),
+        (b'{"seed": 0' + b" " * 2**22 + b"}", "must have other things than blanks in at least a quarter of it"),
         (b'{"seed": NaN}', "is not JSON, which has no number NaN"),
         (b"\xff\xfe", "must be text in UTF-8"),
         (b"[" * 100_000, "is nested too deeply"),

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -60,7 +61,7 @@ def test_a_folder_gets_results_pages_and_pictures(done):
     result, out = done
     assert (result.exit_code, result.stderr) == (0, "")
     assert "Estimates and bounds" in result.stdout
-    assert result.stdout.endswith(f"Results: {out}\n")
+    assert result.stdout.endswith(f"Seconds of each training: timings.json\nResults: {out}\n")
     assert sorted(path.name for path in out.iterdir()) == [
         ".canaryproof",
         ".lock",
@@ -89,8 +90,10 @@ def may_mount():
 
 
 def same(out, done):
-    for name in ("results.json", "densities.svg", "000-000-000/rounds.npz", "000-000-000/final.npy"):
-        assert (out / name).read_bytes() == (done[1] / name).read_bytes()
+    # All but the seconds that it took, which run.json has too.
+    others = {"timings.json", "run.json", ".lock"}
+    for path in (path for path in done[1].rglob("*") if path.is_file() and path.name not in others):
+        assert (out / path.relative_to(done[1])).read_bytes() == path.read_bytes()
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in done[1].iterdir())
 
 
@@ -195,6 +198,86 @@ def test_a_cluster_that_is_lost_says_how_to_go_on(config, tmp_path, monkeypatch)
     result = train(config, "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert result.stderr == "Error: the scheduler is lost; what is done is kept, and --resume goes on\n"
+
+
+NESTED = "[" * 900 + "]" * 900
+FACTS = {"accuracy": 0.5, "seconds": {"training": 1.0, "scoring": 1.0, "noise": 1.0}, "warnings": []}
+
+
+def facts(**changed):
+    return json.dumps(FACTS | changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rule"),
+    [
+        ("experiment.json", NESTED, "{out}: --resume: was begun with another "),
+        ("experiment.json", "[]", "{out}: --resume: was begun with another "),
+        ("experiment.json", "null", "{out}: --resume: was begun with another "),
+        ("experiment.json", "{}", "{out}: --resume: was begun with another "),
+        ("experiment.json", "{", "{file}: line 1, column 2: truncated or damaged"),
+        ("run.json", NESTED, "{file}: the document: must be an object, not [[["),
+        ("run.json", "[]", "{file}: the document: must be an object, not []"),
+        ("run.json", "null", "{file}: the document: must be an object, not None"),
+        ("run.json", "{}", "{file}: accuracy: is missing"),
+        ("run.json", facts(accuracy="0.5"), "{file}: accuracy: must be a number, not '0.5'"),
+        ("run.json", facts(accuracy=json.loads(NESTED)), "{file}: accuracy: must be a number, not [[["),
+        ("run.json", facts(seconds=[1.0]), "{file}: seconds: must be an object, not [1.0]"),
+        ("run.json", facts(seconds={"training": "1"}), "{file}: seconds.training: must be a number, not '1'"),
+        ("run.json", facts(warnings=[1]), "{file}: warnings[0]: must be text, not 1"),
+        ("final.npz", b"PK", "{file}: is not a readable .npz file"),
+    ],
+)
+def test_what_a_resumed_training_left_is_believed_no_more_than_other_files(config, done, tmp_path, name, content, rule):
+    out = tmp_path / "out"
+    shutil.copytree(done[1], out)
+    (file,) = out.rglob(name)
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = train(config, "--out", out, "--resume")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith(f"Error: {rule.format(out=out, file=file)}")
+
+
+@pytest.mark.parametrize("name", ["experiment.json", "run.json", "final.npz"])
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero"])
+def test_a_resumed_training_reads_no_pipe_and_no_device(config, done, tmp_path, name, kind):
+    out = tmp_path / "out"
+    shutil.copytree(done[1], out)
+    (file,) = out.rglob(name)
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(kind)
+    refused(train(config, "--out", out, "--resume"), f"{file}: must be a regular file")
+
+
+@pytest.mark.parametrize("name", ["rounds.npz", "final.npz", "change.npz"])
+def test_scores_that_lack_an_array_are_refused(config, done, tmp_path, name):
+    out = tmp_path / "out"
+    shutil.copytree(done[1], out)
+    (file,) = out.rglob(name)
+    arrays = dict(np.load(file))
+    np.savez(file, observed=arrays["observed"])
+    refused(train(config, "--out", out, "--resume"), f"{file}: must have an array named unobserved")
+    np.savez(file, unobserved=arrays["unobserved"])
+    refused(train(config, "--out", out, "--resume"), f"{file}: must have an array named observed")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero"])
+def test_a_checkpoint_is_a_regular_file(config, done, tmp_path, kind):
+    out = tmp_path / "out"
+    shutil.copytree(done[1], out)
+    (out / "000-000-000" / "run.json").unlink()
+    file = out / "000-000-000" / "checkpoint" / "training.npz"
+    file.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(kind)
+    result = train(config, "--out", out, "--resume")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith(f"Error: {file}: must be a regular file")
 
 
 def test_the_command_gives_its_cluster_the_trainings(config, tmp_path, monkeypatch):

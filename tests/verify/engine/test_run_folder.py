@@ -63,16 +63,23 @@ def test_a_damaged_run_file_is_refused(interrupted):
         read_material(interrupted)
 
 
+TIMINGS = {
+    "trainings": [
+        {"cell": 0, "repetition": 0, "run": 0, "with_canaries": True, "training": 1.5, "scoring": 0, "noise": 0}
+    ]
+}
+
+
 def test_what_lies_beside_a_run_comes_along(tmp_path):
     (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
     shutil.copy(PUBLISHED / "canife.json", tmp_path)
-    for file, document in (("experiment", {}), ("results", TRAINING), ("timings", {"trainings": [1]})):
+    for file, document in (("experiment", {}), ("results", TRAINING), ("timings", TIMINGS)):
         (tmp_path / "noise").mkdir(exist_ok=True)
         (tmp_path / "noise" / f"{file}.json").write_text(json.dumps(document))
     found = read_material(tmp_path)
     assert written(found.canife) == json.loads((PUBLISHED / "canife.json").read_text())
     assert written(found.trainings["noise"].record) == TRAINING
-    assert found.trainings["noise"].timings == [1]
+    assert [one.training for one in found.trainings["noise"].timings] == [1.5]
     shutil.rmtree(tmp_path / "noise")
     (tmp_path / "canife.json").write_text("[]")
     with pytest.raises(InputError, match=r"canife\.json: the document: must be an object, not \[\]"):
@@ -115,7 +122,7 @@ NAMES = ["results", "environment", "canife", "noise/experiment", "noise/results"
 def test_anything_in_a_folder_is_read_or_refused_by_name(tmp_path, name, content):
     (tmp_path / "noise").mkdir(exist_ok=True)
     for other in NAMES:
-        (tmp_path / f"{other}.json").write_text('{"trainings": []}')
+        (tmp_path / f"{other}.json").write_text("{}" if other == "environment" else '{"trainings": []}')
     # A record of a benchmark has no short form.
     (tmp_path / "canife.json").unlink()
     (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))

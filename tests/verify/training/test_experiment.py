@@ -74,8 +74,8 @@ def test_each_cell_has_its_audits_and_facts(finished):
             assert 0.0 < facts["accuracy"] < 1.0
             assert 0.0 < facts["accuracy_without"] < 1.0
     # With canaries and without.
-    assert [row["cell"] for row in timings] == [0, 0, 1, 1, 1, 1]
-    assert all(row["training"] > 0.0 for row in timings)
+    assert [row.cell for row in timings] == [0, 0, 1, 1, 1, 1]
+    assert all(row.training > 0.0 for row in timings)
     assert "seconds" not in json.dumps(document)
 
 
@@ -131,7 +131,7 @@ def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, m
     file.write_text("{")
     with pytest.raises(InputError) as error:
         run(configured(), tmp_path / "run")
-    assert error.value.message.startswith(f"tiny (canaries.runs = 2): {file}: is damaged (Expecting ")
+    assert error.value.message.startswith(f"{file}: line 1, column 2: truncated or damaged")
 
 
 def test_a_cluster_finds_the_same_though_a_worker_dies(configured, finished, cluster, tmp_path):

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import InputError, opened
+from canaryproof.verify.files.reading import InputError, content, opened
 from canaryproof.verify.training.data.federation import Federation, equal_lots
-from canaryproof.verify.training.data.files import read_one_more
+from canaryproof.verify.training.data.files import inside
 
 _SIDE, _CHANNELS, _CLASSES = 32, 3, 10
 _IMAGE = _CHANNELS * _SIDE**2
@@ -29,8 +29,8 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
     ``InputError``, as is a damaged file. Images that remain are left out.
     """
     place = _found(folder)
-    images, labels = (np.concatenate(part) for part in zip(*(_read(place / name) for name in _TRAINING), strict=True))
-    test_images, test_labels = _read(place / _TEST)
+    *training, (test_images, test_labels) = (_read(inside(folder, place / name)) for name in (*_TRAINING, _TEST))
+    images, labels = (np.concatenate(part) for part in zip(*training, strict=True))
     try:
         order, starts = equal_lots(len(images), examples_per_client, seed)
     except ValueError as error:
@@ -63,14 +63,10 @@ def _found(folder: Path) -> Path:
 
 def _read(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     with opened(path) as file:
-        content = read_one_more(file, _LARGEST)
-        if len(content) > _LARGEST:
-            raise ValueError(f"must have at most {_LARGEST} bytes")
-    if len(content) % (1 + _IMAGE):
-        raise InputError(
-            f"{path}: truncated or damaged: must have {1 + _IMAGE} bytes an image, not {len(content)} bytes"
-        )
-    records = np.frombuffer(bytes(content), np.uint8).reshape(-1, 1 + _IMAGE)
+        found = content(file, _LARGEST)
+    if len(found) % (1 + _IMAGE):
+        raise InputError(f"{path}: truncated or damaged: must have {1 + _IMAGE} bytes an image, not {len(found)} bytes")
+    records = np.frombuffer(found, np.uint8).reshape(-1, 1 + _IMAGE)
     labels = records[:, 0].astype(np.int32)
     for i in np.flatnonzero(labels >= _CLASSES)[:1]:
         raise InputError(f"{path}: label {i}: must be a whole number from 0 to {_CLASSES - 1}, not {labels[i]}")

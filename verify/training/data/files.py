@@ -2,27 +2,52 @@
 
 import gzip
 import hashlib
+import os
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
-from canaryproof.verify.files.reading import InputError, opened
+from canaryproof.verify.files.reading import InputError, Readable, opened
 
 # Some twice EMNIST's largest file, and LEAF's.
 LARGEST = 2**30
 _PIECE = 2**20
+# Images of MNIST's kind inflate to five times their size, and sorted labels to a thousand times.
+_MOST_TIMES, _SMALL = 20, 2**24
 
-Readable = IO[bytes] | gzip.GzipFile
+
+def inside(data: Path, path: Path) -> Path:
+    """Return a place in a folder of data; an ``InputError`` says that it is a link out of that folder."""
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(data)):
+        raise InputError(f"{path}: must not be a link that leads out of {data}")
+    return path
 
 
-def in_folder(folder: Path, pattern: str) -> list[Path]:
-    """Return a folder's files whose names match a glob pattern, in the order of their names."""
+def in_folder(folder: Path, pattern: str, data: Path | None = None) -> list[Path]:
+    """Return a folder's files whose names match a glob pattern, in the order of their names.
+
+    None is a link out of the folder ``data``, by default the folder itself.
+    """
     if not folder.is_dir():
         raise InputError(f"{folder}: must be a folder")
-    return sorted(path for path in folder.glob(pattern) if not path.is_dir())
+    return sorted(inside(data or folder, path) for path in folder.glob(pattern) if not path.is_dir())
+
+
+class _Inflated:
+    """What a gzip stream holds, as long as it is no more than so many bytes."""
+
+    def __init__(self, stream: gzip.GzipFile, most: int) -> None:
+        self._stream, self._most, self._left = stream, most, most
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some bytes, or all; a ``ValueError`` says that there are too many."""
+        found = self._stream.read(self._left + 1 if size < 0 else size)
+        self._left -= len(found)
+        if self._left < 0:
+            raise ValueError(f"must not inflate to more than {self._most} bytes")
+        return found
 
 
 @contextmanager
@@ -33,29 +58,12 @@ def inflated(path: Path) -> Iterator[Readable]:
             yield file
             return
         try:
-            with gzip.GzipFile(fileobj=file) as content:
-                yield content
+            with gzip.GzipFile(fileobj=file) as stream:
+                yield _Inflated(stream, max(_SMALL, _MOST_TIMES * path.stat().st_size))
         except EOFError as error:
             raise ValueError("truncated: its gzip stream has no end") from error
         except (gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"is not a readable gzip file ({error})") from error
-
-
-def read_one_more(file: Readable, size: int) -> bytearray:
-    """Read a number of bytes and one more, which tells whether the file goes on; memory is that of what is there."""
-    content = bytearray()
-    while piece := file.read(min(_PIECE, size + 1 - len(content))):
-        content += piece
-    return content
-
-
-def read_text(path: Path) -> str:
-    """Read a text in UTF-8 of at most ``LARGEST`` bytes, without a byte order mark."""
-    with opened(path) as file:
-        content = read_one_more(file, LARGEST)
-        if len(content) > LARGEST:
-            raise ValueError(f"must have at most {LARGEST} bytes")
-        return content.decode("utf-8-sig")
 
 
 def digest(path: Path) -> str:

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.reading import InputError, read_one_more
 from canaryproof.verify.training.data.federation import Federation, equal_lots
-from canaryproof.verify.training.data.files import LARGEST, in_folder, inflated, read_one_more
+from canaryproof.verify.training.data.files import LARGEST, in_folder, inflated
 
 # torchvision leaves the inflated files beside the gzipped ones, and some archives spell "images.idx3".
 _NAME = re.compile(

@@ -14,22 +14,22 @@ into 84 × 84.
 
 import hashlib
 import io
-import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.files import checkpoint
-from canaryproof.verify.files.reading import InputError, opened, parsing
+from canaryproof.verify.files.reading import InputError, content, opened, parsing, read_json
 from canaryproof.verify.training.data.federation import Examples, FederatedData, Federation, first_examples, held_out
-from canaryproof.verify.training.data.files import in_folder, read_one_more, read_text
+from canaryproof.verify.training.data.files import LARGEST, in_folder, inside
 from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary, glove_file, read_glove
 
 _Users = list[tuple[list[str], list[int]]]
@@ -57,12 +57,12 @@ def load(folder: Path, length: int = 80, side: int = 84) -> FederatedData:
     if length < 1:
         raise InputError(f"{folder}: length must be at least 1, not {length}")
     if (folder / "train").is_dir():
-        name, training = _read_leaf(folder / "train")
-        test_name, test = _read_leaf(folder / "test")
+        name, training = _read_leaf(folder, "train")
+        test_name, test = _read_leaf(folder, "test")
         if test_name != name:
             raise InputError(f"{folder}: train and test must be of one data set, not {name} and {test_name}")
     else:
-        name, users = _read_leaf(folder / "all_data" if (folder / "all_data").is_dir() else folder)
+        name, users = _read_leaf(folder, "all_data" if (folder / "all_data").is_dir() else "")
         training, test = held_out(users)
         if not test:
             raise InputError(f"{folder}: must have a folder test, or a user with ten examples")
@@ -83,9 +83,10 @@ def load(folder: Path, length: int = 80, side: int = 84) -> FederatedData:
     return Federation.of(name, map(as_tokens, training), map(as_tokens, test), len(vocabulary), len(vocabulary))
 
 
-def _read_leaf(folder: Path) -> tuple[str, list[tuple[Any, Any]]]:
-    """Return the data set's name, and its users' examples as a list of inputs and a list of labels."""
-    paths = in_folder(folder, "*.json")
+def _read_leaf(data: Path, inner: str) -> tuple[str, list[tuple[Any, Any]]]:
+    """Return the name of the data set in an inner folder, and its users' examples as lists of inputs and labels."""
+    folder = data / inner
+    paths = in_folder(folder, "*.json", data)
     if not paths:
         raise InputError(f"{folder}: must hold .json files")
     names, users, examples = set(), set(), []
@@ -107,8 +108,8 @@ def _read_leaf(folder: Path) -> tuple[str, list[tuple[Any, Any]]]:
 
 def _users(path: Path) -> Iterator[tuple[str, list[Any], list[Any]]]:
     """Yield each user of a file with the lists x and y, which have one length, not 0."""
-    content = _parsed(path)
-    users, counts, data = (content.get(key) for key in ("users", "num_samples", "user_data"))
+    found = _parsed(path)
+    users, counts, data = (found.get(key) for key in ("users", "num_samples", "user_data"))
     if not isinstance(users, list) or not isinstance(counts, list) or not isinstance(data, dict):
         raise InputError(f"{path}: must be an object with lists users and num_samples and an object user_data")
     if len(users) != len(counts) or not users:
@@ -129,20 +130,10 @@ def _users(path: Path) -> Iterator[tuple[str, list[Any], list[Any]]]:
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not a number")
-
-    try:
-        content = json.loads(read_text(path), parse_constant=refuse)
-    except ValueError as error:
-        raise InputError(f"{path}: is not readable JSON ({error})") from error
-    except RecursionError as error:
-        raise InputError(f"{path}: is nested too deeply") from error
-    except MemoryError as error:
-        raise InputError(f"{path}: does not fit in memory") from error
-    if not isinstance(content, dict):
+    found = read_json(path, LARGEST, LARGEST)
+    if not isinstance(found, dict):
         raise InputError(f"{path}: must be an object")
-    return content
+    return found
 
 
 def _form(example: Any) -> str:
@@ -317,7 +308,7 @@ def celeba(folder: Path, training: _Users, test: _Users, side: int) -> ImageFold
     place = next((found for inner in ("", "raw") if (found := folder / inner / _FOLDER).is_dir()), None)
     if place is None:
         raise InputError(f"{folder}: must hold a folder {_FOLDER}, or raw/{_FOLDER}, with the images")
-    _check_present(place, training + test)
+    _check_present(folder, inside(folder, place), training + test)
     counts = np.cumsum([len(labels) for _, labels in test])
     held = max(1, int(np.searchsorted(counts, _LARGEST_TEST // (12 * side**2), side="right")))
     images, labels, starts = _joined(training)
@@ -326,15 +317,15 @@ def celeba(folder: Path, training: _Users, test: _Users, side: int) -> ImageFold
     return ImageFolder(place, images, labels, starts, test_inputs, test_labels, test_starts, side)
 
 
-def _check_present(place: Path, users: _Users) -> None:
-    root = place.resolve()
-    entries = {entry.name: entry for entry in place.iterdir()}
+def _check_present(folder: Path, place: Path, users: _Users) -> None:
+    with os.scandir(place) as found:
+        entries = {entry.name: entry for entry in found}
     for names, _ in users:
         for name in names:
             if name not in entries:
                 raise InputError(f"{place}: must hold the image {name}, which a user of the JSON files has")
-            if entries[name].is_symlink() and entries[name].resolve().parent != root:
-                raise InputError(f"{entries[name]}: must be a file in this folder, not a link out of it")
+            if entries[name].is_symlink():
+                inside(folder, place / name)
 
 
 def _joined(users: _Users) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64]]:
@@ -356,10 +347,7 @@ def _scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 def _content(path: Path) -> bytes:
     with opened(path) as file:
-        content = read_one_more(file, _LARGEST_FILE)
-        if len(content) > _LARGEST_FILE:
-            raise ValueError(f"must have at most {_LARGEST_FILE} bytes")
-        return bytes(content)
+        return bytes(content(file, _LARGEST_FILE))
 
 
 def _decoded(path: Path, side: int) -> NDArray[np.uint8]:
@@ -367,11 +355,11 @@ def _decoded(path: Path, side: int) -> NDArray[np.uint8]:
         from PIL import Image
     except ImportError as error:
         raise InputError("celeba: needs pillow, of the extra canaryproof[federated]") from error
-    content = io.BytesIO(_content(path))
+    file = io.BytesIO(_content(path))
     try:
         with parsing("JPEG or PNG"):
             # Pillow has decoders for dozens of other formats.
-            image = Image.open(content, formats=("JPEG", "PNG"))
+            image = Image.open(file, formats=("JPEG", "PNG"))
         width, height = image.size
         if not _SHORTEST <= min(width, height) <= max(width, height) <= _LONGEST:
             raise ValueError(f"its sides must have {_SHORTEST} to {_LONGEST} pixels, not {width} × {height}")

@@ -25,7 +25,7 @@ from canaryproof.verify.files import checkpoint
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training.data import tokens
 from canaryproof.verify.training.data.federation import Examples, StreamedFederation
-from canaryproof.verify.training.data.files import in_folder
+from canaryproof.verify.training.data.files import inside
 from canaryproof.verify.training.data.tokens import Words
 
 WORD_COUNTS = "stackoverflow.word_count"
@@ -161,7 +161,9 @@ def load(folder: Path, length: int, count: int) -> StreamedFederation:
 
 
 def _found(folder: Path) -> _Release:
-    names = {path.name for path in in_folder(folder, "*")}
+    if not folder.is_dir():
+        raise InputError(f"{folder}: must be a folder")
+    names = {path.name for path in folder.iterdir()}
     found = [release for release in _RELEASES if names & set(release.files)]
     if len(found) == 1:
         for name in found[0].files:
@@ -180,7 +182,7 @@ def _found(folder: Path) -> _Release:
 
 def _there(folder: Path, name: str) -> Path:
     if (folder / name).is_file():
-        return folder / name
+        return inside(folder, folder / name)
     packed = f", unpacked from {name}.tar.bz2 by tar -xjf" if (folder / f"{name}.tar.bz2").exists() else ""
     raise InputError(f"{folder}: must hold a file {name}{packed}")
 

@@ -164,7 +164,7 @@ def test_a_damaged_gzip_is_refused(tmp_path, refusal):
     ("header", "said"),
     [
         (TRAIN_IMAGES[:16], "truncated or damaged: its header declares 10 × 4 × 3 = 120 bytes, and more follow"),
-        (np.array([0x803, 2**10, 2**10, 2**10], ">u4").tobytes(), "truncated or damaged: its header declares 1024 ×"),
+        (np.array([0x803, 2**10, 2**10, 2**10], ">u4").tobytes(), "must not inflate to more than 16777216 bytes"),
         (np.array([0x803, *[2**32 - 1] * 3], ">u4").tobytes(), "its header must declare 1 to"),
     ],
 )
@@ -182,7 +182,7 @@ def test_bombs_are_not_inflated(tmp_path, refusal, header, said):
         tracemalloc.stop()
     assert message.startswith(f"{name}: {said}")
     # What is there, 16 MB, only where the header promises more; a growing array holds itself twice at times.
-    assert peak < (2**26 if "1024" in said else 2**21)
+    assert peak < (2**26 if "inflate" in said else 2**21)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -186,9 +186,10 @@ def test_missing_images_are_refused(tmp_path, refusal):
 def test_links_out_of_the_folder_are_refused(tmp_path, refusal):
     write(tmp_path, users=2)
     path = tmp_path / IMAGES / "000002.jpg"
-    path.rename(tmp_path / "secret.jpg")
-    path.symlink_to(tmp_path / "secret.jpg")
-    said = f"{IMAGES}/000002.jpg: must be a file in this folder, not a link out of it"
+    secret = tmp_path.with_name(f"{tmp_path.name}-secret.jpg")
+    path.rename(secret)
+    path.symlink_to(secret)
+    said = f"{IMAGES}/000002.jpg: must not be a link that leads out of {tmp_path}"
     assert refusal(load, tmp_path) == said
     path.unlink()
     path.symlink_to("000001.jpg")
@@ -331,11 +332,11 @@ KEYS = "must be an object with lists users and num_samples and an object user_da
     ("text", "said"),
     [
         ("", "the file is empty"),
-        ("{", "is not readable JSON (Expecting property name"),
-        (changed()[:-5], "is not readable JSON"),
-        ("{} {}", "is not readable JSON (Extra data"),
+        ("{", "line 1, column 2: truncated or damaged, as it is not JSON (Expecting property name"),
+        (changed()[:-5], "line 1, column 146: truncated or damaged"),
+        ("{} {}", "line 1, column 4: truncated or damaged, as it is not JSON (Extra data"),
         ("[" * 100_000, "is nested too deeply"),
-        ("9" * 5000, "is not readable JSON (Exceeds the limit"),
+        ("9" * 5000, "Exceeds the limit"),
         ("[]", "must be an object"),
         ("{}", KEYS),
         (changed(users="KING"), KEYS),
@@ -363,7 +364,7 @@ KEYS = "must be an object with lists users and num_samples and an object user_da
         (user([[10**400] * 784], [0]), PIXELS),
         (user([0.5], [0]), PIXELS),
         (user([{"a": 1}], [0]), PIXELS),
-        (user([image(0.5)], [0]).replace("0.5", "NaN"), "is not readable JSON (NaN is not a number)"),
+        (user([image(0.5)], [0]).replace("0.5", "NaN"), "is not JSON, which has no number NaN"),
         (user([image(0.5)], [0]).replace("0.5", "1e999"), PIXELS),
         (user([image(0.5)], [62]), "user 'u': y must be whole numbers from 0 to 61, not 62"),
         (user([image(0.5)], [-1]), "user 'u': y must be whole numbers from 0 to 61, not -1"),
