@@ -13,18 +13,23 @@ def sentences(text: str) -> list[str]:
     text = _FENCE.sub("\n\n", _FRONT.sub("", text))
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"`[^`]*`", "Code", text)
     paragraphs = [
         " ".join(lines.split())
         for lines in re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |: |\|))|(?<=\|)\n", text)
         if not lines.lstrip().startswith(("#", "|", "    "))
     ]
     found = (sentence.strip(" -*") for paragraph in paragraphs for sentence in _END.split(paragraph))
-    return [sentence for sentence in found if len(sentence.split()) > 1]
+    return [sentence for sentence in found if words(sentence) > 1]
+
+
+def words(sentence: str) -> int:
+    """Return the number of words; a sign such as = or ≤ is none."""
+    return sum(any(c.isalnum() for c in word) for word in sentence.split())
 
 
 def longest(text: str) -> tuple[float, int, str]:
     """Return the mean number of words of a page's sentences, the largest, and that sentence."""
-    lengths = [(len(sentence.split()), sentence) for sentence in sentences(text)]
+    lengths = [(words(sentence), sentence) for sentence in sentences(text)]
     worst = max(lengths, default=(0, ""))
     return sum(length for length, _ in lengths) / max(1, len(lengths)), *worst

@@ -10,17 +10,23 @@ from canaryproof.verify.cli.command_line import main
 from tests.plain_words import longest, sentences
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*WRITTEN, ROOT / "CHANGELOG.md", *sorted((ROOT / "proofs_check").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_sentences_are_short(page):
     mean, most, sentence = longest(page.read_text(encoding="utf-8"))
-    assert mean <= 18.0
+    # Formulas make a proof's sentences longer; the average is that of the site.
+    assert mean <= (18.0 if page in WRITTEN else 20.0)
     assert most <= 40, sentence
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_average_is_short():
+    assert longest("\n\n".join(page.read_text(encoding="utf-8") for page in PAGES))[0] <= 18.0
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_words_are_those_of_the_field(page):
     text = " ".join(sentences(page.read_text(encoding="utf-8")))
     assert re.findall(r"\b(?:beside|foretold|ours|road|told)\b", text) == []
