@@ -51,7 +51,7 @@ def _log_power(x: fmpq, power: fmpq) -> arb:
     return power * arb(1 - x * x).log()
 
 
-def _tail_fraction(x: fmpq, dim: fmpq) -> arb:
+def tail_fraction(x: fmpq, dim: fmpq) -> arb:
     """₂F₁(1, 1/2; (d + 1)/2; −w), w = (1 − x²)/x²."""
     # With d = p/q, an equivalence transformation by rₙ = p + (2n − 1)q frees the elements of fractions: the n-th step
     # is aₙw/(rₙ + …), aₙ = rₙ·rₙ₋₁·eₙ.
@@ -97,7 +97,7 @@ def _central(x: fmpq, dim: fmpq) -> arb:
 
 def _log_tail(x: fmpq, dim: fmpq) -> arb:
     """Log of P(cosine > x) for 0 < x < 1, by the continued fraction."""
-    scale = _tail_fraction(x, dim) / ((dim - 1) * x)
+    scale = tail_fraction(x, dim) / ((dim - 1) * x)
     return _log_peak(dim) + _log_power(x, (dim - 1) / 2) + scale.log()
 
 

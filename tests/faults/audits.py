@@ -20,9 +20,12 @@ def _enclosure(name: str, description: str, function: str, make: Callable[[Funct
 
 
 def _audit(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    inputs = {"audit": ("scores",), "audit_release": ("release",), "_null_law": ("scores",)}.get(
-        function, ("scores", "release")
-    )
+    inputs = {
+        "audit": ("scores",),
+        "audit_release": ("release",),
+        "_audit": ("release",),
+        "_null_law": ("scores",),
+    }.get(function, ("scores", "release"))
     checks = tuple(f"gaussian.audit.{given}" for given in inputs)
     return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.audit:{function}", make, checks)
 
@@ -68,6 +71,18 @@ FAULTS = (
             lambda release, canaries, *rest, **options: f(
                 release, dataclasses.replace(canaries, count=canaries.count - 1), *rest, **options
             )
+        ),
+    ),
+    _audit(
+        "dilution",
+        "a release 1% too long",
+        "_audit",
+        lambda f: (
+            lambda *given, **options: (
+                lambda found: (
+                    dataclasses.replace(found, release_norm=1.01 * found.release_norm) if found.release_norm else found
+                )
+            )(f(*given, **options))
         ),
     ),
     _audit("null-law", "the null law in R^(2d)", "_null_law", lambda f: lambda unobserved, dim: f(unobserved, 2 * dim)),

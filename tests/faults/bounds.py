@@ -70,4 +70,32 @@ FAULTS = (
         lambda f: lambda scores, number: np.minimum(f(scores, number) + number // 4, number),
         "coverage.one-run",
     ),
+    _fault(
+        "halves",
+        "half of its share of α for each rate of error",
+        "thresholds:shared",
+        lambda f: lambda alpha, exact: 0.5 * f(alpha, exact),
+        "values",
+    ),
+    _fault(
+        "rank",
+        "a threshold one rank too far out",
+        "thresholds:null_ranks",
+        lambda f: lambda tails, null_count: np.maximum(f(tails, null_count) - 1, 1),
+        "values",
+    ),
+    _fault(
+        "one-less",
+        "the probability of so many right guesses less one",
+        "one_run:p_value",
+        lambda f: lambda total, number, right, *rest: f(total, number, max(right - 1, 0), *rest),
+        "values",
+    ),
+    _fault(
+        "local-level",
+        "the band's local level is Bonferroni's",
+        "thresholds:local_level",
+        lambda f: lambda count, alpha: alpha / count,
+        "values",
+    ),
 )

@@ -93,7 +93,7 @@ FAULTS = (
         "null-cosine",
         "tail-power",
         "a power of 1 − x² too many in the tail",
-        "_tail_fraction",
+        "tail_fraction",
         lambda f: lambda x, dim: f(x, dim) * arb(1 - x * x),
         "null-cosine.sf",
         "null-cosine.logsf",
@@ -218,5 +218,19 @@ FAULTS = (
         "Beta(a, b + 1) for Beta(a, b)",
         "_log_beta_cdf",
         lambda f: lambda a, b, p, q: f(a, b + 1, p, q),
+    ),
+    Fault(
+        "certified.series-remainder",
+        "the remainder of the hypergeometric series is lost",
+        "canaryproof.kernels.certified._series:hypergeometric",
+        lambda f: lambda b, c, z: arb(f(b, c, z).lower()),
+        ("numerics.enclosures.remainders",),
+    ),
+    Fault(
+        "certified.fraction-remainder",
+        "one convergent of the continued fraction for both",
+        "canaryproof.kernels.certified.null_cosine:tail_fraction",
+        lambda f: lambda x, dim: arb(f(x, dim).upper()),
+        ("numerics.enclosures.remainders",),
     ),
 )

@@ -32,6 +32,27 @@ def _twice(schedule: object) -> object:
     return dataclasses.replace(schedule, client_rounds=rounds)  # type: ignore[type-var]
 
 
+def _adam(rate: float) -> object:
+    """Make an optimiser as ``_optimiser`` does, with the usual constants of Adam."""
+    # Loads JAX.
+    import jax.numpy as jnp
+    import optax
+
+    optimiser = optax.adam(rate, 0.9, 0.999, 1e-3)
+
+    def step(theta: object, state: object, delta: object) -> tuple[object, object]:
+        change, state = optimiser.update(-jnp.asarray(delta), state, theta)  # type: ignore[arg-type]
+        return optax.apply_updates(theta, change), state  # type: ignore[arg-type]
+
+    return optimiser.init, step
+
+
+def _low_orders(sigma: float, delta: float, rounds: int) -> float:
+    orders = np.arange(11, 110) / 10.0
+    conversion = np.log1p(-1.0 / orders) - np.log(delta * orders) / (orders - 1.0)
+    return float(np.min(rounds * orders / (2.0 * sigma**2) + conversion))
+
+
 FAULTS = (
     _algorithm(
         "projection",
@@ -96,6 +117,58 @@ FAULTS = (
         "a client takes part twice in a round of a sample without replacement",
         "canaries.participation:uniform",
         lambda f: lambda *arguments: _twice(f(*arguments)),
+    ),
+    _algorithm(
+        "decay",
+        "Adam's second decay 0.999 for 0.99",
+        "training.training:_optimiser",
+        lambda f: lambda name, rate, momentum: _adam(rate) if name == "adam" else f(name, rate, momentum),
+    ),
+    _algorithm(
+        "batches",
+        "examples are cut into batches from the last one on",
+        "training.data.federation:Federation.cohort",
+        lambda f: lambda self, clients, examples: tuple(part[:, ::-1].copy() for part in f(self, clients, examples)),
+    ),
+    _algorithm(
+        "maxima",
+        "the largest cosine of all rounds is at least 0",
+        "canaries.canary_clients:CanaryClients.all_rounds",
+        lambda f: lambda self: tuple(np.maximum(part, 0.0) for part in f(self)),
+    ),
+    _fault(
+        "fewer",
+        "a Poisson sample's size is of one member less",
+        "canaryproof.verify.canaries.participation:_tossed",
+        lambda f: lambda members, rate, rounds, rng: f(members[:-1], rate, rounds, rng),
+        "participation",
+    ),
+    _fault(
+        "pairs",
+        "rounds come in pairs of the same Poisson sample",
+        "canaryproof.verify.canaries.participation:_tossed",
+        lambda f: lambda members, rate, rounds, rng: [one for one in f(members, rate, rounds // 2, rng) for _ in "12"],
+        "participation",
+    ),
+    _fault(
+        "root",
+        "a coefficient of the square root is 1.25 times too large",
+        f"{_TRAINING}.noise:SquareRoot.row",
+        lambda f: lambda self, number: (lambda p, v: (p, np.where(p == number - 1, 1.25 * v, v)))(*f(self, number)),
+        "noise",
+    ),
+    _fault(
+        "node",
+        "a node of the tree keeps one of the sums that it replaces",
+        f"{_TRAINING}.noise:Tree.row",
+        lambda f: lambda self, number: tuple(part[: max(1, len(part) - 1)] for part in f(self, number)),
+        "noise",
+    ),
+    _account(
+        "orders",
+        "Rényi orders up to 10.9 alone",
+        "accounting.sampled_gaussian:rdp",
+        lambda f: lambda sigma, delta, rounds=1, sampling=1.0: _low_orders(sigma, delta, rounds),
     ),
     _account(
         "split",

@@ -120,7 +120,7 @@ def _release(context: Context) -> Outcome:
     seed = int(rng.integers(0, 2**63))
     release = algorithm_1.release(count, dim, sigma, seed)
     canaries = stream.Canaries(seed, count, dim)
-    found = audit.audit_release(release, canaries, DELTA, confidence, force=True)
+    found = audit.audit_release(release, canaries, DELTA, confidence, noise_multiplier=sigma, force=True)
     vectors = np.array([canaries.vector(j) for j in range(count)], dtype=np.float64)
     cosines = vectors @ release / np.linalg.norm(release)
     length = float(np.linalg.norm(release))
@@ -137,6 +137,7 @@ def _release(context: Context) -> Outcome:
         "norm": norm.epsilon,
         "norm.low": norm.low,
         "norm.high": norm.high,
+        "dilution": found.dilution,
     }
     expected = {
         "count": count,
@@ -145,6 +146,7 @@ def _release(context: Context) -> Outcome:
         "norm": float(gaussian_mechanism.epsilon(DELTA, length / math.sqrt(dim))),
         "norm.low": float(gaussian_mechanism.epsilon(DELTA, 1.0 / low)),
         "norm.high": float(gaussian_mechanism.epsilon(DELTA, 1.0 / high)),
+        "dilution": float(release @ release) / (sigma**2 * dim) - 1.0,
     }
     # The vectors are rounded to float32.
     return _outcome(_differences(numbers, expected), 1e-5)

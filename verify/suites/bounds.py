@@ -30,7 +30,7 @@ from canaryproof.verify.bounds.lower_bound import (
 )
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.suites import bounds_grid
+from canaryproof.verify.suites import bounds_grid, bounds_values
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -577,6 +577,11 @@ CHECKS = (
             partial(_coverage, name=name),
         )
         for name, source in _CLAIMS.items()
+    ),
+    _ours(
+        "values",
+        "bounds from a few scores have the values that other sums, roots and integrals give",
+        bounds_values.values,
     ),
     _ours(
         "posterior",

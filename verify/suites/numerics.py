@@ -10,15 +10,17 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
+from flint import fmpq
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial, gaussian_mechanism, null_cosine, two_gaussians
-from canaryproof.kernels.certified import Enclosure
+from canaryproof.kernels.certified import Enclosure, at_precision
 from canaryproof.kernels.certified import binomial as certified_binomial
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.kernels.certified import null_cosine as certified_cosine
 from canaryproof.kernels.certified import two_gaussians as certified_pair
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
+from canaryproof.kernels.certified._series import hypergeometric
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.suites.worst_case.search import BUDGETS, Case, Domain, error_bound, in_ulps, search
 from canaryproof.verify.suites.worst_case.table import WorstInput, read
@@ -336,6 +338,46 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
     return Outcome(Verdict.CONFIRMED if compared else Verdict.INCONCLUSIVE, finding, evidence)
 
 
+# Bits at which a series or fraction stops after a few terms, so that its remainder is most of the ball.
+_FEW_BITS = (42, 46, 54, 70)
+_TERMS = 10**6
+
+
+def judge_remainders(context: Context) -> Outcome:
+    """Judge that remainders of a series and of a continued fraction are enclosed, at few bits, by mpmath's values."""
+    rng = np.random.default_rng(context.key("numerics/enclosures/remainders"))
+    missed, widest = [], 0.0
+    count = context.pick(40, 400)
+    for number in range(count):
+        prec = _FEW_BITS[number % len(_FEW_BITS)]
+        dim, x = float(np.exp(rng.uniform(0.8, 7.0))), float(rng.uniform(0.01, 0.95))
+        b, c, z = (fmpq(*float(value).as_integer_ratio()) for value in (0.5 * dim, 1.5, x * x))
+        exact_x, exact_dim = (fmpq(*value.as_integer_ratio()) for value in (x, dim))
+        series = at_precision(prec, partial(hypergeometric, b, c, z))
+        fraction = at_precision(prec, partial(certified_cosine.tail_fraction, exact_x, exact_dim))
+        with mp.workdps(_DIGITS):
+            square = mp.mpf(x) ** 2
+            values = {
+                "series": (series, mp.hyp2f1(1, mp.mpf(dim) / 2, mp.mpf(1.5), mp.mpf(x * x), maxterms=_TERMS)),
+                "fraction": (
+                    fraction,
+                    mp.hyp2f1(1, 0.5, (mp.mpf(dim) + 1) / 2, -(1 - square) / square, maxterms=_TERMS),
+                ),
+            }
+            for name, (ball, value) in values.items():
+                low, high = (mp.mpf(tuple(map(int, end.man_exp()))) for end in (ball.lower(), ball.upper()))
+                slack = abs(value) * mp.mpf(10) ** (5 - _DIGITS)
+                widest = max(widest, float((high - low) / abs(value)))
+                if not low - slack <= value <= high + slack:
+                    missed.append(f"{name} at ({x:.6g}, {dim:.6g}) with {prec} bits")
+    bits = f"{_FEW_BITS[0]} to {_FEW_BITS[-1]} bits"
+    finding = f"{2 * count} values at {bits}: {len(missed)} outside; the widest ball has {widest:.1g} of its value"
+    if missed:
+        finding += f"; first {missed[0]}"
+    holds = not missed
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, {"compared": 2 * count, "missed": missed})
+
+
 def _error_check(target: Target) -> Check:
     # Directions and methods are bound by partials.
     kernel: Any = getattr(target.kernel, "func", target.kernel)
@@ -364,6 +406,13 @@ def _enclosure_check(topic: str) -> Check:
 CHECKS: tuple[Check, ...] = (
     *map(_error_check, TARGETS),
     *map(_enclosure_check, dict.fromkeys(target.topic for target in TARGETS)),
+    Check(
+        "numerics.enclosures.remainders",
+        Subject.IMPLEMENTATION,
+        "kernels.certified",
+        "series and continued fractions that stop after a few terms enclose their values",
+        judge_remainders,
+    ),
     *(
         Check(
             f"numerics.comparison.{sweep.name}",

@@ -21,7 +21,7 @@ from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share, l
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import judged
 from canaryproof.verify.claims.printed import QUANTILES, Final
-from canaryproof.verify.suites.training_definition import accounting, algorithms
+from canaryproof.verify.suites import training_definition
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
 
@@ -400,14 +400,28 @@ CHECKS = (
         Subject.IMPLEMENTATION,
         "verify.training",
         "deltas, model and scores of a training are those of Algorithms 2 and 3 in plain numpy",
-        algorithms,
+        training_definition.algorithms,
+    ),
+    Check(
+        "training.participation",
+        Subject.IMPLEMENTATION,
+        "verify.canaries.participation",
+        "clients and canaries take part with the probabilities that are said, independently",
+        training_definition.participation,
+    ),
+    Check(
+        "training.noise",
+        Subject.IMPLEMENTATION,
+        "verify.training.noise",
+        "noise over rounds has the covariance of its factorisation, and rounds without one are independent",
+        training_definition.noise,
     ),
     Check(
         "training.accounting",
         Subject.IMPLEMENTATION,
         "verify.accounting.training",
         "the analytical ε is never below the truth, and beside it where it is exact",
-        accounting,
+        training_definition.accounting,
     ),
     Check(
         "training.bounds",

@@ -122,9 +122,9 @@ def test_dimensions_2_4_and_5(x):
 def test_the_fraction_encloses_from_few_terms(dim, x, prec):
     """At 42 bits and a little more it stops after a few terms, so that the remainder is all of the ball."""
     x, dim = exact("x", x), exact("dim", dim)
-    coarse = at_precision(prec, lambda: null_cosine._tail_fraction(x, dim))
+    coarse = at_precision(prec, lambda: null_cosine.tail_fraction(x, dim))
     if dim * x * x > 4:
-        fine = at_precision(400, lambda: null_cosine._tail_fraction(x, dim))
+        fine = at_precision(400, lambda: null_cosine.tail_fraction(x, dim))
     else:
         # From the series, which shares nothing with the fraction.
         fine = at_precision(
