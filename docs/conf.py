@@ -32,6 +32,7 @@ nb_execution_timeout = 120
 nb_merge_streams = True
 
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 html_math_renderer = "mathml"

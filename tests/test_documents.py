@@ -12,7 +12,9 @@ change, ``python -m tests.test_documents`` writes outputs and picture anew; read
 import ast
 import json
 import re
+import runpy
 import shlex
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -45,8 +47,13 @@ def blocks(page: Path) -> list[re.Match[str]]:
 
 
 def printed(command: str) -> str:
-    """What a command of ours prints on a terminal of 80 columns."""
+    """What a command of ours, or an example, prints on a terminal of 80 columns."""
     program, *arguments = shlex.split(command)
+    if program == "python":
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out:
+            patch.setattr(sys, "argv", arguments)
+            runpy.run_path(str(ROOT / arguments[0]), run_name="__main__")
+        return out.getvalue()
     assert program == "canaryproof"
     return CliRunner(env={"COLUMNS": "80"}).invoke(main, arguments).output
 
