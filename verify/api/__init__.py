@@ -19,9 +19,10 @@ With scores instead of a release, cosines or any others such as logits or negate
     cp.audit(cp.Scores(observed, dim=100_000), delta=1e-6, claim=3.0)
     cp.audit(cp.Scores(observed, unobserved, kind="any"), delta=1e-6)
 
-In a training loop of your own, ``RoundScores`` keeps the scores, and ``CanaryClients`` the canaries too. The modules
-``two_gaussians``, ``gaussian_mechanism``, ``null_cosine`` and ``exact_law`` compute the numbers, ``certified`` proves
-them, and ``bounds`` has all lower bounds. ``canaryproof --help`` says what the command line does.
+In a training loop of your own, ``RoundScores`` keeps the scores, and ``CanaryClients`` the canaries too; in a training
+by Opacus, ``OpacusCanaries`` inserts them. The modules ``two_gaussians``, ``gaussian_mechanism``, ``null_cosine`` and
+``exact_law`` compute the numbers, ``certified`` proves them, and ``bounds`` has all lower bounds.
+``canaryproof --help`` says what the command line does.
 """
 
 from importlib import import_module
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.plan import plan as plan
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
+    from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
     from canaryproof.verify.canaries.participation import Insertion as Insertion
     from canaryproof.verify.canaries.participation import Participation as Participation
     from canaryproof.verify.canaries.participation import bernoulli as bernoulli
@@ -57,6 +59,7 @@ _PLACES = {
     "Canaries": "canaryproof.kernels.canaries",
     "CanaryClients": "canaryproof.verify.canaries.canary_clients",
     "Insertion": "canaryproof.verify.canaries.participation",
+    "OpacusCanaries": "canaryproof.verify.canaries.opacus_canaries",
     "OrthonormalCanaries": "canaryproof.kernels.orthonormal_canaries",
     "Participation": "canaryproof.verify.canaries.participation",
     "RoundScores": "canaryproof.verify.canaries.round_scores",

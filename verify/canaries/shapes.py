@@ -1,20 +1,28 @@
 """Between a model's parameters, as a framework holds them, and the flat vectors of canaries and deltas.
 
-A tree is an array, or a mapping, list or tuple of trees. Its coordinates stand in one order: a mapping's values by
-sorted key, whatever order it was filled in; a sequence's items one after the other; an array's entries row by row.
-``None`` has no coordinates. This is the order of ``jax.flatten_util.ravel_pytree``, but for ``OrderedDict``, whose own
-order JAX keeps: a state dict and a delta made from it may well be filled differently, and a canary that is looked for
-in another order than it was put in is never found.
+A tree is an array of numpy, JAX or torch, on any device, or a mapping, list or tuple of trees. It may also be
+
+- a torch module, or the iterator of its ``named_parameters()``: a mapping from names to parameters. A module gives
+  those that are trained, ``requires_grad``, since the others are no part of what is released;
+- a torch state dict: a mapping. A parameter that two modules share stands in it twice, and in a module once;
+- any other pytree once JAX is loaded, such as a registered dataclass: its children in JAX's order.
+
+Its coordinates stand in one order: a mapping's values by sorted key, whatever order it was filled in; a sequence's
+items one after the other; an array's entries row by row. ``None`` has no coordinates. This is the order of
+``jax.flatten_util.ravel_pytree``, but for ``OrderedDict``, whose own order JAX keeps: a state dict and a delta made
+from it may well be filled differently, and a canary that is looked for in another order than it was put in is never
+found.
 """
 
 import math
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Mappings, lists and tuples of whatever numpy takes for an array: its own, JAX's, torch's on the processor.
+# As the module says.
 Tree = Any
 
 
@@ -24,7 +32,7 @@ def flatten(tree: Tree) -> NDArray[np.float32] | NDArray[np.float64]:
     Parameters
     ----------
     tree
-        Tree of arrays of floating-point numbers.
+        Tree of arrays of floating-point numbers, on any device.
 
     Returns
     -------
@@ -38,7 +46,7 @@ def flatten(tree: Tree) -> NDArray[np.float32] | NDArray[np.float64]:
     parts: list[NDArray[Any]] = []
 
     def take(leaf: Any, place: str) -> None:
-        array = np.asarray(leaf)
+        array = _on_host(leaf)
         # V: bfloat16 and its like are strangers to numpy, but convert exactly.
         if array.dtype.kind not in "fV" or not np.can_cast(array.dtype, np.float64):
             raise ValueError(f"{place}: must be an array of floating-point numbers, not {array.dtype}")
@@ -62,7 +70,8 @@ def split(vector: ArrayLike, like: Tree) -> Tree:
 
     Returns
     -------
-    Mappings, lists and tuples of the same types and keys as ``like``, with views of the vector for arrays.
+    A tree of the same types and keys as ``like``; a dictionary for a torch module. Arrays have the library, the device
+    and the dtype of those in ``like``, bfloat16 too. They are views of the vector where numpy needs no other dtype.
 
     Raises
     ------
@@ -74,12 +83,12 @@ def split(vector: ArrayLike, like: Tree) -> Tree:
         raise ValueError(f"vector must have one axis, not {flat.ndim}")
     end = 0
 
-    def give(leaf: Any, _: str) -> NDArray[Any]:
+    def give(leaf: Any, _: str) -> Any:
         nonlocal end
         shape = np.shape(leaf)
         start, end = end, end + math.prod(shape)
         # The tree is gone through to its end, so that the message can name its size.
-        return flat[start:end].reshape(shape) if end <= len(flat) else flat
+        return _held_as(leaf, flat[start:end].reshape(shape)) if end <= len(flat) else flat
 
     tree = _mapped(give, like, "like")
     if end != len(flat):
@@ -91,10 +100,55 @@ def _mapped(visit: Callable[[Any, str], Any], tree: Tree, place: str) -> Tree:
     """Replace each array, in order, by what ``visit`` makes of it and its place."""
     if tree is None:
         return None
+    if _is_of("torch.nn", "Module", tree):
+        tree = {name: one for name, one in tree.named_parameters() if one.requires_grad}
+    elif isinstance(tree, Iterator):
+        tree = _named(tree, place)
     if isinstance(tree, Mapping):
         values = {key: _mapped(visit, tree[key], f"{place}[{key!r}]") for key in sorted(tree)}
         return type(tree)({key: values[key] for key in tree})  # type: ignore[call-arg]
     if isinstance(tree, (list, tuple)):
         items = [_mapped(visit, item, f"{place}[{i}]") for i, item in enumerate(tree)]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+    if "jax" in sys.modules:
+        library = sys.modules["jax"].tree_util
+        children, structure = library.tree_flatten(tree, is_leaf=lambda one: one is not tree)
+        if not library.treedef_is_leaf(structure):
+            items = [_mapped(visit, child, f"{place}, child {i}") for i, child in enumerate(children)]
+            return library.tree_unflatten(structure, items)
     return visit(tree, place)
+
+
+def _named(pairs: Iterator[Any], place: str) -> dict[Any, Any]:
+    """Return what ``named_parameters()`` goes through as a mapping."""
+    try:
+        return dict(pairs)
+    except (TypeError, ValueError):
+        raise ValueError(f"{place}: an iterator must give pairs of a name and an array") from None
+
+
+def _is_of(module: str, name: str, value: object) -> bool:
+    """Tell whether a value is an instance of a library's class. Without the library loaded nothing is."""
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
+
+
+def _on_host(leaf: Any) -> NDArray[Any]:
+    """Return an array of any library as numpy's."""
+    if _is_of("torch", "Tensor", leaf):
+        held = leaf.detach().cpu()
+        # numpy has no bfloat16.
+        leaf = (held.float() if held.is_floating_point() and held.element_size() < 4 else held).numpy()
+    return np.asarray(leaf)
+
+
+def _held_as(leaf: Any, part: NDArray[Any]) -> Any:
+    """Return coordinates in a leaf's library, dtype and device."""
+    if _is_of("torch", "Tensor", leaf):
+        return leaf.new_tensor(part)
+    dtype = getattr(leaf, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "fV":
+        part = part.astype(dtype, copy=False)
+    # Under a transformation of JAX there is no device yet, and numpy's arrays are as good.
+    if _is_of("jax", "Array", leaf) and not isinstance(leaf, sys.modules["jax"].core.Tracer):
+        return sys.modules["jax"].device_put(part, leaf.sharding)
+    return part

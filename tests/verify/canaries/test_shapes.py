@@ -1,8 +1,10 @@
 import subprocess
 import sys
 from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,14 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.canaries.shapes import flatten, split
 
 Pair = namedtuple("Pair", ["weights", "bias"])
+
+
+@dataclass
+class Layer:
+    """A tree of JAX's once it is registered."""
+
+    weights: object
+    rest: object
 
 
 class Tensor:
@@ -81,9 +91,10 @@ def test_split_and_flatten_undo_each_other(tree):
 
 
 def compare_with_jax():
+    from jax import Array, jit, tree
     from jax import numpy as jax_numpy
-    from jax import tree
     from jax.flatten_util import ravel_pytree
+    from jax.tree_util import register_dataclass
 
     model = {
         "out": Pair(jax_numpy.ones((2, 3)), jax_numpy.zeros(3)),
@@ -96,6 +107,18 @@ def compare_with_jax():
     coarse = tree.map(lambda leaf: leaf.astype(jax_numpy.bfloat16), model)
     assert flatten(coarse).dtype == np.float32
     assert np.array_equal(flatten(coarse), vector)
+    parts = split(vector, coarse)
+    for part, leaf in zip(tree.leaves(parts), tree.leaves(coarse), strict=True):
+        assert isinstance(part, Array)
+        assert (part.dtype, part.sharding) == (leaf.dtype, leaf.sharding)
+    assert np.array_equal(flatten(parts), vector)
+    # Whatever JAX knows for a tree, in its order; under a transformation too.
+    register_dataclass(Layer)
+    layer = Layer(jax_numpy.ones((2, 2)), {"b": jax_numpy.zeros(3)})
+    assert np.array_equal(flatten([layer]), ravel_pytree([layer])[0])
+    assert isinstance(split(np.arange(7.0), layer), Layer)
+    added = jit(lambda one: tree.map(jax_numpy.add, one, split(np.arange(7.0), one)))(layer)
+    assert np.array_equal(flatten(added), [1, 2, 3, 4, 4, 5, 6])
 
 
 @pytest.mark.skipif(find_spec("jax") is None, reason="needs the extra 'federated'")
@@ -103,6 +126,88 @@ def test_jax_has_the_same_order():
     # JAX's threads would warn every later test of this process that forks.
     program = f"import {Path(__file__).stem}; {Path(__file__).stem}.compare_with_jax()"
     subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, check=True)
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch, which the extra 'opacus' brings")
+@pytest.mark.filterwarnings("ignore")
+def test_torchs_modules_named_parameters_and_state_dicts_are_trees():
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2, bias=False))
+    names = ["0.bias", "0.weight", "1.weight"]
+    vector = np.concatenate([model.state_dict()[name].numpy().ravel() for name in names])
+    for tree in (model, model.named_parameters(), dict(model.named_parameters()), model.state_dict()):
+        assert np.array_equal(flatten(tree), vector)
+    for like in (model, model.named_parameters(), model.state_dict()):
+        parts = split(np.arange(12.0), like)
+        assert {*parts} == {*names}
+        values = [part.flatten().tolist() for _, part in sorted(parts.items())]
+        assert values == [[0, 1], [*range(2, 8)], [*range(8, 12)]]
+        assert all(part.dtype == torch.float32 and not part.requires_grad for part in parts.values())
+    coarse = {"a": torch.ones(2, dtype=torch.bfloat16), "b": torch.ones(1, dtype=torch.float64, device="meta")}
+    assert flatten(coarse["a"]).dtype == np.float32
+    parts = split(np.arange(3.0), coarse)
+    assert (parts["a"].dtype, parts["b"].dtype, parts["b"].device.type) == (torch.bfloat16, torch.float64, "meta")
+    assert parts["a"].tolist() == [0, 1]
+    assert flatten([torch.ones(2, dtype=torch.float64, requires_grad=True)]).dtype == np.float64
+    # What is frozen is no part of what is released.
+    model[0].weight.requires_grad_(False)
+    assert len(flatten(model)) == 6
+
+
+class FakeTensor:
+    """What of torch's tensors is asked for, where there is no torch."""
+
+    requires_grad = True
+
+    def __init__(self, values, bits=32):
+        self.values, self.bits, self.shape = np.asarray(values, np.float32), bits, np.shape(values)
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def is_floating_point(self):
+        return True
+
+    def element_size(self):
+        return self.bits // 8
+
+    def float(self):
+        return FakeTensor(self.values)
+
+    def numpy(self):
+        assert self.bits > 16
+        return self.values
+
+    def new_tensor(self, values):
+        return FakeTensor(values, self.bits)
+
+
+class FakeModule:
+    def named_parameters(self):
+        frozen = FakeTensor([2.0])
+        frozen.requires_grad = False
+        yield from {"b": FakeTensor([1.0], 16), "a": FakeTensor([3.0]), "c": frozen}.items()
+
+
+def test_what_is_asked_of_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=FakeTensor))
+    monkeypatch.setitem(sys.modules, "torch.nn", SimpleNamespace(Module=FakeModule))
+    assert flatten(FakeModule()).tolist() == [3, 1]
+    assert flatten(FakeModule().named_parameters()).tolist() == [3, 1, 2]
+    parts = split(np.arange(2.0), FakeModule())
+    assert [(name, part.bits, part.values.tolist()) for name, part in parts.items()] == [("b", 16, [1]), ("a", 32, [0])]
+    with pytest.raises(ValueError, match="^tree: an iterator must give pairs of a name and an array$"):
+        flatten(iter([1.0, 2.0]))
+
+
+def test_arrays_keep_their_dtype():
+    like = {"a": np.zeros(2, np.float16), "b": np.zeros(1, np.float32)}
+    parts = split(np.arange(3.0), like)
+    assert [part.dtype.char for part in parts.values()] == ["e", "f"]
 
 
 def test_a_mappings_order_of_filling_does_not_matter():

@@ -1,0 +1,220 @@
+"""Private training in PyTorch with Opacus, audited by canaries: ``python examples/opacus_training.py``.
+
+It trains a small network on scikit-learn's digits, or with ``--data FOLDER`` a small convolutional network on MNIST's
+IDX files in that folder. The lines that end in ``# audit`` are all that the audit adds to a private training. Options:
+
+- ``--lora``: the network is frozen, and only adapters of low rank and the last layer are trained;
+- ``--no-data``: gradients of the data are zero, and every canary takes part in every step. The final model then holds
+  all that any attacker may see, and ε̂ must agree with the analytical ε;
+- ``--break FAULT``: breaks the privacy on purpose; ``broken_privacy.py`` makes a table of which fault is seen.
+"""
+
+import argparse
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+from opacus import PrivacyEngine
+from opacus.accountants import create_accountant
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from canaryproof import Insertion, OpacusCanaries, Scores, audit, bernoulli, shuffled_epochs  # audit
+from canaryproof.verify.accounting.analytical import pld
+
+CLIP_NORM, DELTA = 1.0, 1e-5
+HELD_OUT = 297
+FAULTS = {
+    "noise-per-microbatch": "each of four micro-batches gets a quarter of the noise, which makes half of it in all",
+    "batch-twice": "the noise is divided by the batch size before it is added, and with the gradients again",
+    "clip-after-average": "the mean gradient is clipped, and no example's",
+    "fixed-batches": "batches are shuffled, where the accountant assumes Poisson sampling",
+    "normalised-after-noise": "the noised sum is divided by the number of examples that were drawn",
+    "reseeded": "the noise generator gets the same seed in every step",
+}
+
+
+def digits():
+    """Return scikit-learn's digits, 1,500 for training and the others for testing."""
+    x, y = load_digits(return_X_y=True)
+    x, y = torch.tensor(x / 16.0, dtype=torch.float32), torch.tensor(y)
+    return TensorDataset(x[HELD_OUT:], y[HELD_OUT:]), TensorDataset(x[:HELD_OUT], y[:HELD_OUT])
+
+
+def mnist(folder):
+    """Return MNIST from its four IDX files, gzipped or not."""
+
+    def read(name, header):
+        (path,) = sorted(Path(folder).glob(f"{name}-ubyte*"))[:1]
+        content = (gzip.open if path.suffix == ".gz" else open)(path, "rb").read()
+        return torch.tensor(np.frombuffer(content, np.uint8, offset=header))
+
+    def part(name):
+        images = read(f"{name}-images-idx3", 16).reshape(-1, 1, 28, 28) / 255.0
+        return TensorDataset(images, read(f"{name}-labels-idx1", 8).long())
+
+    return part("train"), part("t10k")
+
+
+def perceptron():
+    """Return the network for digits."""
+    return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
+def convolutional():
+    """Return the network for MNIST."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 5, 2), nn.ReLU(), nn.Conv2d(8, 16, 5, 2), nn.ReLU(), nn.Flatten(),
+        nn.Linear(256, 32), nn.ReLU(), nn.Linear(32, 10),
+    )  # fmt: skip
+
+
+class Adapted(nn.Module):
+    """A frozen layer with an adapter of low rank beside it, which is trained."""
+
+    def __init__(self, layer, rank=4):
+        super().__init__()
+        self.layer = layer.requires_grad_(False)
+        self.down = nn.Linear(layer.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, layer.out_features, bias=False)
+        nn.init.zeros_(self.up.weight)
+
+    def forward(self, x):
+        """Return the layer's output with the adapter's."""
+        return self.layer(x) + self.up(self.down(x))
+
+
+def with_adapters():
+    """Return the network for digits with a frozen layer."""
+    network = perceptron()
+    return nn.Sequential(Adapted(network[0]), network[1], network[2])
+
+
+def break_privacy(optimizer, fault):
+    """Break an optimizer's privacy; the accountant reads the noise multiplier that is claimed, as before."""
+    claimed, add_noise, params = optimizer.noise_multiplier, optimizer.add_noise, optimizer.params
+
+    def add_less_noise():
+        optimizer.noise_multiplier = claimed / optimizer.expected_batch_size
+        add_noise()
+        optimizer.noise_multiplier = claimed
+
+    def add_noise_in_parts():
+        add_noise()
+        for p in params:
+            parts = torch.randn(4, *p.shape) * claimed * CLIP_NORM / 4
+            p.grad = p.summed_grad + parts.sum(dim=0)
+
+    def add_same_noise():
+        optimizer.generator = torch.Generator().manual_seed(0)
+        add_noise()
+
+    def clip_mean():
+        total = [g.sum(dim=0) for g in optimizer.grad_samples]
+        norm = torch.cat([g.flatten() for g in total]).norm() / optimizer.expected_batch_size
+        for p, g in zip(params, total, strict=True):
+            p.summed_grad = g * (CLIP_NORM / norm).clamp(max=1.0)
+
+    def divide_by_drawn():
+        drawn = max(1, len(optimizer.grad_samples[0]))
+        for p in params:
+            p.grad /= drawn
+
+    if fault in ("noise-per-microbatch", "batch-twice", "reseeded"):
+        optimizer.add_noise = {"n": add_noise_in_parts, "b": add_less_noise, "r": add_same_noise}[fault[0]]
+    elif fault == "clip-after-average":
+        optimizer.clip_and_accumulate = clip_mean
+    elif fault == "normalised-after-noise":
+        optimizer.scale_grad = divide_by_drawn
+
+
+def train(
+    model,
+    data,
+    *,
+    noise_multiplier=2.0,
+    batches=8,
+    epochs=20,
+    canaries=1000,
+    no_data=False,
+    fault=None,
+    seed=0,
+):
+    """Train, and return the model with the analytical ε and the two audits."""
+    torch.manual_seed(seed)
+    engine = PrivacyEngine(accountant="prv")
+    model, optimizer, loader = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5),
+        data_loader=DataLoader(data, batch_size=-(-len(data) // batches), shuffle=True),
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=CLIP_NORM,
+        poisson_sampling=fault != "fixed-batches",
+    )
+    steps = epochs * len(loader)
+    break_privacy(optimizer, fault)
+    participation = bernoulli(0, 1 / len(loader), steps, seed, Insertion(2 * canaries, canaries))  # audit
+    if fault == "fixed-batches":
+        # Who shuffles says so, and canaries take part once in each epoch, as examples do.
+        participation = shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
+    inserted = OpacusCanaries(optimizer, participation, seed=7 + seed)  # audit
+    for _ in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            (0.0 * loss if no_data else loss).backward()
+            optimizer.step()
+    found = SimpleNamespace(model=model, steps=steps, sampling=1 / len(loader), noise=noise_multiplier)
+    found.history, found.epsilon = engine.accountant.history, engine.get_epsilon(DELTA)
+    found.rounds = audit(Scores(*inserted.all_rounds()), DELTA, claim=found.epsilon)  # audit
+    found.final = audit(Scores(inserted.final()[0], dim=inserted.dim), DELTA, claim=found.epsilon)  # audit
+    return found
+
+
+def accuracy(model, data):
+    """Return the share of test examples that a model gets right."""
+    x, y = data.tensors
+    model.eval()
+    with torch.no_grad():
+        return float((model(x).argmax(dim=1) == y).float().mean())
+
+
+def report(found, test):
+    """Print the analytical ε of Opacus' accountants and of ours, and the audits."""
+    rdp = create_accountant("rdp")
+    rdp.history = found.history
+    trained = sum(p.numel() for p in found.model.parameters() if p.requires_grad)
+    print(f"{found.steps} steps at sampling rate {found.sampling:.4g}, noise multiplier {found.noise:g}")
+    print(f"{trained:,} trained parameters, accuracy {accuracy(found.model, test):.3f}")
+    ours = pld(found.noise, DELTA, found.steps, found.sampling)
+    print(f"analytical ε at δ = {DELTA:g}: Opacus {found.epsilon:.3f} (PRV), {rdp.get_epsilon(DELTA):.3f} (RDP);")
+    print(f"  canaryproof {ours:.3f} (privacy loss distributions)")
+    print("\nAlgorithm 3, from the noised sum of every step:", found.rounds, sep="\n")
+    print("\nAlgorithm 2, from the final parameters less the initial ones:", found.final, sep="\n")
+
+
+def main():
+    """Do as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder of MNIST's IDX files")
+    parser.add_argument("--lora", action="store_true", help="train adapters and the last layer alone")
+    parser.add_argument("--no-data", action="store_true", help="zero gradients, every canary in every step")
+    parser.add_argument("--break", dest="fault", choices=FAULTS, help="break the privacy on purpose")
+    options = parser.parse_args()
+    if options.data:
+        model, (data, test), sizes = convolutional(), mnist(options.data), {"batches": 100, "epochs": 2}
+    elif options.lora:
+        model, (data, test), sizes = with_adapters(), digits(), {"canaries": 200}
+    else:
+        model, (data, test), sizes = perceptron(), digits(), {}
+    if options.no_data:
+        # Noise such that canaries, in every step, are little beside it.
+        sizes |= {"batches": 1, "epochs": 10, "noise_multiplier": 3.0, "canaries": 300}
+    report(train(model, data, no_data=options.no_data, fault=options.fault, **sizes), test)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,297 @@
+"""Canaries in Opacus: with a stand-in for its optimizer's interface, and with Opacus itself where it is installed."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries
+from canaryproof.verify.canaries.participation import Insertion, bernoulli
+
+CLIP_NORM, NOISE, SEED, COUNT, STEPS = 0.7, 0.3, 5, 20, 6
+SHAPES = ((4, 3), (4,))
+DIM = 16
+NAMES = {
+    "AdaClipDPOptimizer": "its clip norm follows a count",
+    "DPPerLayerOptimizer": "each layer has a clip norm",
+    "SimpleDistributedPerLayerOptimizer": "each layer has a clip norm",
+    "DistributedDPOptimizer": "every process would add",
+    "DistributedDPOptimizerFastGradientClipping": "every process would add",
+    "FSDPOptimizerFastGradientClipping": "every process would add",
+    "SomethingNew": "is not known",
+}
+needs_opacus = pytest.mark.skipif(importlib.util.find_spec("opacus") is None, reason="needs the extra 'opacus'")
+
+
+class Summed(np.ndarray):
+    """An array that can be marked, as Opacus marks a tensor whose gradients were used."""
+
+
+class Parameter:
+    def __init__(self, shape):
+        self.values = np.ones(shape, np.float32)
+        self.shape, self.dtype = shape, self.values.dtype
+        self.grad = self.summed_grad = None
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+class DPOptimizer:
+    """What of Opacus 1.6's DPOptimizer a step goes through, with gradients that are given."""
+
+    __module__ = "opacus.optimizers.optimizer"
+    accumulated_iterations = 1
+
+    def __init__(self):
+        self.params = [Parameter(shape) for shape in SHAPES]
+        self.max_grad_norm = CLIP_NORM
+        self.rng = np.random.default_rng(1)
+        self.noises = []
+
+    def add_noise(self):
+        for p in self.params:
+            assert not hasattr(p.summed_grad, "processed")
+            noise = CLIP_NORM * NOISE * self.rng.standard_normal(p.shape).astype(np.float32)
+            self.noises.append(noise)
+            p.grad = np.asarray(p.summed_grad + noise)
+            p.summed_grad.processed = True
+
+    def step(self, clipped=0.0, skip=False):
+        for p in self.params:
+            if p.summed_grad is None:
+                p.summed_grad = np.zeros(p.shape, np.float32).view(Summed)
+            p.summed_grad += np.float32(clipped)
+        if not skip:
+            self.add_noise()
+            for p in self.params:
+                p.values = p.values - p.grad / 10
+
+    def zero_grad(self):
+        for p in self.params:
+            p.summed_grad = None
+
+
+def drawn(steps=STEPS):
+    return bernoulli(0, 0.5, steps, 3, Insertion(COUNT, COUNT // 2))
+
+
+def flat(arrays):
+    return np.concatenate([np.ravel(array) for array in arrays])
+
+
+def test_canaries_enter_after_clipping_and_before_the_noise_and_scores_are_of_the_noised_sum():
+    optimizer, participation = DPOptimizer(), drawn()
+    inserted = OpacusCanaries(optimizer, participation, SEED)
+    assert inserted.dim == DIM
+    by_hand = CanaryClients(Canaries(SEED, COUNT, DIM), participation)
+    summed = np.zeros(DIM)
+    for t in range(STEPS):
+        optimizer.step(clipped=0.25)
+        noise = flat(optimizer.noises[-2:])
+        released = flat([p.grad for p in optimizer.params])
+        assert released == pytest.approx(0.25 + noise - by_hand.total(t, CLIP_NORM), abs=1e-6)
+        by_hand.add(-released, t)
+        summed -= released
+        optimizer.zero_grad()
+    for found, expected in zip(inserted.all_rounds(), by_hand.all_rounds(), strict=True):
+        assert found == pytest.approx(expected, abs=1e-6)
+    # Plain steps of equal length: the parameters hold the sum of what was released.
+    for found, expected in zip(inserted.final(), by_hand.final(summed), strict=True):
+        assert found == pytest.approx(expected, abs=1e-4)
+    assert inserted.warnings() == ()
+
+
+def test_a_clip_norm_that_changes_is_that_of_the_step():
+    optimizer = DPOptimizer()
+    inserted = OpacusCanaries(optimizer, drawn(), SEED)
+    optimizer.max_grad_norm = 3.0
+    optimizer.step()
+    total = inserted.canary_clients.canaries.sum(drawn().canaries(0))
+    released = flat([p.grad for p in optimizer.params])
+    assert released == pytest.approx(flat(optimizer.noises) - 3.0 * total, abs=1e-6)
+
+
+def test_virtual_steps_have_their_canaries_once():
+    optimizer = DPOptimizer()
+    inserted = OpacusCanaries(optimizer, drawn(), SEED)
+    for _ in range(3):
+        optimizer.step(clipped=0.1, skip=True)
+    assert inserted.canary_clients.rounds == 0
+    optimizer.step(clipped=0.1)
+    assert inserted.canary_clients.rounds == 1
+    total = inserted.canary_clients.total(0, CLIP_NORM)
+    assert flat([p.grad for p in optimizer.params]) == pytest.approx(0.4 + flat(optimizer.noises) - total, abs=1e-6)
+    assert inserted.warnings()[0].startswith("1 of 6 rounds were taken")
+
+
+def test_opacus_still_sees_a_sum_that_was_used():
+    optimizer = DPOptimizer()
+    OpacusCanaries(optimizer, drawn(), SEED)
+    optimizer.step()
+    with pytest.raises(AssertionError):
+        optimizer.step()
+
+
+@pytest.mark.parametrize(("name", "reason"), NAMES.items())
+def test_what_is_not_served_is_refused_by_name(name, reason):
+    kind = type(name, (DPOptimizer,), {"__module__": "opacus.optimizers.any"})
+    with pytest.raises(ValueError, match=f"^optimizer: {name} is not served: .*{reason}[^\n]*$"):
+        OpacusCanaries(kind(), drawn(), SEED)
+
+
+def test_what_is_none_of_opacus_is_refused():
+    own = type("Own", (DPOptimizer,), {"__module__": "mine"})
+    with pytest.raises(ValueError, match="not Own: a subclass of DPOptimizer may clip or add noise in another way"):
+        OpacusCanaries(own(), drawn(), SEED)
+    with pytest.raises(
+        ValueError, match="must be Opacus' DPOptimizer, as make_private returns it, not dict: it is none"
+    ):
+        OpacusCanaries({}, drawn(), SEED)
+    inserted = DPOptimizer()
+    OpacusCanaries(inserted, drawn(), SEED)
+    with pytest.raises(ValueError, match="has canaries already"):
+        OpacusCanaries(inserted, drawn(), SEED)
+    empty = DPOptimizer()
+    empty.params = []
+    with pytest.raises(ValueError, match="trains no parameters"):
+        OpacusCanaries(empty, drawn(), SEED)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda one: setattr(one, "accumulated_iterations", 2), "gradients of several batches in one step"),
+        (lambda one: setattr(one, "_adjusted_noise_multiplier", 1.0), "adaptive clipping is not served"),
+        (lambda one: one.params.pop(), "trains other parameters than at the start"),
+    ],
+)
+def test_a_step_that_is_not_served_is_refused(change, message):
+    optimizer = DPOptimizer()
+    inserted = OpacusCanaries(optimizer, drawn(), SEED)
+    change(optimizer)
+    with pytest.raises(ValueError, match=f"^optimizer: [^\n]*{message}"):
+        optimizer.step()
+    assert inserted.canary_clients.rounds == 0
+
+
+def test_a_step_beyond_the_participation_is_refused():
+    optimizer = DPOptimizer()
+    OpacusCanaries(optimizer, drawn(1), SEED)
+    optimizer.step()
+    optimizer.zero_grad()
+    with pytest.raises(ValueError, match="participation: has 1 rounds, and the optimizer takes one more step"):
+        optimizer.step()
+
+
+# With Opacus itself.
+
+
+def private(mode="hooks", **options):
+    import torch
+    from opacus import PrivacyEngine
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+    loader = DataLoader(TensorDataset(torch.randn(64, 5), torch.randint(0, 3, (64,))), batch_size=8)
+    criterion = nn.CrossEntropyLoss()
+    made = PrivacyEngine().make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        criterion=criterion,
+        data_loader=loader,
+        noise_multiplier=NOISE,
+        max_grad_norm=CLIP_NORM,
+        grad_sample_mode=mode,
+        noise_generator=torch.Generator().manual_seed(1),
+        **options,
+    )
+    return made if mode == "ghost" else (made[0], made[1], criterion, made[2])
+
+
+def releases(physical=None, inserted=True, mode="hooks"):
+    """The noised sums of an epoch, before they are scaled, with canaries or without."""
+    from contextlib import nullcontext
+
+    from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+    model, optimizer, criterion, loader = private(mode)
+    found = []
+    # Scaled after the noise and after the canaries.
+    scale = optimizer.scale_grad
+    optimizer.scale_grad = lambda: (found.append(flat([p.grad for p in optimizer.params])), scale())
+    canaries = OpacusCanaries(optimizer, drawn(len(loader)), SEED) if inserted else None
+    manager = (
+        BatchMemoryManager(data_loader=loader, max_physical_batch_size=physical, optimizer=optimizer)
+        if physical
+        else nullcontext(loader)
+    )
+    # The model stays as it is, so that gradients with and without canaries are equal.
+    optimizer.original_optimizer.step = lambda: None
+    with manager as batches:
+        for x, y in batches:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+    return np.array(found), canaries
+
+
+@needs_opacus
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("physical", "mode"), [(None, "hooks"), (3, "hooks"), (None, "ghost"), (3, "ghost")])
+def test_in_opacus_a_step_releases_its_sum_its_noise_and_its_canaries(physical, mode):
+    (plain, _), (with_them, inserted) = releases(physical, False, mode), releases(physical, True, mode)
+    totals = np.array([inserted.canary_clients.total(t, CLIP_NORM) for t in range(len(plain))])
+    assert np.abs(totals).max() > 0.1
+    assert with_them == pytest.approx(plain - totals, abs=1e-5)
+    by_hand = CanaryClients(Canaries(SEED, COUNT, inserted.dim), drawn(len(plain)))
+    for t, released in enumerate(with_them):
+        by_hand.add(-released, t)
+    for found, expected in zip(inserted.all_rounds(), by_hand.all_rounds(), strict=True):
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+@needs_opacus
+@pytest.mark.filterwarnings("ignore")
+def test_in_opacus_the_trained_parameters_alone_count():
+    _, optimizer, _, loader = private()
+    whole = OpacusCanaries(optimizer, drawn(len(loader)), SEED)
+    assert whole.dim == 5 * 4 + 4 + 4 * 3 + 3
+    _, optimizer, _, loader = private()
+    optimizer.params[0].requires_grad_(False)
+    assert OpacusCanaries(optimizer, drawn(len(loader)), SEED).dim == 4 + 4 * 3 + 3
+
+
+@needs_opacus
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("clipping", ["per_layer", "adaptive"])
+def test_opacus_other_optimizers_are_refused_by_name(clipping):
+    options = {"per_layer": {"max_grad_norm": [CLIP_NORM] * 4}, "adaptive": {}}[clipping]
+    import torch
+    from opacus.optimizers import get_optimizer_class
+
+    param = torch.nn.Parameter(torch.ones(3))
+    kind = get_optimizer_class(clipping, distributed=False)
+    more = {
+        "target_unclipped_quantile": 0.5, "clipbound_learning_rate": 0.2, "max_clipbound": 1.0, "min_clipbound": 0.1,
+        "unclipped_num_std": 2.0,
+    } if clipping == "adaptive" else {}  # fmt: skip
+    settings = {"noise_multiplier": 1.0, "max_grad_norm": 1.0, "expected_batch_size": 4} | more | options
+    settings["max_grad_norm"] = [1.0] if clipping == "per_layer" else 1.0
+    optimizer = kind(torch.optim.SGD([param], lr=0.1), **settings)
+    with pytest.raises(ValueError, match=f"^optimizer: {kind.__name__} is not served: "):
+        OpacusCanaries(optimizer, drawn(), SEED)
+
+
+@needs_opacus
+def test_every_optimizer_of_opacus_is_served_or_refused_with_a_reason():
+    import opacus.optimizers
+
+    from canaryproof.verify.canaries import opacus_canaries
+
+    known = {name for name in dir(opacus.optimizers) if "Optimizer" in name}
+    assert known == {*opacus_canaries._SERVED, *opacus_canaries._REFUSED}

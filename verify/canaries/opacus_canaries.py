@@ -1,0 +1,158 @@
+"""Canaries in a training by Opacus, between its clipping and its noise.
+
+``DPOptimizer`` clips each example's gradient, adds the clipped gradients up over the physical batches of a step, and
+then adds noise to the sum. A canary stands for an example: its gradient is a random direction of the clip norm. It
+joins the sum once a step, just before the noise. So it is not clipped, and not counted twice where a step has several
+physical batches (``BatchMemoryManager``). Its rounds are those of a ``Participation``, drawn apart from the data.
+
+Nothing here imports torch or Opacus.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.canaries.canary_clients import CanaryClients, Pair
+from canaryproof.verify.canaries.participation import Participation
+from canaryproof.verify.canaries.shapes import flatten, split
+
+# Ghost clipping has its clipped sum in the same place, and adds its noise in the same way.
+_SERVED = ("DPOptimizer", "DPOptimizerFastGradientClipping")
+_PROCESSES = "every process would add the canaries, and their sum would hold each several times"
+_LAYERS = "each layer has a clip norm of its own, and a canary has one for all"
+_REFUSED = {
+    "AdaClipDPOptimizer": "its clip norm follows a count of clipped examples, in which canaries do not appear",
+    "DPPerLayerOptimizer": _LAYERS,
+    "SimpleDistributedPerLayerOptimizer": _LAYERS,
+    "DistributedDPOptimizer": _PROCESSES,
+    "DistributedDPOptimizerFastGradientClipping": _PROCESSES,
+    "FSDPOptimizerFastGradientClipping": _PROCESSES,
+}
+
+
+class OpacusCanaries:
+    """Canaries in a training by Opacus, for Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098): examples are clients.
+
+    From here on each step of the optimizer has canaries in its sum of clipped gradients. Algorithm 3's delta is that
+    sum with its noise, before it is scaled: what a step releases. It does not depend on the learning rate, on momentum
+    or on anything else that the step makes of it. Served are ``DPOptimizer`` and ``DPOptimizerFastGradientClipping`` (ghost
+    clipping), virtual steps, secure mode, and schedulers of the noise and of the clip norm.
+
+    Parameters
+    ----------
+    optimizer
+        What ``PrivacyEngine.make_private`` returns.
+    participation
+        Which canaries take part in which step, a round for each step. Where the accountant counts on Poisson sampling
+        at a rate, ``bernoulli(0, rate, steps, seed, Insertion(2 * k, k))`` gives canaries that rate.
+    seed
+        Seed of the canaries.
+
+    Attributes
+    ----------
+    canary_clients
+        The canaries with their scores. To resume a training, make ``OpacusCanaries`` before the model's state is
+        loaded, so that the initial parameters are those of the first start, and load ``canary_clients``.
+    dim
+        Number of parameters that are trained, those with ``requires_grad``: the dimension of what is released.
+
+    Raises
+    ------
+    ValueError
+        If the optimizer is none of Opacus', is one of those that are not served, has canaries already, or trains no
+        parameters. A step raises it if gradients are accumulated over several backward passes, if the parameters that
+        are trained have changed, or if the participation has no round left.
+
+    Notes
+    -----
+    Coordinates stand in the order of ``optimizer.params``.
+    """
+
+    def __init__(self, optimizer: Any, participation: Participation, seed: int) -> None:
+        _check_served(optimizer)
+        self._optimizer = optimizer
+        self._params = list(optimizer.params)
+        if not self._params:
+            raise ValueError("optimizer: trains no parameters, so that nothing is released")
+        self._initial = flatten(self._params)
+        self.dim = len(self._initial)
+        canaries = Canaries(seed, len(np.asarray(participation.included)), self.dim)
+        self.canary_clients = CanaryClients(canaries, participation)
+        self._add_noise = optimizer.add_noise
+        optimizer.add_noise = self._add_canaries_and_noise
+
+    def all_rounds(self) -> Pair:
+        """Return each canary's largest cosine with any step's noised sum: lines 14 to 16 of Algorithm 3.
+
+        Returns
+        -------
+        Those of observed and of unobserved canaries.
+
+        Raises
+        ------
+        ValueError
+            If no step was taken.
+        """
+        return self.canary_clients.all_rounds()
+
+    def final(self) -> Pair:
+        """Return each canary's cosine with what training has added to the parameters: lines 10 and 11 of Algorithm 2.
+
+        Returns
+        -------
+        Cosines of observed and of unobserved canaries.
+
+        Raises
+        ------
+        ValueError
+            If the parameters have not changed, or are not finite.
+        """
+        return self.canary_clients.final(flatten(self._params).astype(np.float64) - self._initial)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say in a sentence each what looks wrong: steps that are missing, and what ``CanaryClients.warnings`` says."""
+        rounds, planned = self.canary_clients.rounds, self.canary_clients.participation.rounds
+        missing = (f"{rounds} of {planned} rounds were taken, so that canaries took part less often than planned",)
+        return (*(missing if rounds < planned else ()), *self.canary_clients.warnings())
+
+    def _add_canaries_and_noise(self) -> None:
+        """Stand in for the optimizer's ``add_noise``, which is called once a step, at the last physical batch."""
+        now = self.canary_clients.rounds
+        self._check_step(now)
+        # A step goes against the gradient, so that a canary's update is its gradient's negative.
+        total = -self.canary_clients.total(now, float(self._optimizer.max_grad_norm))
+        for param, part in zip(self._params, split(total, self._params), strict=True):
+            # In place, since Opacus marks a sum as used by an attribute of it.
+            param.summed_grad += part
+        self._add_noise()
+        self.canary_clients.add(-flatten([param.grad for param in self._params]), now)
+
+    def _check_step(self, now: int) -> None:
+        if now >= self.canary_clients.participation.rounds:
+            raise ValueError(f"participation: has {now} rounds, and the optimizer takes one more step")
+        if [id(param) for param in self._optimizer.params] != [id(param) for param in self._params]:
+            raise ValueError("optimizer: trains other parameters than at the start, whose number the canaries have")
+        if self._optimizer.accumulated_iterations > 1:
+            raise ValueError(
+                "optimizer: gradients of several batches in one step are not served, as an example may be in several; "
+                "use BatchMemoryManager"
+            )
+        if hasattr(self._optimizer, "_adjusted_noise_multiplier"):
+            raise ValueError(f"optimizer: adaptive clipping is not served: {_REFUSED['AdaClipDPOptimizer']}")
+
+
+def _check_served(optimizer: Any) -> None:
+    """Refuse by name what is not one of the optimizers that are served."""
+    kind = type(optimizer)
+    if not kind.__module__.startswith("opacus."):
+        ancestry = [one.__name__ for one in kind.__mro__ if one.__module__.startswith("opacus.")]
+        rule = f"a subclass of {ancestry[0]} may clip or add noise in another way" if ancestry else "it is none"
+        raise ValueError(
+            f"optimizer: must be Opacus' DPOptimizer, as make_private returns it, not {kind.__name__}: {rule}"
+        )
+    if kind.__name__ not in _SERVED:
+        reason = _REFUSED.get(kind.__name__, "it is not known")
+        raise ValueError(f"optimizer: {kind.__name__} is not served: {reason}")
+    if isinstance(getattr(optimizer.add_noise, "__self__", None), OpacusCanaries):
+        raise ValueError("optimizer: has canaries already, and others would be noise to them")
