@@ -9,7 +9,7 @@ STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -
 # What the site needs comes on top, as the tests don't need it.
 DOCS_STAMP := $(subst installed,docs,$(STAMP))
 
-.PHONY: verify prove test test-deep fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults clean
+.PHONY: verify prove test test-deep test-opacus fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -24,6 +24,17 @@ test-deep: $(STAMP)
 # The proofs of the kernels' error bounds, repeated: some minutes. Gappa checks some of them where it is installed.
 prove: $(STAMP)
 	$(BIN)/python -m canaryproof.proofs_check.rounding
+
+# The tests that need PyTorch with Opacus, or jax_privacy, in an environment of its own, as PyTorch is large. It is
+# installed first: where pip is told of builds for the processor alone, Opacus then brings no other.
+FRAMEWORKS := .venv-frameworks/bin
+FRAMEWORKS_PIP := $(FRAMEWORKS)/pip install --quiet --constraint constraints.txt --constraint constraints-frameworks.txt
+test-opacus:
+	test -x $(FRAMEWORKS)/python || $(PYTHON) -m venv .venv-frameworks
+	$(FRAMEWORKS_PIP) pip setuptools torch
+	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --config-settings editable_mode=strict \
+		--editable '.[opacus,jax-privacy,flower,test]'
+	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples/test_frameworks.py
 
 # Bytes for every reader of files, for a minute; where atheris has no wheel, `make test` must do.
 fuzz: $(STAMP)

@@ -22,8 +22,9 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from canaryproof import Insertion, OpacusCanaries, Scores, audit, bernoulli, shuffled_epochs  # audit
+from canaryproof import Insertion, OpacusCanaries, Scores, audit, bernoulli  # audit
 from canaryproof.verify.accounting.analytical import pld
+from canaryproof.verify.canaries.participation import shuffled_epochs
 
 CLIP_NORM, DELTA = 1.0, 1e-5
 HELD_OUT = 297
@@ -174,6 +175,17 @@ def train(
     return found
 
 
+def no_data(canaries=300, **options):
+    """Train without data, every canary in every step; noise such that the canaries are little beside it."""
+    setting = {"noise_multiplier": 3.0, "batches": 1, "epochs": 10, "no_data": True}
+    return train(perceptron(), digits()[0], canaries=canaries, **setting, **options)
+
+
+def small():
+    """Train for two epochs."""
+    return train(perceptron(), digits()[0], epochs=2, canaries=20)
+
+
 def accuracy(model, data):
     """Return the share of test examples that a model gets right."""
     x, y = data.tensors
@@ -204,16 +216,15 @@ def main():
     parser.add_argument("--no-data", action="store_true", help="zero gradients, every canary in every step")
     parser.add_argument("--break", dest="fault", choices=FAULTS, help="break the privacy on purpose")
     options = parser.parse_args()
-    if options.data:
-        model, (data, test), sizes = convolutional(), mnist(options.data), {"batches": 100, "epochs": 2}
-    elif options.lora:
-        model, (data, test), sizes = with_adapters(), digits(), {"canaries": 200}
-    else:
-        model, (data, test), sizes = perceptron(), digits(), {}
     if options.no_data:
-        # Noise such that canaries, in every step, are little beside it.
-        sizes |= {"batches": 1, "epochs": 10, "noise_multiplier": 3.0, "canaries": 300}
-    report(train(model, data, no_data=options.no_data, fault=options.fault, **sizes), test)
+        report(no_data(fault=options.fault), digits()[1])
+    elif options.data:
+        data, test = mnist(options.data)
+        report(train(convolutional(), data, batches=100, epochs=2, fault=options.fault), test)
+    else:
+        model, canaries = (with_adapters(), 200) if options.lora else (perceptron(), 1000)
+        data, test = digits()
+        report(train(model, data, canaries=canaries, fault=options.fault), test)
 
 
 if __name__ == "__main__":

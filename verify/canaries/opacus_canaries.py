@@ -32,12 +32,13 @@ _REFUSED = {
 
 
 class OpacusCanaries:
-    """Canaries in a training by Opacus, for Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098): examples are clients.
+    """Canaries in a training by Opacus, for Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098).
 
-    From here on each step of the optimizer has canaries in its sum of clipped gradients. Algorithm 3's delta is that
-    sum with its noise, before it is scaled: what a step releases. It does not depend on the learning rate, on momentum
-    or on anything else that the step makes of it. Served are ``DPOptimizer`` and ``DPOptimizerFastGradientClipping`` (ghost
-    clipping), virtual steps, secure mode, and schedulers of the noise and of the clip norm.
+    From here on each step of the optimizer has canaries in its sum of clipped gradients, a canary for an example.
+    Algorithm 3's delta is that sum with its noise, before it is scaled: what a step releases. It does not depend on the
+    learning rate, on momentum or on anything else that the step makes of it. Served are ``DPOptimizer`` and
+    ``DPOptimizerFastGradientClipping`` (ghost clipping), virtual steps, secure mode, and schedulers of the noise and of
+    the clip norm.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ def test_what_is_asked_of_torch(monkeypatch):
     assert flatten(FakeModule().named_parameters()).tolist() == [3, 1, 2]
     parts = split(np.arange(2.0), FakeModule())
     assert [(name, part.bits, part.values.tolist()) for name, part in parts.items()] == [("b", 16, [1]), ("a", 32, [0])]
-    with pytest.raises(ValueError, match="^tree: an iterator must give pairs of a name and an array$"):
+    with pytest.raises(ValueError, match=r"^tree: an iterator must give pairs of a name and an array$"):
         flatten(iter([1.0, 2.0]))
 
 

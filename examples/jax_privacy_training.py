@@ -1,0 +1,212 @@
+"""Private training in JAX with jax_privacy, audited by canaries: ``python examples/jax_privacy_training.py``.
+
+It trains a small network on scikit-learn's digits. The lines that end in ``# audit`` are all that the audit adds to a
+private training. Options:
+
+- ``--correlated``: noise correlated by matrix factorisation, each example in one step;
+- ``--no-data``: gradients of the data are zero. With independent noise every canary takes part in every step;
+- ``--break FAULT``: breaks the privacy on purpose; ``broken_privacy.py`` makes a table of which fault is seen.
+
+With correlated noise step t releases the increment y_t = g_t + (C⁻¹z)_t. Algorithm 3's cosines are with increments.
+They leave out what other steps tell of the noise, so that ε̂ is an estimate for a weaker attacker. Whoever knows the
+step t of a canary takes Σ_s (CᵀC)_st y_s: no combination of the increments has more of the canary for its noise.
+"""
+
+import argparse
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax_privacy import batch_selection, clipped_grad, noise_addition
+from jax_privacy.accounting import (
+    DpParams,
+    DpsgdTrainingAccountant,
+    PldAccountantConfig,
+    SingleReleaseTrainingAccountant,
+)
+from jax_privacy.matrix_factorization import toeplitz
+from sklearn.datasets import load_digits
+
+from canaryproof import Canaries, CanaryClients, Insertion, Scores, audit, bernoulli, flatten, split  # audit
+from canaryproof.verify.accounting.analytical import gaussian, pld
+from canaryproof.verify.canaries.participation import shuffled_epochs
+
+CLIP_NORM, DELTA, RATE = 1.0, 1e-5, 0.5
+HELD_OUT = 297
+FAULTS = {
+    "noise-per-microbatch": "each of four micro-batches gets a quarter of the noise, which makes half of it in all",
+    "batch-twice": "the noise is divided by the batch size before it is added, and with the gradients again",
+    "clip-after-average": "the mean gradient is clipped, and no example's",
+    "fixed-batches": "batches are shuffled, where the accountant assumes Poisson sampling",
+    "normalised-after-noise": "the noised sum is divided by the number of examples that were drawn",
+    "reseeded": "the noise generator gets the same seed in every step",
+}
+
+
+def digits():
+    """Return scikit-learn's digits, 1,500 for training and the others for testing."""
+    x, y = load_digits(return_X_y=True)
+    x = np.float32(x / 16.0)
+    return (x[HELD_OUT:], y[HELD_OUT:]), (x[:HELD_OUT], y[:HELD_OUT])
+
+
+def first_parameters(key):
+    """Draw the parameters of a network with one hidden layer."""
+    one, two = jax.random.split(key)
+    return {
+        "hidden": {"weights": jax.random.normal(one, (64, 64)) / 8.0, "bias": jnp.zeros(64)},
+        "out": {"weights": jax.random.normal(two, (64, 10)) / 8.0, "bias": jnp.zeros(10)},
+    }
+
+
+def logits(params, x):
+    """Return the classes' scores."""
+    hidden = jax.nn.relu(x @ params["hidden"]["weights"] + params["hidden"]["bias"])
+    return hidden @ params["out"]["weights"] + params["out"]["bias"]
+
+
+def loss(params, x, y):
+    """Return the mean cross-entropy."""
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits(params, x)), y[:, jnp.newaxis], axis=1).mean()
+
+
+def gradients(fault):
+    """Return what adds up clipped gradients of examples, or with a fault clips their mean."""
+    if fault != "clip-after-average":
+        return jax.jit(clipped_grad(loss, l2_clip_norm=CLIP_NORM, batch_argnums=(1, 2)))
+    total = clipped_grad(loss, l2_clip_norm=jnp.inf, batch_argnums=(1, 2))
+
+    def clip_mean(params, x, y, is_padding_example):
+        summed, number = total(params, x, y, is_padding_example=is_padding_example), (~is_padding_example).sum()
+        norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(summed))) / number
+        return jax.tree.map(lambda leaf: leaf * jnp.minimum(1.0, CLIP_NORM / norm), summed)
+
+    return jax.jit(clip_mean)
+
+
+def noise(noise_multiplier, batch, steps, correlated, fault, seed):
+    """Return a privatizer of jax_privacy, and its matrix C, whose columns have norm 1."""
+    deviation = noise_multiplier * CLIP_NORM / {"noise-per-microbatch": 2, "batch-twice": batch}.get(fault, 1)
+    if not correlated:
+        return noise_addition.gaussian_privatizer(stddev=deviation, prng_key=seed), np.eye(steps)
+    strategy = toeplitz.optimal_max_error_strategy_coefs(steps)
+    strategy /= jnp.linalg.norm(strategy)
+    matrix = np.asarray(toeplitz.materialize_lower_triangular(strategy, steps))
+    inverse = toeplitz.inverse_as_streaming_matrix(strategy, column_normalize_for_n=steps)
+    privatizer = noise_addition.matrix_factorization_privatizer(inverse, stddev=deviation, prng_key=seed)
+    return privatizer, matrix / np.linalg.norm(matrix, axis=0)
+
+
+def analytical(noise_multiplier, steps, examples, batch, correlated):
+    """Return ε by jax_privacy's accountant and by ours."""
+    kind = SingleReleaseTrainingAccountant if correlated else DpsgdTrainingAccountant
+    params = DpParams(noise_multipliers=noise_multiplier, num_samples=examples, delta=DELTA, batch_size=batch)
+    theirs = kind(PldAccountantConfig()).compute_epsilon(1 if correlated else steps, params)
+    if correlated:
+        return theirs, gaussian(noise_multiplier, DELTA)
+    return theirs, pld(noise_multiplier, DELTA, steps, batch / examples)
+
+
+def train(
+    data,
+    *,
+    noise_multiplier=2.0,
+    batches=8,
+    epochs=20,
+    canaries=1000,
+    correlated=False,
+    no_data=False,
+    fault=None,
+    seed=0,
+):
+    """Train, and return the parameters with the analytical ε and the audits."""
+    x, y = data
+    batch, steps = -(-len(x) // batches), batches * epochs
+    found = SimpleNamespace(noise=noise_multiplier, steps=steps, sampling=batch / len(x))
+    found.epsilon, found.ours = analytical(noise_multiplier, steps, len(x), batch, correlated)
+    params = initial = first_parameters(jax.random.key(seed))
+    found.dim = sum(leaf.size for leaf in jax.tree.leaves(params))
+    summed = gradients(fault)
+    privatizer, found.matrix = noise(noise_multiplier, batch, steps, correlated, fault, seed)
+    state = privatizer.init(params)
+    shuffled, rng = correlated or fault == "fixed-batches", np.random.default_rng(seed)
+    if shuffled:
+        chosen = [indices for _ in range(epochs) for indices in np.array_split(rng.permutation(len(x)), batches)]
+    else:
+        chosen = batch_selection.CyclicPoissonSampling(batch / len(x), steps).batch_iterator(len(x), rng=seed)
+    participation = bernoulli(0, batch / len(x), steps, seed, Insertion(2 * canaries, canaries))  # audit
+    if shuffled:
+        # Who shuffles says so, and canaries take part once in each epoch, as examples do.
+        participation = shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
+    found.canaries = CanaryClients(Canaries(7 + seed, 2 * canaries, found.dim), participation)  # audit
+    found.released = []
+    for t, indices in enumerate(chosen):
+        padded = batch_selection.pad_to_multiple_of(indices, 64)
+        grads = summed(params, x[padded], y[padded], is_padding_example=(padded < 0) | no_data)
+        grads = jax.tree.map(jnp.subtract, grads, split(found.canaries.total(t, CLIP_NORM), grads))  # audit
+        noisy, state = privatizer.update(grads, privatizer.init(params) if fault == "reseeded" else state)
+        found.canaries.add(-flatten(noisy), t)  # audit
+        number = max(1, len(indices)) if fault == "normalised-after-noise" else batch
+        params = jax.tree.map(lambda p, g, number=number: p - RATE / number * g, params, noisy)
+        found.released.append(-ravel_pytree(noisy)[0])
+    found.params, found.change = params, np.asarray(ravel_pytree(params)[0] - ravel_pytree(initial)[0])
+    found.rounds = audit(Scores(*found.canaries.all_rounds()), DELTA, claim=found.epsilon)  # audit
+    return found
+
+
+def audit_final(found):
+    """Audit the final parameters: Algorithm 2."""
+    return audit(Scores(found.canaries.final(found.change)[0], dim=found.dim), DELTA, claim=found.epsilon)
+
+
+def audit_own_steps(found):
+    """Audit what an attacker finds who knows the step of each canary, where each takes part in one."""
+    combined = found.matrix.T @ found.matrix @ np.array(found.released)
+    made, members = found.canaries.canaries, found.canaries.participants
+    observed = np.concatenate([made.cosines(combined[t])[members(t)] for t in range(found.steps)])
+    return audit(Scores(observed, dim=found.dim), DELTA, claim=found.epsilon)
+
+
+def no_data(canaries=300, *, correlated=False, **options):
+    """Train without data; noise such that the canaries are little beside it."""
+    setting = {"batches": 10, "epochs": 1} if correlated else {"batches": 1, "epochs": 10, "noise_multiplier": 3.0}
+    found = train(digits()[0], canaries=canaries, correlated=correlated, no_data=True, **setting, **options)
+    found.final = audit_own_steps(found) if correlated else audit_final(found)
+    return found
+
+
+def small():
+    """Train for two epochs."""
+    return train(digits()[0], epochs=2, canaries=20)
+
+
+def report(found, test, *, correlated):
+    """Print the analytical ε of jax_privacy's accountant and of ours, and the audits."""
+    x, y = test
+    right = float(np.mean(np.asarray(logits(found.params, x)).argmax(axis=1) == y))
+    print(f"{found.steps} steps of {found.sampling:.4g} of the examples, noise multiplier {found.noise:g}")
+    print(f"{found.dim:,} parameters, accuracy {right:.3f}")
+    print(f"analytical ε at δ = {DELTA:g}: jax_privacy {found.epsilon:.3f}, canaryproof {found.ours:.3f}")
+    print("\nAlgorithm 3, from the privatised sum of every step:", found.rounds, sep="\n")
+    if correlated:
+        print("\nThe best combination of these sums, for the step of each canary:", audit_own_steps(found), sep="\n")
+    print("\nAlgorithm 2, from the final parameters less the initial ones:", audit_final(found), sep="\n")
+
+
+def main():
+    """Do as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--correlated", action="store_true", help="noise correlated by matrix factorisation")
+    parser.add_argument("--no-data", action="store_true", help="zero gradients")
+    parser.add_argument("--break", dest="fault", choices=FAULTS, help="break the privacy on purpose")
+    options = parser.parse_args()
+    kind = {"correlated": options.correlated, "fault": options.fault}
+    epochs = 1 if options.correlated else 20
+    found = no_data(**kind) if options.no_data else train(digits()[0], epochs=epochs, **kind)
+    report(found, digits()[1], correlated=options.correlated)
+
+
+if __name__ == "__main__":
+    main()

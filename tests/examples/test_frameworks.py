@@ -1,0 +1,123 @@
+"""The examples of private training in PyTorch, JAX and Flower: what an audit adds, and what it finds.
+
+Each training runs in a process of its own, where its framework is installed. ``make test-opacus`` installs all of them.
+Nominal levels are 1e-7, as for the loops. Seeds are fixed.
+"""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from canaryproof.kernels import gaussian_mechanism
+
+ROOT = Path(__file__).parents[2]
+LEVEL = 1e-7
+MARK = "  # audit"
+# The module and the extra that an example needs, and the page that shows its lines.
+EXAMPLES = {
+    "opacus_training": ("opacus", "opacus", "opacus"),
+    "jax_privacy_training": ("jax_privacy", "jax-privacy", "jax_privacy"),
+}
+
+
+def example(name):
+    return (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+
+
+def marked(name):
+    return [line for line in example(name).splitlines() if line.endswith(MARK)]
+
+
+@pytest.fixture(params=EXAMPLES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def installed(name):
+    module, extra, _ = EXAMPLES[name]
+    if find_spec(module) is None:
+        pytest.skip(f"needs the extra '{extra}'")
+    return name
+
+
+def run(program, folder=ROOT / "examples"):
+    """What a program prints, as JSON, in a process that finds the examples; frameworks warn of much."""
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_an_audit_adds_at_most_six_lines(name):
+    assert 1 <= len(marked(name)) <= 6
+
+
+def test_the_page_shows_the_lines_of_the_example(name):
+    page = (ROOT / "docs/how" / f"{EXAMPLES[name][2]}.md").read_text(encoding="utf-8")
+    (diff,) = re.findall(r"^```diff\n(.*?)^```$", page, re.M | re.S)
+    added = [line[1:].strip() for line in diff.splitlines() if line.startswith("+")]
+    assert added == [line.removesuffix(MARK).strip() for line in marked(name)]
+    lines = [line.strip() for line in example(name).splitlines()]
+    kept = [line.strip() for line in diff.splitlines() if not line.startswith("+")]
+    assert {line for line in kept if line not in ("", "...")} <= {*lines}
+
+
+def test_the_training_runs_without_these_lines(installed, tmp_path):
+    for path in (ROOT / "examples").glob("*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if path.stem != installed or not line.endswith(MARK)]
+        (tmp_path / path.name).write_text("\n".join(kept), encoding="utf-8")
+    found = run(f"from {installed} import *\nprint(vars(small()).get('rounds') is None and 1)", tmp_path)
+    assert found == 1
+
+
+PROGRAM = """
+import json, sys
+from canaryproof import audit
+from {name} import *
+said = {{}}
+for fault in {faults}:
+    found = no_data({canaries}, fault=fault)
+    again = audit(found.final.scores, DELTA, confidence=1 - {level})
+    pinned = again.estimates[1]
+    said[str(fault)] = [bool(found.final.estimates[0].low > found.epsilon), float(pinned.low), float(pinned.high)]
+print(json.dumps([said, found.noise, found.steps, DELTA]))
+"""
+
+
+def test_without_data_the_estimate_holds_the_analytical_epsilon_and_less_noise_is_noticed(installed):
+    canaries = 300
+    faults = (None, "noise-per-microbatch", "batch-twice")
+    said, noise, steps, delta = run(PROGRAM.format(name=installed, faults=faults, canaries=canaries, level=LEVEL))
+    # Every canary is in every step, and the final model holds the sum of all.
+    sigma = noise / math.sqrt(steps)
+    _, low, high = said["None"]
+    assert low < gaussian_mechanism.epsilon(delta, sigma) < high
+    # It is worth something: distances are told apart that differ by so many standard errors.
+    assert (1 / sigma) * math.sqrt(canaries) > 10
+    for fault in faults[1:]:
+        assert said[fault][0], fault
+
+
+@pytest.mark.skipif(find_spec("jax_privacy") is None, reason="needs the extra 'jax-privacy'")
+def test_with_correlated_noise_the_best_combination_holds_the_analytical_epsilon():
+    program = f"""
+import json
+from canaryproof import audit
+from jax_privacy_training import *
+found = no_data(300, correlated=True)
+pinned = [audit(one.scores, DELTA, confidence=1 - {LEVEL}).estimates[1] for one in (found.final, audit_final(found))]
+print(json.dumps([found.noise, DELTA] + [float(one.low) for one in pinned] + [float(one.high) for one in pinned]))
+"""
+    noise, delta, low, _, high, _ = run(program)
+    # Each canary is in one step, and C's columns have norm 1.
+    assert low < gaussian_mechanism.epsilon(delta, noise) < high
+    # Its distance differs from 0 by so many standard errors.
+    assert math.sqrt(300) / noise > 8
