@@ -4,7 +4,7 @@ BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
-STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -path '*/templates/*' -o -name '*.json' -o -name '*.txt' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
+STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -name '*.g' -o -path '*/templates/*' -o -name '*.json' -o -name '*.txt' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
 # What the site needs comes on top, as the tests don't need it.
 DOCS_STAMP := $(subst installed,docs,$(STAMP))

@@ -23,6 +23,8 @@ from canaryproof.kernels._compiled import Array, evaluate, njit
 Pair = tuple[float, float]
 
 _HALF_LOG_TWO_PI = (0.9189385332046728, -3.8782941580672414e-17)
+# Coefficients of Stirling's series in odd powers of 1/z from the third on; the last one is a divisor.
+STIRLING, LAST_DIVISOR = (-1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360), 156.0
 _MOST_TRIALS = 1e9
 _LEAST_CONFIDENCE = 1e-100
 
@@ -56,7 +58,8 @@ def _log_gamma(z: float) -> Pair:
         z += 1.0
     v = 1.0 / (z * z)
     # Stirling's series: from 20 on, what is left out is below 1e-20, and one float serves all terms but the first.
-    rest = v / z * (-1 / 360 + v * (1 / 1260 + v * (-1 / 1680 + v * (1 / 1188 + v * (-691 / 360360 + v / 156)))))
+    s = STIRLING
+    rest = v / z * (s[0] + v * (s[1] + v * (s[2] + v * (s[3] + v * (s[4] + v / LAST_DIVISOR)))))
     total = dd.add(*dd.multiply(*dd.log(z, 0.0), z - 0.5, 0.0), -z, 0.0)
     total = dd.add(*total, *dd.add(*dd.divide(1.0, 0.0, 12.0 * z, 0.0), rest, 0.0))
     return dd.subtract(*dd.add(*total, *_HALF_LOG_TWO_PI), *dd.log(*product))

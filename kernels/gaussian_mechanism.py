@@ -119,7 +119,8 @@ def _checked_delta(delta: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def _checked_noise(noise_multiplier: ArrayLike) -> NDArray[np.float64]:
+def checked_noise(noise_multiplier: ArrayLike) -> NDArray[np.float64]:
+    """Return noise multipliers as an array; a ValueError if they lie outside the domain."""
     array = np.asarray(noise_multiplier, dtype=np.float64)
     if not np.all((array >= SMALLEST_NOISE) & (array <= LARGEST_NOISE)):
         raise ValueError(f"noise_multiplier must lie between {SMALLEST_NOISE:g} and {LARGEST_NOISE:g}")
@@ -149,12 +150,12 @@ def delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64
     -----
     Balle and Wang (2018), Theorem 8.
     """
-    return evaluate(_deltas, _checked_epsilon(epsilon), _checked_noise(noise_multiplier))
+    return evaluate(_deltas, _checked_epsilon(epsilon), checked_noise(noise_multiplier))
 
 
 def log_delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64]:
     """Natural log of ``delta``, without underflow; arguments and errors as there."""
-    return evaluate(_log_deltas, _checked_epsilon(epsilon), _checked_noise(noise_multiplier))
+    return evaluate(_log_deltas, _checked_epsilon(epsilon), checked_noise(noise_multiplier))
 
 
 def epsilon(delta: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64]:
@@ -180,7 +181,7 @@ def epsilon(delta: ArrayLike, noise_multiplier: ArrayLike) -> NDArray[np.float64
     -----
     The inverse of Balle and Wang (2018), Theorem 8, in ε.
     """
-    return evaluate(_epsilons, _checked_delta(delta), _checked_noise(noise_multiplier))
+    return evaluate(_epsilons, _checked_delta(delta), checked_noise(noise_multiplier))
 
 
 def noise_multiplier(epsilon: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]:

@@ -23,6 +23,9 @@ Pair = tuple[float, float]
 
 LARGEST_DIM = 1e12
 _INVERSE_SQRT_PI = (0.5641895835477563, 7.66772980658294e-18)
+# Coefficients of an expansion of log Γ(w + 3/4) − log Γ(w + 1/4) − log(w)/2 in even powers of 1/w: 2·B_{n+1}(1/4) /
+# (n(n + 1)) for n = 2, 4, …
+DENSITY_SERIES = (1 / 64, -5 / 2048, 61 / 49152, -1385 / 1048576, 50521 / 20971520)
 # Beyond one standard deviation the continued fraction serves, below it the power series.
 _SEAM = 1.0
 
@@ -30,8 +33,8 @@ _SEAM = 1.0
 @njit(cache=True, error_model="numpy")
 def _density_scale(dim: float) -> Pair:
     """Return f_d(0) = Γ(x + 1/2) / (Γ(x) √π) for x = (d − 1)/2."""
-    # A difference of two log-gammas would lose 12 digits at d = 1e12. This expansion in x − 1/4 has only even powers
-    # (coefficients 2·B_{n+1}(1/4) / (n(n + 1))); from 20 on, five of them reach 2e-18.
+    # A difference of two log-gammas would lose 12 digits at d = 1e12. The expansion in w = x − 1/4 has only even
+    # powers; from 20 on, five of them reach 2e-18.
     x, n = 0.5 * (dim - 1.0), 0.0
     numerator, denominator = (1.0, 0.0), (1.0, 0.0)
     while x + n < 20.25:
@@ -40,7 +43,8 @@ def _density_scale(dim: float) -> Pair:
         n += 1.0
     w = dd.two_sum(x, n - 0.25)
     v = 1.0 / (w[0] * w[0])
-    c = v * (1 / 64 + v * (-5 / 2048 + v * (61 / 49152 + v * (-1385 / 1048576 + v * (50521 / 20971520)))))
+    s = DENSITY_SERIES
+    c = v * (s[0] + v * (s[1] + v * (s[2] + v * (s[3] + v * s[4]))))
     # c < 1e-4: one float keeps twenty digits of its exponential.
     root = dd.multiply(*dd.square_root(*w), *dd.two_sum(1.0, math.expm1(c)))
     return dd.multiply(*root, *dd.multiply(*dd.divide(*numerator, *denominator), *_INVERSE_SQRT_PI))

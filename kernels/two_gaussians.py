@@ -236,9 +236,10 @@ def _larger_epsilons(delta: Array, mu1: Array, sigma1: Array, mu2: Array, sigma2
         result[i] = _larger_epsilon_at(delta[i], mu1[i], sigma1[i], mu2[i], sigma2[i])
 
 
-def _checked(
+def checked(
     mu1: ArrayLike, sigma1: ArrayLike, mu2: ArrayLike, sigma2: ArrayLike, direction: str
 ) -> tuple[NDArray[np.float64], ...]:
+    """Return means and deviations as arrays; a ValueError if they lie outside the domain."""
     arrays = tuple(np.asarray(a, dtype=np.float64) for a in (mu1, sigma1, mu2, sigma2))
     m1, s1, m2, s2 = arrays
     if not (np.all(np.isfinite(m1)) and np.all(np.isfinite(m2))):
@@ -293,7 +294,7 @@ def log_delta(
     -----
     Andrew et al. (arXiv 2302.03098), Section 3.2. Error: see the module.
     """
-    m1, s1, m2, s2 = _checked(mu1, sigma1, mu2, sigma2, direction)
+    m1, s1, m2, s2 = checked(mu1, sigma1, mu2, sigma2, direction)
     eps = np.asarray(epsilon, dtype=np.float64)
     if not np.all((eps >= 0.0) & (eps <= LARGEST_EPSILON)):
         raise ValueError(f"epsilon must lie between 0 and {LARGEST_EPSILON:g}")
@@ -338,7 +339,7 @@ def epsilon(
     -----
     Andrew et al. (arXiv 2302.03098), Section 3.2. Error: see the module.
     """
-    m1, s1, m2, s2 = _checked(mu1, sigma1, mu2, sigma2, direction)
+    m1, s1, m2, s2 = checked(mu1, sigma1, mu2, sigma2, direction)
     d = np.asarray(delta, dtype=np.float64)
     if not np.all((d >= SMALLEST_DELTA) & (d < 1.0)):
         raise ValueError(f"delta must lie between {SMALLEST_DELTA:g} and 1, 1 excluded")

@@ -4,13 +4,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from canaryproof.kernels.certified._ball import Enclosure, Number, at_precision
+from canaryproof.kernels.certified._ball import Enclosure, Enclosures, Number, at_precision
 
 if TYPE_CHECKING:
     from canaryproof.kernels.certified import binomial, gaussian_mechanism, null_cosine, two_gaussians
 
 __all__ = [
     "Enclosure",
+    "Enclosures",
     "Number",
     "at_precision",
     "binomial",

@@ -16,7 +16,9 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 import flint
+import numpy as np
 from flint import arb, fmpq
+from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T")
 Number: TypeAlias = float | int | Fraction
@@ -183,6 +185,57 @@ class Enclosure:
     def __contains__(self, x: object) -> bool:
         """Whether a float, int or Fraction lies between the ends."""
         return isinstance(x, float | int | Fraction) and self.lo <= x <= self.hi
+
+
+@dataclass(frozen=True)
+class Enclosures:
+    """Arrays of floats proven to lie on either side of exact values: lo ≤ value ≤ hi.
+
+    Attributes
+    ----------
+    lo, hi
+        The ends, of the arguments' broadcast shape.
+    """
+
+    lo: NDArray[np.float64]
+    hi: NDArray[np.float64]
+
+
+def on_arrays(*arguments: object) -> bool:
+    """Whether any of a function's arguments is an array or a list."""
+    return any(isinstance(argument, np.ndarray | list | tuple) for argument in arguments)
+
+
+def enclose_arrays(
+    fast: Callable[..., NDArray[np.float64]] | None,
+    fill: Callable[..., None],
+    slow: Callable[..., Enclosure],
+    *arguments: ArrayLike,
+) -> Enclosures:
+    """Enclose values for arrays of arguments: by balls of pairs of floats, and by flint's where these don't decide.
+
+    Parameters
+    ----------
+    fast
+        The fast kernel, whose results are handed to ``fill`` before the arguments; None if it takes no guess.
+    fill
+        Fills the last two of its arguments with floats on either side, NaN where it does not know.
+    slow
+        Encloses the value for a single set of arguments.
+    """
+    arrays = np.broadcast_arrays(*(np.asarray(argument, dtype=np.float64) for argument in arguments))
+    flat = [np.array(array).reshape(-1) for array in arrays]
+    low, high = np.full(flat[0].shape, np.nan), np.full(flat[0].shape, np.nan)
+    try:
+        guesses = [] if fast is None else [fast(*flat)]
+        fill(*guesses, *flat, low, high)
+    except ValueError:
+        # Outside the fast kernel's domain. What lies outside the enclosures' domain too, these say themselves.
+        low[:] = np.nan
+    for i in np.flatnonzero(np.isnan(low) | np.isnan(high)):
+        enclosure = slow(*(float(array[i]) for array in flat))
+        low[i], high[i] = enclosure.lo, enclosure.hi
+    return Enclosures(low.reshape(arrays[0].shape), high.reshape(arrays[0].shape))
 
 
 def _rounded_outwards(ball: arb) -> Enclosure:

@@ -5,21 +5,28 @@ of ``two_gaussians`` with distance 1/σ, whose balls serve here.
 
 Domain: σ from 1e-50 to 1e50, 0 ≤ ε ≤ 1e50, 0 < δ < 1; floats, ints or Fractions, taken as the exact numbers that they
 are. All enclosures are tight (at most 2 ulps), but for a δ given as a Fraction that agrees with a value of the curve to
-thousands of digits.
+thousands of digits. Arrays are enclosed as those of ``two_gaussians`` are.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any, overload
 
 from flint import arb, fmpq
+from numpy.typing import ArrayLike
 
 from canaryproof.kernels import gaussian_mechanism as fast
-from canaryproof.kernels.certified import two_gaussians
+from canaryproof.kernels._compiled import Array
+from canaryproof.kernels.certified import _pair_balls, two_gaussians
 from canaryproof.kernels.certified._ball import (
     Enclosure,
+    Enclosures,
     Number,
     bracket,
     enclose,
+    enclose_arrays,
     guess,
+    on_arrays,
     sign,
     strictly_within_unit,
     within,
@@ -34,7 +41,19 @@ def _arguments(epsilon: Number, noise_multiplier: Number) -> tuple[fmpq, fmpq]:
     return eps, 1 / within("noise_multiplier", noise_multiplier, 1 / _LARGEST, _LARGEST)
 
 
-def delta(epsilon: Number, noise_multiplier: Number) -> Enclosure:
+def _deltas(slow: Callable[..., Enclosure], epsilon: Any, noise_multiplier: Any, *, log: bool) -> Enclosures:
+    def fill(eps: Array, sigma: Array, low: Array, high: Array) -> None:
+        fast.checked_noise(sigma)
+        _pair_balls.mechanism_deltas(eps, sigma, log, low, high)
+
+    return enclose_arrays(None, fill, slow, epsilon, noise_multiplier)
+
+
+@overload
+def delta(epsilon: Number, noise_multiplier: Number) -> Enclosure: ...
+@overload
+def delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> Enclosures: ...
+def delta(epsilon: Any, noise_multiplier: Any) -> Enclosure | Enclosures:
     """Enclose the least δ at which the Gaussian mechanism is (ε, δ)-differentially private.
 
     Parameters
@@ -46,7 +65,7 @@ def delta(epsilon: Number, noise_multiplier: Number) -> Enclosure:
 
     Returns
     -------
-    Enclosure of δ.
+    Enclosure of δ; ``Enclosures`` if an argument is an array.
 
     Raises
     ------
@@ -57,17 +76,29 @@ def delta(epsilon: Number, noise_multiplier: Number) -> Enclosure:
     -----
     Balle and Wang (2018), Theorem 8.
     """
+    if on_arrays(epsilon, noise_multiplier):
+        return _deltas(delta, epsilon, noise_multiplier, log=False)
     eps, distance = _arguments(epsilon, noise_multiplier)
     return enclose(lambda: two_gaussians.shifted(eps, distance).delta, least=0.0, greatest=1.0)
 
 
-def log_delta(epsilon: Number, noise_multiplier: Number) -> Enclosure:
+@overload
+def log_delta(epsilon: Number, noise_multiplier: Number) -> Enclosure: ...
+@overload
+def log_delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> Enclosures: ...
+def log_delta(epsilon: Any, noise_multiplier: Any) -> Enclosure | Enclosures:
     """Enclose the natural log of ``delta``, which doesn't underflow; arguments and errors as there."""
+    if on_arrays(epsilon, noise_multiplier):
+        return _deltas(log_delta, epsilon, noise_multiplier, log=True)
     eps, distance = _arguments(epsilon, noise_multiplier)
     return enclose(lambda: two_gaussians.log_of(two_gaussians.shifted(eps, distance)), greatest=0.0)
 
 
-def epsilon(delta: Number, noise_multiplier: Number) -> Enclosure:
+@overload
+def epsilon(delta: Number, noise_multiplier: Number) -> Enclosure: ...
+@overload
+def epsilon(delta: ArrayLike, noise_multiplier: ArrayLike) -> Enclosures: ...
+def epsilon(delta: Any, noise_multiplier: Any) -> Enclosure | Enclosures:
     """Enclose the least ε ≥ 0 at which the Gaussian mechanism is (ε, δ)-differentially private.
 
     Parameters
@@ -79,7 +110,8 @@ def epsilon(delta: Number, noise_multiplier: Number) -> Enclosure:
 
     Returns
     -------
-    Floats with δ(lo) > delta ≥ δ(hi), both proven by enclosures of δ; lo = hi = 0 where δ(0) ≤ delta is proven.
+    Floats with δ(lo) > delta ≥ δ(hi), both proven by enclosures of δ; lo = hi = 0 where δ(0) ≤ delta is proven. Arrays
+    of them if an argument is an array.
 
     Raises
     ------
@@ -91,6 +123,8 @@ def epsilon(delta: Number, noise_multiplier: Number) -> Enclosure:
     The inverse of Balle and Wang (2018), Theorem 8, in ε, in which δ does not increase. The fast kernel says where the
     search starts.
     """
+    if on_arrays(delta, noise_multiplier):
+        return enclose_arrays(fast.epsilon, _pair_balls.mechanism_epsilons, epsilon, delta, noise_multiplier)
     target = strictly_within_unit("delta", delta)
     _, distance = _arguments(0, noise_multiplier)
 
@@ -102,7 +136,11 @@ def epsilon(delta: Number, noise_multiplier: Number) -> Enclosure:
     return bracket(excess, guess(fast.epsilon, delta, noise_multiplier))
 
 
-def noise_multiplier(epsilon: Number, delta: Number) -> Enclosure:
+@overload
+def noise_multiplier(epsilon: Number, delta: Number) -> Enclosure: ...
+@overload
+def noise_multiplier(epsilon: ArrayLike, delta: ArrayLike) -> Enclosures: ...
+def noise_multiplier(epsilon: Any, delta: Any) -> Enclosure | Enclosures:
     """Enclose the least noise multiplier at which the Gaussian mechanism is (ε, δ)-differentially private.
 
     Parameters
@@ -114,7 +152,7 @@ def noise_multiplier(epsilon: Number, delta: Number) -> Enclosure:
 
     Returns
     -------
-    Floats with δ(ε, lo) > delta ≥ δ(ε, hi), both proven by enclosures of δ.
+    Floats with δ(ε, lo) > delta ≥ δ(ε, hi), both proven by enclosures of δ; arrays if an argument is one.
 
     Raises
     ------
@@ -126,6 +164,8 @@ def noise_multiplier(epsilon: Number, delta: Number) -> Enclosure:
     The inverse of Balle and Wang (2018), Theorem 8, in σ: δ falls from 1 at σ = 0 to 0 at infinity, because to add
     noise is to process what was released. The fast kernel says where the search starts.
     """
+    if on_arrays(epsilon, delta):
+        return enclose_arrays(fast.noise_multiplier, _pair_balls.noise_multipliers, noise_multiplier, epsilon, delta)
     eps = within("epsilon", epsilon, 0.0, _LARGEST)
     target = strictly_within_unit("delta", delta)
     return bracket(

@@ -14,21 +14,31 @@ says that a precision exists that tells the sign; where the ladder ends before i
 Domain: σ₁/σ₂ from 1e-50 to 1e50, ``|μ₁ − μ₂|`` ≤ 1e50 deviations, 0 ≤ ε ≤ 1e50, 0 < δ < 1. All
 enclosures are tight (at most 2 ulps) for floats. Fractions may be chosen so close to each other, or to a maximum of the
 loss, that 8192 bits don't tell them apart: then ``tight`` is False.
+
+Arrays are enclosed by balls of pairs of floats (``_pair_balls``), more than 10⁴ a second where these decide, and by the
+balls above where they don't. Containment rests there on the error bounds that ``make prove`` proves.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from flint import arb, fmpq
+from numpy.typing import ArrayLike
 
 from canaryproof.kernels import two_gaussians as fast
+from canaryproof.kernels._compiled import Array
+from canaryproof.kernels.certified import _pair_balls
 from canaryproof.kernels.certified._ball import (
     Enclosure,
+    Enclosures,
     Number,
     bracket,
     enclose,
+    enclose_arrays,
     exact,
     guess,
+    on_arrays,
     sign,
     strictly_within_unit,
     within,
@@ -140,15 +150,70 @@ def _pairs(mu1: Number, sigma1: Number, mu2: Number, sigma2: Number, direction: 
     return choices[direction]
 
 
+def _turned(first: Any, mu1: Any, sigma1: Any, mu2: Any, sigma2: Any, direction: str) -> tuple[Any, ...]:
+    """Return arguments whose forward direction, or larger one, is that which is asked for."""
+    return (first, mu2, sigma2, mu1, sigma1) if direction == "reverse" else (first, mu1, sigma1, mu2, sigma2)
+
+
+def _deltas(
+    slow: Callable[..., Enclosure],
+    epsilon: Any,
+    mu1: Any,
+    sigma1: Any,
+    mu2: Any,
+    sigma2: Any,
+    direction: Direction,
+    *,
+    log: bool,
+) -> Enclosures:
+    both = direction == "both"
+
+    def fill(eps: Array, m1: Array, s1: Array, m2: Array, s2: Array, low: Array, high: Array) -> None:
+        fast.checked(m1, s1, m2, s2, direction)
+        _pair_balls.deltas(eps, m1, s1, m2, s2, both, log, low, high)
+
+    return enclose_arrays(
+        None,
+        fill,
+        partial(slow, direction="both" if both else "forward"),
+        *_turned(epsilon, mu1, sigma1, mu2, sigma2, direction),
+    )
+
+
+def _epsilons(
+    delta: ArrayLike, mu1: ArrayLike, sigma1: ArrayLike, mu2: ArrayLike, sigma2: ArrayLike, direction: Direction
+) -> Enclosures:
+    both = direction == "both"
+    way: Direction = "both" if both else "forward"
+
+    def fill(start: Array, d: Array, m1: Array, s1: Array, m2: Array, s2: Array, low: Array, high: Array) -> None:
+        _pair_balls.epsilons(start, d, m1, s1, m2, s2, both, low, high)
+
+    return enclose_arrays(
+        partial(fast.epsilon, direction=way),
+        fill,
+        partial(epsilon, direction=way),
+        *_turned(delta, mu1, sigma1, mu2, sigma2, direction),
+    )
+
+
+@overload
 def delta(
-    epsilon: Number, mu1: Number, sigma1: Number, mu2: Number, sigma2: Number, direction: Direction = "both"
-) -> Enclosure:
+    epsilon: Number, mu1: Number, sigma1: Number, mu2: Number, sigma2: Number, direction: Direction = ...
+) -> Enclosure: ...
+@overload
+def delta(
+    epsilon: ArrayLike, mu1: ArrayLike, sigma1: ArrayLike, mu2: ArrayLike, sigma2: ArrayLike, direction: Direction = ...
+) -> Enclosures: ...
+def delta(
+    epsilon: Any, mu1: Any, sigma1: Any, mu2: Any, sigma2: Any, direction: Direction = "both"
+) -> Enclosure | Enclosures:
     """Enclose the hockey-stick divergence δ(ε) between two Gaussians.
 
     Parameters
     ----------
     epsilon
-        Privacy loss in nats, 0 ≤ ε ≤ 1e50.
+        Privacy loss in nats, 0 ≤ ε ≤ 1e50. Any argument may be an array; they are broadcast.
     mu1, sigma1
         Mean and standard deviation of the first Gaussian.
     mu2, sigma2
@@ -158,7 +223,7 @@ def delta(
 
     Returns
     -------
-    Enclosure of δ; exactly 0 where the privacy loss never exceeds ε.
+    Enclosure of δ, exactly 0 where the privacy loss never exceeds ε; ``Enclosures`` of arrays.
 
     Raises
     ------
@@ -169,29 +234,49 @@ def delta(
     -----
     Andrew et al. (arXiv 2302.03098), Section 3.2.
     """
+    if on_arrays(epsilon, mu1, sigma1, mu2, sigma2):
+        return _deltas(delta, epsilon, mu1, sigma1, mu2, sigma2, direction, log=False)
     pairs = _pairs(mu1, sigma1, mu2, sigma2, direction)
     eps = within("epsilon", epsilon, 0.0, _LARGEST)
     return enclose(lambda: _divergence(eps, pairs).delta, least=0.0, greatest=1.0)
 
 
+@overload
 def log_delta(
-    epsilon: Number, mu1: Number, sigma1: Number, mu2: Number, sigma2: Number, direction: Direction = "both"
-) -> Enclosure:
+    epsilon: Number, mu1: Number, sigma1: Number, mu2: Number, sigma2: Number, direction: Direction = ...
+) -> Enclosure: ...
+@overload
+def log_delta(
+    epsilon: ArrayLike, mu1: ArrayLike, sigma1: ArrayLike, mu2: ArrayLike, sigma2: ArrayLike, direction: Direction = ...
+) -> Enclosures: ...
+def log_delta(
+    epsilon: Any, mu1: Any, sigma1: Any, mu2: Any, sigma2: Any, direction: Direction = "both"
+) -> Enclosure | Enclosures:
     """Enclose the natural log of ``delta``, −inf where that is 0; arguments and errors as there."""
+    if on_arrays(epsilon, mu1, sigma1, mu2, sigma2):
+        return _deltas(log_delta, epsilon, mu1, sigma1, mu2, sigma2, direction, log=True)
     pairs = _pairs(mu1, sigma1, mu2, sigma2, direction)
     eps = within("epsilon", epsilon, 0.0, _LARGEST)
     return enclose(lambda: log_of(_divergence(eps, pairs)), greatest=0.0)
 
 
+@overload
 def epsilon(
-    delta: Number, mu1: Number, sigma1: Number, mu2: Number, sigma2: Number, direction: Direction = "both"
-) -> Enclosure:
+    delta: Number, mu1: Number, sigma1: Number, mu2: Number, sigma2: Number, direction: Direction = ...
+) -> Enclosure: ...
+@overload
+def epsilon(
+    delta: ArrayLike, mu1: ArrayLike, sigma1: ArrayLike, mu2: ArrayLike, sigma2: ArrayLike, direction: Direction = ...
+) -> Enclosures: ...
+def epsilon(
+    delta: Any, mu1: Any, sigma1: Any, mu2: Any, sigma2: Any, direction: Direction = "both"
+) -> Enclosure | Enclosures:
     """Enclose the least ε ≥ 0 at which the hockey-stick divergence between two Gaussians is at most δ.
 
     Parameters
     ----------
     delta
-        δ in (0, 1).
+        δ in (0, 1). Any argument may be an array; they are broadcast.
     mu1, sigma1
         Mean and standard deviation of the first Gaussian.
     mu2, sigma2
@@ -201,7 +286,8 @@ def epsilon(
 
     Returns
     -------
-    Floats with δ(lo) > delta ≥ δ(hi), both proven by enclosures of δ; lo = hi = 0 where δ(0) ≤ delta is proven.
+    Floats with δ(lo) > delta ≥ δ(hi), both proven by enclosures of δ; lo = hi = 0 where δ(0) ≤ delta is proven. Arrays
+    of them if an argument is an array.
 
     Raises
     ------
@@ -213,6 +299,8 @@ def epsilon(
     Andrew et al. (arXiv 2302.03098), Section 3.2. That δ(ε) does not increase is the only analysis used: it is the
     largest of P₁(A) − e^ε·P₂(A) over all events A. The fast kernel says where the search starts.
     """
+    if on_arrays(delta, mu1, sigma1, mu2, sigma2):
+        return _epsilons(delta, mu1, sigma1, mu2, sigma2, direction)
     pairs = _pairs(mu1, sigma1, mu2, sigma2, direction)
     target = strictly_within_unit("delta", delta)
 

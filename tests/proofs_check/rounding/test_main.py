@@ -1,0 +1,53 @@
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.proofs_check.rounding import __main__ as command
+from canaryproof.proofs_check.rounding import canary_quantile, gappa, primitives
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """A proof that ends at once with what the certificate says."""
+    certificate = canary_quantile.read()
+    monkeypatch.setattr(canary_quantile, "prove", lambda: certificate)
+
+
+@pytest.mark.usefixtures("found")
+def test_all_proofs_hold():
+    run = CliRunner().invoke(command.main)
+    assert run.exit_code == 0, run.output
+    assert run.output.count("proven;") == len(command.PROOFS)
+    assert "4,294,967,296 words: relative error 4.556e-07" in run.output
+
+
+@pytest.mark.usefixtures("found")
+def test_without_gappa_its_scripts_are_skipped_with_a_word(monkeypatch):
+    monkeypatch.setattr(gappa, "installed", lambda: False)
+    assert "not run: gappa is not installed" in CliRunner().invoke(command.main).output
+
+
+@pytest.mark.usefixtures("found")
+def test_a_bound_that_is_broken_fails(monkeypatch):
+    monkeypatch.setattr(primitives._pair_balls, "MILLS", 1e-21)
+    run = CliRunner().invoke(command.main)
+    assert run.exit_code == 1
+    assert "primitives: FAILED" in run.output
+
+
+def test_a_quantile_that_errs_too_much_fails(monkeypatch):
+    def fails():
+        raise RuntimeError("the stream's quantile errs by more than is stated")
+
+    monkeypatch.setattr(canary_quantile, "prove", fails)
+    run = CliRunner().invoke(command.main)
+    assert run.exit_code == 1
+    assert "canary quantile: FAILED; the stream's quantile errs by more than is stated" in run.output
+
+
+@pytest.mark.usefixtures("found")
+def test_what_is_written_is_what_the_package_has(tmp_path):
+    assert CliRunner().invoke(command.main, ["--write", str(tmp_path)]).exit_code == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {canary_quantile.CERTIFICATE, primitives.TABLE, *gappa.scripts()}
+    for path in tmp_path.iterdir():
+        assert path.read_text() == (command.files(command.__package__) / path.name).read_text()
