@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, svg
-from canaryproof.reports.markdown import Section, made_by, page, rounded
+from canaryproof.reports.markdown import Section, made_by, page, rounded, without_tags
 from canaryproof.verify.files.benchmark_record import (
     BenchmarkRecord,
     MethodValue,
@@ -75,7 +75,7 @@ _NEEDS = ("must know of participation", "of noise", "of models")
 
 def render(record: BenchmarkRecord) -> dict[str, str]:
     """Return the page and its picture by file name."""
-    return {"canife.md": text(record), **{name: svg(figure) for name, figure in figures(record).items()}}
+    return {"canife.md": without_tags(text(record)), **{name: svg(figure) for name, figure in figures(record).items()}}
 
 
 def text(record: BenchmarkRecord) -> str:

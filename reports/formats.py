@@ -100,6 +100,9 @@ _MATHS = {
     "Δ": r"\Delta", "Ω": r"\Omega", "ℓ": r"\ell", "∂": r"\partial", "∝": r"\propto", "½": r"\frac12",
 }  # fmt: skip
 _CODE = re.compile("`([^`]+)`")
+# Spreadsheets compute what begins like this, blanks before it left out.
+_FORMULA = re.compile(r"\s*[=+@-]|\t")
+_PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _ACCENTS = {"\u0302": r"\hat", "\u0303": r"\tilde", "\u0304": r"\bar", "\u0305": r"\bar"}
 
 
@@ -123,11 +126,13 @@ def exports(run: Run, chapters: Iterable[Chapter]) -> dict[str, bytes]:
 
 
 def comma_separated(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Render a table as CSV."""
+    """Render a table as CSV, in which no cell is a formula to a spreadsheet."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    for row in (header, *rows):
+        # A carriage return alone would end a line, and is not quoted for it.
+        cells = [cell.replace("\r", " ") for cell in row]
+        writer.writerow(f"'{c}" if _FORMULA.match(c) and not _PLAIN_NUMBER.fullmatch(c) else c for c in cells)
     return buffer.getvalue()
 
 
@@ -173,8 +178,9 @@ def _spelt(text: str) -> str:
             continue
         kind, _, plain = unicodedata.decomposition(c).partition(" ")
         if kind in ("<super>", "<sub>"):
-            base = chr(int(plain, 16))
-            parts.append(f"${'^' if kind == '<super>' else '_'}{{{_MATHS.get(base, base)}}}$")
+            bases = (chr(int(code, 16)) for code in plain.split())
+            raised = " ".join(_MATHS.get(base) or _SPECIAL.get(base, base) for base in bases)
+            parts.append(f"${'^' if kind == '<super>' else '_'}{{{raised}}}$")
         elif c in _MATHS:
             parts.append(f"${_MATHS[c]}$")
         elif kind and not kind.startswith("<") and (accent := _ACCENTS.get(chr(int(plain or "0", 16)))):

@@ -8,6 +8,8 @@ from decimal import Decimal
 from itertools import zip_longest
 
 _TAG = re.compile(r"(?<!\\)<(?=[A-Za-z/!?])")
+_FOREIGN = re.compile(rf"{_TAG.pattern}(?!(?:a id=\"[^\"<>\s]*\"|/a)>)")
+_MARKS = re.compile(r"[\\`*_\[\]<]")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], anchors: Iterable[str] = ()) -> str:
@@ -31,6 +33,22 @@ def _row(cells: Sequence[str]) -> str:
 def _cell(text: str) -> str:
     # A bar or the end of a line would end the cell, and what looks like a tag might be taken for one.
     return _TAG.sub(r"\\<", " ".join(text.split()).replace("|", "\\|"))
+
+
+def without_tags(page: str) -> str:
+    """Escape what looks like a tag in a page, but for the anchors of a table's rows."""
+    return _FOREIGN.sub(r"\\<", page)
+
+
+def words(text: str) -> str:
+    """Render somebody's words as no more than words: a line in which nothing is a tag, a link or other Markdown."""
+    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """Render somebody's words as code."""
+    inner = " ".join(text.split()).replace("`", "'")
+    return f"`{inner}`"
 
 
 def interval(ends: Sequence[float]) -> str:

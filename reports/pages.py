@@ -22,6 +22,7 @@ from canaryproof.reports import (
     training,
 )
 from canaryproof.reports.figures import svg
+from canaryproof.reports.markdown import without_tags
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.files.material import Material
 
@@ -66,7 +67,7 @@ def markdown_of(run: Run, results: str, pictures: Mapping[str, Figure]) -> dict[
         **pages,
         **{name: svg(figure) for name, figure in pictures.items()},
     }
-    return {name: text.encode() for name, text in files.items()}
+    return {name: (without_tags(text) if name.endswith(".md") else text).encode() for name, text in files.items()}
 
 
 def pages_of(run: Run) -> dict[str, str]:

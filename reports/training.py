@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
-from canaryproof.reports.markdown import Section, page, plus_minus
+from canaryproof.reports.markdown import Section, code, page, plus_minus, without_tags, words
 from canaryproof.verify.files.training_record import (
     BoundRecord,
     CanifeAttackRecord,
@@ -332,8 +332,8 @@ def _along(cells: Sequence[CellRecord]) -> Figure:
         column[2].set_xlabel("round")
         for axis in column:
             handles |= {name: handle for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
-    for axis, words in zip(axes[:, 0], ("ε̂ of a round", "ε̂ of all rounds until then, capped", "share"), strict=True):
-        axis.set_ylabel(words)
+    for axis, label_of in zip(axes[:, 0], ("ε̂ of a round", "ε̂ of all rounds until then, capped", "share"), strict=True):
+        axis.set_ylabel(label_of)
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=5, frameon=False)
     return figure
 
@@ -415,15 +415,15 @@ _FEWEST_FOR_QUANTILES = 5
 def render(document: ExperimentRecord) -> dict[str, str]:
     """Make the page and its pictures: equal records give equal bytes."""
     return {
-        "results.md": text(document),
+        "results.md": without_tags(text(document)),
         **{name: svg(figure) for name, figure in figures(document).items()},
     }
 
 
 def text(document: ExperimentRecord, timings: Sequence[TrainingSeconds] = ()) -> str:
     """Make the page, as Markdown, with what the trainings took if that is given."""
-    said = [about(document), *(f"**Warning:** {warning}" for warning in warnings(document))]
-    return page(document.title or document.name, _found(document), said, sections(document, timings))
+    said = [about(document), *(f"**Warning:** {words(warning)}" for warning in warnings(document))]
+    return page(words(document.title or document.name), _found(document), said, sections(document, timings))
 
 
 def figures(document: ExperimentRecord) -> dict[str, Figure]:
@@ -465,12 +465,12 @@ def _between(values: Sequence[float]) -> str:
 def about(document: ExperimentRecord) -> str:
     """Say what was done."""
     cells = document.cells
-    like = f" Analogue of {document.source}." if document.source else ""
+    like = f" Analogue of {words(document.source)}." if document.source else ""
     clients, dim, rounds = (_range([getattr(cell, name) for cell in cells]) for name in ("clients", "dim", "rounds"))
     return (
-        f"`canaryproof train {document.name} --size {document.size}`, seed {document.seed}, "
-        f"repetitions: {document.repetitions}.{like} Data: {cells[0].federation}, {clients} clients; "
-        f"{cells[0].settings['model']['name']} with d = {dim} parameters; {rounds} rounds."
+        f"{code(f'canaryproof train {document.name} --size {document.size}')}, seed {document.seed}, "
+        f"repetitions: {document.repetitions}.{like} Data: {words(cells[0].federation)}, {clients} clients; "
+        f"{words(cells[0].settings['model']['name'])} with d = {dim} parameters; {rounds} rounds."
     )
 
 

@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import re
+import unicodedata
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -171,6 +172,19 @@ def test_the_ledger_has_every_result(files, results):
 def test_cells_keep_commas_and_lines():
     text = comma_separated(["a"], [["1,2"], ['say "x"\nagain']])
     assert list(csv.reader(io.StringIO(text))) == [["a"], ["1,2"], ['say "x"\nagain']]
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-1+1", "@SUM(A1)", "\t=1", " =1", "-", "--1", "+-1"])
+def test_no_cell_is_a_formula(cell):
+    text = comma_separated([cell], [[cell, "-1.5e-07", "+2", "−3", "a=1"]])
+    header, row = csv.reader(io.StringIO(text, newline=""))
+    assert (header, row) == ([f"'{cell}"], [f"'{cell}", "-1.5e-07", "+2", "−3", "a=1"])
+
+
+def test_no_character_fails_a_table():
+    cells = [[chr(c)] for c in range(0x110000) if unicodedata.decomposition(chr(c)) and not 0xAC00 <= c < 0xD7A4]
+    assert len(latex(["h"], cells).splitlines()) == len(cells) + 6
+    assert latex(["h"], [["canary™"]]).splitlines()[4] == r"canary$^{T M}$ \\"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.reports.markdown import plus_minus, rounded, table
+from canaryproof.reports.markdown import code, plus_minus, rounded, table, without_tags, words
 
 
 def test_bars_do_not_end_cells():
@@ -35,3 +35,17 @@ def test_what_is_shown_is_within_a_tenth_of_the_error(value, error):
 
 def test_no_text_ends_a_cell_or_becomes_a_tag():
     assert table(["a"], [["x | y\nz <b>w</b>, 1 < 2 <= 3"]]).splitlines()[2] == r"| x \| y z \<b>w\</b>, 1 < 2 <= 3 |"
+
+
+def test_somebodys_words_are_no_markdown():
+    assert words("a <script>\n[b](c) ![d](e) *f* `g` _h_ \\ i") == (
+        r"a \<script> \[b\](c) !\[d\](e) \*f\* \`g\` \_h\_ \\ i"
+    )
+    assert code("a `b` <c>\nd") == "`a 'b' <c> d`"
+
+
+def test_a_page_has_no_tags_but_anchors():
+    page = '<a id="final.x"></a>`x` <b>1</b> 1 < 2 \\<i> <a id="x" onclick="y()"></a> <!-- z -->'
+    assert without_tags(page) == (
+        '<a id="final.x"></a>`x` \\<b>1\\</b> 1 < 2 \\<i> \\<a id="x" onclick="y()"></a> \\<!-- z -->'
+    )

@@ -187,6 +187,18 @@ def test_times_are_summed_over_a_cells_trainings():
     assert rows[1][2:] == ("1", "3", "1", "25%")
 
 
+def test_no_text_of_an_experiment_opens_a_tag_or_a_link():
+    hostile = "<script>alert(1)</script> ![x](http://y/z.png)"
+    document = copy.deepcopy(DOCUMENT) | {"title": hostile, "source": hostile, "name": f"a`{hostile}"}
+    for cell in document["cells"]:
+        cell["federation"] = hostile
+        cell["results"][0]["runs"][0]["warnings"] = [hostile]
+    page = render(recorded(document))["results.md"]
+    assert page.startswith(r"# \<script>alert(1)\</script> !\[x\](http://y/z.png)" + "\n")
+    assert page.count("script>") == page.count(r"\<script>") + page.count(r"\</script>")
+    assert page.count("![x]") == page.count("`canaryproof train a'")
+
+
 def test_warnings_stand_first():
     document = copy.deepcopy(DOCUMENT)
     document["cells"][1]["results"][0] = result(1.0, warnings=["the sign looks wrong"])

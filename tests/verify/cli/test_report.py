@@ -124,6 +124,18 @@ def damage(document, path, value):
             "maybe",
             "results[1].verdict: must be one of confirmed, qualified, refuted, inconclusive, needs-data, not 'maybe'",
         ),
+        (("seed",), 10**400, f"seed: must be a whole number of at most 2^64, not 1{'0' * 59}..."),
+        (
+            ("results", 1, "evidence", "x"),
+            10**400,
+            f"results[1].evidence.x: must be a whole number of at most 2^64, not 1{'0' * 59}...",
+        ),
+        (
+            ("results", 1, "evidence", "x"),
+            json.loads("[" * 900 + "]" * 900),
+            "results[1].evidence.x: is nested too deeply",
+        ),
+        (("results",), [{}] * 5001, "results: must have at most 5000, not 5001"),
         (("results", 1, "evidence"), [], "results[1].evidence: must be an object, not []"),
         (
             ("results", 1, "evidence", "convergence", 0, "x"),

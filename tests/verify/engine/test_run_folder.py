@@ -1,5 +1,8 @@
 import json
 import shutil
+import sqlite3
+import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -68,6 +71,50 @@ TIMINGS = {
         {"cell": 0, "repetition": 0, "run": 0, "with_canaries": True, "training": 1.5, "scoring": 0, "noise": 0}
     ]
 }
+
+
+def forged(path, position, content):
+    """Put something else in a result's place, with its checksum."""
+    with closing(sqlite3.connect(path)) as database:
+        (row,) = database.execute("SELECT position, suite, id FROM results WHERE position = ?", (position,))
+        checksum = zlib.crc32(repr((*row, content)).encode())
+        database.execute(
+            "UPDATE results SET result = ?, checksum = ? WHERE position = ?", (content, checksum, position)
+        )
+        database.commit()
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        ("{", "line 1, column 2: truncated or damaged"),
+        ("null", "the document: must be an object, not None"),
+        ("[" * 900 + "]" * 900, "the document: must be an object, not [[["),
+        ("{}", "id: is missing"),
+        (json.dumps({**result("final.a").to_json(), "verdict": 1}), "verdict: must be text, not 1"),
+        (b"{}", "is no text"),
+        (7, "is no text"),
+        ("[" * 10**6, "is nested too deeply"),
+    ],
+)
+def test_a_forged_checksum_is_not_believed(interrupted, content, rule):
+    path = interrupted / "run.sqlite"
+    forged(path, 0, content)
+    with pytest.raises(InputError) as reading:
+        read_material(interrupted)
+    with RunFile(path, ORIGIN, CHECKS, resume=True) as file, pytest.raises(InputError) as resuming:
+        file.check()
+    for caught in (reading, resuming):
+        assert caught.value.message.startswith(f"{path}: is damaged: a result: {rule}")
+        assert "\n" not in caught.value.message
+
+
+def test_a_result_in_another_s_place_is_refused(interrupted):
+    path = interrupted / "run.sqlite"
+    forged(path, 0, json.dumps(result(CHECKS[1][1]).to_json()))
+    with RunFile(path, ORIGIN, CHECKS, resume=True) as file, pytest.raises(InputError) as caught:
+        file.check()
+    assert caught.value.message == f"{path}: is damaged: a result of {CHECKS[1][1]} stands for another"
 
 
 def test_what_lies_beside_a_run_comes_along(tmp_path):
