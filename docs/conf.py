@@ -8,12 +8,20 @@ import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 # The command line of the environment that builds, for pages that run it; as wide as a terminal.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 os.environ["COLUMNS"] = "80"
+
+# Notebooks are executed without the profile of who builds; kernels warn of the network, which stays on this machine.
+_ipython = TemporaryDirectory()
+_profile = Path(_ipython.name, "profile_default")
+_profile.mkdir()
+(_profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")
+os.environ["IPYTHONDIR"] = _ipython.name
 
 project = "canaryproof"
 version = release = version_of("canaryproof")
