@@ -55,7 +55,7 @@ def printed(command: str) -> str:
             runpy.run_path(str(ROOT / arguments[0]), run_name="__main__")
         return out.getvalue()
     assert program == "canaryproof"
-    return CliRunner(env={"COLUMNS": "80"}).invoke(main, arguments).output
+    return CliRunner(env={"COLUMNS": "80"}).invoke(main, arguments).stdout
 
 
 def agrees(shown: str, real: str) -> bool:
