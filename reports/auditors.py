@@ -29,9 +29,9 @@ bound. Methods that assume a Gaussian trade-off curve are measured on Gaussian m
 _AUDITORS = """\
 Each of 2k canaries takes part by a fair coin. Scores are independent. δ = 1e-5, and 0.01 for the worst case of (ε, δ).
 α = 0.05 is given to every method that takes it. A value counts as above ε if it is more than {slack:g} above. Limits
-are Clopper and Pearson's, at 95%. *Worst* is the cell with the smallest p-value against the promise (against 5% for
-estimates); cells of few audits decide little. *Mean* is of the finite values on the Gaussian mechanism of ε = 3, k =
-100: the power. *Failures* are calls that raise, take more than 20 CPU seconds, or give no finite number."""
+are Clopper and Pearson's, at 95%. *Worst* is the cell whose lower limit is farthest above the promise, or above 5%
+for an estimate. Cells of few audits decide little. *Mean* is of the finite values on the Gaussian mechanism of ε = 3,
+k = 100: the power. *Failures* are calls that raise, take more than 20 CPU seconds, or give no finite number."""
 _INPUTS = """\
 Methods that take counts of one threshold (`Explicit`, `privacy-estimates`) get the one halfway between the medians of
 the two laws, chosen in advance. `FDPAnalysisNode` and none else takes a number of guesses: the highest tenth of the
@@ -69,8 +69,10 @@ FAULTS = (
         "privacyguard_fdp_floor.py",
         "privacyguard-platform",
         "0.0.2",
-        "`FDPAnalysisNode` reports 0.397 at δ = 1e-6 for 0 of 200 right guesses, and no less for any",
-        "fdp_analysis_node.py, `candidate_noises` ends at 9.991, and the last one is reported where none is rejected",
+        "`FDPAnalysisNode` reports 0.397 at its default δ = 1e-6 for 0 of 200 right guesses; with its defaults no input "
+        "gives less",
+        "fdp_analysis_node.py, `run_analysis_with_parameters`: `candidate_noises` ends at 9.991, and the last one is "
+        "reported where the data contradict none",
     ),
     Fault(
         "opake_threshold.py",

@@ -1,7 +1,7 @@
-# privacyguard-platform 0.0.2: FDPAnalysisNode cannot report less than 0.397 at δ = 1e-6.
+# privacyguard-platform 0.0.2: with its defaults FDPAnalysisNode cannot report less than 0.397.
 from privacy_guard.analysis.mia.fdp_analysis_node import FDPAnalysisNode
 
 for right in (0, 100):
-    node = FDPAnalysisNode(m=200, c=right, c_cap=200, delta=1e-6)
+    node = FDPAnalysisNode(m=200, c=right, c_cap=200)
     print(f"{right} of 200 guesses right: {node.run_analysis().eps:.3f}")
-# Cause: candidate_noises ends at 9.991; where the audit rejects none of them, the last one is reported all the same.
+# Cause: candidate_noises ends at 9.991; where the data contradict none of them, the last one is reported all the same.
