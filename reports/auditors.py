@@ -69,8 +69,8 @@ FAULTS = (
         "privacyguard_fdp_floor.py",
         "privacyguard-platform",
         "0.0.2",
-        "`FDPAnalysisNode` reports 0.397 at its default δ = 1e-6 for 0 of 200 right guesses; with its defaults no input "
-        "gives less",
+        "`FDPAnalysisNode` reports 0.397 at its default δ = 1e-6 for 0 of 200 right guesses; with its defaults no "
+        "input gives less",
         "fdp_analysis_node.py, `run_analysis_with_parameters`: `candidate_noises` ends at 9.991, and the last one is "
         "reported where the data contradict none",
     ),
@@ -80,7 +80,7 @@ FAULTS = (
         "0.16.1",
         "`eps_delta().epsilon_at` is above 0 more often than its significance where ε = 0",
         "one_run/_estimate.py, `_best_r_u`: the threshold with most right guesses is taken from the same scores, with "
-        "no correction for the choice",
+        "no correction for the choice. With a threshold that is given in advance the promise holds",
     ),
     Fault(
         "privacy_estimates_dirichlet.py",
