@@ -31,7 +31,7 @@ Each of 2k canaries takes part by a fair coin. Scores are independent. δ = 1e-5
 α = 0.05 is given to every method that takes it. A value counts as above ε if it is more than {slack:g} above. Limits
 are Clopper and Pearson's, at 95%. *Worst* is the cell whose lower limit is farthest above the promise, or above 5%
 for an estimate. Cells of few audits decide little. *Mean* is of the finite values on the Gaussian mechanism of ε = 3,
-k = 100: the power. *Failures* are calls that raise, take more than 20 CPU seconds, or give no finite number."""
+k = 100: the power. *Failures* are calls that raise, take more than {limit:g} CPU seconds, or give no finite number."""
 _INPUTS = """\
 Methods that take counts of one threshold (`Explicit`, `privacy-estimates`) get the one halfway between the medians of
 the two laws, chosen in advance. `FDPAnalysisNode` and none else takes a number of guesses: the highest tenth of the
@@ -41,7 +41,7 @@ _ACCOUNTANTS = """\
 Errors are relative, to proven enclosures of the Gaussian mechanism (`canaryproof.certified`), alone and composed. With
 Poisson sampling they are relative to an interval between privacy loss distributions rounded down and up, which are
 dp-accounting's too. *Below* is the unsafe side: less ε or less noise than the truth. Errors up to {tolerance:g} count
-as rounding. *Failures* are questions without a finite answer in 20 CPU seconds."""
+as rounding. *Failures* are questions without a finite answer in {limit:g} CPU seconds."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def text(run: Run) -> str:
     if audits:
         parts += [
             "## Auditors",
-            _AUDITORS.format(slack=audits[0]["slack"]),
+            _AUDITORS.format(slack=audits[0]["slack"], limit=audits[0]["limit"]),
             f"![Share of audits whose value is above the true ε, a row for each method]({COVERAGE})",
             table(
                 ("tool", "method", "what its documentation calls the number", "promise", "worst: above ε", "there",
@@ -143,7 +143,7 @@ def text(run: Run) -> str:
     if accounts:
         parts += [
             "## Accountants",
-            _ACCOUNTANTS.format(tolerance=accounts[0]["tolerance"]),
+            _ACCOUNTANTS.format(tolerance=accounts[0]["tolerance"], limit=accounts[0]["limit"]),
             f"![Relative errors of accountants, a row for each]({ERRORS})",
             table(
                 ("tool", "method", "what its documentation says", "numbers", "largest error below", "there",
@@ -187,18 +187,25 @@ def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
     worst = max(rows, key=lambda row: _tail(row, found["alpha"]))
     low, high = worst["interval"]
     usual = next((r for r in rows if (r["mechanism"], r["nominal"], r["count"]) == ("Gaussian", 3.0, 100)), None)
-    failed = sum(row["raised"] + row["not_numbers"] + row["infinite"] for row in rows)
+    failed, calls = (sum(map(count, rows)) for count in (_failed, lambda row: row["runs"]))
     return (
         f"{found['tool']} {found['version']}",
         _name(found),
-        f"“{found['called']}” ({found['source']})",
+        f"{found['called']} ({found['source']})",
         "none" if found["promise"] is None else f"at most {found['promise']:.1%} above",
-        f"{worst['above']} of {worst['runs']} [{low:.0%}, {high:.0%}]",
-        _where(worst),
+        *(
+            ("–", "–")
+            if failed == calls
+            else (f"{worst['above']} of {worst['runs']} [{low:.0%}, {high:.0%}]", _where(worst))
+        ),
         "–" if usual is None or usual["mean"] is None else f"{usual['mean']:.2f}",
-        f"{failed} of {sum(row['runs'] for row in rows):,}",
+        f"{failed} of {calls:,}",
         _milliseconds([row["seconds"] for row in rows]),
     )
+
+
+def _failed(row: Mapping[str, Any]) -> int:
+    return int(row["raised"] + row["not_numbers"] + row["infinite"])
 
 
 def _where(row: Mapping[str, Any]) -> str:
@@ -206,7 +213,11 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def _milliseconds(seconds: Sequence[float]) -> str:
-    return f"{1e3 * min(seconds):.2g} to {1e3 * max(seconds):.2g}"
+    return " to ".join(dict.fromkeys(_of_seconds(value) for value in (min(seconds), max(seconds))))
+
+
+def _of_seconds(value: float) -> str:
+    return "< 0.1" if value < 1e-4 else f"{1e3 * value:.2g}" if value < 0.01 else f"{1e3 * value:,.0f}"
 
 
 def _errors(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -225,7 +236,7 @@ def _errors(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield (
             f"{found['tool']} {found['version']}",
             _name(found),
-            f"“{found['called']}” ({found['source']})",
+            f"{found['called']} ({found['source']})",
             words,
             *sides,
             f"{len(rows) - len(answered)} of {len(rows)}",
@@ -269,7 +280,7 @@ def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
             (row["mechanism"], f"{row['nominal']:g}", f"{row['count']}", f"{row['truth']:.4g}",
              f"{row['above']} of {row['runs']} [{low:.1%}, {high:.1%}]",
              *("–" if row[of] is None else f"{row[of]:.3g}" for of in ("least", "median", "mean")),
-             f"{failures} {'; '.join(row['reasons'])}".strip(), f"{1e3 * row['seconds']:.2g}")
+             f"{failures} {'; '.join(row['reasons'])}".strip(), _of_seconds(row["seconds"]))
         )  # fmt: skip
     yield table(("mechanism", "made for ε", "k", "ε", "above ε", "least", "median", "mean", "failures", "CPU ms"), rows)
 

@@ -32,7 +32,7 @@ def result(suite, method, **evidence):
 @pytest.fixture
 def run():
     seen = {"version": "1.2", "date": "2026-11-23"}
-    of = {"slack": 0.01, "gaussian_only": False, "alpha": 0.05}
+    of = {"slack": 0.01, "limit": 10.0, "gaussian_only": False, "alpha": 0.05}
     failing = cell("Laplace", 1, raised=3, infinite=1, reasons=["ValueError: a | b"])
     rows = [question("epsilon", -0.25), question("epsilon", 0.125), question("noise", None, value=None, raised="E: e")]
     return Run(
@@ -41,7 +41,7 @@ def run():
             result("auditors", "bound f", **seen, **of, promise=0.05, cells=[cell("Gaussian", 80), failing]),
             result("auditors", "estimate", **seen, **of, promise=None, cells=[cell("Gaussian", 0)]),
             result("auditors", "gone", missing="a-tool is not installed"),
-            result("accountants", "exact", **seen, tolerance=1e-6, rows=rows),
+            result("accountants", "exact", **seen, tolerance=1e-6, limit=10.0, rows=rows),
         ),
     )  # fmt: skip
 

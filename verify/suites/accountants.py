@@ -19,7 +19,7 @@ from typing import Any
 
 from canaryproof.kernels.certified import gaussian_mechanism
 from canaryproof.verify.check.results import Check, Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.suites.tools.process import MissingToolError, ask, today
+from canaryproof.verify.suites.tools.process import LIMIT, MissingToolError, ask, today
 
 # Relative, below which an error is taken for rounding or the tolerance of a solver.
 TOLERANCE = 1e-6
@@ -61,29 +61,30 @@ METHODS = (
         "dp-accounting",
         "gaussian_mechanism",
         _ONE,
-        "Functions for exact calibration and accounting for the Gaussian mechanism",
+        "“Functions for exact calibration and accounting for the Gaussian mechanism”",
         "dp_accounting/gaussian_mechanism.py",
     ),
     Method(
         "dp-accounting",
         "PLDAccountant",
         _NO_NOISE,
-        "Privacy accountant that uses Privacy Loss Distributions; pessimistic by default",
+        "“Privacy accountant that uses Privacy Loss Distributions”",
         "dp_accounting/pld/pld_privacy_accountant.py",
     ),
     Method(
-        "dp-accounting", "RdpAccountant", _NO_NOISE, "Privacy accountant that uses Renyi differential privacy",
+        "dp-accounting", "RdpAccountant", _NO_NOISE, "“Privacy accountant that uses Renyi differential privacy”",
         "dp_accounting/rdp/rdp_privacy_accountant.py",
     ),
-    Method("opacus", "rdp", _ALL, "Return privacy budget (epsilon) expended so far", "opacus/accountants/rdp.py"),
+    Method("opacus", "rdp", _ALL, "“Return privacy budget (epsilon) expended so far”", "opacus/accountants/rdp.py"),
     Method(
-        "opacus", "prv", _ALL, "return upper bound as we want guarantee, not just estimate", "opacus/accountants/prv.py"
+        "opacus", "prv", _ALL, "“return upper bound as we want guarantee, not just estimate”",
+        "opacus/accountants/prv.py",
     ),
     Method(
         "opacus",
         "gdp",
         _ALL,
-        "GDP accounting is experimental and can underestimate privacy expenditure",
+        "“GDP accounting is experimental and can underestimate privacy expenditure”",
         "opacus/accountants/gdp.py",
         safe=False,
     ),
@@ -92,31 +93,31 @@ METHODS = (
             "jax-privacy",
             name,
             _ALL,
-            "Computes epsilon; calibrate_noise_multiplier: the noise multiplier for a target epsilon, with a tolerance "
-            "of 0.01 by default",
+            "“Compute DP epsilon”, “Computes the noise multiplier”, “tol: tolerance of the optimizer for the "
+            "calibration” (0.01 by default)",
             "jax_privacy/accounting/analysis.py and calibrate.py",
         )
         for name in ("PLD", "RDP")
     ),
     Method(
-        "diffprivlib", "GaussianAnalytic", ("noise",), "The analytic Gaussian mechanism in differential privacy",
+        "diffprivlib", "GaussianAnalytic", ("noise",), "“The analytic Gaussian mechanism in differential privacy”",
         "diffprivlib/mechanisms/gaussian.py",
     ),
     Method(
         "opendp", "make_gaussian", ("epsilon", "noise", "composed"),
-        "privacy profile of make_zCDP_to_approxDP; noise by binary_search_param", "opendp/combinators.py",
+        "“casted from `ZeroConcentratedDivergence` to `SmoothedMaxDivergence`”", "opendp/combinators.py",
     ),
     Method(
         "autodp", "ExactGaussianMechanism", _ALL,
-        "The Gaussian mechanism to use in practice with tight direct computation of everything",
+        "“The Gaussian mechanism to use in practice with tight direct computation of everything”",
         "autodp/mechanism_zoo.py; autodp/calibrator_zoo.py, ana_gaussian_calibrator",
     ),
     Method(
-        "prv-accountant", "PRVAccountant", _NO_NOISE, "Return lower bound, estimate and upper bound; the upper one",
+        "prv-accountant", "PRVAccountant", _NO_NOISE, "“Return lower bound”, “estimate” and “upper bound”; the upper one is taken",
         "prv_accountant/accountant.py, PRVAccountant.compute_epsilon",
     ),
     Method(
-        "riskcal", "CTDAccountant", _ALL, "Opacus-compatible Connect the Dots accountant",
+        "riskcal", "CTDAccountant", _ALL, "“Opacus-compatible Connect the Dots accountant”",
         "riskcal/accountants/ctd.py; riskcal/calibration/blackbox.py, find_noise_multiplier_for_epsilon_delta",
     ),
     Method(
@@ -241,7 +242,9 @@ def _judge(context: Context, method: Method) -> Outcome:
         verdict = Verdict.REFUTED if unsafe else Verdict.CONFIRMED
     else:
         verdict = Verdict.CONFIRMED if unsafe else Verdict.INCONCLUSIVE
-    return Outcome(verdict, "; ".join(parts), {**evidence, "version": found, "date": today(), "rows": rows})
+    return Outcome(
+        verdict, "; ".join(parts), {**evidence, "version": found, "date": today(), "limit": LIMIT, "rows": rows}
+    )
 
 
 def _check(method: Method) -> Check:

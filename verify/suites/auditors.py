@@ -24,7 +24,7 @@ from canaryproof.kernels import binomial
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import bounds
-from canaryproof.verify.suites.tools.process import MissingToolError, ask, today
+from canaryproof.verify.suites.tools.process import LIMIT, MissingToolError, ask, today
 
 Array = NDArray[np.float64]
 
@@ -148,7 +148,7 @@ class Method:
 
     tool: str
     name: str  # function, and options where they are not the default
-    called: str  # what its documentation calls the number
+    called: str  # what its documentation calls the number, in its words between “ and ”
     source: str  # where it says so
     # Probability with which the number may be above ε, as documented; None if it promises none.
     alpha: float | None = ALPHA
@@ -166,14 +166,14 @@ _JAX = "jax_privacy/auditing.py, CanaryScoreAuditor"
 _OPAKE = "opake/api/auditing/one_run"
 _GUARD = "privacy_guard/analysis/mia"
 _MICROSOFT = "privacy_estimates/__init__.py, compute_eps_lo"
-_EPS_LO = "Returns eps_lo such that eps_lo <= eps with confidence 100*(1 - alpha)%"
+_EPS_LO = "“Returns eps_lo such that eps_lo <= eps with confidence 100*(1 - alpha)%”"
 _CATALOGUE = "verify/bounds/catalogue.py"
 METHODS = (
     *(
         Method(
             "jax-privacy",
             f"epsilon_clopper_pearson{option}",
-            "Finds epsilon lower bound from scores of held-in/held-out canaries",
+            "“Finds epsilon lower bound from scores of held-in/held-out canaries”",
             f"{_JAX}.epsilon_clopper_pearson",
             cost=cost,
         )
@@ -182,13 +182,13 @@ METHODS = (
     Method(
         "jax-privacy",
         "epsilon_one_run",
-        "Computes lower bound on epsilon for a single round of auditing",
+        "“Computes lower bound on epsilon for a single round of auditing”",
         f"{_JAX}.epsilon_one_run",
     ),
     Method(
         "jax-privacy",
         "epsilon_one_run_fdp",
-        "Computes lower bound on epsilon for a single round of auditing",
+        "“Computes lower bound on epsilon for a single round of auditing”",
         f"{_JAX}.epsilon_one_run_fdp",
         gaussian_only=True,
         cost=_MEDIUM,
@@ -196,28 +196,28 @@ METHODS = (
     Method(
         "jax-privacy",
         "epsilon_from_gdp",
-        "Calculates the an estimate for epsilon with GDP; significance: Allowed probability of failure (one minus "
-        "confidence)",
+        "“Calculates the an estimate for epsilon with GDP”, “significance: Allowed probability of failure (one minus "
+        "confidence)”",
         f"{_JAX}.epsilon_from_gdp",
         gaussian_only=True,
     ),
     Method(
         "jax-privacy",
         "epsilon_raw_counts",
-        "Estimates epsilon from raw count statistics of seen/unseen canaries",
+        "“Estimates epsilon from raw count statistics of seen/unseen canaries”",
         f"{_JAX}.epsilon_raw_counts",
         alpha=None,
     ),
     Method(
         "opake-auditing",
         "eps_delta",
-        "Epsilon lower bound at the given (δ, significance); Mechanism-agnostic",
+        "“Epsilon lower bound at the given (δ, significance)”, “Mechanism-agnostic”",
         f"{_OPAKE}/_eps_delta.py, EpsDeltaMethod.epsilon_at; _estimate.py, OneRunEstimate.eps_delta",
     ),
     Method(
         "opake-auditing",
         "gdp",
-        "Epsilon lower bound at the given (δ, significance)",
+        "“Epsilon lower bound at the given (δ, significance)”",
         f"{_OPAKE}/_gdp.py, GdpMethod.epsilon_at",
         gaussian_only=True,
         cost=_SLOW,
@@ -225,7 +225,7 @@ METHODS = (
     Method(
         "privacyguard-platform",
         "FDPAnalysisNode",
-        "Empirical epsilon; threshold: Probability threshold value for auditing",
+        "“Empirical epsilon”, “threshold: Probability threshold value for auditing”",
         f"{_GUARD}/fdp_analysis_node.py, FDPAnalysisNodeOutput and FDPAnalysisNode.__init__",
         alpha=None,
         gaussian_only=True,
@@ -234,7 +234,7 @@ METHODS = (
     Method(
         "privacyguard-platform",
         "AnalysisNode, eps",
-        "Epsilon value at the TPR=1% UB or LB threshold depending on attack settings",
+        "“Epsilon value at the TPR=1% UB or LB threshold depending on attack settings”",
         f"{_GUARD}/analysis_node.py, AnalysisNodeOutput",
         alpha=None,
         cost=_SLOW,
@@ -242,7 +242,7 @@ METHODS = (
     Method(
         "privacyguard-platform",
         "AnalysisNode, eps_lb",
-        "Lower bound of epsilon; the lower end of a 95% confidence interval",
+        "“Lower bound of epsilon”, “get CI bounds with 95% confidence”",
         f"{_GUARD}/analysis_node.py, AnalysisNodeOutput and AnalysisNode.run_analysis",
         alpha=0.025,
         cost=_SLOW,
@@ -250,7 +250,7 @@ METHODS = (
     Method(
         "privacyguard-platform",
         "AnalysisNode, eps_cp",
-        "Empirical epsilon computed using the Clopper-Pearson CI method",
+        "“Empirical epsilon computed using the Clopper-Pearson CI method”",
         f"{_GUARD}/analysis_node.py, AnalysisNodeOutput",
         alpha=None,
         cost=_MEDIUM,
@@ -377,7 +377,7 @@ def _row(cell: Cell, calls: tuple[tuple[float | None, str, float], ...]) -> dict
         "infinite": int(np.isinf(values).sum()),
         "reasons": raised[:3],
         # The first call of a process may load or compile what the others use.
-        "seconds": float(np.median([seconds for _, _, seconds in calls])),
+        "seconds": float(np.mean([seconds for _, _, seconds in calls[1:] or calls])),
     }
 
 
@@ -427,7 +427,16 @@ def _judge(context: Context, method: Method) -> Outcome:
     return Outcome(
         verdict,
         said,
-        {**evidence, "version": found, "date": today(), "alpha": alpha, "level": LEVEL, "slack": SLACK, "cells": rows},
+        {
+            **evidence,
+            "version": found,
+            "date": today(),
+            "alpha": alpha,
+            "level": LEVEL,
+            "slack": SLACK,
+            "limit": LIMIT,
+            "cells": rows,
+        },
         design,
     )
 

@@ -24,7 +24,7 @@ WORKER = Path(__file__).with_name("worker.py")
 # Where the environments are: this variable says otherwise.
 _VARIABLE, _FOLDER = "CANARYPROOF_AUDITORS", ".venv-auditors"
 # CPU seconds that one call may take.
-LIMIT = 20.0
+LIMIT = 10.0
 # Tools by the list that pins them; the others are functions of this package.
 ENVIRONMENTS = {
     "plain": (
