@@ -113,7 +113,8 @@ METHODS = (
         "autodp/mechanism_zoo.py; autodp/calibrator_zoo.py, ana_gaussian_calibrator",
     ),
     Method(
-        "prv-accountant", "PRVAccountant", _NO_NOISE, "“Return lower bound”, “estimate” and “upper bound”; the upper one is taken",
+        "prv-accountant", "PRVAccountant", _NO_NOISE,
+        "“Return lower bound …, estimate … and upper bound”, of which the upper one is taken",
         "prv_accountant/accountant.py, PRVAccountant.compute_epsilon",
     ),
     Method(

@@ -170,6 +170,12 @@ def test_a_promise_is_judged_and_an_estimate_is_not_blamed(standing_in, value, m
     assert result.design.level == 1e-6
 
 
+def test_too_few_audits_decide_nothing(standing_in, monkeypatch):
+    monkeypatch.setattr(auditors, "_SHARE", {"fast": 100})
+    standing_in([100.0, "", 0.0])
+    assert judged(OWN).verdict is Verdict.INCONCLUSIVE
+
+
 def test_a_tool_that_is_not_there_is_skipped_with_a_word(monkeypatch, tmp_path):
     monkeypatch.setenv("CANARYPROOF_AUDITORS", str(tmp_path))
     monkeypatch.setattr(process, "ENVIRONMENTS", {"plain": ("no-such-tool",)})
