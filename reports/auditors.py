@@ -34,7 +34,7 @@ for an estimate. Cells of few audits decide little. *Mean* is of the finite valu
 k = 100: the power. *Failures* are calls that raise, take more than {limit:g} CPU seconds, or give no finite number."""
 _INPUTS = """\
 Methods that take counts of one threshold (`Explicit`, `privacy-estimates`) get the one halfway between the medians of
-the two laws, chosen in advance. `FDPAnalysisNode` and none else takes a number of guesses: the highest tenth of the
+the two laws, chosen in advance. Only `FDPAnalysisNode` takes a number of guesses: the highest tenth of the
 scores as in, the lowest as out, ties at random. opake flips coins itself; its `CoinFlip` is made from those that were
 flipped for all. `AnalysisNode` resamples with numpy's global generator, seeded for each audit."""
 _ACCOUNTANTS = """\
@@ -318,6 +318,9 @@ def coverage(run: Run) -> Figure:
     figure = Figure(figsize=(8.4, 0.26 * len(audits) + 1.1), layout="constrained")
     axis = figure.subplots()
     for y, found in enumerate(audits):
+        if all(row["mean"] is None for row in found["cells"]):
+            axis.annotate("no finite number", (0.02, y), va="center", fontsize=7.0)
+            continue
         promised = found["promise"] is not None
         # Small cells are pale: their limits are wide.
         for row in found["cells"]:
@@ -352,9 +355,13 @@ def errors(run: Run) -> Figure:
         colours = [ORANGE if value < -found["tolerance"] else BLUE for value in values]
         axis.scatter(values, [y] * len(values), c=colours, s=14, alpha=0.6)
         if lost := len(found["rows"]) - len(values):
-            axis.annotate(f"{lost} failed", (1.0, y), xycoords=("axes fraction", "data"), ha="right", va="center",
+            axis.annotate(f"{lost} failed", (1.01, y), xycoords=("axes fraction", "data"), va="center",
                           fontsize=7.0)  # fmt: skip
     axis.set_xscale("symlog", linthresh=accounts[0]["tolerance"])
+    # A tick for every other power of ten; the scale's own ones overlap.
+    ticks = (-1.0, -1e-2, -1e-4, 0.0, 1e-4, 1e-2, 1.0)
+    axis.set_xticks(ticks, [f"{100.0 * tick:g}%".replace("-", "−") for tick in ticks])
+    axis.minorticks_off()
     axis.axvline(0.0, color=GREY, linewidth=0.8, zorder=0)
     axis.set_yticks(range(len(accounts)), [f"{found['tool']}: {found['method']}" for found in accounts])
     axis.set_xlabel("relative error; left (orange): below the truth, unsafe")
