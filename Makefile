@@ -9,7 +9,7 @@ STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -
 # What the site needs comes on top, as the tests don't need it.
 DOCS_STAMP := $(subst installed,docs,$(STAMP))
 
-.PHONY: verify prove test test-deep test-opacus fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults clean
+.PHONY: verify prove test test-deep test-wheel test-opacus fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -35,6 +35,10 @@ test-opacus:
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --config-settings editable_mode=strict \
 		--editable '.[opacus,jax-privacy,flower,test]'
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples/test_frameworks.py
+
+# The wheel with what it requires, in a folder of its own, with any Python: make test-wheel PYTHON=python3.13
+test-wheel: $(STAMP)
+	$(BIN)/python -m tests.wheel $(PYTHON)
 
 # Bytes for every reader of files, for a minute; where atheris has no wheel, `make test` must do.
 fuzz: $(STAMP)

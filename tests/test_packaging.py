@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.wheel import build
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NOBODY = "65534"
@@ -63,19 +65,8 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def installed(folder: Path) -> Path:
     """The wheel's contents."""
-    source = folder / "source"
-    # A build leaves files where it stands.
-    source.mkdir()
-    for name in ("kernels", "proofs_check", "verify", "reports"):
-        unwanted = shutil.ignore_patterns("__pycache__", "published")
-        shutil.copytree(ROOT / name, source / name, ignore=unwanted)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "--wheel-dir", folder, source], check=True, capture_output=True, timeout=300)
-    (wheel,) = folder.glob("*.whl")
     target = folder / "installed"
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(build(folder)) as archive:
         archive.extractall(target)
     return target
 

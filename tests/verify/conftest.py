@@ -63,12 +63,15 @@ def start(tmp_path):
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    """A scheduler and its workers, as a user starts them, and a way to start more of them."""
+def make_cluster(tmp_path):
+    """Start a scheduler, as a user does; its workers can be started too. A path is where they find modules first."""
+    clusters = []
 
     class Cluster:
-        def __init__(self):
+        def __init__(self, path=HERE):
+            self.path = path
             self.started = []
+            clusters.append(self)
             self.scheduler = self.start("scheduler", "--host", "127.0.0.1", "--port", "0")
             while not (found := re.search(r"tcp://127\.0\.0\.1:(\d+)", (tmp_path / "0.log").read_text())):
                 assert self.scheduler.poll() is None
@@ -77,7 +80,7 @@ def cluster(tmp_path):
             self.engine = f"dask://{self.address.removeprefix('tcp://')}"
 
         def start(self, kind, *arguments):
-            environment = {**os.environ, "PYTHONPATH": str(HERE), "FAKE_LOG": str(tmp_path / "log")}
+            environment = {**os.environ, "PYTHONPATH": str(self.path), "FAKE_LOG": str(tmp_path / "log")}
             environment |= {
                 "FAKE_FLAG": str(tmp_path / "flag"),
                 "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "1.0",
@@ -102,8 +105,14 @@ def cluster(tmp_path):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    made = Cluster()
-    yield made
-    for process in made.started:
-        if process.poll() is None:
-            made.end(process)
+    yield Cluster
+    for made in clusters:
+        for process in made.started:
+            if process.poll() is None:
+                made.end(process)
+
+
+@pytest.fixture
+def cluster(make_cluster):
+    """A scheduler, and a way to start workers."""
+    return make_cluster()

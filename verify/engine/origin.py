@@ -29,6 +29,7 @@ def code_and_machine() -> dict[str, str]:
         "python": platform.python_version(),
         "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),
         "processor": _processor(),
+        "cpu target": _cpu_target(),
         **_versions(),
     }
 
@@ -57,9 +58,18 @@ def _versions() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """Name of the processor; compiled kernels are its own."""
+    """Name of the processor."""
     try:
         match = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
         match = None
     return match[1] if match else platform.processor()
+
+
+def _cpu_target() -> str:
+    """Name of the processor that numba compiles for, and a digest of its abilities: other code has other bits."""
+    # numba takes a third of a second to import.
+    from numba.core.registry import cpu_target
+
+    _, name, abilities = cpu_target.target_context.codegen().magic_tuple()
+    return f"{name} {hashlib.sha256(abilities.encode()).hexdigest()[:8]}"

@@ -4,8 +4,14 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
+import threading
 import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -116,11 +122,12 @@ def test_a_run_whose_scheduler_is_lost_says_so_and_goes_on_elsewhere(start, loca
     process = start("brisk", "--engine", cluster.engine, "--out", out, code=None)
     wait_for(lambda: begun(tmp_path, "brisk9") or process.poll() is not None)
     cluster.end(cluster.scheduler)
-    printed = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, printed) == (
-        1,
-        ("", "Error: the scheduler is lost; --resume goes on with a run in --out\n"),
-    )
+    printed, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, printed) == (1, "")
+    assert errors.splitlines() == [
+        f"Warning: --engine {cluster.engine} is not tls://: whoever reaches it can run code as you.",
+        "Error: the scheduler is lost; --resume goes on with a run in --out",
+    ]
     (tmp_path / "log").write_text("")
     assert run(start, "brisk", "--resume", "--out", out)[0] == 0
     assert not begun(tmp_path, "brisk2")
@@ -145,24 +152,143 @@ def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tm
     assert not begun(tmp_path, "brisk2")
 
 
+WITHOUT_PACKAGE = """
+import importlib.metadata, sys
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "canaryproof":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Without())
+known = importlib.metadata.version
+def version(name):
+    if name == "canaryproof":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return known(name)
+importlib.metadata.version = version
+"""
+
+
+def refusal(process):
+    """What a run says that ends in one line of bad input."""
+    printed, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, printed) == (2, ""), errors
+    lines = [line for line in errors.splitlines() if not line.startswith("Warning: --engine dask://127")]
+    assert len(lines) == 1, errors
+    assert lines[0].startswith("Error: --engine: ")
+    return lines[0].removeprefix("Error: --engine: ")
+
+
 def test_a_worker_of_another_version_is_refused(start, cluster):
     cluster.worker()
-    process = start("good", "--engine", cluster.engine)  # this driver takes its code for another
-    _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 2
-    assert re.fullmatch(r"Error: --engine: worker tcp://127\.0\.0\.1:\d+ has source code \w+, not unchanged\n", errors)
+    said = refusal(start("good", "--engine", cluster.engine))  # this driver takes its code for another
+    assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has source code \w+, not unchanged", said)
+
+
+def test_a_worker_that_compiles_for_another_processor_is_refused(start, cluster, monkeypatch):
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    cluster.worker()
+    monkeypatch.delenv("NUMBA_CPU_NAME")
+    said = refusal(start("good", "--engine", cluster.engine, code=None))
+    assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has cpu target generic \w{8}, not [\w-]+ \w{8}", said)
+
+
+def test_a_worker_without_the_package_is_refused(start, cluster, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_PACKAGE)
+    cluster.path = tmp_path
+    cluster.worker()
+    said = refusal(start("good", "--engine", cluster.engine, code=None))
+    assert re.fullmatch(
+        rf"worker tcp://127\.0\.0\.1:\d+ has canaryproof not installed, not {version('canaryproof')}", said
+    )
+
+
+def test_a_scheduler_without_the_package_is_refused(start, tmp_path, make_cluster):
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_PACKAGE)
+    cluster = make_cluster(tmp_path)
+    said = refusal(start("good", "--engine", cluster.engine, code=None))
+    assert said == f"the scheduler at {cluster.address} has canaryproof not installed, not {version('canaryproof')}"
 
 
 @pytest.mark.parametrize(
     ("engine", "said"),
-    [("slurm", "must be local, dask or dask://HOST:PORT"), ("dask://127.0.0.1:9", "no scheduler answers at tcp://")],
+    [
+        ("slurm", "must be local, dask or dask://HOST:PORT, not 'slurm'"),
+        ("dask://", "must be local, dask or dask://HOST:PORT, not 'dask://'"),
+        ("dask://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
+        (
+            "dask://tls://127.0.0.1:9",
+            "tls:// needs certificates: dask's setting distributed.comm.tls names their files",
+        ),
+    ],
 )
 def test_an_engine_that_is_not_there_is_named(start, monkeypatch, engine, said):
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
-    status, _, errors = run(start, "good", "--engine", engine)
-    assert status == 2
-    assert said in errors
-    assert "Traceback" not in errors
+    assert refusal(start("good", "--engine", engine)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "word", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.2p1\r\n", b"\1" + bytes(15)]
+)
+def test_what_is_no_scheduler_is_named_and_not_waited_for(word, monkeypatch):
+    """A socket that listens and says nothing, or what belongs to another protocol."""
+    from canaryproof.verify.engine import cluster as module
+
+    monkeypatch.setattr(module, "_ANSWER", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            with suppress(OSError):
+                while True:
+                    callers.append(server.accept()[0])
+                    callers[-1].sendall(word)
+
+        callers = []
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        start = time.monotonic()
+        with pytest.raises(InputError) as error:
+            list(module.Cluster(address, 1, None).results("operator:mul", []))
+        assert error.value.message == f"--engine: no scheduler answers at {address}"
+        assert time.monotonic() - start < 15.0
+        for caller in callers:
+            caller.close()
+
+
+def test_a_worker_is_no_scheduler(cluster, tmp_path):
+    from canaryproof.verify.engine import cluster as module
+
+    cluster.worker("--no-nanny")
+    found = wait_for(lambda: re.search(r"Start worker at: +(tcp://\S+)", (tmp_path / "1.log").read_text()))
+    with pytest.raises(InputError, match="is no scheduler but a Worker"):
+        list(module.Cluster(found[1], 1, None).results("operator:mul", []))
+
+
+def test_nobody_without_the_key_speaks_to_a_cluster_of_our_own():
+    """Other users reach its ports: those of TLS have a key that a second client has not, those of HTTP no pages."""
+    from distributed import Client
+    from distributed.security import Security
+
+    from canaryproof.verify.engine import cluster as module
+
+    with module.Cluster("", 1, None)._client() as client:
+        found = client.scheduler_info()
+        addresses = [found["address"], *found["workers"], *(worker["nanny"] for worker in found["workers"].values())]
+        assert len(addresses) == 3
+        for address in addresses:
+            assert address.startswith("tls://127.0.0.1:")
+            for security in (Security.temporary(), None):
+                plain = address if security else address.replace("tls", "tcp")
+                # A closed connection has many words.
+                with pytest.raises(OSError), Client(plain, security=security, timeout=2):  # noqa: PT011
+                    pass
+        assert client.submit(int, "7").result() == 7
+        ports = [found["services"]["dashboard"], *(w["services"]["dashboard"] for w in found["workers"].values())]
+        assert 8787 not in ports
+        for port in ports:
+            for page in ("", "status", "info/main/workers.html", "json/identity.json", "metrics"):
+                with pytest.raises(urllib.error.HTTPError, match="404"):
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10)
 
 
 def test_what_goes_wrong_on_a_worker_names_it(cluster, tmp_path):
