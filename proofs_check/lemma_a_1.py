@@ -148,10 +148,9 @@ def _judge_unit_sphere(radius: Any = _ONE) -> Outcome:
     # E(R/√d − r)² = E R²/d − 2r·m(d)/√d + r².
     distance = sympy.expand(expectation(("Z", "Z")) / D - 2 * radius * mean_length_series() + radius**2)
     left = distance.subs(_INVERSE, 0)
-    kind = Kind.EXACT if distance == 0 else Kind.LEADING_ORDER if left == 0 and _product_is_dim() else Kind.FALSE
-    finding = (
-        f"The direction is uniform, the length not 1: E(‖Y/√d‖ − 1)² = {_lowest(distance)}, which goes to {text(left)}."
-    )
+    # "Essentially" and "for high d" are the text's own words for what is lost on the way to the limit.
+    kind = Kind.EXACT if left == 0 and _product_is_dim() else Kind.FALSE
+    finding = f"The direction is uniform, and E(‖Y/√d‖ − 1)² = {_lowest(distance)} goes to {text(left)}."
     return judged(kind, finding, {"mean squared distance from the sphere": _lowest(distance)})
 
 
@@ -227,7 +226,9 @@ LINES: tuple[Check, ...] = (
     _line("v1.lemma-a.1.length-variance", "‖Y‖ has the variance 1/2.", _length_variance),
     _line("v1.lemma-a.1.scaled-mean", "‖Y/√d‖ has the mean 1.", _scaled_mean),
     _line("v1.lemma-a.1.scaled-variance", "‖Y/√d‖ has the variance 1/(2d).", _scaled_variance),
-    _line("v1.lemma-a.1.unit-sphere", "For high d, Y/√d is as if uniform on the unit sphere.", _judge_unit_sphere),
+    _line(
+        "v1.lemma-a.1.unit-sphere", "For high d, Y/√d is essentially uniform on the unit sphere.", _judge_unit_sphere
+    ),
     _line("v1.lemma-a.1.coordinate", "Y₁/√d ~ N(0, 1/d).", _judge_coordinate),
     _line("v1.lemma-a.1.cosine", "Y₁/√d, as an inner product with e₁, is the cosine.", _judge_cosine),
 )
