@@ -144,6 +144,33 @@ def test_a_larger_delta_never_raises_the_bound(name, seed):
             assert found == sorted(found, reverse=True)
 
 
+@pytest.mark.deep
+def test_the_default_is_monotone_on_a_hundred_thousand_random_audits():
+    rng, audits, checked = np.random.default_rng(100_000), 500, 0
+    compute = METHODS[DEFAULT].values
+    while checked < 100_000:
+        count, null_count = rng.integers(1, 150, 2)
+        small, large = np.sort(10.0 ** rng.uniform(-7.0, -0.2, 2))
+        strict, loose = np.sort(10.0 ** rng.uniform(-6.0, -0.05, 2))
+        shift, scale = 4.0 * rng.random((audits, 1)), rng.choice([0.4, 0.8, 1.0, 1.3, 2.5], (audits, 1))
+        seen = shift + scale * rng.standard_t(rng.choice([2.0, 5.0, 100.0]), (audits, count))
+        unseen = rng.standard_normal((audits, null_count))
+        if rng.random() < 0.3:
+            seen, unseen = np.rint(2.0 * seen), np.rint(2.0 * unseen)
+        share = rng.choice([0.02, 0.3, 1.0])
+        raised = seen + rng.exponential(1.0, seen.shape) * (rng.random(seen.shape) < share)
+        lowered = unseen - rng.exponential(1.0, unseen.shape) * (rng.random(unseen.shape) < share)
+        for before, after in (
+            (prepare(seen, null=NULL), prepare(raised, null=NULL)),
+            (prepare(seen, unseen), prepare(raised, lowered)),
+        ):
+            found = compute(before, small, loose)[0]
+            assert np.all(found <= compute(after, small, loose)[0])
+            assert np.all(found >= compute(before, small, strict)[0])
+            assert np.all(found >= compute(before, large, loose)[0])
+            checked += audits
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_what_is_known_of_coverage_depends_on_the_scores(name):
     needs_null = METHODS[name].needs == "null"

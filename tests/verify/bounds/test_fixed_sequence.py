@@ -10,6 +10,8 @@ from scipy import stats
 
 from canaryproof.verify.bounds import fixed_sequence as tested
 from canaryproof.verify.bounds.fixed_sequence import (
+    NESTED,
+    SHARP,
     BlockTest,
     designs,
     fixed_sequence,
@@ -38,7 +40,7 @@ def test_tested_values_start_at_zero_and_are_close():
 def reference(seen, unseen, delta, alpha):
     """The last ε before the first that neither test rejects: one after another, by plain counting."""
     scores = prepare(seen, unseen, NULL if unseen is None else None)
-    ranks = simultaneous(scores, delta, 0.5 * alpha)[0][0]
+    ranks = simultaneous(scores, delta, NESTED * alpha)[0][0]
     ((design, at),) = designs(max(len(seen), 0 if unseen is None else len(unseen)), delta)
     expected = 0.0
     for index, epsilon in enumerate(EPSILONS):
@@ -49,13 +51,13 @@ def reference(seen, unseen, delta, alpha):
             sums = np.ones(1)
             for _ in seen:
                 sums = np.convolve(sums, law)
-            rejects = sums[sum(int(np.sum(seen >= t)) for t in places) :].sum() <= 0.5 * alpha
+            rejects = sums[sum(int(np.sum(seen >= t)) for t in places) :].sum() <= SHARP * alpha
         else:
             top, bottom = tested._declared_guesses(len(seen), len(unseen), design, declared)
             falling = [x for _, x in sorted([(-v, 1) for v in seen] + [(-v, 0) for v in unseen])]
             wrong = top - sum(falling[:top]) + sum(falling[len(falling) - bottom :])
             law = wrong_at_most(len(seen), len(unseen), top, bottom, epsilon, at)
-            rejects = law[wrong] <= 0.5 * alpha
+            rejects = law[wrong] <= SHARP * alpha
         if not (rejects or epsilon < ranks):
             return max(expected, ranks)
         expected = epsilon
@@ -124,8 +126,8 @@ def test_perfect_separation():
     assert fixed_sequence(prepare([1.0], null=NULL).separated, 0.05, 0.05)[0][0] == 0.0
     # From unobserved scores: all 1,000 above the largest of 1,000.
     cap = fixed_sequence(prepare(np.ones(1000), np.zeros(1000)), 1e-6, 0.05)[0][0]
-    # With half of α, perfect separation of 1,000 and 1,000 has that probability where e^ε is about 2,000/3.69.
-    assert cap == pytest.approx(math.log(2000 / -math.log(0.025)), abs=0.1)
+    # At a level, perfect separation of 1,000 and 1,000 has that probability where e^ε is about 2,000/−log(level).
+    assert cap == pytest.approx(math.log(2000 / -math.log(SHARP * 0.05)), abs=0.1)
 
 
 def test_mirrored_scores_have_no_bound():

@@ -4,17 +4,28 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import bounds_grid
-from canaryproof.verify.suites.bounds_grid import SHAPES, label
+from canaryproof.verify.suites.bounds_grid import SHAPES, Size, label
 
 CONTEXT = Context(Level.QUICK, 42)
+# jax_privacy 2.0.0, CanaryScoreAuditor(seen, unseen).epsilon_clopper_pearson(0.05, delta, one_sided=False): seed, shift
+# and scale of the scores, δ, and ε.
+JAX_PRIVACY = (
+    (1, 1.0, 1.0, 1e-5, 0.9203900907491085),
+    (2, 0.5, 0.6, 1e-5, 1.7074554643112159),
+    (3, 3.0, 1.0, 0.001, 2.7776506697254715),
+    (4, 0.0, 2.0, 0.0, 0.5568250878496235),
+    (5, 0.0, 1.0, 1e-5, 0.0),
+)
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """A few audits of a few shapes, measured anew."""
-    monkeypatch.setattr(bounds_grid, "_RUNS", {Level.QUICK: {20: 40, 200: 20}})
+    sizes = (Size(20, 40, (1e-5,)), Size(200, 20, (1e-5,)))
+    monkeypatch.setattr(bounds_grid, "_SIZES", {Level.QUICK: sizes})
     monkeypatch.setattr(
         bounds_grid, "SHAPES", {name: SHAPES[name] for name in ("N(2, 0.5²)", "N(2, 1²)", "Cauchy + 5")}
     )
@@ -62,6 +73,39 @@ def test_shares_are_of_the_largest_mean():
     assert label(rows[0]) == "N(2, 0.5²), k = 20, exact null, δ = 1e-05"
 
 
+@pytest.mark.parametrize(("seed", "shift", "scale", "delta", "expected"), JAX_PRIVACY)
+def test_either_tail_is_that_of_jax_privacy(seed, shift, scale, delta, expected):
+    rng = np.random.default_rng(seed)
+    scores = prepare(shift + scale * rng.standard_normal(200), rng.standard_normal(150))
+    assert bounds_grid.either_tail(scores, delta, 0.05)[0][0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_a_split_counts_the_half_that_has_not_chosen():
+    scores = prepare(np.full(200, 3.0), np.zeros(100))
+    # No error among the 100 and 50 that count: the upper limits of both rates at 97.5%.
+    miss, alarm = 1.0 - 0.025 ** (1 / 100), 1.0 - 0.025 ** (1 / 50)
+    expected = max(math.log((1.0 - miss) / alarm), math.log((1.0 - alarm) / miss))
+    assert bounds_grid.split(scores, 0.0, 0.05)[0][0] == pytest.approx(expected, rel=1e-9)
+    assert bounds_grid.split(prepare(np.zeros(200), np.zeros(100)), 0.0, 0.05)[0][0] == 0.0
+
+
+def test_a_cell_far_below_the_best_is_found(monkeypatch):
+    def poor(*_):
+        # One shape alone is poor: the mean over all shapes may still do.
+        return {
+            "fixed-sequence": lambda s, *_: (np.full(40, 0.7 if s.observed.std() < 0.7 else 1.0), None),
+            "bonferroni": lambda *_: (np.linspace(0.9, 1.1, 40), None),
+        }
+
+    monkeypatch.setattr(bounds_grid, "_SIZES", {Level.QUICK: (Size(20, 40, (1e-5,)),)})
+    monkeypatch.setattr(bounds_grid, "_SHARE", 0.5)
+    monkeypatch.setattr(bounds_grid, "_methods", poor)
+    assert bounds_grid._grid(CONTEXT).verdict is Verdict.REFUTED
+    bounds_grid.cells.cache_clear()
+    monkeypatch.setattr(bounds_grid, "_LEAST", 0.5)
+    assert bounds_grid._grid(CONTEXT).verdict is Verdict.CONFIRMED
+
+
 def test_a_poor_default_is_found(monkeypatch):
     monkeypatch.setattr(bounds_grid, "DEFAULT", "fixed-threshold")
     assert bounds_grid._grid(CONTEXT).verdict is Verdict.REFUTED
@@ -70,8 +114,8 @@ def test_a_poor_default_is_found(monkeypatch):
 def test_a_bound_that_falls_with_more_scores_is_found(monkeypatch):
     right = bounds_grid._methods
 
-    def stopped(count):
-        found = right(count)
+    def stopped(level, kind, count):
+        found = right(level, kind, count)
         compute = found["fixed-sequence"]
         found["fixed-sequence"] = lambda scores, delta, alpha: (20.0 / count * compute(scores, delta, alpha)[0], None)
         return found
