@@ -1,48 +1,92 @@
-"""TensorFlow Federated's releases in HDF5.
+"""TensorFlow Federated's releases in HDF5, read by a process of its own, ``tff_hdf5_reader``.
 
-A file has a group ``examples`` with a group for each client, named as the client is, with a dataset for each field
-of its examples (``simulation/hdf5_client_data.py`` in older versions of tensorflow_federated): ``pixels`` and
-``label`` of federated EMNIST, ``tokens`` and others of StackOverflow.
-
-Only what lies in the file itself is read: no external or symbolic link is followed, and no external or virtual
-dataset is opened. The HDF5 library reads the file's own structures, strings excepted, and is trusted with that:
-damage makes it refuse the file, but it does not end on a B-tree that somebody made into a circle. Opening a file
-reads the clients' names and not their groups, of which StackOverflow has 342,477; what a client has is checked when
-it is read.
-
-Strings of variable length are read here, with every length and address checked: HDF5 itself does not end on some
-damaged heaps of such strings, and returns one string as often as it is referred to. Sections IV.B and III.E of the HDF5
-file format specification, version 3, say how. A reference has 16 bytes: a length, the address of a global heap
-collection and the number of an object in it. A collection is ``GCOL``, a version, 3 bytes of no meaning and its size;
-then objects, each a number, a count of references, 4 bytes of no meaning, a size, and as many bytes, filled up to a
-multiple of 8.
+That process may crash or be ended; what it answers is bytes, of which nothing is unpickled.
 """
 
-import math
+import json
 import os
-import struct
-import zlib
+import signal
+import subprocess
+import sys
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import InputError, opened
+from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training.data import files
 from canaryproof.verify.training.data.federation import PerProcess
 
-_MOST_CLIENTS = 10**7
-# Of one client's field, and of a chunk of it.
-_LARGEST = 2**28
-# Deflate shrinks to a thousandth at best, and HDF5 inflates a chunk to its end whatever its size should be.
-_LARGEST_PACKED = 2**18
-_FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
-_LONGEST_SENTENCE = 2**18
+if find_spec("h5py") is None:
+    raise ImportError("h5py")
+
+_READER = "canaryproof.verify.training.data.tff_hdf5_reader"
+# Of an answer, and of its first line: what a crash wrote is not believed.
+_LARGEST, _LONGEST_LINE = 2**30, 2**16
+
+
+class _Reader(Protocol):
+    def answer(self, question: str, client: int = 0, most: int = 0) -> list[Any]: ...
+
+
+class Child:
+    """A process that reads a file; an ``InputError`` of it, or of its end, is that of whoever asks."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # Not from the folder that one happens to be in; numpy's BLAS needs no threads, nor memory for them.
+        command = [sys.executable, "-P", "-m", _READER, str(path)]
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
+        weakref.finalize(self, _end, self._process)
+
+    def answer(self, question: str, client: int = 0, most: int = 0) -> list[Any]:
+        """Return what ``Reader.answer`` returns there, as bytes."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps([question, client, most]).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline(_LONGEST_LINE)
+            head = json.loads(line)
+            if "refused" in head:
+                raise InputError(head["refused"])
+            if sum(head["sizes"]) > _LARGEST:
+                raise ValueError("too large")
+            parts = [self._process.stdout.read(size) for size in head["sizes"]]
+            if [len(part) for part in parts] != head["sizes"]:
+                raise ValueError("truncated")
+        # Whatever else comes is what a crash wrote, or nothing.
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+            self._process.kill()
+            raise InputError(f"{self._path}: {self._why()}") from error
+        return parts
+
+    def _why(self) -> str:
+        """Say how the process ended."""
+        status = -self._process.wait()
+        if status == signal.SIGXCPU:
+            return "damaged: HDF5's library does not come to an end with it"
+        if status in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE):
+            return f"damaged: HDF5's library crashes on it (signal {status})"
+        return "cannot be read by HDF5's library"
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    # It ends when nothing can be asked any more. After a fork these are another process's.
+    for pipe in (process.stdin, process.stdout):
+        with suppress(OSError):
+            assert pipe is not None
+            pipe.close()
+    process.wait()
 
 
 @dataclass(frozen=True)
@@ -51,7 +95,7 @@ class Hdf5Split:
 
     path: Path
     ids: tuple[str, ...]
-    _file: PerProcess[h5py.File]
+    _file: PerProcess[_Reader]
 
     @property
     def digest(self) -> str:
@@ -60,192 +104,24 @@ class Hdf5Split:
 
     def images(self, client: int, most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return pixels, shape (examples, 28, 28), and labels, shape (examples,), of a client's first examples."""
-        with self._reading(client):
-            group = self._group(client)
-            pixels, labels = self._dataset(client, group, "pixels"), self._dataset(client, group, "label")
-            if pixels.dtype != np.float32 or pixels.shape[1:] != (28, 28):
-                raise self._refused(client, f"pixels must be float32 of shape n × 28 × 28, not {_form(pixels)}")
-            if labels.dtype.kind not in "iu" or labels.shape != pixels.shape[:1]:
-                raise self._refused(client, f"label must be a whole number for each image, not {_form(labels)}")
-            return pixels[:most], labels[:most].astype(np.int64)
+        pixels, labels = self._file.get().answer("images", client, most)
+        return np.frombuffer(pixels, np.float32).reshape(-1, 28, 28), np.frombuffer(labels, np.int64)
 
     def sentences(self, client: int, most: int) -> Iterator[bytes]:
         """Yield the tokens of a client's first examples."""
-        with self._reading(client):
-            tokens = self._dataset(client, self._group(client), "tokens")
-            if h5py.check_string_dtype(tokens.dtype) is None or len(tokens.shape) != 1:
-                raise self._refused(client, f"tokens must be n strings, not {_form(tokens)}")
-            fixed = tokens.dtype.kind == "S"
-            for sentence in tokens[:most].tolist() if fixed else strings(tokens, most):
-                if len(sentence) > _LONGEST_SENTENCE:
-                    raise self._refused(client, f"tokens must be strings of at most {_LONGEST_SENTENCE} bytes")
-                yield sentence
-
-    def _group(self, client: int) -> Any:
-        clients = self._file.get()["examples"]
-        name = self.ids[client]
-        if not _is_own(clients, name, h5py.Group):
-            raise self._refused(client, "must be a group, and no link")
-        return clients[name]
-
-    def _dataset(self, client: int, group: Any, field: str) -> Any:
-        """Return a dataset that can be read whole without harm."""
-        if not _is_own(group, field, h5py.Dataset):
-            raise self._refused(client, f"must have a dataset {field}, which is no link")
-        data = group[field]
-        if data.is_virtual or data.external:
-            raise self._refused(client, f"{field} must be in this file, not in another")
-        size = data.dtype.itemsize
-        if not data.shape or not 1 <= math.prod(data.shape) * size <= _LARGEST:
-            raise self._refused(client, f"{field} must have 1 to {_LARGEST} bytes, not {_form(data)}")
-        filters = data.id.get_create_plist()
-        used = [filters.get_filter(i)[0] for i in range(filters.get_nfilters())]
-        if not set(used) <= _FILTERS or len(set(used)) != len(used):
-            raise self._refused(client, f"{field} must be packed by deflate at most")
-        stored = data.id.get_storage_size()
-        if h5py.h5z.FILTER_DEFLATE not in used and stored < math.prod(data.shape) * size:
-            raise self._refused(client, f"{field} is truncated: {_form(data)}, of which {stored} bytes are there")
-        if used:
-            packed = [0]
-            # It would stop at the first value that is not None.
-            data.id.chunk_iter(lambda chunk: packed.append(chunk.size))
-            if math.prod(data.chunks) * size > _LARGEST or max(packed) > _LARGEST_PACKED:
-                raise self._refused(client, f"{field} must have chunks of at most {_LARGEST_PACKED} bytes packed")
-        return data
-
-    @contextmanager
-    def _reading(self, client: int) -> Iterator[None]:
-        with _reading(self.path, f": client {self.ids[client][:60]!r}"):
-            yield
-
-    def _refused(self, client: int, rule: str) -> InputError:
-        return InputError(f"{self.path}: client {self.ids[client][:60]!r}: {rule}")
+        lengths, joined = self._file.get().answer("sentences", client, most)
+        start = 0
+        for length in np.frombuffer(lengths, np.int64).tolist():
+            yield joined[start : start + length]
+            start += length
 
 
 def split(path: Path) -> Hdf5Split:
     """Open a file."""
     file = PerProcess(_opened, path)
-    with _reading(path):
-        clients = file.get()["examples"]
-        if not 1 <= len(clients) <= _MOST_CLIENTS:
-            raise InputError(f"{path}: examples must have 1 to {_MOST_CLIENTS} clients, not {len(clients)}")
-        return Hdf5Split(path, tuple(sorted(clients)), file)
+    (names,) = file.get().answer("ids")
+    return Hdf5Split(path, tuple(names.decode(errors="surrogateescape").split("\0")), file)
 
 
-def _opened(path: Path) -> h5py.File:
-    with opened(path), _reading(path):
-        file = h5py.File(path, "r", locking=False)
-        if not _is_own(file, "examples", h5py.Group):
-            raise InputError(f"{path}: must have a group examples, which is no link")
-        return file
-
-
-def _is_own(group: Any, name: str, kind: type) -> bool:
-    """Whether a group itself has something of a kind: a link elsewhere is not followed."""
-    return isinstance(group.get(name, getlink=True), h5py.HardLink) and group.get(name, getclass=True) is kind
-
-
-def _form(data: Any) -> str:
-    return f"{data.dtype} of shape {' × '.join(map(str, data.shape)) or '()'}"
-
-
-@contextmanager
-def _reading(path: Path, place: str = "") -> Iterator[None]:
-    """Name the file in whatever HDF5 says of it, for which it has no closed list of exceptions."""
-    try:
-        yield
-    except InputError:
-        raise
-    except MemoryError as error:
-        raise InputError(f"{path}{place}: does not fit in memory") from error
-    except Exception as error:
-        raise InputError(f"{path}{place}: is not a readable HDF5 file ({files.first_line(error)})") from error
-
-
-_REFERENCE = struct.Struct("<IQI")
-_COLLECTION = struct.Struct("<4sB3xQ")
-_OBJECT = struct.Struct("<HH4xQ")
-_LARGEST_COLLECTION = 2**20
-# Collections kept for other strings of the same client, which lie near each other.
-_KEPT = 16
-
-
-def strings(data: Any, most: int) -> Iterator[bytes]:
-    """Yield the first strings of a dataset of strings of variable length, unpacked or packed by deflate and the like.
-
-    A ``ValueError`` says that the file breaks a rule of the format, an ``OSError`` that it cannot be read.
-    """
-    plist = data.file.id.get_create_plist()
-    if plist.get_sizes() != (8, 8) or plist.get_userblock() != 0:
-        raise ValueError("addresses must have 8 bytes and begin with the file")
-    descriptor = data.file.id.get_vfd_handle()
-    heaps: dict[int, dict[int, bytes]] = {}
-    for length, address, number in _REFERENCE.iter_unpack(_references(data, descriptor, min(most, len(data)))):
-        if length == 0:
-            yield b""
-            continue
-        if address not in heaps:
-            if len(heaps) == _KEPT:
-                heaps.clear()
-            heaps[address] = _collection(descriptor, address)
-        string = heaps[address].get(number, b"")
-        if len(string) < length:
-            raise ValueError("a string is not in its heap")
-        yield string[:length]
-
-
-def _references(data: Any, descriptor: int, count: int) -> bytes:
-    """Return the references to the first strings."""
-    size = count * _REFERENCE.size
-    if data.chunks is None:
-        offset = data.id.get_offset()
-        found = b"" if offset is None else os.pread(descriptor, size, offset)
-    else:
-        found = b"".join(_chunk(data, first) for first in range(0, count, data.chunks[0]))[:size]
-    if len(found) < size:
-        raise ValueError("its references are truncated")
-    return found
-
-
-def _chunk(data: Any, first: int) -> bytes:
-    """Return a chunk of references as it was before it was packed."""
-    size = data.chunks[0] * _REFERENCE.size
-    skipped, content = data.id.read_direct_chunk((first,))
-    filters = data.id.get_create_plist()
-    for i in reversed(range(filters.get_nfilters())):
-        name = filters.get_filter(i)[0]
-        if skipped & 1 << i:
-            continue
-        if name == h5py.h5z.FILTER_DEFLATE:
-            content = zlib.decompressobj().decompress(content, size + 1)
-        elif name == h5py.h5z.FILTER_SHUFFLE:
-            content = np.frombuffer(content, np.uint8).reshape(_REFERENCE.size, -1).T.tobytes()
-    if len(content) != size:
-        raise ValueError("a chunk has not its size")
-    return bytes(content)
-
-
-def _collection(descriptor: int, address: int) -> dict[int, bytes]:
-    """Return the objects of a global heap collection by their numbers."""
-    signature, version, size = _COLLECTION.unpack(_exactly(descriptor, _COLLECTION.size, address))
-    if signature != b"GCOL" or version != 1 or not _COLLECTION.size <= size <= _LARGEST_COLLECTION:
-        raise ValueError("a heap of strings has no header")
-    content = _exactly(descriptor, size, address)
-    objects = {}
-    place = _COLLECTION.size
-    while place + _OBJECT.size <= size:
-        number, _, length = _OBJECT.unpack_from(content, place)
-        # What follows object 0 is free.
-        if number == 0:
-            break
-        first, place = place + _OBJECT.size, place + _OBJECT.size + (length + 7) // 8 * 8
-        if place > size:
-            raise ValueError("an object is longer than its heap")
-        objects[number] = content[first : first + length]
-    return objects
-
-
-def _exactly(descriptor: int, size: int, address: int) -> bytes:
-    if address > 2**62 or len(content := os.pread(descriptor, size, address)) != size:
-        raise ValueError("a heap of strings is not in the file")
-    return content
+def _opened(path: Path) -> _Reader:
+    return Child(path)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.training.data import tff, tff_hdf5
+from canaryproof.verify.training.data import tff, tff_hdf5, tff_hdf5_reader
 
 WRITERS, TEST_WRITERS = made.images([2, 1]), made.images([1, 1], seed=1)
 USERS, TEST_USERS = made.sentences([3, 1]), made.sentences([2, 1], seed=1)
@@ -29,6 +29,12 @@ def emnist(tmp_path):
 @pytest.fixture
 def stackoverflow(tmp_path):
     return made.stackoverflow(tmp_path, "hdf5", USERS, TEST_USERS) / "stackoverflow_train.h5"
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """Read in this process, which takes no half second to start."""
+    monkeypatch.setattr(tff_hdf5, "Child", tff_hdf5_reader.Reader)
 
 
 def everything(folder):
@@ -211,8 +217,8 @@ def test_strings_are_those_that_hdf5_itself_reads(tmp_path, options, libver):
     with h5py.File(tmp_path / "s.h5", "w", libver=libver) as file:
         file.create_dataset("tokens", data=strings, dtype=TEXT, **options)
     with h5py.File(tmp_path / "s.h5", "r") as file:
-        assert list(tff_hdf5.strings(file["tokens"], 10**6)) == file["tokens"][:].tolist() == strings
-        assert list(tff_hdf5.strings(file["tokens"], 11)) == strings[:11]
+        assert list(tff_hdf5_reader.strings(file["tokens"], 10**6)) == file["tokens"][:].tolist() == strings
+        assert list(tff_hdf5_reader.strings(file["tokens"], 11)) == strings[:11]
 
 
 def test_strings_of_fixed_length_are_read(tmp_path, stackoverflow):
@@ -255,8 +261,9 @@ def test_damaged_heaps_are_refused(tmp_path, stackoverflow, refusal, change, sai
 # Each in a process of its own: the HDF5 library, which reads the rest, is not known to survive every damage.
 FLIP = """
 import pathlib, random, sys
-from canaryproof.verify.training.data import tff
+from canaryproof.verify.training.data import tff, tff_hdf5, tff_hdf5_reader
 from canaryproof.verify.files.reading import InputError
+tff_hdf5.Child = tff_hdf5_reader.Reader
 folder, name, rng = pathlib.Path(sys.argv[1]), sys.argv[2], random.Random(int(sys.argv[3]))
 content = (folder / name).read_bytes()
 used = [i for i, byte in enumerate(content) if byte]
@@ -300,4 +307,78 @@ def test_flipped_bytes_of_strings_are_read_or_refused(tmp_path, stackoverflow, d
     changed.write_bytes(content)
     with h5py.File(changed, "r") as file, suppress(ValueError):
         for client in file["examples"].values():
-            assert len(list(tff_hdf5.strings(client["tokens"], 9))) == len(client["tokens"])
+            assert len(list(tff_hdf5_reader.strings(client["tokens"], 9))) == len(client["tokens"])
+
+
+def circle(path, kind, field):
+    """Make a B-tree of some kind into a circle, by its nodes' children or by its sibling on the right."""
+    content = bytearray(path.read_bytes())
+    places = [i for i in range(len(content)) if content[i : i + 4] == b"TREE" and content[i + 4] == kind]
+    count = {i: int.from_bytes(content[i + 6 : i + 8], "little") for i in places}
+    node = max(places, key=count.__getitem__)
+    if field == "sibling":
+        content[node + 16 : node + 24] = node.to_bytes(8, "little")
+    else:
+        content[node + 5] = 1
+        # Keys of a group's nodes have 8 bytes, those of chunks in three dimensions 40.
+        key = 8 if kind == 0 else 40
+        for i in range(count[node]):
+            child = node + 24 + key + (key + 8) * i
+            content[child : child + 8] = node.to_bytes(8, "little")
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def child(monkeypatch):
+    """Read in a process of its own after all."""
+    monkeypatch.setattr(tff_hdf5, "Child", CHILD)
+
+
+CHILD = tff_hdf5.Child
+# Whose B-tree has several nodes; HDF5 notices some circles of one.
+MANY = made.images([2, 1] * 20)
+
+
+@pytest.mark.usefixtures("child")
+def test_a_process_of_its_own_reads_the_same(tmp_path, emnist):
+    found = everything(tmp_path)
+    for one, expected in zip(found[:1], [WRITERS["f0000_00"][0][:2]], strict=True):
+        np.testing.assert_array_equal(one[0, :2, ..., 0], expected)
+    with suppress(FileNotFoundError):
+        emnist.with_name("fed_emnist_test.h5").unlink()
+    emnist.unlink()
+    users = made.stackoverflow(tmp_path, "hdf5", USERS, TEST_USERS)
+    own = everything(users)
+    federation = tff.load(users, 6, 4)
+    np.testing.assert_array_equal(federation.cohort(range(federation.clients), 3)[0], own[0])
+
+
+@pytest.mark.usefixtures("child")
+def test_what_the_process_refuses_is_refused(tmp_path, emnist, refusal):
+    replace(emnist, "label")
+    assert refusal(everything, tmp_path) == f"{emnist.name}: {FIRST}must have a dataset label, which is no link"
+
+
+@pytest.mark.usefixtures("child")
+@pytest.mark.parametrize(("kind", "chunks"), [(0, None), (1, (1, 28, 28))])
+def test_a_b_tree_that_crashes_the_library_gets_a_line(tmp_path, emnist, refusal, kind, chunks):
+    made.hdf5(emnist, MANY)
+    replace(emnist, "pixels", data=WRITERS["f0000_00"][0], chunks=chunks)
+    circle(emnist, kind, "child")
+    assert refusal(everything, tmp_path) == f"{emnist.name}: damaged: HDF5's library crashes on it (signal 11)"
+
+
+@pytest.mark.usefixtures("child")
+def test_a_b_tree_without_an_end_gets_a_line(tmp_path, emnist, refusal):
+    made.hdf5(emnist, MANY)
+    circle(emnist, 0, "sibling")
+    assert refusal(everything, tmp_path) == f"{emnist.name}: damaged: HDF5's library does not come to an end with it"
+
+
+def test_what_a_crash_writes_is_not_believed(tmp_path, emnist, refusal, monkeypatch):
+    for said in ("[]", "{}", '{"sizes": [5]}', '{"sizes": ["x"]}', '{"sizes": [1e30]}', "\\xff", "7", "[" * 10_000):
+        script = tmp_path / "python"
+        script.write_text(f"#!/bin/sh\nprintf '%s\\n' '{said}'\n")
+        script.chmod(0o700)
+        monkeypatch.setattr(sys, "executable", str(script))
+        assert refusal(lambda path: CHILD(path).answer("ids"), emnist) == ": cannot be read by HDF5's library"
