@@ -45,7 +45,7 @@ as rounding. *Failures* are questions without a finite answer in {limit:g} CPU s
 
 
 @dataclass(frozen=True)
-class Fault:
+class ToolFault:
     """A fault that was found, with the script that shows it."""
 
     script: str
@@ -57,7 +57,7 @@ class Fault:
 
 # What the scripts show, at the versions named.
 FAULTS = (
-    Fault(
+    ToolFault(
         "jax_privacy_gdp.py",
         "jax-privacy",
         "2.0.0",
@@ -65,7 +65,7 @@ FAULTS = (
         "auditing.py, `epsilon_from_gdp`: `np.abs` around Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of two *upper* limits, which is "
         "negative where nothing is learnt. Upper limits say nothing in reverse: that needs lower ones",
     ),
-    Fault(
+    ToolFault(
         "privacyguard_fdp_floor.py",
         "privacyguard-platform",
         "0.0.2",
@@ -74,7 +74,7 @@ FAULTS = (
         "fdp_analysis_node.py, `run_analysis_with_parameters`: `candidate_noises` ends at 9.991, and the last one is "
         "reported where the data contradict none",
     ),
-    Fault(
+    ToolFault(
         "opake_threshold.py",
         "opake-auditing",
         "0.16.1",
@@ -82,14 +82,14 @@ FAULTS = (
         "one_run/_estimate.py, `_best_r_u`: the threshold with most right guesses is taken from the same scores, with "
         "no correction for the choice. With a threshold that is given in advance the promise holds",
     ),
-    Fault(
+    ToolFault(
         "privacy_estimates_dirichlet.py",
         "privacy-estimates",
         "0.1.0.post1",
         "`compute_eps_lo(method='joint-dirichlet')` raises TypeError for every input",
         "joint_density.py, `Dirichlet.__init__`: adds an `AttackResults` to an array",
     ),
-    Fault(
+    ToolFault(
         "dp_accounting_connect_dots.py",
         "dp-accounting",
         "0.6.0",
@@ -98,14 +98,14 @@ FAULTS = (
         "pld/privacy_loss_distribution.py, `self_compose`: with its default `tail_mass_truncation` of 1e-15 some 3e-15 "
         "of δ is lost; with 1e-18 it is not",
     ),
-    Fault(
+    ToolFault(
         "diffprivlib_small_delta.py",
         "diffprivlib",
         "0.6.6",
         "`GaussianAnalytic` gives too little noise at ε = 1, δ = 1e-15, whose δ is 1.04e-15, and 1% too much at ε = 50",
         "mechanisms/gaussian.py, `_find_scale`: `phi` is 1 + erf, which cancels in the tail",
     ),
-    Fault(
+    ToolFault(
         "autodp_small_delta.py",
         "autodp",
         "0.2.3.1",

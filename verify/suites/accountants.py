@@ -35,7 +35,7 @@ _WORDS = {"epsilon": "ε of one round", "noise": "noise multiplier", "composed":
 
 
 @dataclass(frozen=True)
-class Method:
+class Accountant:
     """An accountant, and what its documentation says of its numbers."""
 
     tool: str
@@ -57,30 +57,30 @@ _ALL = ("epsilon", "noise", "composed", "sampled")
 _NO_NOISE = ("epsilon", "composed", "sampled")
 _ONE = ("epsilon", "noise")
 METHODS = (
-    Method(
+    Accountant(
         "dp-accounting",
         "gaussian_mechanism",
         _ONE,
         "“Functions for exact calibration and accounting for the Gaussian mechanism”",
         "dp_accounting/gaussian_mechanism.py",
     ),
-    Method(
+    Accountant(
         "dp-accounting",
         "PLDAccountant",
         _NO_NOISE,
         "“Privacy accountant that uses Privacy Loss Distributions”",
         "dp_accounting/pld/pld_privacy_accountant.py",
     ),
-    Method(
+    Accountant(
         "dp-accounting", "RdpAccountant", _NO_NOISE, "“Privacy accountant that uses Renyi differential privacy”",
         "dp_accounting/rdp/rdp_privacy_accountant.py",
     ),
-    Method("opacus", "rdp", _ALL, "“Return privacy budget (epsilon) expended so far”", "opacus/accountants/rdp.py"),
-    Method(
+    Accountant("opacus", "rdp", _ALL, "“Return privacy budget (epsilon) expended so far”", "opacus/accountants/rdp.py"),
+    Accountant(
         "opacus", "prv", _ALL, "“return upper bound as we want guarantee, not just estimate”",
         "opacus/accountants/prv.py",
     ),
-    Method(
+    Accountant(
         "opacus",
         "gdp",
         _ALL,
@@ -89,7 +89,7 @@ METHODS = (
         safe=False,
     ),
     *(
-        Method(
+        Accountant(
             "jax-privacy",
             name,
             _ALL,
@@ -99,41 +99,41 @@ METHODS = (
         )
         for name in ("PLD", "RDP")
     ),
-    Method(
+    Accountant(
         "diffprivlib", "GaussianAnalytic", ("noise",), "“The analytic Gaussian mechanism in differential privacy”",
         "diffprivlib/mechanisms/gaussian.py",
     ),
-    Method(
+    Accountant(
         "opendp", "make_gaussian", ("epsilon", "noise", "composed"),
         "“casted from `ZeroConcentratedDivergence` to `SmoothedMaxDivergence`”", "opendp/combinators.py",
     ),
-    Method(
+    Accountant(
         "autodp", "ExactGaussianMechanism", _ALL,
         "“The Gaussian mechanism to use in practice with tight direct computation of everything”",
         "autodp/mechanism_zoo.py; autodp/calibrator_zoo.py, ana_gaussian_calibrator",
     ),
-    Method(
+    Accountant(
         "prv-accountant", "PRVAccountant", _NO_NOISE,
         "“Return lower bound …, estimate … and upper bound”, of which the upper one is taken",
         "prv_accountant/accountant.py, PRVAccountant.compute_epsilon",
     ),
-    Method(
+    Accountant(
         "riskcal", "CTDAccountant", _ALL, "“Opacus-compatible Connect the Dots accountant”",
         "riskcal/accountants/ctd.py; riskcal/calibration/blackbox.py, find_noise_multiplier_for_epsilon_delta",
     ),
-    Method(
+    Accountant(
         "canaryproof", "gaussian_mechanism", ("epsilon", "noise", "composed"), "within 64 ulps of the exact result",
         "kernels/gaussian_mechanism.py",
     ),
     *(
-        Method("canaryproof", name, _NO_NOISE, called, "verify/accounting/analytical.py")
+        Accountant("canaryproof", name, _NO_NOISE, called, "verify/accounting/analytical.py")
         for name, called in (("rdp", "ε by Rényi accounting"), ("pld", "ε by privacy loss distributions"))
     ),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Case:
+class Question:
     """A question, and the enclosure of its answer."""
 
     asked: Mapping[str, Any]
@@ -152,26 +152,28 @@ class Case:
 
 
 @cache
-def cases(level: Level) -> tuple[Case, ...]:
+def questions(level: Level) -> tuple[Question, ...]:
     """Return all questions with their enclosures."""
     found = []
     for delta in _DELTAS[level]:
         for sigma in _SIGMAS[level]:
             exact = gaussian_mechanism.epsilon(delta, sigma)
             asked = {"of": "epsilon", "kind": "epsilon", "sigma": sigma, "delta": delta, "steps": 1, "sampling": 1.0}
-            found.append(Case(asked, exact.lo, exact.hi))
+            found.append(Question(asked, exact.lo, exact.hi))
         for epsilon in _EPSILONS[level]:
             exact = gaussian_mechanism.noise_multiplier(epsilon, delta)
-            found.append(Case({"of": "noise", "kind": "noise", "epsilon": epsilon, "delta": delta}, exact.lo, exact.hi))
+            found.append(
+                Question({"of": "noise", "kind": "noise", "epsilon": epsilon, "delta": delta}, exact.lo, exact.hi)
+            )
         for sigma in _COMPOSED:
             exact = gaussian_mechanism.epsilon(delta, Fraction(sigma) / math.isqrt(_STEPS))
             asked = {"of": "composed", "kind": "epsilon", "sigma": sigma, "delta": delta}
-            found.append(Case({**asked, "steps": _STEPS, "sampling": 1.0}, exact.lo, exact.hi))
+            found.append(Question({**asked, "steps": _STEPS, "sampling": 1.0}, exact.lo, exact.hi))
     for delta in _SAMPLED_DELTAS[level]:
         for sigma, sampling, steps in _SAMPLED:
             asked = {"of": "sampled", "kind": "epsilon", "sigma": sigma, "delta": delta}
             ends = _distributions(sigma, sampling, steps, delta)
-            found.append(Case({**asked, "steps": steps, "sampling": sampling}, *ends, proven=False))
+            found.append(Question({**asked, "steps": steps, "sampling": sampling}, *ends, proven=False))
     return tuple(found)
 
 
@@ -193,14 +195,14 @@ def _distributions(sigma: float, sampling: float, steps: int, delta: float) -> t
     return ends[0], ends[1]
 
 
-def measure(method: Method, level: Level) -> tuple[str, list[dict[str, Any]]]:
+def measure(method: Accountant, level: Level) -> tuple[str, list[dict[str, Any]]]:
     """Ask a method all that it answers; return the tool's version and a row for each question."""
-    chosen = [case for case in cases(level) if case.asked["of"] in method.kinds]
+    chosen = [case for case in questions(level) if case.asked["of"] in method.kinds]
     answer = ask("accountants", method.tool, method.name, [case.asked for case in chosen])
     return answer.version, [_row(case, *call) for case, call in zip(chosen, answer.calls, strict=True)]
 
 
-def _row(case: Case, value: float | None, raised: str, seconds: float) -> dict[str, Any]:
+def _row(case: Question, value: float | None, raised: str, seconds: float) -> dict[str, Any]:
     error = None
     if value is not None and math.isfinite(value):
         # By how much it lies outside the enclosure.
@@ -219,7 +221,7 @@ def _row(case: Case, value: float | None, raised: str, seconds: float) -> dict[s
     }
 
 
-def _judge(context: Context, method: Method) -> Outcome:
+def _judge(context: Context, method: Accountant) -> Outcome:
     evidence: dict[str, Any] = {
         "tool": method.tool, "method": method.name, "called": method.called, "source": method.source,
         "safe": method.safe, "tolerance": TOLERANCE,
@@ -248,7 +250,7 @@ def _judge(context: Context, method: Method) -> Outcome:
     )
 
 
-def _check(method: Method) -> Check:
+def _check(method: Accountant) -> Check:
     own = method.tool == "canaryproof"
     statement = (
         f"is never below the truth by more than {TOLERANCE:g} of it"

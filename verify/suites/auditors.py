@@ -37,7 +37,7 @@ _POWER = 0.99
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class AuditedMechanism:
     """A mechanism whose ε is known: laws of a canary's score, with it and without it."""
 
     name: str
@@ -51,20 +51,20 @@ class Mechanism:
     threshold: float
 
 
-def _of_bounds(made: bounds.ScoredMechanism, threshold: float) -> Mechanism:
-    return Mechanism(made.name, made.nominal, DELTA, made.epsilon(DELTA), made.draw, made.draw_null, threshold)
+def _of_bounds(made: bounds.ScoredMechanism, threshold: float) -> AuditedMechanism:
+    return AuditedMechanism(made.name, made.nominal, DELTA, made.epsilon(DELTA), made.draw, made.draw_null, threshold)
 
 
-def _gaussian(nominal: float) -> Mechanism:
+def _gaussian(nominal: float) -> AuditedMechanism:
     made = bounds.gaussian(nominal)
     return _of_bounds(made, 0.5 * bounds.shift(nominal))
 
 
-def _rounded(nominal: float) -> Mechanism:
+def _rounded(nominal: float) -> AuditedMechanism:
     return _of_bounds(bounds.rounded_gaussian(nominal), 0.5 * bounds.shift(nominal))
 
 
-def _worst_case(nominal: float) -> Mechanism:
+def _worst_case(nominal: float) -> AuditedMechanism:
     """Return the mechanism that is (ε, δ)-private and no better at any ε or δ (Kairouz, Oh and Viswanath 2015).
 
     With probability δ the score is one that nothing but the truth gives; else it is randomised response.
@@ -75,7 +75,9 @@ def _worst_case(nominal: float) -> Mechanism:
     def draw(probabilities: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return rng.choice(4, size=shape, p=probabilities).astype(np.float64)
 
-    return Mechanism("worst case", nominal, _WORST_DELTA, nominal, partial(draw, law), partial(draw, law[::-1]), 1.5)
+    return AuditedMechanism(
+        "worst case", nominal, _WORST_DELTA, nominal, partial(draw, law), partial(draw, law[::-1]), 1.5
+    )
 
 
 def cauchy_epsilon(shift: float, delta: float) -> float:
@@ -100,10 +102,10 @@ def cauchy_epsilon(shift: float, delta: float) -> float:
     return float(optimize.brentq(excess, 1e-9, largest, xtol=1e-12))
 
 
-def _cauchy(nominal: float) -> Mechanism:
+def _cauchy(nominal: float) -> AuditedMechanism:
     # Without δ the largest loss is 2·arsinh(s/2).
     shift = 2.0 * math.sinh(0.5 * nominal)
-    return Mechanism(
+    return AuditedMechanism(
         "Cauchy",
         nominal,
         DELTA,
@@ -114,15 +116,15 @@ def _cauchy(nominal: float) -> Mechanism:
     )
 
 
-def _identical(_: float) -> Mechanism:
+def _identical(_: float) -> AuditedMechanism:
     def draw(_: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return np.zeros(shape)
 
-    return Mechanism("identical scores", 0.0, DELTA, 0.0, draw, draw, 0.5)
+    return AuditedMechanism("identical scores", 0.0, DELTA, 0.0, draw, draw, 0.5)
 
 
 _EPSILONS, _OTHER_EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0), (1.0, 3.0)
-_OTHERS: dict[str, Callable[[float], Mechanism]] = {
+_OTHERS: dict[str, Callable[[float], AuditedMechanism]] = {
     "Laplace": lambda nominal: _of_bounds(bounds.laplace(nominal), 0.5 * nominal),
     "randomised response": lambda nominal: _of_bounds(bounds.randomised_response(nominal), 0.5),
     "worst case": _worst_case,
@@ -143,7 +145,7 @@ _SHARE = {_FAST: 1, _MEDIUM: 5, _SLOW: 17}
 
 
 @dataclass(frozen=True)
-class Method:
+class ToolAuditor:
     """A function of a tool, and what its documentation says of its number."""
 
     tool: str
@@ -170,7 +172,7 @@ _EPS_LO = "“Returns eps_lo such that eps_lo <= eps with confidence 100*(1 - al
 _CATALOGUE = "verify/bounds/catalogue.py"
 METHODS = (
     *(
-        Method(
+        ToolAuditor(
             "jax-privacy",
             f"epsilon_clopper_pearson{option}",
             "“Finds epsilon lower bound from scores of held-in/held-out canaries”",
@@ -179,13 +181,13 @@ METHODS = (
         )
         for option, cost in (("", _FAST), (", Explicit", _FAST), (", Split", _FAST), (", MultiSplit", _SLOW))
     ),
-    Method(
+    ToolAuditor(
         "jax-privacy",
         "epsilon_one_run",
         "“Computes lower bound on epsilon for a single round of auditing”",
         f"{_JAX}.epsilon_one_run",
     ),
-    Method(
+    ToolAuditor(
         "jax-privacy",
         "epsilon_one_run_fdp",
         "“Computes lower bound on epsilon for a single round of auditing”",
@@ -193,7 +195,7 @@ METHODS = (
         gaussian_only=True,
         cost=_MEDIUM,
     ),
-    Method(
+    ToolAuditor(
         "jax-privacy",
         "epsilon_from_gdp",
         "“Calculates the an estimate for epsilon with GDP”, “significance: Allowed probability of failure (one minus "
@@ -201,20 +203,20 @@ METHODS = (
         f"{_JAX}.epsilon_from_gdp",
         gaussian_only=True,
     ),
-    Method(
+    ToolAuditor(
         "jax-privacy",
         "epsilon_raw_counts",
         "“Estimates epsilon from raw count statistics of seen/unseen canaries”",
         f"{_JAX}.epsilon_raw_counts",
         alpha=None,
     ),
-    Method(
+    ToolAuditor(
         "opake-auditing",
         "eps_delta",
-        "“Epsilon lower bound at the given (δ, significance)”, “Mechanism-agnostic”",
+        "“Epsilon lower bound at the given (δ, significance)”, “AuditedMechanism-agnostic”",
         f"{_OPAKE}/_eps_delta.py, EpsDeltaMethod.epsilon_at; _estimate.py, OneRunEstimate.eps_delta",
     ),
-    Method(
+    ToolAuditor(
         "opake-auditing",
         "gdp",
         "“Epsilon lower bound at the given (δ, significance)”",
@@ -222,7 +224,7 @@ METHODS = (
         gaussian_only=True,
         cost=_SLOW,
     ),
-    Method(
+    ToolAuditor(
         "privacyguard-platform",
         "FDPAnalysisNode",
         "“Empirical epsilon”, “threshold: Probability threshold value for auditing”",
@@ -231,7 +233,7 @@ METHODS = (
         gaussian_only=True,
         cost=_SLOW,
     ),
-    Method(
+    ToolAuditor(
         "privacyguard-platform",
         "AnalysisNode, eps",
         "“Epsilon value at the TPR=1% UB or LB threshold depending on attack settings”",
@@ -239,7 +241,7 @@ METHODS = (
         alpha=None,
         cost=_SLOW,
     ),
-    Method(
+    ToolAuditor(
         "privacyguard-platform",
         "AnalysisNode, eps_lb",
         "“Lower bound of epsilon”, “get CI bounds with 95% confidence”",
@@ -247,7 +249,7 @@ METHODS = (
         alpha=0.025,
         cost=_SLOW,
     ),
-    Method(
+    ToolAuditor(
         "privacyguard-platform",
         "AnalysisNode, eps_cp",
         "“Empirical epsilon computed using the Clopper-Pearson CI method”",
@@ -256,10 +258,10 @@ METHODS = (
         cost=_SLOW,
     ),
     *(
-        Method("privacy-estimates", name, _EPS_LO, _MICROSOFT, cost=cost)
+        ToolAuditor("privacy-estimates", name, _EPS_LO, _MICROSOFT, cost=cost)
         for name, cost in (("beta", _FAST), ("jeffreys", _FAST), ("joint-beta", _SLOW), ("joint-dirichlet", _FAST))
     ),
-    Method(
+    ToolAuditor(
         "Andrew et al.",
         "andrew",
         "lower bound with confidence 1 − α (arXiv 2302.03098, Section 5.1), as reproduced here",
@@ -267,14 +269,14 @@ METHODS = (
         cost=_MEDIUM,
     ),
     *(
-        Method(
+        ToolAuditor(
             "CANIFE", name, f"lower end of a 95% interval (arXiv 2210.02912, {place}), as reproduced here", _CATALOGUE,
             alpha=0.025,
         )
         for name, place in (("canife", "Appendix C.1"), ("canife-code", "public code"))
     ),
     *(
-        Method(
+        ToolAuditor(
             "canaryproof", name, "lower bound with confidence 1 − α", _CATALOGUE,
             gaussian_only=name in ("one-run-gaussian", "gaussian-dp"), cost=cost,
         )
@@ -290,15 +292,15 @@ METHODS = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class AuditorCell:
     """Audits of one mechanism."""
 
-    mechanism: Mechanism
+    mechanism: AuditedMechanism
     count: int  # canaries that take part, on average, of twice as many
     runs: int
 
 
-def cells(method: Method, level: Level) -> Iterator[Cell]:
+def cells(method: ToolAuditor, level: Level) -> Iterator[AuditorCell]:
     """Yield the cells that a method is judged on: those whose assumptions it states."""
     share, slow = _SHARE[method.cost], method.cost == _SLOW
     sizes = {count: math.ceil(runs / share) for count, runs in _RUNS[level].items()}
@@ -307,21 +309,21 @@ def cells(method: Method, level: Level) -> Iterator[Cell]:
         if slow and (count > _COUNT or (quick and count < _COUNT)):
             continue
         for nominal in _SLOW_EPSILONS[level] if slow else _EPSILONS:
-            yield Cell(mechanism("Gaussian", nominal), count, runs)
+            yield AuditorCell(mechanism("Gaussian", nominal), count, runs)
     if not (method.gaussian_only or quick):
         for name in _OTHERS:
             for nominal in _OTHER_EPSILONS[1:] if slow else _OTHER_EPSILONS:
-                yield Cell(mechanism(name, nominal), _COUNT, sizes[_COUNT])
-    yield Cell(mechanism("identical scores", 0.0), _COUNT, sizes[_COUNT])
+                yield AuditorCell(mechanism(name, nominal), _COUNT, sizes[_COUNT])
+    yield AuditorCell(mechanism("identical scores", 0.0), _COUNT, sizes[_COUNT])
 
 
 @cache
-def mechanism(name: str, nominal: float) -> Mechanism:
+def mechanism(name: str, nominal: float) -> AuditedMechanism:
     """Return a mechanism by its name and ε."""
     return _MAKERS[name](nominal)
 
 
-def draw(context: Context, cell: Cell) -> tuple[Array, NDArray[np.bool_]]:
+def draw(context: Context, cell: AuditorCell) -> tuple[Array, NDArray[np.bool_]]:
     """Draw all audits of a cell: scores, and whether each canary took part, shape (runs, 2·count).
 
     A method that takes fewer audits gets the first of those that the others get.
@@ -336,7 +338,7 @@ def draw(context: Context, cell: Cell) -> tuple[Array, NDArray[np.bool_]]:
     return np.array(scores), np.array(inside)
 
 
-def measure(context: Context, method: Method, chosen: list[Cell]) -> tuple[str, list[dict[str, Any]]]:
+def measure(context: Context, method: ToolAuditor, chosen: list[AuditorCell]) -> tuple[str, list[dict[str, Any]]]:
     """Let a method audit cells; return the tool's version and a row for each cell.
 
     ``MissingToolError`` says that the tool is not there.
@@ -351,7 +353,7 @@ def measure(context: Context, method: Method, chosen: list[Cell]) -> tuple[str, 
     return answer.version, [_row(cell, of) for cell, of in zip(chosen, calls, strict=True)]
 
 
-def _row(cell: Cell, calls: tuple[tuple[float | None, str, float], ...]) -> dict[str, Any]:
+def _row(cell: AuditorCell, calls: tuple[tuple[float | None, str, float], ...]) -> dict[str, Any]:
     made = cell.mechanism
     values = np.array([math.nan if value is None else value for value, _, _ in calls])
     finite = values[np.isfinite(values)]
@@ -386,7 +388,7 @@ def label(row: Mapping[str, Any]) -> str:
     return f"{row['mechanism']}, ε = {row['truth']:.3g}, k = {row['count']:,}"
 
 
-def _judge(context: Context, method: Method) -> Outcome:
+def _judge(context: Context, method: ToolAuditor) -> Outcome:
     evidence: dict[str, Any] = {
         "tool": method.tool,
         "method": method.name,
@@ -442,7 +444,7 @@ def _judge(context: Context, method: Method) -> Outcome:
     )
 
 
-def _check(method: Method) -> Check:
+def _check(method: ToolAuditor) -> Check:
     if method.alpha is None:
         statement = (
             f"is an estimate, to be read as such: as a 95% lower bound it fails in more than {ALPHA:.0%} of audits"

@@ -6,7 +6,7 @@ import pytest
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict, perform
 from canaryproof.verify.suites import accountants
-from canaryproof.verify.suites.accountants import METHODS, Case, Method, cases
+from canaryproof.verify.suites.accountants import METHODS, Accountant, Question, questions
 from canaryproof.verify.suites.tools import process, worker
 
 CONTEXT = Context(Level.QUICK, 0)
@@ -17,9 +17,9 @@ OWN = next(method for method in METHODS if (method.tool, method.name) == ("canar
 def no_distributions(monkeypatch):
     """Spare the seconds that privacy loss distributions take."""
     monkeypatch.setattr(accountants, "_SAMPLED", ())
-    cases.cache_clear()
+    questions.cache_clear()
     yield
-    cases.cache_clear()
+    questions.cache_clear()
 
 
 def test_the_worker_has_exactly_the_methods_that_are_measured():
@@ -28,7 +28,7 @@ def test_the_worker_has_exactly_the_methods_that_are_measured():
 
 
 def test_enclosures_hold_the_kernels_values():
-    for case in cases(Level.FULL):
+    for case in questions(Level.FULL):
         asked = case.asked
         if asked["kind"] == "noise":
             value = gaussian_mechanism.noise_multiplier(asked["epsilon"], asked["delta"])
@@ -44,7 +44,7 @@ def test_enclosures_hold_the_kernels_values():
     ("value", "error"), [(1.0, -0.5), (2.0, 0.0), (1.9, -0.05), (3.0, 0.5), (None, None), (math.inf, None)]
 )
 def test_errors_have_a_side(value, error):
-    case = Case({"of": "epsilon", "sigma": 1.0, "delta": 1e-5}, 2.0, 2.0)
+    case = Question({"of": "epsilon", "sigma": 1.0, "delta": 1e-5}, 2.0, 2.0)
     found = accountants._row(case, value, "", 0.0)["error"]
     assert found == (None if error is None else pytest.approx(error))
 
@@ -68,7 +68,7 @@ def answers(monkeypatch, value):
 )
 def test_only_the_unsafe_side_refutes(monkeypatch, value, safe, verdict):
     answers(monkeypatch, value)
-    method = Method("a-tool", "f", ("epsilon", "noise"), "exact", "there", safe=safe)
+    method = Accountant("a-tool", "f", ("epsilon", "noise"), "exact", "there", safe=safe)
     result = perform("accountants", accountants._check(method), CONTEXT)
     assert (result.verdict, result.subject) == (verdict, Subject.TOOL)
     assert json.dumps(result.to_json(), allow_nan=False)

@@ -10,13 +10,13 @@ from canaryproof.verify.bounds.catalogue import METHODS as BOUNDS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict, perform
 from canaryproof.verify.suites import auditors
-from canaryproof.verify.suites.auditors import METHODS, Cell, Method, cells, draw, mechanism
+from canaryproof.verify.suites.auditors import METHODS, AuditorCell, ToolAuditor, cells, draw, mechanism
 from canaryproof.verify.suites.catalogue import SUITES
 from canaryproof.verify.suites.tools import process, worker
 
 CONTEXT = Context(Level.QUICK, 3)
-OWN = Method("canaryproof", "bonferroni", "a bound", "here")
-ESTIMATE = Method("canaryproof", "bonferroni", "an estimate", "here", alpha=None)
+OWN = ToolAuditor("canaryproof", "bonferroni", "a bound", "here")
+ESTIMATE = ToolAuditor("canaryproof", "bonferroni", "an estimate", "here", alpha=None)
 
 
 def test_the_suites_run_only_when_they_are_named():
@@ -70,7 +70,7 @@ def test_the_threshold_is_between_the_laws(name):
 
 
 def test_who_takes_fewer_audits_gets_the_first_of_the_same():
-    few, many = (draw(CONTEXT, Cell(mechanism("Laplace", 1.0), 20, runs)) for runs in (2, 5))
+    few, many = (draw(CONTEXT, AuditorCell(mechanism("Laplace", 1.0), 20, runs)) for runs in (2, 5))
     for part, whole in zip(few, many, strict=True):
         assert np.array_equal(part, whole[:2])
     assert many[0].shape == (5, 40)
@@ -85,7 +85,7 @@ def test_methods_get_the_cells_that_their_assumptions_allow():
 
 
 def test_our_methods_go_the_same_way():
-    cell = Cell(mechanism("Gaussian", 3.0), 20, 3)
+    cell = AuditorCell(mechanism("Gaussian", 3.0), 20, 3)
     version, (row,) = auditors.measure(CONTEXT, OWN, [cell])
     scores, inside = draw(CONTEXT, cell)
     values = [
@@ -126,7 +126,7 @@ def standing_in(monkeypatch, tmp_path):
 
 def test_answers_are_counted(standing_in):
     standing_in([0.5, "", 1.0], [math.inf, "", 2.0], [math.nan, "", 3.0], [None, "ValueError: no", 4.0], [7.0, "", 5.0])
-    cell = Cell(mechanism("Gaussian", 1.0), 20, 5)
+    cell = AuditorCell(mechanism("Gaussian", 1.0), 20, 5)
     _, (row,) = auditors.measure(CONTEXT, OWN, [cell])
     assert (row["above"], row["infinite"], row["not_numbers"], row["raised"]) == (2, 1, 1, 1)
     # The first call does not count as time.
@@ -140,13 +140,13 @@ def test_answers_are_counted(standing_in):
 def test_other_scores_are_noticed(standing_in):
     standing_in([0.0, "", 0.0], wrong="x")
     with pytest.raises(ValueError, match="was given other scores"):
-        auditors.measure(CONTEXT, OWN, [Cell(mechanism("Gaussian", 1.0), 20, 1)])
+        auditors.measure(CONTEXT, OWN, [AuditorCell(mechanism("Gaussian", 1.0), 20, 1)])
 
 
 def test_a_worker_that_ends_without_an_answer_is_named(standing_in):
     standing_in(text="raise SystemExit('out of luck')")
     with pytest.raises(ValueError, match=r"canaryproof, bonferroni: ended without an answer .out of luck"):
-        auditors.measure(CONTEXT, OWN, [Cell(mechanism("Gaussian", 1.0), 20, 1)])
+        auditors.measure(CONTEXT, OWN, [AuditorCell(mechanism("Gaussian", 1.0), 20, 1)])
 
 
 def judged(method):
@@ -180,7 +180,7 @@ def test_too_few_audits_decide_nothing(standing_in, monkeypatch):
 def test_a_tool_that_is_not_there_is_skipped_with_a_word(monkeypatch, tmp_path):
     monkeypatch.setenv("CANARYPROOF_AUDITORS", str(tmp_path))
     monkeypatch.setattr(process, "ENVIRONMENTS", {"plain": ("no-such-tool",)})
-    result = judged(Method("no-such-tool", "f", "a bound", "there"))
+    result = judged(ToolAuditor("no-such-tool", "f", "a bound", "there"))
     assert (result.verdict, result.subject, result.failed) == (Verdict.NEEDS_DATA, Subject.TOOL, False)
     assert result.finding == "no-such-tool is not installed: `make auditors` installs it"
 
@@ -220,7 +220,7 @@ def test_one_cell_is_measured_by_a_command():
 def test_tools_that_are_installed_answer(tool, name, epsilon, least):
     method = next(found for found in METHODS if (found.tool, found.name) == (tool, name))
     try:
-        _, (row,) = auditors.measure(CONTEXT, method, [Cell(mechanism("Gaussian", epsilon), 100, 3)])
+        _, (row,) = auditors.measure(CONTEXT, method, [AuditorCell(mechanism("Gaussian", epsilon), 100, 3)])
     except process.MissingToolError as reason:
         pytest.skip(str(reason))
     assert row["raised"] == 0
