@@ -189,11 +189,9 @@ def _judge_conclusion() -> Outcome:
     # Not rejecting tells for normality if it would be as rare for the cosine's law as rejecting is for a normal one.
     return judged(
         Kind.EXACT if 1 - detected <= LEVEL else Kind.HYPOTHESIS,
-        f"Only with a test of high power, and this one has {detected:.3f} ({tabulated:.3f} with the value of 1974, "
-        f"{known:.3f} if N(0, 1/d) is given, {best:.3f} the most powerful test): with d = {DIM} and "
-        f"n = {COUNT:.3g} it spares the cosine's law with probability {1 - detected:.3f} and a normal one with "
-        f"{1 - LEVEL:.3f}, so that not rejecting hardly tells them apart; powers {_listed(_POWERS, 'g')} take "
-        f"{_listed(samples, '.3g')} samples, or, with {COUNT:.3g}, d = {_listed(dims, '.0f')}.",
+        f"Only with a test of high power, and this one has {detected:.3f}; the most powerful test has {best:.3f}. At "
+        f"d = {DIM} and n = {COUNT:.3g} it accepts the cosine's law with probability {1 - detected:.3f} and a normal "
+        f"one with {1 - LEVEL:.3f}. Powers {_listed(_POWERS, 'g')} take {_listed(samples, '.3g')} samples.",
         {
             "power": {"estimated": detected, "critical_value_1974": tabulated, "known": known, "most_powerful": best},
             "samples": samples,
@@ -227,9 +225,8 @@ def _judge_caption(printed: dict[float, float], values: tuple[float, ...]) -> Ou
         wrong = abs(right - value) > 0.0005 + abs(right - limit)
         rows.append({"level": level, "right": right, "wrong": wrong, "size": size, "above": above, "chance": chance})
         findings.append(
-            f"at {100 * level:.0f}% the value is {right:.3f} (in the table of 1974 {table:.3f}, {STEPHENS_1974[level]} "
-            f"for n → ∞), {100 * size:.3g}% of them exceed {value}, and of {len(values)} statistics {above_printed} do "
-            f"and {above} the right one" + (f" ({above} or more have probability {chance:.2f})" if above else "")
+            f"at {100 * level:.0f}% the value is {right:.3f} ({table:.3f} in the table of 1974), {100 * size:.3g}% "
+            f"exceed {value}, and {above_printed} of {len(values)} statistics do ({above} the right value)"
         )
     # The captions hold the number of rejections for unsurprising: so it is at the strictest level that they print.
     kind = Kind.WRONG_TERM if all(row["chance"] > min(printed) for row in rows) else Kind.FALSE

@@ -8,7 +8,7 @@ the determinants products. Two and three dimensions with a general L are checked
 (kΣ)⁻¹.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
@@ -113,9 +113,9 @@ def by_design() -> Outcome:
     kind = (Kind.HYPOTHESIS if mean != 0 else Kind.EXACT) if loss == 0 and mean_in_span == 0 else Kind.FALSE
     return judged(
         kind,
-        "holds if the round's updates lie in the span of those held out, and the loss is 0; the loss knows only these: "
-        f"with u = (1, 0, 0) held out, g = (0, 1, 0) has loss {text(loss)}, and the round's update (0, 1/2, 1/2) gives "
-        f"the score the mean {text(mean)}. Σ⟨uᵢ, u_c⟩ moves both centres alike, but the attacker does not know it",
+        "Holds if the round's updates lie in the span of the held-out ones and the loss is 0. Else not: with (1, 0, 0) "
+        f"held out, g = (0, 1, 0) has loss {text(loss)}, and an update (0, 1/2, 1/2) gives the score the mean "
+        f"{text(mean)}",
         {"loss": text(loss), "mean": text(mean)},
     )
 
@@ -236,7 +236,7 @@ def formula(characters: str, printed: Formula, exact: Formula) -> Outcome:
     finding = "equal to the exact one, for a general Σ (Σ = LLᵀ)"
     if surplus > 0:
         repaired = characters.replace(_SPLIT, _SPLIT_REPAIRED)
-        finding += f"; printed with {surplus} closing bracket too many, it is to be read as {repaired}"
+        finding += f"; printed with {surplus} closing bracket too many, read it as {repaired}"
     return held(_agree(printed, exact), finding, printed=characters, surplus_closing_brackets=surplus)
 
 
@@ -267,8 +267,8 @@ def sum_of_updates(hypotheses: bool = False) -> Outcome:
     holds = holds_with if hypotheses else excess == 0 and shift == 0
     return judged(
         Kind.EXACT if holds else Kind.HYPOTHESIS if holds_with else Kind.FALSE,
-        "holds for independent updates, u_c = g and no DP noise: pairs of updates of covariance ρΣ add k(k − 1)ρΣ "
-        "(equal updates have k²Σ), the text's u_c ∝ g is some αg, and the noise of Section 3.2 makes kΣ into kΣ + σ²I",
+        "Holds for independent updates, u_c = g and no DP noise. Covariances ρΣ of pairs of updates add k(k − 1)ρΣ, "
+        "u_c ∝ g is some αg, and the noise makes kΣ into kΣ + σ²I",
         {"excess_covariance": text(excess), "excess_shift": text(shift)},
     )
 
@@ -320,11 +320,9 @@ def surrogate() -> Outcome:
     kind = (Kind.HYPOTHESIS if misleads or shrinks else Kind.EXACT) if common else Kind.FALSE
     return judged(
         kind,
-        "at a fixed norm and with every direction attainable both have the same optimum, the eigenvector of the least "
-        "eigenvalue; without the norm g = 0 is the minimum and separates nothing; and among directions that are not "
-        f"all attainable the order may turn: for Σ = diag(1, 4, 9), g = (0, 1, 0) has {pure[0]} < {mixed[0]} of "
-        f"(3/5, 0, 4/5) in gᵀΣg, but also {pure[1]} < {mixed[1]} in gᵀΣ⁻¹g "
-        "(in two dimensions the one falls as the other rises)",
+        "Both have the same optimum if the norm is fixed and every direction can be attained. Without a fixed norm the "
+        "minimum is g = 0. If some directions cannot be attained the order may turn: for Σ = diag(1, 4, 9), (0, 1, 0) "
+        f"has {pure[0]} < {mixed[0]} and {pure[1]} < {mixed[1]} of (3/5, 0, 4/5)",
         {"common_optimum": bool(common), "opposite_in_two_dimensions": bool(opposite)},
     )
 
@@ -360,9 +358,8 @@ def estimate(centred: bool = False) -> Outcome:
     by_mean = all(vanishes(bias - form(s.mu * s.mu.T, s.g, s.g)) for bias, s in zip(biases, settings, strict=True))
     return judged(
         (Kind.EXACT if unbiased else Kind.HYPOTHESIS) if equality and by_mean else Kind.FALSE,
-        "the second equality is exact; the first side's estimate has the mean gᵀΣg + ⟨μ, g⟩², because (1/n)·Σuuᵀ "
-        "estimates Σ + μμᵀ (uncentered, as the text itself says): it estimates gᵀΣg if ⟨μ, g⟩ = 0, and for all g only "
-        "if μ = 0",
+        "The second equality is exact. The estimate has the mean gᵀΣg + ⟨μ, g⟩², because (1/n)·Σuuᵀ estimates Σ + μμᵀ: "
+        "it is right where ⟨μ, g⟩ = 0",
         {"equality": equality, "bias": [text(bias) for bias in biases], "bias_is_of_the_mean": by_mean},
     )
 
@@ -414,10 +411,16 @@ def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
     return line(f"ours.canife.{topic}", "canife, Appendix A", statement, judge, ours=True)
 
 
+def _shown(rows: Sequence[tuple[str, Formula, Formula]], row: int) -> str:
+    """Return a printed line, and say if it is the one before once more."""
+    again = " (the line before, printed again)" if row > 1 and rows[row - 1] == rows[row - 2] else ""
+    return rows[row - 1][0] + again
+
+
 LINES: tuple[Check, ...] = (
     _line("sum-of-updates", "The sum of k updates is N(kμ, kΣ), or N(kμ + g, kΣ) with the canary.", sum_of_updates),
     *(
-        _line(display.replace(" ", "-"), printed[0], partial(formula, *printed), display, row)
+        _line(display.replace(" ", "-"), _shown(rows, row), partial(formula, *printed), display, row)
         for display, rows in (("densities", DENSITIES), ("log ratio", LOG_RATIO))
         for row, printed in enumerate(rows, 1)
     ),

@@ -54,9 +54,8 @@ def _footnote(most: Expr) -> Outcome:
     evidence = {"limit": text(aligned), "holds_for_orthogonal_data": holds_orthogonal}
     if admitted and fails:
         finding = (
-            f"n = √d equal unit vectors have s² = n² = d, and √d·μ̂ → {text(aligned)} "
-            f"({text(aligned.subs(SIGMA, 1))} at σ = 1); needed is ‖Σxᵢ‖² = o(d), as for orthogonal data with "
-            "n = o(d), or for any data with n = o(√d)"
+            f"For n = √d equal unit vectors √d·μ̂ → {text(aligned)} instead of 1/σ. Needed is ‖Σxᵢ‖² = o(d), which "
+            "holds for orthogonal data with n = o(d) and for any data with n = o(√d)"
         )
         return judged(Kind.FALSE, finding, evidence)
     return held(holds_orthogonal, f"n = o({text(most)}): s² ≤ n² = o(d) whatever the data are", **evidence)
@@ -97,9 +96,9 @@ def _no_matter_how_many(count: Expr) -> Outcome:
     # More than d vectors: the Gram matrix has trace k and rank at most d, so that its squares sum to k²/d or more.
     welch = sympy.cancel((K**2 / D - K) / (K * (K - 1)) - (K - D) / (D * (K - 1))) == 0
     finding = (
-        f"a pair has mean square {text(each)}, but one canary has {text(along)} with all others together, which tends "
-        f"to {text(left)} for k = {text(count)}; and some pair's square is at least (k − d)/(d(k − 1)) (Welch), so "
-        "that more than d vectors cannot be orthogonal: k = o(d) is needed, and is what the theorem assumes"
+        f"A pair has mean square {text(each)}, but one canary has {text(along)} with all others together, which tends "
+        f"to {text(left)} for k = {text(count)}. More than d vectors cannot be orthogonal (Welch). The theorem assumes "
+        "k = o(d)"
     )
     evidence = {"along_one": text(along), "pair": text(each), "welch": welch}
     return judged(Kind.EXACT if left == 0 else Kind.FALSE, finding, evidence)
@@ -109,8 +108,8 @@ def _ratio(most: Expr) -> Outcome:
     """The ratio of k to n enters none of the moments; k/d and s²/d do, and s² ≤ n² is all that n tells."""
     footnote = _footnote(most)
     finding = (
-        "the ratio does not enter: only k/d and ‖Σxᵢ‖²/d do; but both must be small, and n = o(d) does not make the "
-        f"second small: {footnote.finding}"
+        f"The ratio does not matter, but k/d and ‖Σxᵢ‖²/d do, and n = o(d) does not make the second small. "
+        f"{footnote.finding}"
     )
     if kind_of(footnote) is Kind.FALSE:
         return judged(Kind.HYPOTHESIS, finding, footnote.evidence)

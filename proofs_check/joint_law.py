@@ -100,9 +100,8 @@ def limit_law(centre: Expr, variance: Expr) -> Outcome:
     }
     return held(
         facts,
-        f"E(⟨cᵢ, ρ⟩ − {text(at)} − {text(weight)}·⟨cᵢ, Z⟩)² = {text(rest)} → {text(limit(rest))}; given the canaries "
-        f"the ⟨cᵢ, Z⟩ are normal with covariances ⟨cᵢ, cⱼ⟩, of mean square {text(gram)} → 0; "
-        f"‖ρ‖²/d → {text(settled(square))} (put together by hand: corrected_proof.md, 7)",
+        f"E(⟨cᵢ, ρ⟩ − {text(at)} − {text(weight)}·⟨cᵢ, Z⟩)² = {text(rest)} → {text(limit(rest))}, the ⟨cᵢ, Z⟩ are "
+        f"independent in the limit, and ‖ρ‖²/d → {text(settled(square))} (corrected_proof.md, 7)",
     )
 
 
@@ -125,9 +124,8 @@ def _joint_law(small: Expr) -> Outcome:
         "order of the shift": is_order_of_shift(SHIFT_ORDER),
     }
     finding = (
-        f"proven for any fixed number of cosines ({fixed.finding}), so that the sentence that the authors take back in "
-        "the reviews is right; for all k together it holds if and only if k³ = o(d²) (by hand: corrected_proof.md, 8), "
-        f"as their mean is off 1/σ by {text(share)}·{text(SHIFT_ORDER)} standard errors to leading order"
+        "Proven for any fixed number of cosines (corrected_proof.md, 7). For all k together it holds if and only if "
+        f"k³ = o(d²) (corrected_proof.md, 8): their mean is {text(share)}·{text(SHIFT_ORDER)} standard errors off 1/σ"
     )
     judgement = held(facts, finding, shift_over_order=text(share))
     if judgement.verdict is Verdict.CONFIRMED and not _makes_shift_vanish(small):
@@ -175,9 +173,9 @@ def _inference(concluded: int) -> Outcome:
     stands = law.verdict is Verdict.CONFIRMED
     return judged(
         Kind.WRONG_TERM if stands else Kind.FALSE,
-        f"does not follow: equal chances of ±1 have mean 0 and variance 1 too, and moment {concluded} is "
-        f"{two_values[-1]}, not {normal[-1]}; the conclusion holds for every fixed number of cosines by another "
-        f"argument: {law.finding}",
+        f"It does not follow: ±1 with equal chances have mean 0 and variance 1 too, but moment {concluded} is "
+        f"{two_values[-1]}, not {normal[-1]}. The conclusion holds for every fixed number of cosines by another "
+        "argument (corrected_proof.md, 7)",
         {"conclusion_survives": stands},
     )
 

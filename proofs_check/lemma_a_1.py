@@ -119,9 +119,10 @@ def _judge_expansion(name: str, exact: Callable[[Any], Any], series: Callable[[E
         kind = Kind.EXACT
     else:
         kind = Kind.LEADING_ORDER
+    ratio = text(quotient) if quotient != 1 else "1, so the two agree to leading order"
     finding = (
-        f"The {name} is {text(exact(D))} = {_lowest(expansion)}, and {text(printed)} is {text(quotient)} times that as "
-        "d → ∞."
+        f"The {name} is {text(exact(D))} = {_lowest(expansion)}. As d → ∞ the ratio of {text(printed)} to it tends to "
+        f"{ratio}."
     )
     return judged(kind, finding, {"at d = 1": text(sympy.simplify(exact(_ONE))), "series": _lowest(expansion)})
 

@@ -71,9 +71,8 @@ def implication(first: Gaussian, second: Gaussian, weight: Expr) -> Outcome:
     z, other = loss(first, second), loss(second, first)
     return held(
         is_best_event(first, second, weight, z, -other),
-        "both probabilities are of one event S, the loss above ε (row 1: f > ε; row 2: −f > ε), so that it is the "
-        "definition of (ε, δ)-DP at S; as "
-        "log p − log(e^ε·p′) = f − ε, no other event asks for a larger δ",
+        "Both probabilities are of one event S, that the loss exceeds ε. This is the definition of (ε, δ)-DP at S, and "
+        "no other event asks for a larger δ",
         event=f"{text(z)} > ε",
         weight=text(weight),
     )
@@ -98,9 +97,8 @@ def reduction() -> Outcome:
     }
     return held(
         facts,
-        "f = (⟨x, u − x̄⟩ − ‖x‖²/2)/σ² depends on y = ⟨x, u − x̄⟩/‖x‖ alone, N(0, σ²) or N(‖x‖, σ²); ∂δ/∂‖x‖ is the "
-        "second density at the root, positive, so that ‖x‖ = 1 is worst (symmetry alone does not say this); and both "
-        "directions have one curve",
+        "The loss depends on y = ⟨x, u − x̄⟩/‖x‖ alone, which is N(0, σ²) or N(‖x‖, σ²). As ∂δ/∂‖x‖ > 0, ‖x‖ = 1 is "
+        "worst. Both directions have one curve",
     )
 
 
@@ -286,6 +284,13 @@ LOG_RATIO = (
     log(SIGMA2) - log(SIGMA1) + _SQUARE2 / 2 - _SQUARE1 / 2,
     _A * X**2 + _B * X + _C,
 )
+# The four lines as they stand on the page: spelled from the formulas the first two would hardly differ.
+_LOG_RATIO_WORDS = (
+    "f(x) = log(p₁(x)/p₂(x)), with the densities of N(μ₁, σ₁²) and N(μ₂, σ₂²) put in.",
+    "… = log((σ₂/σ₁)·exp(−½·[(x − μ₁)²/σ₁² − (x − μ₂)²/σ₂²])).",
+    "… = log σ₂ − log σ₁ + (x − μ₂)²/(2σ₂²) − (x − μ₁)²/(2σ₁²).",
+    "… = ax² + bx + c.",
+)
 LOG_DELTA = log(ABOVE1) + log(1 - exp(EPSILON + log(ABOVE2) - log(ABOVE1)))
 DISPLAYS: dict[str, int] = {"(ε, δ) implies": 2, "log ratio": 4, "a, b, c": 3, "Pr[−Z₂ > ε]": 1, "log δ": 2}
 
@@ -342,9 +347,8 @@ def cases(by_sign_of_b: bool = False) -> Outcome:
     evidence = {"undecided_signs": [list(key) for key in unclear], "grid": dict(named), "discriminant_splits": split}
     return judged(
         (Kind.HYPOTHESIS if unclear else Kind.EXACT) if split and not any(key[0] for key in unclear) else Kind.FALSE,
-        "the two signs decide if σ₁ ≠ σ₂; for σ₁ = σ₂, a = 0 and the sign of b decides between x > (ε − c)/b and "
-        "x < (ε − c)/b (and b = 0 is the empty event). The discriminant (printed: determinant) is "
-        "(μ₁ − μ₂)²/(σ₁σ₂)² + 4a(ε + log(σ₁/σ₂)), where a·log(σ₁/σ₂) ≥ 0: never negative for a > 0 and ε ≥ 0",
+        "The two signs decide if σ₁ ≠ σ₂. For σ₁ = σ₂, a = 0 and the sign of b decides, and b = 0 is the empty event. "
+        "The discriminant is (μ₁ − μ₂)²/(σ₁σ₂)² + 4a(ε + log(σ₁/σ₂)), never negative for a > 0 and ε ≥ 0",
         evidence,
     )
 
@@ -395,9 +399,8 @@ def invalid_bound(multiple: int) -> Outcome:
     exact = float(difference(Fraction(3), Gaussian(10**8 + 1, 1), Gaussian(10**8, 1)))
     return judged(
         Kind.FALSE if never and not negative else Kind.EXACT,
-        "never: the difference is the integral of p₁ − e^ε·p₂ over the event where that is positive, and 0 only where "
-        f"the event is empty ({empty} of {len(found)} pairs of a grid). Only rounding makes it negative: in floats "
-        f"{rounded:.6f} for N(10⁸ + 1, 1) from N(10⁸, 1) at ε = 3, where it is {exact:.6f}"
+        "Never: the difference is the integral of p₁ − e^ε·p₂ where that is positive. Only rounding makes it negative: "
+        f"{rounded:.6f} in floats for N(10⁸ + 1, 1) from N(10⁸, 1) at ε = 3, where it is {exact:.6f}"
         if never
         else f"it does for {negative} of {len(found)} pairs of a grid",
         {"pairs": len(found), "negative": negative, "zero": empty, "float": rounded, "exact": exact},
@@ -415,9 +418,8 @@ def line_search() -> Outcome:
     unmatched = largest[0].hi < 0.5
     return judged(
         (Kind.HYPOTHESIS if unmatched else Kind.EXACT) if falls and all(solved) else Kind.FALSE,
-        "δ(ε) is continuous and strictly decreasing where positive, so that exactly one ε ≥ 0 matches if 0 < δ ≤ δ(0); "
-        f"for δ > δ(0) none does, as for N(1, 1) from N(0, 1) and δ = 1/2 > δ(0) = {largest[0].hi:.6f}, and the "
-        "answer is ε = 0",
+        "δ(ε) is continuous and decreasing, so exactly one ε ≥ 0 matches if 0 < δ ≤ δ(0). For δ > δ(0) none does, as "
+        f"for N(1, 1) from N(0, 1) and δ = 1/2 > {largest[0].hi:.6f}, and the answer is ε = 0",
         {"solved_at_1e-6": solved, "delta_at_0": [ball.hi for ball in largest], "strictly_decreasing": falls},
     )
 
@@ -451,8 +453,8 @@ LINES: tuple[Check, ...] = (
         2,
     ),
     *(
-        _line("log-ratio", f"f(x) = {text(printed)}.", partial(identity, printed, _LOSS), "log ratio", row)
-        for row, printed in enumerate(LOG_RATIO, 1)
+        _line("log-ratio", words, partial(identity, printed, _LOSS), "log ratio", row)
+        for row, (words, printed) in enumerate(zip(_LOG_RATIO_WORDS, LOG_RATIO, strict=True), 1)
     ),
     *(
         _line("coefficients", f"{name} = {text(printed)}.", partial(identity, printed, exact), "a, b, c", row)

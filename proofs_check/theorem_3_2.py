@@ -29,6 +29,9 @@ _POWER = (D - 3) / 2
 # As printed.
 _ROW_1 = 1 / sqrt(D) * _GAMMAS / sqrt(pi) * (1 - (T / sqrt(D)) ** 2) ** _POWER
 _ROW_2 = _GAMMAS / sqrt(pi * D) * (1 - T**2 / D) ** _POWER
+# The two lines as they stand on the page: spelled from the formulas they would be the same.
+_PRINTED_1 = "(1/√d)·Γ(d/2)/(Γ((d − 1)/2)·√π)·(1 − (t/√d)²)^((d − 3)/2)"
+_PRINTED_2 = "Γ(d/2)/(Γ((d − 1)/2)·√(πd))·(1 − t²/d)^((d − 3)/2)"
 _FACTORS = (_GAMMAS / sqrt(pi * D), (1 - T**2 / D) ** (D / 2), (1 - T**2 / D) ** Rational(-3, 2))
 _FACTOR_LIMITS = (1 / sqrt(2 * pi), exp(-(T**2) / 2), sympy.Integer(1))
 _GAMMA_LIMIT = sqrt(D / 2)
@@ -219,8 +222,8 @@ def _line(topic: str, source: str, statement: str, judge: Callable[[], Outcome],
 LINES: tuple[Check, ...] = (
     _line("final:convergence", f"{_TEXT}, Theorem 3.2", "P(τ ≤ λ/√d) → P(Z ≤ λ), Z ~ N(0, 1)", judge_convergence),
     _line("final:distribution-function", _PROOF, "f̂_d is the distribution function of t", _distribution_function),
-    _line("final:density.1", _PROOF, f"f̂_d(t) = {text(_ROW_1)}", lambda: judge_density(_ROW_1), _DENSITY),
-    _line("final:density.2", _PROOF, f"f̂_d(t) = {text(_ROW_2)}", lambda: judge_density(_ROW_2), _DENSITY),
+    _line("final:density.1", _PROOF, f"f̂_d(t) = {_PRINTED_1}", lambda: judge_density(_ROW_1), _DENSITY),
+    _line("final:density.2", _PROOF, f"… = {_PRINTED_2}", lambda: judge_density(_ROW_2), _DENSITY),
     _line("final:limit.1", _PROOF, "lim f̂_d(t) is the product of three limits", judge_limit_of_product, _LIMIT),
     _line("final:limit.2", _PROOF, "these are 1/√(2π), exp(−t²/2) and 1", judge_limits, _LIMIT),
     _line("final:gamma-ratio", _PROOF, "Γ(d/2)/Γ((d − 1)/2) ~ √(d/2)", judge_gamma_ratio),

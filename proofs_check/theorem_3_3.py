@@ -299,8 +299,8 @@ def _variance_of_square(written: Callable[[], Expr]) -> Outcome:
     shown = compared.evidence["ratio_at_d1e6_k1e3_sigma1"]
     finding = (
         f"k times the printed variance tends to {text(limit(K * printed))}, k times the exact one to "
-        f"{text(limit(K * exact))}; printed/exact = {shown:.6g} at d = 1e6, k = 1e3, σ = 1; the exact one is in the "
-        f"evidence; o(1) {'stands' if vanishes(exact) else 'falls'}"
+        f"{text(limit(K * exact))}; printed/exact = {shown:.6g} at d = 1e6, k = 1e3, σ = 1; o(1) "
+        f"{'stands' if vanishes(exact) else 'falls'}"
     )
     return Outcome(compared.verdict, finding, evidence)
 

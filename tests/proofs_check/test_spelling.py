@@ -51,6 +51,11 @@ def test_what_is_too_long_is_in_the_evidence():
     assert "evidence" in shortened(sympy.expand((1 + D) ** 40))
 
 
+def test_no_two_lines_of_a_document_have_the_same_statement():
+    shown = [(line.id.partition(".")[0], line.statement) for line in LINES]
+    assert [one for one in shown if shown.count(one) > 1] == []
+
+
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.id)
 def test_no_line_shows_code(line, quick_run):
     finding = quick_run.results[line.id].finding

@@ -99,9 +99,7 @@ def judge_cap(printed: str) -> Outcome:
     finding = listed + limits
     if judged.verdict is Verdict.QUALIFIED:
         at_text = " or ".join(f"{caps[name]:.4f}" for name in stated)
-        finding = (
-            f"at the stated {text} {at_text}, never {printed}; only with {' or with '.join(holding)} ({listed}){limits}"
-        )
+        finding = f"at the stated {text} {at_text}, never {printed}; only with {' or with '.join(holding)}{limits}"
     elif judged.verdict is Verdict.REFUTED:
         finding = f"no reading gives {printed} ({listed}){limits}"
     return found(judged.verdict, finding, caps=caps, lower_limit=lowest, **judged.evidence)
@@ -114,10 +112,8 @@ def _judge_infinite(_: Context) -> Outcome:
     finite = Fraction(1, 2) * Fraction(Canife.HALF, Canife.TRIALS - 1)
     cap = largest(_DELTAS["δ = 1/n"], 0)
     finding = (
-        f"only where terms with a zero count are left out, and then the largest finite value is {cap:.4f} at δ = 1/n "
-        f"and not {Canife.CAP}; read as printed, with 1/0 infinite, one count of zero suffices: at 99% accuracy, "
-        "and at the "
-        f"best threshold of a canary that does nothing with probability {float(1 - finite):.3f}"
+        f"only where terms with a zero count are left out, and then the largest value is {cap:.4f} at δ = 1/n. With "
+        f"1/0 infinite one zero suffices, which a canary without effect has with probability {float(1 - finite):.3f}"
     )
     # It holds where terms with a zero count are left out.
     return found(holds(finite == 1, True), finding, infinite_without_effect=float(1 - finite), cap=cap)
@@ -241,10 +237,9 @@ def _judge_limits(_: Context) -> Outcome:
     # Where a count is zero the figures show no limits: at the largest finite ε̂.
     least, most = selected_miss(Canife.SCORES_DELTA)
     finding = (
-        f"at a threshold chosen beforehand they hold in at least {worst['both']:.4f} of the cases (exactly, over 81 "
-        f"pairs of rates; two 95% intervals guarantee 90%); at the threshold of the largest finite ε̂ the lower limit "
-        f"of a canary without effect is above 0 with probability {least:.4f} to {most:.4f} (exactly, by the choice "
-        "among thresholds with equal ε̂)"
+        f"with a threshold chosen in advance they hold with probability at least {worst['both']:.4f} (exactly, over 81 "
+        f"pairs of rates). At the threshold of the largest finite ε̂ a canary without effect has a lower limit above 0 "
+        f"with probability {least:.4f} to {most:.4f}"
     )
     held = worst["both"] >= 1.0 - allowed and most <= allowed
     return found(holds(held), finding, worst=worst, missed_least=least, missed_most=most)

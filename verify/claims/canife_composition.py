@@ -179,15 +179,11 @@ def _judge_tight(_: Context) -> Outcome:
     bounds = {task.name: one_round(task, Canife.CODE_DELTA) for task in Canife.TASKS}
     # One error of each kind in n/2 trials: ε̂ is at most log((1 − δ)·n/2).
     trials = {name: math.ceil(2.0 * math.exp(value) / (1.0 - Canife.SCORES_DELTA)) for name, value in exact.items()}
-    listed = ", ".join(
-        f"{name} {exact[name]:.2f}, which takes over {trials[name]:,} trials (RDP at δ = 1e-5: {bounds[name]:.2f})"
-        for name in bounds
-    )
+    listed = ", ".join(f"{name} {exact[name]:.2f}, which takes over {trials[name]:,} trials" for name in bounds)
     return found(
         holds(all(value <= cap for value in exact.values()), trials),
-        f"only with far more trials, whatever the adversary: 100 show at most {Canife.CAP} (or infinity); one "
-        "round's exact "
-        f"ε at δ = 0.01 is {listed}",
+        f"only with far more trials: 100 show at most {Canife.CAP} (or infinity). One round's exact ε at δ = 0.01 is "
+        f"{listed}",
         exact=exact,
         one_round=bounds,
         trials=trials,
@@ -202,8 +198,7 @@ def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
         audited, theory = (float(gaussian_mechanism.epsilon(delta, sigma)) for delta in (estimate_delta, theory_delta))
         rows[task.name] = {"estimate": audited, "theory": theory, "rdp": rdp(sigma, theory_delta)}
     listed = "; ".join(
-        f"{name}: {row['estimate']:.2f} and {row['theory']:.2f} (by RDP {row['rdp']:.2f}), a gap of "
-        f"{row['rdp'] / row['estimate']:.2f}"
+        f"{name} {row['estimate']:.2f} and {row['theory']:.2f}, a gap of {row['rdp'] / row['estimate']:.2f} by RDP"
         for name, row in rows.items()
     )
     # 5% are less than anybody reads off the figures.
@@ -211,8 +206,7 @@ def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
     return found(
         # With one δ it is the same quantity.
         holds(comparable, True),
-        f"only with one δ for both: without any limit on trials or adversary, one round's exact ε at δ = "
-        f"{estimate_delta:g} and at {theory_delta:g} is {listed}",
+        f"only with one δ for both: one round's exact ε at δ = {estimate_delta:g} and at {theory_delta:g} is {listed}",
         rounds=rows,
     )
 
@@ -256,16 +250,15 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
         for task, *_ in gaps
     }
     listed = "; ".join(
-        f"{name} at least {smallest[name]:.2f}, and in the median of simulations "
-        + " or ".join(f"{ratio:.1f} ({reading})" for reading, ratio in ratios.items())
+        f"{name} {smallest[name]:.2f} (simulated " + " or ".join(f"{ratio:.1f}" for ratio in ratios.values()) + ")"
         for name, ratios in simulated.items()
     )
     # The simulations show what the smallest gaps mean; no verdict hangs on them, and there is no test.
     verdict = holds(not nothing_left, len(nothing_left) < len(gaps))
     return found(
         verdict,
-        f"only for the part that the number of trials does not make: a canary that leaks all that the noise lets "
-        f"through has, for 100 trials and δ = 1e-5, a gap of {listed}",
+        "only in part, as few trials make a gap by themselves: for a perfect canary, 100 trials and δ = 1e-5 it is at "
+        f"least {listed}",
         smallest=smallest,
         simulated=simulated,
         nothing_left=nothing_left,
@@ -325,7 +318,8 @@ def judge_composed(task: Task, printed: str) -> Outcome:
     as_printed = "one round by RDP, δ = 1e-5"
     verdict = holds(as_printed in hits, hits)
     if verdict is Verdict.QUALIFIED:
-        listed = f"reached only with {' or with '.join(hits)} ({listed})"
+        low, high = rows[hits[0]]
+        listed = f"only with {' or with '.join(hits)}: {low:.2f} to {high:.2f}"
     elif verdict is Verdict.REFUTED:
         listed = f"no reading reaches {printed} ({listed})"
     return found(verdict, listed, **evidence)

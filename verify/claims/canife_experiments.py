@@ -136,8 +136,12 @@ def _judge_model(model: PrintedModel) -> Outcome:
     counts = {**model.stated, **model.unstated}
     listed = "; ".join(f"{name}: {count:,}" for name, count in counts.items())
     judged = number(f"{model.printed}", {name: Fraction(count) for name, count in counts.items()}, model.stated)
-    says = {Verdict.CONFIRMED: "counted as stated: {}", Verdict.QUALIFIED: f"only with {judged.reading} ({{}})"}
-    finding = says.get(judged.verdict, f"no reading gives {model.printed:,} ({{}})").format(listed)
+    stated = "; ".join(f"{name}: {counts[name]:,}" for name in model.stated)
+    says = {
+        Verdict.CONFIRMED: f"counted as stated: {stated}",
+        Verdict.QUALIFIED: f"only with {judged.reading}; {stated}",
+    }
+    finding = says.get(judged.verdict, f"no reading gives {model.printed:,} ({listed})")
     return found(judged.verdict, finding, counts=counts, **judged.evidence)
 
 

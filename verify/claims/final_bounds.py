@@ -53,16 +53,15 @@ def judge_cap(row: Row) -> Outcome:
     bounds, printed = largest_bounds(Final.CANARIES), row.lower_all
     judged = number(printed, bounds | (_overlapping(printed) if float(row.noise) else {}), stated=(_STATED,))
     finding = (
-        f"the largest bound by the FNR of 1,000 canaries is {bounds[_STATED]:.3f} with the null's exact tail, "
-        f"{bounds['Jeffreys for FNR and FPR']:.3f} with FPR by a Jeffreys limit too and "
-        f"{bounds['Clopper–Pearson for FNR and FPR']:.3f} by Clopper and Pearson"
+        f"the largest bound is {bounds[_STATED]:.3f} with the exact FPR, {bounds['Jeffreys for FNR and FPR']:.3f} with "
+        f"Jeffreys limits and {bounds['Clopper–Pearson for FNR and FPR']:.3f} by Clopper and Pearson"
     )
     if judged.verdict is Verdict.QUALIFIED:
         finding = f"only as {judged.reading}: {finding}"
     elif judged.verdict is Verdict.REFUTED:
         errors = list(_overlapping(printed))
         needed = f"{printed} takes errors, such as {errors[0]}" if errors else "no number of errors gives it"
-        finding = f"not from canaries that are all told apart: {finding}. {needed}"
+        finding = f"not if all canaries are separated: {finding}. {needed}"
     return found(judged.verdict, finding, bounds=bounds, **judged.evidence)
 
 
@@ -92,8 +91,9 @@ def _judge_tighter(_: Context) -> Outcome:
     )
     gains = np.log(other / one)
     finding = (
-        f"its upper limit is below Clopper and Pearson's for all {Final.CANARIES} numbers of misses (proven for "
-        f"{len(places)}), which lifts ε by up to {gains[0]:.3f}, at none; it no longer covers 95% everywhere"
+        f"Jeffreys' limit is below Clopper and Pearson's for each of {Final.CANARIES} numbers of misses (proven for "
+        f"{len(places)}). The bound on ε rises by {gains[0]:.3f} without a miss, and by less with misses. Jeffreys' "
+        "limit does not cover with 95% at every rate"
     )
     return found(holds(proven and bool(np.all(one < other))), finding, gains=(float(gains.min()), float(gains[0])))
 

@@ -47,6 +47,11 @@ def _agreeing(row: Row, delta: float, compute: Callable[[float, float], dict[str
     return [name for name in more if less[name] <= float(row.analytical) <= more[name]]
 
 
+def _some(readings: Sequence[str]) -> str:
+    """Name the first of the readings under which a number comes out, and count the others, which the evidence has."""
+    return readings[0] + (f" or {len(readings) - 1} other readings" if len(readings) > 1 else "")
+
+
 def judge_no_noise(row: Row) -> Outcome:
     """Judge the analytical ε of a row without noise: infinite, and nowhere else."""
     right = (Fraction(row.noise) == 0) == (row.analytical == "inf")
@@ -78,7 +83,7 @@ def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, p
         f"ε = {row.analytical} takes σ = {proper.lo:.4f}"
     )
     if verdict is Verdict.QUALIFIED:
-        finding = f"only as: {'; '.join(readings)}. {finding[0].upper()}{finding[1:]}"
+        finding = f"only as {_some(readings)}. {finding[0].upper()}{finding[1:]}"
     if participations > 1:
         all_rounds = analytical.gaussian(float(row.noise), delta, participations)
         finding += f"; {participations} participations have ε = {all_rounds:.0f}"
@@ -204,8 +209,8 @@ def judge_canife_epsilon(printed: str = Final.CANIFE_ANALYTICAL, sigma: float = 
     fitting = [name for name, value in values.items() if prints(value, printed)]
     sampled = {name: value for name, value in values.items() if "Poisson" in name}
     finding = (
-        f"only as: {'; '.join(fitting)}" if fitting else "under no accounting"
-    ) + f". No δ is printed; with Poisson sampling, which CANIFE assumes, ε is {min(sampled.values()):.1f} or more"
+        f"only as {_some(fitting)}" if fitting else "under no accounting"
+    ) + f". No δ is printed. With Poisson sampling, which CANIFE assumes, ε is {min(sampled.values()):.1f} or more"
     judged = number(printed, values, stated=())
     return found(judged.verdict, finding, readings=values, **judged.evidence)
 

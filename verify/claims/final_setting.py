@@ -88,9 +88,8 @@ def judge_orthogonal_to_clients(parameters: Mapping[str, int] = Final.PARAMETERS
     bounds = _not_orthogonal({name: Final.CANARIES * _USERS[name] for name in parameters}, parameters)
     listed = ", ".join(f"{bound:.0e} on {name}" for name, bound in bounds.items())
     finding = (
-        f"only for updates that do not depend on the canaries, as all before their first round: any cosine with one "
-        f"update of each client exceeds {_COSINE} with probability at most {listed} (union bound); later updates are "
-        "computed at parameters that hold the canaries"
+        f"only for updates that do not depend on the canaries, as before their first round: some cosine exceeds "
+        f"{_COSINE} with probability at most {listed}. Later updates depend on parameters that hold the canaries"
     )
     return found(holds(False, max(bounds.values()) < _RARE), finding, bounds=bounds)
 

@@ -285,13 +285,11 @@ def judge_separable(row: Row, delta: float, law: EstimateLaw = laws.fitted) -> O
     verdict = holds(right > 0.99, errors > 5.0)
     finding = (
         f"an estimate of {row.estimate_final} is the median of cosines {shift:.2f} standard deviations above the "
-        f"null's ({pinned_distance(row, delta):.2f} if the deviation were not fitted): the mean of {Final.CANARIES:,} "
-        f"is {errors:.0f} standard errors from 0, while the best attack on one canary "
-        "is right in "
-        f"{right:.0%}"
+        f"null's. Their mean over {Final.CANARIES:,} canaries is {errors:.0f} standard errors from 0, but the best "
+        f"attack on one canary is right in {right:.0%}"
     )
     if verdict is Verdict.QUALIFIED:
-        finding = f"only by many cosines together, not one by one: {finding}"
+        finding = f"only by many cosines together: {finding}"
     return found(verdict, finding, distance=shift, accuracy=right)
 
 

@@ -220,19 +220,16 @@ def judge_noise_alone(rows: Sequence[Row], delta: float, rounds: int, epochs: in
     means = [noise_mean(float(row.noise), rounds) for row in rows]
     p_values, listed = [], []
     for row, mean in zip(rows, means, strict=True):
-        low, middle, high = (laws.quantile(laws.fitted, q, mean, delta) for q in (0.05, 0.5, 0.95))
+        low, high = (laws.quantile(laws.fitted, q, mean, delta) for q in (0.05, 0.95))
         below = laws.fitted(float(row.estimate_final), mean, delta)
         p_values.append(float(laws.two_sided(below)[0, 0]))
-        listed.append(f"{low:.2f} to {high:.2f} (median {middle:.2f}, printed {row.estimate_final})")
+        listed.append(f"{low:.2f} to {high:.2f} ({row.estimate_final} printed)")
     joint = min(1.0, len(rows) * min(p_values))
-    finding = (
-        f"if noise, the same in all rounds, is all there is and each canary takes part once, 90% of estimates are "
-        f"{', '.join(listed)}"
-    )
+    finding = f"with noise alone and one participation of each canary 90% of estimates are {', '.join(listed)}"
     if epochs > 1:
         often = [laws.quantile(laws.fitted, 0.5, noise_mean(float(row.noise), rounds, epochs), delta) for row in rows]
         finding += (
-            f"; if each took part in all {epochs} epochs, as every user does, the medians would be "
+            f". With a participation in each of {epochs} epochs, as of users, the medians would be "
             f"{', '.join(f'{median:.2f}' for median in often)}"
         )
     shares = [mean / laws.noticed_mean(mean, delta, LEVEL / len(rows)) for mean in means]
@@ -289,8 +286,8 @@ def judge_above(context: Context) -> Outcome:
         p_values.append(share_above(hits, runs, least))
         middle = np.median(drawn, axis=0)
         listed.append(
-            f"{hits} of {runs} trainings of {rounds} rounds at noise {sigma:g} with {presentations} presentations of a "
-            f"canary (medians {middle[0]:.2f} from the final model, {middle[1]:.2f} from all rounds)"
+            f"{hits} of {runs} trainings of {rounds} rounds at noise {sigma:g} and {presentations} presentations "
+            f"(medians {middle[0]:.2f} from the final model, {middle[1]:.2f} from all rounds)"
         )
     shares = [visible_share(runs, least, len(_TRAININGS)) for *_, least in _TRAININGS]
     design = Design(

@@ -48,11 +48,10 @@ def judge_cap(printed: str) -> Outcome:
     # The other direction of the hypothesis test divides by FPR, which is exact and can be as small as one likes.
     judged = number(printed, bounds)
     final = [row.lower_final for row in Final.TABLE_4 if float(row.lower_final) > stated]
-    listed = "; ".join(f"{name}: {bound:.4f}" for name, bound in bounds.items())
     finding = (
-        f"1,000 canaries without a miss reach {stated:.4f} (for all readings: {listed}), and with the exact FPR in the "
-        f"denominator there is no maximum: the papers print {', '.join(sorted(set(above)))}, and {', '.join(final)} "
-        "for a final model"
+        f"1,000 canaries without a miss reach {stated:.4f} (from {min(bounds.values()):.4f} to "
+        f"{max(bounds.values()):.4f} by the reading), and with the exact FPR in the denominator there is no maximum: "
+        f"the papers print {', '.join(sorted(set(above)))}, and {', '.join(final)} for a final model"
     )
     return found(judged.verdict, finding, bounds=bounds, printed_above=above, final_above=final, **judged.evidence)
 
@@ -92,9 +91,8 @@ def judge_ceiling(rounds: int, sampling: float, estimate: float) -> Outcome:
     verdict = holds(False, True) if max(composed.values()) < estimate else Verdict.INCONCLUSIVE
     return found(
         verdict,
-        f"only for finite per-round estimates (a round without errors counts as infinite): ε̂ ≤ {largest:.3f} in each "
-        f"round composes to at most {listed}, whatever leaks; their own estimate is {estimate:g}, and the 0.879 that "
-        "they had from CANIFE is above the first",
+        f"only for finite per-round estimates: ε̂ ≤ {largest:.3f} in each round composes to at most {listed}. Their own "
+        f"estimate is {estimate:g}, and their 0.879 from CANIFE is above the first",
         largest=largest,
         composed=composed,
     )
@@ -212,10 +210,9 @@ def judge_indistinguishable(row: Row) -> Outcome:
     variation = 2.0 * final_tables.accuracy(shift) - 1.0
     unfitted = final_tables.pinned_distance(row, Final.STACKOVERFLOW_DELTA)
     finding = (
-        f"for canaries presented once, the only ones of which the text has an estimate: {row.estimate_final} is the "
-        f"median where the densities are {shift:.2f} standard deviations apart ({unfitted:.2f} if the deviation were "
-        f"not fitted) and differ by {variation:.1%} in total variation, while "
-        f"the mean of {Final.CANARIES:,} is {shift * math.sqrt(Final.CANARIES):.1f} standard errors off"
+        f"for canaries presented once: the estimate {row.estimate_final} is the median where the densities are "
+        f"{shift:.2f} standard deviations apart and differ by {variation:.1%} in total variation, but the mean of "
+        f"{Final.CANARIES:,} is {shift * math.sqrt(Final.CANARIES):.1f} standard errors off"
     )
     return found(holds(False, variation < 0.1), finding, distance=shift, unfitted=unfitted, variation=variation)
 

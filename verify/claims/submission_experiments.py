@@ -105,14 +105,12 @@ def judge_maximum() -> Outcome:
     # No statistic of the rounds tells more than the rounds themselves.
     possible = [value <= truth for value, truth in zip(both, exact, strict=True)]
     listed = "; ".join(
-        f"{larger:.4g} in both directions and {smaller:.3g} in one at {row.noise}, where the exact ε is {truth:.3g} "
-        f"and {row.estimate_all} is printed"
+        f"{larger:.4g} and {smaller:.3g} at {row.noise} (exact ε {truth:.3g}, printed {row.estimate_all})"
         for larger, smaller, truth, row in zip(both, one_way, exact, Submission.TABLE_2[1:], strict=True)
     )
     finding = (
-        f"with noise alone and unlimited canaries the algorithm gives {listed}: a maximum over "
-        f"{FirstVersion.ROUNDS} rounds is not "
-        f"normal (deviation {null_deviation:.3f}), and the fit's tail decides"
+        f"with noise alone and unlimited canaries, in both directions and in one, the algorithm gives {listed}: a "
+        f"maximum over {FirstVersion.ROUNDS} rounds is not normal"
     )
     null = (null_mean, null_deviation)
     return found(holds(all(possible)), finding, exact=exact, one_way=one_way, both=both, null=null)
@@ -161,10 +159,10 @@ def judge_emnist_epsilon(multiplier: str, epsilon: str) -> Outcome:
     if verdict is Verdict.REFUTED and low <= high:
         verdict = holds(False, True)
         finding = (
-            f"only as one round of the exact Gaussian mechanism at a δ from {low:.6f} to {high:.6f}, which fits all "
-            f"rows and is above 1/m = {1 / _EMNIST_USERS:.1e}; at δ = m^(−1.1) {finding}"
+            f"only as one round at a δ from {low:.6f} to {high:.6f}, which fits all rows and is above 1/m = "
+            f"{1 / _EMNIST_USERS:.1e}. At δ = m^(−1.1) {finding}"
         )
-    finding += f"; {_EMNIST_EPOCHS} rounds, one an epoch, are {five:.4g} at δ = {_EMNIST_DELTA:.2e}"
+    finding += f"; {_EMNIST_EPOCHS} rounds, one an epoch, have {five:.4g}"
     return found(verdict, finding, common_delta=(low, high), **outcome.evidence)
 
 

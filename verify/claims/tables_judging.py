@@ -70,7 +70,7 @@ def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, 
     nearest = min(values, key=lambda name: abs(values[name] / goal - 1))
     named = right or holding
     finding = (
-        f"holds under: {'; '.join(f'{name} ({values[name]:.6g})' for name in named)}"
+        f"holds under {len(named)} of {len(values)} readings, such as {named[0]} ({values[named[0]]:.6g})"
         if named
         else f"under none of {len(values)} readings; the nearest is {nearest} with {values[nearest]:.6g}"
     ) + f"; one round is exactly in [{exact.lo:.8g}, {exact.hi:.8g}]"

@@ -367,12 +367,11 @@ def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
     loss = analytical.pld(float(multiplier), FirstVersion.DELTA, FirstVersion.ROUNDS, 1 / FirstVersion.ROUNDS)
     stated_value = outcome.evidence["readings"][f"RDP improved, Poisson sampling at {_QUOTIENT:.3g}"]
     finding = (
-        f"{outcome.finding}; RDP at the printed rate {_QUOTIENT:.3f} gives {stated_value:.6g}, and at "
-        f"1/{FirstVersion.ROUNDS} PLD "
-        f"accounting gives {loss:.6g}"
+        f"{outcome.finding}. RDP at the printed rate {_QUOTIENT:.3f} gives {stated_value:.6g}, and PLD accounting at "
+        f"1/{FirstVersion.ROUNDS} gives {loss:.6g}"
     )
     if fine < 0.99 * min(float(end) for end in rounding(epsilon)):
-        finding += f"; {epsilon} is of Rényi orders that begin at 1.1, and orders nearer 1 give {fine:.4g}"
+        finding += f". Rényi orders below 1.1 give {fine:.4g}"
     return found(outcome.verdict, finding, loss_distribution=loss, fine_orders=fine, **outcome.evidence)
 
 

@@ -131,10 +131,9 @@ def judge(context: Context, name: str) -> Outcome:
     farthest = max(rows, key=lambda row: abs(row["rate"][0] - row["predicted"]))
     least = min(row["runs"] for row in rows)
     finding = (
-        f"{len(rates)} of {len(rows)} rates differ from those predicted by more than {TOLERANCE:g}, and "
-        f"{len(bounds)} bounds raise alarms too often where there is nothing to see; farthest off is "
-        f"{farthest['rate'][0]:.3f} for {farthest['predicted']:.3f} predicted, of {farthest['runs']:,} audits "
-        f"(k = {farthest['count']:,}, {mechanism.parameter} {farthest['value']:g})"
+        f"{len(rates)} of {len(rows)} rates are off by more than {TOLERANCE:g}, and {len(bounds)} bounds raise false "
+        f"alarms too often. The largest difference is {farthest['rate'][0]:.3f} for {farthest['predicted']:.3f} "
+        f"predicted (k = {farthest['count']:,}, parameter {farthest['value']:g}, {farthest['runs']:,} audits)"
     )
     visible = TOLERANCE + 0.5 * visible_mean(least, 0.5 * LEVEL / len(rows))
     evidence = {
@@ -169,9 +168,8 @@ def _broken(mechanism: Mechanism) -> float:
 
 def _statement(mechanism: Mechanism) -> str:
     return (
-        f"{mechanism.title}: the default estimator raises an alarm as often as the residual alone foretells, within "
-        f"{TOLERANCE:g}, and no valid bound in more than {audits.ALPHA:.0%} of audits where unlimited canaries would "
-        "see nothing"
+        f"{mechanism.title}: the default estimator's alarms are as frequent as predicted, to {TOLERANCE:g}, and those "
+        f"of valid bounds at most {audits.ALPHA:.0%} where there is nothing to see"
     )
 
 
@@ -315,7 +313,7 @@ def measured(context: Context, cases: Cases) -> list[dict[str, Any]]:
 
 def _words(rows: Iterable[dict[str, Any]]) -> str:
     return "; ".join(
-        f"{row['mechanism']} {row['value']:g}: ε = {row['epsilon']:.3g}, ε̂ tends to {row['unlimited']:.3g}, alarms in "
+        f"{row['mechanism']} {row['value']:g}: {row['epsilon']:.3g}, {row['unlimited']:.3g}, "
         f"{row['alarms'] / row['runs']:.1%}"
         for row in rows
     )
@@ -346,7 +344,10 @@ def _judge(
     as_said = [row["outcome"] for row in rows] == expected
     private = all(row["epsilon"] > claimed().epsilon for row in rows[: len(missed)])
     return found(
-        verdict if as_said and private else Verdict.INCONCLUSIVE, f"{words}: {_words(rows)}", _design(rows), cases=rows
+        verdict if as_said and private else Verdict.INCONCLUSIVE,
+        f"{words} (ε, limit of ε̂, alarms: {_words(rows)})",
+        _design(rows),
+        cases=rows,
     )
 
 
@@ -373,9 +374,9 @@ def _refutation(context: Context) -> Outcome:
     succeeds = won["with"] == _ATTACKED and won["without"] == 0
     refuted = succeeds and all(row["outcome"] == "missed" for row in rows)
     finding = (
-        f"of noise made of {_BITS}-bit uniforms and added in single precision, an attack tells a client in "
-        f"{won['with']} of {_ATTACKED} releases and accuses without one in {won['without']}, while ε̂ is what is "
-        f"claimed; so it is where one client is not clipped: {_words(rows)}"
+        f"an attack on noise from {_BITS}-bit uniforms in single precision finds a client in {won['with']} of "
+        f"{_ATTACKED} releases, with {won['without']} false alarms, though ε̂ is as claimed (ε, limit of ε̂, alarms: "
+        f"{_words(rows)})"
     )
     return found(Verdict.REFUTED if refuted else Verdict.INCONCLUSIVE, finding, _design(rows), cases=rows, attack=won)
 
@@ -416,8 +417,8 @@ CHECKS: tuple[Check, ...] = (
             (("unclipped", 10.0), ("memorised", 10.0)),
             (),
             Verdict.QUALIFIED,
-            "only of users who are treated as canaries are; of another one, whose vector is not clipped or who leaves "
-            "another trace, the cosine with his own vector tells more, and canaries do not show it",
+            "only for users who are treated as canaries are: canaries do not show a user whose vector is unclipped or "
+            "memorised",
         ),
     ),
     claim(
@@ -428,8 +429,8 @@ CHECKS: tuple[Check, ...] = (
             (("dilution", 1.0), ("dilution", 4.0)),
             (("dilution", 0.0),),
             Verdict.QUALIFIED,
-            "it is the only one on participation; with canaries that are inserted just as clients are, half the noise "
-            "is missed all the same where the data's sum is as long as the noise, or longer",
+            "it is the only one on participation, but half the noise is missed where the data's sum is as long as the "
+            "noise",
         ),
     ),
     claim(
@@ -446,8 +447,7 @@ CHECKS: tuple[Check, ...] = (
             (("no-noise-on-a-share", 0.01), ("low-rank", 0.1)),
             (("no-noise-on-a-share", 0.9),),
             Verdict.QUALIFIED,
-            "only where the noise is the same in all directions; elsewhere the worst client is where there is none, "
-            "and random directions see the mean over all",
+            "only where the noise is the same in all directions: random directions see its mean over all of them",
         ),
     ),
     claim(
@@ -481,7 +481,7 @@ CHECKS: tuple[Check, ...] = (
             (("coarse-noise", 24.0), ("coarse-noise", 16.0), ("coarse-noise", 8.0)),
             (("coarse-noise", 2.0),),
             Verdict.CONFIRMED,
-            "single precision and much coarser is missed; only noise of four values, which has less variance, is seen",
+            "only noise of four values, which has less variance, is seen",
         ),
     ),
     claim(
@@ -492,7 +492,7 @@ CHECKS: tuple[Check, ...] = (
             (("unclipped", 10.0), ("memorised", 10.0), ("released-outright", 1e-3), ("no-noise-on-a-share", 0.01)),
             (("less-noise", 0.5),),
             Verdict.CONFIRMED,
-            "what concerns one client, one event or one layer is missed; what concerns all is seen",
+            "violations for one client, one event or one layer are missed, and those for all are seen",
         ),
     ),
     claim(

@@ -571,9 +571,9 @@ CHECKS = (
             f"bounds.printed.{name}",
             Subject.DOCUMENT,
             source,
-            "the printed 95% limit is below ε with that confidence"
+            f"`{name}` as printed: its 95% lower limit is at most ε in at least 95% of audits"
             if METHODS[name].upper is None
-            else "the lower end of the printed 95% interval is below ε with the confidence 97.5%",
+            else f"`{name}` as printed: the lower end of its 95% interval is at most ε in at least 97.5% of audits",
             partial(_coverage, name=name),
         )
         for name, source in _CLAIMS.items()
@@ -593,7 +593,7 @@ CHECKS = (
         "bounds.printed.andrew-at-one",
         Subject.DOCUMENT,
         _CLAIMS["andrew"],
-        "where a Gaussian mechanism has ε = 1 at the δ asked, the printed 95% limit is below it with that confidence",
+        "`andrew` as printed: where ε is 1 at the δ asked, its 95% lower limit is at most ε in at least 95% of audits",
         _at_one,
     ),
 )

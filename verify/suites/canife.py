@@ -91,13 +91,12 @@ def share_of_cap(context: Context) -> Outcome:
     least = min(row["limits"][0] for row in rows)
     verdict = _verdict(least > _SHARE, min(row["limits"][1] for row in rows) < _SHARE)
     text = "; ".join(
-        f"{row['trials']:,} scores: {row['mean']:.4g} of at most {row['cap']:.4g}, {row['share']:.3%} of the gap"
-        for row in rows
+        f"{row['trials']:,} scores: {row['mean']:.4g} (cap {row['cap']:.4g}), {row['share']:.3%}" for row in rows
     )
     closed = (rows[-1]["mean"] - rows[0]["mean"]) / (limit - rows[0]["mean"])
     finding = (
-        f"unlimited scores compose to {limit:.4g}; {text}, at least {least:.2%}; a hundred times as many scores close "
-        f"{closed:.1%} of the gap"
+        f"ε̂ is {limit:.4g} with unlimited scores. The cap's share of the gap: {text}; at least {least:.2%}. A hundred "
+        f"times as many scores close {closed:.1%} of it"
     )
     design = Design(
         f"at some number of scores, less than {_SHARE:.0%} of the mean gap is the cap's",
@@ -188,13 +187,10 @@ _CAPPED = "canife"
 
 # What each fault does, and who could see it at all.
 _PRINCIPLES = {
-    "shuffled": "A round's scores are the same however its cohort was drawn; only what canaries do over rounds differs",
-    "reused": "Two rounds' deltas differ without noise, and so hide nothing from who sees both; cosines with each have "
-    "the law they should have, but their maxima spread more, and the noise of the model's change grows as the rounds",
-    "halved": "Half of each delta is in the clear; a random canary's cosine weighs all coordinates alike and has 1/√2 "
-    "of the noise",
-    "unclipped": "A canary's update has the clip norm whatever the server does to others, so that no such canary shows "
-    "what an unclipped client gives away",
+    "shuffled": "A round's scores do not depend on how its cohort was drawn",
+    "reused": "Each delta has its noise, but the difference of two has none",
+    "halved": "A random canary's cosine has 1/√2 of the noise",
+    "unclipped": "Canaries are clipped whatever happens to other clients",
 }
 
 
@@ -234,8 +230,8 @@ def _judge(fault: str, method: str, expected: str, verdicts: Mapping[str, Verdic
     before, after = means[method]
     share = " as a share of its cap" if method == _CAPPED else ""
     finding = (
-        f"{_NAMES[method]} has ε̂{share} {before:.4g} without the fault, {after:.4g} with it, a factor of "
-        f"{found.value:.3g}, within [{found.low:.3g}, {found.high:.3g}]. {_PRINCIPLES[fault]}"
+        f"ε̂{share} is {before:.4g} without the fault and {after:.4g} with it, {found.value:.3g} "
+        f"[{found.low:.3g}, {found.high:.3g}] times. {_PRINCIPLES[fault]}"
     )
     evidence = {
         "runs": runs,
@@ -259,7 +255,7 @@ def _not_followed(fault: str, context: Context) -> Outcome:
     found = _judge(fault, _CAPPED, UNMOVED, _decided(UNMOVED), context)
     moves = max(before / after, after / before) > FACTOR
     verdict = found.verdict if moves else Verdict.REFUTED
-    said = f"; the analytical ε is {before:.4g} without the fault and {after:.4g} with it"
+    said = f". The analytical ε is {before:.4g} without the fault and {after:.4g} with it"
     return replace(found, verdict=verdict, finding=found.finding + said)
 
 
@@ -274,25 +270,25 @@ def _decided(expected: str) -> dict[str, Verdict]:
 
 _FINAL, _ANSWERS = "final version (arXiv 2302.03098)", "reviews, answers of the authors"
 _NAMES = {
-    "canife": "CANIFE as printed, of a round at 100 scores and so of the training",
-    "canife-law": "CANIFE of a round at unlimited scores",
+    "canife": "CANIFE as printed, with 100 scores a round",
+    "canife-law": "CANIFE with unlimited scores",
     "algorithm-3": "Algorithm 3 (`fitted`, all rounds)",
     "algorithm-3-pinned": "Algorithm 3 (`pinned`, all rounds)",
     "final": "Algorithm 2 (`pinned`, final model)",
     "change": "Algorithm 2 (`pinned`, the model's change)",
     "change-fitted": "Algorithm 2 (`fitted`, the model's change)",
-    "bound": "the plain lower bound (`fixed-threshold`, all rounds)",
+    "bound": "the lower bound `fixed-threshold` from all rounds",
 }
 _FAULTS = {
-    "shuffled": "rounds are a shuffled epoch and no Poisson samples",
-    "reused": "all rounds have the first one's noise",
+    "shuffled": "cohorts are a shuffled epoch instead of Poisson samples",
+    "reused": "all rounds have the noise of the first",
     "halved": "every second coordinate has no noise",
     "unclipped": "one client in a hundred is not clipped",
 }
 _SAYS = {
-    RISES: "notices that {}: its ε̂ rises by more than a quarter",
-    FALLS: "says less where {}: its ε̂ falls by more than a fifth",
-    UNMOVED: "is blind where {}: its ε̂ rises by less than a quarter and falls by less than a fifth",
+    RISES: "rises by more than a quarter where {}",
+    FALLS: "falls by more than a fifth where {}",
+    UNMOVED: "rises by less than a quarter and falls by less than a fifth where {}",
 }
 _OURS = (
     ("shuffled", "algorithm-3-pinned", RISES),
@@ -535,8 +531,8 @@ def gap(context: Context) -> Outcome:
         for_it += [above(of_round, math.log(_GAP)), above(of_training, math.log(_GAP))]
         against_it += [below(of_round, math.log(_GAP)), below(of_training, math.log(_GAP))]
         parts.append(
-            f"ε = {epsilon:g}: a round {one.rounds.mean():.2f} of {theory:.1f} ({math.exp(of_round.mean()):.1f} times, "
-            f"but unlimited scores at δ = 1/n have {one.limited.mean():.1f}), the training {spoken(one.training)}"
+            f"ε = {epsilon:g}: {one.rounds.mean():.2f} of {theory:.1f} ({one.limited.mean():.1f} with unlimited "
+            f"scores), training {spoken(one.training)}"
         )
     design = Design(
         f"at some ε the theoretical ε of a round or of the training is at most {_GAP:g} times CANIFE's",
@@ -545,7 +541,8 @@ def gap(context: Context) -> Outcome:
         POWER,
         runs,
     )
-    return Outcome(judged(for_it, against_it), "; ".join(parts), _evidence(found, [*for_it, *against_it]), design)
+    finding = f"ε̂ of a round: {'; '.join(parts)}"
+    return Outcome(judged(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
 
 
 def health(context: Context) -> Outcome:
@@ -618,9 +615,9 @@ def stronger(context: Context) -> Outcome:
     rows, runs = _beside(context)
     p_value = above(np.log(rows["bound"] / rows["round"]))
     finding = (
-        f"95% lower bounds of the same kind: {spoken(rows['bound'])} for the training from 100 + 100 random canaries "
-        f"in all rounds, {spoken(rows['round'])} for one round, whose participation is known, from 100 scores of "
-        "CANIFE's canary (the best of three rounds); scores of both kinds of canary in one known round would decide"
+        f"95% lower bounds are {spoken(rows['bound'])} from 200 random canaries in all rounds and "
+        f"{spoken(rows['round'])} from 100 scores of CANIFE's canary in one known round; scores of both kinds in one "
+        "known round would decide"
     )
     design = Design(
         "the bound from random canaries is not above that from CANIFE's scores",
@@ -745,7 +742,7 @@ CHECKS: tuple[Check, ...] = (
             f"final.section5.4.canife.{fault}",
             Subject.DOCUMENT,
             f"{_FINAL}, Section 5.4",
-            f"CANIFE's estimate is wrong where {_FAULTS[fault]}: it does not follow",
+            f"CANIFE's estimate is wrong where {_FAULTS[fault]}: it does not change with the true ε",
             partial(_not_followed, fault),
         )
         for fault in ("shuffled", "reused", "halved")
@@ -769,7 +766,7 @@ CHECKS: tuple[Check, ...] = (
             f"comparison.{fault}.{method}",
             Subject.IMPLEMENTATION,
             "verify.comparison.canife_training",
-            f"{_NAMES[method]} {_SAYS[expected].format(_FAULTS[fault])}",
+            f"ε̂ of {_NAMES[method]} {_SAYS[expected].format(_FAULTS[fault])}",
             partial(_judge, fault, method, expected, _decided(expected)),
         )
         for fault, method, expected in _OURS
@@ -778,8 +775,8 @@ CHECKS: tuple[Check, ...] = (
         "comparison.cap",
         Subject.IMPLEMENTATION,
         "verify.canife.measure",
-        "at the setting of Section 5.4 and with perfect canaries, over 95% of the gap between CANIFE's ε̂ and what "
-        "unlimited scores compose to is its cap, at 100 scores a round as at 1,000 and 10,000",
+        "with perfect canaries, the cap makes over 95% of the gap between CANIFE's ε̂ and that of unlimited scores, at "
+        "100, 1,000 and 10,000 scores a round",
         share_of_cap,
     ),
     Check(

@@ -87,8 +87,8 @@ def rate(context: Context) -> Outcome:
         parts.append(f"{size - hits} of {size} fail, mean accuracy {spoken(found.accuracy[:, 0])}")
         tests += [for_it, against_it]
     finding = (
-        f"2,500 steps: with our rate 0.1, normal pixels and soft label {parts[0]}; as printed (rate 1, uniform pixels, "
-        f"fixed label) {parts[1]}, while mean health is {spoken(printed.health)}"
+        f"2,500 steps, as printed (rate 1, uniform pixels, fixed label): {parts[1]}, mean health "
+        f"{spoken(printed.health)}; rate 0.1, normal pixels, soft label: {parts[0]}"
     )
     evidence = {"default": ours.accuracy[:, 0].tolist(), "printed": printed.accuracy[:, 0].tolist(), "p": tests}
     seen = visible_share(size, 0.5, 1, 0.5 * LEVEL)

@@ -110,7 +110,7 @@ def _beside_noise(context: Context) -> Outcome:
     level = PART_LEVEL / len(p_values)
     finding = f"smallest of {len(p_values)} p-values {smallest:.2g} ({label}); {drawn:,} scores"
     design = Design(
-        "beside Gaussian noise the scores of orthonormal canaries are independent normal numbers",
+        "with Gaussian noise the scores of orthonormal canaries are independent normal numbers",
         LEVEL,
         f"the law of scores is off by {visible_distance(400, level):.2g} at d = 2, "
         f"by {visible_distance(100_000, level):.2g} from d = 1,000 on",
@@ -366,10 +366,8 @@ def _bounds(context: Context) -> Outcome:
             p_values.append(share_above(above, audits, 1.0 - confidence))
             rows.append({"epsilon": epsilon, "null": null, "above": above, "mean": float(found.mean())})
     smallest, level = min(p_values), LEVEL / len(p_values)
-    finding = "; ".join(
-        f"ε = {row['epsilon']:g}, {row['null']} null: mean {row['mean']:.2f}, above in {row['above']} of {audits}"
-        for row in rows
-    )
+    finding = "; ".join(f"ε = {row['epsilon']:g}, {row['null']}: {row['above']}" for row in rows)
+    finding = f"bounds above ε of {audits}, by ε and null: {finding}"
     design = Design(
         f"bounds from one run lie above ε in at most {1.0 - confidence:.0%} of runs",
         LEVEL,
@@ -388,7 +386,7 @@ def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> C
 def _checks() -> Iterator[Check]:
     yield _check("canaries", "canaries are orthonormal, and those of their twin, within the stated errors", _canaries)
     yield _check(
-        "scores.noise", "beside Gaussian noise all d scores of a run are independent normal numbers", _beside_noise
+        "scores.noise", "with Gaussian noise all d scores of a run are independent normal numbers", _beside_noise
     )
     yield _check(
         "scores.data", "against the worst fixed data scores of two layers are normal with variance 1/d", _beside_data
@@ -400,7 +398,7 @@ def _checks() -> Iterator[Check]:
     )
     yield _check("estimates", "ε̂ from one run is unbiased, with the stated error, at k up to d/2", _estimates)
     yield _check("convergence", "the error of ε̂ falls as 1/√k up to k = d/2, without interference", _convergence)
-    yield _check("bounds", "the default bound, from one run beside Gaussian noise, has its stated coverage", _bounds)
+    yield _check("bounds", "the default bound, from one run with Gaussian noise, has its stated coverage", _bounds)
 
 
 CHECKS = (*orthonormal_canaries.LINES, *_checks())

@@ -103,15 +103,13 @@ def one_or_several(context: Context) -> Outcome:
     )
     if verdict is Verdict.QUALIFIED:
         finding = (
-            f"so where canaries are few beside the clients: {few.sentence} (p = {few.close:.1g} for {margin:.1%} or "
-            f"more, the most in Table 5); with as many as clients the means differ: {many.sentence} (p = "
-            f"{many.different:.1g} that they are the same)"
+            f"only where canaries are few: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, the most in Table 5); "
+            f"with as many as clients: {many.sentence} (p = {many.different:.1g} for the same)"
         )
     else:
         finding = (
-            f"few canaries beside the clients: {few.sentence} (p = {few.close:.1g} for {margin:.1%} or more, the most "
-            f"in Table 5); as many as clients: {many.sentence} (p = {many.close:.1g} for this, and "
-            f"{many.different:.1g} that they are the same)"
+            f"few canaries: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, the most in Table 5); as many as "
+            f"clients: {many.sentence} (p = {many.close:.1g} for this, {many.different:.1g} for the same)"
         )
     return Outcome(verdict, finding, {"few": few.evidence, "many": many.evidence}, design)
 
@@ -138,10 +136,10 @@ def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Compar
         name: np.quantile(found.epsilon[CHANGE], QUANTILES).tolist()
         for name, found in (("one", one), ("several", several))
     }
+    middle = len(QUANTILES) // 2
     sentence = (
-        f"{count} in one run have a mean cosine with the model's change of {left.mean():.3f} of the null's deviations, "
-        f"in {setting.runs} runs {right.mean():.3f}, {ratio - 1.0:+.1%}, and quantiles of ε̂ "
-        + " and ".join(", ".join(f"{value:.3g}" for value in found) for found in quantiles.values())
+        f"{count} in {setting.runs} runs have mean standardised cosines {ratio - 1.0:+.1%} from one run's and the "
+        f"median ε̂ {quantiles['several'][middle]:.3g} instead of {quantiles['one'][middle]:.3g}"
     )
     evidence = {
         "canaries": count,

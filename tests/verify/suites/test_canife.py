@@ -197,7 +197,7 @@ def test_orthogonality(monkeypatch, cosine, verdict):
 @pytest.mark.parametrize(("share", "verdict"), [(0.98, Verdict.QUALIFIED), (0.9, Verdict.INCONCLUSIVE)])
 def test_a_gap_that_the_cap_does_not_make_leaves_its_cause_open(monkeypatch, share, verdict):
     held = Verdict.CONFIRMED if share > 0.95 else Verdict.REFUTED
-    of_cap = Outcome(held, "unlimited scores compose to 80", {"rows": [{"limits": (share, 1.0)}]})
+    of_cap = Outcome(held, "ε̂ is 80 with unlimited scores", {"rows": [{"limits": (share, 1.0)}]})
     monkeypatch.setattr(canife, "share_of_cap", lambda _: of_cap)
     found = canife.cause(QUICK)
     assert found.verdict is verdict
@@ -257,7 +257,7 @@ def test_statements_of_ours_hold_for_what_they_say_alone(monkeypatch, check, fac
     assert found.verdict is expected
 
 
-WORDS = {"notices that": "rises", "says less": "falls", "is blind": "unmoved"}
+WORDS = {"rises by more": "rises", "falls by more": "falls", "rises by less": "unmoved"}
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_one_or_several(monkeypatch, few, many, verdict):
     assert found.verdict is verdict
     # The largest difference in a pair of rows of Table 5: 1.54 and 1.78.
     assert "15.6%" in found.finding
-    assert found.finding.startswith("so where") == (verdict is Verdict.QUALIFIED)
+    assert found.finding.startswith("only where") == (verdict is Verdict.QUALIFIED)
 
 
 def test_means_that_neither_agree_nor_differ_decide_nothing(monkeypatch):
