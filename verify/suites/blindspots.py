@@ -168,8 +168,8 @@ def _broken(mechanism: Mechanism) -> float:
 
 def _statement(mechanism: Mechanism) -> str:
     return (
-        f"{mechanism.title}: the default estimator's alarms are as frequent as predicted, to {TOLERANCE:g}, and those "
-        f"of valid bounds at most {audits.ALPHA:.0%} where there is nothing to see"
+        f"{mechanism.title}: the default estimator's rate of alarms is as predicted, to {TOLERANCE:g}, and that of "
+        f"false alarms of valid bounds at most {audits.ALPHA:.0%}"
     )
 
 
