@@ -11,10 +11,9 @@ prove that the exact root lies between them.
 import math
 
 import numpy as np
-from numba import njit
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array
+from canaryproof.kernels._compiled import Array, njit
 from canaryproof.kernels._tails import mills_ratio
 
 Ball = tuple[float, float, float]
