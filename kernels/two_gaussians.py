@@ -13,7 +13,8 @@ probabilities; both steps cancel. Here:
 Domain: standardised distance m = 0 or from 1e-290 to 1e14, deviation ratio s from 1e-10 to 1e10, 0 ≤ ε ≤ 1e28, δ < 1
 and not subnormal. Budget: 64 ulps of the exact result at the given floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, s
 from 1/2 to 2), and an absolute 1e-15 where ε or log δ is below 0.1; worst found by search: 2 ulps in practice, 10
-anywhere. That is a search and no proof; the enclosures of ``certified.two_gaussians`` are proven.
+anywhere. The budgets are *searched*, at 20,000 draws and as many steps a function, and ``epsilon`` is NaN where its
+iteration does not end, which no search has met; the enclosures of ``certified.two_gaussians`` are *proven*.
 """
 
 import math
@@ -197,6 +198,9 @@ def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
             move = min((0.5 * (low + high) - u[0]) - u[1], 0.5 * left)
             left -= move
         u = dd.add(*u, move, 0.0)
+    else:
+        # No number without a last step that was accepted: its error is what is proven.
+        return math.nan
     # The loss at u, log s less than (x² − u²)/2 for P₂'s coordinate x = m + su, and what the last step adds.
     difference = dd.add(*m, *dd.multiply(*g, *u))
     loss = dd.multiply(*difference, *dd.add(*u, 0.5 * difference[0], 0.5 * difference[1]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from canaryproof.proofs_check.rounding import canary_quantile, gappa, primitives
+from canaryproof.proofs_check.rounding import budgets, canary_quantile, gappa, primitives
 
 
 def _canary_quantile(folder: Path | None) -> tuple[bool, str]:
@@ -48,9 +48,21 @@ def _primitives(folder: Path | None) -> tuple[bool, str]:
     return same and not broken, f"{len(found) - len(broken)} of {len(found)} bounds are as stated"
 
 
+def _budgets(folder: Path | None) -> tuple[bool, str]:
+    """Compose the bounds of the kernels, and compare with their table; write it into ``folder`` instead if given."""
+    text = budgets.written()
+    if folder:
+        (folder / budgets.TABLE).write_text(text)
+    same = bool(folder) or text == (files(__package__) / budgets.TABLE).read_text()
+    worst = budgets.proven()
+    listed = ", ".join(f"{name} {ulps:.2f}" for name, ulps in worst.items())
+    return same and len(worst) == len({row.function for row in budgets.read()}), f"ulps in practice: {listed}"
+
+
 PROOFS = {
     "straight-line code": _straight_line,
     "primitives": _primitives,
+    "budgets": _budgets,
     "canary quantile": _canary_quantile,
 }
 

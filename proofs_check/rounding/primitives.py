@@ -24,7 +24,7 @@ import flint
 from flint import arb, fmpq
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels import _tails, binomial, null_cosine
+from canaryproof.kernels import _tails, binomial, gaussian_mechanism, null_cosine, two_gaussians
 from canaryproof.kernels.certified import _pair_balls
 from canaryproof.kernels.certified._ball import at_precision
 
@@ -389,7 +389,7 @@ def bounds() -> tuple[Bound, ...]:
 def digest() -> str:
     """Digest of the modules that bounds are proven of: their code, without comments and docstrings."""
     found = hashlib.sha256()
-    for module in (dd, _tails, binomial, null_cosine, _pair_balls):
+    for module in (dd, _tails, binomial, null_cosine, two_gaussians, gaussian_mechanism, _pair_balls):
         tree = ast.parse(inspect.getsource(module))
         for node in ast.walk(tree):
             body = getattr(node, "body", None)

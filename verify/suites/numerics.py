@@ -21,6 +21,7 @@ from canaryproof.kernels.certified import null_cosine as certified_cosine
 from canaryproof.kernels.certified import two_gaussians as certified_pair
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
 from canaryproof.kernels.certified._series import hypergeometric
+from canaryproof.proofs_check.rounding import budgets
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.suites.worst_case.search import BUDGETS, Case, Domain, error_bound, in_ulps, search
 from canaryproof.verify.suites.worst_case.table import WorstInput, read
@@ -280,6 +281,8 @@ def judge_errors(target: Target, known: Iterable[WorstInput], context: Context) 
             "value": case.value,
             "enclosure": [case.enclosure.lo, case.enclosure.hi],
         }
+    # In ulps; what no proof reaches is searched.
+    evidence[Domain.PRACTICE]["proven"] = budgets.proven().get(target.name)
     holds = all(case.share <= 1.0 for case in worst.values())
     practice, whole = worst.values()
     finding = (

@@ -2,7 +2,7 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.proofs_check.rounding import __main__ as command
-from canaryproof.proofs_check.rounding import canary_quantile, gappa, primitives
+from canaryproof.proofs_check.rounding import budgets, canary_quantile, gappa, primitives
 
 
 @pytest.fixture
@@ -48,6 +48,6 @@ def test_a_quantile_that_errs_too_much_fails(monkeypatch):
 def test_what_is_written_is_what_the_package_has(tmp_path):
     assert CliRunner().invoke(command.main, ["--write", str(tmp_path)]).exit_code == 0
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {canary_quantile.CERTIFICATE, primitives.TABLE, *gappa.scripts()}
+    assert names == {canary_quantile.CERTIFICATE, primitives.TABLE, budgets.TABLE, *gappa.scripts()}
     for path in tmp_path.iterdir():
         assert path.read_text() == (command.files(command.__package__) / path.name).read_text()
