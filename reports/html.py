@@ -405,7 +405,9 @@ def _levels(run: Run) -> tuple[tuple[str, int, str], ...]:
 
 def _needs(run: Run) -> tuple[tuple[str, int], ...]:
     """Count the statements that only a data set decides, by data set."""
-    waiting = [result for result in run.results if result.verdict is Verdict.NEEDS_DATA]
+    # A tool that is not installed waits for no data.
+    documents = [result for result in run.results if result.subject is Subject.DOCUMENT]
+    waiting = [result for result in documents if result.verdict is Verdict.NEEDS_DATA]
     return tuple(Counter(str(result.evidence.get("data", "not named")) for result in waiting).most_common())
 
 
