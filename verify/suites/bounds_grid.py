@@ -246,9 +246,8 @@ def _grid(context: Context) -> Outcome:
     return Outcome(
         Verdict.REFUTED if wrong or poor else Verdict.CONFIRMED,
         f"at least {_SHARE:.0%} of the best in {enough} of {len(rows)} cells, the best in {first} (without its own "
-        f"parts {near} and {ahead}); least "
-        f"{least['share']:.0%} ({label(least)}, where {least['best']} has {least['means'][least['best']]:.3g}); "
-        f"mean share {mean:.0%}, {lowest:.0%} to {highest:.0%} by size, null and δ",
+        f"parts {near} and {ahead}); least {least['share']:.0%} ({label(least)}); mean {mean:.0%}, {lowest:.0%} to "
+        f"{highest:.0%} by size, null and δ",
         {
             "level": LEVEL,
             "alpha": _ALPHA,
@@ -302,9 +301,8 @@ def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Ch
 CHECKS = (
     _check(
         "grid",
-        f"for scores of {len(SHAPES)} shapes, each, {DEFAULT} has at least {_LEAST:.0%} of the best mean of all bounds "
-        f"that need independent scores only, of its parts and of others' bounds, and at least {_SHARE:.0%} on average "
-        "over the shapes, for every number of scores, null and δ",
+        f"{DEFAULT} has at least {_LEAST:.0%} of the best mean bound from independent scores for each of {len(SHAPES)} "
+        f"shapes, and at least {_SHARE:.0%} on average over them, for every number of scores, null and δ",
         _grid,
     ),
     _check(
