@@ -1,12 +1,16 @@
 """Federated averaging with differential privacy and canaries, with Flower: ``python examples/flower_app.py FOLDER``.
 
-It trains the network of ``numpy_loop.py`` and writes the same files. ``CanaryFedAvg`` is the strategy to take over: it
-clips the clients' updates, adds those of the canary clients and the noise, and hands each round's delta to the
-canaries. ``client`` and ``server`` are what Flower's engines run; for a script, a grid in this process stands in.
+It trains the network of ``numpy_loop.py`` and writes the same files. ``PrivateFedAvg`` is the strategy to take over: it
+clips the clients' updates and adds the noise. The lines that end in ``# audit`` are all that the audit adds to it: the
+updates of the canary clients, and what takes each round's delta. ``client`` and ``server`` are what Flower's engines
+run; for a script, a grid in this process stands in. A second argument, one of ``FAULTS``, breaks the privacy on
+purpose; ``broken_privacy.py`` makes a table of which fault is seen.
 """
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
@@ -16,9 +20,22 @@ from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 from numpy_loop import CANARIES, CLIENTS, CLIP_NORM, ROUNDS, SEED, SERVER_RATE, client_update, first_model, made_data
 
-from canaryproof import Canaries, CanaryClients, Insertion, flatten, shuffled_epochs, split
+from canaryproof import Canaries, CanaryClients, Insertion  # audit
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.canaries.participation import shuffled_epochs
+from canaryproof.verify.canaries.shapes import flatten, split
 
 NAMES = tuple(first_model(np.random.default_rng(0)))
+SCORES = "observed", "unobserved"
+# The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
+CANARY_NORM = SERVER_RATE * CLIP_NORM / CLIENTS
+DELTA = 1e-5
+FAULTS = {
+    "noise-per-client": "each client's share of the noise is 1/n of its deviation, which makes 1/√n of it in all",
+    "cohort-twice": "the noise is divided by the cohort before it is added, and with the updates again",
+    "clip-after-average": "the mean update is clipped, and no client's",
+    "reseeded": "the noise generator gets the same seed in every round",
+}
 
 client = ClientApp()
 server = ServerApp()
@@ -45,13 +62,13 @@ def train_client(message, context):
     return Message(RecordDict({"arrays": to_arrays(trained), "metrics": metrics}), reply_to=message)
 
 
-class CanaryFedAvg(FedAvg):
-    """Federated averaging with clipped updates, Gaussian noise and canary clients."""
+class PrivateFedAvg(FedAvg):
+    """Federated averaging with clipped updates and Gaussian noise."""
 
-    def __init__(self, canary_clients, noise_multiplier, seed):
+    def __init__(self, participation, noise_multiplier, seed, fault=""):
         super().__init__(fraction_evaluate=0.0)
-        self.canary_clients, self.participation = canary_clients, canary_clients.participation
-        self.noise_multiplier, self.seed = noise_multiplier, seed
+        self.participation, self.noise_multiplier, self.seed = participation, noise_multiplier, seed
+        self.fault = fault
 
     def configure_train(self, server_round, arrays, config, grid):
         """Ask those clients whose round it is."""
@@ -64,22 +81,31 @@ class CanaryFedAvg(FedAvg):
         ]
 
     def aggregate_train(self, server_round, replies):
-        """Lines 3 to 13 of Algorithm 3, but for the local training."""
+        """Add up clipped updates, add noise, and divide by the expected number of clients."""
         number, before = server_round - 1, flatten(self.model)
         # Replies come in any order, and the sum's last bits should not depend on it.
         replies = sorted((r for r in replies if not r.has_error()), key=lambda reply: reply.metadata.src_node_id)
-        # Which canaries take part now, and what they send.
-        total = self.canary_clients.total(number, CLIP_NORM)
-        for reply in replies:
-            update = flatten(to_model(reply.content["arrays"])) - before
-            total += update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12))
-        noise = np.random.default_rng([self.seed, number]).normal(size=len(total))
-        total += CLIP_NORM * self.noise_multiplier * noise
-        delta = SERVER_RATE * total / (len(replies) + len(self.canary_clients.participants(number)))
-        # The round's delta.
-        self.canary_clients.add(delta, number)
+        updates = [flatten(to_model(reply.content["arrays"])) - before for reply in replies]
+        total = self.clipped(updates)
+        total += self.canaries.total(number, CLIP_NORM)  # audit
+        total += self.noise(number, len(total))
+        delta = SERVER_RATE * total / CLIENTS
+        self.canaries.add(delta, number)  # audit
         self.model = {name: self.model[name] + change for name, change in split(delta, self.model).items()}
         return to_arrays(self.model), None
+
+    def clipped(self, updates):
+        """Add up the updates, each clipped; or break the privacy and clip their mean."""
+        if self.fault == "clip-after-average":
+            mean = np.mean(updates, axis=0)
+            return CLIENTS * mean * min(1.0, CLIP_NORM / max(np.linalg.norm(mean), 1e-12))
+        return sum(update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12)) for update in updates)
+
+    def noise(self, number, dim):
+        """Draw a round's noise; or break the privacy and draw less of it, or the same in each round."""
+        rng = np.random.default_rng([self.seed, 0 if self.fault == "reseeded" else number])
+        share = {"noise-per-client": CLIENTS**-0.5, "cohort-twice": 1 / CLIENTS}.get(self.fault, 1.0)
+        return share * CLIP_NORM * self.noise_multiplier * rng.normal(size=dim)
 
 
 @server.main()
@@ -88,22 +114,19 @@ def main(grid, context):
     noise_multiplier, seed = context.run_config["noise-multiplier"], context.run_config["seed"]
     model = first_model(np.random.default_rng(seed))
     initial = flatten(model)
-    # Twice as many canaries as take part: the others tell what a canary scores that was never there.
-    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * CANARIES, CANARIES))
-    canary_clients = CanaryClients(Canaries(SEED, 2 * CANARIES, len(initial)), participation)
-    strategy = CanaryFedAvg(canary_clients, noise_multiplier, seed)
+    count = context.run_config["canaries"]
+    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed)
+    # The same clients, and twice as many canaries as take part: the others tell what is scored without a trace.
+    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * count, count))  # audit
+    strategy = PrivateFedAvg(participation, noise_multiplier, seed, context.run_config["fault"])
+    strategy.canaries = CanaryClients(Canaries(SEED, 2 * count, len(initial)), participation)  # audit
     config = ConfigRecord({"client-rate": context.run_config["client-rate"]})
     result = strategy.start(grid, to_arrays(model), ROUNDS, train_config=config)
 
-    observed, unobserved = canary_clients.all_rounds()
     folder, trained = context.run_config["folder"], to_model(result.arrays)
     np.savez(Path(folder, "model.npz"), **trained)
-    np.savez(Path(folder, "rounds.npz"), observed=observed, unobserved=unobserved)
-    # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
-    canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
-    np.save(Path(folder, "final.npy"), (flatten(trained) - initial) / canary_norm)
-    for warning in canary_clients.warnings():
-        print(warning, file=sys.stderr)
+    np.save(Path(folder, "final.npy"), (flatten(trained) - initial) / CANARY_NORM)
+    np.savez(Path(folder, "rounds.npz"), **dict(zip(SCORES, strategy.canaries.all_rounds(), strict=True)))  # audit
 
 
 class GridInProcess(Grid):
@@ -128,12 +151,37 @@ class GridInProcess(Grid):
         return [client(message, context) for message, context in zip(messages, contexts, strict=True)]
 
 
-def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
+def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, canaries=CANARIES, fault=""):
     """Train in this process, write the files and return the model."""
     config = {"folder": str(folder), "noise-multiplier": noise_multiplier, "client-rate": client_rate, "seed": seed}
+    config |= {"canaries": canaries, "fault": fault}
     server(GridInProcess(ROUNDS * CLIENTS), Context(1, 1, {}, RecordDict(), config))
     return dict(np.load(Path(folder, "model.npz")))
 
 
+def no_data(canaries=300, fault=None, seed=0):
+    """Train clients that learn nothing, and audit the final model: each canary is in one round."""
+    # They load what a training does not need.
+    from canaryproof import Scores, audit
+
+    with TemporaryDirectory() as folder:
+        train(folder, client_rate=0.0, seed=seed, canaries=canaries, fault=fault or "")
+        final = np.load(Path(folder, "final.npy"))
+        with np.load(Path(folder, "rounds.npz")) as rounds:
+            scores = Scores(rounds["observed"], rounds["unobserved"])
+    found = SimpleNamespace(dim=len(final), sigma=0.5 * ROUNDS**0.5)
+    found.epsilon = float(gaussian_mechanism.epsilon(DELTA, found.sigma))
+    found.rounds = audit(scores, DELTA, claim=float(gaussian_mechanism.epsilon(DELTA, 0.5)))
+    observed = Canaries(SEED, canaries, found.dim).cosines(final)
+    found.final = audit(Scores(observed, dim=found.dim), DELTA, claim=found.epsilon)
+    return found
+
+
+def small():
+    """Train."""
+    with TemporaryDirectory() as folder:
+        return SimpleNamespace(model=train(folder))
+
+
 if __name__ == "__main__":
-    train(sys.argv[1])
+    train(sys.argv[1], fault="".join(sys.argv[2:3]))

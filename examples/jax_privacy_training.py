@@ -172,8 +172,10 @@ def audit_own_steps(found):
 def no_data(canaries=300, *, correlated=False, **options):
     """Train without data; noise such that the canaries are little beside it."""
     setting = {"batches": 10, "epochs": 1} if correlated else {"batches": 1, "epochs": 10, "noise_multiplier": 3.0}
-    found = train(digits()[0], canaries=canaries, correlated=correlated, no_data=True, **setting, **options)
+    found = train(digits()[0], canaries=canaries, correlated=correlated, no_data=True, **(setting | options))
     found.final = audit_own_steps(found) if correlated else audit_final(found)
+    # Independent noise: the final parameters hold that of all steps, and a canary as often as it takes part.
+    found.sigma = found.noise if correlated else found.noise / (found.sampling * found.steps**0.5)
     return found
 
 

@@ -177,8 +177,11 @@ def train(
 
 def no_data(canaries=300, **options):
     """Train without data, every canary in every step; noise such that the canaries are little beside it."""
-    setting = {"noise_multiplier": 3.0, "batches": 1, "epochs": 10, "no_data": True}
-    return train(perceptron(), digits()[0], canaries=canaries, **setting, **options)
+    setting = {"noise_multiplier": 3.0, "batches": 1, "epochs": 10, "no_data": True} | options
+    found = train(perceptron(), digits()[0], canaries=canaries, **setting)
+    # The final parameters hold the noise of all steps, and a canary as often as it takes part.
+    found.sigma, found.dim = found.noise / (found.sampling * found.steps**0.5), found.final.scores.dim
+    return found
 
 
 def small():
