@@ -203,9 +203,9 @@ def checked_release(given: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.flo
     release: NDArray[Any] = _converted(given, np.float32 if single else np.float64)
     if len(release) < 2:
         raise ValueError(f"the release must have at least 2 coordinates, not {len(release)}")
-    _check_finite(release, lambda i: f"release[{i}]")
     if not release.any():
         raise ValueError("the release must not be the zero vector")
+    _check_finite(release, lambda i: f"release[{i}]")
     return release
 
 

@@ -1,5 +1,6 @@
 import io
 import os
+import resource
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from canaryproof.verify.files import reading
 from canaryproof.verify.files.reading import (
     LARGEST_COUNT,
     InputError,
@@ -372,3 +374,63 @@ def test_a_release_keeps_its_precision(tmp_path: Path, stored: str, read: str) -
 )
 def test_a_bad_release_is_refused_by_rule(tmp_path: Path, name: str, content: bytes, rule: str) -> None:
     assert refusal(written(tmp_path, name, content), read_release).startswith(rule)
+
+
+def test_a_table_in_blocks_is_the_table_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    observed, unobserved = rng.uniform(-1.0, 1.0, (2, 500))
+    rows = [
+        f"{a!r},{b!r}" if i < 300 else f"{a!r},"
+        for i, (a, b) in enumerate(zip(*(values.tolist() for values in (observed, unobserved)), strict=True))
+    ]
+    for size in (60, 100, 2**20):
+        monkeypatch.setattr(reading, "_BLOCK", size)
+        for end in ("\n", "\r\n", "\r"):
+            text = end.join(["observed,unobserved", *rows[:200], rows[200].replace(",", ',"') + '"', *rows[201:]])
+            scores = read_scores(written(tmp_path, "c.csv", text.encode() + end.encode() * (size % 3)))
+            np.testing.assert_array_equal(scores.observed, observed)
+            np.testing.assert_array_equal(scores.unobserved, unobserved[:300])
+
+
+@pytest.mark.parametrize("cell", ["1_0", "nan", "0x1", "٣", "0.5,0.5", '"0.5', "0.5 0.5", "1e5"])
+def test_a_bad_line_is_named_wherever_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: str) -> None:
+    lines = [repr(0.5 + i / 1000) for i in range(40)]
+    lines[30] = cell
+    path = written(tmp_path, "c.csv", "\n".join(lines).encode())
+    said = refusal(path)
+    monkeypatch.setattr(reading, "_BLOCK", 16)
+    assert refusal(path) == said
+    assert "line 31:" in said
+
+
+def test_lines_without_end_and_without_numbers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LARGEST_COUNT", 100)
+    path = written(tmp_path, "c.csv", b"0.25\n0.5\n" + b"\n" * 200)
+    assert refusal(path) == "must have at most 100 lines of numbers"
+    path.write_bytes(b"".join(b"0.%d\n" % i for i in range(10, 111)))
+    assert refusal(path) == "must have at most 100 lines of numbers"
+    path.write_bytes(b"0.25\n" + b"0" * 3 * 2**20)
+    assert refusal(path) == "line 2: must have at most 10000 characters"
+
+
+@pytest.mark.parametrize(("place", "value"), [(None, 0.0), (10**7, 0.5), (10**7, np.nan)])
+def test_holes_in_a_release_take_no_memory(tmp_path: Path, place: int | None, value: float) -> None:
+    path = tmp_path / "r.npy"
+    count = 2**27
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (count,)})
+        start = file.tell()
+        file.truncate(start + 4 * count)
+        if place is not None:
+            file.seek(start + 4 * place)
+            file.write(np.float32(value).tobytes())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if place is None:
+        assert refusal(path, read_release) == "the release must not be the zero vector"
+    elif np.isnan(value):
+        assert refusal(path, read_release) == f"release[{place}]: must be finite, not nan"
+    else:
+        release = read_release(path)
+        assert np.flatnonzero(release).tolist() == [place]
+    # The file says 537 MB.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000

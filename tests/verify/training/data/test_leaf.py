@@ -192,6 +192,10 @@ def test_links_out_of_the_folder_are_refused(tmp_path, refusal):
     said = f"{IMAGES}/000002.jpg: must not be a link that leads out of {tmp_path}"
     assert refusal(load, tmp_path) == said
     path.unlink()
+    path.symlink_to(path.name)
+    said = f"{IMAGES}/000002.jpg: Too many levels of symbolic links"
+    assert refusal(lambda place: load(place).cohort([0], 2), tmp_path) == said
+    path.unlink()
     path.symlink_to("000001.jpg")
     inputs, _, _ = load(tmp_path).cohort([0], 2)
     np.testing.assert_array_equal(inputs[0, 0], inputs[0, 1])

@@ -98,3 +98,12 @@ def test_shakespeare(real_data):
     assert 60 < len(np.unique(federation.inputs)) < 70
     assert set(path.read_text()) - set(SHAKESPEARE) <= set("$")
     np.testing.assert_array_equal(federation.inputs[:, 1:], federation.labels[:, :-1])
+
+
+def test_all_files_together_have_a_limit(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(plays, "_LARGEST", 100)
+    written(tmp_path, LONG, "a.txt")
+    assert plays.load(tmp_path, length=3).clients == 1
+    written(tmp_path, LONG, "b.txt")
+    written(tmp_path, LONG, "c.txt")
+    assert refusal(plays.load, tmp_path, 3) == ": plays must have at most 100 bytes in all"
