@@ -34,7 +34,7 @@ EPSILON_STEP, NOISE_STEP = 1e-9, 4e-9
 
 
 @dataclass(frozen=True)
-class Row:
+class ProvenRow:
     """A proven bound of a function's error in a cell of its domain."""
 
     function: str
@@ -72,17 +72,17 @@ def _exponent_error(size: arb) -> arb:
     return arb(5e11) * times * arb("1.001") + size * (log + 2 * times)
 
 
-def _cosine_rows() -> Iterator[Row]:
+def _cosine_rows() -> Iterator[ProvenRow]:
     scale = _of("density at 0, d >= 100")
     times, add = primitives.of_pairs("multiply"), primitives.of_pairs("add")
     # A normal result has an exponent above −709 − log f_d(0), and f_d(0) < √d.
     relative = scale + times + _of("exponential, |a| < 1e9") + _exponent_error(arb(725))
-    yield Row("null-cosine.pdf", "d >= 100, all x", _rounded_up(relative / _u() + fmpq(1, 2)))
+    yield ProvenRow("null-cosine.pdf", "d >= 100, all x", _rounded_up(relative / _u() + fmpq(1, 2)))
     # At least 0.1 in size, or an absolute error that is far below 1e-15.
     log = _of("logarithm")
     absolute = scale + arb(15) * log + _exponent_error(arb(1)) + 15 * add
     growing = (log + 2 * times + add) / _u()
-    yield Row(
+    yield ProvenRow(
         "null-cosine.logpdf", "d >= 100, all x", _rounded_up(absolute / (arb("0.1") * _u()) + growing + fmpq(1, 2))
     )
 
@@ -230,23 +230,23 @@ _MECHANISM = {
 _BANDS = (-8.5, -4.0, -1.0, 0.0, 1.0, 2.0, 4.0, 6.0, 7.2)
 
 
-def _mechanism_rows() -> Iterator[Row]:
+def _mechanism_rows() -> Iterator[ProvenRow]:
     for name, ulps in _MECHANISM.items():
         for low, high in pairwise(_BANDS):
             inside = [cell for cell in _cells() if float(cell.u[1]) > low and float(cell.u[0]) < high]
             bound = max(float(ulps(cell).upper()) for cell in inside)
-            yield Row(name, f"{low:g} <= u <= {high:g}, {len(inside)} cells", _rounded_up(arb(bound)))
+            yield ProvenRow(name, f"{low:g} <= u <= {high:g}, {len(inside)} cells", _rounded_up(arb(bound)))
 
 
-def _certain_rows() -> Iterator[Row]:
+def _certain_rows() -> Iterator[ProvenRow]:
     # Below the cells 1 − δ ≤ 2·P(X > 8.5), which is half an ulp of 1 at most: whatever is computed of it rounds to 1 or
     # its neighbour, and log δ is off by less than 1e-15.
     rest = 2 * _tail(arb(-_LEAST_U))
-    yield Row("gaussian-mechanism.delta", "u < -8.5", _rounded_up(2 * rest / _u() + fmpq(1, 2)))
-    yield Row("gaussian-mechanism.log-delta", "u < -8.5", _rounded_up(2 * rest / (arb("0.1") * _u())))
+    yield ProvenRow("gaussian-mechanism.delta", "u < -8.5", _rounded_up(2 * rest / _u() + fmpq(1, 2)))
+    yield ProvenRow("gaussian-mechanism.log-delta", "u < -8.5", _rounded_up(2 * rest / (arb("0.1") * _u())))
 
 
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[ProvenRow, ...]:
     """Prove all rows of the table."""
     return at_precision(_PRECISION, lambda: (*_cosine_rows(), *_certain_rows(), *_mechanism_rows()))
 
@@ -260,10 +260,12 @@ def written() -> str:
     return text.getvalue()
 
 
-def read() -> tuple[Row, ...]:
+def read() -> tuple[ProvenRow, ...]:
     """Read the table that comes with the package."""
     text = (files(__package__) / TABLE).read_text()
-    return tuple(Row(row["function"], row["cell"], float(row["ulps"])) for row in csv.DictReader(text.splitlines()))
+    return tuple(
+        ProvenRow(row["function"], row["cell"], float(row["ulps"])) for row in csv.DictReader(text.splitlines())
+    )
 
 
 def proven() -> dict[str, float]:

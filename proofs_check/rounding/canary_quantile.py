@@ -56,7 +56,7 @@ _UNIT = 2.0**-53
 _ORDERS = (2, 4, 6, 8)
 
 
-class Cell(NamedTuple):
+class QuantileCell(NamedTuple):
     """A polynomial for q at the odd words first, …, last, and a bound on its relative error as floats evaluate it."""
 
     first: int
@@ -95,7 +95,7 @@ def _taylor(y0: arb, terms: int) -> list[arb]:
     return y
 
 
-def _cell(first: int, last: int, centre: fmpq, reach: fmpq) -> Cell:
+def _cell(first: int, last: int, centre: fmpq, reach: fmpq) -> QuantileCell:
     """Make the cell of the words first, …, last."""
     unit = fmpq(1, 2**_BITS)
     step = arb(reach * unit)
@@ -111,13 +111,13 @@ def _cell(first: int, last: int, centre: fmpq, reach: fmpq) -> Cell:
     smallest = balls[1] if centre == _HALF else exact(last)
     error = float(((remainder + rounding) / abs(smallest)).upper()) * (1.0 + 1e-9)
     scale = 1.0 / float(reach) if reach > 0 else 0.0
-    return Cell(first, last, float(int(centre)), scale, coefficients, error)
+    return QuantileCell(first, last, float(int(centre)), scale, coefficients, error)
 
 
-def cells() -> list[Cell]:
+def cells() -> list[QuantileCell]:
     """Cut the odd words below 2³¹ into cells."""
 
-    def make() -> list[Cell]:
+    def make() -> list[QuantileCell]:
         found, first, end = [], 1, _HALF - _CENTRAL
         while first < end:
             last = min(first + 2 * (first // (2 * _WIDTH)), end - 1)
@@ -248,7 +248,7 @@ def _largest_distance(descending: Any, q: Any, errors: Any) -> float:
 
 
 @dataclass(frozen=True)
-class Part:
+class Chunk:
     """What was found of a chunk of words."""
 
     above: tuple[float, int]  # largest x/q − 1, and its word
@@ -259,7 +259,7 @@ class Part:
     value_range: tuple[float, float]
 
 
-def _part(start: int, table: Polynomials, length: int) -> Part:
+def _part(start: int, table: Polynomials, length: int) -> Chunk:
     """Try the odd words number ``start``, …, ``start + length − 1``."""
     before, after = min(_MARGIN, start), min(_MARGIN, _WORDS - start - length)
     q, errors = np.empty(before + length + after), np.empty(before + length + after)
@@ -282,10 +282,10 @@ def _part(start: int, table: Polynomials, length: int) -> Part:
     sums = tuple(Fraction(h) + Fraction(k) for h, k in zip(high[:, 0].tolist(), low[:, 0].tolist(), strict=True))
     words = (2 * (start + i) + 1, 2 * (start + j) + 1)
     ends = float(x[own].min()), float(x[own].max())
-    return Part((above, words[0]), (below, words[1]), distance, sums, bool(ordered), ends)
+    return Chunk((above, words[0]), (below, words[1]), distance, sums, bool(ordered), ends)
 
 
-def _parts(table: Polynomials) -> Iterator[Part]:
+def _parts(table: Polynomials) -> Iterator[Chunk]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from pool.map(lambda start: _part(start, table, _CHUNK), range(0, _WORDS, _CHUNK))
 
