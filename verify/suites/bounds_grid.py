@@ -31,7 +31,7 @@ _MEANS, _DEVIATIONS = (0.5, 1.0, 2.0, 4.0), (0.5, 0.8, 1.0, 1.25, 2.0)
 
 
 @dataclass(frozen=True)
-class Size:
+class GridSize:
     """So many scores in so many audits, at some δ."""
 
     count: int
@@ -40,14 +40,14 @@ class Size:
 
 
 _SIZES = {
-    Level.QUICK: (Size(100, 60, (1e-5,)), Size(1000, 20, (1e-5,)), Size(10_000, 6, (1e-5,))),
+    Level.QUICK: (GridSize(100, 60, (1e-5,)), GridSize(1000, 20, (1e-5,)), GridSize(10_000, 6, (1e-5,))),
     Level.FULL: (
-        Size(50, 200, (1e-6, 1e-5, 1e-3)),
-        Size(100, 100, (1e-6, 1e-5, 1e-3)),
-        Size(1000, 30, (1e-6, 1e-5, 1e-3)),
-        Size(10_000, 6, (1e-6, 1e-5, 1e-3)),
-        Size(100_000, 3, (1e-5, 1e-3)),
-        Size(1_000_000, 2, (1e-5,)),
+        GridSize(50, 200, (1e-6, 1e-5, 1e-3)),
+        GridSize(100, 100, (1e-6, 1e-5, 1e-3)),
+        GridSize(1000, 30, (1e-6, 1e-5, 1e-3)),
+        GridSize(10_000, 6, (1e-6, 1e-5, 1e-3)),
+        GridSize(100_000, 3, (1e-5, 1e-3)),
+        GridSize(1_000_000, 2, (1e-5,)),
     ),
 }
 # The sharper half alone has a test for every block of ε from 0 on: dear for more scores than these.
@@ -169,7 +169,7 @@ def _methods(level: Level, kind: str, count: int) -> dict[str, Compute]:
     return found
 
 
-def _samples(context: Context, size: Size) -> Iterator[tuple[str, str, ScoreSample]]:
+def _samples(context: Context, size: GridSize) -> Iterator[tuple[str, str, ScoreSample]]:
     null, count, runs = _null(), size.count, size.runs
     for shape, draw in SHAPES.items():
         rng = np.random.default_rng(context.key(f"bounds/grid/{shape}/{count}"))

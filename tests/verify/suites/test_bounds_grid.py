@@ -7,7 +7,7 @@ from scipy import special, stats
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import bounds_grid
-from canaryproof.verify.suites.bounds_grid import SHAPES, Size, label
+from canaryproof.verify.suites.bounds_grid import SHAPES, GridSize, label
 
 CONTEXT = Context(Level.QUICK, 42)
 # jax_privacy 2.0.0, CanaryScoreAuditor(seen, unseen).epsilon_clopper_pearson(0.05, delta, one_sided=False): seed, shift
@@ -24,7 +24,7 @@ JAX_PRIVACY = (
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """A few audits of a few shapes, measured anew."""
-    sizes = (Size(20, 40, (1e-5,)), Size(200, 20, (1e-5,)))
+    sizes = (GridSize(20, 40, (1e-5,)), GridSize(200, 20, (1e-5,)))
     monkeypatch.setattr(bounds_grid, "_SIZES", {Level.QUICK: sizes})
     monkeypatch.setattr(
         bounds_grid, "SHAPES", {name: SHAPES[name] for name in ("N(2, 0.5²)", "N(2, 1²)", "Cauchy + 5")}
@@ -97,7 +97,7 @@ def test_a_cell_far_below_the_best_is_found(monkeypatch):
             "bonferroni": lambda *_: (np.linspace(0.9, 1.1, 40), None),
         }
 
-    monkeypatch.setattr(bounds_grid, "_SIZES", {Level.QUICK: (Size(20, 40, (1e-5,)),)})
+    monkeypatch.setattr(bounds_grid, "_SIZES", {Level.QUICK: (GridSize(20, 40, (1e-5,)),)})
     monkeypatch.setattr(bounds_grid, "_SHARE", 0.5)
     monkeypatch.setattr(bounds_grid, "_methods", poor)
     assert bounds_grid._grid(CONTEXT).verdict is Verdict.REFUTED
