@@ -95,8 +95,8 @@ def share_of_cap(context: Context) -> Outcome:
     )
     closed = (rows[-1]["mean"] - rows[0]["mean"]) / (limit - rows[0]["mean"])
     finding = (
-        f"ε̂ is {limit:.4g} with unlimited scores. The cap's share of the gap: {text}; at least {least:.2%}. A hundred "
-        f"times as many scores close {closed:.1%} of it"
+        f"ε̂ is {limit:.4g} with unlimited scores. The cap's share of the gap: {text}; at least {least:.2%}. "
+        f"{rows[-1]['trials']:,} scores close {closed:.1%} of it"
     )
     design = Design(
         f"at some number of scores, less than {_SHARE:.0%} of the mean gap is the cap's",
@@ -114,8 +114,8 @@ def cause(context: Context) -> Outcome:
     least = min(row["limits"][0] for row in found.evidence["rows"])
     decided = found.verdict is Verdict.CONFIRMED
     finding = (
-        f"for {1.0 - least:.2%} of the gap at most: perfect canaries, orthogonal to all updates, leave the rest, which "
-        f"the cap makes; {found.finding}"
+        f"for {1.0 - least:.2%} of the gap at most: perfect canaries leave the rest, which the cap makes; "
+        f"{found.finding}"
     )
     finding = f"only {finding}" if decided else f"{finding}; more scores an audit would decide"
     return replace(found, verdict=Verdict.QUALIFIED if decided else Verdict.INCONCLUSIVE, finding=finding)

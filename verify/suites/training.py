@@ -103,13 +103,13 @@ def one_or_several(context: Context) -> Outcome:
     )
     if verdict is Verdict.QUALIFIED:
         finding = (
-            f"only where canaries are few: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, the most in Table 5); "
-            f"with as many as clients: {many.sentence} (p = {many.different:.1g} for the same)"
+            f"only where canaries are few: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, Table 5's largest); "
+            f"with as many as clients: {many.sentence} (p = {many.different:.1g})"
         )
     else:
         finding = (
-            f"few canaries: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, the most in Table 5); as many as "
-            f"clients: {many.sentence} (p = {many.close:.1g} for this, {many.different:.1g} for the same)"
+            f"few canaries: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, Table 5's largest); as many as "
+            f"clients: {many.sentence} (p = {many.close:.1g} for this, {many.different:.1g} for none)"
         )
     return Outcome(verdict, finding, {"few": few.evidence, "many": many.evidence}, design)
 
@@ -138,8 +138,8 @@ def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Compar
     }
     middle = len(QUANTILES) // 2
     sentence = (
-        f"{count} in {setting.runs} runs have mean standardised cosines {ratio - 1.0:+.1%} from one run's and the "
-        f"median ε̂ {quantiles['several'][middle]:.3g} instead of {quantiles['one'][middle]:.3g}"
+        f"{count} in {setting.runs} runs have mean cosines {ratio - 1.0:+.1%} from one run's, the median ε̂ is "
+        f"{quantiles['several'][middle]:.3g} and not {quantiles['one'][middle]:.3g}"
     )
     evidence = {
         "canaries": count,
