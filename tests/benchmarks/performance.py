@@ -157,7 +157,9 @@ def render(document: Mapping[str, Any]) -> dict[str, str]:
 
 def text(document: Mapping[str, Any]) -> str:
     """Make the page, as Markdown."""
-    return page("Performance", [about(document)], sections(document), made_by(document["environment"]))
+    met = [target["met"] for target in document["targets"]]
+    found = f"{met.count(True)} of {len(met)} aims are met."
+    return page("Performance", found, [about(document)], sections(document), made_by(document["environment"]))
 
 
 def figures(document: Mapping[str, Any]) -> dict[str, Figure]:

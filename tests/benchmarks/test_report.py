@@ -35,7 +35,7 @@ def material(count):
 def test_report(benchmark):
     count = COUNT if benchmark.enabled else COUNT // 5
     files = benchmark.pedantic(report, (material(count),), rounds=1).files
-    assert files["report.html"].count(b"<li data-document") == count
+    assert files["report.html"].count(b"<li data-suite") == count
     # Evidence has no room with so many, so that the page does not grow with it.
     assert len(files["report.html"]) < 1000 * count
 

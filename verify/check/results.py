@@ -11,8 +11,8 @@ import numpy as np
 
 from canaryproof.verify.check.records import Count, read, written
 
-# Six times those of a run of all suites.
-_MOST_RESULTS = 5_000
+# Twelve times those of a run of all suites.
+_MOST_RESULTS = 10_000
 
 # What all stochastic checks of a full run together may be wrong with, by chance, where nothing is to be found.
 FALSE_ALARM_BUDGET = 1e-3

@@ -657,3 +657,29 @@ def test_what_speaks_against_a_document_is_witnessed_or_says_why_not():
             # Only what is looked up or read off is refuted without a second witness.
             looked_up = re.fullmatch(r".*\.size|.*\.data|.*\.plots|.*\.figure1", check.id)
             assert table[check.id] is Verdict.QUALIFIED or witnessed or looked_up, check.id
+
+
+# What speaks against a document in other suites: its second witness, or why there is none.
+ELSEWHERE = {
+    "algebra in exact fractions, and releases drawn by theorems.witness": r"final\.theorem-3\.3\..*-variance.*",
+    "the limit law by another matrix, and its draws, in test_anderson_darling": r"(v1\.table4|final\.table6)\.critical-values",
+    "none: a counterexample or a line of algebra, in exact fractions or symbols": (
+        r"final\.(theorem-3\.2\.distribution-function|footnote-2|section-3\.1\.inference|section-3\.2\.invalid-bound)"
+        r"|review\.orthogonal-however-many"
+    ),
+    "none: shares of simulated audits, of which each bound's value has a second way in bounds.values or a test": (
+        r"bounds\.printed\..*"
+    ),
+    "none: measured in attacks and trainings of our own": (
+        r"canife\.study\..*|final\.section6\.refutation|v1\.section4\.unusual"
+    ),
+}
+
+
+def test_what_is_refuted_in_other_suites_has_a_second_witness_or_says_why_not():
+    refuted = [
+        name for (suite, name), verdict in expected.read().items() if suite != "claims" and verdict is Verdict.REFUTED
+    ]
+    assert len(refuted) > 10
+    for name in refuted:
+        assert sum(bool(re.fullmatch(pattern, name)) for pattern in ELSEWHERE.values()) == 1, name

@@ -135,7 +135,7 @@ def damage(document, path, value):
             json.loads("[" * 900 + "]" * 900),
             "results[1].evidence.x: is nested too deeply",
         ),
-        (("results",), [{}] * 5001, "results: must have at most 5000, not 5001"),
+        (("results",), [{}] * 10_001, "results: must have at most 10000, not 10001"),
         (("results", 1, "evidence"), [], "results[1].evidence: must be an object, not []"),
         (
             ("results", 1, "evidence", "convergence", 0, "x"),
