@@ -662,7 +662,9 @@ def test_what_speaks_against_a_document_is_witnessed_or_says_why_not():
 # What speaks against a document in other suites: its second witness, or why there is none.
 ELSEWHERE = {
     "algebra in exact fractions, and releases drawn by theorems.witness": r"final\.theorem-3\.3\..*-variance.*",
-    "the limit law by another matrix, and its draws, in test_anderson_darling": r"(v1\.table4|final\.table6)\.critical-values",
+    "the limit law by another matrix, and its draws, in test_anderson_darling": (
+        r"(v1\.table4|final\.table6)\.critical-values"
+    ),
     "none: a counterexample or a line of algebra, in exact fractions or symbols": (
         r"final\.(theorem-3\.2\.distribution-function|footnote-2|section-3\.1\.inference|section-3\.2\.invalid-bound)"
         r"|review\.orthogonal-however-many"
