@@ -1,11 +1,12 @@
 """An audit as a notebook shows it: the answer, warnings, the rows and the picture."""
 
 import base64
+import math
 from html import escape
 
 from canaryproof.verify.audit import picture
-from canaryproof.verify.audit.findings import AuditRow, Findings
-from canaryproof.verify.audit.text import answer, number
+from canaryproof.verify.audit.findings import ESTIMATE, AuditRow, Findings
+from canaryproof.verify.audit.text import answer, number, rounded_down
 
 _HEADINGS = ("name", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
 
@@ -27,9 +28,16 @@ def _row(row: AuditRow) -> str:
     cells = (
         row.name,
         row.kind,
-        *map(number, (row.epsilon, row.low, row.high)),
+        _end(row, row.epsilon),
+        _end(row, row.low),
+        number(row.high),
         row.basis,
-        number(row.cap),
+        _end(row, row.cap),
         row.assumes,
     )
     return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+
+
+def _end(row: AuditRow, value: float) -> str:
+    # A bound that is rounded up would be none.
+    return number(value) if row.kind == ESTIMATE or math.isinf(value) else rounded_down(value)

@@ -86,7 +86,7 @@ def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
         return "no lower bound above 0"
     # A bound of asymptotic coverage keeps its confidence in the limit.
     about = "" if bound.coverage == Coverage.PROVEN else "about "
-    return f"at least {_rounded_down(bound.low, 2)} with {about}{confidence} confidence{bound.condition}"
+    return f"at least {rounded_down(bound.low, 2)} with {about}{confidence} confidence{bound.condition}"
 
 
 def _claim_sentence(found: Findings) -> str:
@@ -112,7 +112,7 @@ def claimed(claim: float) -> str:
 
 def shown_bound(bound: AuditRow) -> str:
     """Say a bound with its name, rounded down, as a bound rounded up would be none."""
-    return f"{bound.name} ≥ {_rounded_down(bound.low)}"
+    return f"{bound.name} ≥ {rounded_down(bound.low)}"
 
 
 def summary(found: Findings, width: int = WIDTH, encoding: str = "utf-8") -> str:
@@ -307,9 +307,9 @@ def _bounds_table(rows: Iterable[AuditRow], confidence: float, say: Say) -> Tabl
         table.add_column(heading, overflow="fold")
     for row in rows:
         # Down, as a bound rounded up would be none.
-        value = _rounded_down(row.low)
+        value = rounded_down(row.low)
         shown = f"≥ {value}" if math.isinf(row.high) else f"{value} – {row.high:.3g}"
-        table.add_row(row.name, say(shown), row.kind, row.basis, _rounded_down(row.cap))
+        table.add_row(row.name, say(shown), row.kind, row.basis, rounded_down(row.cap))
     return table
 
 
@@ -460,8 +460,8 @@ def _digits(row: EstimateRow) -> tuple[str, str, str, str]:
     return value, shown, low, high
 
 
-def _rounded_down(value: float, digits: int = 3) -> str:
-    """Print a number that is not negative with so many significant digits."""
+def rounded_down(value: float, digits: int = 3) -> str:
+    """Print a number that is not negative, rounded down to so many significant digits."""
     if not value or not math.isfinite(value):
         return f"{value:.3g}"
     unit = Decimal(1).scaleb(Decimal(value).adjusted() - digits + 1)

@@ -56,6 +56,8 @@ def test_a_notebook_shows_the_answer_the_rows_and_the_picture(found):
     assert root.find("p/strong").text == repr(found).removeprefix("<Audit: ").removesuffix(">")
     rows = [[cell.text for cell in row] for row in root.findall("table/tbody/tr")]
     assert [row[0] for row in rows] == [row.name for row in (*found.estimates, *found.bounds)]
+    # No bound is shown larger than it is.
+    assert all(float(row[3]) <= bound.low for row, bound in zip(rows[-len(found.bounds) :], found.bounds, strict=True))
     assert len(root.findall("p")) == 1 + len(found.warnings)
     image = base64.b64decode(re.search('base64,([^"]*)', page)[1])
     assert image == picture.data(found, "svg")

@@ -22,7 +22,7 @@ from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.findings import Scores
-from canaryproof.verify.audit.text import _rounded_down, answer, rounded
+from canaryproof.verify.audit.text import rounded_down, answer, rounded
 from canaryproof.verify.cli import audit as audit_commands
 from canaryproof.verify.cli import progress
 from canaryproof.verify.cli.command_line import _status, main, one_line
@@ -728,11 +728,11 @@ def test_bounds_that_cannot_be_had_are_refused(folder: Path, arguments: tuple[st
     ("value", "text"), [(0.0, "0"), (1.2399999, "1.23"), (0.00123456, "0.00123"), (12345.6, "12300"), (2.0, "2.00")]
 )
 def test_bounds_are_rounded_down(value: float, text: str) -> None:
-    assert _rounded_down(value) == text
+    assert rounded_down(value) == text
 
 
 def test_what_is_infinite_is_said_so() -> None:
-    assert _rounded_down(float("inf")) == "inf"
+    assert rounded_down(float("inf")) == "inf"
 
 
 def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
