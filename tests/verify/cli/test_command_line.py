@@ -22,7 +22,7 @@ from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.findings import Scores
-from canaryproof.verify.audit.text import rounded_down, answer, rounded
+from canaryproof.verify.audit.text import answer, rounded, rounded_down
 from canaryproof.verify.cli import audit as audit_commands
 from canaryproof.verify.cli import progress
 from canaryproof.verify.cli.command_line import _status, main, one_line
