@@ -450,10 +450,11 @@ def _found(document: ExperimentRecord) -> str:
     audits = [[result.audit("all") for result in cell.results] for cell in document.cells]
     estimates = [statistics.fmean(audit.estimates[ESTIMATE].epsilon for audit in cell) for cell in audits]
     bounds = [statistics.fmean(audit.bounds[BOUND].value for audit in cell) for cell in audits]
+    low, high = _down([min(bounds)]), _down([max(bounds)])
     confidence = document.cells[0].settings["audit"]["confidence"]
     return (
         f"For an attacker who sees all rounds ε̂ is {_between(estimates)}, the {confidence:.0%} lower bound is "
-        f"{_between(bounds)}, and {proven}."
+        f"{low if low == high else f'{low} to {high}'}, and {proven}."
     )
 
 
