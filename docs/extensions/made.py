@@ -1,7 +1,7 @@
 """Parts of pages that are made when the site is built.
 
 The directive ``made`` has the name of one of ``PARTS`` for its argument. ``published`` has a published page and a
-heading on it, below which the first table is taken.
+heading on it, below which the first table is taken. ``results`` has an identifier of the published run on each line.
 """
 
 import ast
@@ -9,7 +9,7 @@ import inspect
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
@@ -113,9 +113,26 @@ def results_fields() -> str:
     return "\n".join(lines)
 
 
+def _run() -> dict[str, Any]:
+    """Return the published run."""
+    run: dict[str, Any] = json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8"))
+    return run
+
+
+def results(names: Sequence[str]) -> str:
+    """Return a table of some results of the published run: what each states, its verdict, and what was found."""
+    found = {result["id"]: result for result in _run()["results"]}
+    lines = [_row("statement", "verdict", "what was found"), "|---|---|---|"]
+    for name in names:
+        result = found[name]
+        document = DOCUMENTS[name.partition(".")[0]] if result["subject"] == "document" else "this package"
+        lines.append(_row(f"{document}: {result['statement']}", result["verdict"], result["finding"]))
+    return "\n".join(lines)
+
+
 def verdicts() -> str:
     """Return the counts of verdicts by document, of the published run."""
-    run = json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8"))
+    run = _run()
     counts = Counter(
         (result["id"].partition(".")[0], result["verdict"])
         for result in run["results"]
@@ -168,8 +185,18 @@ class _Published(SphinxDirective):
         return self.parse_text_to_nodes(published(page, heading))
 
 
+class _Results(SphinxDirective):
+    """``{results}``, with an identifier on each line below."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(results(self.content))
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Add the directives."""
     app.add_directive("published", _Published)
     app.add_directive("made", _Made)
+    app.add_directive("results", _Results)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

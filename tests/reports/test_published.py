@@ -59,3 +59,10 @@ def test_published_findings_are_short():
 def test_published_pages_name_the_version_and_the_code():
     environment = json.loads((PUBLISHED / "environment.json").read_text(encoding="utf-8"))
     assert {"version", "source code", "command"} <= environment.keys()
+
+
+def test_results_that_pages_show_are_published():
+    text = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    shown = [name for block in re.findall(r"```\{results\}\n(.*?)```", text, re.DOTALL) for name in block.split()]
+    assert shown
+    assert set(shown) <= RESULTS.keys()

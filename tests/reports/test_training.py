@@ -109,7 +109,9 @@ def test_the_page_has_all_tables_and_pictures():
     assert sorted(files) == ["densities.svg", "estimates.svg", "results.md"]
     page = files["results.md"]
     # What was found comes first: the smallest and the largest of the cells' numbers.
-    assert page.startswith("# A title\n\nFor an attacker who sees all rounds ε̂ is 7 to 22, the 95% lower bound is 5.67,")
+    assert page.startswith(
+        "# A title\n\nFor an attacker who sees all rounds ε̂ is 7 to 22, the 95% lower bound is 5.67,"
+    )
     assert "\n\n`canaryproof train tiny --size quick`, seed 3, repetitions: 1. Analogue of a " in page
     assert "digits, 750 clients; two\\_layer with d = 19,210 parameters; 20 rounds." in page
     for name in ("estimates.svg", "densities.svg"):
