@@ -5,11 +5,11 @@ Theorem 3.1.
 
 Domain: all real 2 ≤ d ≤ 1e12, every cosine, every probability. Budget: 64 ulps of the exact result at the given
 floats, 8 in practice (d ≥ 100, for quantiles also probabilities from 1e-12 to 1 − 1e-12), and an absolute 1e-15 where a
-logarithm is below 0.1; worst found by search: 3 ulps in practice, 3 anywhere. In practice ``pdf`` and ``logpdf`` are
-*proven* to err by less than an ulp (``proofs_check/rounding/budgets.csv``); all else is *searched*, at 20,000 draws and
-as many steps a function. The enclosures of ``certified.null_cosine`` are proven. Results below the smallest normal
-float have fewer digits. The conditioning of the argument is not part of the budget: in the tail, one ulp of x moves the
-density by d·x²/(1 − x²) ulps, about 1,400 ulps at 1e-300.
+logarithm is below 0.1; worst found by search: 3 ulps in practice, 3 anywhere. The budgets in practice are *proven*
+(``proofs_check/rounding/budgets.csv``), those anywhere *searched*, at 20,000 draws and as many steps a function; that
+quantiles never are NaN is searched too. The enclosures of ``certified.null_cosine`` are proven. Results below the
+smallest normal float have fewer digits. The conditioning of the argument is not part of the budget: in the tail, one
+ulp of x moves the density by d·x²/(1 − x²) ulps, about 1,400 ulps at 1e-300.
 """
 
 import math
@@ -27,8 +27,8 @@ _INVERSE_SQRT_PI = (0.5641895835477563, 7.66772980658294e-18)
 # Coefficients of an expansion of log Γ(w + 3/4) − log Γ(w + 1/4) − log(w)/2 in even powers of 1/w: 2·B_{n+1}(1/4) /
 # (n(n + 1)) for n = 2, 4, …
 DENSITY_SERIES = (1 / 64, -5 / 2048, 61 / 49152, -1385 / 1048576, 50521 / 20971520)
-# Beyond one standard deviation the continued fraction serves, below it the power series.
-_SEAM = 1.0
+# What is accepted as the last step to a quantile, in units of the result; its error follows from this.
+_LAST_STEP = 1e-9
 
 
 @njit(cache=True, error_model="numpy")
@@ -95,24 +95,26 @@ def _density(x: float, dim: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def _tail_fraction(ratio: float, x: float, dim: float) -> float:
-    """Return ₂F₁(1, 1/2; (d + 1)/2; −ratio) for ratio = (1 − x²)/x², by Gauss's continued fraction."""
-    # A Stieltjes fraction: all its terms are positive, so evaluating it from the far end damps rounding errors.
-    # The remainder after n terms falls as exp(−2·z·√n), z = x·√d, and as ((1 − x)/(1 + x))**n where d is small.
-    c = 0.5 * (dim + 1.0)
-    squared_deviation = max(dim * x * x, 1e-300)
-    last = 12 + int(min(400.0 / squared_deviation, 40.0 / x))
-    m = float(last)
+def _tail_fraction(x: float, dim: float) -> float:
+    """Return (d − 1) / ₂F₁(1, 1/2; (d + 1)/2; −r) for r = (1 − x²)/x², by Gauss's continued fraction."""
+    # d − 1 + r·1·(d − 1)/(d + 1 + r·2·d/(d + 3 + …)) is a Stieltjes fraction: taken from the far end, it damps errors.
+    # The remainder after 2n terms falls as exp(−2·z·√n), z = x·√d, and as ((1 − x)/(1 + x))**n where d is small.
+    ratio, _ = dd.divide(*_one_minus_square(x), *dd.two_product(x, x))
+    base = dim - 2.0
+    k = 24.0 + math.floor(min(800.0 / max(dim * x * x, 1e-300), 80.0 / x))
     # The tail of the fraction is close to the fixed point of its own last step.
-    coefficient = ratio * m * (c - 0.5 + m - 1.0) / ((c + 2.0 * m - 2.0) * (c + 2.0 * m - 1.0))
-    value = 0.5 + math.sqrt(0.25 + coefficient)
-    for _ in range(last):
-        even = m * (c + m - 1.5) / ((c + 2.0 * m - 2.0) * (c + 2.0 * m - 1.0))
-        value = 1.0 + ratio * even / value
-        m -= 1.0
-        odd = (0.5 + m) * (c + m - 1.0) / ((c + 2.0 * m - 1.0) * (c + 2.0 * m)) if m > 0.0 else 0.5 / c
-        value = 1.0 + ratio * odd / value
-    return 1.0 / value
+    n = 2.0 * k + base
+    value = (n + 1.0) * (0.5 + math.sqrt(0.25 + ratio * (k * (k + base)) / ((n - 1.0) * (n + 1.0))))
+    while k > 0.0:
+        value = (2.0 * k - 1.0 + base) + ratio * (k * (k + base)) / value
+        k -= 1.0
+    return value
+
+
+@njit(cache=True, error_model="numpy")
+def _is_central(x: float, dim: float) -> bool:
+    """Whether the power series serves, and not the continued fraction."""
+    return x * x * (dim + 2.0) < 2.0
 
 
 @njit(cache=True, error_model="numpy")
@@ -120,12 +122,10 @@ def _upper_tail(x: float, dim: float) -> float:
     """P(cosine > x) for 0 ≤ x ≤ 1."""
     if x == 1.0:
         return 0.0
-    if x * math.sqrt(dim) < _SEAM:
+    if _is_central(x, dim):
         h, low = _central(x, dim)
         return (0.5 - h) - low
-    high, _ = _one_minus_square(x)
-    scale = dd.divide(*_density_scale(dim), *dd.two_product(dim - 1.0, x))
-    scale = dd.multiply(*scale, _tail_fraction(high / (x * x), x, dim), 0.0)
+    scale = dd.divide(*_density_scale(dim), *dd.two_product(_tail_fraction(x, dim), x))
     return _scaled_exp(scale, _power_exponent(0.5 * (dim - 1.0), x))[0]
 
 
@@ -136,46 +136,46 @@ def _log_upper_tail(x: float, dim: float) -> float:
     h, low = _power_exponent(0.5 * (dim - 1.0), x)
     if h > -600.0:
         return math.log(_upper_tail(x, dim))
-    high, _ = _one_minus_square(x)
-    fraction = _tail_fraction(high / (x * x), x, dim)
-    return h + (low + math.log(_density_scale(dim)[0] * fraction / ((dim - 1.0) * x)))
+    return h + (low + math.log(_density_scale(dim)[0] / (_tail_fraction(x, dim) * x)))
 
 
 @njit(cache=True, error_model="numpy")
 def _upper_quantile(p: float, dim: float) -> float:
-    """Return x ≥ 0 with P(cosine > x) = p, for 0 ≤ p ≤ 1/2."""
+    """Return x ≥ 0 with P(cosine > x) = p, for 0 ≤ p ≤ 1/2; NaN where no last step is small enough."""
     if p == 0.0:
         return 1.0
     scale, _ = _density_scale(dim)
     if p > 0.17:
-        # The central probability, 1/2 − p, is exact in floats here and nearly linear in x.
+        # The central probability, 1/2 − p, is nearly linear in x.
         target = 0.5 - p
         x = min(target / scale, 0.99)
         for _ in range(50):
             h, low = _central(x, dim)
             step = ((target - h) - low) / _density(x, dim)
             x += step
-            if abs(step) <= 1e-9 * x:
-                break
-        return x
+            if abs(step) <= _LAST_STEP * x:
+                return x
+        return math.nan
     # In u = log(1 − x²) the log tail is nearly linear, with slope a; log(2p)/a lies on the far side of the root.
     a = 0.5 * (dim - 1.0)
     log_scale = math.log(scale) - math.log(p)
     u = math.log(2.0 * p) / a
     for _ in range(50):
         x = math.sqrt(-math.expm1(u))
-        fraction = _tail_fraction(math.exp(u) / (x * x), x, dim)
-        excess = a * u + log_scale + math.log(fraction / (2.0 * a * x))
-        step = -excess * fraction / a
+        fraction = _tail_fraction(x, dim)
+        step = -2.0 * (a * u + log_scale - math.log(fraction * x)) / fraction
         # A step past zero would leave the domain: go half the way.
         u = u + step if u + step < 0.0 else 0.5 * u
-        if abs(step) <= 1e-9 * abs(u):
+        if abs(step) <= _LAST_STEP * abs(u):
             break
+    else:
+        return math.nan
     x = math.sqrt(-math.expm1(u))
     if u < -1.0:
         return x
-    # Terms larger than log p may have cancelled in the excess. The tail itself has all digits.
-    return x + (_upper_tail(x, dim) - p) / _density(x, dim)
+    # Terms larger than log p may have cancelled in the step. The tail itself has all digits.
+    step = (_upper_tail(x, dim) - p) / _density(x, dim)
+    return x + step if abs(step) <= _LAST_STEP * x else math.nan
 
 
 @njit(cache=True, error_model="numpy")
@@ -217,7 +217,7 @@ def _logpdfs(x: Array, dim: Array, result: Array) -> None:
 def _sf_at(x: float, dim: float) -> float:
     if x >= 0.0:
         return _upper_tail(min(x, 1.0), dim)
-    if -x * math.sqrt(dim) < _SEAM:
+    if _is_central(x, dim):
         h, low = _central(-x, dim)
         return (0.5 + h) + low
     return 1.0 - _upper_tail(min(-x, 1.0), dim)
@@ -326,8 +326,8 @@ def cdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
 
     Notes
     -----
-    The integral of the density of Andrew et al. (arXiv 2302.03098), Theorem 3.1; a power series within one standard
-    deviation of 0, Gauss's continued fraction beyond.
+    The integral of the density of Andrew et al. (arXiv 2302.03098), Theorem 3.1; a power series within 1.4 standard
+    deviations of 0, Gauss's continued fraction beyond.
     """
     dims, cosines = _checked(dim, "x", x)
     return evaluate(_sfs, -cosines, dims)

@@ -7,6 +7,8 @@ For the Gaussian mechanism cells are rectangles in (u, ε), with u = εσ − 1/
 Mills ratios M fall, and M(w)/M(u) = r rises with u and falls with ε, so corners bound a cell. With X standard normal,
 δ = P(X > u)(1 − r): that selects the cells that practice reaches.
 
+For tails of the null cosine a recursion bounds every step of the continued fraction at once, in all dimensions.
+
 For roots the last step has a bound of its own: Newton's step from a point whose δ is known with its error leaves
 half the step's square times the second derivative over the first. The kernels return NaN where no step is accepted, so
 that every number that they return is within the bound; that there always is one is searched and not proven.
@@ -23,6 +25,7 @@ from itertools import pairwise
 
 from flint import arb, fmpq
 
+from canaryproof.kernels import null_cosine
 from canaryproof.kernels.certified._ball import at_precision
 from canaryproof.proofs_check.rounding import primitives
 
@@ -85,6 +88,145 @@ def _cosine_rows() -> Iterator[ProvenRow]:
     yield ProvenRow(
         "null-cosine.logpdf", "d >= 100, all x", _rounded_up(absolute / (arb("0.1") * _u()) + growing + fmpq(1, 2))
     )
+
+
+# Tails and quantiles of the null cosine, d ≥ 100: the power series for x²(d + 2) < 2, else the continued fraction.
+#
+# The fraction is d − 1 times v₁ = 1 + a₁/(1 + a₂/(…)) with aₖ = r·k(k + D)/((2k + D)² − 1), r = 1/x² − 1, D = d − 2.
+# aₖ grows and is log-concave. By induction R(aₖ₋₁) ≤ vₖ ≤ R(aₖ), where R(a) = 1/2 + √(1/4 + a) is the fixed point of
+# v = 1 + a/v: the kernel starts from R(aₙ), and R(aₖ₊₁)/R(aₖ₋₁) ≤ √(aₖ₊₁/aₖ₋₁) ≤ aₖ/aₖ₋₁. An error of vₖ₊₁ arrives at
+# vₖ times 1 − 1/R(aₖ) at most. From the seam on aₖ < k/2, and aₖ ≤ k/t with t = D/r ≥ 2D/d.
+#
+# f is the density, C the probability of (0, x), T = 1/2 − C the tail. √(d/2 − 3/4) < f(0)√π < √(d/2 − 1/2).
+
+# More than the seam's own rounding, and than squares of errors.
+_MORE = arb("1.0001")
+_SEAM, _QUANTILE_STEP = 2, null_cosine._LAST_STEP
+
+
+def _damping(a: arb) -> arb:
+    """1 − 1/R(a)."""
+    return 1 - 1 / (arb(fmpq(1, 2)) + (a + fmpq(1, 4)).sqrt())
+
+
+def _fraction_rounding() -> arb:
+    """Bound the relative error that rounding makes in the fraction."""
+    # r is rounded once; its effect is an alternating sum of falling terms, less than the first.
+    total, factor = _damping(_MORE / _SEAM), arb(1)
+    # Fewer than 24 + 800/1.96 steps.
+    for k in range(1, 440):
+        damping = _damping(_MORE * k / _SEAM)
+        # A sum; the summand 2k − 1 + D, with weight 1/vₖ; and of the other one a sum, two products and a quotient.
+        total += factor * (2 + 3 * damping)
+        factor *= damping
+    return total * _MORE * _u()
+
+
+def _fraction_start(low: fmpq, high: fmpq | None) -> arb:
+    """Bound the relative error that the fraction's start leaves, for low ≤ t ≤ high."""
+    # The number of steps is 24 and min(800/(dx²), 80/x) ≥ 784/t, which is rounded.
+    count = 23 + (math.floor(784 / high) if high else 0)
+    product = arb(1)
+    for k in range(1, count + 1):
+        product *= _damping(arb(k) / low)
+    # The start and what it stands for are both between R(aₙ) and R(aₙ₊₁), and aₙ₊₁ ≤ aₙ(n + 1)/n.
+    return product * (1 + 1 / arb(count)).log() / 2
+
+
+@cache
+def _fraction_cells() -> tuple[tuple[fmpq, fmpq | None], ...]:
+    ends = [fmpq(195, 100)]
+    while ends[-1] < 100:
+        ends.append(ends[-1] * fmpq(21, 20))
+    return (*pairwise(ends), (ends[-1], None))
+
+
+def _series_error() -> arb:
+    """Bound the relative error of C in the power series, a pair."""
+    times, add, over = (primitives.of_pairs(name) for name in ("multiply", "add", "divide"))
+    # Terms fall by (d + n)x²/(n + 3) at least, d ≥ 100, n = 0, 2, …; those left out are at most twice the last one.
+    count, term = 0, arb(1)
+    while not term < 1e-21:
+        term *= arb(100 + 2 * count) / 102 * _SEAM / (2 * count + 3) * _MORE
+        count += 1
+    series = 2 * arb(1e-20) + (count + 1) * (2 * times + over + add)
+    return (
+        series + _of("density at 0, d >= 100") + 3 * times + _of("exponential, |a| < 1e9") + _exponent_error(arb(2))
+    ) * _MORE
+
+
+def _most_central(square: arb) -> arb:
+    """Bound C from above at x²(d + 2) = ``square``, d ≥ 100, from log(1 − y²) ≤ −y²."""
+    bend = arb(fmpq(97, 102))
+    return (bend * square / 2).sqrt().erf() / (2 * bend.sqrt())
+
+
+def _least_slope(square: arb) -> arb:
+    """Bound x·f(x) from below at x²(d + 2) = ``square``, d ≥ 100, from log(1 − t) ≥ −t/(1 − t)."""
+    return (square * fmpq(985, 1020) / (2 * arb.pi())).sqrt() * (-square / 2 / (1 - square / 102)).exp()
+
+
+def _tail_factor() -> arb:
+    """Bound f(0)/((d − 1)x), and with it T/(1 − x²)^((d − 1)/2), from the seam on, d ≥ 100."""
+    return (arb(fmpq(102, 99)) / (4 * arb.pi())).sqrt() * _MORE
+
+
+def _tail_rows() -> Iterator[ProvenRow]:
+    u, pairs, half = _u(), _of("density at 0, d >= 100") + _of("exponential, |a| < 1e9"), arb(fmpq(1, 2))
+    pairs += _exponent_error(arb(725)) + 3 * (primitives.of_pairs("multiply") + primitives.of_pairs("divide"))
+    start = max((_fraction_start(*cell) for cell in _fraction_cells()), key=lambda ball: float(ball.upper()))
+    fraction = _fraction_rounding() + start + pairs
+    # At the seam the logarithm of d/(d + 2) is at most −2/(d + 2).
+    least, most = half - _most_central(arb(_SEAM) * _MORE), _tail_factor() * arb(fmpq(-99, 102)).exp()
+    # 1/2 ∓ C in two roundings.
+    central = 2 * u * _MORE + _series_error() / least
+    beyond = (fraction + u) * _MORE
+    # Of log(1 − T): T/((1 − T)·(−log(1 − T))) grows with T.
+    inner, outer = ((t / (1 - t) / -(1 - t).log()) for t in (half, most))
+    # Far out the logarithm is a sum with one of at most 16 in size, below −600.
+    far = (fraction + 3 * u + 16 * 2 * u + 17 * u + _exponent_error(arb(600))) / 600
+    cells = f"{len(_fraction_cells())} cells"
+    for first, second, sign in (("sf", "logsf", ""), ("cdf", "logcdf", "-")):
+        yield from (
+            ProvenRow(f"null-cosine.{name}", f"d >= 100, {where}", _rounded_up(ulps))
+            for name, where, ulps in (
+                (first, "x^2 (d + 2) < 2", central / u),
+                (first, f"{sign}x >= sqrt(2/(d + 2)), {cells}", fraction / u + half),
+                (first, f"{sign}x <= -sqrt(2/(d + 2)), {cells}", beyond * most / (1 - most) / u + half),
+                (second, "x^2 (d + 2) < 2", central * inner / u + 1),
+                (second, f"{sign}x >= sqrt(2/(d + 2)), {cells}", (beyond / -most.log() / u + 1).max(far / u + half)),
+                (second, f"{sign}x <= -sqrt(2/(d + 2)), {cells}", beyond * outer / u + 1),
+            )
+        )
+    yield from _cosine_quantile_rows(central, beyond, most)
+
+
+def _cosine_quantile_rows(central: arb, beyond: arb, most: arb) -> Iterator[ProvenRow]:
+    """Bound quantiles, of errors of T up to the seam and beyond, where T is at most ``most``."""
+    u, half, step = _u(), arb(fmpq(1, 2)), arb(_QUANTILE_STEP) * _MORE
+    # Newton's step leaves half its square times |f′/f| = (d − 3)x/(1 − x²), which up to the seam is below 2/x.
+    if not most < 0.17:
+        raise RuntimeError("a quantile of 0.17 lies beyond the seam")
+    slope = (_most_central(arb(_SEAM)) / _least_slope(arb(_SEAM))) * _MORE
+    # 1/2 − p is rounded; C/(xf) grows with x.
+    inner = (u + _series_error()) * slope + step**2 + 6 * u * step
+    # T/(xf) falls with x. At x²(d + 2) = 0.8 the tail is above 0.17, and beyond the seam it is at most r/(d − 1).
+    near = arb("0.8")
+    if not half - _most_central(near) > 0.17:
+        raise RuntimeError("a quantile of 0.17 lies too near to 0")
+    error = (central * half / _least_slope(near)).max(beyond * fmpq(50, 99)) * _MORE
+    # T ≥ 1e-12 bounds −(d − 1)·log(1 − x²), and (d − 1)(e^(c/(d − 1)) − 1) falls with d.
+    reach = 99 * ((2 * (_tail_factor() * arb(10) ** 12).log() / 99).exp() - 1) * _MORE
+    # No quantile of practice has log(1 − x²) below −1/2. Below −1, where the kernel leaves the last step out, a step of
+    # its iteration is at least a third of log(1 − x²), and so never the last one.
+    if not reach < 99 * (arb(1).exp() - 1) / 2:
+        raise RuntimeError("a quantile of practice lies too far out")
+    outer = error + reach / 2 * step**2 + 6 * u * step
+    for name in ("isf", "ppf"):
+        yield from (
+            ProvenRow(f"null-cosine.{name}", f"d >= 100, {where}", _rounded_up(bound / u + half))
+            for where, bound in (("0.17 < min(q, 1 - q)", inner), ("1e-12 <= min(q, 1 - q) <= 0.17", outer))
+        )
 
 
 # The Gaussian mechanism, 0.1 ≤ ε ≤ 50 and δ ≥ 1e-12.
@@ -248,7 +390,7 @@ def _certain_rows() -> Iterator[ProvenRow]:
 
 def rows() -> tuple[ProvenRow, ...]:
     """Prove all rows of the table."""
-    return at_precision(_PRECISION, lambda: (*_cosine_rows(), *_certain_rows(), *_mechanism_rows()))
+    return at_precision(_PRECISION, lambda: (*_cosine_rows(), *_tail_rows(), *_certain_rows(), *_mechanism_rows()))
 
 
 def written() -> str:
