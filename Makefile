@@ -4,6 +4,7 @@ BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
 # The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
+# Python compiles what is imported: all 15,000 modules would take longer.
 STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -name '*.g' -o -path '*/templates/*' -o -name '*.json' -o -name '*.txt' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
 # What the site needs comes on top, as the tests don't need it.
@@ -14,12 +15,13 @@ DOCS_STAMP := $(subst installed,docs,$(STAMP))
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
 
-# As many processes as cores, so that each has a BLAS of one thread: it would wait for its other ones in a loop.
+# As many processes as cores, so that each has a BLAS of one thread: it would wait for its other ones in a loop. Each
+# begins with a part of the folders, as tests of a module share what is slow to make.
 test: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 test-deep: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n auto
+	OPENBLAS_NUM_THREADS=1 HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n auto --dist worksteal
 
 # The proofs of the kernels' error bounds, repeated: some minutes. Gappa checks some of them where it is installed.
 prove: $(STAMP)
@@ -111,7 +113,7 @@ clean:
 
 $(STAMP): | .venv/bin/python
 	$(BIN)/pip install --quiet --constraint constraints.txt pip setuptools
-	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --constraint constraints.txt \
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-compile --no-build-isolation --constraint constraints.txt \
 		--config-settings editable_mode=strict --editable '.[test,lint]'
 	rm -f .venv/installed-*
 	touch $@

@@ -4,11 +4,12 @@ import json
 import re
 import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from made_up import claim, page_of
+from made_up import claim
 
 from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
@@ -22,6 +23,19 @@ PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 @pytest.fixture(scope="module")
 def material(results):
     return Material(Run("0", Level.QUICK, 0, results))
+
+
+@pytest.fixture(scope="module")
+def made(material):
+    """The files of a made-up run's report, by format."""
+    return {form: report(material, form).files for form in (None, Format.HTML, Format.MD)}
+
+
+@pytest.fixture(scope="module")
+def published():
+    """The files of the published run's report by default, of which drawing the pictures takes seconds."""
+    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
+    return SimpleNamespace(run=run, files={name: text.decode() for name, text in report(Material(run)).files.items()})
 
 
 @pytest.fixture(scope="module")
@@ -60,42 +74,36 @@ def test_the_schema_refuses_what_the_reader_refuses(material, schema, change):
         Run.from_json(changed)
 
 
-def test_the_default_is_markdown_and_the_page(material):
-    both = report(material)
-    assert both.main == "report.html"
-    assert set(both.files) == {*report(material, Format.MD).files, "report.html"}
-    assert both.files["report.html"] == report(material, Format.HTML).files["report.html"]
+def test_the_default_is_markdown_and_the_page(made):
+    assert set(made[None]) == {*made[Format.MD], "report.html"}
+    assert made[None]["report.html"] == made[Format.HTML]["report.html"]
 
 
-def test_equal_runs_have_equal_bytes(material):
+def test_equal_runs_have_equal_bytes(material, made):
     for form in (Format.HTML, Format.MD):
-        assert report(material, form).files == report(material, form).files
+        assert report(material, form).files == made[form]
 
 
-def test_the_published_run_makes_a_small_page():
-    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
-    page = page_of(*run.results)
+def test_the_published_run_makes_a_small_page(published):
+    page = published.files["report.html"]
     assert len(page.encode()) <= 1_500_000
-    assert page.count("<li data-suite") == len(run.results)
+    assert page.count("<li data-suite") == len(published.run.results)
 
 
-def test_the_published_run_is_printed_on_few_pages():
+def test_the_published_run_is_printed_on_few_pages(published):
     if not any(map(formats.shutil.which, formats.BROWSERS)):
         pytest.skip(f"none of {', '.join(formats.BROWSERS)} is installed")
-    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
-    printed = formats.pdf(page_of(*run.results))
+    printed = formats.pdf(published.files["report.html"])
     assert 20 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 60
 
 
-def test_pages_for_code_hosts_have_short_tables_and_an_anchor_for_each_claim():
-    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
-    files = report(Material(run), Format.MD).files
-    pages = {name: text.decode() for name, text in files.items() if name.endswith(".md")}
+def test_pages_for_code_hosts_have_short_tables_and_an_anchor_for_each_claim(published):
+    pages = {name: text for name, text in published.files.items() if name.endswith(".md")}
     longest = max(len(rows) for page in pages.values() for _, rows in html.tables(page))
     assert 50 <= longest <= 200
     anchors = [name for page in pages.values() for name in re.findall(r'<a id="([^"]+)"></a>', page)]
     # Lines of proofs that fail stand on two pages.
-    assert set(anchors) == {result.id for result in run.results}
+    assert set(anchors) == {result.id for result in published.run.results}
     for page in pages.values():
         own = re.findall(r'<a id="([^"]+)"></a>', page)
         assert len(set(own)) == len(own)
