@@ -13,6 +13,7 @@ from canaryproof.verify.check.results import Result, Run
 
 COVERAGE, ERRORS = "auditors-coverage.svg", "auditors-accountants.svg"
 _SUITES = ("auditors", "accountants")
+_PROGRAM = "python -m canaryproof.verify.suites.{}"
 _KINDS = {
     "epsilon": "ε, one round",
     "noise": "noise multiplier",
@@ -37,6 +38,11 @@ Methods that take counts of one threshold (`Explicit`, `privacy-estimates`) get 
 the two laws, chosen in advance. Only `FDPAnalysisNode` takes a number of guesses: the highest tenth of the
 scores as in, the lowest as out, ties at random. opake flips coins itself; its `CoinFlip` is made from those that were
 flipped for all. `AnalysisNode` resamples with numpy's global generator, seeded for each audit."""
+_UNUSUAL = """\
+What each method answers to scores of which one is not a number or infinite, to no scores, to 20 scores of observed
+canaries alone, and to one score of each kind. The other scores are 20 and 20 of the Gaussian mechanism. Of the last
+three inputs next to nothing follows, so that a lower bound of ε is 0 or near it. The sections of the methods have what
+was raised."""
 _ACCOUNTANTS = """\
 Errors are relative, to proven enclosures of the Gaussian mechanism (`canaryproof.certified`), alone and composed. With
 Poisson sampling they are relative to an interval between privacy loss distributions rounded down and up, which are
@@ -62,7 +68,7 @@ FAULTS = (
         "jax-privacy",
         "2.0.0",
         "`epsilon_from_gdp` is above ε in nearly all audits of equal laws",
-        "auditing.py, `epsilon_from_gdp`: `np.abs` around Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of two *upper* limits, which is "
+        "jax_privacy/auditing.py, line 927: `np.abs` around Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of two *upper* limits, which is "
         "negative where nothing is learnt. Upper limits say nothing in reverse: that needs lower ones",
     ),
     ToolFault(
@@ -71,23 +77,31 @@ FAULTS = (
         "0.0.2",
         "`FDPAnalysisNode` reports 0.397 at its default δ = 1e-6 for 0 of 200 right guesses; with its defaults no "
         "input gives less",
-        "fdp_analysis_node.py, `run_analysis_with_parameters`: `candidate_noises` ends at 9.991, and the last one is "
-        "reported where the data contradict none",
+        "privacy_guard/analysis/mia/fdp_analysis_node.py, lines 57 and 214: `candidate_noises` ends at 9.991, and the "
+        "last one is reported where the data contradict none",
+    ),
+    ToolFault(
+        "privacyguard_eps_lb.py",
+        "privacyguard-platform",
+        "0.0.2",
+        "`AnalysisNode`'s `eps_lb` is the logarithm of the number of scores where ε = 3: 4.6 for 100, 6.9 for 1,000",
+        "privacy_guard/analysis/mia/mia_results.py, lines 256 and 262: ln TPR − ln FPR is infinite where FPR = 0, and "
+        "is cut to that logarithm. A resample of scores without false positives has none either",
     ),
     ToolFault(
         "opake_threshold.py",
         "opake-auditing",
         "0.16.1",
         "`eps_delta().epsilon_at` is above 0 more often than its significance where ε = 0",
-        "one_run/_estimate.py, `_best_r_u`: the threshold with most right guesses is taken from the same scores, with "
-        "no correction for the choice. With a threshold that is given in advance the promise holds",
+        "opake/api/auditing/one_run/_estimate.py, line 167: the threshold with most right guesses is taken from the "
+        "same scores, with no correction for the choice. With a threshold that is given in advance the promise holds",
     ),
     ToolFault(
         "privacy_estimates_dirichlet.py",
         "privacy-estimates",
         "0.1.0.post1",
         "`compute_eps_lo(method='joint-dirichlet')` raises TypeError for every input",
-        "joint_density.py, `Dirichlet.__init__`: adds an `AttackResults` to an array",
+        "privacy_estimates/joint_density.py, line 125: adds an `AttackResults` to an array",
     ),
     ToolFault(
         "dp_accounting_connect_dots.py",
@@ -95,22 +109,24 @@ FAULTS = (
         "0.6.0",
         "a pessimistic ε of 100 composed rounds is below the exact one at δ = 1e-12, by 5e-5 of it; so are those of "
         "tools that use it (jax-privacy, riskcal)",
-        "pld/privacy_loss_distribution.py, `self_compose`: with its default `tail_mass_truncation` of 1e-15 some 3e-15 "
-        "of δ is lost; with 1e-18 it is not",
+        "dp_accounting/pld/common.py, lines 288 and 289: the transforms round to 1e-16 of the largest of 500,000 "
+        "probabilities. Above ε they lose 4e-15 in all, more than the `tail_mass_truncation` of 1e-15 that is added. "
+        "In 80 bits nothing is lost",
     ),
     ToolFault(
         "diffprivlib_small_delta.py",
         "diffprivlib",
         "0.6.6",
         "`GaussianAnalytic` gives too little noise at ε = 1, δ = 1e-15, whose δ is 1.04e-15, and 1% too much at ε = 50",
-        "mechanisms/gaussian.py, `_find_scale`: `phi` is 1 + erf, which cancels in the tail",
+        "diffprivlib/mechanisms/gaussian.py, line 168: `phi` is 1 + erf, which cancels in the tail",
     ),
     ToolFault(
         "autodp_small_delta.py",
         "autodp",
         "0.2.3.1",
         "`ana_gaussian_calibrator` gives 7% more noise than needed at ε = 1, δ = 1e-12",
-        "calibrator_zoo.py, `Phi` is 1 + erf, which cancels; the search stops at an absolute 1e-12, which is δ",
+        "autodp/calibrator_zoo.py, lines 121 and 164: `Phi` is 1 + erf, which cancels; the search stops at an absolute "
+        "1e-12, which is δ",
     ),
 )
 
@@ -148,6 +164,13 @@ def text(run: Run) -> str:
                 map(_scores, audits),
             ),
             _INPUTS,
+            "### Unusual inputs",
+            _UNUSUAL,
+            table(
+                ("tool", "method", *audits[0]["inputs"]),
+                [(f"{found['tool']} {found['version']}", _name(found), *map(_answer, found["inputs"].values()))
+                 for found in audits],
+            ),
         ]  # fmt: skip
     if accounts:
         parts += [
@@ -213,6 +236,11 @@ def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _answer(said: str) -> str:
+    """Shorten what was raised to its type."""
+    return f"raises {said.partition(':')[0]}" if ": " in said else said
+
+
 def _failed(row: Mapping[str, Any]) -> int:
     return int(row["raised"] + row["not_numbers"] + row["infinite"])
 
@@ -272,8 +300,11 @@ def _faults(run: Run) -> Iterator[str]:
 
 
 def _command(found: Mapping[str, Any], run: Run, suite: str, cell: str = "") -> str:
-    called = f"'{found['tool']}' '{found['method']}'"
-    return f"`python -m canaryproof.verify.suites.{suite} {called}{cell} {run.level}`"
+    return f"`{_PROGRAM.format(suite)} {_called(found)}{cell} {run.level}`"
+
+
+def _called(found: Mapping[str, Any]) -> str:
+    return f"'{found['tool']}' '{found['method']}'"
 
 
 def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
@@ -292,6 +323,8 @@ def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
              f"{failures} {'; '.join(row['reasons'])}".strip(), _of_seconds(row["seconds"]))
         )  # fmt: skip
     yield table(("mechanism", "made for ε", "k", "ε", "above ε", "least", "median", "mean", "failures", "CPU ms"), rows)
+    yield f"Unusual inputs (`{_PROGRAM.format('auditors')} {_called(found)} inputs`):"
+    yield table(("scores", "answer"), list(found["inputs"].items()))
 
 
 def _questions(found: Mapping[str, Any], run: Run) -> Iterator[str]:

@@ -7,4 +7,5 @@ for k in (100, 1000):
     scores = rng.standard_normal((100, 2, k))
     found = [CanaryScoreAuditor(seen, unseen).epsilon_from_gdp(0.05, 1e-5) for seen, unseen in scores]
     print(f"k = {k}: above 0 in {np.sum(np.array(found) > 0)} of 100 audits, median {np.median(found):.2f}")
-# Cause: np.abs of Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) at upper limits of both; where it is negative, it shows nothing.
+# Cause: auditing.py, line 927: np.abs of Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) at upper limits of both. Where it is
+# negative, it shows nothing.

@@ -10,4 +10,4 @@ for seed in range(400):
     method = auditing.one_run(scores, coin_flip=coins).eps_delta()
     above = {at: n + (method.epsilon_at(delta=1e-5, threshold=at) > 0.01) for at, n in above.items()}
 print(f"above 0.01 in {above[None]} of 400 audits; with a threshold given in advance, in {above[0.0]}")
-# Cause: OneRunEstimate._best_r_u takes the threshold with most right guesses from the same scores.
+# Cause: api/auditing/one_run/_estimate.py, line 167, takes the threshold with most right guesses from the same scores.

@@ -33,6 +33,7 @@ def result(suite, method, **evidence):
 def run():
     seen = {"version": "1.2", "date": "2026-11-23"}
     of = {"slack": 0.01, "limit": 10.0, "gaussian_only": False, "alpha": 0.05}
+    of["inputs"] = {"one NaN": "0.25", "no scores": "ValueError: a | b"}
     failing = cell("Laplace", 1, raised=3, infinite=1, reasons=["ValueError: a | b"])
     rows = [question("epsilon", -0.25), question("epsilon", 0.125), question("noise", None, value=None, raised="E: e")]
     return Run(
@@ -68,6 +69,13 @@ def test_each_cell_says_how_to_repeat_it(run):
     assert r"3 raised, 1 infinite ValueError: a \| b" in page
     for found in ("bound-f", "estimate", "exact"):
         assert f"### a-tool {found.replace('-', ' ')}" in page
+
+
+def test_unusual_inputs_have_their_answers(run):
+    page = auditors.text(run)
+    assert "| a-tool 1.2 | [bound f](#a-tool-bound-f) | 0.25 | raises ValueError |" in page
+    assert r"| no scores | ValueError: a \| b |" in page
+    assert "`python -m canaryproof.verify.suites.auditors 'a-tool' 'bound f' inputs`" in page
 
 
 def test_what_is_not_installed_is_said(run):

@@ -7,6 +7,10 @@ bound is held to its confidence; an estimate is measured, and no more.
 One method, or one cell of it::
 
     python -m canaryproof.verify.suites.auditors TOOL METHOD [MECHANISM EPSILON COUNT] [quick|full]
+
+What it answers to missing, infinite and very few scores::
+
+    python -m canaryproof.verify.suites.auditors TOOL METHOD inputs
 """
 
 import math
@@ -31,6 +35,8 @@ Array = NDArray[np.float64]
 ALPHA, DELTA = 0.05, 1e-5
 # δ of the worst case, which shows its δ in audits of this size.
 _WORST_DELTA = 1e-2
+# Unusual inputs that counts cannot show.
+_OF_SCORES = ("one NaN", "one infinite")
 # How far above ε a value may lie without being counted: tools solve to tolerances of their own.
 SLACK = 0.01
 _POWER = 0.99
@@ -139,9 +145,10 @@ _RUNS = {
     Level.FULL: {20: 400, 100: 400, 1000: 100, 10_000: 10},
 }
 _COUNT = 100
-_FAST, _MEDIUM, _SLOW = "fast", "medium", "slow"
+# A cell takes a minute at most: of audits that take up to ``LIMIT`` there are six, the fewest that decide anything.
+_FAST, _MEDIUM, _SLOW, _SLOWEST = "fast", "medium", "slow", "slowest"
 _SLOW_EPSILONS = {Level.QUICK: (0.0, 3.0), Level.FULL: (0.0, 1.0, 3.0)}
-_SHARE = {_FAST: 1, _MEDIUM: 5, _SLOW: 17}
+_SHARE = {_FAST: 1, _MEDIUM: 5, _SLOW: 17, _SLOWEST: 67}
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,7 @@ class ToolAuditor:
     # Probability with which the number may be above ε, as documented; None if it promises none.
     alpha: float | None = ALPHA
     gaussian_only: bool = False  # whether it assumes a Gaussian trade-off curve
+    counts: bool = False  # whether it takes counts, and no scores
     cost: str = _FAST
 
     @property
@@ -231,6 +239,7 @@ METHODS = (
         f"{_GUARD}/fdp_analysis_node.py, FDPAnalysisNodeOutput and FDPAnalysisNode.__init__",
         alpha=None,
         gaussian_only=True,
+        counts=True,
         cost=_SLOW,
     ),
     ToolAuditor(
@@ -258,8 +267,8 @@ METHODS = (
         cost=_SLOW,
     ),
     *(
-        ToolAuditor("privacy-estimates", name, _EPS_LO, _MICROSOFT, cost=cost)
-        for name, cost in (("beta", _FAST), ("jeffreys", _FAST), ("joint-beta", _SLOW), ("joint-dirichlet", _FAST))
+        ToolAuditor("privacy-estimates", name, _EPS_LO, _MICROSOFT, counts=True, cost=cost)
+        for name, cost in (("beta", _FAST), ("jeffreys", _FAST), ("joint-beta", _SLOWEST), ("joint-dirichlet", _FAST))
     ),
     ToolAuditor(
         "Andrew et al.",
@@ -302,7 +311,7 @@ class AuditorCell:
 
 def cells(method: ToolAuditor, level: Level) -> Iterator[AuditorCell]:
     """Yield the cells that a method is judged on: those whose assumptions it states."""
-    share, slow = _SHARE[method.cost], method.cost == _SLOW
+    share, slow = _SHARE[method.cost], method.cost in (_SLOW, _SLOWEST)
     sizes = {count: math.ceil(runs / share) for count, runs in _RUNS[level].items()}
     quick = slow and level is Level.QUICK
     for count, runs in sizes.items():
@@ -383,6 +392,44 @@ def _row(cell: AuditorCell, calls: tuple[tuple[float | None, str, float], ...]) 
     }
 
 
+def unusual() -> dict[str, tuple[Array, NDArray[np.bool_]]]:
+    """Return inputs that nothing, or next to nothing, follows from: scores, and whether each canary took part."""
+    rng = np.random.default_rng(0)
+    inside = np.repeat((True, False), 20)
+    scores = rng.standard_normal(40) + inside
+    missing, infinite = scores.copy(), scores.copy()
+    missing[0], infinite[0] = math.nan, math.inf
+    return {
+        "one NaN": (missing, inside),
+        "one infinite": (infinite, inside),
+        "no scores": (scores[:0], inside[:0]),
+        "none unobserved": (scores[:20], inside[:20]),
+        "one of each": (np.array([1.0, 0.0]), np.array([True, False])),
+    }
+
+
+def answers(method: ToolAuditor) -> dict[str, str]:
+    """Return in words what a method answers to unusual inputs; a process of its own, as one may end it."""
+    given = {name: pair for name, pair in unusual().items() if not (method.counts and name in _OF_SCORES)}
+    made = mechanism("Gaussian", 1.0)
+    arrays: dict[str, NDArray[Any]] = {}
+    for i, (scores, inside) in enumerate(given.values()):
+        arrays[f"scores_{i}"], arrays[f"inside_{i}"] = scores[np.newaxis], inside[np.newaxis]
+    asked = [{"delta": made.delta, "threshold": made.threshold}] * len(given)
+    try:
+        calls = ask("auditors", method.tool, method.name, asked, arrays, alpha=ALPHA).calls
+    except ValueError as reason:
+        return dict.fromkeys(given, str(reason))
+    found = dict.fromkeys(_OF_SCORES, "takes counts") if method.counts else {}
+    return found | {name: said or _in_words(value) for name, (value, said, _) in zip(given, calls, strict=True)}
+
+
+def _in_words(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "not a number"
+    return f"{value:.3g}" if math.isfinite(value) else "infinite"
+
+
 def label(row: Mapping[str, Any]) -> str:
     """Name a cell."""
     return f"{row['mechanism']}, ε = {row['truth']:.3g}, k = {row['count']:,}"
@@ -439,6 +486,7 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
             "slack": SLACK,
             "limit": LIMIT,
             "cells": rows,
+            "inputs": answers(method),
         },
         design,
     )
@@ -466,6 +514,11 @@ def main(tool: str, name: str, *rest: str) -> str:
     if method is None:
         known = "; ".join(f"{found.tool!r} {found.name!r}" for found in METHODS)
         raise SystemExit(f"there is no method {name!r} of {tool!r}; there are {known}")
+    if rest[:1] == ("inputs",):
+        try:
+            return "\n".join(f"{name}: {said}" for name, said in answers(method).items())
+        except MissingToolError as reason:
+            raise SystemExit(str(reason)) from None
     level = Level(rest[-1]) if rest and rest[-1] in list(Level) else Level.QUICK
     chosen = list(cells(method, level))
     if len(rest) >= 3:

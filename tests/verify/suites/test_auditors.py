@@ -1,6 +1,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,6 +136,34 @@ def test_answers_are_counted(standing_in):
     low, high = row["interval"]
     assert stats.binom.sf(1, 5, low) == pytest.approx(0.025)
     assert stats.binom.cdf(2, 5, high) == pytest.approx(0.025)
+
+
+def test_unusual_inputs_are_answered_in_words(standing_in):
+    for value, said in ((0.0, "0"), (math.inf, "infinite"), (math.nan, "not a number")):
+        standing_in([value, "", 0.0])
+        assert auditors.answers(OWN) == dict.fromkeys(auditors.unusual(), said)
+    counting = replace(OWN, counts=True)
+    assert auditors.answers(counting)["one NaN"] == "takes counts"
+    standing_in([None, "ValueError: no", 0.0])
+    assert auditors.main("canaryproof", "bonferroni", "inputs").splitlines()[0] == "one NaN: ValueError: no"
+
+
+def test_a_tool_that_ends_on_an_unusual_input_is_shown(standing_in):
+    standing_in(text="raise SystemExit('out of luck')")
+    said = "canaryproof, bonferroni: ended without an answer (out of luck)"
+    assert auditors.answers(OWN) == dict.fromkeys(auditors.unusual(), said)
+
+
+def test_our_bounds_say_nothing_where_nothing_follows():
+    """Each is 0, or is refused in words: no score is missing or infinite, and there is some score of each kind."""
+    for method in METHODS:
+        if method.tool != "canaryproof":
+            continue
+        for given, said in auditors.answers(method).items():
+            if given in ("one NaN", "one infinite", "no scores", "none unobserved"):
+                assert said.startswith("ValueError: "), (method.name, given)
+            else:
+                assert float(said) <= 0.1, (method.name, given)
 
 
 def test_other_scores_are_noticed(standing_in):

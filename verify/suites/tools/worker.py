@@ -69,7 +69,7 @@ def _guesses(audit):
     scores, inside = audit["scores"], audit["inside"]
     order = np.random.default_rng(audit["seed"]).permutation(len(scores))
     order = order[np.argsort(scores[order], kind="stable")]
-    size = max(1, int(_GUESSED * len(scores)))
+    size = min(max(1, int(_GUESSED * len(scores))), len(scores) // 2)
     return len(scores), 2 * size, int(inside[order[-size:]].sum() + (~inside[order[:size]]).sum())
 
 
