@@ -116,7 +116,8 @@ def measure(
 ) -> dict[str, dict[str, Any]]:
     """Test residuals of a mechanism by all diagnostics that apply, each at level α = 5%: p-value, alarms and rate."""
     residual = mechanism.residual(value, claim, runs, np.random.default_rng(key))
-    tested = {name: test(residual, claim) for name, test in DIAGNOSTICS.items()}
+    stated = replace(claim, noise_multiplier=mechanism.stated(value) * claim.noise_multiplier)
+    tested = {name: test(residual, stated) for name, test in DIAGNOSTICS.items()}
     found = {}
     for name, p_values in tested.items():
         if p_values is not None:

@@ -89,6 +89,8 @@ class Mechanism:
     # claimed, by parameter and claim: so much more often an alarm may come, at most, and at 0 nothing that is made of
     # scores can see anything, in principle. 1 where nothing is proven.
     distance: Callable[[float, Claim], float] = lambda _value, _claim: 1.0
+    # Deviation of a round's noise as it is stated, as a share of the claim's; sampling lets it be less.
+    stated: Callable[[float], float] = lambda _value: 1.0
 
     def residual(self, value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
         """Draw residuals; a ``ValueError`` where there are none to be drawn."""
@@ -210,6 +212,17 @@ def _outright(value: float, claim: Claim) -> Truth:
     return gaussian_truth(Claim(claim.noise_multiplier, left, claim.dim), 1.0, "δ less the probability of a release")
 
 
+def _counted(value: float, claim: Claim) -> Truth:
+    """Whoever has the divisor has the sum, and a number with noise of its own: a client adds 1 to it.
+
+    With deviation τ a client moves both by √(1/σ² + 1/τ²) deviations.
+    """
+    if value == 0.0:
+        return without_noise("the number of clients has no noise")
+    factor = 1.0 / math.sqrt(1.0 + (claim.noise_multiplier / value) ** 2)
+    return gaussian_truth(claim, factor, "the sum and the number tell of a client together")
+
+
 def _as_claimed(_value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, 1.0, "clients are treated as claimed")
 
@@ -295,6 +308,17 @@ _SINGLE_RELEASE = (
         distance=unseen,
     ),
     Mechanism(
+        "normalised-after-noise",
+        "the noised sum is divided by the number of clients, and the divisor can be known",
+        "deviation of the noise on that number",
+        (math.inf, 10.0, 3.0, 1.0, 0.0),
+        _counted,
+        # A cosine does not depend on a vector's length.
+        honest,
+        canife=_mean_deviation,
+        distance=unseen,
+    ),
+    Mechanism(
         "other-canaries",
         "the auditor's mistake: canaries longer or shorter than a client's vector, or taking part more or less often",
         "their norm, or number of rounds, as a multiple of a client's",
@@ -372,6 +396,25 @@ def _draw_contracted(value: float, claim: Claim, runs: int, rng: np.random.Gener
     return ReleaseResidual((claim.dim,), square)
 
 
+# Noise of each of T rounds, as a share of that of a single one, with which Poisson sampling at rate 1/T has ε = 3 at
+# δ = 1e-5 (privacy loss distributions, rounded up).
+_SAMPLED = {1: 1.0, 3: 0.939, 10: 0.703, 30: 0.561}
+
+
+def sampled_share(value: float) -> float:
+    """Return that share, for numbers of rounds between those of the table too."""
+    return float(np.interp(math.log(value), [math.log(rounds) for rounds in _SAMPLED], list(_SAMPLED.values())))
+
+
+def _fixed_batches(value: float, claim: Claim) -> Truth:
+    return gaussian_truth(claim, sampled_share(value), "the client of a round that is known, without amplification")
+
+
+def _draw_fixed_batches(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+    sigma = sampled_share(value) * claim.noise_multiplier
+    return ReleaseResidual((claim.dim,), _wishart(sigma**2 * np.eye(int(value)), claim.dim, runs, rng)[:, np.newaxis])
+
+
 _SEVERAL_RELEASES = (
     Mechanism(
         "reused-noise",
@@ -402,6 +445,16 @@ _SEVERAL_RELEASES = (
         _draw_low_rank_rounds,
         weights=lambda _value: np.eye(_ROUNDS),
         canife=lambda _value, claim: claim.noise_multiplier,
+    ),
+    Mechanism(
+        "fixed-batches",
+        "fixed batches, each client in one of them, where the accountant assumes Poisson sampling",
+        "number of rounds in an epoch",
+        (1.0, 3.0, 10.0, 30.0),
+        _fixed_batches,
+        _draw_fixed_batches,
+        weights=lambda value: np.eye(int(value)),
+        stated=sampled_share,
     ),
     Mechanism(
         "final-iterate",

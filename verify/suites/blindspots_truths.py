@@ -152,6 +152,20 @@ def _autoregression(value: float, claim: Claim) -> Setting:
     return claim.noise_multiplier * _blocks(factor, 2), _clients(_ROUNDS, 2)
 
 
+def _counted(value: float, claim: Claim) -> Setting:
+    """Release the sum and the number of clients, with noise on turned axes; a client adds (1, 0) and 1."""
+    known = math.isfinite(value)
+    turn = _turn(3)
+    deviations = np.array([claim.noise_multiplier, claim.noise_multiplier, value if known else 1.0])
+    return turn * deviations, [turn @ np.array([[1.0], [0.0], [float(known)]])]
+
+
+def _fixed_batches(value: float, claim: Claim) -> Setting:
+    rounds, dim = int(value), 2
+    deviation = mechanisms.sampled_share(value) * claim.noise_multiplier
+    return deviation * _blocks(np.eye(rounds), dim), _clients(rounds, dim)
+
+
 def _low_rank_rounds(value: float, claim: Claim) -> Setting:
     noise, _ = _low_rank(value, claim)
     return np.asarray(np.kron(np.eye(_ROUNDS), noise), dtype=np.float64), _clients(_ROUNDS, _DIM)
@@ -178,6 +192,8 @@ _MATRICES: dict[str, Callable[[float, Claim], Setting]] = {
     "reused-noise": _reused,
     "correlated-noise": _autoregression,
     "low-rank-rounds": _low_rank_rounds,
+    "fixed-batches": _fixed_batches,
+    "normalised-after-noise": _counted,
     "final-iterate": _final,
 }
 

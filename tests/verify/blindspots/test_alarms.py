@@ -166,7 +166,7 @@ def test_the_largest_of_two_equal_releases_is_either(draw):
     assert abs(100.0 * unobserved.mean()) <= 6.0 / math.sqrt(10_000.0)
 
 
-NEVER = {"low-rank", "unclipped", "memorised", "released-outright", "few-states"}
+NEVER = {"low-rank", "unclipped", "memorised", "released-outright", "normalised-after-noise", "few-states"}
 
 
 def by_name(parts):
@@ -207,7 +207,7 @@ def test_the_edge_is_where_nine_of_ten_audits_raise_an_alarm():
 
 def test_several_rounds_are_listed_beside_unobserved_canaries():
     noticed, missed = ranges(CLAIM, 200, 200)
-    assert {"reused-noise", "correlated-noise", "low-rank-rounds"} <= set(by_name(missed))
+    assert {"reused-noise", "correlated-noise", "low-rank-rounds", "fixed-batches"} <= set(by_name(missed))
     assert "final-iterate" not in by_name((*noticed, *missed))
 
 

@@ -104,3 +104,10 @@ def test_a_few_canaries_of_a_layer_see_what_many_elsewhere_do_not():
     )
     assert few["rate"][1] > 0.8
     assert everywhere["rate"][2] < 0.3
+
+
+def test_noise_that_is_less_because_of_sampling_is_as_stated():
+    found = diagnostics.measure(MECHANISMS["fixed-batches"], 30.0, CLAIM, 400, np.random.SeedSequence(3))
+    critical = stats.binom.isf(1e-6, 400, diagnostics.ALPHA)
+    assert {"norm", "rounds"} <= set(found)
+    assert all(one["alarms"] <= critical for one in found.values())

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.accounting.analytical import pld
 from canaryproof.verify.blindspots import mechanisms
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseResidual, gaussian_truth, single
 
@@ -88,6 +89,14 @@ def test_other_canaries_are_noise():
     _, many = mechanisms.laplace_scores(1000, 1e-9, 1000, 500, 4, np.random.default_rng(6))
     assert few.std() < 1e-8
     assert many.std() == pytest.approx(math.sqrt(499 * 2.0 / (1001 * 1000)), rel=0.1)
+
+
+@pytest.mark.parametrize("rounds", [3, 10, 30])
+def test_with_fixed_batches_the_noise_is_what_poisson_sampling_needs(rounds):
+    """At the atlas's ε = 3, whose noise the shares are rounded up to."""
+    sigma = mechanisms.sampled_share(rounds) * float(gaussian_mechanism.noise_multiplier(3.0, 1e-5))
+    assert 2.98 < pld(sigma, 1e-5, rounds, 1.0 / rounds) <= 3.0
+    assert mechanisms.sampled_share(rounds + 0.5) != mechanisms.sampled_share(rounds - 0.5)
 
 
 CLAIM = Claim(1.0, 1e-5, 10_000)
