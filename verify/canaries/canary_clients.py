@@ -30,7 +30,7 @@ from canaryproof.verify.canaries.participation import (
     checked_inclusion,
     checked_integer,
 )
-from canaryproof.verify.canaries.round_scores import AnyCanaries, RoundScores, layers_of
+from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, RoundScores, layers_of
 from canaryproof.verify.files import checkpoint
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -64,7 +64,7 @@ class CanaryClients:
         If the participation does not say of each canary whether it is included, or block is out of range.
     """
 
-    def __init__(self, canaries: AnyCanaries, participation: Participation, block: int = 32) -> None:
+    def __init__(self, canaries: AnyCanaries, participation: Participation, block: int = BLOCK) -> None:
         self.canaries = canaries
         self.participation = participation
         self.rounds = self.skipped = 0

@@ -33,6 +33,8 @@ _NUMBERS = ("format", "seed", "count", "dim", "layers", "block", "rounds")
 _FIELDS = (*_NUMBERS, "maxima", "buffer")
 _LARGEST_BLOCK = 2**16
 _BYTES_AT_ONCE = 2**20
+# Rounds that are scored at once unless another number is asked for.
+BLOCK = 32
 
 
 def layers_of(canaries: AnyCanaries) -> int:
@@ -69,7 +71,7 @@ class RoundScores:
         If block is not an integer in its range.
     """
 
-    def __init__(self, canaries: AnyCanaries, block: int = 32) -> None:
+    def __init__(self, canaries: AnyCanaries, block: int = BLOCK) -> None:
         try:
             self.block = operator.index(block)
         except TypeError:

@@ -4,7 +4,7 @@ import json
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from canaryproof.verify.accounting.training import noise_without_counts
 from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, LastRounds, Presentations, Schedule
-from canaryproof.verify.canaries.round_scores import AnyCanaries
+from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, layers_of
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import CanaryPlan, Data, Settings
@@ -49,9 +49,11 @@ class Seeds:
 def seeds(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> Seeds:
     """Return the seeds of a training: those of other cells, repetitions and runs are independent of them.
 
-    A cell's seeds depend on its swept values and not on which other cells there are.
+    A cell's seeds depend on its swept values and not on which other cells there are. Cells whose canaries differ in
+    their directions alone are compared pair by pair: they have the same seeds.
     """
-    cell = zlib.crc32(json.dumps(dict(swept), sort_keys=True).encode())
+    distinct = {name: value for name, value in swept.items() if name != "canaries.directions"}
+    cell = zlib.crc32(json.dumps(distinct, sort_keys=True).encode())
     return Seeds.of(np.random.SeedSequence(seed, spawn_key=(cell, repetition, run)))
 
 
@@ -134,12 +136,16 @@ def _insertion(plan: CanaryPlan) -> Insertion:
 
 
 def canaries(plan: CanaryPlan, seed: int, dim: int) -> AnyCanaries:
-    """Return as many observed and unobserved canaries as planned; a ``ValueError`` says if there are too many."""
+    """Return observed and unobserved canaries as planned; a ``ValueError`` says if there are too many.
+
+    There are as many unobserved canaries as observed ones. Of orthonormal canaries of fixed inclusion all other
+    directions are unobserved: they are scored anyway.
+    """
     if plan.directions == "independent":
         return Canaries(seed, 2 * plan.count, dim)
     if 2 * plan.count > dim:
         raise ValueError(f"canaries.count: must be at most {dim // 2}: no more than {dim:,} directions are orthogonal")
-    return OrthonormalCanaries(seed, 2 * plan.count, dim)
+    return OrthonormalCanaries(seed, dim if plan.inclusion == "fixed" else 2 * plan.count, dim)
 
 
 def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: bool) -> tuple[Schedule, Training]:
@@ -169,5 +175,9 @@ def trainer(
     participation, training = prepared(settings, data.clients, seeds, with_canaries=with_canaries)
     canary_clients = None
     if with_canaries:
-        canary_clients = CanaryClients(canaries(settings.random_canaries, seeds.canaries, model.dim), participation)
+        made = canaries(settings.random_canaries, seeds.canaries, model.dim)
+        further = np.zeros(made.count - len(participation.included), bool)
+        participation = replace(participation, included=np.concatenate([participation.included, further]))
+        # Orthonormal canaries are made anew for each round, whatever the block.
+        canary_clients = CanaryClients(made, participation, 1 if layers_of(made) else BLOCK)
     return Trainer(data, model, participation, training, canary_clients), canary_clients

@@ -19,7 +19,6 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.canaries.round_scores import AnyCanaries
 from canaryproof.verify.training import assembly
 from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, compiled, pool
 from canaryproof.verify.training.clients import Clients, between, chunk_of
@@ -104,9 +103,10 @@ class _Plan:
     def of(cls, trainings: Trainings, job: Job) -> "_Plan":
         settings = trainings.settings(job)
         schedule, _ = trainings.prepared(job)
-        count = 2 * settings.canaries.count if settings.canaries is not None and job.with_canaries else 0
-        taking_part = sum(len(schedule.canaries(t)) for t in range(schedule.rounds)) if count else 0
         model = trainings.model(settings.model, settings.data)
+        inserted = settings.canaries is not None and job.with_canaries
+        count = assembly.canaries(settings.random_canaries, 0, model.dim).count if inserted else 0
+        taking_part = sum(len(schedule.canaries(t)) for t in range(schedule.rounds))
         return cls(job, settings, model.dim, schedule.rounds, count, taking_part)
 
     @property
@@ -241,17 +241,16 @@ def _mock_clients(auditor: Auditor) -> int:
 
 def _measured_canary(dim: int, plan: CanaryPlan | None) -> tuple[float, float, float]:
     """Seconds of scoring a canary in a round, of its update, and of a round's noise."""
-    count = min(1000, max(4 * len(os.sched_getaffinity(0)), _CANARIES // dim))
-    canaries: AnyCanaries = Canaries(0, count, dim)
-    if plan is not None and plan.directions == "orthonormal":
-        # Their time does not depend on their number.
-        canaries = assembly.canaries(plan, 0, dim)
-        count = canaries.count
     rng = np.random.default_rng(0)
-    deltas = np.ones((_DELTAS, dim), np.float32)
+    noise = _timed(lambda: rng.standard_normal(dim))
+    if plan is not None and plan.directions == "orthonormal":
+        # A sum and all scores take transforms, however many take part.
+        every, one = assembly.canaries(plan, 0, dim), np.ones((1, dim), np.float32)
+        return (_timed(lambda: every.block_cosines(one)) + _timed(every.sum)) / every.count, 0.0, noise
+    count = min(1000, max(4 * len(os.sched_getaffinity(0)), _CANARIES // dim))
+    canaries, deltas = Canaries(0, count, dim), np.ones((_DELTAS, dim), np.float32)
     scoring = _timed(lambda: canaries.block_cosines(deltas)) / (count * _DELTAS)
-    update = _timed(lambda: canaries.sum(np.arange(count))) / count
-    return scoring, update, _timed(lambda: rng.standard_normal(dim))
+    return scoring, _timed(lambda: canaries.sum(np.arange(count))) / count, noise
 
 
 def _timed(call: Callable[[], Any]) -> float:

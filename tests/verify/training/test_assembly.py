@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import tiny
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
@@ -34,6 +35,11 @@ def test_every_training_has_seeds_of_its_own():
         assert len({getattr(one, name) for one in drawn}) == len(places)
     assert len({tuple(one.training.generate_state(2)) for one in drawn}) == len(places)
     assert assembly.seeds(0, {"a.b": 1, "c.d": 2}, 0, 0).model == assembly.seeds(0, {"c.d": 2, "a.b": 1}, 0, 0).model
+
+
+def test_directions_are_compared_with_the_same_seeds():
+    drawn = [assembly.seeds(0, {"a.b": 1, "canaries.directions": name}, 0, 0) for name in ("independent", "orthonormal")]
+    assert len({(one.canaries, one.model, *one.training.generate_state(2).tolist()) for one in drawn}) == 1
 
 
 @pytest.mark.parametrize(
@@ -100,9 +106,22 @@ def test_canaries_have_the_directions_of_the_plan():
     plan = SETTINGS.canaries
     assert assembly.canaries(plan, 7, 5000) == Canaries(7, 2 * plan.count, 5000)
     orthonormal = replace(plan, directions="orthonormal")
-    assert assembly.canaries(orthonormal, 7, 5000) == OrthonormalCanaries(7, 2 * plan.count, 5000)
+    assert assembly.canaries(orthonormal, 7, 5000) == OrthonormalCanaries(7, 5000, 5000)
+    # By coins, only those for which one was tossed.
+    coins = replace(orthonormal, inclusion="coin")
+    assert assembly.canaries(coins, 7, 5000) == OrthonormalCanaries(7, 2 * plan.count, 5000)
     with pytest.raises(ValueError, match=r"^canaries.count: must be at most 20: no more than 41 directions"):
         assembly.canaries(replace(orthonormal, count=21), 7, 41)
+
+
+@pytest.mark.parametrize(("inclusion", "others"), [("fixed", tiny.MODEL.dim - 20), ("coin", 20)])
+def test_all_other_directions_of_orthonormal_canaries_are_unobserved(inclusion, others):
+    settings = changed(canaries={"directions": "orthonormal", "inclusion": inclusion, "count": 20})
+    _, canary_clients = assembly.trainer(settings, tiny.federation([2] * 80), tiny.MODEL, assembly.Seeds.of(ROOT))
+    canary_clients.add(np.random.default_rng(0).standard_normal(tiny.MODEL.dim))
+    observed, unobserved = canary_clients.all_rounds()
+    assert len(observed) + len(unobserved) == 20 + others
+    assert (len(observed) == 20) == (inclusion == "fixed")
 
 
 def test_every_format_is_read_by_its_own_reader(monkeypatch, tmp_path):
