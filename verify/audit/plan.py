@@ -5,7 +5,7 @@ import re
 import textwrap
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.misuse import visible_trace
 from canaryproof.verify.audit.rules import Rule
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 # More canaries than anybody makes.
 MOST = 10**7
+INDEPENDENT, ORTHONORMAL = "independent", "orthonormal"
+# Beyond it, orthonormal canaries take more memory than many machines have: 40 bytes a dimension.
+_LARGEST_TRANSFORM = 10**8
 # Residuals that a probability is averaged over, as in an audit's own predictions.
 _RESIDUALS = 40
 # A plan's canaries see noise so short that ε is so many times the claimed one.
@@ -60,8 +64,10 @@ class PlannedFault:
     epsilon
         True ε, above the claimed one.
     count
-        Number of canaries from which on an audit raises an alarm with probability 90%; None if no number up to
-        10,000,000 does.
+        Number of the plan's canaries from which on an audit raises an alarm with probability 90%; None if no number up
+        to 10,000,000, or of orthonormal ones up to half of the dimension, does.
+    orthonormal_only
+        Whether orthonormal canaries see it and no number of independent ones does.
     """
 
     name: str
@@ -70,6 +76,7 @@ class PlannedFault:
     value: float
     epsilon: float
     count: int | None
+    orthonormal_only: bool
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,8 @@ class AuditPlan:
         Standard deviation of the noise in the released vector, in units of the canary norm: σ√T for T rounds.
     release_epsilon
         ε of that noise for a client who takes part in one round.
+    directions
+        ``orthonormal`` if such canaries see a fault that no number of independent ones does, else ``independent``.
     seeing
         Number of canaries that sees noise so short that ε is twice the claimed one, with probability 90%; None if no
         number up to 10,000,000 does.
@@ -110,6 +119,7 @@ class AuditPlan:
     claim: float
     release_noise: float
     release_epsilon: float
+    directions: str
     seeing: int | None
     short_noise: float
     present: int
@@ -120,14 +130,18 @@ class AuditPlan:
 
     def commands(self) -> tuple[str, ...]:
         """Return the lines that carry the plan out, those of Python in a training loop."""
+        option, kind = "", "Canaries"
+        if self.directions == ORTHONORMAL:
+            option, kind = f" --directions {ORTHONORMAL}", "OrthonormalCanaries"
         audit = (
-            f"canaryproof audit release.npy --canaries {self.count} --canary-seed 7 --delta {self.delta:g} "
+            f"canaryproof audit release.npy --canaries {self.count} --canary-seed 7{option} --delta {self.delta:g} "
             f"--noise-multiplier {self.release_noise:.6g} --claim {self.claim:.6g}"
         )
         if self.rounds == 1:
-            return f"canaryproof canaries --seed 7 --count {self.count} --dim {self.dim} --out canaries.npy", audit
+            made = f"canaryproof canaries --seed 7 --count {self.count} --dim {self.dim}{option} --out canaries.npy"
+            return made, audit
         return (
-            f"canaries = Canaries(seed=7, count={self.count}, dim={self.dim})",
+            f"canaries = {kind}(seed=7, count={self.count}, dim={self.dim})",
             f"total += clip_norm * canaries.sum(np.arange(t, {self.count}, {self.rounds}))",
             'np.save("release.npy", (final - initial) / canary_norm)',
             audit,
@@ -155,7 +169,8 @@ class AuditPlan:
             "client who takes part once."
         )
         yield ""
-        yield f"Take {self.count:,} canaries. With probability {100.0 * POWER:g}%,"
+        kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
+        yield f"Take {self.count:,} {kind}canaries. With probability {100.0 * POWER:g}%,"
         yield f"  {self.present:,} show it if they are not in the release;"
         seeing = "no number" if self.seeing is None else f"{self.seeing:,}"
         short = f"{self.short_noise:.2g} of the claimed noise"
@@ -186,8 +201,13 @@ class AuditPlan:
             yield f"Canaries that see a fault with probability {100.0 * POWER:g}%, – if no number does:"
         width = max((len(label) for label, _ in seen), default=0)
         for label, faults in seen:
-            cells = [f"{fault.value:g}:\0{f'{fault.count:,}' if fault.count else '–'}" for fault in faults]
+            cells = [
+                f"{fault.value:g}:\0{f'{fault.count:,}' if fault.count else '–'}{'*' * fault.orthonormal_only}"
+                for fault in faults
+            ]
             yield from _row(label, width, cells)
+        if self.directions == ORTHONORMAL:
+            yield "  * no number of independent canaries sees it"
         if unseen:
             yield "What no number of canaries sees:"
         width = max((len(label) for label, _ in unseen), default=0)
@@ -244,7 +264,8 @@ def plan(
     Notes
     -----
     Probabilities of an alarm are those of a t-test on cosines with the released vector (``alarms``): of the default
-    estimator's lower end above the claimed ε, at 95% confidence and to leading order in k/d.
+    estimator's lower end above the claimed ε, at 95% confidence and to leading order in k/d. Of orthonormal canaries,
+    all other directions are the null.
     """
     noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
     dim, rounds = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
@@ -259,7 +280,17 @@ def plan(
         )
     limit = 1.0 / _noise(claimed, delta)
     short = _noise(_WORTH_SEEING * claimed, delta) / released.noise_multiplier
-    seeing, present = _count(MECHANISMS["less-noise"], short, released, limit), _present(released)
+    faults = tuple(_faults(released, claimed, limit, INDEPENDENT))
+    directions = INDEPENDENT
+    if dim <= _LARGEST_TRANSFORM:
+        others = _faults(released, claimed, limit, ORTHONORMAL)
+        marked = tuple(
+            replace(other, orthonormal_only=other.count is not None and one.count is None)
+            for one, other in zip(faults, others, strict=True)
+        )
+        if any(fault.orthonormal_only for fault in marked):
+            directions, faults = ORTHONORMAL, marked
+    seeing, present = _count(MECHANISMS["less-noise"], short, released, limit, directions), _present(released)
     count = max(seeing or 0, present)
     return AuditPlan(
         noise_multiplier=noise_multiplier,
@@ -269,13 +300,14 @@ def plan(
         claim=claimed,
         release_noise=released.noise_multiplier,
         release_epsilon=released.epsilon,
+        directions=directions,
         seeing=seeing,
         short_noise=short,
         present=present,
         count=count,
         noise_share=count / (released.noise_multiplier**2 * dim),
-        seconds=_seconds(count * dim),
-        faults=tuple(_faults(released, claimed, limit)),
+        seconds=_seconds(count * dim) if directions == INDEPENDENT else _transform_seconds(dim, rounds),
+        faults=faults,
     )
 
 
@@ -290,7 +322,7 @@ def _noise(epsilon: float, delta: float) -> float:
     return float(gaussian_mechanism.noise_multiplier(epsilon, delta))
 
 
-def _faults(released: Claim, claimed: float, limit: float) -> Iterator[PlannedFault]:
+def _faults(released: Claim, claimed: float, limit: float, directions: str) -> Iterator[PlannedFault]:
     for mechanism in MECHANISMS.values():
         several = any(mechanism.weights(value).shape[1] > 1 for value in mechanism.values)
         if mechanism.scores is not None or several:
@@ -298,23 +330,29 @@ def _faults(released: Claim, claimed: float, limit: float) -> Iterator[PlannedFa
         for value in mechanism.values:
             truth = mechanism.truth(value, released).high
             if truth > claimed * (1.0 + 1e-9):
-                count = _count(mechanism, value, released, limit)
-                yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count)
+                count = _count(mechanism, value, released, limit, directions)
+                yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count, False)
 
 
-def _count(mechanism: Mechanism, value: float, released: Claim, limit: float) -> int | None:
+def _count(mechanism: Mechanism, value: float, released: Claim, limit: float, directions: str) -> int | None:
     """Return the smallest number of canaries that raises an alarm with probability ``POWER``."""
+    orthonormal = directions == ORTHONORMAL
+    # All other directions are unobserved; more canaries than half of them see less.
+    most = min(MOST, released.dim // 2) if orthonormal else MOST
 
     def alarm(count: int) -> float:
         # The same residuals each time, so that it changes with the number alone.
         rng = np.random.default_rng(0)
-        return alarm_probability(mechanism, value, released, count, rng, residuals=_RESIDUALS, alarm_above=limit)
+        others = released.dim - count if orthonormal else None
+        return alarm_probability(
+            mechanism, value, released, count, rng, others, _RESIDUALS, limit, orthonormal=orthonormal
+        )
 
     few, many = 1, 2
-    # Canaries are noise to each other, so that more of them may see less.
+    # Independent canaries are noise to each other, so that more of them may see less.
     while alarm(many) < POWER:
-        few, many = many, 2 * many
-        if few >= MOST:
+        few, many = many, min(2 * many, most)
+        if few >= many:
             return None
     while many - few > 1:
         middle = (few + many) // 2
@@ -336,3 +374,14 @@ def _seconds(coordinates: float) -> float:
     again = Canaries(1, canaries.count, dim)
     again.cosines(again.sum())
     return (time.perf_counter() - began) * coordinates / _MEASURED
+
+
+def _transform_seconds(dim: int, rounds: int) -> float:
+    """Return how long it takes to sum orthonormal canaries in each round, and to score the release."""
+    measured = min(dim, 2**18)
+    canaries = OrthonormalCanaries(0, 1, measured)
+    canaries.scores(canaries.sum())
+    began = time.perf_counter()
+    for _ in range(3):
+        canaries.sum()
+    return (time.perf_counter() - began) / 3.0 * (rounds + 1) * dim * math.log(dim) / (measured * math.log(measured))

@@ -240,13 +240,18 @@ def alarm_probability(
     null_count: int | None = None,
     residuals: int = RESIDUALS,
     alarm_above: float | None = None,
+    *,
+    orthonormal: bool = False,
 ) -> float:
     """Predict the probability of an alarm alone, averaged over some residuals.
 
     The null is fitted to ``null_count`` unobserved canaries; by default to none where one vector is released. An alarm
-    is a lower end above the claim's ε, or above that of ``alarm_above``, the distance of two normal laws.
+    is a lower end above the claim's ε, or above that of ``alarm_above``, the distance of two normal laws. Orthonormal
+    canaries add nothing to the others' scores, but independent ones do.
     """
-    law, _ = _laws(mechanism, value, claim, count, rng, residuals)
+    law, alone = _laws(mechanism, value, claim, count, rng, residuals)
+    if orthonormal:
+        law = alone
     if null_count is not None:
         law = replace(law, null_count=null_count)
     return _power(law, 1.0 / claim.noise_multiplier if alarm_above is None else alarm_above)

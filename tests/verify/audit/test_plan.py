@@ -6,11 +6,14 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.canaries import noise
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.misuse import misuse
 from canaryproof.verify.audit.plan import plan
 from canaryproof.verify.blindspots.alarms import Size, alarms_of
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
+from canaryproof.verify.estimators import estimators
 
 PLAN = plan(1.54, 100_000)
 
@@ -40,6 +43,33 @@ def test_so_many_canaries_see_a_fault_with_the_stated_probability(name, value):
     alarms = alarms_of(
         MECHANISMS[name], value, claim, Size(count(name, value), runs, 0, 0, False), np.random.SeedSequence(3)
     )
+    assert stats.binomtest(alarms, runs, POWER).pvalue > LEVEL
+
+
+def test_orthonormal_canaries_see_a_fault_that_no_number_of_independent_ones_does():
+    assert PLAN.directions == "orthonormal"
+    assert all("orthonormal" in line.lower() for line in PLAN.commands())
+    assert [fault.name for fault in PLAN.faults if fault.orthonormal_only] == [
+        "no-noise-on-a-share",
+        "half-noise-on-a-share",
+        "coarse-noise",
+    ]
+    # With so much noise half of the directions are too few.
+    assert plan(10.0, 100_000).directions == "independent"
+
+
+def test_so_many_orthonormal_canaries_see_a_fault_with_the_stated_probability():
+    dim, runs = 20_000, 200
+    planned = plan(1.54, dim)
+    fault = next(fault for fault in planned.faults if fault.name == "no-noise-on-a-share" and fault.value == 0.5)
+    alarms = 0
+    for seed in range(runs):
+        canaries = OrthonormalCanaries(seed, dim, dim)
+        released = canaries.sum(np.arange(fault.count))
+        released[dim // 2 :] += 1.54 * noise(seed, dim)[dim // 2 :]
+        scores = canaries.scores(released)
+        moments = estimators.from_unobserved(scores[: fault.count], scores[fault.count :])
+        alarms += float(estimators.adaptive(moments, planned.delta, 0.9).low) > planned.claim
     assert stats.binomtest(alarms, runs, POWER).pvalue > LEVEL
 
 

@@ -38,7 +38,9 @@ def test_every_training_has_seeds_of_its_own():
 
 
 def test_directions_are_compared_with_the_same_seeds():
-    drawn = [assembly.seeds(0, {"a.b": 1, "canaries.directions": name}, 0, 0) for name in ("independent", "orthonormal")]
+    drawn = [
+        assembly.seeds(0, {"a.b": 1, "canaries.directions": name}, 0, 0) for name in ("independent", "orthonormal")
+    ]
     assert len({(one.canaries, one.model, *one.training.generate_state(2).tolist()) for one in drawn}) == 1
 
 
