@@ -496,18 +496,22 @@ def blind_spots(
 
 
 @lru_cache(maxsize=64)
-def ranges(claim: Claim, count: int, null_count: int | None = None) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
+def ranges(
+    claim: Claim, count: int, null_count: int | None = None, *, orthonormal: bool = False
+) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
     """List what an audit would have noticed, with probability 90%, and what not though its ε is above the claimed one.
 
     The null is of ``null_count`` unobserved canaries, whose scores may be maxima over rounds; None for a single
-    release.
+    release. Orthonormal canaries are in a single release, and all other directions are unobserved.
     """
+    if orthonormal:
+        null_count = claim.dim - count
     noticed, missed = [], []
     for mechanism in MECHANISMS.values():
         several = any(mechanism.weights(value).shape[1] > 1 for value in mechanism.values)
-        if mechanism.scores is not None or (several and null_count is None):
+        if mechanism.scores is not None or (several and (orthonormal or null_count is None)):
             continue
-        for part, seen in _parts(mechanism, claim, count, null_count):
+        for part, seen in _parts(mechanism, claim, count, null_count, orthonormal=orthonormal):
             if seen:
                 noticed.append(part)
             elif part.epsilon > claim.epsilon * (1.0 + 1e-9):
@@ -515,13 +519,15 @@ def ranges(claim: Claim, count: int, null_count: int | None = None) -> tuple[tup
     return tuple(noticed), tuple(missed)
 
 
-def _parts(mechanism: Mechanism, claim: Claim, count: int, null_count: int | None) -> Iterator[tuple[Range, bool]]:
+def _parts(
+    mechanism: Mechanism, claim: Claim, count: int, null_count: int | None, *, orthonormal: bool
+) -> Iterator[tuple[Range, bool]]:
     """Split the values of a mechanism where alarms become probable, or cease to be."""
 
     def alarm(value: float) -> float:
         # The same residuals each time, so that it changes with the parameter alone.
         rng = np.random.default_rng(0)
-        return alarm_probability(mechanism, value, claim, count, rng, null_count, _RESIDUALS)
+        return alarm_probability(mechanism, value, claim, count, rng, null_count, _RESIDUALS, orthonormal=orthonormal)
 
     values = sorted(mechanism.values)
     alarms = dict(zip(values, map(alarm, values), strict=True))

@@ -14,9 +14,12 @@ from canaryproof.kernels.canaries import noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.reference import orthonormal_canaries as reference
 from canaryproof.proofs_check import consistency, orthonormal_canaries
+from canaryproof.verify.blindspots.alarms import ALPHA, Range, alarm_probability, ranges
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
-from canaryproof.verify.bounds.lower_bound import normal_null, prepare
+from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Coverage, normal_null, prepare
 from canaryproof.verify.check.declared_tests import (
+    EPSILON,
     LEVEL,
     PART_LEVEL,
     POWER,
@@ -30,6 +33,8 @@ from canaryproof.verify.check.declared_tests import (
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.suites import bounds
+from canaryproof.verify.suites.bounds import AuditCell, ScoredMechanism
 from canaryproof.verify.suites.convergence import curve
 
 DELTA = 1e-6
@@ -257,6 +262,8 @@ def _root_mean_square(errors: Array) -> tuple[float, float]:
 
 
 _EPSILON = 10.0
+# Draws of independent directions cost k².
+_MOST_DEPENDENT = 15_000
 
 
 def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> tuple[dict[str, Any], list[float]]:
@@ -297,6 +304,7 @@ def _independent_errors(context: Context, dim: int, sigma: float, runs: int) -> 
     """Errors of ε̂ with canaries in independent directions, up to three times the best number of them."""
     best = consistency.best_count(dim, sigma)
     counts = [int(3.0 * best * 2.0**-place) for place in range(6, -1, -1)]
+    counts = [count for count in counts if count <= _MOST_DEPENDENT]
     slope = consistency.slopes(DELTA, 1.0 / sigma).mean
     errors = []
     for count in counts:
@@ -324,17 +332,17 @@ def _convergence(context: Context) -> Outcome:
     found: list[dict[str, Any]] = []
     p_values: list[float] = []
     gains, fewest = [], context.pick(60, 1000)
-    for dim, runs in ((10**4, fewest), (10**5, 100))[: context.pick(1, 2)]:
+    for dim, runs in ((10**4, fewest), (10**5, 100), (10**6, 40), (10**7, 20))[: context.pick(1, 4)]:
         orthonormal, several = _orthonormal_errors(context, dim, sigma, runs)
         independent = _independent_errors(context, dim, sigma, runs)
         found += [orthonormal, independent]
         p_values += several
-        gains.append(f"{min(independent['simulated']) / orthonormal['simulated'][-1]:.1f} at d = {dim:,}")
+        gains.append(f"{min(independent['exact']) / orthonormal['exact'][-1]:.1f} at d = {dim:,}")
         fewest = min(fewest, runs)
     smallest, level = min(p_values), PART_LEVEL / len(p_values)
     finding = (
         f"smallest of {len(p_values)} p-values {smallest:.2g}; the least error of independent directions over that "
-        f"with k = d/2 is {', '.join(gains)}"
+        f"with k = d/2, by leading terms: {', '.join(gains)}"
     )
     design = Design(
         "errors of ε̂ fall as 1/√k up to k = d/2",
@@ -379,6 +387,157 @@ def _bounds(context: Context) -> Outcome:
     return _held(smallest >= level, finding, evidence, design)
 
 
+# ε that suite ``bounds`` has too, and canaries of an audit.
+_COVERED, _COUNT = (0.5, 1.0, 3.0), 1000
+# Decimals to which scores of a discrete mechanism are rounded: transforms err by some 1e-15.
+_DECIMALS = 9
+
+
+def _scored(mechanism: ScoredMechanism, seed: int, included: NDArray[np.bool_], data: Array | None = None) -> Array:
+    """Score a release that has, along each direction of the canaries' basis, the mechanism's output, in or out."""
+    canaries = OrthonormalCanaries(seed, len(included), len(included))
+    rng, shape = np.random.default_rng(seed), included.shape
+    released = canaries.sum(weights=np.where(included, mechanism.draw(rng, shape), mechanism.draw_null(rng, shape)))
+    if data is not None:
+        return canaries.scores(released + data)
+    scores = canaries.scores(released)
+    return scores if mechanism.null.atoms is None else np.round(scores, _DECIMALS)
+
+
+def _cells(context: Context, mechanism: ScoredMechanism, runs: int) -> Iterator[AuditCell]:
+    """Audit one-run releases: by the mechanism's null, by unobserved directions, and by coins beside data."""
+    purpose = f"coverage/{mechanism.name}/{mechanism.nominal}"
+    fixed = np.arange(4 * _COUNT) < _COUNT
+    scores = np.array([_scored(mechanism, seed, fixed) for seed in _seeds(context, purpose, runs)])
+    coins, axis = [], 100.0 * np.eye(1, 2 * _COUNT)[0]
+    for seed in _seeds(context, f"{purpose}/coin", runs):
+        included = np.random.default_rng([seed, 1]).random(2 * _COUNT) < 0.5
+        found = _scored(mechanism, seed, included, axis)
+        coins.append(prepare(found[np.newaxis, included], found[np.newaxis, ~included], inclusion="coin"))
+    kinds = {
+        "exact": (prepare(scores[:, :_COUNT], null=mechanism.null, independent=True),),
+        "unobserved": (prepare(scores[:, :_COUNT], scores[:, _COUNT:], independent=True),),
+        "coin": tuple(coins),
+    }
+    truth = {delta: mechanism.epsilon(delta) for delta in bounds.DELTAS}
+    for null, audits in kinds.items():
+        where = {"mechanism": mechanism.name, "epsilon": mechanism.nominal, "count": _COUNT, "null": null}
+        yield AuditCell(where, truth, audits)
+
+
+def _coverage(context: Context) -> Outcome:
+    """Count how often proven bounds lie above ε, one run an audit, on the mechanisms of suite ``bounds``."""
+    runs, alpha = context.pick(20, 400), bounds.ALPHA
+    rows: list[dict[str, Any]] = []
+    for family in bounds.FAMILIES:
+        methods = [method for method in METHODS.values() if not method.printed and method.upper is None]
+        if family is not bounds.gaussian:
+            methods = [method for method in methods if GAUSSIAN_CURVE not in method.assumptions]
+        for epsilon in _COVERED:
+            for cell in _cells(context, family(epsilon), runs):
+                for method in methods:
+                    if method.serves(cell.audits[0]) and method.coverage(cell.audits[0]) is Coverage.PROVEN:
+                        rows += [{"method": method.name, **row} for row in bounds.measure(method, [cell], alpha)]
+    tails = bounds.p_values(rows, alpha)
+    smallest, level = min(tails), LEVEL / len(tails)
+    worst = max(rows, key=lambda row: row["rate"])
+    finding = (
+        f"{sum(tail < level for tail in tails)} of {len(rows)} cells are significantly above {alpha:.0%}; at most "
+        f"{worst['rate']:.0%} of {runs} audits ({worst['method']}, {bounds.label(worst)})"
+    )
+    design = Design(
+        f"proven bounds from one run lie above ε in at most {alpha:.0%} of runs",
+        LEVEL,
+        f"in one cell they do in {visible_share(runs, alpha, len(tails), 2.0 * level):.0%}",
+        POWER,
+        runs,
+    )
+    return _held(smallest >= level, finding, {"level": LEVEL, "cells": rows}, design)
+
+
+# Canaries that the atlas is seen with, and numbers of independent ones, the best of which is compared.
+_MANY = 100_000
+_NUMBERS = tuple(round(10.0 ** (place / 2)) for place in range(6, 13))
+
+
+def _seen(claim: Claim, count: int, *, orthonormal: bool = False) -> dict[str, Range]:
+    """Return the parameters at which faults of single releases are seen with probability 90%, by mechanism."""
+    noticed, _ = ranges(claim, count, orthonormal=orthonormal)
+    return {part.mechanism: part for part in noticed if part.epsilon > claim.epsilon * (1.0 + 1e-9)}
+
+
+def _alarms(context: Context, claim: Claim, name: str, value: float, runs: int) -> int:
+    """Count alarms of audits by orthonormal canaries, from released vectors."""
+    rng, alarms = np.random.default_rng(context.key(f"orthonormal/atlas/{name}/residuals")), 0
+    residual = MECHANISMS[name].residual(value, claim, runs, rng)
+    for seed, grams in zip(_seeds(context, f"atlas/{name}", runs), residual.grams, strict=True):
+        canaries = OrthonormalCanaries(seed, claim.dim, claim.dim)
+        parts = [rng.standard_normal(dim) for dim in residual.dims]
+        released = np.concatenate(
+            [math.sqrt(gram[0, 0]) / np.linalg.norm(one) * one for gram, one in zip(grams, parts, strict=True)]
+        )
+        scores = canaries.scores(released + canaries.sum(np.arange(_MANY)))
+        moments = estimators.from_unobserved(scores[:_MANY], scores[_MANY:])
+        alarms += float(estimators.adaptive(moments, claim.delta, 1.0 - 2.0 * ALPHA).low) > claim.epsilon
+    return alarms
+
+
+def _blind_spots(context: Context) -> Outcome:
+    """Compare what orthonormal canaries see of the atlas with what the best number of independent ones sees."""
+    claim = Claim(float(gaussian_mechanism.noise_multiplier(EPSILON, 1e-5)), 1e-5, 10**6)
+    every, missed = ranges(claim, _MANY, orthonormal=True)
+    orthonormal, independent = _seen(claim, _MANY, orthonormal=True), [_seen(claim, count) for count in _NUMBERS]
+    seen: list[dict[str, Any]] = []
+    for name, part in orthonormal.items():
+        # Parts that independent canaries see contain each other.
+        best = max((one[name] for one in independent if name in one), key=lambda one: one.high - one.low)
+        seen.append({"fault": name, "orthonormal": (part.low, part.high), "independent": (best.low, best.high)})
+    never = sorted({part.mechanism for part in missed} - {part.mechanism for part in every})
+    wider = all(
+        row["orthonormal"][0] <= row["independent"][0]
+        and row["independent"][1] <= row["orthonormal"][1]
+        and row["orthonormal"] != row["independent"]
+        for row in seen
+    )
+    # Where half of all directions are canaries, alarms are counted at the ends of what is seen.
+    drawn, runs = Claim(claim.noise_multiplier, claim.delta, 2 * _MANY), context.pick(40, 200)
+    counted: list[dict[str, Any]] = []
+    for name, part in _seen(drawn, _MANY, orthonormal=True).items():
+
+        def alarm(value: float, mechanism: Mechanism = MECHANISMS[name]) -> float:
+            rng = np.random.default_rng(0)
+            return alarm_probability(mechanism, value, drawn, _MANY, rng, _MANY, orthonormal=True)
+
+        value = min((part.low, part.high), key=alarm)
+        counted.append(
+            {
+                "fault": name,
+                "value": value,
+                "predicted": alarm(value),
+                "alarms": _alarms(context, drawn, name, value, runs),
+            }
+        )
+    p_values = [share_above(runs - row["alarms"], runs, 1.0 - row["predicted"]) for row in counted]
+    smallest, level = min(p_values), PART_LEVEL / len(p_values)
+    ends = {row["fault"]: row for row in seen}
+    noise, share = ends["less-noise"], ends["no-noise-on-a-share"]
+    finding = (
+        f"orthonormal canaries see {noise['orthonormal'][1]:.3f} of the noise and a share of "
+        f"{share['orthonormal'][0]:.3f} without noise, independent ones {noise['independent'][1]:.3f} and "
+        f"{share['independent'][0]:.3f}; neither see {len(never)} faults; alarms at the ends "
+        f"{', '.join(str(row['alarms']) for row in counted)} of {runs}"
+    )
+    design = Design(
+        f"at the ends of what orthonormal canaries see, at most {1.0 - POWER:.0%} of audits raise no alarm",
+        LEVEL,
+        f"at one of them {visible_share(runs, 1.0 - POWER, len(p_values), 2.0 * level):.0%} raise none",
+        POWER,
+        runs,
+    )
+    evidence = {"claim": EPSILON, "count": _MANY, "seen": seen, "never": never, "counted": counted}
+    return _held(wider and smallest >= level, finding, {**evidence, "p_values": p_values}, design)
+
+
 def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
     return Check(f"orthonormal.{topic}", Subject.IMPLEMENTATION, "kernels.orthonormal_canaries", statement, judge)
 
@@ -398,6 +557,14 @@ def _checks() -> Iterator[Check]:
     )
     yield _check("estimates", "ε̂ from one run is unbiased, with the stated error, at k up to d/2", _estimates)
     yield _check("convergence", "the error of ε̂ falls as 1/√k up to k = d/2, without interference", _convergence)
+    yield _check(
+        "coverage", "proven bounds from one run have their stated coverage on all mechanisms of suite bounds", _coverage
+    )
+    yield _check(
+        "blind-spots",
+        f"{_MANY:,} orthonormal canaries see smaller faults of the atlas than any number of independent ones",
+        _blind_spots,
+    )
     yield _check("bounds", "the default bound, from one run with Gaussian noise, has its stated coverage", _bounds)
 
 
