@@ -208,7 +208,9 @@ def measure(size: Size, part: Callable[[str], object] = lambda _: None) -> Bench
         bits=bits,
         instructions=processes.instructions(2**16, size.counted),
         arithmetic=arithmetic(),
-        targets=targets(first, {block.rounds: block.timings for block in rounds}, memory, threads),
+        targets=targets(
+            first, {block.rounds: block.timings for block in rounds}, memory, orthonormal.algorithm_1, threads
+        ),
     )
 
 

@@ -37,6 +37,7 @@ def targets(
     algorithm_1: Sequence[Timing | Skipped],
     rounds: Mapping[int, Sequence[Timing]],
     memory: Sequence[object],
+    orthonormal: Sequence[Timing],
     threads: int,
 ) -> tuple[Target, ...]:
     """Compare one run with what was aimed at, on two threads or one if there is no more.
@@ -49,6 +50,9 @@ def targets(
         Times of Algorithm 3 by the number of rounds in a block.
     memory
         Peak memory.
+    orthonormal
+        Times of Algorithm 1 with orthonormal canaries, with independent ones and of the transforms alone, in threes by
+        number of canaries.
     threads
         Threads of this run.
     """
@@ -77,6 +81,16 @@ def targets(
             "≥",
             1.8,
             _ratio(ours[1], ours[2]) if 2 in ours else None,
+        ),
+        *(
+            (f"Algorithm 1, {few.label}: times faster than independent ones", "≥", bound, _ratio(independent, few))
+            for bound, (few, independent) in ((80.0, orthonormal[:2]), (5000.0, orthonormal[-3:-1]))
+        ),
+        (
+            "Algorithm 1, orthonormal: times the transforms alone",
+            "≤",
+            2.0,
+            max(map(_ratio, orthonormal[::3], orthonormal[2::3])),
         ),
     ]
     return tuple(_target(*row) for row in found)

@@ -33,7 +33,7 @@ def test_all_that_is_compared_is_there(found):
     assert {"numpy, PCG64", "numpy, SFC64", "JAX, threefry"} < set(labels)
     assert found.stored.coordinates == 3 * 5000
     assert [block.rounds for block in found.rounds] == [32, 64]
-    assert len(found.targets) == 7
+    assert len(found.targets) == 10
 
 
 def test_work_is_that_of_the_whole(found):
