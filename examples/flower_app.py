@@ -3,11 +3,14 @@
 It trains the network of ``numpy_loop.py`` and writes the same files. ``PrivateFedAvg`` is the strategy to take over: it
 clips the clients' updates and adds the noise. The lines that end in ``# audit`` are all that the audit adds to it: the
 updates of the canary clients, and what takes each round's delta. ``client`` and ``server`` are what Flower's engines
-run; for a script, a grid in this process stands in. A second argument, one of ``FAULTS``, breaks the privacy on
-purpose; ``broken_privacy.py`` makes a table of which fault is seen.
+run; for a script, a grid in this process stands in. Options:
+
+- ``--no-data``: clients learn nothing, and audits are printed in place of the files. The final model then holds the sum
+  of all that was released, with each canary in one round, and ε̂ must agree with the analytical ε;
+- ``--break FAULT``: breaks the privacy on purpose; ``broken_privacy.py`` makes a table of which fault is seen.
 """
 
-import sys
+import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -183,5 +186,24 @@ def small():
         return SimpleNamespace(model=train(folder))
 
 
+def main_in_process():
+    """Do as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="where the files are to be")
+    parser.add_argument("--no-data", action="store_true", help="clients that learn nothing; prints audits")
+    parser.add_argument("--break", dest="fault", choices=FAULTS, default="", help="break the privacy on purpose")
+    options = parser.parse_args()
+    if options.no_data == bool(options.folder):
+        parser.error("give a FOLDER or --no-data")
+    if options.folder:
+        train(options.folder, fault=options.fault)
+        return
+    found = no_data(fault=options.fault)
+    print(f"{ROUNDS} rounds, {found.dim:,} parameters; analytical ε at δ = {DELTA:g}:")
+    print(f"  all rounds {found.rounds.claim:.3f}, final parameters {found.epsilon:.3f}")
+    print("\nAlgorithm 3, from every round's delta:", found.rounds, sep="\n")
+    print("\nAlgorithm 2, from the final parameters less the initial ones:", found.final, sep="\n")
+
+
 if __name__ == "__main__":
-    train(sys.argv[1], fault="".join(sys.argv[2:3]))
+    main_in_process()

@@ -80,7 +80,7 @@ def gradients(fault):
 
     def clip_mean(params, x, y, is_padding_example):
         summed, number = total(params, x, y, is_padding_example=is_padding_example), (~is_padding_example).sum()
-        norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(summed))) / number
+        norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(summed))) / jnp.maximum(number, 1)
         return jax.tree.map(lambda leaf: leaf * jnp.minimum(1.0, CLIP_NORM / norm), summed)
 
     return jax.jit(clip_mean)

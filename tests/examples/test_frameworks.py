@@ -79,6 +79,25 @@ def test_the_training_runs_without_these_lines(installed, tmp_path):
     assert found == 1
 
 
+def test_the_command_prints_both_epsilons_and_an_audit(installed):
+    command = [sys.executable, "-W", "ignore", f"{installed}.py", "--no-data", "--break", "reseeded"]
+    done = subprocess.run(command, cwd=ROOT / "examples", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for said in ("analytical ε at δ = 1e-05", "Algorithm 2, from the final parameters", "ε̂ = "):
+        assert said in done.stdout
+
+
+@pytest.mark.skipif(find_spec("jax_privacy") is None, reason="needs the extra 'jax-privacy'")
+def test_each_fault_of_jax_privacys_example_can_be_trained_without_data():
+    """A batch without an example has no mean to be clipped."""
+    program = """
+from jax_privacy_training import *
+said = [bool(np.isfinite(no_data(10, fault=fault, epochs=1).final.estimates[0].epsilon)) for fault in FAULTS]
+print(int(all(said)))
+"""
+    assert run(program) == 1
+
+
 PROGRAM = """
 import json, sys
 from canaryproof import audit
