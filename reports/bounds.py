@@ -26,7 +26,8 @@ shapes, on the scale on which the null is N(0, 1). A share is the mean of `{defa
 bounds that need independent scores only. Two of these are its own parts with all of α: `band`, which looks at declared
 ranks, and its sharper half for scores of equal variances (up to 1,000 scores). Where there are as many unobserved
 scores as observed ones, jax_privacy's Clopper–Pearson bounds of either tail are among them, and `one-run` at the full
-level."""
+level. Bounds of f-DP take a Gaussian trade-off curve for granted. They are not among them, as most of these shapes have
+another curve, on which such a bound may be above the truth."""
 
 
 def rows_of(run: Run) -> Sequence[Mapping[str, Any]]:
@@ -60,6 +61,7 @@ def text(run: Run) -> str:
     ]
     low = sorted((row for row in rows if row["share"] < 0.9), key=lambda row: float(row["share"]))
     names = list(dict.fromkeys(name for row in rows for name in row["means"]))
+    curves = list(dict.fromkeys(name for row in rows for name in row.get("of_a_curve", ())))
     high = sum(row["share"] >= 0.9 for row in rows)
     parts = [
         "# Lower bounds for scores of many shapes",
@@ -87,6 +89,26 @@ def text(run: Run) -> str:
                 ],
             )
         )
+    if curves:
+        parts += [
+            "## Where the trade-off curve is Gaussian",
+            f"Means of `{_DEFAULT}` and of the bounds that need such a curve, for normal scores of the null's variance.",
+            table(
+                ("shape", "k", "null", "δ", *(f"`{name}`" for name in (_DEFAULT, *curves))),
+                [
+                    (
+                        row["shape"],
+                        f"{row['count']:,}",
+                        _NULLS[row["null"]],
+                        f"{row['delta']:g}",
+                        f"{row['means'][_DEFAULT]:.3g}",
+                        *(f"{row['of_a_curve'][name]:.3g}" if name in row["of_a_curve"] else "–" for name in curves),
+                    )
+                    for row in rows
+                    if row.get("of_a_curve")
+                ],
+            ),
+        ]
     return "\n\n".join(parts) + "\n"
 
 

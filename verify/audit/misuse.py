@@ -32,7 +32,7 @@ from canaryproof.verify.check.declared_tests import EPSILON, LEVEL, POWER
 Array = NDArray[np.float64]
 
 # Tests of an audit beside that of the trace, at most: those that ``declared`` lists.
-_OTHERS = 19
+_OTHERS = 20
 _TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
 # Above this p-value a hypothesis is taken to fit; it chooses words, never whether to warn.
 _FITS = 1e-3
@@ -269,16 +269,23 @@ def _coincidences(scores: Array, others: float) -> float:
 
 
 def _order(facts: _Facts) -> Iterator[MisuseWarning]:
-    """Warn of observed scores below the null.
+    """Warn of observed scores below the null, and of observed cosines below 0.
 
-    Null hypothesis: observed scores follow the null, or a law above it. They do where ε = 0, and a trace raises them.
+    Null hypotheses: observed scores follow the null, or a law above it. They do where ε = 0, and a trace raises them.
+    Then the mean of cosines is at least 0, also that of the largest over rounds, whose variance is at most 1/d.
     """
+    if facts.cosines:
+        mean, count = float(facts.observed.mean()), facts.count
+        if facts.dim is not None:
+            below = -mean * math.sqrt(facts.dim * count)
+            p_value = float(special.ndtr(-below))
+        else:
+            below = -mean / float(facts.observed.std()) * math.sqrt(count - 1)
+            p_value = float(stats.t.sf(below, count - 1))
+        if p_value < _LEVEL:
+            yield _flipped(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
+            return
     if facts.unobserved is None:
-        if facts.scale is not None:
-            p_value = float(special.ndtr(facts.trace * math.sqrt(facts.count)))
-            if p_value < _LEVEL:
-                below = abs(facts.trace) * math.sqrt(facts.count)
-                yield _flipped(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
         return
     # The statistic is bounded: so far out, the normal law's tail is the heavier one.
     p_value = float(stats.mannwhitneyu(facts.observed, facts.unobserved, alternative="less", method="asymptotic")[1])
@@ -310,7 +317,8 @@ def _flipped(message: str, p_value: float) -> MisuseWarning:
     return MisuseWarning(
         "sign",
         message,
-        "Check signs: a release must contain plus the canaries, not minus; so must a model delta and not a gradient.",
+        "Check signs: a release must contain plus the canaries, not minus; so must a model delta and not a gradient. "
+        "Audit scores that are no cosines as scores of any kind.",
         p_value,
         withholds=True,
     )
@@ -772,8 +780,8 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
         ),
         _declared(
             ("sign", "swapped", "order"),
-            1,
-            "observed scores are not below the null",
+            2 if null_count else 1,
+            "observed scores are not below the null, and cosines not below 0 on average",
             f"a mean of {_visible_order(count, null_count) if null_count else trace:.2g} deviations below the null",
         ),
         _declared(

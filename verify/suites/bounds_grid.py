@@ -51,9 +51,13 @@ _SIZES = {
     ),
 }
 # The sharper half alone has a test for every block of ε from 0 on: dear for more scores than these.
-_MOST_FOR_HALVES = 1000
+_MOST_FOR_HALVES = {Level.QUICK: 1000, Level.FULL: 10_000}
 # With more observed scores the null is exact: to sort as many unobserved ones, or to draw them, takes too long.
 _MOST_UNOBSERVED = 10_000
+# Bounds that take a Gaussian trade-off curve for granted. They are no rivals: of these shapes, those of deviation 1
+# alone have one, and there the default is compared with them apart.
+_OF_A_CURVE = ("normal-scores", "gaussian-dp", "one-run-gaussian")
+_WITH_THE_CURVE = tuple(f"N({mean:g}, 1²)" for mean in _MEANS)
 # Shares of the best mean that are wanted: on average over the shapes, and in each cell, where that mean is not too
 # small to be of use.
 _SHARE, _LEAST, _USEFUL = 0.9, 0.75, 0.1
@@ -160,11 +164,11 @@ def _methods(level: Level, kind: str, count: int) -> dict[str, Compute]:
     from one run takes longer.
     """
     found = {name: METHODS[name].compute for name in (DEFAULT, "band", "bonferroni", "fixed-threshold")}
-    if count <= _MOST_FOR_HALVES:
+    if count <= _MOST_FOR_HALVES[level]:
         found["sharper half"] = lambda scores, delta, alpha: (sequence(scores, delta, alpha, 0.0, 1.0), np.empty(0))
     if kind == "k":
         found |= {"jax_privacy": either_tail, "jax_privacy, split": split}
-    if kind == "k" and level is Level.FULL and count <= _MOST_FOR_HALVES:
+    if kind == "k" and level is Level.FULL and count <= _MOST_FOR_HALVES[level]:
         found["one-run"] = METHODS["one-run"].compute
     return found
 
@@ -177,7 +181,7 @@ def _samples(context: Context, size: GridSize) -> Iterator[tuple[str, str, Score
         yield shape, "exact", prepare(observed, null=null, independent=True)
         if count <= _MOST_UNOBSERVED:
             yield shape, "k", prepare(observed, rng.standard_normal((runs, count)), independent=True)
-        if context.level is Level.FULL and count <= _MOST_FOR_HALVES:
+        if context.level is Level.FULL and count <= _MOST_UNOBSERVED:
             yield shape, "10 k", prepare(observed, rng.standard_normal((runs, 10 * count)), independent=True)
 
 
@@ -193,8 +197,17 @@ def cells(context: Context) -> tuple[dict[str, Any], ...]:
             methods = _methods(context.level, kind, size.count)
             for delta in size.deltas:
                 values = {name: compute(scores, delta, _ALPHA)[0] for name, compute in methods.items()}
-                found.append(_cell({"shape": shape, "null": kind, "count": size.count, "delta": delta}, values))
+                row = _cell({"shape": shape, "null": kind, "count": size.count, "delta": delta}, values)
+                found.append(row | {"of_a_curve": _of_a_curve(shape, scores, delta)})
     return tuple(found)
+
+
+def _of_a_curve(shape: str, scores: ScoreSample, delta: float) -> dict[str, float]:
+    """Return the means of bounds that need a Gaussian trade-off curve, where there is one."""
+    if shape not in _WITH_THE_CURVE or scores.count > _MOST_UNOBSERVED:
+        return {}
+    methods = [METHODS[name] for name in _OF_A_CURVE if METHODS[name].serves(scores)]
+    return {method.name: float(method.values(scores, delta, _ALPHA)[0].mean()) for method in methods}
 
 
 def _cell(where: Mapping[str, Any], values: Mapping[str, Array]) -> dict[str, Any]:
