@@ -233,9 +233,12 @@ def _other_laws(context: Context) -> Outcome:
         where = {"law": name, "count": count, "null": null, "distance": distance, "ratio": ratio}
         cells.append({**where, "epsilon": truth, **measured})
         failed += [f"{name}, {null} null, k = {count}, distance {distance:g}, ratio {ratio:g}"] if under else []
-    shares = [(cell["estimators"]["adaptive"]["coverage"], *(cell[x] for x in ("law", "count", "ratio"))) for cell in cells]
-    least, law, number, ratio = min(shares)
-    finding = f"lowest coverage of {len(cells)} cells {least:.1%} ({number} {law} scores, ratio {ratio:g})"
+    least = min(cells, key=lambda cell: float(cell["estimators"]["adaptive"]["coverage"]))
+    share = least["estimators"]["adaptive"]["coverage"]
+    finding = (
+        f"lowest coverage of {len(cells)} cells {share:.1%} ({least['count']} {least['law']} scores, ratio "
+        f"{least['ratio']:g})"
+    )
     return _judge_coverage(context, cells, failed, finding, level)
 
 
