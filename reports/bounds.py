@@ -92,7 +92,7 @@ def text(run: Run) -> str:
     if curves:
         parts += [
             "## Where the trade-off curve is Gaussian",
-            f"Means of `{_DEFAULT}` and of the bounds that need such a curve, for normal scores of the null's variance.",
+            f"Means of `{_DEFAULT}` and of bounds that need such a curve, for normal scores of the null's variance.",
             table(
                 ("shape", "k", "null", "δ", *(f"`{name}`" for name in (_DEFAULT, *curves))),
                 [

@@ -31,6 +31,14 @@ def test_shares_are_counted_and_low_ones_listed(run):
     assert "Cauchy + 5" not in page
 
 
+def test_bounds_of_a_gaussian_curve_are_shown_apart(run):
+    assert "trade-off curve is Gaussian" not in bounds.text(run)
+    run.results[0].evidence["cells"][0]["of_a_curve"] = {"normal-scores": 2.25}
+    page = bounds.text(run)
+    assert "| shape | k | null | δ | `fixed-sequence` | `normal-scores` |" in page
+    assert "| N(1, 1²) | 100 | exact null | 1e-05 | 1.5 | 2.25 |" in page
+
+
 def test_the_picture_has_a_number_for_each_cell(run):
     figure = bounds.picture(run)
     assert sorted(text.get_text() for text in figure.axes[0].texts) == ["100", "80", "·"]
