@@ -4,12 +4,15 @@ import math
 import re
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
@@ -19,13 +22,17 @@ from canaryproof.verify.audit.misuse import visible_trace
 from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
+from canaryproof.verify.bounds.fixed_sequence import NESTED
+from canaryproof.verify.bounds.precedence import EPSILONS, critical_counts, declared_ranks
 from canaryproof.verify.check.declared_tests import POWER
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# More canaries than anybody makes.
-MOST = 10**7
+Array = NDArray[np.float64]
+
+# More canaries than anybody makes, and than anybody scores in each round.
+MOST, MOST_IN_ROUNDS = 10**7, 10**6
 INDEPENDENT, ORTHONORMAL = "independent", "orthonormal"
 # Beyond it, orthonormal canaries take more memory than many machines have: 40 bytes a dimension.
 _LARGEST_TRANSFORM = 10**8
@@ -46,6 +53,7 @@ _LABELS = {
     "unclipped": "a client's norm, in clip norms",
     "memorised": "an example's trace, in clip norms",
     "released-outright": "probability that data are released",
+    "normalised-after-noise": "deviation of the divisor's noise",
     "few-states": "bits of the noise generator's state",
     "coarse-noise": "bits of a coordinate's noise",
 }
@@ -65,7 +73,8 @@ class PlannedFault:
         True ε, above the claimed one.
     count
         Number of the plan's canaries from which on an audit raises an alarm with probability 90%; None if no number up
-        to 10,000,000, or of orthonormal ones up to half of the dimension, does.
+        to 10,000,000, or of orthonormal ones up to half of the dimension, does. Of all rounds it is up to 1,000,000,
+        or a quarter of the dimension.
     orthonormal_only
         Whether orthonormal canaries see it and no number of independent ones does.
     """
@@ -85,29 +94,32 @@ class AuditPlan:
 
     Attributes
     ----------
-    noise_multiplier, rounds, dim, delta
+    noise_multiplier, rounds, dim, delta, all_rounds
         As asked.
     claim
         Claimed ε, above which an alarm is raised.
     release_noise
-        Standard deviation of the noise in the released vector, in units of the canary norm: σ√T for T rounds.
+        Standard deviation of the noise in what is scored, in units of the canary norm: σ√T in the sum of T rounds, σ
+        in each of them.
     release_epsilon
         ε of that noise for a client who takes part in one round.
     directions
-        ``orthonormal`` if such canaries see a fault that no number of independent ones does, else ``independent``.
+        ``orthonormal`` if such canaries see a fault that no number of independent ones does, or all rounds are scored
+        in at most 1e8 dimensions; else ``independent``.
     seeing
-        Number of canaries that sees noise so short that ε is twice the claimed one, with probability 90%; None if no
-        number up to 10,000,000 does.
+        Number of canaries that sees noise so short that ε is twice the claimed one, with probability 90%; None as for
+        a fault.
     short_noise
         That noise, as a share of the claimed deviation.
     present
-        Number of canaries that shows, with probability 90%, if they are not in the release (``misuse``).
+        Number of canaries that shows, with probability 90%, whether they are there. Of a release, it is noticed if
+        they are not (``misuse``). Of all rounds, the lower bound is above 0 if they are; None as for a fault.
     count
-        Number of canaries of the plan, the larger of both.
+        Number of canaries of the plan that take part, the larger of both; of all rounds as many more never do.
     noise_share
-        Variance that the canaries add to the released vector, as a share of the noise's: k/(σ²Td).
+        Variance that the canaries add to the sum of all rounds, as a share of the noise's: k/(σ²Td).
     seconds
-        Time to make all canaries once and to score them once, from some that were measured on this machine.
+        Time to make all canaries and to score them, from some that were measured on this machine.
     faults
         The atlas's faults whose ε is above the claimed one.
     """
@@ -116,13 +128,14 @@ class AuditPlan:
     rounds: int
     dim: int
     delta: float
+    all_rounds: bool
     claim: float
     release_noise: float
     release_epsilon: float
     directions: str
     seeing: int | None
     short_noise: float
-    present: int
+    present: int | None
     count: int
     noise_share: float
     seconds: float
@@ -133,6 +146,17 @@ class AuditPlan:
         option, kind = "", "Canaries"
         if self.directions == ORTHONORMAL:
             option, kind = f" --directions {ORTHONORMAL}", "OrthonormalCanaries"
+        inserted = f"total += clip_norm * canaries.sum(np.arange(t, {self.count}, {self.rounds}))"
+        if self.all_rounds:
+            return (
+                f"canaries = {kind}(seed=7, count={2 * self.count}, dim={self.dim})",
+                "scores = RoundScores(canaries)",
+                inserted,
+                "scores.add(flatten(delta), round=t)",
+                "observed, unobserved = np.split(scores.maxima, 2)",
+                'np.savez("rounds.npz", observed=observed, unobserved=unobserved)',
+                f"canaryproof audit rounds.npz --dim {self.dim} --delta {self.delta:g} --claim {self.claim:.6g}",
+            )
         audit = (
             f"canaryproof audit release.npy --canaries {self.count} --canary-seed 7{option} --delta {self.delta:g} "
             f"--noise-multiplier {self.release_noise:.6g} --claim {self.claim:.6g}"
@@ -142,7 +166,7 @@ class AuditPlan:
             return made, audit
         return (
             f"canaries = {kind}(seed=7, count={self.count}, dim={self.dim})",
-            f"total += clip_norm * canaries.sum(np.arange(t, {self.count}, {self.rounds}))",
+            inserted,
             'np.save("release.npy", (final - initial) / canary_norm)',
             audit,
         )
@@ -162,26 +186,35 @@ class AuditPlan:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        several = f", the sum of {self.rounds:,} rounds," if self.rounds > 1 else ""
+        if self.all_rounds:
+            scored = f"Each of {self.rounds:,} rounds, all of which the attacker sees,"
+        else:
+            scored = "The release" + (f", the sum of {self.rounds:,} rounds," if self.rounds > 1 else "")
         yield from _wrapped(
-            f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}. The release{several} has noise of "
-            f"{self.release_noise:.4g} canary norms in {self.dim:,} dimensions: ε = {self.release_epsilon:.3g} for a "
-            "client who takes part once."
+            f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}. {scored} has noise of {self.release_noise:.4g} "
+            f"canary norms in {self.dim:,} dimensions: ε = {self.release_epsilon:.3g} for a client who takes part once."
         )
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
-        yield f"Take {self.count:,} {kind}canaries. With probability {100.0 * POWER:g}%,"
-        yield f"  {self.present:,} show it if they are not in the release;"
-        seeing = "no number" if self.seeing is None else f"{self.seeing:,}"
+        # Of all rounds they suffice, by some of the bound's tests alone.
+        others, more = (", and as many that never do", " or more") if self.all_rounds else ("", "")
+        yield from _wrapped(
+            f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%{more},", others="  "
+        )
+        if self.all_rounds:
+            yield f"  {_so_many(self.present, 'show')} that they are there: the lower bound is above 0;"
+        else:
+            yield f"  {_so_many(self.present, 'show')} it if they are not in the release;"
         short = f"{self.short_noise:.2g} of the claimed noise"
-        yield f"  {seeing} see {short}, which is ε = {_WORTH_SEEING * self.claim:.3g}."
+        yield f"  {_so_many(self.seeing, 'see')} {short}, which is ε = {_WORTH_SEEING * self.claim:.3g}."
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
         yield from _wrapped(
             f"Accuracy: they add {self.noise_share:.2g} to the noise's variance, k/(σ²Td), as would a noise multiplier "
             f"of {instead:.7g} instead of {self.noise_multiplier:g}.",
             others="  ",
         )
-        yield f"Time: {_span(self.seconds)} to make them and score the release (part measured here)."
+        scored = "score all rounds" if self.all_rounds else "score the release"
+        yield f"Time: {_span(self.seconds)} to make them and {scored} (part measured here)."
         yield ""
         yield from self._table()
         yield ""
@@ -206,7 +239,7 @@ class AuditPlan:
                 for fault in faults
             ]
             yield from _row(label, width, cells)
-        if self.directions == ORTHONORMAL:
+        if any(fault.orthonormal_only for fault in self.faults):
             yield "  * no number of independent canaries sees it"
         if unseen:
             yield "What no number of canaries sees:"
@@ -223,6 +256,10 @@ def _wrapped(text: str, first: str = "", others: str = "", width: int = _WIDTH) 
     return [line.replace("\0", " ") for line in lines]
 
 
+def _so_many(count: int | None, verb: str) -> str:
+    return f"no number {verb}s" if count is None else f"{count:,} {verb}"
+
+
 def _row(label: str, width: int, cells: list[str]) -> list[str]:
     return _wrapped(", ".join(cells), f"  {label:<{width}} ", " " * (width + 3))
 
@@ -235,9 +272,14 @@ def _span(seconds: float) -> str:
 
 
 def plan(
-    noise_multiplier: float, dim: float, rounds: float = 1, delta: float = 1e-6, claim: float | None = None
+    noise_multiplier: float,
+    dim: float,
+    rounds: float = 1,
+    delta: float = 1e-6,
+    claim: float | None = None,
+    all_rounds: bool = False,
 ) -> AuditPlan:
-    """Plan an audit of a released vector before the run.
+    """Plan an audit before the run.
 
     Parameters
     ----------
@@ -246,11 +288,13 @@ def plan(
     dim
         Dimension d of the release, 1,000 ≤ d ≤ 1e12.
     rounds
-        Number T of rounds, whose sum is released. Each canary takes part in one, with the clip norm.
+        Number T of rounds. Each canary takes part in one, with the clip norm.
     delta
         Target δ in (0, 1).
     claim
-        Claimed ε; that of the noise in the release if None.
+        Claimed ε; that of the noise in what is scored if None.
+    all_rounds
+        Whether the attacker sees each round (Algorithm 3), and not only the sum of all.
 
     Returns
     -------
@@ -263,40 +307,47 @@ def plan(
 
     Notes
     -----
-    Probabilities of an alarm are those of a t-test on cosines with the released vector (``alarms``): of the default
+    Of a release, probabilities of an alarm are those of a t-test on its cosines (``alarms``): of the default
     estimator's lower end above the claimed ε, at 95% confidence and to leading order in k/d. Of orthonormal canaries,
     all other directions are the null.
+
+    Of all rounds, scores are largest cosines, which have no such test. The alarm is the default lower bound above the
+    claimed ε, from as many unobserved canaries. Its probability is at least that of the best of its tests at declared
+    ranks, so that the numbers suffice; a third of them may do.
     """
     noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
     dim, rounds = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta = rules.DELTA.number("delta", delta)
     claim = None if claim is None else rules.CLAIM.number("claim", claim)
-    released = Claim(noise_multiplier * math.sqrt(rounds), delta, dim)
+    released = Claim(noise_multiplier * (1.0 if all_rounds else math.sqrt(rounds)), delta, dim)
     claimed = released.epsilon if claim is None else claim
     if not max(released.epsilon, rules.CLAIM.low) <= claimed:
         raise ValueError(
             f"claim: must be at least {max(released.epsilon, rules.CLAIM.low):.4g}, not {claimed:.4g}; for a client "
             f"who takes part once this noise has ε = {released.epsilon:.4g}"
         )
-    limit = 1.0 / _noise(claimed, delta)
     short = _noise(_WORTH_SEEING * claimed, delta) / released.noise_multiplier
-    faults = tuple(_faults(released, claimed, limit, INDEPENDENT))
-    directions = INDEPENDENT
-    if dim <= _LARGEST_TRANSFORM:
-        others = _faults(released, claimed, limit, ORTHONORMAL)
-        marked = tuple(
-            replace(other, orthonormal_only=other.count is not None and one.count is None)
-            for one, other in zip(faults, others, strict=True)
-        )
-        if any(fault.orthonormal_only for fault in marked):
-            directions, faults = ORTHONORMAL, marked
-    seeing, present = _count(MECHANISMS["less-noise"], short, released, limit, directions), _present(released)
-    count = max(seeing or 0, present)
+    if all_rounds:
+        directions = ORTHONORMAL if dim <= _LARGEST_TRANSFORM else INDEPENDENT
+        counts: _Counts = partial(_count_in_rounds, released=released, rounds=rounds, directions=directions)
+        faults = tuple(_faults(released, claimed, partial(counts, above=claimed)))
+        seeing = counts(MECHANISMS["less-noise"], short, above=claimed)
+        present = counts(MECHANISMS["less-noise"], 1.0, above=0.0)
+    else:
+        directions, faults = _directions(released, claimed)
+        seeing = _count(MECHANISMS["less-noise"], short, released, claimed, directions)
+        present = _present(released)
+    count = max(seeing or 2, present or 2)
+    if directions == ORTHONORMAL:
+        seconds = _transform_seconds(dim, 2 * rounds - 1 if all_rounds else rounds)
+    else:
+        seconds = _seconds(2 * count * dim, rounds) if all_rounds else _seconds(count * dim, 1)
     return AuditPlan(
         noise_multiplier=noise_multiplier,
         rounds=rounds,
         dim=dim,
         delta=delta,
+        all_rounds=all_rounds,
         claim=claimed,
         release_noise=released.noise_multiplier,
         release_epsilon=released.epsilon,
@@ -305,10 +356,25 @@ def plan(
         short_noise=short,
         present=present,
         count=count,
-        noise_share=count / (released.noise_multiplier**2 * dim),
-        seconds=_seconds(count * dim) if directions == INDEPENDENT else _transform_seconds(dim, rounds),
+        noise_share=count / (noise_multiplier**2 * rounds * dim),
+        seconds=seconds,
         faults=faults,
     )
+
+
+def _directions(released: Claim, claimed: float) -> tuple[str, tuple[PlannedFault, ...]]:
+    """Return the canaries' directions that a release asks for, and how many of them see each fault."""
+    faults, others = (
+        tuple(_faults(released, claimed, partial(_count, released=released, claimed=claimed, directions=directions)))
+        for directions in (INDEPENDENT, ORTHONORMAL)
+    )
+    marked = tuple(
+        replace(other, orthonormal_only=other.count is not None and one.count is None)
+        for one, other in zip(faults, others, strict=True)
+    )
+    if released.dim <= _LARGEST_TRANSFORM and any(fault.orthonormal_only for fault in marked):
+        return ORTHONORMAL, marked
+    return INDEPENDENT, faults
 
 
 def _present(released: Claim) -> int:
@@ -322,7 +388,10 @@ def _noise(epsilon: float, delta: float) -> float:
     return float(gaussian_mechanism.noise_multiplier(epsilon, delta))
 
 
-def _faults(released: Claim, claimed: float, limit: float, directions: str) -> Iterator[PlannedFault]:
+_Counts = Callable[..., int | None]
+
+
+def _faults(released: Claim, claimed: float, counts: _Counts) -> Iterator[PlannedFault]:
     for mechanism in MECHANISMS.values():
         several = any(mechanism.weights(value).shape[1] > 1 for value in mechanism.values)
         if mechanism.scores is not None or several:
@@ -330,12 +399,13 @@ def _faults(released: Claim, claimed: float, limit: float, directions: str) -> I
         for value in mechanism.values:
             truth = mechanism.truth(value, released).high
             if truth > claimed * (1.0 + 1e-9):
-                count = _count(mechanism, value, released, limit, directions)
+                count = counts(mechanism, value)
                 yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count, False)
 
 
-def _count(mechanism: Mechanism, value: float, released: Claim, limit: float, directions: str) -> int | None:
+def _count(mechanism: Mechanism, value: float, released: Claim, claimed: float, directions: str) -> int | None:
     """Return the smallest number of canaries that raises an alarm with probability ``POWER``."""
+    limit = 1.0 / _noise(claimed, released.delta)
     orthonormal = directions == ORTHONORMAL
     # All other directions are unobserved; more canaries than half of them see less.
     most = min(MOST, released.dim // 2) if orthonormal else MOST
@@ -360,24 +430,89 @@ def _count(mechanism: Mechanism, value: float, released: Claim, limit: float, di
     return many
 
 
+# All rounds: an observed score is the largest of T normal variables, of which one has a trace, an unobserved one the
+# largest without. The law of counts beyond a declared rank follows from both tails.
+
+
+_PLACES = np.concatenate([np.linspace(-10.0, 10.0, 2001), np.geomspace(10.0, 1e3, 400)[1:]])
+# Quantiles at which an order statistic's law is taken, and the audit's α.
+_LEVELS = (np.arange(100) + 0.5) / 100.0
+_ALPHA = 0.05
+
+
+def _count_in_rounds(
+    mechanism: Mechanism, value: float, released: Claim, rounds: int, directions: str, above: float
+) -> int | None:
+    """Return a number of canaries, to 10%, whose lower bound is above ε with probability ``POWER`` at least."""
+    squares = mechanism.residual(value, released, _RESIDUALS, np.random.default_rng(0)).gram[:, 0, 0]
+    weight = float(mechanism.weights(value)[0, 0])
+    index = min(int(np.searchsorted(EPSILONS, above, side="right")), len(EPSILONS) - 1)
+
+    def seen(count: int) -> bool:
+        # Independent canaries of the same round are noise to each other.
+        others = count / rounds * weight**2 if directions == INDEPENDENT else 0.0
+        traces = weight * np.sqrt(released.dim / (squares + others))
+        return _bound_power(traces, rounds, count, released.delta, index) >= POWER
+
+    most = MOST_IN_ROUNDS if directions == INDEPENDENT else min(MOST_IN_ROUNDS, released.dim // 4)
+    ladder = np.unique(np.rint(np.geomspace(2, most, 140)).astype(np.int64)).tolist()
+    few, many = -1, len(ladder)
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if seen(ladder[middle]) else (middle, many)
+    return int(ladder[many]) if many < len(ladder) else None
+
+
+@lru_cache(maxsize=4096)
+def _log_beyond(rank: int, count: int) -> Array:
+    """Return quantiles of the log of the probability beyond the score of a rank."""
+    return np.asarray(np.log(special.betaincinv(rank, count - rank + 1, _LEVELS)))
+
+
+def _bound_power(traces: Array, rounds: int, count: int, delta: float, index: int) -> float:
+    """Return the power of the best of the default bound's tests at declared ranks, of the ε with this index."""
+    log_below = rounds * special.log_ndtr(_PLACES)
+    # The law of one of so many traces.
+    seen_below = special.logsumexp(special.log_ndtr(_PLACES - traces[:, np.newaxis]), axis=0) - math.log(len(traces))
+    seen_below += (rounds - 1) * special.log_ndtr(_PLACES)
+    unseen, seen = (np.log(-np.expm1(np.minimum(one, -1e-300))) for one in (log_below, seen_below))
+    ranks = declared_ranks(count)
+    least = critical_counts(count, count, delta, NESTED * _ALPHA / (2 * len(ranks)), index)
+    best = 0.0
+    # Above a high unobserved score, and below a low observed one.
+    for own, other in ((unseen[::-1], seen[::-1]), (seen_below, log_below)):
+        for rank, critical in zip(ranks, least, strict=True):
+            rates = np.exp(np.interp(_log_beyond(int(rank), count), own, other))
+            best = max(best, float(special.bdtrc(critical - 1, count, rates).mean()))
+    return best
+
+
 # Coordinates of the canaries that are measured.
 _MEASURED = 2**22
 
 
-def _seconds(coordinates: float) -> float:
-    """Return how long it takes to make and to score canaries of so many coordinates together."""
+# Rounds that are scored at once (``RoundScores``).
+_BLOCK = 32
+
+
+def _seconds(coordinates: float, rounds: int) -> float:
+    """Return how long it takes to make canaries of so many coordinates together, and to score them in all rounds."""
     dim = 2**18
     canaries = Canaries(0, _MEASURED // dim, dim)
     # Compiles, or loads what is compiled.
     canaries.cosines(canaries.sum())
     began = time.perf_counter()
     again = Canaries(1, canaries.count, dim)
-    again.cosines(again.sum())
-    return (time.perf_counter() - began) * coordinates / _MEASURED
+    if rounds == 1:
+        again.cosines(again.sum())
+    else:
+        again.block_cosines(np.ones((min(rounds, _BLOCK), dim), np.float32))
+    blocks = math.ceil(rounds / _BLOCK)
+    return (time.perf_counter() - began) * blocks * coordinates / _MEASURED
 
 
 def _transform_seconds(dim: int, rounds: int) -> float:
-    """Return how long it takes to sum orthonormal canaries in each round, and to score the release."""
+    """Return how long it takes to sum orthonormal canaries in each round, and to score once."""
     measured = min(dim, 2**18)
     canaries = OrthonormalCanaries(0, 1, measured)
     canaries.scores(canaries.sum())

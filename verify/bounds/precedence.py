@@ -97,7 +97,7 @@ def least_rejecting(rates: Array, weights: Array, rest: float, trials: int, leve
 
 
 @lru_cache(maxsize=8192)
-def _critical_counts(declared: int, counted: int, delta: float, level: float, index: int) -> Ints:
+def critical_counts(declared: int, counted: int, delta: float, level: float, index: int) -> Ints:
     """Return for each declared rank the least count that rejects the value of ε with this index."""
     allowed = level * (1.0 - _RELATIVE)
     found = []
@@ -127,8 +127,8 @@ def precedence(scores: ScoreSample, delta: float, alpha: float) -> Array:
     level = alpha / (above.shape[1] + below.shape[1])
 
     def rejected(audits: Ints, index: int) -> Bools:
-        first = above[audits] >= _critical_counts(scores.null_count, scores.count, delta, level, index)
-        second = below[audits] >= _critical_counts(scores.count, scores.null_count, delta, level, index)
+        first = above[audits] >= critical_counts(scores.null_count, scores.count, delta, level, index)
+        second = below[audits] >= critical_counts(scores.count, scores.null_count, delta, level, index)
         return np.asarray(first.any(axis=1) | second.any(axis=1))
 
     return EPSILONS[np.maximum(last_rejected(len(above), rejected), 0)]

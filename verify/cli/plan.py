@@ -14,26 +14,33 @@ from canaryproof.verify.files.reading import InputError
     "--noise-multiplier", type=float, required=True, help="Standard deviation of a round's noise, in clip norms."
 )
 @click.option("--dim", type=float, required=True, help="Dimension d of the release: its number of parameters.")
-@click.option("--rounds", type=float, default=1, show_default=True, help="Number of rounds whose sum is released.")
+@click.option("--rounds", type=float, default=1, show_default=True, help="Number of rounds.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Target delta of (epsilon, delta)-privacy.")
 @click.option("--claim", type=float, help="Claimed epsilon; that of the noise in the release unless given.")
+@click.option("--all-rounds", is_flag=True, help="Plan for an attacker who sees each round (Algorithm 3).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def plan_command(
-    noise_multiplier: float, dim: float, rounds: float, delta: float, claim: float | None, as_json: bool
+    noise_multiplier: float,
+    dim: float,
+    rounds: float,
+    delta: float,
+    claim: float | None,
+    all_rounds: bool,
+    as_json: bool,
 ) -> None:
     """Plan an audit before the run.
 
     Says how many canaries see which fault with probability 90%, what they cost in time and in accuracy, what no number
     of them sees, and the lines that carry the plan out.
 
-    The audit is that of the released vector: what all rounds together added to the model. Each canary takes part in one
-    round, with the clip norm.
+    The audit is that of the released vector: what all rounds together added to the model. With --all-rounds it is that
+    of each canary's largest cosine with any round. Each canary takes part in one round, with the clip norm.
     """
     # Loads compiled kernels, which a mistake in the options does not wait for.
     from canaryproof.verify.audit.plan import plan
 
     try:
-        found = plan(noise_multiplier, dim, rounds, delta, claim)
+        found = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds)
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
     if not as_json:

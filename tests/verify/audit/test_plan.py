@@ -12,6 +12,8 @@ from canaryproof.verify.audit.misuse import misuse
 from canaryproof.verify.audit.plan import plan
 from canaryproof.verify.blindspots.alarms import Size, alarms_of
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
+from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.estimators import estimators
 
@@ -90,8 +92,56 @@ def test_noise_adds_up_over_rounds():
     assert several.noise_share == one.noise_share == several.count / (4.0 * 100_000)
 
 
+# Four rounds, all of which the attacker sees.
+ROUNDS = plan(1.54, 100_000, 4, claim=3.1, all_rounds=True)
+
+
+def bounds_of_rounds(share, count, runs):
+    """Default bounds from the largest cosines over four rounds with a share of the claimed noise."""
+    rng = np.random.default_rng(count)
+    z = rng.standard_normal((2, runs, count, ROUNDS.rounds))
+    z[0, ..., 0] += 1.0 / (share * 1.54)
+    observed, unobserved = z.max(axis=-1)
+    return METHODS["fixed-sequence"].values(prepare(observed, unobserved), ROUNDS.delta, 0.05)[0]
+
+
+@pytest.mark.parametrize(
+    ("share", "above", "count"),
+    [
+        (1.0, 0.0, ROUNDS.present),
+        (0.25, 3.1, next(one.count for one in ROUNDS.faults if (one.name, one.value) == ("less-noise", 0.25))),
+    ],
+)
+def test_so_many_canaries_of_all_rounds_raise_an_alarm(share, above, count):
+    runs = 60
+    for size, enough in ((count, True), (count // 6, False)):
+        seen = int((bounds_of_rounds(share, size, runs) > above).sum())
+        # Their probability is at least what is stated, and not so for a sixth of them.
+        assert (stats.binom.cdf(seen, runs, POWER) > LEVEL) == enough
+
+
+def test_all_rounds_have_a_claim_and_commands_of_their_own():
+    assert ROUNDS.release_noise == 1.54
+    assert ROUNDS.count == max(one for one in (ROUNDS.present, ROUNDS.seeing) if one is not None)
+    assert ROUNDS.noise_share == ROUNDS.count / (1.54**2 * 4 * 100_000)
+    assert f"OrthonormalCanaries(seed=7, count={2 * ROUNDS.count}, dim=100000)" in ROUNDS.commands()[0]
+    # Beyond what a transform holds.
+    assert "= Canaries(" in plan(1.54, 10**9, 4, claim=3.1, all_rounds=True).commands()[0]
+    assert ROUNDS.commands()[-1] == "canaryproof audit rounds.npz --dim 100000 --delta 1e-06 --claim 3.1"
+    with pytest.raises(ValueError, match=r"^claim: must be at least 3\.0"):
+        plan(1.54, 100_000, 4, claim=3.0, all_rounds=True)
+
+
+def test_more_rounds_hide_more():
+    few, many = (plan(1.0, 10**6, rounds, claim=6.0, all_rounds=True) for rounds in (1, 100))
+    assert few.present < many.present
+    quarter = [next(one.count for one in plan.faults if one.value == 0.25) for plan in (few, many)]
+    assert quarter[0] < quarter[1]
+
+
 def test_it_is_a_page_of_80_columns():
-    for one in (PLAN, plan(1.0, 10**6, 500, claim=3.0), plan(0.05, 10**12, 10**6, claim=20.0)):
+    honest = plan(1.0, 10**6, 500, claim=3.0), plan(0.05, 10**12, 10**6, claim=20.0)
+    for one in (PLAN, ROUNDS, *honest, plan(0.01, 10**12, 10**9, claim=10**4, all_rounds=True)):
         lines = str(one).splitlines()
         assert len(lines) <= 32
         assert max(map(len, lines)) <= 80

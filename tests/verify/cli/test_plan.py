@@ -24,6 +24,14 @@ def test_json_has_the_same():
     assert found["commands"][-1].startswith("canaryproof audit release.npy")
 
 
+def test_all_rounds_are_planned_for():
+    words = ("--noise-multiplier", "1.54", "--rounds", "4", "--dim", "1e5", "--claim", "3.1", "--all-rounds")
+    assert "canaryproof audit rounds.npz --dim 100000" in run(*words).output
+    found = json.loads(run(*words, "--json").output)
+    assert found["all_rounds"]
+    assert len(found["commands"]) == 7
+
+
 def test_a_value_out_of_range_is_one_line():
     result = run("--noise-multiplier", "nan", "--dim", "1e5")
     assert result.exit_code == 2
