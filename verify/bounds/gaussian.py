@@ -90,8 +90,7 @@ def normal_scores(scores: ScoreSample, delta: float, alpha: float) -> tuple[Arra
 
     If the mechanism is μ-GDP, each normal score is at most N(μ, 1) in law (``proofs_check/lower_bounds.md``).
     """
-    assert scores.null is not None
-    z = -special.ndtri_exp(np.minimum(scores.null.log_tail(scores.observed), 0.0))
+    z = -special.ndtri_exp(np.minimum(scores.log_tails, 0.0))
     # A score without null probability above it beside one without any below: no mean, and no bound.
     with np.errstate(invalid="ignore"):
         mean = z.mean(axis=1)

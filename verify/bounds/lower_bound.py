@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -123,7 +124,7 @@ class ScoreSample:
     unobserved
         The same of canaries that did not take part, shape (audits, k₀); None beside an exact null.
     shuffled
-        Observed and unobserved scores in an order that does not depend on them.
+        Puts observed and unobserved scores into an order that does not depend on them, where a bound asks for it.
     null
         The exact null; None beside unobserved scores.
     inclusion
@@ -134,7 +135,7 @@ class ScoreSample:
 
     observed: Array
     unobserved: Array | None
-    shuffled: tuple[Array, Array | None]
+    shuffled: Callable[[], tuple[Array, Array | None]] = field(repr=False, compare=False)
     null: ExactNull | None
     inclusion: Inclusion
     independent: bool
@@ -149,13 +150,19 @@ class ScoreSample:
         """Number k₀ of unobserved scores of an audit; 0 beside an exact null."""
         return 0 if self.unobserved is None else int(self.unobserved.shape[1])
 
+    @cached_property
+    def log_tails(self) -> Array:
+        """Log of the exact null's tail at each observed score: with millions of scores, most of a bound's cost."""
+        assert self.null is not None
+        return self.null.log_tail(self.observed)
+
     @property
     def separated(self) -> "ScoreSample":
         """The best that could be seen: as many scores, perfectly told apart from the null."""
         observed = np.arange(1.0, self.count + 1.0)[np.newaxis]
         unobserved = None if self.unobserved is None else -np.arange(1.0, self.null_count + 1.0)[np.newaxis, ::-1]
         null = None if self.null is None else ExactNull("nothing", lambda x: np.full(np.shape(x), -math.inf), np.exp)
-        return ScoreSample(observed, unobserved, (observed, unobserved), null, self.inclusion, self.independent)
+        return ScoreSample(observed, unobserved, lambda: (observed, unobserved), null, self.inclusion, self.independent)
 
 
 def prepare(
@@ -204,7 +211,7 @@ def prepare(
     return ScoreSample(
         np.sort(seen, axis=1),
         None if unseen is None else np.sort(unseen, axis=1),
-        (_shuffled(seen), None if unseen is None else _shuffled(unseen)),
+        lambda: (_shuffled(seen), None if unseen is None else _shuffled(unseen)),
         null,
         Inclusion(inclusion),
         independent,

@@ -103,8 +103,7 @@ def sweep(
     apart, at the attacker's advantage: so the authors' code counts.
     """
     if scores.null is not None:
-        log_tails = scores.null.log_tail(scores.observed)
-        return _exact(scores.observed, log_tails, miss.log_rate, miss.log_rest, delta, by_value)
+        return _exact(scores.observed, scores.log_tails, miss.log_rate, miss.log_rest, delta, by_value)
     assert scores.unobserved is not None
     assert alarm is not None
     return _sampled(
@@ -378,7 +377,7 @@ def _log_rest(log_rate: Array, delta: float) -> Array:
 
 def _halves(scores: ScoreSample) -> tuple[ScoreSample | None, ScoreSample]:
     """Split the scores in the order that does not depend on them; the first half is None if it would be empty."""
-    observed, unobserved = scores.shuffled
+    observed, unobserved = scores.shuffled()
     middle = scores.count // 2
     null_middle = scores.null_count // 2
     if middle == 0 or (unobserved is not None and null_middle == 0):
@@ -387,7 +386,7 @@ def _halves(scores: ScoreSample) -> tuple[ScoreSample | None, ScoreSample]:
     def part(rows: slice, null_rows: slice) -> ScoreSample:
         seen = np.sort(observed[:, rows], axis=1)
         unseen = None if unobserved is None else np.sort(unobserved[:, null_rows], axis=1)
-        return ScoreSample(seen, unseen, (seen, unseen), scores.null, scores.inclusion, scores.independent)
+        return ScoreSample(seen, unseen, lambda: (seen, unseen), scores.null, scores.inclusion, scores.independent)
 
     return part(slice(middle), slice(null_middle)), part(slice(middle, None), slice(null_middle, None))
 

@@ -237,6 +237,8 @@ def _audit_scores(
     _check_bounds(bounds)
     try:
         scores = Scores(given.observed, given.unobserved, dim, inclusion, kind)
+        # They are copied, and may be many.
+        del given
         return audit(scores, bounds=bounds, **asked)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.misuse import declared, misuse, visible_trace
+from canaryproof.verify.audit.misuse import _fit, declared, misuse, visible_trace
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 
 SIGMA = 1.54
@@ -302,3 +302,12 @@ def test_power_is_what_is_declared(draw):
         noticed += bool(misuse(*scores, **known))
     # A binomial test that the power is not less.
     assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.01])
+def test_a_fit_is_kolmogorov_and_smirnov_s(distance):
+    values = np.sort(np.random.default_rng(0).random(500) ** 1.2)
+    exact = stats.kstest(values, "uniform")
+    expected = stats.kstwo.sf(max(0.0, exact.statistic - distance), 500)
+    assert _fit(values, distance) == expected
+    assert distance or expected == pytest.approx(exact.pvalue, rel=1e-6)

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -46,11 +47,11 @@ def test_each_audit_is_sorted_and_the_shuffled_order_does_not_depend_on_the_scor
     scores = prepare(first, second)
     assert np.array_equal(scores.observed, np.sort(first, axis=1))
     assert np.array_equal(scores.unobserved, np.sort(second, axis=1))
-    order = prepare(np.arange(50.0)[np.newaxis], null=normal_null()).shuffled[0][0].astype(int)
+    order = prepare(np.arange(50.0)[np.newaxis], null=normal_null()).shuffled()[0][0].astype(int)
     assert sorted(order) == list(range(50))
     # A first half that is not the file's own.
     assert 5 <= np.sum(order[:25] < 25) <= 20
-    assert np.array_equal(scores.shuffled[0], first[:, order])
+    assert np.array_equal(scores.shuffled()[0], first[:, order])
 
 
 @pytest.mark.parametrize(
@@ -149,3 +150,16 @@ def test_cosines_rounded_to_one_exclude_no_finite_epsilon(name):
     scores = prepare(observed, null=cosine_null(dim), independent=True)
     value = METHODS[name].values(scores, 1e-6, 0.05)[0][0]
     assert 100.0 < value < math.inf
+
+
+def test_the_null_is_evaluated_at_the_scores_once_for_all_bounds():
+    law, sizes = normal_null(), []
+
+    def log_tail(x):
+        sizes.append(np.size(x))
+        return law.log_tail(x)
+
+    scores = prepare(np.linspace(-1.0, 3.0, 997), null=dataclasses.replace(law, log_tail=log_tail))
+    for name in ("fixed-sequence", "normal-scores", "band"):
+        METHODS[name].bound(scores, 1e-6, 0.05)
+    assert sizes.count(997) == 1

@@ -147,14 +147,14 @@ def test_split_counts_on_the_other_half(unobserved):
     unseen = None if unobserved is None else rng.normal(size=unobserved)
     scores = prepare(seen, unseen, None if unobserved else normal_null())
     counts = split_counts(scores, 1e-5, 0.05)
-    second, threshold = scores.shuffled[0][0, 150:], counts.thresholds[0]
+    second, threshold = scores.shuffled()[0][0, 150:], counts.thresholds[0]
     # The threshold is one of the first half's.
-    assert threshold in scores.shuffled[0][0, :150]
+    assert threshold in scores.shuffled()[0][0, :150]
     assert counts.hits[0] == np.sum(second >= threshold)
     if unobserved is None:
         assert math.exp(counts.log_tails[0]) == pytest.approx(stats.norm.sf(threshold))
     else:
-        assert counts.alarms[0] == np.sum(scores.shuffled[1][0, 200:] >= threshold)
+        assert counts.alarms[0] == np.sum(scores.shuffled()[1][0, 200:] >= threshold)
 
 
 @pytest.mark.parametrize("method", [fixed, bonferroni, simultaneous])
