@@ -150,15 +150,16 @@ def _integrals(x: float, q: float, alpha: float, end: float) -> tuple[Pair, Pair
     root = math.sqrt(x * x + 92.0)
     reach = 92.0 / (x + root) if x > 0.0 else root - x
     end = min(end, reach)
-    excess, rest = 0.0, 0.0
+    excess, rest = (0.0, 0.0), (0.0, 0.0)
     for i in range(NODES.size):
         v = end * NODES[i]
         w = v * (q + alpha * v)
         weight = WEIGHTS[i] * math.exp(-v * (x + 0.5 * v))
         gain = -math.expm1(-w)
-        excess += weight * gain
-        rest += weight * (1.0 - gain)
-    return (end * excess, 0.0), (end * rest, 0.0)
+        # In pairs: the roundings of 31 sums would show.
+        excess = dd.add(*excess, weight * gain, 0.0)
+        rest = dd.add(*rest, weight * (1.0 - gain), 0.0)
+    return (end * excess[0], 0.0), (end * rest[0], 0.0)
 
 
 @njit(cache=True, error_model="numpy")
@@ -208,11 +209,10 @@ def _from_larger_end(y: Pair, length: Pair, h: float, low: float) -> Pair:
 @njit(cache=True, error_model="numpy")
 def _interval(x: Pair, q: Pair, alpha: float, s: Pair, length: Pair) -> tuple[Pair, Pair]:
     """Both integrals over 0 < v < length = −q/α, for α < 0; w = 0 at both ends."""
-    if length[0] > 1.0:
-        first = _truncated(x, length)
-        second = dd.divide(*_truncated(dd.divide(*dd.add(*x, *q), *s), dd.multiply(*s, *length)), *s)
-        if second[0] <= _CLOSE * first[0]:
-            return dd.subtract(*first, *second), second
+    first = _truncated(x, length)
+    second = dd.divide(*_truncated(dd.divide(*dd.add(*x, *q), *s), dd.multiply(*s, *length)), *s)
+    if second[0] <= _CLOSE * first[0]:
+        return dd.subtract(*first, *second), second
     return _integrals(x[0], q[0], alpha, length[0])
 
 

@@ -13,8 +13,9 @@ probabilities; both steps cancel. Here:
 Domain: standardised distance m = 0 or from 1e-290 to 1e14, deviation ratio s from 1e-10 to 1e10, 0 ≤ ε ≤ 1e28, δ < 1
 and not subnormal. Budget: 64 ulps of the exact result at the given floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, s
 from 1/2 to 2), and an absolute 1e-15 where ε or log δ is below 0.1; worst found by search: 2 ulps in practice, 10
-anywhere. The budgets are *searched*, at 20,000 draws and as many steps a function, and ``epsilon`` is NaN where its
-iteration does not end, which no search has met; the enclosures of ``certified.two_gaussians`` are *proven*.
+anywhere. The budgets in practice are *proven* (``proofs_check/rounding/budgets.csv``), those anywhere *searched*, at
+20,000 draws and as many steps a function. ``epsilon`` is NaN where its iteration does not end, which no search has met.
+The enclosures of ``certified.two_gaussians`` are proven.
 """
 
 import math
@@ -39,7 +40,9 @@ SMALLEST_DELTA = 2.0**-1022
 # Stands for infinity where infinity times zero must not arise.
 _FAR = 1e200
 # Closer to its largest value than this, in units of 1 + |u|, the loss is known by the distance to that place.
-_NEAR_LARGEST = 1e-3
+_NEAR_LARGEST = 1e-7
+# What is accepted as the last step to a root, in units of its scale; the result's error follows from this.
+_LAST_STEP = 1e-11
 
 
 @njit(cache=True, error_model="numpy")
@@ -109,15 +112,20 @@ def _near_root(epsilon: float, alpha: Pair, slope: Pair, half_square: Pair, log_
 
 
 @njit(cache=True, error_model="numpy")
-def _log_delta(epsilon: float, m: Pair, g: Pair) -> float:
-    if g[0] == 0.0:
-        if m[0] == 0.0:
-            return -math.inf
-        # No squares: they would underflow for minute m.
-        u = dd.subtract(*dd.divide(epsilon, 0.0, *m), 0.5 * m[0], 0.5 * m[1])
-        return log_delta_at_root(u, m, (0.0, 0.0), m, (1.0, 0.0))
+def _root(epsilon: float, m: Pair, g: Pair) -> tuple[Pair, Pair, Pair, Pair, Pair, Pair]:
+    """Return the near root u of Z = ε, dZ/du there, which is 0 if there is none, α, ms, log s and s."""
     alpha, slope, half_square, log_s, s = _loss_parabola(m, g)
-    u, q = _near_root(epsilon, alpha, slope, half_square, log_s)
+    if g[0] == 0.0:
+        # No squares: they would underflow for minute m.
+        u, q = dd.subtract(*dd.divide(epsilon, 0.0, *m), 0.5 * m[0], 0.5 * m[1]), m
+    else:
+        u, q = _near_root(epsilon, alpha, slope, half_square, log_s)
+    return u, q, alpha, slope, log_s, s
+
+
+@njit(cache=True, error_model="numpy")
+def _log_delta(epsilon: float, m: Pair, g: Pair) -> float:
+    u, q, alpha, _, _, s = _root(epsilon, m, g)
     return log_delta_at_root(u, q, alpha, m, s) if q[0] > 0.0 else -math.inf
 
 
@@ -134,25 +142,27 @@ def relative_excess(u: Pair, value: Pair, target: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
+def _exceeds(delta: float, u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> bool:
+    """Whether δ at the near root u of Z = ε, where dZ/du = q, is above ``delta``."""
+    # Beyond these roots δ is above all floats below 1, or below all that are normal.
+    if not (q[0] > 0.0 and u[0] < 39.0):
+        return False
+    if u[0] <= -30.0:
+        return True
+    # Where they are next to each other, logarithms in one float would not tell which is larger.
+    excess, rest = tails(u, q, alpha, m, s)
+    if delta <= 0.5:
+        return relative_excess(u, excess, delta) > 0.0
+    return relative_excess(u, dd.add(*outside(u, q, alpha, m, s), *rest), 1.0 - delta) < 0.0
+
+
+@njit(cache=True, error_model="numpy")
 def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
     """Return the least ε ≥ 0 at which δ of N(m, s²) from N(0, 1), s = 1 + g, is at most ``delta``."""
     log_delta = math.log(delta) if delta < 0.5 else math.log1p(delta - 1.0)
-    if m[0] == 0.0 and g[0] == 0.0:
+    root, q, alpha, slope, log_s, s = _root(0.0, m, g)
+    if not _exceeds(delta, root, q, alpha, m, s):
         return 0.0
-    alpha, slope, half_square, log_s, s = _loss_parabola(m, g)
-    if g[0] == 0.0:
-        root, q = (-0.5 * m[0], -0.5 * m[1]), m
-    else:
-        root, q = _near_root(0.0, alpha, slope, half_square, log_s)
-    if root[0] > -30.0 and q[0] > 0.0:
-        # Where δ(0) is next to ``delta``, logarithms in one float would not tell which is larger.
-        excess, rest = tails(root, q, alpha, m, s)
-        if delta <= 0.5:
-            above = relative_excess(root, excess, delta)
-        else:
-            above = -relative_excess(root, dd.add(*outside(root, q, alpha, m, s), *rest), 1.0 - delta)
-        if above <= 0.0:
-            return 0.0
     # For s < 1 the loss is largest at the distance ``left`` above u, and the root lies before it.
     left = -0.5 * q[0] / alpha[0] if alpha[0] < 0.0 else _FAR
     # δ ≤ 2·P(X > u) ≤ exp(−u²/2) bounds the root from above; from there Newton descends on a concave function.
@@ -182,7 +192,7 @@ def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
             correction = -relative_excess(u, total, 1.0 - delta) * (total[0] / rest[0])
             scale = min(scale, total[0])
         step = correction / q[0]
-        if abs(step) <= 1e-9 * scale:
+        if abs(step) <= _LAST_STEP * scale:
             break
         if step > 0.0:
             low = u[0]
@@ -229,7 +239,8 @@ def _larger_epsilon_at(delta: float, mu1: float, sigma1: float, mu2: float, sigm
     if sigma1 == sigma2:
         return first
     other = _standardise(mu2, sigma2, mu1, sigma1)
-    if _log_delta(first, *other) <= math.log(delta):
+    u, q, alpha, _, _, s = _root(first, *other)
+    if not _exceeds(delta, u, q, alpha, other[0], s):
         return first
     return max(first, solve_epsilon(delta, *other))
 

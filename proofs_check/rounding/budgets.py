@@ -9,6 +9,8 @@ Mills ratios M fall, and M(w)/M(u) = r rises with u and falls with ε, so corner
 
 For tails of the null cosine a recursion bounds every step of the continued fraction at once, in all dimensions.
 
+For two Gaussians inequalities serve in place of cells: the digits of pairs leave room for factors of a hundred.
+
 For roots the last step has a bound of its own: Newton's step from a point whose δ is known with its error leaves
 half the step's square times the second derivative over the first. The kernels return NaN where no step is accepted, so
 that every number that they return is within the bound; that there always is one is searched and not proven.
@@ -25,7 +27,7 @@ from itertools import pairwise
 
 from flint import arb, fmpq
 
-from canaryproof.kernels import null_cosine
+from canaryproof.kernels import _tails, null_cosine, two_gaussians
 from canaryproof.kernels.certified._ball import at_precision
 from canaryproof.proofs_check.rounding import primitives
 
@@ -33,7 +35,7 @@ TABLE = "budgets.csv"
 BUDGET = 8.0
 _PRECISION = 192
 # What the kernels accept as a last step: of u, in units of its scale, and of log m, times √(1 + w).
-EPSILON_STEP, NOISE_STEP = 1e-9, 4e-9
+EPSILON_STEP, NOISE_STEP = two_gaussians._LAST_STEP, 4e-9
 
 
 @dataclass(frozen=True)
@@ -388,9 +390,177 @@ def _certain_rows() -> Iterator[ProvenRow]:
     yield ProvenRow("gaussian-mechanism.log-delta", "u < -8.5", _rounded_up(2 * rest / (arb("0.1") * _u())))
 
 
+# Two Gaussians, 1/2 ≤ s ≤ 2, 0.1 ≤ ε ≤ 50 and δ ≥ 1e-12.
+#
+# At v from the near root u the loss exceeds ε by w = v(q + αv). There q = sx − u for P₂'s coordinate x = m + su, and
+# x² = u² + 2T with T = ε + log s. With g = exp(−uv − v²/2), δ = φ(u)·excess for excess = ∫ g(1 − e^(−w)), and R =
+# e^ε·P₂(Z > ε) = φ(u)·rest for rest = ∫ g·e^(−w). For α < 0 integrals end at v = L = q/|α|, and m ≥ 0 says u ≥ −L/2.
+# For α > 0 a far tail is added, no larger than the near one. r = rest/(excess + rest), and δ = (1 − r)·P₁(Z > ε). Where
+# r ≤ 0.999 pairs are subtracted, else a rule sums the integrand.
+#
+# A direction with δ < 1e-13 is not the larger one: whatever its error is, it stays below 1e-12.
+
+_CLOSE, _PAIR_STEP = _tails._CLOSE, two_gaussians._LAST_STEP
+_LEAST_EPSILON = arb("0.0999")
+# Of u, for δ ≥ 1e-13, and of T.
+_FARTHEST, _MOST_LOSS = arb("7.46"), arb("50.7")
+
+
+def _half_line_error() -> arb:
+    """Bound the relative error of excess for α ≥ 0: Mills ratios, of which r stays away from 1."""
+    if not 2 * _tail(_FARTHEST) < 1e-13:
+        raise RuntimeError("practice reaches farther")
+    # u ≤ 0 makes q ≥ m ≥ √(2T). Else q ≥ m, and qu ≥ T − m²/2: so q is at least what solves q·u = T − q²/2.
+    least = (_FARTHEST**2 + 2 * _LEAST_EPSILON).sqrt() - _FARTHEST
+    # w ≥ qv, and M(u + q)/M(u) grows with u.
+    apart = 1 - _mills(_FARTHEST + least) / _mills(_FARTHEST)
+    if not apart > 1.1 * (1 - _CLOSE):
+        raise RuntimeError("the half line of practice is reached by quadrature")
+    # A far tail that the rule sums lies beyond 12.
+    far = 1 - _mills(12 + least) / _mills(arb(12))
+    if not (far > 1 - _CLOSE and _tail(arb(12)) < 1e-32):
+        raise RuntimeError("a far tail that matters is reached by quadrature")
+    return 4 * _of("Mills ratio, x > -37") / apart * _MORE
+
+
+def _truncated_error() -> arb:
+    """Bound the relative error of an integral of exp(−yv − v²/2) over 0 < v < l: M(y) − e^(−h)M(y + l)."""
+    # h ≥ 0 or l, exchanged ends included. h > 1 leaves 1 − 1/e of M(y); else l > 1 and y ≥ −l/2, of which l = 1 is the
+    # worst. The power series serves l ≤ 1 and |h| ≤ 1; its 40 terms are at most those of exp(3t/2 + t²/2).
+    half = arb(fmpq(1, 2))
+    near = half - _tail(half)
+    left = (2 * near / (half + near)).min(1 - arb(-1).exp())
+    terms = [arb(1), arb(fmpq(3, 2))]
+    while len(terms) < 100:
+        terms.append((terms[-1] * fmpq(3, 2) + terms[-2]) / len(terms))
+    series = arb(1).exp() * sum((c / (n + 1) for n, c in enumerate(terms[40:], 40)), arb(1e-40)) + arb(1e-28)
+    single = _of("Mills ratio, x > -37") + _of("exponential, |a| < 1e9")
+    return ((2 / left - 1) * single + _of("exponential, |a| < 1e9")).max(series) * _MORE
+
+
+def _data_error() -> arb:
+    """Bound what the roundings of m, α, log s, q and u do to excess for α < 0, relative."""
+    # δ ≤ φ(0)|α|L³/6 bounds L from below, and q/(ms) = L/(2u + L). q² is a difference of terms below 3m². A relative
+    # error of q comes to excess with a factor below 10; that of u is smaller by q/(ms + q).
+    least = (arb(6e-13) * (2 * arb.pi()).sqrt() / fmpq(3, 8)) ** fmpq(1, 3)
+    ratio = 4 * ((2 * _FARTHEST + least) / least) ** 2
+    steps = 3 * _of("logarithm of 1 + a") + 8 * (primitives.of_pairs("divide") + primitives.of_pairs("multiply"))
+    return 10 * ratio * steps
+
+
+def _least_mean() -> arb:
+    """Bound the mean of t in (0, 1) of weight exp(−pt − ht²), p + h ≤ 46, from below: it falls with p and with h."""
+    found = []
+    for low in range(46):
+        p, h = arb(low + 1), arb(46 - low)
+        end = (2 * h).sqrt()
+        whole = _mills(p / end) - (-p - h).exp() * _mills(p / end + end)
+        found.append((1 - (-p - h).exp() - p / end * whole) / (end * whole))
+    return min(found, key=lambda ball: float(ball.lower()))
+
+
+def _rule_error() -> arb:
+    """Bound the relative error of excess by the rule of Gauss and Legendre: α < 0 and r > 0.999.
+
+    Then u ≥ 0, or L ≤ 1. For u < 0 and L > 1 a third of the weight has v(L − v) > 3/16, so that r bounds |α| by 0.02.
+    Then T ≥ 0.079, and u < 0 makes m² ≥ 2T and q ≥ 0.39, so that r is far below 0.999.
+    """
+    u, nodes = _u(), _of("Gauss-Legendre nodes and weights")
+    # The weight g·e^(−w) falls, or is within 1.17 of one that does: that bounds ∫ vq over ∫ w (Chebyshev) by 3.
+    ratio = 3 * arb("1.17")
+    # F = g(1 − e^(−w)). In the mean |vF′/F| is below 2 + ratio and uv + v² below 2, as ∫ (vF)′ = 0. What errs: nodes
+    # and their product with the end; the exponent, three times; exp and its product; weights; expm1; w, of three
+    # numbers with two roundings; and three products at last.
+    rounding = (nodes + u) * (2 + ratio) + 6 * u + 3 * u + nodes + 2 * u + 3 * ratio * u + 3 * u
+    # On (0, E), E the smaller of L and of where g = e^(−46), qE is below 0.2: else r would be smaller.
+    if not fmpq(9, 10) * fmpq(2, 10) / 3 * _least_mean() > 1.1 * (1 - _CLOSE):
+        raise RuntimeError("w is large somewhere")
+    # Trefethen, Approximation Theory and Approximation Practice, Theorem 19.3, with an ellipse about (0, E).
+    rho = arb("3.5")
+    over, beside = ((rho + 1 / rho) / 2 - 1) / 2, (rho - 1 / rho) / 4
+    largest = (46 * over.max(beside**2) + 1 + fmpq(2, 10) * (1 + over) ** 2).exp() * (1 + over) ** 2
+    least = (-arb(fmpq(2, 10))).exp() / 3 / 46**2 * fmpq(99, 100)
+    left_out = fmpq(64, 15) / 2 * largest * rho**-62 / (1 - rho**-2) / least
+    beyond = arb(-46).exp() / least
+    return (rounding + left_out + beyond) * _MORE
+
+
+def _pair_log_delta_rows() -> Iterator[tuple[str, arb]]:
+    u, density = _u(), _of("exponential, |a| < 1e9") * 2
+    subtracted = _half_line_error().max(2 * _truncated_error() / (1 - _CLOSE) * fmpq(101, 100)) + _data_error()
+    rule, total = _rule_error() + _data_error(), _truncated_error() * 2 + _data_error()
+    # The least −log δ with u ≥ 1, and by the rule, with its ulp in u.
+    least, close = -(2 * _tail(arb(1))).log(), -arb(1 - _CLOSE).log()
+    if not (least > 1 and close > 4):
+        raise RuntimeError("logarithms are smaller")
+    # Half an ulp of the sum, one of the logarithm of excess, half a one each of their partial sum and of log(2π)/2.
+    sums = fmpq(5, 2)
+    yield "u >= 1, pairs", sums + (subtracted + u) / (2 * u)
+    yield "u >= 1, rule", sums + (rule + u) / (8 * u)
+    # An ulp of the logarithm, twice what it is where the other direction's is just above a power of two.
+    yield "u < 1, delta <= 1/2, pairs", 2 + (subtracted + density + u) / arb(2).log() / u
+    yield "u < 1, delta <= 1/2, rule", 2 + (rule + density + u) / close / u
+    yield "u < 1, delta > 1/2", 2 + (total + density + 2 * u) / arb(2).log() / u
+
+
+def _pair_step_square() -> arb:
+    """Bound what half the square of a last step of 1 leaves of ε.
+
+    That is scale²·(q²(1 + R/δ) + qF′)/2, R = φ(u)·rest, for δ > 1/2 without R/δ, where φ(u)F′/q is the density of Z:
+    F′ ≤ 2/rest. The scale is at most 1 + |u|.
+    """
+    far, x = 1 + _FARTHEST, (_FARTHEST**2 + 2 * _MOST_LOSS).sqrt()
+    # α ≥ 0: rest ≥ M(x)/s, 1/M(x) ≤ x + 0.8, and qR/δ ≤ 2qM(y)/(M(u) − M(y)) ≤ 2(y + 1.42) for y = u + q = sx. With
+    # δ ≤ 1/2 u is at least −0.68, as P(|X| < |u|) ≤ δ for u < 0.
+    q = 2 * x
+    found = [far**2 * (q**2 + 2 * q * (2 * x + arb("1.42")) + 4 * q * (x + arb("0.8")))]
+    # α < 0, s < 1: 1/rest ≤ 1.6(y + 1) or 1.6/L, |α| ≤ 3/8. With V the smaller of L/2 and 1/(1 + u), excess is at least
+    # 0.035qV² or 0.043V, and rest at most 1.32V for V < L/2. Otherwise the scale is at most L/2 ≤ 1.
+    q, inverse = x, arb("1.6") * (x + 1)
+    found.append(far**2 * (q**2 + (38 * q * far).max(31 * q**2) + 2 * q * inverse))
+    found.append(q**2 + 43 + 47 * q**2 + 2 * q * inverse)
+    # u < 0 and δ ≤ 1/2 make u ≥ −3, else w is above 2 on (−1, 1). Half a unit of v near P₁'s mean has w ≥ q/8.
+    x = (9 + 2 * _MOST_LOSS).sqrt()
+    q = x + 3
+    found.append(16 * (q**2 + arb("8.3") * q * (q + 8) + 2 * q * arb("1.6") * (x + 1)))
+    # δ > 1/2: δ is a float, so that −9 ≤ u ≤ 0.68.
+    x = (81 + 2 * _MOST_LOSS).sqrt()
+    q = 2 * x + 9
+    found.append(100 * (q**2 + 4 * q * (x + arb("0.8"))))
+    return max(found, key=lambda ball: float(ball.upper())) / 2 * _MORE
+
+
+def _pair_epsilon_rows() -> Iterator[tuple[str, arb]]:
+    # An error e of log δ moves ε by e(1 − r)/r, one of log(1 − δ) by e(1 + P₁(Z ≤ ε)/R). r is at least 1/200: else
+    # P(|X| < |u|) ≤ P₁(Z > ε) ≤ δ·200/199 for u < 0, so that u ≥ −0.68 and excess ≤ 2M(−0.68); rest is as above.
+    x = (_FARTHEST**2 + 2 * _MOST_LOSS).sqrt()
+    inverse = (2 * (x + arb("0.8"))).max(arb("1.6") * (x + 1))
+    least = 1 / (1 + (2 * _mills(arb(0)) * inverse).max(2 * _mills(arb("-0.68")) * 2 * (arb("10.1") + arb("0.8"))))
+    if not least > fmpq(1, 200):
+        raise RuntimeError("r is smaller somewhere")
+    u, half, single = _u(), arb(fmpq(1, 2)), _truncated_error() + _of("exponential, |a| < 1e9")
+    step = _pair_step_square() * arb(_PAIR_STEP) ** 2
+    # The sum of the loss and of the step, which has some roundings of its own, is rounded once. Pairs: 1e-26.
+    other = step + arb(1e-24) + 100 * u * arb(_PAIR_STEP)
+    rule = _rule_error() * (1 - _CLOSE) * _MORE
+    yield "delta <= 1/2, pairs", (201 * single + other) / _LEAST_EPSILON / u + half
+    yield "delta <= 1/2, rule", (rule + other) / _LEAST_EPSILON / u + half
+    # P₁(Z ≤ ε) is φ(u) times 2.5 at most for |u| < 0.68, or two Mills ratios of |u|.
+    x = (81 + 2 * _MOST_LOSS).sqrt()
+    yield "delta > 1/2", ((1 + 3 * 2 * (x + 1)) * 2 * single + other) / _LEAST_EPSILON / u + half
+
+
+def _pair_rows() -> Iterator[ProvenRow]:
+    for name, rows in (("log-delta", _pair_log_delta_rows), ("epsilon", _pair_epsilon_rows)):
+        found = [(cell, _rounded_up(ulps)) for cell, ulps in rows()]
+        for direction in ("forward", "reverse", "both"):
+            yield from (ProvenRow(f"two-gaussians.{name}.{direction}", cell, ulps) for cell, ulps in found)
+
+
 def rows() -> tuple[ProvenRow, ...]:
     """Prove all rows of the table."""
-    return at_precision(_PRECISION, lambda: (*_cosine_rows(), *_tail_rows(), *_certain_rows(), *_mechanism_rows()))
+    proofs = (_cosine_rows, _tail_rows, _certain_rows, _mechanism_rows, _pair_rows)
+    return at_precision(_PRECISION, lambda: tuple(row for prove in proofs for row in prove()))
 
 
 def written() -> str:

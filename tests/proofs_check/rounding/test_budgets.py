@@ -3,11 +3,12 @@ import re
 from functools import partial
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 from flint import arb
 
-from canaryproof.kernels import gaussian_mechanism, null_cosine
+from canaryproof.kernels import _tails, gaussian_mechanism, null_cosine, two_gaussians
 from canaryproof.proofs_check.rounding import budgets
 from canaryproof.verify.suites.numerics import PATHS
 from canaryproof.verify.suites.worst_case.search import Domain, measure
@@ -123,3 +124,98 @@ def test_a_worse_primitive_breaks_a_budget(monkeypatch):
     monkeypatch.setattr(budgets, "_table", lambda: worse)
     broken = {row.function for row in budgets.rows() if row.ulps > budgets.BUDGET}
     assert {"null-cosine.pdf", "null-cosine.logpdf", "gaussian-mechanism.delta"} <= broken
+
+
+def short_intervals(count):
+    """Yield ε, m, s and δ where Z > ε on an interval that may be short, next to the largest loss, in practice."""
+    rng = np.random.default_rng(11)
+    while count:
+        s, length = rng.uniform(0.5, 1.0), math.exp(rng.uniform(math.log(1e-3), math.log(5.0)))
+        alpha, u = (s * s - 1.0) / 2.0, rng.uniform(-length / 2.0, 7.0)
+        m = -alpha * (2.0 * u + length) / s
+        epsilon = alpha * u * u + m * s * u + m * m / 2.0 - math.log(s)
+        if 0.1 <= epsilon <= 50.0:
+            delta = math.exp(float(two_gaussians.log_delta(epsilon, m, s, 0.0, 1.0, "forward")))
+            if delta >= 1e-12:
+                count -= 1
+                yield epsilon, m, s, delta
+
+
+def test_short_intervals_keep_the_proven_bounds():
+    worst = {"two-gaussians.log-delta.forward": 0.0, "two-gaussians.epsilon.forward": 0.0}
+    for epsilon, m, s, delta in short_intervals(200):
+        for name, first in zip(worst, (epsilon, delta), strict=True):
+            case = measure(BY_NAME[name], Domain.PRACTICE, (first, m, s, 0.0, 1.0))
+            worst[name] = max(worst[name], case.ulps if case else 0.0)
+    assert all(0.0 < ulps <= PROVEN[name] + 1.0 for name, ulps in worst.items())
+
+
+def test_the_rule_errs_less_than_is_proven():
+    # 1 − r in pairs of more digits, against the rule on the same interval.
+    bound = float(budgets.at_precision(192, budgets._rule_error))
+    with mpmath.workdps(30):
+        for u, length in ((0.0, 0.1), (3.0, 0.5), (7.0, 1.0), (7.0, 20.0), (-0.05, 0.1)):
+            alpha = -0.001 / length * max(u, 1.0)
+            q = -alpha * length
+            exact = mpmath.quad(
+                lambda v, u=u, q=q, alpha=alpha: mpmath.exp(-u * v - v * v / 2) * -mpmath.expm1(-v * (q + alpha * v)),
+                [0, min(length, 1.0), length],
+            )
+            found = _tails._integrals(u, q, alpha, length)[0][0]
+            assert abs(found / exact - 1) < bound
+
+
+@pytest.mark.parametrize(("name", "worse"), [("_CLOSE", 1 - 1e-6), ("_PAIR_STEP", 1e-9), ("_LEAST_EPSILON", arb(0.01))])
+def test_other_numbers_break_the_bounds_of_two_gaussians(name, worse, monkeypatch):
+    monkeypatch.setattr(budgets, name, worse)
+    try:
+        found = budgets.at_precision(192, lambda: [row.ulps for row in budgets._pair_rows()])
+    except RuntimeError:
+        return
+    assert max(found) > budgets.BUDGET
+
+
+def points_of_practice(count):
+    """Yield near roots u with what the kernel computes there: q, α, s, excess, rest, and 1 − δ over φ(u)."""
+    rng = np.random.default_rng(12)
+    while count:
+        s = rng.choice([1.0 + rng.choice([-1, 1]) * math.exp(rng.uniform(-12.0, -0.7)), rng.uniform(0.5, 2.0)])
+        m = max(0.0, rng.choice([0.0, rng.uniform(0.0, 30.0), math.exp(rng.uniform(-7.0, 3.0))]))
+        pair, excess_of = two_gaussians._standardise(m, s, 0.0, 1.0), math.exp(rng.uniform(-12.0, 0.0))
+        largest = m * m / (2.0 * (1.0 - s * s)) - math.log(s) if s < 1.0 else 50.0
+        epsilon = rng.choice([math.exp(rng.uniform(math.log(0.1), math.log(50.0))), largest * (1.0 - excess_of)])
+        if not (0.5 <= s <= 2.0 and 0.1 <= epsilon <= min(largest, 50.0)):
+            continue
+        u, q, alpha, _, _, deviation = two_gaussians._root(epsilon, *pair)
+        if not (q[0] > 0.0 and -9.0 < u[0] < 8.0):
+            continue
+        excess, rest = (value[0] for value in _tails.tails(u, q, alpha, pair[0], deviation))
+        total = _tails.outside(u, q, alpha, pair[0], deviation)[0] + rest
+        density = math.exp(-(u[0] ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
+        if density * excess >= 1e-13 and density * total >= 1e-16:
+            count -= 1
+            yield u[0], q[0], alpha[0], excess, rest, total
+
+
+def test_inequalities_of_two_gaussians_hold():
+    most = float(budgets.at_precision(192, budgets._pair_step_square))
+    ruled = 0
+    for u, q, alpha, excess, rest, total in points_of_practice(8_000):
+        ratio, length = rest / (excess + rest), -q / alpha if alpha < 0.0 else math.inf
+        density = math.exp(-u * u / 2.0) / math.sqrt(2.0 * math.pi)
+        small = density * excess <= 0.5
+        assert u < float(budgets._FARTHEST)
+        assert u >= -length / 2.0 * (1 + 1e-9)
+        assert not small or ratio > 1 / 200
+        assert small or total / rest < 1 + 6 * (math.sqrt(u * u + 2 * 50.7) + 1)
+        assert alpha < 0.0 or ratio < 0.9989
+        if ratio > 0.999:
+            ruled += 1
+            reach = min(length, math.sqrt(u * u + 92.0) - u)
+            assert u >= 0.0 or length <= 1.0
+            assert q * reach < 0.2
+        # The density of the loss is at most 2φ(u)/q.
+        scale = min(1.0 + abs(u), length / 2.0)
+        curvature = q * q * (1.0 + (rest / excess if small else 0.0)) + 2.0 * q / rest
+        assert scale**2 * curvature / 2.0 < most
+    assert ruled > 40
