@@ -84,9 +84,13 @@ def _beside(one: Rate, other: Rate, epsilon: float, delta: float, corner: bool) 
     """Return P(one rate is left of the kink, the other below the boundary), with or without its part below the kink."""
     up = math.exp(epsilon)
     kink = (1.0 - delta) / (1.0 + up)
-    edges = np.concatenate([[0.0, kink], one.cuts, (1.0 - delta - other.cuts) / up])
+    # Outside its outermost cuts there is nothing of the rate.
+    low, high = one.cuts[0], min(kink, one.cuts[-1])
+    if high <= low:
+        return 0.0
     # The posterior's density has no singularity in the arc sine of the rate's square root.
-    angles = np.arcsin(np.sqrt(np.unique(edges[(edges >= 0.0) & (edges <= kink)])))
+    edges = np.concatenate([[low, high], one.cuts, (1.0 - delta - other.cuts) / up])
+    angles = np.arcsin(np.sqrt(np.unique(edges[(edges >= low) & (edges <= high)])))
     half = 0.5 * np.diff(angles)[:, np.newaxis]
     angle = angles[:-1, np.newaxis] + half * (1.0 + _NODES)
     rate = np.sin(angle) ** 2
