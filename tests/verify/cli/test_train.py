@@ -115,7 +115,12 @@ def test_a_killed_experiment_resumes_to_the_same_bits(config, done, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("largest", "name"), [(1000, "experiment.json"), (20_000, "results.json"), (40_000, "densities.svg")]
+    ("largest", "name"),
+    [
+        pytest.param(1000, "experiment.json", marks=pytest.mark.deep),
+        (20_000, "results.json"),
+        pytest.param(40_000, "densities.svg", marks=pytest.mark.deep),
+    ],
 )
 def test_a_write_that_fails_is_told_in_a_line_and_what_is_done_is_kept(config, done, tmp_path, largest, name):
     out = tmp_path / "out"
@@ -131,6 +136,7 @@ def test_a_write_that_fails_is_told_in_a_line_and_what_is_done_is_kept(config, d
     same(out, done)
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not may_mount(), reason="needs the right to mount a small disk")
 def test_a_full_disk_harms_nothing(config, done, tmp_path):
     disk, kept = tmp_path / "disk", tmp_path / "kept"
