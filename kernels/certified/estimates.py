@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 
 from flint import arb, fmpq
 
-from canaryproof.kernels.certified import Enclosure, at_precision, two_gaussians
+from canaryproof.kernels.certified import Enclosure, Enclosures, at_precision, two_gaussians
 from canaryproof.kernels.certified.two_gaussians import Direction
 
 # Bits for the threshold's search, which looks at differences of the size of the last digits' squares.
@@ -157,9 +157,8 @@ def _above(ball: arb) -> float:
     return math.inf if math.isnan(upper) else math.nextafter(upper, math.inf)
 
 
-def mean(enclosures: Sequence[Enclosure]) -> tuple[float, float]:
+def mean(enclosures: Enclosures) -> tuple[float, float]:
     """Return floats on either side of the mean of enclosed values."""
     # The sum is rounded once, the quotient once: two floats farther out is outside.
-    low = math.fsum(enclosure.lo for enclosure in enclosures) / len(enclosures)
-    high = math.fsum(enclosure.hi for enclosure in enclosures) / len(enclosures)
+    low, high = (math.fsum(ends) / ends.size for ends in (enclosures.lo, enclosures.hi))
     return low - 2.0 * math.ulp(low), high + 2.0 * math.ulp(high)

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
-from canaryproof.kernels.certified import Enclosure, estimates
+from canaryproof.kernels.certified import Enclosures, estimates
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
+from canaryproof.kernels.certified import two_gaussians as certified_gaussians
+from canaryproof.kernels.certified.two_gaussians import Direction
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, holds, prints
@@ -21,8 +23,8 @@ from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators.estimators import Moments
 
 Estimator = Callable[[Moments, float], NDArray[np.float64]]
-# Enclosure of an estimate for δ, distance and ratio.
-Enclose = Callable[[float, float, float], Enclosure]
+# Enclosures of estimates for δ.
+Enclose = Callable[[Moments, float], Enclosures]
 
 # All printed simulations of the Gaussian mechanism are at this δ and this many runs a cell.
 DELTA = 1e-6
@@ -74,13 +76,21 @@ def _fit_against_null(moments: Moments, delta: float) -> NDArray[np.float64]:
     return two_gaussians.epsilon(delta, 0.0, 1.0, moments.distance, moments.ratio, "reverse")
 
 
+def _enclosed(moments: Moments, delta: float, direction: Direction = "both") -> Enclosures:
+    return certified_gaussians.epsilon(delta, 0.0, 1.0, moments.distance, moments.ratio, direction)
+
+
+def _enclosed_pinned(moments: Moments, delta: float) -> Enclosures:
+    return certified_gaussians.epsilon(delta, np.maximum(moments.distance, 0.0), 1.0, 0.0, 1.0)
+
+
 # The readings of "the estimate", fast and certified: three of the final version's last line, and the first version's
 # estimator.
 READINGS: dict[str, tuple[Estimator, Enclose]] = {
-    "fitted, both directions": (_both, estimates.fitted),
-    "fitted, null against fit": (_null_against_fit, partial(estimates.fitted, direction="forward")),
-    "fitted, fit against null": (_fit_against_null, partial(estimates.fitted, direction="reverse")),
-    "pinned": (_pinned, lambda delta, distance, _: estimates.pinned(delta, distance)),
+    "fitted, both directions": (_both, _enclosed),
+    "fitted, null against fit": (_null_against_fit, partial(_enclosed, direction="forward")),
+    "fitted, fit against null": (_fit_against_null, partial(_enclosed, direction="reverse")),
+    "pinned": (_pinned, _enclosed_pinned),
 }
 
 
@@ -132,12 +142,11 @@ def _judge(cell: PrintedCell, context: Context) -> Outcome:
     runs = context.pick(200, 1000)
     moments, sigma = _simulated(context, runs, cell.dim, cell.count)[cell.epsilon]
     readings: dict[str, Any] = {}
-    pairs = list(zip(moments.distance.tolist(), moments.ratio.tolist(), strict=True))
     for name, (estimator, enclose) in READINGS.items():
         sample = estimator(moments, DELTA)
         readings[name] = {
             "mean": float(sample.mean()),
-            "mean_certified": estimates.mean([enclose(DELTA, *pair) for pair in pairs]),
+            "mean_certified": estimates.mean(enclose(moments, DELTA)),
             "deviation": float(sample.std(ddof=1)),
             "p_value": _consistency(cell, sample),
         }

@@ -1,4 +1,3 @@
-import math
 from types import SimpleNamespace
 
 import mpmath as mp
@@ -8,7 +7,7 @@ from flint import arb, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.kernels.certified import Enclosure, at_precision, estimates
+from canaryproof.kernels.certified import Enclosures, at_precision, estimates
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.estimators import estimators
 
@@ -73,11 +72,12 @@ def test_equal_gaussians_leave_nothing_to_guess():
 
 
 def test_mean_lies_between_the_means_of_the_ends():
-    thirds = [Enclosure(x, math.nextafter(x, 9.0), None) for x in (0.1, 0.2, 0.7)]
+    values = np.array([0.1, 0.2, 0.7])
+    thirds = Enclosures(values, np.nextafter(values, 9.0))
     low, high = estimates.mean(thirds)
     with mp.workdps(50):
-        assert low <= mp.fsum(mp.mpf(e.lo) for e in thirds) / 3
-        assert high >= mp.fsum(mp.mpf(e.hi) for e in thirds) / 3
+        assert low <= mp.fsum(map(mp.mpf, thirds.lo)) / 3
+        assert high >= mp.fsum(map(mp.mpf, thirds.hi)) / 3
     assert high - low < 1e-15
 
 
