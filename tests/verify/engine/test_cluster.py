@@ -15,11 +15,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from canaryproof.verify.cli import verify
+from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine.run_file import kept
 from canaryproof.verify.files.reading import InputError
 
 pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
+
+import dask
 
 PATIENCE = 240.0
 # Tasks are given up at the second worker that is lost. Dask's own number is 3, and each worker takes seconds to start.
@@ -142,7 +147,7 @@ def test_a_run_whose_scheduler_is_lost_says_so_and_goes_on_elsewhere(start, loca
 def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tmp_path, number):
     out = tmp_path / "run"
     process = start("brisk", "--engine", "dask", "--out", out, code=None)
-    wait_for(lambda: begun(tmp_path, "brisk9") or process.poll() is not None)
+    wait_for(lambda: begun(tmp_path, "brisk29") or process.poll() is not None)
     (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
     _, errors = process.communicate(timeout=PATIENCE)
     # Python's resource tracker tells of the kill.
@@ -150,9 +155,12 @@ def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tm
     assert "Traceback" not in errors
     workers = {int(line.split()[1]) for line in (tmp_path / "log").read_text().splitlines()}
     wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+    _, rows = kept(out / "run.sqlite")
+    done = {json.loads(row)["id"] for row in rows}
+    assert done
     (tmp_path / "log").write_text("")
-    assert run(start, "brisk", "--engine", "dask", "--resume", "--out", out)[0] == 0
-    assert not begun(tmp_path, "brisk2")
+    assert run(start, "brisk", "--resume", "--out", out)[0] == 0
+    assert not any(begun(tmp_path, name) for name in done)
 
 
 WITHOUT_PACKAGE = """
@@ -174,7 +182,11 @@ importlib.metadata.version = version
 def refusal(process):
     """What a run says that ends in one line of bad input."""
     printed, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, printed) == (2, ""), errors
+    return refused(process.returncode, printed, errors)
+
+
+def refused(status, printed, errors):
+    assert (status, printed) == (2, ""), errors
     lines = [line for line in errors.splitlines() if not line.startswith("Warning: --engine dask://127")]
     assert len(lines) == 1, errors
     assert lines[0].startswith("Error: --engine: ")
@@ -224,9 +236,11 @@ def test_a_scheduler_without_the_package_is_refused(start, tmp_path, make_cluste
         ),
     ],
 )
-def test_an_engine_that_is_not_there_is_named(start, monkeypatch, engine, said):
-    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
-    assert refusal(start("good", "--engine", engine)).startswith(said)
+def test_an_engine_that_is_not_there_is_named(fake_suites, monkeypatch, engine, said):
+    monkeypatch.setattr(verify, "SUITES", f"{fake_suites.__name__}:SUITES")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        result = CliRunner().invoke(main, ["verify", "good", "--engine", engine])
+    assert refused(result.exit_code, result.stdout, result.stderr).startswith(said)
 
 
 @pytest.mark.parametrize(
