@@ -21,6 +21,7 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.audit import audit, audit_release
 from canaryproof.verify.audit.findings import Scores
 from canaryproof.verify.cli.command_line import main
@@ -196,3 +197,17 @@ def test_no_threshold_contradicts_the_analytical_epsilon(trained, still):
     """What all rounds release has the ε of one of them, as each canary is in one round alone."""
     for run in (trained, still):
         assert 0.0 < lower_bound(run) < gaussian_mechanism.epsilon(DELTA, CLAIMED)
+
+
+def test_a_loop_takes_orthonormal_canaries_in_place_of_independent_ones(tmp_path, monkeypatch):
+    source = importlib.util.spec_from_file_location("orthonormal_loop", EXAMPLES / "numpy_loop.py")
+    loop = importlib.util.module_from_spec(source)
+    source.loader.exec_module(loop)
+    monkeypatch.setattr(loop, "Canaries", OrthonormalCanaries)
+    loop.train(tmp_path, CLAIMED, 0.0)
+    run = read(tmp_path)
+    found = audit_release(run.final, OrthonormalCanaries(SEED, CANARIES, DIM), DELTA, 1 - LEVEL).estimates[1]
+    assert found.name == "pinned"
+    assert found.low < released_epsilon(CLAIMED) < found.high
+    # Those that took part score higher.
+    assert stats.mannwhitneyu(run.observed, run.unobserved, alternative="greater").pvalue < LEVEL

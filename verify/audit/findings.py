@@ -317,4 +317,7 @@ class Findings:
         noise = self.noise_multiplier
         if noise is None and self.claim is not None:
             noise = float(gaussian_mechanism.noise_multiplier(self.claim, self.delta))
-        return blind_spots(self.dim, self.delta, self.count, self.null_count, noise)
+        # A release without a dimension was scored along all its directions.
+        orthonormal = self.release_norm is not None and self.dim is None
+        dim = self.count + (self.null_count or 0) if orthonormal else self.dim
+        return blind_spots(dim, self.delta, self.count, self.null_count, noise, orthonormal=orthonormal)

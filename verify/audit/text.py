@@ -230,7 +230,11 @@ def _next(found: Findings) -> str:
         case None:
             return f"What is claimed? --claim EPSILON compares it. {details}"
         case ClaimVerdict.CONSISTENT:
-            blind = " and the faults that this audit would not have noticed" if found.scores.dim is not None else ""
+            blind = (
+                " and the faults that this audit would not have noticed"
+                if found.scores.dim is not None or found.release_norm is not None
+                else ""
+            )
             return f"--details prints all estimates, bounds and tests{blind}; --plot FILE.svg draws them."
         case ClaimVerdict.EXCEEDED:
             return f"Look for less noise, or less clipping, than was claimed. {details}"

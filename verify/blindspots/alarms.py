@@ -480,7 +480,13 @@ class BlindSpots:
 
 
 def blind_spots(
-    dim: int | None, delta: float, count: int, null_count: int | None, noise_multiplier: float | None
+    dim: int | None,
+    delta: float,
+    count: int,
+    null_count: int | None,
+    noise_multiplier: float | None,
+    *,
+    orthonormal: bool = False,
 ) -> BlindSpots | None:
     """Foretell what an audit would have noticed; None where the dimension is not known, or too small.
 
@@ -491,7 +497,7 @@ def blind_spots(
     given = noise_multiplier is not None
     sigma = float(gaussian_mechanism.noise_multiplier(EPSILON, delta)) if noise_multiplier is None else noise_multiplier
     claim = Claim(sigma, delta, dim)
-    noticed, unnoticed = ranges(claim, count, null_count)
+    noticed, unnoticed = ranges(claim, count, null_count, orthonormal=orthonormal)
     return BlindSpots(sigma, claim.epsilon, given, noticed, unnoticed)
 
 

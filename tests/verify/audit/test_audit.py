@@ -164,6 +164,9 @@ def test_beside_orthonormal_canaries_all_other_directions_are_unobserved() -> No
     # The closed-form null would take the canaries for noise; what is fitted to the others does not.
     estimate = found.estimates[0]
     assert abs(estimate.epsilon - 3.01) < 5.5 * estimate.standard_error
+    # No number of independent canaries sees less than 0.28 in so few dimensions.
+    (share,) = (part for part in found.blind_spots.noticed if part.mechanism == "no-noise-on-a-share")
+    assert share.low < 0.2
     with pytest.raises(ValueError, match="canaries: must leave 2 of 8,000 directions to compare with, not 1"):
         audit_release(release, OrthonormalCanaries(7, 7999, 8000), DELTA)
 
