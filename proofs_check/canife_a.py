@@ -230,14 +230,16 @@ def _agree(printed: Formula, exact: Formula) -> bool:
 def formula(characters: str, printed: Formula, exact: Formula) -> Outcome:
     """Judge a printed formula: its characters, what they mean, and what is exact.
 
-    A closing bracket too many is typography: the line is judged by its terms, and the finding tells of the bracket.
+    A closing bracket too many is a misprint: the line holds in the reading without it, which the finding names.
     """
     surplus = characters.count(")") - characters.count("(")
     finding = "equal to the exact one, for a general Σ (Σ = LLᵀ)"
-    if surplus > 0:
+    evidence = {"printed": characters, "surplus_closing_brackets": surplus}
+    if surplus > 0 and _agree(printed, exact):
         repaired = characters.replace(_SPLIT, _SPLIT_REPAIRED)
-        finding += f"; printed with {surplus} closing bracket too many, read it as {repaired}"
-    return held(_agree(printed, exact), finding, printed=characters, surplus_closing_brackets=surplus)
+        finding = f"printed with {surplus} closing bracket too many; read as {repaired}, it is {finding}"
+        return judged(Kind.HYPOTHESIS, finding, evidence)
+    return held(_agree(printed, exact), finding, **evidence)
 
 
 def centers(printed: frozenset[int]) -> Outcome:

@@ -88,20 +88,24 @@ def _fixed_count(variance: Expr) -> Outcome:
     return held(facts, f"k fixed: Var[(1/k)Σ⟨cᵢ, ρ⟩] → {text(spread)} and not 0", limit=text(spread))
 
 
-def _no_matter_how_many(count: Expr) -> Outcome:
-    """Expected squared length of the other canaries' components along one canary: Σ_{j≠i} E⟨cᵢ, cⱼ⟩²."""
+def _no_matter_how_many(count: Expr, within: Expr) -> Outcome:
+    """Expected squared length of the other canaries' components along one canary: Σ_{j≠i} E⟨cᵢ, cⱼ⟩².
+
+    For a number of canaries that d does not dominate, and for one ``within`` the condition that d does.
+    """
     each = expectation(("i", "j"), ("i", "j"))
     along = sympy.cancel((K - 1) * each)
-    left = sympy.limit(along.subs(K, count), D, sympy.oo)
+    left, inside = (sympy.limit(along.subs(K, number), D, sympy.oo) for number in (count, within))
     # More than d vectors: the Gram matrix has trace k and rank at most d, so that its squares sum to k²/d or more.
     welch = sympy.cancel((K**2 / D - K) / (K * (K - 1)) - (K - D) / (D * (K - 1))) == 0
     finding = (
-        f"A pair has mean square {text(each)}, but one canary has {text(along)} with all others together, which tends "
-        f"to {text(left)} for k = {text(count)}. More than d vectors cannot be orthogonal (Welch). The theorem assumes "
-        "k = o(d)"
+        "Only for as many as the condition admits, k = o(d): a pair has mean square "
+        f"{text(each)}, and one canary {text(along)} with all others together, which tends to {text(inside)} for k = "
+        f"{text(within)} and to {text(left)} for k = {text(count)}. More than d vectors cannot be orthogonal (Welch)"
     )
     evidence = {"along_one": text(along), "pair": text(each), "welch": welch}
-    return judged(Kind.EXACT if left == 0 else Kind.FALSE, finding, evidence)
+    kind = Kind.HYPOTHESIS if inside == 0 else Kind.FALSE
+    return judged(Kind.EXACT if left == 0 else kind, finding, evidence)
 
 
 def _ratio(most: Expr) -> Outcome:
@@ -144,8 +148,8 @@ LINES = (
     line(
         "review.orthogonal-however-many",
         "Reviews, authors' answer on the ratio of canaries to clients",
-        "in high dimension canaries are orthogonal to the data and to each other however many there are",
-        partial(_no_matter_how_many, D + 1),
+        "as long as d dominates n and k, canaries are orthogonal to the data and to each other, however many there are",
+        partial(_no_matter_how_many, D + 1, sqrt(D)),
     ),
     line(
         "ours.data.limits",

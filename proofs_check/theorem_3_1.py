@@ -554,26 +554,24 @@ LINES: tuple[Check, ...] = (
     ),
     _line("final.constant-vector", "v may be taken as constant.", _judge_constant_vector),
     *(
-        _line(f"final.angle-density.{n}", f"The angle's density is {printed}.", partial(_angle, n), "angle density", n)
-        for n, printed in enumerate(
+        _line(f"final.angle-density.{n}", statement, partial(_angle, n), "angle density", n)
+        for n, statement in enumerate(
             (
-                "A_d′(θ)/S_d",
-                "(2π^(d/2)/Γ(d/2))⁻¹ (2π^((d−1)/2)/Γ((d − 1)/2)) sin^(d−2)θ",
-                "Γ(d/2)/(Γ((d − 1)/2)√π)·sin^(d−2)θ",
+                "The angle's density is A_d′(θ)/S_d.",
+                "… = (2π^(d/2)/Γ(d/2))⁻¹ (2π^((d−1)/2)/Γ((d − 1)/2)) sin^(d−2)θ.",
+                "… = Γ(d/2)/(Γ((d − 1)/2)√π)·sin^(d−2)θ.",
             ),
             1,
         )
     ),
     *(
-        _line(
-            f"final.cosine-density.{n}", f"The cosine's density is {printed}.", partial(_cosine, n), "cosine density", n
-        )
-        for n, printed in enumerate(
+        _line(f"final.cosine-density.{n}", statement, partial(_cosine, n), "cosine density", n)
+        for n, statement in enumerate(
             (
-                "φ_d(arccos τ)·|d arccos τ/dτ|",
-                "Γ(d/2)/(Γ((d − 1)/2)√π)·sin(arccos τ)^(d−2)·|−1/√(1 − τ²)|",
-                "Γ(d/2)/(Γ((d − 1)/2)√π)·√(1 − τ²)^(d−2)/√(1 − τ²)",
-                "Γ(d/2)/(Γ((d − 1)/2)√π)·(1 − τ²)^((d−3)/2)",
+                "The cosine's density is φ_d(arccos τ)·|d arccos τ/dτ|, φ_d that of the angle.",
+                "… = Γ(d/2)/(Γ((d − 1)/2)√π)·sin(arccos τ)^(d−2)·|−1/√(1 − τ²)|.",
+                "… = Γ(d/2)/(Γ((d − 1)/2)√π)·√(1 − τ²)^(d−2)/√(1 − τ²).",
+                "… = Γ(d/2)/(Γ((d − 1)/2)√π)·(1 − τ²)^((d−3)/2).",
             ),
             1,
         )

@@ -117,12 +117,12 @@ def judge_convergence(variance: int = 1) -> Outcome:
 def _distribution_function() -> Outcome:
     slope = sympy.simplify(sympy.diff(sympy.log(_ROW_2), T) * (D - T**2))
     falls, mass = sympy.simplify(slope + (D - 3) * T) == 0, _mass()
-    # A distribution function does not fall; the proof's use as a density needs mass 1.
-    kind = Kind.EXACT if not falls else Kind.WRONG_TERM if mass == 1 else Kind.FALSE
+    # A distribution function does not fall; read as the density, as the proof uses it, it needs mass 1.
+    kind = Kind.EXACT if not falls else Kind.HYPOTHESIS if mass == 1 else Kind.FALSE
     return judged(
         kind,
-        "f̂_d falls for t > 0 where d > 3 (its logarithm by (d − 3)t/(d − t²)) and has mass 1: it is the density of "
-        "t = τ√d, not the distribution function; the proof uses it as the density",
+        "Only read as the density of t = τ√d, as the proof uses it, a misprint: f̂_d has mass 1, and falls for t > 0 "
+        "where d > 3 (its logarithm by (d − 3)t/(d − t²)), which no distribution function does",
         {"log_slope_times_d_minus_t2": text(slope), "mass": text(mass)},
     )
 

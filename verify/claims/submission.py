@@ -45,7 +45,7 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
     # The printed 0.574 is of a table that is a little off: what share of Gaussian sets exceeds it.
     size = anderson_darling.limit_law(True).sf(FirstVersion.WEAK_CRITICAL_VALUE)
     sized = float(stats.binom.sf(2, 15, size))
-    right = anderson_darling.critical_value(0.15, True)
+    right = anderson_darling.sample_critical_value(0.15, FirstVersion.CANARIES)
     judged = number(text, {"three or more at the 15% point": three, "three or more at 0.574": sized})
     return found(
         judged.verdict,
@@ -131,7 +131,6 @@ _REPEATED = {
     "equation1": ("equation 1", "final.section2.equation1"),
     "section3.close": ("Section 3 and Table 1", "final.section3.close"),
     "section4.orthogonal": ("Section 4", "final.section4.orthogonal"),
-    "section5.canary-share": ("Sections 1 and 5", "final.section5.1.canary-share"),
     "section5.parameters": ("Section 5", "final.section5.1.parameters"),
     "section5.rounds": ("Section 5 (where our copy has 34k)", "final.section5.1.epoch"),
     "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
