@@ -245,19 +245,6 @@ def judge_parameters(printed: str, counts: Mapping[str, int]) -> Outcome:
     return found(judged.verdict, listed, counts=counts, **judged.evidence)
 
 
-def _judge_share(_: Context) -> Outcome:
-    places = Final.STACKOVERFLOW_ROUNDS * Final.STACKOVERFLOW_COHORT
-    shares = {
-        "StackOverflow": Final.CANARIES / places,
-        "EMNIST": Final.CANARIES / (Final.EMNIST_ROUNDS * Final.EMNIST_COHORT),
-    }
-    finding = (
-        f"a canary that takes part once holds {shares['StackOverflow']:.2%} of all places on StackOverflow and "
-        f"{shares['EMNIST']:.1%} on EMNIST, where there are {Final.EMNIST_USERS / Final.CANARIES:.1f} users a canary"
-    )
-    return found(holds(shares["StackOverflow"] < 0.01), finding, shares=shares)
-
-
 def judge_trainings(runs: int = 10, settings: int = 2, repetitions: int = 50, printed: int = 1000) -> Outcome:
     """Judge the number of models trained for Table 5."""
     many, single = runs * settings * repetitions, settings * repetitions
@@ -369,12 +356,6 @@ CHECKS = (
         f"{DOCUMENT}, Section 5.1",
         "2048 rounds of 167 clients are one epoch in which each of 341k clients takes part exactly once",
         lambda _: judge_epoch(),
-    ),
-    claim(
-        "final.section5.1.canary-share",
-        f"{DOCUMENT}, Sections 1 and 5.1",
-        "1k canaries are few beside a reasonable number of clients",
-        _judge_share,
     ),
     claim(
         "final.section5.2.1.size",

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, share_above, visible_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject
-from canaryproof.verify.check.verdicts import fixed, found, holds
-from canaryproof.verify.claims import final_bounds, laws
-from canaryproof.verify.claims.printed import Final, FirstVersion, Row, Submission, columns
+from canaryproof.verify.check.verdicts import fixed, found, holds, prints
+from canaryproof.verify.claims import canife_composition, final_bounds, laws, submission_experiments
+from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Row, Submission, columns
 from canaryproof.verify.estimators import estimators
 
 _SOURCE = "verify.claims.findings"
@@ -306,6 +306,26 @@ def judge_above(context: Context) -> Outcome:
     )
 
 
+# Settings.
+
+_SHARES = {"StackOverflow": "0.29", "EMNIST": "2.0"}
+
+
+def judge_share(stated: Mapping[str, str]) -> Outcome:
+    """Judge how many per cent of a training's places the canaries take, each of them once."""
+    places = {
+        "StackOverflow": Final.STACKOVERFLOW_ROUNDS * Final.STACKOVERFLOW_COHORT,
+        "EMNIST": Final.EMNIST_ROUNDS * Final.EMNIST_COHORT,
+    }
+    shares = {name: Fraction(100 * Final.CANARIES, count) for name, count in places.items()}
+    listed = ", ".join(
+        f"{float(share):.3f}% of {places[name]:,} (rounds times clients a round) on {name}"
+        for name, share in shares.items()
+    )
+    right = all(prints(shares[name], text) for name, text in stated.items())
+    return found(holds(right), listed, shares={name: float(share) for name, share in shares.items()})
+
+
 def _ours(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
     return Check(f"findings.{topic}", Subject.IMPLEMENTATION, _SOURCE, statement, judge)
 
@@ -314,6 +334,33 @@ _EMNIST_EPOCHS = int(Submission.EMNIST["epochs"])
 _EMNIST_PLACES = _EMNIST_EPOCHS * int(Submission.EMNIST["users"])
 
 CHECKS = (
+    _ours(
+        "setting.canary-share",
+        f"{Final.CANARIES:,} canaries, each once, take "
+        f"{' and '.join(f'{share}% of the places on {name}' for name, share in _SHARES.items())}",
+        fixed(judge_share, _SHARES),
+    ),
+    _ours(
+        "setting.submission-delta",
+        "the analytical ε of the submission's Table 3 fit one round at a single δ, which is not m^(−1.1) with m = 3383 "
+        "users",
+        fixed(submission_experiments.judge_emnist_delta),
+    ),
+    _ours(
+        "canife.clients",
+        f"CANIFE's final ε̂ falls with the clients a round if every round's is {Canife.CAP}",
+        fixed(canife_composition.judge_fewer_clients, (100, 80, 60, 40, 20)),
+    ),
+    _ours(
+        "canife.no-privacy-loss",
+        "the noise of ε = 0, for which CANIFE prints accuracies, is over 100,000 times as long as the largest sum of "
+        "updates",
+        fixed(
+            canife_composition.judge_no_privacy,
+            {"Sent140": (Canife.SENT140.cohort, 272_102), "Shakespeare": (Canife.SHAKESPEARE.cohort, 819_920)},
+            1e5,
+        ),
+    ),
     _ours(
         "versions.repeated",
         "the versions of Andrew et al. repeat one another's simulations, results on StackOverflow and comparison with "

@@ -185,13 +185,13 @@ _NODES = 24
 
 
 @cache
-def _ratios() -> tuple[Array, Array]:
+def _ratios(canaries: int = Final.CANARIES) -> tuple[Array, Array]:
     """Ratios of the deviations at which to integrate, and their weights."""
-    reach = _REACH / math.sqrt(2.0 * Final.CANARIES)
+    reach = _REACH / math.sqrt(2.0 * canaries)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     # The kink at 1 ends one panel and begins the next.
     ratios = np.concatenate([1.0 + 0.5 * reach * (side + nodes) for side in (-1.0, 1.0)])
-    density = stats.chi2.pdf(Final.CANARIES * ratios**2, Final.CANARIES - 1) * 2.0 * Final.CANARIES * ratios
+    density = stats.chi2.pdf(canaries * ratios**2, canaries - 1) * 2.0 * canaries * ratios
     return ratios, 0.5 * reach * np.concatenate([weights, weights]) * density
 
 
@@ -229,11 +229,11 @@ def _integrated(table: Array, values: ArrayLike, means: ArrayLike) -> Array:
     return law
 
 
-def mean_fitted(mean: float, delta: float) -> float:
+def mean_fitted(mean: float, delta: float, canaries: int = Final.CANARIES) -> float:
     """Return the mean of Algorithm 1's estimate as finally printed, of cosines with a mean."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    ratios, density = _ratios()
-    means = mean + nodes[:, np.newaxis] / math.sqrt(Final.CANARIES)
+    ratios, density = _ratios(canaries)
+    means = mean + nodes[:, np.newaxis] / math.sqrt(canaries)
     values = estimators.both_directions(delta, means, ratios)
     return float(weights @ (values @ density) / math.sqrt(2.0 * math.pi))
 

@@ -47,13 +47,17 @@ def values(cell: FinishedCell, quantity: str) -> list[float]:
     return [float(getattr(one, quantity)) for one in trials(cell)]
 
 
-def model_accuracy(printed: str, epsilon: str, experiment: FinishedExperiment) -> Outcome | None:
-    """Judge a printed test accuracy."""
+def model_accuracy(printed: str, epsilon: str, experiment: FinishedExperiment, stated: str = "") -> Outcome | None:
+    """Judge a printed test accuracy, at the ε of the text or at one that it is read as."""
     found = _private(experiment, epsilon)
     if not found:
         return None
     shares = [run.accuracy for cell in found for run in cell.runs()]
-    return measured.readings({"as printed": [accuracy("test accuracy", printed, shares, ALPHA)]}, experiment)
+    parts = [accuracy("test accuracy", printed, shares, ALPHA)]
+    if not stated:
+        return measured.readings({"as printed": parts}, experiment)
+    literal = [Part(Verdict.REFUTED, f"at ε = {stated} nothing is learnt")]
+    return measured.readings({"as printed": literal, f"for ε = {stated} read as ε = {epsilon}": parts}, experiment)
 
 
 def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcome | None:

@@ -130,6 +130,7 @@ _REPEATED = {
     "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
     "equation1": ("equation 1", "final.section2.equation1"),
     "section3.close": ("Section 3 and Table 1", "final.section3.close"),
+    "section4.maximum": ("Section 4, Algorithm 3", "final.section4.1.maximum"),
     "section4.orthogonal": ("Section 4", "final.section4.orthogonal"),
     "section5.parameters": ("Section 5", "final.section5.1.parameters"),
     "section5.rounds": ("Section 5 (where our copy has 34k)", "final.section5.1.epoch"),

@@ -372,13 +372,14 @@ def _refutation(context: Context) -> Outcome:
     rows = measured(context, (("coarse-noise", float(_BITS)), ("unclipped", 10.0)))
     won = attack(context)
     succeeds = won["with"] == _ATTACKED and won["without"] == 0
-    refuted = succeeds and all(row["outcome"] == "missed" for row in rows)
+    low = all(row["outcome"] == "missed" for row in rows)
     finding = (
         f"an attack on noise from {_BITS}-bit uniforms in single precision finds a client in {won['with']} of "
         f"{_ATTACKED} releases, with {won['without']} false alarms, though ε̂ is as claimed (ε, limit of ε̂, alarms: "
         f"{_words(rows)})"
     )
-    return found(Verdict.REFUTED if refuted else Verdict.INCONCLUSIVE, finding, _design(rows), cases=rows, attack=won)
+    verdict = Verdict.CONFIRMED if succeeds and low else Verdict.INCONCLUSIVE
+    return found(verdict, finding, _design(rows), cases=rows, attack=won)
 
 
 def _on(missed: Cases, seen: Cases, verdict: Verdict, words: str) -> Callable[[Context], Outcome]:
@@ -433,10 +434,11 @@ CHECKS: tuple[Check, ...] = (
             "noise",
         ),
     ),
-    claim(
-        "final.section6.refutation",
-        f"{_FINAL} 6",
-        "the estimate is faithful as far as no attack succeeds on a mechanism for which it is low; none is known",
+    Check(
+        "blindspots.refutation",
+        Subject.IMPLEMENTATION,
+        "verify.blindspots",
+        "an attack succeeds on a mechanism for which the estimate is low, as Section 6 of Andrew et al. asks for",
         _refutation,
     ),
     claim(

@@ -39,7 +39,7 @@ from canaryproof.verify.check.declared_tests import (
     visible_shift,
 )
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import judged, rounding
+from canaryproof.verify.check.verdicts import judged
 from canaryproof.verify.claims.printed import Canife
 from canaryproof.verify.claims.review import TO_ZYJW
 from canaryproof.verify.comparison.canife_methods import TrainingFacts, composed, largest_round
@@ -465,7 +465,7 @@ _EQUAL = math.log(1.25)
 # Below this a theoretical ε is not far above.
 _GAP = 1.5
 # The share of the initial loss that designs take away after two epochs.
-_HEALTH = "0.99"
+_HEALTH = 0.99
 
 
 def _monitored(context: Context, *epsilons: float) -> tuple[dict[float, Any], int]:
@@ -501,18 +501,18 @@ def level(context: Context) -> Outcome:
 
 
 def rise(context: Context) -> Outcome:
-    """Judge that ε̂ of the first round is lower than that of rounds after the first epoch."""
+    """Judge that ε̂ of the first round is not much lower than that of rounds after the first epoch."""
     found, _ = _monitored(context, _EPSILONS[-1])
     values = np.concatenate([np.log(_audits_mean(one.rounds, 2, None) / one.rounds[:, 0]) for one in found.values()])
-    for_it, against_it = [above(values)], [below(values), below(values, _EQUAL)]
+    for_it, against_it = [below(values, _EQUAL)], [above(values, _EQUAL)]
     finding = (
         f"after the first epoch ε̂ is {math.exp(values.mean()):.3f} times that of the first round, where the canary "
-        f"attacks a random network (p = {for_it[0]:.1g} for no rise, {against_it[1]:.1g} for one of a quarter or more)"
+        f"attacks a random network (p = {for_it[0]:.1g} for a rise of a quarter or more)"
     )
     design = Design(
-        "the first round's ε̂ is not below those after the first epoch",
+        "ε̂ after the first epoch is a quarter or more above the first round's",
         LEVEL,
-        f"the mean logarithm rises by {visible_shift(len(values), 1):.2g} standard deviations",
+        f"the mean logarithm is {visible_shift(len(values), 1):.2g} standard deviations below that",
         POWER,
         len(values),
     )
@@ -546,24 +546,19 @@ def gap(context: Context) -> Outcome:
 
 
 def health(context: Context) -> Outcome:
-    """Judge that after two epochs canaries' loss is reduced by as much as is printed, or else by no less."""
+    """Judge that after two epochs canaries' loss is reduced by the printed share or more."""
     found, _ = _monitored(context, _EPSILONS[-1])
     first, late = (np.concatenate([part(one.health) for one in found.values()]) for part in (_first, _late))
-    printed, (least, most) = float(_HEALTH), (float(end) for end in rounding(_HEALTH))
-    for_it, against_it = [above(late, least), below(late, most)], [below(late, least)]
-    no_less = above(late, printed)
-    verdict = judged(for_it, against_it)
+    for_it, against_it = [above(late, _HEALTH)], [below(late, _HEALTH)]
     finding = f"health {spoken(late)} after two epochs in {len(late)} trainings, {spoken(first)} before the first round"
-    if verdict is Verdict.INCONCLUSIVE and no_less <= 0.5 * LEVEL:
-        verdict, finding = Verdict.QUALIFIED, f"only as {printed:.0%} or more: {finding}"
     design = Design(
-        f"mean health after two epochs does not round to {printed:.0%}, or is at most that",
+        f"mean health after two epochs is at most {_HEALTH:.0%}",
         LEVEL,
-        f"it is inside, or above, by {visible_shift(len(late), 2):.2g} standard deviations of a training's",
+        f"it is above by {visible_shift(len(late), 1):.2g} standard deviations of a training's",
         POWER,
         len(late),
     )
-    return Outcome(verdict, finding, _evidence(found, [*for_it, no_less, *against_it]), design)
+    return Outcome(judged(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
 
 
 def undisturbed(context: Context) -> Outcome:
@@ -674,32 +669,28 @@ def _evidence(found: dict[float, Any], tests: list[float]) -> dict[str, Any]:
 
 CHECKS: tuple[Check, ...] = (
     *canife_ablations.CHECKS,
-    Check(
-        "canife.study.level",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.2, Figure 4",
+    canife_ablations.study(
+        "level",
+        "Section 4.2, Figure 4",
         "from the second epoch on ε̂ of a round keeps to an almost constant level",
         level,
     ),
-    Check(
-        "canife.study.rise",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.2, Figure 4a",
-        "ε̂ of a round is small at first and grows within one epoch",
+    canife_ablations.study(
+        "rise",
+        "Section 4.2, Figure 4a",
+        "ε̂ of a round does not grow by a quarter after the first epoch",
         rise,
     ),
-    Check(
-        "canife.study.gap",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.2, Figures 1 and 4",
+    canife_ablations.study(
+        "gap",
+        "Section 4.2, Figures 1 and 4",
         "at ε = 10, 30 and 50 CANIFE's ε̂ of a round and of a training are far below the theoretical ones",
         gap,
     ),
-    Check(
-        "canife.study.health",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.2",
-        "after two epochs designs take 99% of the initial loss away",
+    canife_ablations.study(
+        "health",
+        "Section 4.2",
+        f"after two epochs designs take {_HEALTH:.0%} of the initial loss away, or more",
         health,
     ),
     Check(

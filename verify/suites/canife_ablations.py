@@ -5,6 +5,7 @@ with a fixed label; the default is ours, with rate 0.1 from normal pixels and a 
 when a check runs, as a ledger is listed without it.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -76,30 +77,37 @@ def default(context: Context) -> Outcome:
 
 
 def rate(context: Context) -> Outcome:
-    """Judge that Adam with rate 1 finds canaries of nearly no loss in a few thousand steps, in most designs."""
+    """Judge that in a few thousand steps most designs succeed with rate 0.1, and fewer as printed."""
     size = context.pick(200, 500)
     ours, printed = varied(context, size, steps=2500), varied(context, size, printed=True)
-    verdicts, parts, tests = [], [], []
-    for found in (ours, printed):
-        hits = int(found.healthy.sum())
-        for_it, against_it = share_above(hits, size, 0.5), share_below(hits, size, 0.5)
-        verdicts.append(judged([for_it], [against_it], 0.5 * LEVEL))
-        parts.append(f"{size - hits} of {size} fail, mean accuracy {spoken(found.accuracy[:, 0])}")
-        tests += [for_it, against_it]
+    hits, gain = int(ours.healthy.sum()), ours.healthy.astype(float) - printed.healthy
+    for_it, against_it = (
+        [share_above(hits, size, 0.5), above(gain)],
+        [share_below(hits, size, 0.5), below(gain)],
+    )
+    parts = [
+        f"{size - int(found.healthy.sum())} of {size} fail, mean accuracy {spoken(found.accuracy[:, 0])}"
+        for found in (ours, printed)
+    ]
     finding = (
         f"2,500 steps, as printed (rate 1, uniform pixels, fixed label): {parts[1]}, mean health "
         f"{spoken(printed.health)}; rate 0.1, normal pixels, soft label: {parts[0]}"
     )
-    evidence = {"default": ours.accuracy[:, 0].tolist(), "printed": printed.accuracy[:, 0].tolist(), "p": tests}
-    seen = visible_share(size, 0.5, 1, 0.5 * LEVEL)
+    evidence = {
+        "default": ours.accuracy[:, 0].tolist(),
+        "printed": printed.accuracy[:, 0].tolist(),
+        "p": [*for_it, *against_it],
+    }
     design = Design(
-        "half of designs end with a loss of at most 2% of that of a sample without gradient",
+        "half of designs at most end with a loss of at most 2% of that of a sample without gradient, or no more "
+        "than as printed",
         LEVEL,
-        f"{seen:.1%} of them do, or {1.0 - seen:.1%}, with either setting",
+        f"{visible_share(size, 0.5, 2):.1%} of them do, and the shares' difference is {visible_shift(size, 2):.2g} "
+        "standard deviations of a pair's",
         POWER,
         size,
     )
-    return Outcome(both(*verdicts), finding, evidence, design)
+    return Outcome(judged(for_it, against_it), finding, evidence, design)
 
 
 def steps(context: Context) -> Outcome:
@@ -121,21 +129,17 @@ def steps(context: Context) -> Outcome:
 
 
 def start(context: Context) -> Outcome:
-    """Judge that a random start and a sample of the pool do equally well."""
+    """Judge that designs from a sample of the pool have wider scores than those from a random start."""
     size = context.pick(50, 300)
     one, other = (varied(context, size, start=start).deviation[:, 0] for start in ("normal", "pool"))
     values, margin = np.log(other / one), np.log(_EQUAL)
-    for_it, against_it = (
-        [below(values, margin), above(values, -margin)],
-        [above(values, margin), below(values, -margin)],
-    )
+    for_it, against_it = [above(values, margin)], [below(values, margin)]
     # As printed, canaries fail so often that only the accuracy tells something: one without a gradient has scores 0.
     literal = [varied(context, size, printed=True, **change).accuracy[:, 0] for change in ({}, {"start": "pool"})]
     design = Design(
-        f"starting from a sample of the pool makes the deviation {_EQUAL:g} times as large or small, or more",
+        f"starting from a sample of the pool makes the deviation at most {_EQUAL:g} times as large",
         LEVEL,
-        f"it makes no difference, and the margin is {visible_shift(size, 2):.2g} standard deviations of a "
-        "pair's logarithm",
+        f"the mean logarithm is {visible_shift(size, 1):.2g} standard deviations of a pair's above that margin",
         POWER,
         size,
     )
@@ -148,18 +152,19 @@ def start(context: Context) -> Outcome:
 
 
 def model(context: Context) -> Outcome:
-    """Judge that attacks on a model that has learnt are the more accurate, in our design and as printed."""
+    """Judge that attacks on a model that has learnt are hardly more accurate, in our design and as printed."""
     size = context.pick(80, 500)
     verdicts, parts, evidence = [], [], {}
     for name, printed in (("ours", False), ("as printed", True)):
         early, late = (varied(context, size, printed=printed, training=count).accuracy[:, 0] for count in (0, 300))
         rise = late - early
-        for_it, against_it = [above(rise)], [below(rise), below(rise, GAIN)]
+        for_it, against_it = [below(rise, GAIN)], [above(rise, GAIN)]
         verdicts.append(judged(for_it, against_it, 0.5 * LEVEL))
         parts.append(f"{name} {spoken(early)} before training and {spoken(late)} after")
         evidence[name] = {"early": early.tolist(), "late": late.tolist(), "p": [*for_it, *against_it]}
     finding = f"accuracy of the attack {'; '.join(parts)} 300 steps, to 91% of held-out images"
-    return Outcome(both(*verdicts), finding, evidence, of_pairs(size, 1, "training does not move", 0.5 * LEVEL))
+    design = of_pairs(size, 1, f"training raises by {GAIN:g} or more", 0.5 * LEVEL)
+    return Outcome(both(*verdicts), finding, evidence, design)
 
 
 def of_pairs(size: int, parts: int, null: str, level: float = LEVEL) -> Design:
@@ -168,7 +173,7 @@ def of_pairs(size: int, parts: int, null: str, level: float = LEVEL) -> Design:
     return Design(
         f"{null} the mean of what is measured",
         LEVEL,
-        f"it moves by {seen:.2g} standard deviations of a pair's difference",
+        f"it is {seen:.2g} standard deviations of a pair's difference from there",
         POWER,
         size,
     )
@@ -185,7 +190,7 @@ def of_share(size: int, parts: int, what: str, level: float = LEVEL) -> Design:
 
 def losses(context: Context) -> Outcome:
     """Judge that the covariance loss attacks better than the mean's."""
-    size = context.pick(80, 500)
+    size = context.pick(140, 500)
     covariance, mean = (varied(context, size, loss=loss).accuracy[:, 0] for loss in ("covariance", "mean"))
     gain = covariance - mean
     for_it, against_it = [above(gain)], [below(gain)]
@@ -211,21 +216,18 @@ def constancy(context: Context) -> Outcome:
 
 
 def sensitivity(context: Context) -> Outcome:
-    """Judge that the mean's loss attacks the better, the larger the pool."""
+    """Judge that a larger pool hardly helps the loss of the mean."""
     size = context.pick(140, 500)
     small, large = (varied(context, size, loss="mean", pool=count).accuracy[:, 0] for count in (32, 256))
     rise = large - small
-    for_it, against_it = [above(rise)], [below(rise)]
-    verdict = judged(for_it, against_it)
+    for_it, against_it = [below(rise, GAIN)], [above(rise, GAIN)]
     finding = (
-        f"accuracy with the mean's loss {spoken(small)} with a pool of 32, {spoken(large)} with 256: a change of "
-        f"{rise.mean():+.3f} (p = {for_it[0]:.1g} for no rise, {below(rise, GAIN):.1g} for one of {GAIN:g} or more)"
+        f"accuracy with loss 1 {spoken(small)} with a pool of 32, {spoken(large)} with 256: a change of "
+        f"{rise.mean():+.3f} (p = {above(rise):.1g} for no rise, {for_it[0]:.1g} for one of {GAIN:g} or more)"
     )
-    if verdict is Verdict.INCONCLUSIVE:
-        seen = visible_shift(size, 1) * float(rise.std(ddof=1))
-        finding += f"; a rise of {seen:.2g} would show, and the figure's own network and data would decide on less"
     evidence = {"32": small.tolist(), "256": large.tolist(), "p": [*for_it, *against_it]}
-    return Outcome(verdict, finding, evidence, of_pairs(size, 1, "the pool does not move"))
+    design = of_pairs(size, 1, f"a larger pool raises by {GAIN:g} or more")
+    return Outcome(judged(for_it, against_it), finding, evidence, design)
 
 
 def constants(context: Context) -> Outcome:
@@ -254,12 +256,11 @@ def constants(context: Context) -> Outcome:
 
 
 def health(context: Context) -> Outcome:
-    """Judge that with a norm constant beyond all that the paper tries the attack fails."""
+    """Judge that with a norm constant beyond all that the paper tries most attacks succeed."""
     size = context.pick(80, 500)
     found = varied(context, size, norm_constant=1000.0)
     fails, sound = int((found.accuracy[:, 0] < POOR).sum()), int((found.health >= POOR).sum())
-    for_it = [share_above(fails, size, 0.5), share_above(sound, size, 0.5)]
-    against_it = [share_below(fails, size, 0.5)]
+    for_it, against_it = [share_below(fails, size, 0.5)], [share_above(fails, size, 0.5)]
     finding = (
         f"with 1,000 C, beyond both, accuracy {spoken(found.accuracy[:, 0])}, health {spoken(found.health)}: {fails} "
         f"of {size} attacks are below {POOR:.0%}, and {size - sound} canaries"
@@ -451,39 +452,40 @@ def _found(context: Context) -> "DesignSample":
     )
 
 
+def study(name: str, place: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+    """Return what was measured on small networks and digits, after a study of the paper on other data, as a check."""
+    source = f"verify.canife on digits, after {Canife.STUDIES}{place}"
+    return Check(f"canife.study.{name}", Subject.IMPLEMENTATION, source, f"On digits, {statement}", judge)
+
+
 CHECKS: tuple[Check, ...] = (
-    Check(
-        "canife.study.success",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.1, Figure 3a",
+    study(
+        "success",
+        "Section 4.1, Figure 3a",
         "with 64 clients a round and no noise the attack succeeds completely",
         success,
     ),
-    Check(
-        "canife.study.noise",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.1, Figure 3b",
+    study(
+        "noise",
+        "Section 4.1, Figure 3b",
         f"at σ = {Canife.TOY_SIGMA} and 64 clients a round the scores' standard deviation is close to σ",
         close_to_noise,
     ),
-    Check(
-        "canife.study.clients",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.1, Figure 3c",
+    study(
+        "clients",
+        "Section 4.1, Figure 3c",
         "the fewer clients take part in a round, the tighter is the attack",
         clients,
     ),
-    Check(
-        "canife.study.pool",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.1, Figure 3c",
+    study(
+        "pool",
+        "Section 4.1, Figure 3c",
         "a larger design pool makes the scores' deviation smaller, with diminishing effect",
         pool,
     ),
-    Check(
-        "canife.study.clients-accuracy",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Appendix D, Figure 8b",
+    study(
+        "clients-accuracy",
+        "Appendix D, Figure 8b",
         "the attack's accuracy falls slowly as the clients of a round become more",
         slowly,
     ),
@@ -495,32 +497,29 @@ CHECKS: tuple[Check, ...] = (
         "is within 15% of the noise's",
         separated,
     ),
-    Check(
-        "canife.study.iterations",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.3, Figure 5b",
+    study(
+        "iterations",
+        "Section 4.3, Figure 5b",
         "more design iterations make a better canary, up to some thousands",
         steps,
     ),
-    Check(
-        "canife.study.rate",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Sections 4 and 4.3",
-        "Adam with rate 1, from random pixels and in a few thousand iterations, designs nearly optimal canaries",
+    study(
+        "rate",
+        "Sections 4 and 4.3",
+        "most designs of 2,500 iterations succeed with rate 0.1, normal pixels and a soft label, and fewer as printed "
+        "(rate 1, uniform pixels)",
         rate,
     ),
-    Check(
-        "canife.study.start",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.3, Figure 5a",
-        "whether the design begins at random or from a sample of the pool makes no difference to the scores' deviation",
+    study(
+        "start",
+        "Section 4.3, Figure 5a",
+        f"a design from a sample of the pool has scores over {_EQUAL:g} times as wide as one from random pixels",
         start,
     ),
-    Check(
-        "canife.study.model",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 4.3, Figure 5c",
-        "the attack is inaccurate early in training and becomes accurate as the model does",
+    study(
+        "model",
+        "Section 4.3, Figure 5c",
+        f"training the model does not raise the attack's accuracy by {GAIN:g}, in our design or as printed",
         model,
     ),
     Check(
@@ -530,39 +529,34 @@ CHECKS: tuple[Check, ...] = (
         "more than seven in ten canaries of the default settings are healthy, with labels that are probabilities",
         default,
     ),
-    Check(
-        "canife.study.losses",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Appendix D, Figure 8a",
-        "the covariance loss (loss 2) makes more accurate attacks than the mean's (loss 1)",
+    study(
+        "losses",
+        "Appendix D, Figure 8a",
+        "the covariance loss (loss 2) makes more accurate attacks than that of the mean (loss 1)",
         losses,
     ),
-    Check(
-        "canife.study.loss-2",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Appendix D, Figure 8a",
+    study(
+        "loss-2",
+        "Appendix D, Figure 8a",
         "with the covariance loss the accuracy is high and nearly the same for all sizes of the pool",
         constancy,
     ),
-    Check(
-        "canife.study.loss-1",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Appendix D, Figure 8a",
-        "with the mean's loss the accuracy rises with the size of the pool",
+    study(
+        "loss-1",
+        "Appendix D, Figure 8a",
+        f"with loss 1 a pool of 256 does not raise the accuracy by {GAIN:g} over one of 32",
         sensitivity,
     ),
-    Check(
-        "canife.study.norm-constant",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Section 3.3 (too large a constant) and Appendix D (one around C)",
+    study(
+        "norm-constant",
+        "Section 3.3 (too large a constant) and Appendix D (one around C)",
         "a norm constant far above C is bad for the design, and one around C is enough for a high accuracy",
         constants,
     ),
-    Check(
-        "canife.study.norm-health",
-        Subject.DOCUMENT,
-        Canife.STUDIES + "Appendix D, Figure 9",
-        "for norm constants beyond 50 the attack loses much of its accuracy, beyond 600 canaries lose health too",
+    study(
+        "norm-health",
+        "Appendix D, Figure 9",
+        f"with a norm constant of 1,000 C most attacks have an accuracy of {POOR:.0%} or more",
         health,
     ),
 )

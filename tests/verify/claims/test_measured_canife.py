@@ -66,6 +66,7 @@ def test_estimates_far_below_the_final_epsilon():
     assert measured_canife.far_below(levels, epsilons((20, 5, 8))).verdict is REFUTED
     assert measured_canife.model_accuracy("63.9", "50", epsilons((2, 5, 8))).verdict is CONFIRMED
     assert measured_canife.model_accuracy("63.9", "50", epsilons((2, 5, 8), 0.5)).verdict is REFUTED
+    assert measured_canife.model_accuracy("63.9", "50", epsilons((2, 5, 8)), "0").verdict is QUALIFIED
     assert measured_canife.model_accuracy("63.9", "inf", epsilons((2, 5, 8))) is None
 
 

@@ -85,7 +85,13 @@ def test_a_rerun_of_other_laws_is_refuted():
 
 def test_means_that_depend_on_the_dimension_are_refuted():
     moved = [cell if cell.dim > 10**4 else replace(cell, mean=cell.mean * 1.5) for cell in SWEEP]
+    assert review.judge_dimension(SWEEP).verdict is Verdict.QUALIFIED
     assert review.judge_dimension(moved).verdict is Verdict.REFUTED
+
+
+def test_a_sweep_without_bias_as_stated_is_confirmed(monkeypatch):
+    monkeypatch.setattr(review.final_tables, "as_stated", lambda cell: cell.epsilon)
+    assert review.judge_sweep(SWEEP).verdict is review.judge_dimension(SWEEP).verdict is Verdict.CONFIRMED
 
 
 def test_other_numbers_of_canaries_are_refuted():
@@ -97,7 +103,7 @@ def test_other_numbers_of_canaries_are_refuted():
 
 
 def test_a_biased_or_rising_sweep_is_refuted():
-    assert review.judge_sweep(SWEEP).verdict is Verdict.CONFIRMED
+    assert review.judge_sweep(SWEEP).verdict is Verdict.QUALIFIED
     assert review.judge_sweep([replace(SWEEP[0], mean=1.98), *SWEEP[1:]]).verdict is Verdict.REFUTED
     assert review.judge_sweep([replace(SWEEP[0], deviation=0.041), *SWEEP[1:]]).verdict is Verdict.REFUTED
 

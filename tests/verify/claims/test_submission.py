@@ -47,7 +47,7 @@ def test_another_seed_changes_no_verdict(quick_run):
         # At δ = 3383^(−1.1) one round of noise 0.16 and 0.315 has these ε.
         (
             partial(submission_experiments.judge_emnist_delta, (("0.16", "41.6"), ("0.315", "16.0"))),
-            Verdict.CONFIRMED,
+            Verdict.REFUTED,
         ),
         (partial(submission_experiments.judge_epochs, (("0.16", "150"), ("0.315", "60"))), Verdict.CONFIRMED),
         (partial(submission_experiments.judge_figure_2, ("0.16", "0.17")), Verdict.REFUTED),
