@@ -13,6 +13,8 @@ from canaryproof.verify.check.results import Result, Run
 
 COVERAGE, ERRORS = "auditors-coverage.svg", "auditors-accountants.svg"
 _SUITES = ("auditors", "accountants")
+# What documents describe, as this package reproduces it.
+_REPRODUCED = ("Andrew et al.", "CANIFE")
 _PROGRAM = "python -m canaryproof.verify.suites.{}"
 _KINDS = {
     "epsilon": "ε, one round",
@@ -159,16 +161,18 @@ def text(run: Run) -> str:
             _AUDITORS.format(slack=audits[0]["slack"], limit=audits[0]["limit"]),
             f"![Share of audits whose value is above the true ε, a row for each method]({COVERAGE})",
             table(
-                ("tool", "method", "what its documentation calls the number", "promise", "worst: above ε", "there",
-                 "mean", "failures", "CPU ms"),
+                ("tool", "method", "promise", "worst: above ε", "there", "mean", "failures", "CPU ms"),
                 map(_scores, audits),
             ),
+            "### What the documentation calls the number",
+            _quotes(audits),
+            "### What is given to each",
             _INPUTS,
             "### Unusual inputs",
             _UNUSUAL,
             table(
                 ("tool", "method", *audits[0]["inputs"]),
-                [(f"{found['tool']} {found['version']}", _name(found), *map(_answer, found["inputs"].values()))
+                [(_tool(found), _name(found), *map(_answer, found["inputs"].values()))
                  for found in audits],
             ),
         ]  # fmt: skip
@@ -178,10 +182,12 @@ def text(run: Run) -> str:
             _ACCOUNTANTS.format(tolerance=accounts[0]["tolerance"], limit=accounts[0]["limit"]),
             f"![Relative errors of accountants, a row for each]({ERRORS})",
             table(
-                ("tool", "method", "what its documentation says", "numbers", "largest error below", "there",
-                 "largest above", "there", "failures", "CPU ms"),
+                ("tool", "method", "numbers", "largest error below", "there", "largest above", "there", "failures",
+                 "CPU ms"),
                 [row for found in accounts for row in _errors(found)],
             ),
+            "### What the accountants' documentation says",
+            _quotes(accounts),
         ]  # fmt: skip
     parts += list(_faults(run))
     if audits:
@@ -205,6 +211,16 @@ def _anchor(found: Mapping[str, Any]) -> str:
     return "".join(c for c in heading.replace(" ", "-") if c.isalnum() or c in "-_")
 
 
+def _tool(found: Mapping[str, Any]) -> str:
+    """Name a tool with its version; what a document describes has none."""
+    return f"{found['tool']}, reproduced" if found["tool"] in _REPRODUCED else f"{found['tool']} {found['version']}"
+
+
+def _quotes(measured: Sequence[Mapping[str, Any]]) -> str:
+    rows = [(_tool(found), _name(found), found["called"], f"`{found['source']}`") for found in measured]
+    return table(("tool", "method", "words", "source"), rows)
+
+
 def _name(found: Mapping[str, Any]) -> str:
     return f"[{found['method']}](#{_anchor(found)})"
 
@@ -221,9 +237,8 @@ def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
     usual = next((r for r in rows if (r["mechanism"], r["nominal"], r["count"]) == ("Gaussian", 3.0, 100)), None)
     failed, calls = (sum(map(count, rows)) for count in (_failed, lambda row: row["runs"]))
     return (
-        f"{found['tool']} {found['version']}",
+        _tool(found),
         _name(found),
-        f"{found['called']} ({found['source']})",
         "none" if found["promise"] is None else f"at most {found['promise']:.1%} above",
         *(
             ("–", "–")
@@ -231,7 +246,7 @@ def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
             else (f"{worst['above']} of {worst['runs']} [{low:.0%}, {high:.0%}]", _where(worst))
         ),
         "–" if usual is None or usual["mean"] is None else f"{usual['mean']:.2f}",
-        f"{failed} of {calls:,}",
+        f"{failed:,} of {calls:,}",
         _milliseconds([row["seconds"] for row in rows]),
     )
 
@@ -271,9 +286,8 @@ def _errors(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             else:
                 sides += [f"{abs(worst['error']):.2g}", worst["label"]]
         yield (
-            f"{found['tool']} {found['version']}",
+            _tool(found),
             _name(found),
-            f"{found['called']} ({found['source']})",
             words,
             *sides,
             f"{len(rows) - len(answered)} of {len(rows)}",
