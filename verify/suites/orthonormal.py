@@ -332,7 +332,7 @@ def _convergence(context: Context) -> Outcome:
     found: list[dict[str, Any]] = []
     p_values: list[float] = []
     gains, fewest = [], context.pick(60, 1000)
-    for dim, runs in ((10**4, fewest), (10**5, 100), (10**6, 40), (10**7, 20))[: context.pick(1, 4)]:
+    for dim, runs in ((10**4, fewest), (10**5, 100), (10**6, 40), (10**7, 12))[: context.pick(1, 4)]:
         orthonormal, several = _orthonormal_errors(context, dim, sigma, runs)
         independent = _independent_errors(context, dim, sigma, runs)
         found += [orthonormal, independent]
