@@ -257,7 +257,7 @@ def _pinned_limits(moments: Moments, confidence: float) -> tuple[Array, Array, A
     k, k0 = moments.count, moments.null_count
     distance, error = pinned_distance(moments), pinned_error(moments)
     # With the closed-form null, μ̂ is divided by the sample's own deviation: Student's law.
-    larger = np.maximum(pinned_error(_heavier(moments)), pinned_error(moments.as_normal))
+    larger = np.maximum(error, pinned_error(moments.as_normal))
     return distance, error, larger * stats.t.ppf(0.5 + 0.5 * confidence, min(k - 1.0, k + k0 - 2.0))
 
 
@@ -282,12 +282,12 @@ def adaptive(moments: Moments, delta: float, confidence: float = 0.95) -> Estima
     """``pinned`` unless a test of equal variances at level 0.01 rejects, else ``fitted``; arguments as there.
 
     The interval admits that a test cannot prove equality. ε only rises when the variances differ at a fixed distance,
-    so that the lower end of ``pinned`` holds in any case; the upper end is that of ``fitted``, which allows for any
-    ratio that the data allow. The standard error counts the jump between the two estimators, so that it is the larger
-    the nearer the test is to its level.
+    so that the lower end of ``pinned`` holds in any case, with a margin for the heavy tails of a fitted null. The upper
+    end is that of ``fitted``, which allows for any ratio that the data allow. The standard error counts the jump between
+    the two estimators, so that it is the larger the nearer the test is to its level.
     """
     equal = variance_p_value(moments) >= TEST_LEVEL
-    one = pinned(moments, delta, confidence)
+    one = pinned(_heavier(moments), delta, confidence)
     low, high = _range(both_directions, moments, delta, confidence)
     _, spread = propagate(both_directions, moments, delta, pretest=True)
     fitted_epsilon = both_directions(delta, moments.distance, moments.ratio)
@@ -298,7 +298,7 @@ def adaptive(moments: Moments, delta: float, confidence: float = 0.95) -> Estima
 
 def adaptive_low(moments: Moments, delta: float, confidence: float = 0.95) -> Array:
     """Lower end of the interval of ``adaptive`` alone, at a fraction of its cost; arguments as there."""
-    distance, _, reach = _pinned_limits(moments, confidence)
+    distance, _, reach = _pinned_limits(_heavier(moments), confidence)
     low = pinned_epsilon(delta, distance - reach)
     differ = variance_p_value(moments) < TEST_LEVEL
     differ[differ] = ~_held(moments.of(differ))
