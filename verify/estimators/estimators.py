@@ -283,8 +283,8 @@ def adaptive(moments: Moments, delta: float, confidence: float = 0.95) -> Estima
 
     The interval admits that a test cannot prove equality. ε only rises when the variances differ at a fixed distance,
     so that the lower end of ``pinned`` holds in any case, with a margin for the heavy tails of a fitted null. The upper
-    end is that of ``fitted``, which allows for any ratio that the data allow. The standard error counts the jump between
-    the two estimators, so that it is the larger the nearer the test is to its level.
+    end is that of ``fitted``, which allows for any ratio that the data allow. The standard error counts the jump
+    between the two estimators, so that it is the larger the nearer the test is to its level.
     """
     equal = variance_p_value(moments) >= TEST_LEVEL
     one = pinned(_heavier(moments), delta, confidence)
