@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
+from scipy import special
 
 from tests.faults.fault import Fault, Function
 
@@ -95,5 +96,24 @@ FAULTS = (
         "diagnostics:norm_p_value",
         lambda f: lambda square, sigma, dim: f(square, sigma, dim - 4),
         "diagnostics.level",
+    ),
+    _fault(
+        "fisher",
+        "two degrees of freedom too many in Fisher's sum over the rounds",
+        "diagnostics:rounds_p_value",
+        lambda f: (
+            lambda gram, sigma, dim, *rest: (
+                lambda p, free: special.chdtrc(free + 2.0, special.chdtri(free, np.maximum(p, 1e-300)))
+            )(f(gram, sigma, dim, *rest), 2.0 * (np.shape(gram)[-1] - 1))
+        ),
+        "diagnostics.level",
+        "diagnostics.power",
+    ),
+    _fault(
+        "noncentrality",
+        "the noncentrality without its square",
+        "diagnostics:rounds_p_value",
+        lambda f: lambda gram, sigma, dim, data_norm=0.0: f(gram, sigma, dim, np.sqrt(data_norm * sigma)),
+        "diagnostics.data",
     ),
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from canaryproof.verify.bounds import bayesian
 from canaryproof.verify.bounds.bayesian import Rate
 from tests.faults.fault import Fault, Function
 
@@ -97,5 +98,61 @@ FAULTS = (
         "thresholds:local_level",
         lambda f: lambda count, alpha: alpha / count,
         "values",
+    ),
+    _fault(
+        "rest",
+        "δ not taken from what the false alarm rate leaves",
+        "thresholds:_log_rest",
+        lambda f: lambda log_rate, delta: f(log_rate, 0.0),
+        "values",
+    ),
+    _fault(
+        "each-place",
+        "all of α for each of several thresholds",
+        "thresholds:at_places",
+        lambda f: lambda scores, tails, delta, alpha: f(scores, tails, delta, min(len(tails) * alpha, 0.9)),
+        "values",
+    ),
+    _fault(
+        "each-mu",
+        "all of α for each of four thresholds",
+        "gaussian:gaussian_dp",
+        lambda f: lambda scores, delta, alpha: f(scores, delta, min(4.0 * alpha, 0.9)),
+        "values",
+    ),
+    _fault(
+        "each-number",
+        "all of α for each number of guesses",
+        "one_run:_best",
+        lambda f: lambda scores, alpha, bound: f(scores, min(4.0 * alpha, 0.9), bound),
+        "values",
+        "coverage.one-run",
+    ),
+    _fault(
+        "cost-of-delta",
+        "δ's cost shared by all guesses, and not by the right ones",
+        "one_run:p_value",
+        lambda f: lambda total, number, right, epsilon, delta: f(total, number, right, epsilon, delta * right / number),
+        "values",
+        "coverage.one-run",
+    ),
+    _fault(
+        "both-kinds",
+        "precedence tests of either kind of score at all of α",
+        "precedence:precedence",
+        lambda f: lambda scores, delta, alpha: f(scores, delta, min(2.0 * alpha, 0.9)),
+        "values",
+        "coverage.band",
+    ),
+    _fault(
+        "one-side",
+        "rates of error beyond the region's far side do not count",
+        "bayesian:exceedance",
+        lambda _: (
+            lambda fnr, fpr, epsilon, delta: (
+                bayesian._beside(fnr, fpr, epsilon, delta, True) + bayesian._beside(fpr, fnr, epsilon, delta, False)
+            )
+        ),
+        "posterior",
     ),
 )

@@ -91,4 +91,26 @@ FAULTS = (
         "design",
     ),
     _fault("hinge", "the hinge asks for no length", "descent:DenseDesigner._compiled", _no_hinge, "scores"),
+    _fault(
+        "deltas",
+        "the composition's δ for that of the conversion into noise",
+        "measure:training_epsilon",
+        lambda f: (
+            lambda epsilons, rounds, sampling, deltas: f(
+                epsilons, rounds, sampling, dataclasses.replace(deltas, conversion=deltas.scores)
+            )
+        ),
+        "measures",
+    ),
+    _fault(
+        "one-client",
+        "the mean of the clients' part is that of one client",
+        "attack:score_law",
+        lambda f: (
+            lambda response, mechanism, *rest: (lambda law: dataclasses.replace(law, mean=law.mean / mechanism.cohort))(
+                f(response, mechanism, *rest)
+            )
+        ),
+        "cohorts",
+    ),
 )

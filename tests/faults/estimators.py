@@ -32,6 +32,11 @@ _CALLED = {
     "propagate": ("quadrature", "standard-errors"),
     "_ratio_range": ("ranges",),
     "norm_distance": ("norm",),
+    "_correlation": ("quadrature",),
+    "adaptive_low": ("choices",),
+    "_bonett": ("ranges",),
+    "_ratio_limits": ("ranges",),
+    "pinned_error": ("closed-form",),
 }
 
 
@@ -103,18 +108,36 @@ def _swapped_choice(_: Function) -> Function:
     return faulty
 
 
+def _with(name: str, value: Any) -> Callable[[Function], Function]:
+    """Give a name of the module another value while the function runs."""
+
+    def make(function: Function) -> Function:
+        def faulty(*arguments: Any, **options: Any) -> Any:
+            kept = getattr(estimators, name)
+            setattr(estimators, name, value)
+            try:
+                return function(*arguments, **options)
+            finally:
+                setattr(estimators, name, kept)
+
+        return faulty
+
+    return make
+
+
 def _few_nodes(propagate: Function) -> Function:
     """Five nodes for those of a piece."""
+    nodes, weights = np.polynomial.legendre.leggauss(5)
+    return _with("_RATIO_NODES", nodes)(_with("_RATIO_WEIGHTS", weights)(propagate))
 
-    def faulty(*arguments: Any, **options: Any) -> Any:
-        kept = estimators._RATIO_NODES, estimators._RATIO_WEIGHTS
-        estimators._RATIO_NODES, estimators._RATIO_WEIGHTS = np.polynomial.legendre.leggauss(5)
-        try:
-            return propagate(*arguments, **options)
-        finally:
-            estimators._RATIO_NODES, estimators._RATIO_WEIGHTS = kept
 
-    return faulty
+def _without_null_skewness(moments: Moments) -> Moments:
+    shape = moments.null_shape
+    return (
+        moments
+        if shape is None
+        else dataclasses.replace(moments, null_shape=dataclasses.replace(shape, skewness=0.0 * shape.skewness))
+    )
 
 
 FAULTS = (
@@ -272,6 +295,44 @@ FAULTS = (
         "1/‖ρ‖ for √d/‖ρ‖",
         "norm_distance",
         lambda f: lambda release: f(release) / math.sqrt(np.shape(release)[-1]),
+    ),
+    _estimator(
+        "correlation",
+        "the errors of distance and log ratio correlated with the opposite sign",
+        "_correlation",
+        lambda f: lambda m: -f(m),
+    ),
+    _estimator(
+        "pretest-not-pooled",
+        "where the test passes, the standard error takes the null's deviation for the pooled one",
+        "propagate",
+        _with("pinned_distance", lambda m: m.distance),
+    ),
+    _estimator("short-reach", "quadrature over 3 standard errors for 5", "propagate", _with("_REACH", 3.0)),
+    _estimator(
+        "low-alone",
+        "the lower end alone goes by the normal law's test of the variances",
+        "adaptive_low",
+        _with("_held", lambda m: np.zeros(np.shape(m.ratio), dtype=np.bool_)),
+    ),
+    _estimator(
+        "null-skewness",
+        "skewness of the unobserved scores left out of the distance's error",
+        "_distance_error",
+        lambda f: lambda m: f(_without_null_skewness(m)),
+    ),
+    _estimator("bonett-tail", "both tails' level for one of Bonett's", "_bonett", lambda f: lambda m, t: f(m, 2.0 * t)),
+    _estimator(
+        "biased-limits",
+        "limits of the ratio of unbiased deviations for one with divisor k",
+        "_ratio_limits",
+        lambda f: lambda m, tail: tuple(end * math.sqrt(estimators._unbiased(m)) for end in f(m, tail)),
+    ),
+    _estimator(
+        "error-of-mean",
+        "the deviation with divisor k over √k for √(k − 1)",
+        "pinned_error",
+        lambda f: lambda m: f(m) * math.sqrt(1.0 - 1.0 / m.count),
     ),
     _threshold("rates-swapped", "FPR and TPR swapped", lambda _: _swapped_rates),
     _threshold("delta", "δ not taken from the hits", lambda _: _no_delta),

@@ -6,6 +6,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -151,6 +152,17 @@ FAULTS = (
         "participation",
     ),
     _fault(
+        "places",
+        "every epoch is the first one again",
+        "canaryproof.verify.canaries.participation:shuffled_epochs",
+        lambda f: (
+            lambda clients, cohort, epochs, *rest: (
+                lambda s: dataclasses.replace(s, client_rounds=s.client_rounds[: s.rounds // epochs] * epochs)
+            )(f(clients, cohort, epochs, *rest))
+        ),
+        "participation",
+    ),
+    _fault(
         "root",
         "a coefficient of the square root is 1.25 times too large",
         f"{_TRAINING}.noise:SquareRoot.row",
@@ -175,6 +187,16 @@ FAULTS = (
         "the updates' noise is not raised for the counts",
         "accounting.training:noise_without_counts",
         lambda f: lambda noise_multiplier, count_noise: noise_multiplier,
+    ),
+    _account(
+        "whole-count",
+        "a count's sensitivity is 1 for ½",
+        "accounting.training:_scheduled",
+        lambda f: (
+            lambda noise, delta, taken, clip: f(
+                noise, delta, taken, SimpleNamespace(count_noise=0.5 * clip.count_noise)
+            )
+        ),
     ),
     _account(
         "sampling-rate",

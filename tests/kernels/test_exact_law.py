@@ -284,3 +284,8 @@ def test_numpy_integers_are_numbers():
     expected = exact_law.cosines(3, 10, 1.0, np.random.default_rng(14), 2.0)
     g = exact_law.cosines(np.int64(3), np.uint32(10), np.float32(1), np.random.default_rng(14), 2)
     np.testing.assert_array_equal(g, expected)
+
+
+def test_runs_with_data_and_without_may_be_drawn_together():
+    _, norms = exact_law.inner_products(3, 100, 1.0, np.random.default_rng(0), data_norm=[0.0, 1e6])
+    assert norms[0] < 100.0 < 9e5 < norms[1]

@@ -128,3 +128,8 @@ def test_a_mean_that_is_off_has_a_small_p_value():
     assert declared_tests.mean_p_value(values, 1.1) < 1e-9
     assert declared_tests.mean_p_value(values, 0.9) < 1e-9
     assert declared_tests.mean_p_value(values - 1.0, 0.1) < 1e-9
+
+
+def test_shares_count_what_was_hit_too():
+    assert declared_tests.share_above(3, 3, 0.5) == declared_tests.share_below(0, 3, 0.5) == 0.125
+    assert declared_tests.share_above(0, 3, 0.5) == declared_tests.share_below(3, 3, 0.5) == 1.0

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from made_results import context, figure, judge
@@ -99,3 +100,11 @@ def test_what_needed_data_may_have_any_verdict_with_data():
     assert len(expected.changes(run, {("claims", "a"): NEEDS_DATA}, ("claims",))) == 1
     assert expected.changes(run, {("claims", "a"): NEEDS_DATA}, ("claims",), with_data=True) == []
     assert len(expected.changes(run, {("claims", "a"): CONFIRMED}, ("claims",), with_data=True)) == 1
+
+
+@pytest.mark.parametrize(("share", "other"), [(0.97, True), (0.99, False), (1.01, False), (1.03, True)])
+def test_data_of_another_size_are_other_data(share, other):
+    wanted = deciding.POPULATIONS["final_table3"]
+    cell = SimpleNamespace(federation=wanted.federation, clients=round(share * wanted.clients))
+    there = SimpleNamespace(experiments={"final_table3": SimpleNamespace(cells=[cell])})
+    assert bool(deciding._other_data(there, "final_table3")) is other
