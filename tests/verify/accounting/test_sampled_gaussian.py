@@ -117,3 +117,8 @@ def test_an_infinite_epsilon_is_no_noise_and_one_below_the_accountings_end_is_re
     assert poisson_noise_multiplier(math.inf, DELTA, 5, 0.1) == 0.0
     with pytest.raises(ValueError, match=r"^training.epsilon: must be at least 0.103, as Rényi accounting ends there$"):
         poisson_noise_multiplier(0.1, DELTA, 5, 0.1)
+
+
+def test_noise_that_serves_no_round_costs_nothing():
+    alone = composed_epsilon([1.0], [10], 0.01, 1e-5)
+    assert composed_epsilon([1.0, 0.0], [10, 0], 0.01, 1e-5) == alone

@@ -120,3 +120,7 @@ def test_the_three_deltas_matter():
 def test_measuring_needs_no_jax():
     code = "import sys; from canaryproof.verify.canife import attack, measure; sys.exit('jax' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_largest_finite_epsilon_is_one_error_of_the_rarer_kind():
+    assert largest_finite(10, 40, 0.1) == largest_finite(40, 10, 0.1) == pytest.approx(math.log(36.0))
