@@ -62,7 +62,9 @@ def text(run: Run, document: str) -> str:
     parts = [
         f"# {TITLES.get(document, document)}: what it states and what holds",
         f"canaryproof {run.version}, `canaryproof verify --level {run.level} --seed {run.seed}`. `canaryproof claims "
-        "ID` shows a claim with all its evidence.",
+        "ID` shows a claim with all its evidence. An estimate is `fitted` where Algorithm 1 takes the deviation of the "
+        "cosines from the sample, and `pinned` where it is held at that of the null, 1/√d. A statement that begins "
+        "with … goes on from the one before it in the proof.",
         table(
             ("verdict", "claims", "means"),
             [(f"{verdict}", f"{counts[verdict]}", meaning) for verdict, meaning in MEANINGS.items() if counts[verdict]],

@@ -676,6 +676,6 @@ def test_what_is_refuted_in_other_suites_has_a_second_witness_or_says_why_not():
     refuted = [
         name for (suite, name), verdict in expected.read().items() if suite != "claims" and verdict is Verdict.REFUTED
     ]
-    assert len(refuted) > 10
+    assert refuted
     for name in refuted:
         assert sum(bool(re.fullmatch(pattern, name)) for pattern in ELSEWHERE.values()) == 1, name
