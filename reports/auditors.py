@@ -86,7 +86,7 @@ FAULTS = (
         "privacyguard_eps_lb.py",
         "privacyguard-platform",
         "0.0.2",
-        "`AnalysisNode`'s `eps_lb` is the logarithm of the number of scores where ε = 3: 4.6 for 100, 6.9 for 1,000",
+        "`AnalysisNode`'s `eps_lb` can be the logarithm of the number of scores at ε = 3: 4.6 for 100, 6.9 for 1,000",
         "privacy_guard/analysis/mia/mia_results.py, lines 256 and 262: ln TPR − ln FPR is infinite where FPR = 0, and "
         "is cut to that logarithm. A resample of scores without false positives has none either",
     ),

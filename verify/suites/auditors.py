@@ -221,7 +221,7 @@ METHODS = (
     ToolAuditor(
         "opake-auditing",
         "eps_delta",
-        "“Epsilon lower bound at the given (δ, significance)”, “AuditedMechanism-agnostic”",
+        "“Epsilon lower bound at the given (δ, significance)”, “Mechanism-agnostic”",
         f"{_OPAKE}/_eps_delta.py, EpsDeltaMethod.epsilon_at; _estimate.py, OneRunEstimate.eps_delta",
     ),
     ToolAuditor(
