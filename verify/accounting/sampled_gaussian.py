@@ -119,7 +119,7 @@ def composed_epsilon(
     for sigma, count in zip(noise_multipliers, rounds, strict=True):
         if sigma == 0.0 and count:
             return math.inf
-        if sigma < math.inf:
+        if count and sigma < math.inf:
             total += count * _divergences(sigma, sampling, alphas)
     # Without any leak ε is 0, whatever the orders.
     return max(0.0, float(np.min(total + _conversion(alphas, delta)))) if total.any() else 0.0

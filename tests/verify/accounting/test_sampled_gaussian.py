@@ -120,5 +120,5 @@ def test_an_infinite_epsilon_is_no_noise_and_one_below_the_accountings_end_is_re
 
 
 def test_noise_that_serves_no_round_costs_nothing():
-    alone = composed_epsilon([1.0], [10], 0.01, 1e-5)
-    assert composed_epsilon([1.0, 0.0], [10, 0], 0.01, 1e-5) == alone
+    alone = composed_epsilon([1.0], [10], 1.0, 1e-5)
+    assert composed_epsilon([1.0, 0.0], [10, 0], 1.0, 1e-5) == alone
