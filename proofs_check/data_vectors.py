@@ -44,20 +44,23 @@ def _limit_law(mean_printed: Expr, variance_printed: Expr) -> Outcome:
 
 
 def _footnote(most: Expr) -> Outcome:
-    """Judge n = o(most) data vectors: √d equal unit vectors, if they are as few as that, have s² = n² = d."""
+    """Judge n = o(most) data vectors: √d equal unit vectors, if they are as few as that, have s² = n² = d.
+
+    The text does not say what data are meant.
+    """
     admitted = sympy.limit(sqrt(D) / most, D, sympy.oo) == 0
     aligned, _, concentrate = limits_with_data(1)
-    # n orthogonal unit vectors have s² = n: with n = o(d), s²/d → 0.
+    # n orthogonal unit vectors have s² = n: with n = o(d), and no more, s²/d → 0.
     spread, _, _ = limits_with_data(0)
     fails = concentrate and sympy.simplify(aligned - 1 / SIGMA) != 0
-    holds_orthogonal = sympy.simplify(spread - 1 / SIGMA) == 0
+    holds_orthogonal = sympy.limit(most / D, D, sympy.oo).is_finite and sympy.simplify(spread - 1 / SIGMA) == 0
     evidence = {"limit": text(aligned), "holds_for_orthogonal_data": holds_orthogonal}
     if admitted and fails:
         finding = (
-            f"For n = √d equal unit vectors √d·μ̂ → {text(aligned)} instead of 1/σ. Needed is ‖Σxᵢ‖² = o(d), which "
-            "holds for orthogonal data with n = o(d) and for any data with n = o(√d)"
+            "Only if ‖Σxᵢ‖² = o(d), as for orthogonal data with n = o(d) and for any data with n = o(√d): for n = √d "
+            f"equal unit vectors √d·μ̂ → {text(aligned)} instead of 1/σ"
         )
-        return judged(Kind.FALSE, finding, evidence)
+        return judged(Kind.HYPOTHESIS if holds_orthogonal else Kind.FALSE, finding, evidence)
     return held(holds_orthogonal, f"n = o({text(most)}): s² ≤ n² = o(d) whatever the data are", **evidence)
 
 
@@ -112,12 +115,11 @@ def _ratio(most: Expr) -> Outcome:
     """The ratio of k to n enters none of the moments; k/d and s²/d do, and s² ≤ n² is all that n tells."""
     footnote = _footnote(most)
     finding = (
-        f"The ratio does not matter, but k/d and ‖Σxᵢ‖²/d do, and n = o(d) does not make the second small. "
-        f"{footnote.finding}"
+        "Only if ‖Σxᵢ‖² = o(d), which n = o(d) does not give: k/d and ‖Σxᵢ‖²/d matter, and the ratio does not. √d "
+        f"equal unit vectors change the limit of √d·μ̂ from 1/σ to {footnote.evidence.get('limit')}"
     )
-    if kind_of(footnote) is Kind.FALSE:
-        return judged(Kind.HYPOTHESIS, finding, footnote.evidence)
-    return footnote
+    kind = kind_of(footnote)
+    return footnote if kind is Kind.EXACT else judged(kind, finding, footnote.evidence)
 
 
 def _dilution(count: int, dim: int, factor: Expr) -> Outcome:

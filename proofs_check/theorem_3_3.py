@@ -211,6 +211,15 @@ def _exact_of(name: str, place: int, printed: Callable[[], Expr] | Expr, conclud
     return equation(printed() if callable(printed) else printed, release_moments.moments(name)[place], concludes)
 
 
+def _goes_on(printed: Expr, before: Callable[[], Expr]) -> Outcome:
+    """Judge a row by the row before it, which it is said to equal; that one is judged by the exact value."""
+    earlier = before()
+    finding = (
+        f"printed {shortened(printed)}; the row before, which is judged by the exact value, is {shortened(earlier)}"
+    )
+    return held(sympy.cancel(printed - earlier) == 0, finding, printed=text(printed), before=text(earlier))
+
+
 def _first_order(expression: Expr) -> bool:
     return bounded(D * expression)
 
@@ -405,7 +414,7 @@ LINES = (
         ),
         (
             "= (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
-            partial(_exact_of, "A", 1, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _first_order),
+            partial(_goes_on, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _norm_variance_printed),
         ),
         ("= O(1/d)", partial(order, "A", 1, "O(1/d)", _first_order)),
     ),
@@ -424,7 +433,10 @@ LINES = (
             "Var[(1/k)Σ⟨cᵢ, ρ⟩] = (Σᵢ≠ⱼ Var⟨cᵢ, cⱼ⟩ + σ²Σᵢ Var⟨Z, cᵢ⟩)/k²",
             partial(_exact_of, "B", 1, _product_variance_printed, vanishes),
         ),
-        ("= (k(k − 1)/d + kσ²)/k²", partial(_exact_of, "B", 1, (K * (K - 1) / D + K * SIGMA**2) / K**2, vanishes)),
+        (
+            "= (k(k − 1)/d + kσ²)/k²",
+            partial(_goes_on, (K * (K - 1) / D + K * SIGMA**2) / K**2, _product_variance_printed),
+        ),
         ("= o(1)", partial(order, "B", 1, "o(1)", vanishes)),
     ),
     _line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),

@@ -333,8 +333,10 @@ def _judge_sampling(_: Context) -> Outcome:
     smallest = min(rates, key=lambda name: rates[name]) == min(composed, key=lambda name: composed[name]) == "Sent140"
     listed = ", ".join(f"{name} {rates[name]:.5f}: {composed[name]:.2f}" for name in rates)
     return found(
-        holds(smallest),
-        f"sampling rate, and what ε̂ = {Canife.CAP} in every round composes to (RDP, δ = 1e-5): {listed}",
+        # What a round of each task shows depends on trainings.
+        holds(False, smallest),
+        f"only if every round of each task shows the same ε̂: at ε̂ = {Canife.CAP}, sampling rates and the final ε̂ (RDP, "
+        f"δ = 1e-5) are {listed}",
         rates=rates,
         composed=composed,
     )
@@ -475,7 +477,7 @@ CHECKS = (
     claim(
         "canife.section4.2.sampling",
         Canife.PAPER + "Section 4.2",
-        "Sent140 has the lowest ε̂ because its small sampling rate amplifies privacy",
+        "Sent140 has the lowest ε̂, which is likely due to its small sampling rate",
         _judge_sampling,
     ),
     claim(

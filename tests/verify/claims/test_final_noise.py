@@ -81,6 +81,8 @@ def test_epochs():
 
 def test_no_bound_is_known_without_noise_only():
     assert final_noise.judge_no_bound(Final.TABLE_3[:1]).verdict is Verdict.CONFIRMED
-    bounds = final_noise.judge_no_bound(Final.TABLE_3).evidence["bounds"]
+    outcome = final_noise.judge_no_bound(Final.TABLE_3)
+    assert outcome.verdict is Verdict.QUALIFIED
+    bounds = outcome.evidence["bounds"]
     assert set(bounds) == {"0.0496", "0.0986", "0.2317"}
     assert all(sorted(row) == row and len(set(row)) == 4 for row in bounds.values())

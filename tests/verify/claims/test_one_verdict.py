@@ -69,6 +69,7 @@ SAME = {
         "review.sweep.variance",
         "review.sweep.dimension",
     ),
+    "any data, where few clients are many in one direction": ("final.footnote-2", "review.ratio-of-clients"),
     "optimal ε of two Gaussians": ("final.section4.1.maximum", "submission.section4.maximum"),
 }
 # What is said of a number, by the ids of the claims that say it: two verdicts on one number are of two such sentences.

@@ -561,6 +561,13 @@ def test_the_gap_of_a_canary_that_leaks_all_by_drawing():
         assert (theory / 3.895 > 4.5) == (task is Canife.SENT140)
 
 
+def test_the_smallest_sampling_rate_composes_equal_rounds_to_the_least():
+    found, sigma = evidence("canife.section4.2.sampling")["composed"], noise_of(3.89, 1e-5, 0.4, 4.0)
+    composed = {task.name: renyi(sigma, 1e-5, task.rounds, task.cohort / task.users) for task in Canife.TASKS}
+    assert composed == pytest.approx(found, rel=1e-6)
+    assert min(composed, key=composed.get) == "Sent140"
+
+
 def test_celebas_6_is_of_exact_rounds_composed_at_another_delta():
     task, found = Canife.CELEBA, evidence("canife.section1.celeba")
     rate, theory = task.cohort / task.users, renyi(sigma_to_50(task), 1e-5)
@@ -616,7 +623,7 @@ WITNESSED = (
     r"(final\.section5\.tight|(submission\.section4|final\.section4\.1)\.maximum)",
     r"v1\.table3\.lower-all",
     r"v1\.table2\.row\d\.epsilon|v1\.section4\.advantage",
-    r"canife\.(section4\.2\.gap\.sent140|section3\.4\.tight|appendixC1\.comparable|section1\.toy)",
+    r"canife\.(section4\.2\.(gap\.sent140|sampling)|section3\.4\.tight|appendixC1\.comparable|section1\.toy)",
     r"canife\.(section4\.1\.deviation|section4\.sampling|section4\.2\.health\.spread)",
     r"canife\.appendixB\.(celeba\.cnn|sent140\.lstm)",
     r".*\.retrainings|.*\.section4\.orthogonal|final\.appendixB\.gaussian",
@@ -662,9 +669,7 @@ def test_what_speaks_against_a_document_is_witnessed_or_says_why_not():
 # What speaks against a document in other suites: its second witness, or why there is none.
 ELSEWHERE = {
     "algebra in exact fractions, and releases drawn by theorems.witness": r"final\.theorem-3\.3\..*-variance.*",
-    "none: a counterexample or a line of algebra, in exact fractions or symbols": (
-        r"final\.(footnote-2|section-3\.1\.inference)"
-    ),
+    "none: a counterexample or a line of algebra, in exact fractions or symbols": (r"final\.section-3\.1\.inference"),
     "none: shares of simulated audits, of which each bound's value has a second way in bounds.values or a test": (
         r"bounds\.printed\..*"
     ),

@@ -16,7 +16,7 @@ def test_list_by_document_and_verdict():
     assert {row["id"].partition(".")[0] for row in rows} == {"final", "v1", "submission", "review", "canife", "bounds"}
     chosen = json.loads(run("--json", "--document", "final", "--verdict", "refuted").stdout)
     assert chosen == [r for r in rows if r["id"].startswith("final.") and r["verdict"] == "refuted"]
-    assert "final.footnote-2" in [row["id"] for row in chosen]
+    assert "final.section-3.1.inference" in [row["id"] for row in chosen]
 
 
 def test_the_list_ends_with_counts():
