@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from scipy import stats
 
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, rounding
+from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, prints, rounding
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.printed import Canife, Task
 
@@ -203,40 +203,39 @@ def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
     return found(verdict, finding, **evidence)
 
 
-def judge_health(all_mean: str, late_mean: str, late_rounds: int) -> Outcome:
-    """Judge two mean healths by what the early audits would have had to be."""
-    early = 1 + (late_rounds - 1) // Canife.SENT140.every
-    audits = 1 + (Canife.SENT140.rounds - 1) // Canife.SENT140.every
+def judge_reduced(health: str, share: str) -> Outcome:
+    """Judge by how many per cent a loss is reduced at a health, which is the share that it is improved by."""
+    finding = f"health is the share by which the loss is improved: {health} of it, and {share}% are printed"
+    return found(holds(prints(100 * Fraction(health), share)), finding)
+
+
+def judge_healths(whole: tuple[str, str], late: tuple[str, str], late_rounds: int) -> Outcome:
+    """Judge two printed means ± standard deviations of healths, of which none is above 1.
+
+    The first can be of audits and not of five runs, the second of runs; and the early audits can make the difference.
+    """
+    early, audits = (1 + (rounds - 1) // Canife.SENT140.every for rounds in (late_rounds, Canife.SENT140.rounds))
     ends = [
-        (audits * float(total) - (audits - early) * float(late)) / early
-        for total, late in zip(rounding(all_mean), reversed(rounding(late_mean)), strict=True)
+        (audits * float(total) - (audits - early) * float(later)) / early
+        for total, later in zip(rounding(whole[0]), reversed(rounding(late[0])), strict=True)
     ]
-    held = ends[0] <= 1.0 and float(late_mean) <= 1.0
+    runs = 5
+    # Numbers of at most 1 are spread most where all that the mean lacks is in one of them.
+    of_runs, of_audits, of_late_runs = (
+        math.sqrt(count) * (1.0 - float(rounding(mean)[0]))
+        for mean, count in ((whole[0], runs), (whole[0], runs * audits), (late[0], runs))
+    )
+    least, late_least = (float(rounding(deviation)[0]) for _, deviation in (whole, late))
     return found(
-        holds(held),
-        f"the {early} early audits of {audits} would have a mean health of {ends[0]:.3f} to {ends[1]:.3f}, and a "
-        f"health of {late_mean} is a loss reduced by {float(late_mean):.0%}",
+        holds(ends[0] <= 1.0 and of_runs < least <= of_audits and late_least <= of_late_runs),
+        f"five numbers of at most 1 deviate by at most {of_runs:.3f} around {whole[0]}, by {of_late_runs:.3f} around "
+        f"{late[0]}; the {early} early audits of {audits} then have a mean health of {ends[0]:.3f} to {ends[1]:.3f}",
+        largest_of_runs=of_runs,
+        largest_of_audits=of_audits,
+        largest_of_late_runs=of_late_runs,
         early_mean=ends,
         early=early,
     )
-
-
-def judge_spread(mean: str, spread: str) -> Outcome:
-    """Judge a printed mean ± standard deviation of healths over five runs; no health is above 1."""
-    shortfall = 1.0 - float(rounding(mean)[0])
-    least = float(rounding(spread)[0])
-    runs = 5
-    audits = runs * (1 + (Canife.SENT140.rounds - 1) // Canife.SENT140.every)
-    # Numbers of at most 1 are spread most where all that the mean lacks is in one of them.
-    largest, of_audits = (math.sqrt(count) * shortfall for count in (runs, audits))
-    evidence: dict[str, Any] = {"largest_of_runs": largest, "largest_of_audits": of_audits}
-    finding = f"five numbers of at most 1 with a mean of {mean} have a standard deviation of at most {largest:.3f}"
-    verdict = holds(least <= largest, least <= of_audits)
-    says = {
-        Verdict.CONFIRMED: "possible: ",
-        Verdict.QUALIFIED: f"only over the {audits} audits and not over the runs: ",
-    }
-    return found(verdict, says.get(verdict, "") + finding, **evidence)
 
 
 def judge_utility(private: str, free: str) -> Outcome:
@@ -316,7 +315,6 @@ _SPLITS = (
     ),
 )
 _TIMES = (("sent140", "Sent140", "0.06", "165"), ("celeba", "CelebA (ResNet18)", "0.23", "591"))
-_HEALTHS = (("spread", *Canife.HEALTH, ""), ("late-spread", *Canife.LATE_HEALTH, " after the first 1,000 rounds"))
 _ACCURACIES = tuple(
     (task.id, task.name, Canife.ACCURACIES[task.id], Canife.FREE_ACCURACIES[task.id])
     for task in (Canife.SENT140, Canife.SHAKESPEARE)
@@ -515,17 +513,8 @@ CHECKS = (
     claim(
         "canife.section4.2.health",
         Canife.PAPER + "Section 4.2",
-        "Mean canary health on Sent140 is 0.970, and 0.990 without the first 1,000 rounds: a loss reduced by 99%",
-        fixed(judge_health, Canife.HEALTH[0], Canife.LATE_HEALTH[0], Canife.LATE_ROUNDS),
-    ),
-    *(
-        claim(
-            f"canife.section4.2.health.{id_}",
-            Canife.PAPER + "Section 4.2",
-            f"Canary health over five runs is {mean} ± {spread}{rounds}",
-            fixed(judge_spread, mean, spread),
-        )
-        for id_, mean, spread, rounds in _HEALTHS
+        "A canary health of 0.990 is a loss reduced by 99%",
+        fixed(judge_reduced, Canife.LATE_HEALTH[0], "99"),
     ),
     *(
         claim(

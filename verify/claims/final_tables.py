@@ -557,17 +557,6 @@ CHECKS = (
         "the medians of one run's estimates are the estimates of Table 3",
         lambda _: judge_medians(),
     ),
-    *(
-        claim(
-            f"final.table5.row{number}.spread",
-            f"{DOCUMENT}, Table 5",
-            f"at noise {noise} and {runs} × {canaries} canaries, Algorithm 2's estimates have the quantiles "
-            f"{', '.join(quantiles)}",
-            lambda _, row=row: judge_spread(row),  # type: ignore[misc]
-        )
-        for number, row in enumerate(Final.TABLE_5, 1)
-        for noise, runs, canaries, quantiles in [row]
-    ),
     claim(
         "final.table5.close",
         f"{DOCUMENT}, Section 5.3 and Table 5",

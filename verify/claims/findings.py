@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from canaryproof.verify.check.declared_tests import LEVEL, POWER, share_above, visible_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject
 from canaryproof.verify.check.verdicts import fixed, found, holds, prints
-from canaryproof.verify.claims import canife_composition, final_bounds, laws, submission_experiments
+from canaryproof.verify.claims import (
+    canife_composition,
+    canife_experiments,
+    final_bounds,
+    final_tables,
+    laws,
+    submission_experiments,
+)
 from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Row, Submission, columns
 from canaryproof.verify.estimators import estimators
 
@@ -352,6 +359,12 @@ CHECKS = (
         fixed(canife_composition.judge_fewer_clients, (100, 80, 60, 40, 20)),
     ),
     _ours(
+        "canife.health",
+        f"CANIFE's {' ± '.join(Canife.HEALTH)} of canary healths can be a mean and deviation over audits and not over "
+        f"five runs; {' ± '.join(Canife.LATE_HEALTH)} after {Canife.LATE_ROUNDS:,} rounds can be over runs",
+        fixed(canife_experiments.judge_healths, Canife.HEALTH, Canife.LATE_HEALTH, Canife.LATE_ROUNDS),
+    ),
+    _ours(
         "canife.no-privacy-loss",
         "the noise of ε = 0, for which CANIFE prints accuracies, is over 100,000 times as long as the largest sum of "
         "updates",
@@ -425,6 +438,16 @@ CHECKS = (
                 _EMNIST_EPOCHS,
             ),
         )
+    ),
+    *(
+        _ours(
+            f"estimates.quantiles.row{number}",
+            f"the quantiles {', '.join(quantiles)} of the final version's Table 5 (noise {noise}, {runs} × {canaries} "
+            "canaries) are spread as those of fifty estimates with the deviation fitted are",
+            fixed(final_tables.judge_spread, row),
+        )
+        for number, row in enumerate(Final.TABLE_5, 1)
+        for noise, runs, canaries, quantiles in [row]
     ),
     _ours(
         "estimates.floor",

@@ -75,21 +75,19 @@ class _Comparison:
 
 
 def one_or_several(context: Context) -> Outcome:
-    """Judge that one training with many canaries and several with fewer are close, by two one-sided tests.
+    """Judge that one training with many canaries and several with fewer are close where canaries are few.
 
-    It is judged where canaries are few beside the clients, and where there are as many. First tried were 200 canaries
-    beside the 750 clients: several runs had a mean larger by 7.4%, of which the test could not tell whether it is less
-    than 10%. The settings were chosen after that, on either side of it.
+    Closeness is judged by two one-sided tests; where canaries are as many as clients, the means are to differ. First
+    tried were 200 canaries beside the 750 clients: several runs had a mean larger by 7.4%, of which the test could not
+    tell whether it is less than 10%. The settings were chosen after that, on either side of it.
     """
     margin = _printed_difference()
     few, many = (_compared(context, setting, margin) for setting in (_FEW, _MANY))
     verdict, half = Verdict.INCONCLUSIVE, 0.5 * LEVEL
     if few.far <= half:
         verdict = Verdict.REFUTED
-    elif few.close <= half and many.close <= half:
-        verdict = Verdict.CONFIRMED
     elif few.close <= half and many.different <= half:
-        verdict = Verdict.QUALIFIED
+        verdict = Verdict.CONFIRMED
     sizes = [context.pick(setting.quick, setting.full) for setting in (_FEW, _MANY)]
     seen = visible_difference(sizes[0], 2), visible_difference(sizes[1], level=0.5 * half)
     design = Design(
@@ -101,16 +99,10 @@ def one_or_several(context: Context) -> Outcome:
         1.0 - 2.0 * (1.0 - POWER),
         min(sizes),
     )
-    if verdict is Verdict.QUALIFIED:
-        finding = (
-            f"only where canaries are few: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, Table 5's largest); "
-            f"with as many as clients: {many.sentence} (p = {many.different:.1g})"
-        )
-    else:
-        finding = (
-            f"few canaries: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, Table 5's largest); as many as "
-            f"clients: {many.sentence} (p = {many.close:.1g} for this, {many.different:.1g} for none)"
-        )
+    finding = (
+        f"few canaries: {few.sentence} (p = {few.close:.1g} for {margin:.1%}, Table 5's largest); as many as clients: "
+        f"{many.sentence} (p = {many.different:.1g})"
+    )
     return Outcome(verdict, finding, {"few": few.evidence, "many": many.evidence}, design)
 
 
@@ -369,28 +361,30 @@ def bits(context: Context) -> Outcome:
     return Outcome(Verdict.REFUTED if wrong else Verdict.CONFIRMED, finding, {"cases": list(cases), "wrong": wrong})
 
 
-_DOCUMENT = "final version (arXiv 2302.03098)"
+_SOURCE = "verify.training, as Sections 5.1 to 5.3 of Andrew et al., arXiv 2302.03098"
 CHECKS = (
     Check(
-        "final.training.final-below-all",
-        Subject.DOCUMENT,
-        f"{_DOCUMENT}, Sections 5.1 and 5.2.1, Tables 3 and 4",
-        "a canary that takes part once has a far lower ε̂ where only the final model is seen than where all rounds are",
+        "training.final-below-all",
+        Subject.IMPLEMENTATION,
+        _SOURCE,
+        "in small trainings on digits, canaries that take part once have a lower ε̂ where only the final model is seen "
+        "than where all rounds are",
         final_below_all,
     ),
     Check(
-        "final.training.presentations",
-        Subject.DOCUMENT,
-        f"{_DOCUMENT}, Section 5.2, Figures 1 to 4",
-        "the more often a canary takes part, the farther its cosine with the final model is from the null's, at every "
-        "noise",
+        "training.presentations",
+        Subject.IMPLEMENTATION,
+        _SOURCE,
+        "in small trainings on digits, the more often a canary takes part, the farther its cosine with the final model "
+        "is from the null's, at every noise",
         presentations,
     ),
     Check(
-        "final.training.one-or-several",
-        Subject.DOCUMENT,
-        f"{_DOCUMENT}, Section 5.3, Table 5",
-        "one run with many canaries has estimates very close to those of several runs with fewer",
+        "training.one-or-several",
+        Subject.IMPLEMENTATION,
+        _SOURCE,
+        "in small trainings on digits, one run with many canaries and several with fewer have close mean cosines where "
+        "canaries are few, and different ones where they are as many as clients",
         one_or_several,
     ),
     Check(

@@ -51,17 +51,25 @@ def test_altered_counts_change_the_verdict():
     assert canife_experiments.judge_split(50_000, 10_000, Fraction(5, 6), 70_000, "X").verdict is Verdict.QUALIFIED
     assert canife_experiments.judge_times("0.06", 2500, "150").verdict is Verdict.CONFIRMED
     assert canife_experiments.judge_times("0.08", 2500, "165").verdict is Verdict.REFUTED
-    assert canife_experiments.judge_health("0.970", "0.950", 1000).verdict is Verdict.REFUTED
+    assert canife_experiments.judge_reduced("0.990", "98").verdict is Verdict.REFUTED
     assert canife_experiments.judge_pool(20_000, 10_000).verdict is Verdict.REFUTED
     assert canife_experiments.judge_range(4.6, 5.0, {"Sent140": (4.5, 4.5)}).verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
-    ("spread", "verdict"),
-    [("0.06", Verdict.CONFIRMED), ("0.098", Verdict.QUALIFIED), ("0.7", Verdict.REFUTED)],
+    ("spread", "late", "verdict"),
+    [
+        ("0.098", ("0.990", "0.01"), Verdict.CONFIRMED),
+        # Possible over runs, and impossible over audits.
+        ("0.06", ("0.990", "0.01"), Verdict.REFUTED),
+        ("0.7", ("0.990", "0.01"), Verdict.REFUTED),
+        # Impossible over runs, and early audits that would have to be above 1.
+        ("0.098", ("0.990", "0.04"), Verdict.REFUTED),
+        ("0.098", ("0.950", "0.01"), Verdict.REFUTED),
+    ],
 )
-def test_a_spread_of_bounded_numbers_is_bounded(spread, verdict):
-    assert canife_experiments.judge_spread("0.970", spread).verdict is verdict
+def test_a_spread_of_bounded_numbers_is_bounded(spread, late, verdict):
+    assert canife_experiments.judge_healths(("0.970", spread), late, 1000).verdict is verdict
 
 
 @pytest.mark.parametrize(

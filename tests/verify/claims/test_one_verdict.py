@@ -93,7 +93,6 @@ SAID_OF_IT = {
         r"(final|submission|v1)\.table[34]\.high|(final\.section5\.1|submission\.section5|v1\.section5\.2)\.clipping"
     ),
     "estimates are close to the analytical ε": r"final\.section5\.(1\.close|4\.closer)|submission\.appendixH\.closer",
-    "quantiles have the spread of an estimate": r"final\.table5\.row\d\.spread|submission\.table6\.row\d\.spread",
     # The later versions print the first one's simulations for another estimator.
     "simulations of the first version's estimator": r"v1\.(table1\.row\d|section3\.close)",
     "simulations of the later versions' estimator": (
@@ -110,9 +109,7 @@ SAID_OF_IT = {
     "accuracy falls with privacy, on Shakespeare": r"canife\.section4\.2\.utility\.shakespeare",
     "what fails where no noise is": r"canife\.section4\.1\.success",
     "a deviation is close to σ, which has an ε": r"canife\.section4\.1\.(deviation|epsilon)",
-    "health is a mean of two means": r"canife\.section4\.2\.health",
-    "health can spread so far": r"canife\.section4\.2\.health\.spread",
-    "health can spread so little": r"canife\.section4\.2\.health\.late-spread",
+    "health is a share of the loss": r"canife\.section4\.2\.health",
 }
 
 

@@ -49,6 +49,6 @@ def test_bad_input(arguments, named):
 
 def test_a_statement_that_needs_an_extra_says_so(monkeypatch):
     monkeypatch.setattr(module, "lacking", lambda suite: f"needs more than {suite}")
-    result = run("final.training.presentations")
+    result = run("final.footnote-2")
     assert result.exit_code == 2
-    assert "ID: final.training.presentations needs more than training" in result.stderr
+    assert "ID: final.footnote-2 needs more than theorems" in result.stderr
