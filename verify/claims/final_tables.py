@@ -481,24 +481,6 @@ CHECKS = (
         "with even a little noise the final model's estimate approaches the high-privacy regime of ε ∼ 1",
         _judge_order_of_one,
     ),
-    *(
-        claim(
-            f"final.table{number}.{name}",
-            f"{DOCUMENT}, {place}",
-            statement,
-            lambda _, judge=judge, rows=rows: judge(rows),  # type: ignore[misc]
-        )
-        for number, (rows, _, _) in Final.RESULTS.items()
-        for name, place, statement, judge in (
-            (
-                "order",
-                f"Table {number}",
-                "every column falls with the noise, lower bounds are below estimates, the final model tells less than "
-                "all",
-                judge_order,
-            ),
-        )
-    ),
     claim(
         "final.table4.high",
         f"{DOCUMENT}, caption of Table 4",

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from canaryproof.verify.claims import (
     canife_composition,
     canife_experiments,
     final_bounds,
+    final_noise,
     final_tables,
     laws,
     submission_experiments,
@@ -194,6 +196,18 @@ def judge_lower_bounds(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome
     return found(holds(held == len(pairs)), finding, pairs=pairs, ratios=ratios)
 
 
+def judge_falling(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
+    """Judge that no lower bound or estimate is above one at less noise in the same table.
+
+    The largest bound that so many canaries allow is printed in several rows.
+    """
+    columns_of = {
+        f"{column} ({name})": values for name, rows in tables.items() for column, values in columns(rows).items()
+    }
+    rising = [name for name, values in columns_of.items() if any(later > one for one, later in pairwise(values))]
+    return found(holds(not rising), f"{len(rising)} of {len(columns_of)} columns rise somewhere", rising=rising)
+
+
 def judge_above_analytical(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
     """Judge that some estimates from all iterates exceed the analytical ε beside them, which an estimate may."""
     above, count = [], 0
@@ -354,6 +368,12 @@ CHECKS = (
         fixed(submission_experiments.judge_emnist_delta),
     ),
     _ours(
+        "setting.final-delta",
+        f"the analytical ε of the final version's Table 4 fit δ = m^(−1.1) with m = users × epochs, by the tail of the "
+        f"loss of one round, and not with m = {Final.EMNIST_USERS}",
+        fixed(final_noise.judge_emnist_size),
+    ),
+    _ours(
         "canife.clients",
         f"CANIFE's final ε̂ falls with the clients a round if every round's is {Canife.CAP}",
         fixed(canife_composition.judge_fewer_clients, (100, 80, 60, 40, 20)),
@@ -405,6 +425,11 @@ CHECKS = (
         "estimates.above-lower-bounds",
         "the 95% lower bounds in the tables of Andrew et al. lie below the estimates",
         fixed(judge_lower_bounds),
+    ),
+    _ours(
+        "estimates.falling",
+        "lower bounds and estimates in the tables of Andrew et al. do not rise as the noise grows",
+        fixed(judge_falling),
     ),
     _ours(
         "estimates.above-analytical",

@@ -19,7 +19,7 @@ from canaryproof.verify.claims import laws, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import judge_assumptions
 from canaryproof.verify.claims.final_tables import judge_medians
-from canaryproof.verify.claims.printed import QUANTILES, FirstVersion, Row, Submission
+from canaryproof.verify.claims.printed import FirstVersion, Row, Submission
 from canaryproof.verify.claims.submission_experiments import EMNIST
 from canaryproof.verify.claims.tables_judging import STACKOVERFLOW, experiment, figure, repeated
 from canaryproof.verify.claims.v1 import judge_epochs
@@ -88,16 +88,6 @@ def judge_bounded(rows: Sequence[Row] = Submission.TABLE_2[1:]) -> Outcome:
         f"the exact ε at δ = m^(−1.1), m = 341k, is at most {', '.join(f'{value:.2f}' for value in exact)} at the "
         f"noise printed for {', '.join(row.analytical for row in rows)}",
         exact=exact,
-    )
-
-
-def judge_ordered() -> Outcome:
-    """Judge that the quantiles of each row rise."""
-    agreed = all(list(row[3]) == sorted(row[3], key=float) for row in Submission.TABLE_6)
-    return found(
-        holds(agreed),
-        f"{len(Submission.TABLE_6)} rows of {len(QUANTILES)} quantiles rise",
-        rows=len(Submission.TABLE_6),
     )
 
 
@@ -227,7 +217,6 @@ CHECKS: tuple[Check, ...] = (
         )
         for number, (noise, runs, count, values) in enumerate(Submission.TABLE_6, 1)
     ),
-    _claim("table6.ordered", "Table 6", "the quantiles rise", judge_ordered),
     _claim(
         "table6.median",
         "Tables 2 and 6",

@@ -43,6 +43,7 @@ def test_delta_of_emnist():
     assert not fitting[0] <= 101 * 500 <= fitting[1]
     exchanged = (replace(Final.TABLE_4[1], noise="0.0473"), *Final.TABLE_4[2:])
     assert final_noise.judge_size(exchanged, EMNIST).verdict is Verdict.REFUTED
+    assert final_noise.judge_emnist_size(exchanged).verdict is Verdict.REFUTED
 
 
 def test_another_analytical_epsilon_is_refuted():

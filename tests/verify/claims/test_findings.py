@@ -34,6 +34,7 @@ def test_all_are_statements_of_ours_and_hold(quick_run):
         ),
         (partial(findings.judge_lower_bounds), Verdict.CONFIRMED),
         (partial(findings.judge_lower_bounds, {"like": [replace(ROW, lower_final="0.866")]}), Verdict.REFUTED),
+        (partial(findings.judge_falling, {"like": [ROW, replace(ROW, lower_final="0.9")]}), Verdict.REFUTED),
         (partial(findings.judge_emnist, Final.EMNIST), Verdict.REFUTED),
         (partial(findings.judge_between, Submission.TABLE_3, Final.TABLE_3), Verdict.REFUTED),
         (partial(findings.judge_above_analytical, {"like": (ROW, ROW)}), Verdict.REFUTED),
