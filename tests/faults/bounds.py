@@ -30,7 +30,7 @@ FAULTS = (
     _fault(
         "precedence-level",
         "every declared rank has ten times its share of α",
-        "precedence:_critical_counts",
+        "precedence:critical_counts",
         lambda f: lambda declared, counted, delta, level, index: f(declared, counted, delta, 10.0 * level, index),
         "coverage.band",
         "nominal",
