@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,8 +24,8 @@ FAULTS = (
     _fault(
         "ties",
         "equal scores are counted as if they could be told apart",
-        "thresholds:sweep",
-        lambda f: lambda scores, miss, alarm, delta, *, by_value=True: f(scores, miss, alarm, delta, by_value=False),
+        "precedence:counts_beyond",
+        lambda f: lambda scores: f(replace(scores, observed=np.nextafter(scores.observed, math.inf))),
         "coverage.band",
     ),
     _fault(
