@@ -7,6 +7,9 @@ ROOMS := kernels proofs_check verify reports
 # Python compiles what is imported: all 15,000 modules would take longer.
 STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -name '*.g' -o -path '*/templates/*' -o -name '*.json' -o -name '*.txt' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
 
+# Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
+
 # What the site needs comes on top, as the tests don't need it.
 DOCS_STAMP := $(subst installed,docs,$(STAMP))
 
