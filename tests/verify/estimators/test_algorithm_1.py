@@ -53,8 +53,8 @@ def test_printed_size_fits_in_memory_and_gives_the_theorems_moments():
         "status = Path('/proc/self/status').read_text()\n"
         "print(float(m.distance), float(m.ratio), status.split('VmHWM:')[1].split()[0])\n"
     )
-    # The first run may compile the kernels, which takes memory of its own, and leaves them in numba's cache. Where another
-    # process writes to it at the same time, the second may compile too: then 300 MB do not suffice, without it 245 do.
+    # The first run may compile the kernels, which takes memory of its own, and leaves them in numba's cache. Where
+    # another process writes there at the same time, the second may compile too: it then has 300 MB instead of 245.
     for count in ("20", str(canaries)):
         command = [sys.executable, "-c", script, count]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
