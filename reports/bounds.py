@@ -78,10 +78,7 @@ def text(run: Run) -> str:
                 ("shape", "k", "null", "δ", "share", *(f"`{name}`" for name in names)),
                 [
                     (
-                        row["shape"],
-                        f"{row['count']:,}",
-                        _NULLS[row["null"]],
-                        f"{row['delta']:g}",
+                        *_setting(row),
                         f"{row['share']:.1%} ± {row['share_error']:.1%}",
                         *(f"{row['means'][name]:.3g}" if name in row["means"] else "–" for name in names),
                     )
@@ -97,10 +94,7 @@ def text(run: Run) -> str:
                 ("shape", "k", "null", "δ", *(f"`{name}`" for name in (_DEFAULT, *curves))),
                 [
                     (
-                        row["shape"],
-                        f"{row['count']:,}",
-                        _NULLS[row["null"]],
-                        f"{row['delta']:g}",
+                        *_setting(row),
                         f"{row['means'][_DEFAULT]:.3g}",
                         *(f"{row['of_a_curve'][name]:.3g}" if name in row["of_a_curve"] else "–" for name in curves),
                     )
@@ -110,6 +104,10 @@ def text(run: Run) -> str:
             ),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def _setting(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return row["shape"], f"{row['count']:,}", _NULLS[row["null"]], f"{row['delta']:g}"
 
 
 @mpl.rc_context(STYLE)

@@ -130,6 +130,7 @@ MODELS = (
         {"80 characters and classes, two biases": characters(80, 80), "the same, one bias": characters(80, 80, 1)},
     ),
 )
+PARAMETERS = {model.id: model.printed for model in MODELS}
 
 
 def _judge_model(model: PrintedModel) -> Outcome:
@@ -490,7 +491,7 @@ CHECKS = (
         "canife.appendixB.shakespeare.classes",
         _SOURCE,
         "Shakespeare is next-character prediction with 47 classes",
-        fixed(judge_classes, 47, 819_920),
+        fixed(judge_classes, 47, PARAMETERS["shakespeare.lstm"]),
     ),
     claim(
         "canife.abstract.range",

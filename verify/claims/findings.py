@@ -390,7 +390,10 @@ CHECKS = (
         "updates",
         fixed(
             canife_composition.judge_no_privacy,
-            {"Sent140": (Canife.SENT140.cohort, 272_102), "Shakespeare": (Canife.SHAKESPEARE.cohort, 819_920)},
+            {
+                "Sent140": (Canife.SENT140.cohort, canife_experiments.PARAMETERS["sent140.lstm"]),
+                "Shakespeare": (Canife.SHAKESPEARE.cohort, canife_experiments.PARAMETERS["shakespeare.lstm"]),
+            },
             1e5,
         ),
     ),

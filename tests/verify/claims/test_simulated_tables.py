@@ -33,7 +33,7 @@ def test_a_cell_with_another_deviation_is_refuted():
 
 
 def test_a_cell_that_the_final_algorithm_gives_is_confirmed():
-    # What the final version's last line gives at this size, from the independent script.
+    # What the final version's last line gives at this size, from an independent script.
     assert verdict(replace(CELLS[0], mean=1.377, deviation=0.328)) is Verdict.CONFIRMED
 
 
