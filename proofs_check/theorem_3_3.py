@@ -454,7 +454,7 @@ LINES = (
         ("E[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k)Σᵢ E[(Σⱼ⟨cᵢ, cⱼ⟩ + ⟨cᵢ, σZ⟩)²]", lambda: _same_mean(_square())),
         ("= (1/k)Σᵢ(Σⱼₗ E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + E⟨cᵢ, σZ⟩²)", lambda: _same_mean(_expanded())),
         ("= (1/k)Σᵢ(Σⱼₗ 𝕀{j = i, ℓ = i} + 0 + σ²)", lambda: _same_mean((K + K * SIGMA**2) / K)),
-        ("= 1 + σ²", lambda: _same_mean(1 + SIGMA**2)),
+        ("= 1 + σ²", partial(_goes_on, 1 + SIGMA**2, lambda: (K + K * SIGMA**2) / K)),
     ),
     _line(
         "square-variance",

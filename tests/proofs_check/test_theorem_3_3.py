@@ -20,7 +20,6 @@ NOT_EXACT = {
     "norm-variance.1": Kind.WRONG_TERM,
     "product-variance.1": Kind.WRONG_TERM,
     "square-mean.3": Kind.LEADING_ORDER,
-    "square-mean.4": Kind.LEADING_ORDER,
     "square-variance": Kind.WRONG_TERM,
 }
 

@@ -323,7 +323,7 @@ CHECKS = (
     claim(
         "canife.figure4.infinite-limits",
         Canife.PAPER + "Figure 4",
-        "Some rounds have an infinite upper 95% limit",
+        "A round's upper 95% limit can be infinite",
         _judge_infinite_limit,
     ),
 )

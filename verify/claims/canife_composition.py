@@ -162,12 +162,13 @@ def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
     listed = "; ".join(f"{name}: ε = {rows[name]:.2f}, at least {smallest[name]:.2f}×" for name in rows)
     evidence: dict[str, Any] = {"one_round": rows, "least_gap": smallest, "cap": Canife.CAP}
     finding = f"ε̂ ≤ {Canife.CAP} alone makes a gap, whatever leaks ({listed})"
+    if not possible:
+        return found(holds(False), f"out of reach: {finding}", **evidence)
+    reach = "the range is possible" if whole else "part of the range is possible"
     if "δ = 1e-5" not in possible:
-        reach = f"possible only with {' or '.join(possible)}" if possible else "out of reach"
-        return found(holds(False, possible), f"{reach}: {finding}", **evidence)
-    reach = "the range is" if whole else "part of the range is"
-    id_ = f"canife.section4.2.gap.{task.id}"
-    return decided(id_, task.data, context, f"{reach} possible; {finding}; ", **evidence)
+        reach = f"possible only with {' or '.join(possible)}"
+    # What is possible is not yet so: a training decides.
+    return decided(f"canife.section4.2.gap.{task.id}", task.data, context, f"{reach}; {finding}; ", **evidence)
 
 
 def _judge_tight(_: Context) -> Outcome:
@@ -257,8 +258,8 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
     verdict = holds(not nothing_left, len(nothing_left) < len(gaps))
     return found(
         verdict,
-        "only in part, as few trials make a gap by themselves: for a perfect canary, 100 trials and δ = 1e-5 it is at "
-        f"least {listed}",
+        "only a part of it is leakage, as few trials make a gap by themselves: for a perfect canary, 100 trials and "
+        f"δ = 1e-5 the per-round gap is at least {listed}",
         smallest=smallest,
         simulated=simulated,
         nothing_left=nothing_left,
@@ -305,7 +306,7 @@ def _conversions(task: Task) -> Mapping[str, tuple[float, Callable[[float], floa
 
 
 def judge_composed(task: Task, printed: str) -> Outcome:
-    """Judge a printed ε̂ of a whole training by what per-round gaps of 4 and of 5 compose to."""
+    """Judge that a printed ε̂ of a training is in reach of per-round gaps of 4 to 5, but not with one δ = 1e-5."""
     theory = one_round(task, Canife.CODE_DELTA)
     least, most = (float(end) for end in rounding(printed))
     rows: dict[str, tuple[float, float]] = {}
@@ -315,14 +316,7 @@ def judge_composed(task: Task, printed: str) -> Outcome:
     hits = [name for name, (low, high) in rows.items() if low <= most and high >= least]
     listed = "; ".join(f"{name}: {low:.2f} to {high:.2f}" for name, (low, high) in rows.items())
     evidence: dict[str, Any] = {"one_round": theory, "readings": rows}
-    as_printed = "one round by RDP, δ = 1e-5"
-    verdict = holds(as_printed in hits, hits)
-    if verdict is Verdict.QUALIFIED:
-        low, high = rows[hits[0]]
-        listed = f"only with {' or with '.join(hits)}: {low:.2f} to {high:.2f}"
-    elif verdict is Verdict.REFUTED:
-        listed = f"no reading reaches {printed} ({listed})"
-    return found(verdict, listed, **evidence)
+    return found(holds(hits and "one round by RDP, δ = 1e-5" not in hits), listed, hits=hits, **evidence)
 
 
 def _judge_sampling(_: Context) -> Outcome:
@@ -413,7 +407,8 @@ CHECKS = (
     claim(
         "canife.section4.1.success",
         Canife.PAPER + "Section 4.1, Figure 3a",
-        f"Without noise the scores' mean standard deviation is {Canife.NOISELESS} and the attack succeeds completely",
+        f"At a mean standard deviation of {Canife.NOISELESS}, that of the histograms without noise, the attack "
+        "completely succeeds",
         fixed(judge_success, float(Canife.NOISELESS)),
     ),
     claim(
@@ -454,8 +449,8 @@ CHECKS = (
     ),
     claim(
         "canife.section1.gap",
-        Canife.PAPER + "Section 1, contributions; Section 4.2",
-        "The per-round gap of 4 to 5 is one between what leaks in practice and what the guarantee allows",
+        Canife.PAPER + "Section 1, contributions",
+        "The work shows the gap between what leaks in practice and what the guarantees allow",
         lambda context: judge_exposure(context, GAPS),
     ),
     *(
@@ -469,15 +464,10 @@ CHECKS = (
         for task, figure, least, most in GAPS
     ),
     claim(
-        "canife.section1.celeba",
-        Canife.PAPER + "Section 1, contributions",
-        "On CelebA ε̂ ≈ 6 for a model trained with ε = 50, the per-round gap being 4 to 5 times",
-        fixed(judge_composed, Canife.CELEBA, "6"),
-    ),
-    claim(
         "canife.section4.2.sampling",
         Canife.PAPER + "Section 4.2",
-        "Sent140 has the lowest ε̂, which is likely due to its small sampling rate",
+        "The gaps between tasks, most notably with Sent140, are likely due to its small sampling rate, which amplifies "
+        "privacy",
         _judge_sampling,
     ),
     claim(

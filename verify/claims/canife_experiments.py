@@ -239,18 +239,18 @@ def judge_healths(whole: tuple[str, str], late: tuple[str, str], late_rounds: in
     )
 
 
-def judge_utility(private: str, free: str) -> Outcome:
-    """Judge that privacy costs utility by two printed accuracies, in per cent."""
-    difference = float(free) - float(private)
-    finding = f"{private}% at ε = 50, {free}% without privacy: {difference:+.1f} points"
-    if difference >= 0.0:
-        return found(holds(True), finding, difference=difference)
-    # No spread over runs is printed, and the two trainings may not be the same length.
+def judge_utility(tasks: Sequence[Task] = (Canife.SENT140, Canife.SHAKESPEARE)) -> Outcome:
+    """Judge on which tasks the printed accuracy without privacy is above that at ε = 50: on the first alone."""
+    pairs = {task.name: (Canife.ACCURACIES[task.id], Canife.FREE_ACCURACIES[task.id]) for task in tasks}
+    lost = {name: float(free) - float(private) for name, (private, free) in pairs.items()}
+    listed = "; ".join(
+        f"{name} {private}% at ε = 50, {free}% without: {lost[name]:+.1f} points"
+        for name, (private, free) in pairs.items()
+    )
     return found(
-        Verdict.INCONCLUSIVE,
-        f"{finding}, the other way round; 30 and 15 epochs are printed for them, and no spread over runs: several "
-        "trainings of equal length would decide",
-        difference=difference,
+        holds([name for name, points in lost.items() if points > 0.0] == [tasks[0].name]),
+        f"{listed}; no spread over runs is printed, and for Shakespeare 30 epochs at ε = 50 and 15 without",
+        lost=lost,
     )
 
 
@@ -271,30 +271,10 @@ def _judge_minutes(_: Context) -> Outcome:
     return found(verdict, f"the longest printed time, 591 s, is {slowest:.2f} minutes at most", minutes=slowest)
 
 
-def judge_iterations(iteration: str, counts: tuple[int, ...], minutes: float) -> Outcome:
-    """Judge that designs of several lengths take no more than a time."""
-    least = {count: float(rounding(iteration)[0]) * count / 60.0 for count in counts}
-    within = [f"{count:,}" for count, time in least.items() if time <= minutes]
-    verdict = holds(len(within) == len(least), within)
-    listed = ", ".join(f"{count:,} iterations at least {time:.2f}" for count, time in least.items())
-    return found(
-        verdict,
-        f"within {minutes:g} minutes: {' and '.join(within) or 'none'} of {listed} minutes at {iteration} s each",
-        minutes=least,
-    )
-
-
 def judge_pool(pool: int, users: int) -> Outcome:
     """Judge that a design pool of so many samples can come from so many users with one each."""
     verdict = holds(pool <= users)
     return found(verdict, f"{pool} of the {users:,} test users, each with a sample", share=pool / users)
-
-
-def judge_range(least: float, most: float, gaps: dict[str, tuple[float, float]]) -> Outcome:
-    """Judge that a range printed in one place holds the ranges printed in another."""
-    held = all(least <= low <= high <= most for low, high in gaps.values())
-    listed = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in gaps.items())
-    return found(holds(held), f"Section 4.2 has {listed}", gaps=gaps)
 
 
 # LEAF's README (github.com/TalwalkarLab/leaf), of Shakespeare its present one: an earlier one has 2,288 users. The file
@@ -316,10 +296,6 @@ _SPLITS = (
     ),
 )
 _TIMES = (("sent140", "Sent140", "0.06", "165"), ("celeba", "CelebA (ResNet18)", "0.23", "591"))
-_ACCURACIES = tuple(
-    (task.id, task.name, Canife.ACCURACIES[task.id], Canife.FREE_ACCURACIES[task.id])
-    for task in (Canife.SENT140, Canife.SHAKESPEARE)
-)
 
 
 # Trainings: rounds, epochs, clients a round and audits (Section 4, Appendices B and C).
@@ -420,13 +396,25 @@ _CELEBA, _SENT140, _SHAKESPEARE = (task.data for task in (Canife.CELEBA, Canife.
 
 # Place in the ledger, place in words, statement, data set.
 MEASURED = (
-    ("figure1.sent140", "Figure 1a", "Sent140: ε̂ far below ε = 10, 30 and 50", _SENT140),
-    ("figure1.celeba", "Figure 1b", "CelebA: ε̂ far below ε = 10, 30 and 50", _CELEBA),
-    ("figure1.shakespeare", "Figure 1c", "Shakespeare: ε̂ far below ε = 10, 30 and 50", _SHAKESPEARE),
+    *(
+        (
+            f"figure1.{task.id}",
+            f"Section 4.2, Figure 1{panel}",
+            f"{task.name}: there is a significant gap between ε̂ and the final ε of 10, 30 and 50",
+            task.data,
+        )
+        for task, panel in ((Canife.SENT140, "a"), (Canife.CELEBA, "b"), (Canife.SHAKESPEARE, "c"))
+    ),
+    (
+        "section1.celeba",
+        "Section 1, contributions",
+        "On CelebA ε̂ ≈ 6 for a model trained with a formal guarantee of ε = 50",
+        _CELEBA,
+    ),
     (
         "section4.hours",
         "Section 4, setup",
-        "A training takes a few hours on an A100 GPU",
+        "A training takes at most a few hours on an A100 GPU",
         "the four data sets and that GPU",
     ),
     ("section4.1.accuracy", "Section 4.1", "ResNet18 on CIFAR10 is trained to 60% test accuracy", _CIFAR10),
@@ -435,7 +423,8 @@ MEASURED = (
     (
         "figure3.c",
         "Figure 3c",
-        "At 60% train accuracy fewer clients a round make the attack tighter, a larger pool hardly does",
+        "At 60% train accuracy the attack is much tighter with fewer clients a round; a larger design pool has a "
+        "diminishing effect",
         _CIFAR10,
     ),
     ("section4.2.accuracy.sent140", "Section 4.2", "63.9% test accuracy on Sent140 at ε = 50", _SENT140),
@@ -447,11 +436,32 @@ MEASURED = (
         "Canary health over five runs is 0.970 ± 0.098, and 0.990 ± 0.01 after the first 1,000 rounds",
         _SENT140,
     ),
-    ("figure4.a", "Figure 4a", "Sent140's per-round ε̂ is level within one epoch and then stays", _SENT140),
-    ("figure4.b", "Figure 4b", "CelebA's per-round ε̂ is 4 to 5 times below the theoretical one", _CELEBA),
-    ("figure4.c", "Figure 4c", "Final ε̂ over five runs varies little; Sent140's is lowest", _SENT140),
-    ("figure5.a", "Figure 5a", "Neither initialisation nor the pool's size changes the deviation much", _CELEBA),
+    (
+        "figure4.a",
+        "Figure 4a",
+        "Sent140's per-round ε̂ grows to an almost constant level within one epoch and stays there",
+        _SENT140,
+    ),
+    ("figure4.b", "Figure 4b", "On CelebA the gap between the theoretical per-round ε and ε̂ is 4 to 5 times", _CELEBA),
+    (
+        "figure4.c",
+        "Section 4.2, Figure 4c",
+        "The final ε̂ of five runs is stable, and differs between tasks, most notably with Sent140",
+        _SENT140,
+    ),
+    (
+        "figure5.a",
+        "Figure 5a",
+        "Neither initialisation nor the pool's size has a significant effect on the mean deviation",
+        _CELEBA,
+    ),
     ("figure5.b", "Figure 5b", "1,000 design iterations give 95% attack accuracy, 3,000 almost 100%", _CELEBA),
+    (
+        "section4.3.few-thousand",
+        "Section 4.3",
+        "Only a few thousand design iterations are needed for near-optimal canaries",
+        _CELEBA,
+    ),
     ("section4.3.gpu", "Section 4.3", "Designing a canary takes a few minutes on a GPU", f"{_CELEBA} and a GPU"),
     ("figure5.c", "Figure 5c", "The attack's accuracy nears 100% as the model converges", _SENT140),
     (
@@ -469,11 +479,24 @@ MEASURED = (
     (
         "figure6",
         "Figure 6, Appendix C.5",
-        "Without privacy the per-round ε̂ on Shakespeare is essentially constant and reaches its bounds",
+        "Without privacy the per-round ε̂ on Shakespeare is essentially constant and consistently reaches its bounds",
         _SHAKESPEARE,
     ),
-    ("figure7", "Figure 7, Appendix C.4", "Per-round ε̂ rises with attack accuracy, for ε = 10, 30, 50", _SENT140),
-    ("figure8.a", "Figure 8a, Appendix D", "The covariance loss attacks better than the mean's (5 attacks)", _CELEBA),
+    *(
+        (
+            f"figure7.{task.id}",
+            f"Figure 7{panel}, Appendix C.4",
+            f"{task.name}: per-round ε̂ and attack accuracy have a consistent relationship at ε = 10, 30 and 50",
+            task.data,
+        )
+        for task, panel in ((Canife.SENT140, "a"), (Canife.SHAKESPEARE, "b"), (Canife.CELEBA, "c"))
+    ),
+    (
+        "figure8.a",
+        "Figure 8a, Appendix D",
+        "There is a clear difference in accuracy: the covariance loss attacks better than the mean's (5 attacks)",
+        _CELEBA,
+    ),
     ("figure8.b", "Figure 8b, Appendix D", "Attack accuracy falls slowly with clients a round (5 runs)", _CELEBA),
     ("figure8.c", "Figure 8c, Appendix D", "Final ε̂ falls as there are fewer clients a round", _CELEBA),
     (
@@ -492,12 +515,6 @@ CHECKS = (
         _SOURCE,
         "Shakespeare is next-character prediction with 47 classes",
         fixed(judge_classes, 47, PARAMETERS["shakespeare.lstm"]),
-    ),
-    claim(
-        "canife.abstract.range",
-        Canife.PAPER + "abstract",
-        "The per-round ε̂ is 4 to 5 times lower than the theoretical one, as in the text's 4.5 and 4 to 5",
-        fixed(judge_range, 4.0, 5.0, {"Sent140": (4.5, 4.5), "CelebA": (4.0, 5.0), "Shakespeare": (4.0, 5.0)}),
     ),
     claim(
         "canife.section4.1.pool",
@@ -532,12 +549,6 @@ CHECKS = (
         "Designing a canary takes at most 10 minutes on a CPU",
         _judge_minutes,
     ),
-    claim(
-        "canife.section4.3.few-thousand",
-        Canife.PAPER + "Section 4.3, Figure 5b",
-        "Near-optimal canaries take a few thousand iterations (2,500; 3,000 for almost 100%) and at most 10 minutes",
-        fixed(judge_iterations, "0.23", (2500, 3000), 10.0),
-    ),
     *(
         claim(
             f"canife.appendixB.{id_}.users",
@@ -546,15 +557,6 @@ CHECKS = (
             fixed(judge_split, train, test, share, total, source),
         )
         for id_, name, train, test, share, total, source in _SPLITS
-    ),
-    *(
-        claim(
-            f"canife.section4.2.utility.{id_}",
-            Canife.PAPER + "Section 1; Section 4.2; Appendix B",
-            f"Privacy costs utility: {name} has {private}% at ε = 50 and {free}% without",
-            fixed(judge_utility, private, free),
-        )
-        for id_, name, private, free in _ACCURACIES
     ),
     *(
         claim(

@@ -11,7 +11,7 @@ from typing import Any
 
 from canaryproof.verify.check.results import Context, Outcome, Verdict
 from canaryproof.verify.check.verdicts import found
-from canaryproof.verify.claims import measured_andrew, measured_canife
+from canaryproof.verify.claims import measured, measured_andrew, measured_canife
 from canaryproof.verify.claims.finished import FinishedExperiment, FinishedMeasurements
 from canaryproof.verify.claims.measured_andrew import EMNIST, STACKOVERFLOW, Reading, quantiles, row
 from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Row, Submission
@@ -103,6 +103,23 @@ def _figure(claim: str, name: str, what: str, noises: Sequence[str], times: Sequ
     return f"{claim}.measured", _one(name, partial(_FIGURES[what], noises, times))
 
 
+def _alike(figures: Mapping[str, tuple[Sequence[str], bool]]) -> Decision:
+    """Return what decides that repetitions do the same on two data sets: estimates rise, and cosines if shown."""
+
+    def judge(measurements: FinishedMeasurements) -> Outcome | None:
+        found_of = {
+            (name, rule): rule(noises, _TIMES, measurements.experiments[name])
+            for name, (noises, cosines) in figures.items()
+            for rule in (measured_andrew.rises, *([measured_andrew.separates] if cosines else []))
+        }
+        parts = [measured.Part(one.verdict, f"{name}: {one.finding}") for (name, _), one in found_of.items() if one]
+        if len(parts) < len(found_of):
+            return None
+        return found(measured.worst(parts), "; ".join(part.text for part in parts))
+
+    return Decision(tuple(figures), judge)
+
+
 _TASKS = {task: f"canife_figure1_{task}" for task in ("sent140", "celeba", "shakespeare")}
 
 
@@ -124,9 +141,11 @@ def _canife() -> Iterator[tuple[str, Decision]]:
     yield "section4.2.health.measured", _one(sent140, partial(measured_canife.health, means))
     yield "figure4.a", _one(sent140, measured_canife.settles)
     yield "figure4.b", _one(celeba, partial(measured_canife.gap, *Canife.GAPS["celeba"]))
+    yield "section1.celeba", _one(celeba, partial(measured_canife.final_epsilon, "6", "50"))
     yield "figure4.c", Decision(tuple(_TASKS.values()), _stable)
     together = measured_canife.goes_with_accuracy
-    yield "figure7", _one(sent140, partial(together, "epsilon", ("10", "30", "50")))
+    for task, name in _TASKS.items():
+        yield f"figure7.{task}", _one(name, partial(together, "epsilon", ("10", "30", "50")))
     yield "figure6", _one(shakespeare, measured_canife.at_its_bound)
     # The text says ε = 0, and means no noise.
     no_privacy = partial(measured_canife.model_accuracy, epsilon="inf", stated="0")
@@ -145,6 +164,7 @@ def _canife() -> Iterator[tuple[str, Decision]]:
     yield "figure3.c", _one("canife_figure3", measured_canife.clients_and_pools)
     yield "figure5.a", _one("canife_figure5", measured_canife.start_and_pool)
     yield "figure5.b", _one("canife_figure5", partial(measured_canife.steps, ((1000, "0.95"), (3000, "1.00"))))
+    yield "section4.3.few-thousand", _one("canife_figure5", partial(measured_canife.steps, ((3000, "1.00"),)))
     yield "figure8.a", _one("canife_figure8", measured_canife.losses)
     yield "figure8.b", _one("canife_figure8b", partial(measured_canife.falls_with_clients, "accuracy"))
     yield "figure8.c", _one("canife_figure8b", partial(measured_canife.falls_with_clients, "composed"))
@@ -161,8 +181,18 @@ DECISIONS: Mapping[str, Decision] = dict(
         _figure("final.figure2", "final_figure2", "rises", _NOISES, _TIMES),
         _figure("final.figure3", "final_figure4", "separates", _EMNIST_NOISES, _TIMES),
         _figure("final.figure4", "final_figure4", "rises", _EMNIST_NOISES, _TIMES),
-        ("final.section5.1.accuracy", _one("final_table3", partial(measured_andrew.cost, False))),
-        ("review.accuracy.measured", _one("final_table3", partial(measured_andrew.cost, True))),
+        *(
+            (claim, _one("final_table3", measured_andrew.cost))
+            for claim in ("final.section5.1.accuracy", "submission.section5.accuracy", "review.accuracy.decrease")
+        ),
+        (
+            "final.section5.2.1.repetitions",
+            _alike({"final_figure2": (_NOISES, True), "final_figure4": (_EMNIST_NOISES, True)}),
+        ),
+        (
+            "submission.appendixD.repetitions",
+            _alike({"final_figure2": (_NOISES, False), "submission_figure2": (("0.16", "0.18", "0.195"), False)}),
+        ),
         *(
             (f"v1.table2.row{number}", _one("v1_table3", partial(measured_andrew.accuracies, noise, without, with_)))
             for number, (noise, _, without, with_) in enumerate(FirstVersion.TABLE_2, 1)

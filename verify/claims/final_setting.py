@@ -311,8 +311,7 @@ CHECKS = (
     claim(
         "final.section5.3.orthogonal",
         f"{DOCUMENT}, Sections 1, 4 and 5.3",
-        "in high dimensions, such as the experiments' 1.2M and 4.1M, random canaries are essentially orthogonal to one "
-        "another",
+        "in the limit of high dimension, random canaries are essentially orthogonal to one another",
         lambda _: judge_orthogonal(),
     ),
     claim(

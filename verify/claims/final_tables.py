@@ -162,6 +162,7 @@ def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
     return found(verdict, finding, low=[row.noise for row in low])
 
 
+DECREASE = "1,000 canaries have no significant impact on accuracy, at most a relative decrease of 0.1%"
 # Accuracy in per cent without and with 1,000 canaries: no other table of the documents has it.
 ACCURACIES = tuple(row[2:] for row in FirstVersion.TABLE_2)
 
@@ -293,7 +294,7 @@ def judge_separable(row: Row, delta: float, law: EstimateLaw = laws.fitted) -> O
         f"attack on one canary is right in {right:.0%}"
     )
     if verdict is Verdict.QUALIFIED:
-        finding = f"only by many cosines together: {finding}"
+        finding = f"only by many cosines together, for canaries presented once: {finding}"
     return found(verdict, finding, distance=shift, accuracy=right)
 
 
@@ -488,15 +489,9 @@ CHECKS = (
         lambda _: judge_high(Final.TABLE_4),
     ),
     claim(
-        "final.section5.1.decrease",
-        f"{DOCUMENT}, Section 5.1",
-        "1,000 canaries decrease accuracy by at most 0.1% relatively",
-        lambda _: judge_decrease("0.1"),
-    ),
-    claim(
         "final.section5.2.1.similar",
         f"{DOCUMENT}, Section 5.2.1",
-        "EMNIST's results are qualitatively those of StackOverflow",
+        "the results on EMNIST are similar to those on StackOverflow",
         lambda _: judge_similar(Final.TABLE_3, Final.TABLE_4),
     ),
     claim(
@@ -513,31 +508,13 @@ CHECKS = (
     ),
     *(
         claim(
-            f"final.figure{figure}.{name}",
+            f"final.figure{figure}.separable",
             f"{DOCUMENT}, Section 5.2, Figure {figure} and Table {table}",
-            statement,
-            judge,
+            "without noise the distribution of observed cosines is easily separable from the null distribution",
+            lambda _, row=rows[0], delta=delta: judge_separable(row, delta),  # type: ignore[misc]
         )
         for figure, table in _FIGURES
         for rows, _, delta in (Final.RESULTS[table],)
-        for name, statement, judge in (
-            (
-                "separable",
-                "without noise the distribution of observed cosines is easily separable from the null distribution",
-                lambda _, row=rows[0], delta=delta: judge_separable(row, delta),
-            ),
-            (
-                "noise",
-                "as the noise grows, the cosines of observed canaries approach the null distribution",
-                lambda _, rows=rows, delta=delta: judge_less_separable(rows, delta),
-            ),
-        )
-    ),
-    claim(
-        "final.table5.medians",
-        f"{DOCUMENT}, Tables 3 and 5",
-        "the medians of one run's estimates are the estimates of Table 3",
-        lambda _: judge_medians(),
     ),
     claim(
         "final.table5.close",
@@ -585,7 +562,13 @@ CHECKS = (
             (4, "the estimate rises sharply from 1 to 8 presentations at every noise", _EMNIST),
         )
     ),
-    _measured("final.section5.1.accuracy", "Section 5.1", "1k canaries cost at most 0.1% of accuracy", _STACKOVERFLOW),
+    _measured(
+        "final.section5.2.1.repetitions",
+        "Section 5.2.1, Figures 3 and 4",
+        "the effect of more canary repetitions on EMNIST is qualitatively similar to the case of StackOverflow",
+        f"{_STACKOVERFLOW} and {_EMNIST}",
+    ),
+    _measured("final.section5.1.accuracy", "Section 5.1", DECREASE, _STACKOVERFLOW),
     _measured("final.section5.4.canife", "Section 5.4", "CANIFE's estimate is 0.879 ± 0.124", _FASHION),
     _measured(
         "final.section5.4.ours", "Section 5.4", "the estimate from 1000 + 1000 canaries is 6.76 ± 1.06", _FASHION

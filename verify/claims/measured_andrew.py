@@ -12,7 +12,7 @@ from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import holds, rounding
+from canaryproof.verify.check.verdicts import rounding
 from canaryproof.verify.claims import measured
 from canaryproof.verify.claims.finished import FinishedAudit, FinishedCell, FinishedExperiment
 from canaryproof.verify.claims.measured import ALPHA, ENOUGH, FEW, Part
@@ -175,8 +175,8 @@ def accuracies(noise: str, without: str, with_canaries: str, experiment: Finishe
     return measured.readings({"as printed": parts}, experiment)
 
 
-def cost(significant: bool, experiment: FinishedExperiment) -> Outcome | None:
-    """Judge what canaries cost of accuracy: 0.1% of it at most, or nothing that is significant.
+def cost(experiment: FinishedExperiment) -> Outcome | None:
+    """Judge what canaries cost of accuracy: nothing that is significant, or else 0.1% of it at most.
 
     The error of a difference is at most that of two independent samples of held-out examples.
     """
@@ -192,10 +192,6 @@ def cost(significant: bool, experiment: FinishedExperiment) -> Outcome | None:
             f"at noise {cell.settings['training.noise_multiplier']} {100 * lost:+.3f} percentage points of "
             f"{100 * base:.2f}% (± {100 * error:.2g} at most)"
         )
-        if significant:
-            small = lost <= float(stats.norm.isf(0.05)) * error
-            parts.append(Part(holds(small), text))
-            continue
         # The last printed digit of 0.1% leaves room for 0.15%.
         allowed = 0.0015 * base
         clear = float(stats.norm.isf(ALPHA / len(experiment.cells))) * error

@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from canaryproof.verify.accounting.sampled_gaussian import rdp
 from canaryproof.verify.check.declared_tests import LEVEL, POWER
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import found, holds, rounding
+from canaryproof.verify.check.verdicts import close, found, holds, rounding
 from canaryproof.verify.claims import measured
 from canaryproof.verify.claims.finished import (
     FinishedCell,
@@ -75,23 +75,37 @@ def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcom
     return measured.readings({"as printed": parts}, experiment)
 
 
+def final_epsilon(printed: str, epsilon: str, experiment: FinishedExperiment) -> Outcome | None:
+    """Judge an ε̂ of whole trainings that is said to be about so much, by the mean of ours: within 10%."""
+    found = _private(experiment, epsilon)
+    if not found or (composed := _composed(found[0])) is None or not np.isfinite(composed).all():
+        return None
+    verdict = close([float(np.mean(composed)) / float(printed)])
+    part = Part(verdict, f"ε̂ ≈ {printed}, measured {measured.shown(composed)}")
+    return measured.readings({"as printed": [part]}, experiment)
+
+
 def gap(least: str, most: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a printed ratio of a round's theoretical ε to the mean ε̂ of audits after the first epoch, at ε = 50."""
     found = _private(experiment, "50")
     if not found:
         return None
     cell = found[0]
-    theory = rdp(cell.noise_multiplier, Canife.CODE_DELTA)
-    ratios = [theory / np.mean([one for _, one in later]) for run in cell.runs() if (later := _after_epoch(cell, run))]
-    if not ratios:
+    means = [np.mean([one for _, one in later]) for run in cell.runs() if (later := _after_epoch(cell, run))]
+    if not means:
         return None
     low, high = float(rounding(least)[0]), float(rounding(most)[1])
-    mean = float(np.mean(ratios))
-    verdict = holds(low <= mean <= high)
-    if verdict is Verdict.REFUTED and low / NEAR <= mean <= high * NEAR:
-        verdict = Verdict.QUALIFIED
-    text = f"{least} to {most} times, measured {measured.shown([float(one) for one in ratios])}, of ε = {theory:.3g}"
-    return measured.readings({"as printed": [Part(verdict, text)]}, experiment)
+
+    def judged(delta: float) -> list[Part]:
+        theory = rdp(cell.noise_multiplier, delta)
+        ratios = [float(theory / one) for one in means]
+        mean = float(np.mean(ratios))
+        verdict = holds(low <= mean <= high, low / NEAR <= mean <= high * NEAR)
+        return [Part(verdict, f"{least} to {most} times, measured {measured.shown(ratios)}, of ε = {theory:.3g}")]
+
+    # The δ of the theoretical ε is not printed.
+    deltas = {"as printed": Canife.CODE_DELTA, "with δ = 1/n": Canife.SCORES_DELTA}
+    return measured.readings({name: judged(delta) for name, delta in deltas.items()}, experiment)
 
 
 def health(printed: Sequence[tuple[str, int]], experiment: FinishedExperiment) -> Outcome | None:

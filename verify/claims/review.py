@@ -23,7 +23,7 @@ from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, close, fixed, found, holds, number
 from canaryproof.verify.claims import canife_attack, canife_composition, final_noise, final_tables, laws
 from canaryproof.verify.claims.deciding import needs_data
-from canaryproof.verify.claims.final_bounds import largest_bounds
+from canaryproof.verify.claims.final_bounds import largest_bounds, overlapping
 from canaryproof.verify.claims.final_tables import unbiased
 from canaryproof.verify.claims.printed import Canife, Final, Reviews, Row, Submission, noise_for
 from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, PrintedCell
@@ -46,13 +46,15 @@ def judge_cap(printed: str) -> Outcome:
         if float(row.lower_all) > float(printed)
     ]
     # The other direction of the hypothesis test divides by FPR, which is exact and can be as small as one likes.
-    judged = number(printed, bounds)
+    judged = number(printed, bounds | overlapping(Submission.TABLE_2[0].lower_all))
     final = [row.lower_final for row in Final.TABLE_4 if float(row.lower_final) > stated]
     finding = (
-        f"1,000 canaries without a miss reach {stated:.4f} (from {min(bounds.values()):.4f} to "
+        f"in general 1,000 canaries without a miss reach {stated:.4f} (from {min(bounds.values()):.4f} to "
         f"{max(bounds.values()):.4f} by the reading), and with the exact FPR in the denominator there is no maximum: "
         f"the papers print {', '.join(sorted(set(above)))}, and {', '.join(final)} for a final model"
     )
+    if judged.verdict is Verdict.QUALIFIED:
+        finding = f"only of Table 2's own case, as {judged.reading}: {finding}"
     return found(judged.verdict, finding, bounds=bounds, printed_above=above, final_above=final, **judged.evidence)
 
 
@@ -395,7 +397,7 @@ CHECKS = (
     claim(
         "review.epsilon-lo.cap",
         TO_ZYJW + " and zCeQ",
-        "The lower bound cannot exceed 6.24, its value where no canary is missed",
+        "In this case (Table 2) the lower bound cannot go higher than 6.24, where the empirical FNR is 0",
         fixed(judge_cap, "6.24"),
     ),
     claim(
@@ -436,7 +438,8 @@ CHECKS = (
     claim(
         "review.canife.bound",
         TO_ZYJW,
-        "A lower bound from random canaries (its value is lost in our text) is above CANIFE's 0.879 and below 6.76",
+        "A lower bound from random canaries (its value is lost in our text) is significantly above CANIFE's 0.879, and "
+        "6.76 is in the plausible range, from it to 34.5",
         needs_data("review.canife.bound", "Fashion-MNIST"),
     ),
     claim(
@@ -500,14 +503,8 @@ CHECKS = (
     claim(
         "review.accuracy.decrease",
         TO_LDHU,
-        "1,000 canaries among 341,000 clients decrease accuracy by at most 0.1% relatively",
-        fixed(final_tables.judge_decrease, "0.1"),
-    ),
-    claim(
-        "review.accuracy.measured",
-        TO_LDHU,
-        "The participation of 1,000 canaries has no significant effect on StackOverflow's accuracy",
-        needs_data("review.accuracy.measured", "StackOverflow"),
+        final_tables.DECREASE,
+        needs_data("review.accuracy.decrease", "StackOverflow"),
     ),
     claim(
         "review.models.size",

@@ -18,11 +18,9 @@ from canaryproof.verify.check.verdicts import claim, found, holds, number, place
 from canaryproof.verify.claims import laws, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import judge_assumptions
-from canaryproof.verify.claims.final_tables import judge_medians
 from canaryproof.verify.claims.printed import FirstVersion, Row, Submission
 from canaryproof.verify.claims.submission_experiments import EMNIST
 from canaryproof.verify.claims.tables_judging import STACKOVERFLOW, experiment, figure, repeated
-from canaryproof.verify.claims.v1 import judge_epochs
 
 _claim = placed("submission", Submission.NAME)
 _FASHION = "Fashion-MNIST, CANIFE's code and a two-layer network"
@@ -92,17 +90,19 @@ def judge_bounded(rows: Sequence[Row] = Submission.TABLE_2[1:]) -> Outcome:
 
 
 def judge_gaussian() -> Outcome:
-    """Judge that Anderson's test cannot rule out that the sets of cosines are normal: at 1% each, at 5% all together.
+    """Judge that Anderson's test cannot rule out that the sets of cosines are normal, at the printed levels.
 
-    What the test does at the levels usual for it is the statement, so that the verdict follows from the printed
+    What the test does at them is the statement, so that the verdict follows from the printed
     statistics, without chance.
     """
     law = anderson_darling.limit_law(True)
     p_values = [law.sf(float(value)) for row in Submission.TABLE_4.values() for value in row]
     joint = 1.0 - (1.0 - min(p_values)) ** len(p_values)
+    rejected = sum(p < 0.15 for p in p_values)
     return found(
-        holds(min(p_values) >= 0.01 and joint >= 0.05),
-        f"the smallest of {len(p_values)} p-values is {min(p_values):.3f}, as small among so many with probability "
+        holds(not rejected, min(p_values) >= 0.01 and joint >= 0.05),
+        f"only at 1%, or for all together: at 15%, the other level of Table 4's caption, {rejected} of {len(p_values)} "
+        f"sets are rejected. The smallest p-value is {min(p_values):.3f}, as small among so many with probability "
         f"{joint:.2f}",
         p_values=p_values,
         joint=joint,
@@ -141,9 +141,14 @@ _REPEATED = {
     "appendixJ.orthogonal": ("Appendix J", "final.section5.3.orthogonal"),
 }
 
+# The submission leaves out that the dimension is to be high relative to the number of clients.
+_REWORDED = {
+    "section4.orthogonal": "randomly sampled canary updates are nearly orthogonal to all true client updates",
+}
+
 CHECKS: tuple[Check, ...] = (
     *(
-        repeated(f"submission.{place}", f"{Submission.NAME}, {source}", original)
+        repeated(f"submission.{place}", f"{Submission.NAME}, {source}", original, _REWORDED.get(place, ""))
         for place, (source, original) in _REPEATED.items()
     ),
     _claim(
@@ -161,12 +166,6 @@ CHECKS: tuple[Check, ...] = (
     *v1.table_1_checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
     *submission_experiments.CHECKS,
     _claim("appendixE.plots", "Appendix E and Figure 1", "Figure 1 shows three plots of growing noise", judge_plots),
-    _claim(
-        "figure3.periods",
-        "Appendix E and Figure 3",
-        "2048 rounds are divided into 1, 2, 4 or 8 periods, each canary in each of them once",
-        lambda: judge_epochs(epochs=(1, 2, 4, 8)),
-    ),
     *(
         experiment(
             "submission.table4",
@@ -199,6 +198,12 @@ CHECKS: tuple[Check, ...] = (
             (3, "the estimate rises sharply from 1 to 8 repetitions at every noise", STACKOVERFLOW),
         )
     ),
+    _measured(
+        "appendixD.repetitions",
+        "Appendix D, Figure 2",
+        "the effect of more canary repetitions on EMNIST is qualitatively similar to the case of StackOverflow",
+        f"{STACKOVERFLOW}, and {EMNIST}",
+    ),
     *(
         _measured(f"appendixH.{place}", "Appendix H", statement, _FASHION)
         for place, statement in (
@@ -216,11 +221,5 @@ CHECKS: tuple[Check, ...] = (
             STACKOVERFLOW,
         )
         for number, (noise, runs, count, values) in enumerate(Submission.TABLE_6, 1)
-    ),
-    _claim(
-        "table6.median",
-        "Tables 2 and 6",
-        "Table 2's estimates are medians of Table 6",
-        lambda: judge_medians(Submission.TABLE_2),
     ),
 )

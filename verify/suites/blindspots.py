@@ -455,13 +455,13 @@ CHECKS: tuple[Check, ...] = (
     claim(
         "v1.section4.unusual",
         f"{_V1} 4",
-        "the estimate is evidence on the presence of any user, however unusual",
+        "the intention is evidence that an attacker cannot infer the presence of any user, no matter how unusual",
         _on(
-            (("memorised", 3.0), ("memorised", 10.0)),
+            (("unclipped", 10.0), ("memorised", 10.0)),
             (),
-            Verdict.REFUTED,
-            "a model that memorises one rare example has the same scores, but for a proven few per cent in total "
-            "variation, as one that does not",
+            Verdict.QUALIFIED,
+            "only for users who are treated as canaries are: canaries do not show a user whose vector is unclipped or "
+            "memorised",
         ),
     ),
     claim(
@@ -478,12 +478,13 @@ CHECKS: tuple[Check, ...] = (
     claim(
         "review.attacks.precision",
         f"{_REVIEWS}, ZyjW, and the authors' answer",
-        "the method does not detect that the noise is of finite precision",
+        "the method does not detect attacks on the finite precision of floating point numbers",
         _on(
             (("coarse-noise", 24.0), ("coarse-noise", 16.0), ("coarse-noise", 8.0)),
             (("coarse-noise", 2.0),),
             Verdict.CONFIRMED,
-            "only noise of four values, which has less variance, is seen",
+            "at 24 bits, those of single precision, and at 16 and 8 alarms are as rare as with exact noise; noise of 2 "
+            "bits, which no floating point number has, is seen",
         ),
     ),
     claim(

@@ -6,8 +6,7 @@ from canaryproof.verify.claims import canife_attack, canife_composition, canife_
 CHECKS = (*canife_attack.CHECKS, *canife_composition.CHECKS, *canife_experiments.CHECKS)
 # Only a training decides these.
 MEASURED = {
-    "canife.section4.2.gap.celeba",
-    "canife.section4.2.gap.shakespeare",
+    *(f"canife.section4.2.gap.{task}" for task in ("sent140", "celeba", "shakespeare")),
     *(f"canife.{place}" for place, *_ in canife_experiments.MEASURED),
 }
 

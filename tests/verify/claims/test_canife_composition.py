@@ -32,14 +32,16 @@ def test_theoretical_epsilon_of_a_round_and_of_all():
 
 @pytest.mark.parametrize(
     ("least", "most", "verdict"),
-    [("2.5", "2.5", Verdict.REFUTED), ("4.5", "4.5", Verdict.QUALIFIED), ("4", "5", Verdict.NEEDS_DATA)],
+    [("2.5", "2.5", Verdict.REFUTED), ("4.5", "4.5", Verdict.NEEDS_DATA), ("4", "5", Verdict.NEEDS_DATA)],
 )
 def test_gaps_within_reach_and_out_of_it(least, most, verdict):
     assert canife_composition.judge_gap(Canife.SENT140, least, most, CONTEXT).verdict is verdict
 
 
 def test_composed_estimates_that_readings_reach_and_miss():
-    assert canife_composition.judge_composed(Canife.CELEBA, "2").verdict is Verdict.CONFIRMED
+    assert canife_composition.judge_composed(Canife.CELEBA, "6").verdict is Verdict.CONFIRMED
+    # With one δ throughout.
+    assert canife_composition.judge_composed(Canife.CELEBA, "2").verdict is Verdict.REFUTED
     assert canife_composition.judge_composed(Canife.CELEBA, "30").verdict is Verdict.REFUTED
 
 

@@ -53,7 +53,7 @@ def test_altered_counts_change_the_verdict():
     assert canife_experiments.judge_times("0.08", 2500, "165").verdict is Verdict.REFUTED
     assert canife_experiments.judge_reduced("0.990", "98").verdict is Verdict.REFUTED
     assert canife_experiments.judge_pool(20_000, 10_000).verdict is Verdict.REFUTED
-    assert canife_experiments.judge_range(4.6, 5.0, {"Sent140": (4.5, 4.5)}).verdict is Verdict.REFUTED
+    assert canife_experiments.judge_utility((Canife.SHAKESPEARE, Canife.SENT140)).verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,6 @@ def test_altered_counts_change_the_verdict():
 )
 def test_a_spread_of_bounded_numbers_is_bounded(spread, late, verdict):
     assert canife_experiments.judge_healths(("0.970", spread), late, 1000).verdict is verdict
-
-
-@pytest.mark.parametrize(
-    ("minutes", "verdict"), [(12.0, Verdict.CONFIRMED), (10.0, Verdict.QUALIFIED), (9.0, Verdict.REFUTED)]
-)
-def test_longer_designs_take_longer(minutes, verdict):
-    assert canife_experiments.judge_iterations("0.23", (2500, 3000), minutes).verdict is verdict
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ def test_all_are_statements_of_ours_and_hold(quick_run):
         (partial(findings.judge_noise_alone, (ROW,), DELTA, 2048), Verdict.CONFIRMED),
         (partial(findings.judge_noise_alone, (replace(ROW, estimate_final="4.0"),), DELTA, 2048), Verdict.REFUTED),
         (partial(findings.judge_floor, Final.TABLE_3[-2]), Verdict.REFUTED),
+        (partial(final_tables.judge_decrease, "0.48"), Verdict.QUALIFIED),
+        (partial(final_tables.judge_less_separable, [*reversed(Final.TABLE_3)], DELTA), Verdict.REFUTED),
     ],
 )
 def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Verdict) -> None:

@@ -62,20 +62,17 @@ def test_the_part_without_noise_is_seen_by_canaries_that_are_confined_to_it():
     assert rows[0.0]["confined"] is None
 
 
-QUALIFIED = {"final.section4.any-user", "final.section4.same-distribution", "v1.section4.worst-case", "review.laplace"}
+QUALIFIED = {
+    *("final.section4.any-user", "final.section4.same-distribution"),
+    *("v1.section4.worst-case", "v1.section4.unusual", "review.laplace"),
+}
 SENTENCES = [check for check in blindspots.CHECKS if check.subject is Subject.DOCUMENT]
-REFUTED = {"v1.section4.unusual"}
 
 
 @pytest.mark.parametrize("check", SENTENCES, ids=lambda check: check.id)
 def test_the_documents_sentences_are_judged(check, quick_run):
     verdict = quick_run.results[check.id].verdict
-    if check.id in QUALIFIED:
-        assert verdict is Verdict.QUALIFIED
-    elif check.id in REFUTED:
-        assert verdict is Verdict.REFUTED
-    else:
-        assert verdict is Verdict.CONFIRMED
+    assert verdict is (Verdict.QUALIFIED if check.id in QUALIFIED else Verdict.CONFIRMED)
 
 
 @pytest.mark.parametrize("check", SENTENCES, ids=lambda check: check.id)
