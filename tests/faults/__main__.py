@@ -8,8 +8,7 @@ import click
 from rich.console import Console
 
 from canaryproof.verify.check.results import Level
-from canaryproof.verify.engine.executors import Local
-from canaryproof.verify.estimators.simulation import threads
+from canaryproof.verify.engine.executors import Local, threads
 from tests.faults import FAULTS
 from tests.faults.trial import Trial, alarms, trials
 

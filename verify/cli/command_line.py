@@ -199,9 +199,9 @@ def cluster(name: str, limit: float | None = None) -> "Cluster | None":
         raise click.UsageError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
     if find_spec("distributed") is None:
         raise click.UsageError("--engine: dask needs pip install canaryproof[distributed]")
-    # Loads dask, which is optional, and compiled kernels.
+    # Loads dask, which is optional, and numba.
     from canaryproof.verify.engine.cluster import Cluster
-    from canaryproof.verify.estimators.simulation import threads
+    from canaryproof.verify.engine.executors import threads
 
     address = place if "://" in place or not place else f"tcp://{place}"
     if address and not address.startswith("tls://"):

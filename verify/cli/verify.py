@@ -14,16 +14,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms, over_budget
-from canaryproof.verify.claims import finished
 from canaryproof.verify.cli.command_line import cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
-from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan
+from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan, threads
 from canaryproof.verify.engine.origin import origin
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import unjudged
-from canaryproof.verify.estimators.simulation import threads
 from canaryproof.verify.files.material import ENVIRONMENT, RESULTS
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
@@ -97,7 +95,12 @@ def verify_command(
     for name in suites:
         if name not in known:
             raise click.UsageError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
-    measurements = None if data is None else finished.read(data)
+    measurements = None
+    if data is not None:
+        # Late, as the ledger loads SciPy's distributions.
+        from canaryproof.verify.claims import finished
+
+        measurements = finished.read(data)
     if resume and out is None:
         raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
     if out is not None:

@@ -26,9 +26,8 @@ from canaryproof.verify.comparison.canife_methods import (
     spread,
 )
 from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes
-from canaryproof.verify.engine.executors import EngineError, Lost
+from canaryproof.verify.engine.executors import EngineError, Lost, threads
 from canaryproof.verify.engine.origin import code_and_machine
-from canaryproof.verify.estimators.simulation import threads
 from canaryproof.verify.files.benchmark_record import (
     AuditedTraining,
     BenchmarkRecord,

@@ -20,6 +20,8 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any, ClassVar, Protocol
 
+import numba
+
 from canaryproof.verify.check.results import Result, Run
 from canaryproof.verify.engine.plan import Plan, unjudged
 from canaryproof.verify.engine.run_file import RunFile
@@ -30,6 +32,11 @@ ONE_THREAD = dict.fromkeys(
 
 # Number of a task, and the arguments of the function that does it.
 Task = tuple[int, tuple[Any, ...]]
+
+
+def threads() -> int:
+    """Return how many processes or threads to use: as many as numba does, which NUMBA_NUM_THREADS bounds."""
+    return int(numba.get_num_threads())
 
 
 class EngineError(Exception):

@@ -14,11 +14,6 @@ from canaryproof.verify.estimators.estimators import Moments
 _AT_ONCE = 200_000
 
 
-def threads() -> int:
-    """Return how many threads to use: as many as numba does, which NUMBA_NUM_THREADS bounds."""
-    return int(numba.get_num_threads())
-
-
 def simulate(
     runs: int,
     count: int,
@@ -51,5 +46,5 @@ def simulate(
 
     children = key.spawn(runs)
     size = 1 + _AT_ONCE // count
-    with ThreadPoolExecutor(threads()) as pool:
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
         return estimators.joined(list(pool.map(some, (children[at : at + size] for at in range(0, runs, size)))))

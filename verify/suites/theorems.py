@@ -13,6 +13,7 @@ from itertools import chain
 from types import ModuleType
 from typing import Any
 
+import numba
 import numpy as np
 import sympy
 from numpy.typing import NDArray
@@ -40,7 +41,6 @@ from canaryproof.proofs_check.lines import displayed
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z
 from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, mean_p_value, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.estimators import simulation
 from canaryproof.verify.suites import convergence
 
 MODULES: tuple[ModuleType, ...] = (
@@ -298,7 +298,7 @@ _SAMPLERS: dict[str, Callable[[SmallCase, int, np.random.SeedSequence], dict[str
 
 
 def _sample(name: str, case: SmallCase, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
-    with ThreadPoolExecutor(simulation.threads()) as pool:
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
         blocks = list(pool.map(lambda child: _SAMPLERS[name](case, _BLOCK, child), key.spawn(runs // _BLOCK)))
     return {statistic: np.concatenate([block[statistic] for block in blocks]) for statistic in _STATISTICS}
 

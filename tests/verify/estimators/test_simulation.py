@@ -1,3 +1,4 @@
+import numba
 import numpy as np
 
 from canaryproof.verify.estimators import simulation
@@ -10,7 +11,7 @@ def simulate(key=0, runs=40, **changes):
 
 def test_runs_do_not_depend_on_the_number_of_threads(monkeypatch):
     many = simulate()
-    monkeypatch.setattr(simulation, "threads", lambda: 1)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 1)
     assert np.array_equal(simulate().distance, many.distance)
 
 
