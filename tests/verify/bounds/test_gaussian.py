@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.bounds import gaussian
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.gaussian import epsilon_of_mu, gaussian_dp, normal_scores
 from canaryproof.verify.bounds.lower_bound import cosine_null, discrete_null, normal_null, prepare
@@ -33,6 +34,19 @@ def test_normal_scores_are_those_of_the_mean(seed, alpha):
     mu = seen.mean() - stats.norm.isf(alpha) / math.sqrt(50)
     expected = float(gaussian_mechanism.epsilon(1e-5, 1.0 / mu)) if mu > 0.0 else 0.0
     assert value == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [1000, 1003])
+def test_of_many_normal_scores_each_is_the_least_of_a_few(monkeypatch, count):
+    scores = prepare(1.0 + np.random.default_rng(3).normal(size=count), null=normal_null())
+    every = normal_scores(scores, 1e-5, 0.05)[0][0]
+    monkeypatch.setattr(gaussian, "_MOST", 300)
+    seen = np.sort(scores.observed[0])
+    least = np.repeat(seen[::4], 4)[:count]
+    mu = least.mean() - stats.norm.isf(0.05) / math.sqrt(count)
+    found = normal_scores(scores, 1e-5, 0.05)[0][0]
+    assert found == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, 1.0 / mu)), rel=1e-9)
+    assert 0.97 * every < found < every
 
 
 def test_normal_scores_of_cosines_in_few_dimensions():

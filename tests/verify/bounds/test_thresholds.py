@@ -15,9 +15,11 @@ from canaryproof.verify.bounds.thresholds import (
     bonferroni,
     fixed,
     local_level,
+    rates,
     simultaneous,
     split_counts,
     staying_above,
+    sweep,
 )
 
 
@@ -169,6 +171,19 @@ def test_band_is_the_best_of_all_thresholds_on_the_band():
     levels = band(90, 0.05)
     best = max(equation_1(1.0 - levels[np.sum(seen >= t)], stats.norm.sf(t), 1e-4) for t in seen)
     assert simultaneous(prepare(seen, null=normal_null()), 1e-4, 0.05)[0][0] == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("atoms", [None, 12])
+def test_the_declared_ranks_are_enough_of_the_thresholds(atoms):
+    rng = np.random.default_rng(4)
+    values = np.arange(atoms or 0, dtype=float)
+    null = normal_null() if atoms is None else discrete_null(values, stats.binom.pmf(values, atoms - 1, 0.3))
+    for count in (1, 2, 30, 300):
+        shape = (40, count)
+        seen = rng.normal(1.0, 1.5, shape) if atoms is None else rng.binomial(atoms - 1, 0.6, shape).astype(float)
+        scores, hits = prepare(seen, null=null), band(count, 0.05)
+        every = sweep(scores, rates(1.0 - hits, hits, 1e-3), None, 1e-3)
+        np.testing.assert_array_equal(simultaneous(scores, 1e-3, 0.05), every)
 
 
 def test_a_million_variables_cross_as_often_as_they_should():
