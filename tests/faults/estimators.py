@@ -100,9 +100,9 @@ def _swapped_choice(_: Function) -> Function:
         fitted, pinned = (f(moments, delta, confidence) for f in (estimators.fitted, estimators.pinned))
         return estimators.Estimate(
             np.where(equal, fitted.epsilon, pinned.epsilon),
-            np.where(equal, fitted.standard_error, pinned.standard_error),
             np.where(equal, fitted.low, pinned.low),
             fitted.high,
+            lambda: np.where(equal, fitted.standard_error, pinned.standard_error),
         )
 
     return faulty
@@ -274,7 +274,7 @@ FAULTS = (
         "√2 times the standard error",
         f"{_ESTIMATORS}.estimators:norm",
         lambda f: (
-            lambda *a: (lambda e: dataclasses.replace(e, standard_error=math.sqrt(2.0) * e.standard_error))(f(*a))
+            lambda *a: (lambda e: dataclasses.replace(e, spread=lambda: math.sqrt(2.0) * e.standard_error))(f(*a))
         ),
         ("gaussian.inference.quadrature",),
     ),

@@ -9,7 +9,8 @@ means and variances, whatever the mechanism's is.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -189,16 +190,21 @@ class Estimate:
     ----------
     epsilon
         ε̂ in nats.
-    standard_error
-        Standard deviation of ε̂ under the fitted model.
     low, high
         Ends of the two-sided confidence interval.
+    spread
+        Computes ``standard_error``, which costs many times what all the rest does.
     """
 
     epsilon: Array
-    standard_error: Array
     low: Array
     high: Array
+    spread: Callable[[], Array] = field(repr=False)
+
+    @cached_property
+    def standard_error(self) -> Array:
+        """Standard deviation of ε̂ under the fitted model; a quadrature, made when it is first asked for."""
+        return self.spread()
 
 
 def fitted(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
@@ -247,9 +253,12 @@ def pinned(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate
     """
     distance, error, reach = _pinned_limits(moments, confidence)
     epsilon = pinned_epsilon(delta, distance)
-    spread = 0.5 * (pinned_epsilon(delta, distance + error) - pinned_epsilon(delta, distance - error))
     low, high = pinned_epsilon(delta, distance - reach), pinned_epsilon(delta, distance + reach)
-    return Estimate(epsilon, spread, low, high)
+    return Estimate(epsilon, low, high, lambda: _pinned_spread(delta, distance, error))
+
+
+def _pinned_spread(delta: float, distance: Array, error: Array) -> Array:
+    return 0.5 * (pinned_epsilon(delta, distance + error) - pinned_epsilon(delta, distance - error))
 
 
 def _pinned_limits(moments: Moments, confidence: float) -> tuple[Array, Array, Array]:
@@ -289,11 +298,11 @@ def adaptive(moments: Moments, delta: float, confidence: float = 0.95) -> Estima
     equal = variance_p_value(moments) >= TEST_LEVEL
     one = pinned(_heavier(moments), delta, confidence)
     low, high = _range(both_directions, moments, delta, confidence)
-    _, spread = propagate(both_directions, moments, delta, pretest=True)
     fitted_epsilon = both_directions(delta, moments.distance, moments.ratio)
     # Heavy tails make that test reject too often: the lower end asks one that allows for the scores' shape.
     low = np.where(equal | _held(moments), one.low, low)
-    return Estimate(np.where(equal, one.epsilon, fitted_epsilon), spread, low, high)
+    epsilon = np.where(equal, one.epsilon, fitted_epsilon)
+    return Estimate(epsilon, low, high, lambda: propagate(both_directions, moments, delta, pretest=True)[1])
 
 
 def adaptive_low(moments: Moments, delta: float, confidence: float = 0.95) -> Array:
@@ -347,9 +356,9 @@ def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate
     error = distance / math.sqrt(2.0 * dim)
     return Estimate(
         pinned_epsilon(delta, distance),
-        0.5 * (pinned_epsilon(delta, distance + error) - pinned_epsilon(delta, distance - error)),
         pinned_epsilon(delta, distance * low),
         pinned_epsilon(delta, distance * high),
+        lambda: _pinned_spread(delta, distance, error),
     )
 
 
@@ -539,5 +548,5 @@ def _range(pair_epsilon: PairEpsilon, moments: Moments, delta: float, confidence
 
 def _from_pair(pair_epsilon: PairEpsilon, moments: Moments, delta: float, confidence: float) -> Estimate:
     low, high = _range(pair_epsilon, moments, delta, confidence)
-    _, spread = propagate(pair_epsilon, moments, delta)
-    return Estimate(pair_epsilon(delta, moments.distance, moments.ratio), spread, low, high)
+    epsilon = pair_epsilon(delta, moments.distance, moments.ratio)
+    return Estimate(epsilon, low, high, lambda: propagate(pair_epsilon, moments, delta)[1])

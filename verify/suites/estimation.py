@@ -49,15 +49,15 @@ def shrunk(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate
         weight = np.maximum(0.0, 1.0 - (critical / log_ratio) ** 2)
     kept = dataclasses.replace(moments, ratio=np.exp(weight * log_ratio))
     whole = fitted(moments, delta, confidence)
-    _, spread = propagate(both_directions, kept, delta)
-    return Estimate(both_directions(delta, kept.distance, kept.ratio), spread, whole.low, whole.high)
+    epsilon = both_directions(delta, kept.distance, kept.ratio)
+    return Estimate(epsilon, whole.low, whole.high, lambda: propagate(both_directions, kept, delta)[1])
 
 
 def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
     """``fitted`` less its bias under the fitted model, not below 0."""
     whole = fitted(moments, delta, confidence)
     mean, _ = propagate(both_directions, moments, delta)
-    return Estimate(np.maximum(0.0, 2.0 * whole.epsilon - mean), whole.standard_error, whole.low, whole.high)
+    return Estimate(np.maximum(0.0, 2.0 * whole.epsilon - mean), whole.low, whole.high, whole.spread)
 
 
 # Bias, deviation and coverage, measured.
@@ -109,16 +109,14 @@ def _measure(
 
 def _worth(blocks: Sequence[estimators.Estimate], truth: float) -> dict[str, float]:
     """Bias, deviation, root mean square error and coverage of an estimator over many runs."""
-    epsilon, standard_error, low, high = (
-        np.concatenate([getattr(block, name) for block in blocks])
-        for name in ("epsilon", "standard_error", "low", "high")
+    epsilon, low, high = (
+        np.concatenate([getattr(block, name) for block in blocks]) for name in ("epsilon", "low", "high")
     )
     error = epsilon - truth
     return {
         "bias": float(error.mean()),
         "deviation": float(epsilon.std(ddof=1)),
         "root_mean_square_error": float(np.sqrt((error**2).mean())),
-        "mean_standard_error": float(standard_error.mean()),
         "coverage": float(((low <= truth) & (truth <= high)).mean()),
         "below": float((truth < low).mean()),
         "width": float((high - low).mean()),

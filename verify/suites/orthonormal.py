@@ -1,7 +1,7 @@
 """Suite ``orthonormal``: orthonormal canaries, the law of their scores, and what they do for estimates and bounds."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import mpmath
@@ -266,15 +266,30 @@ _EPSILON = 10.0
 _MOST_DEPENDENT = 15_000
 
 
+def _distances(seed: int, dim: int, counts: Sequence[int], sigma: float) -> list[float]:
+    """Distances that ``pinned`` goes by where so many canaries were in the release, all with the noise of one run.
+
+    A canary adds 1 to its own score and 0 to all others, so that one transform serves every number of them.
+    """
+    noise_alone, found = residuals(seed, dim, sigma), []
+    for count in counts:
+        seen, unseen = noise_alone[:count] + 1.0 / sigma, noise_alone[count:]
+        deviation = unseen.std()
+        distance = np.asarray((seen.mean() - unseen.mean()) / deviation)
+        moments = Moments(distance, np.asarray(seen.std() / deviation), count, float(dim - count))
+        found.append(float(estimators.pinned_distance(moments)))
+    return found
+
+
 def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> tuple[dict[str, Any], list[float]]:
     """Errors of ε̂ up to k = d/2, all others unobserved, with p-values of the distance's deviation."""
     counts = [int(dim ** (place / 8)) for place in range(2, 8)] + [dim // 2]
     slope = consistency.slopes(DELTA, 1.0 / sigma).mean
+    found_distances = np.array(
+        [_distances(seed, dim, counts, sigma) for seed in _seeds(context, f"convergence/{dim}", runs)]
+    )
     errors, expected, p_values = [], [], []
-    for count in counts:
-        seeds = _seeds(context, f"convergence/{dim}/{count}", runs)
-        moments = (moments_of(seed, dim, count, sigma) for seed in seeds)
-        distances = np.array([float(estimators.pinned_distance(one)) for one in moments])
+    for count, distances in zip(counts, found_distances.T, strict=True):
         errors.append(_root_mean_square(estimators.pinned_epsilon(DELTA, distances) - _EPSILON))
         deviation = _leading(dim, count, 1.0 / sigma)
         expected.append(slope * deviation)
@@ -345,7 +360,7 @@ def _convergence(context: Context) -> Outcome:
         f"with k = d/2, by leading terms: {', '.join(gains)}"
     )
     design = Design(
-        "errors of ε̂ fall as 1/√k up to k = d/2",
+        "errors of ε̂ fall as 1/√k up to k = d/2, each number of canaries beside the noise of the same runs",
         LEVEL,
         f"the deviation of ε̂ is {visible_spread(fewest, level):.2g} times what it should be",
         POWER,
