@@ -41,7 +41,7 @@ def _coordinates(variance: Expr) -> Outcome:
     found = [sympy.limit(expectation(*([("i", "e")] * (2 * p))) * D**p, D, sympy.oo) for p in range(1, 5)]
     few = found == [sympy.simplify(moment) for moment in _normal_moments(D * variance)]
     finding = (
-        "a fixed number of coordinates tends to independent normals (even moments of √d·x → "
+        "only a fixed number of coordinates tends to independent normals (even moments of √d·x → "
         f"{', '.join(map(text, found))}); all d together do not: ‖Z‖²/d has variance {text(length)}, a canary's length "
         "none, and the total variation is 1 for every d"
     )

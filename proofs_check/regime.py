@@ -99,5 +99,6 @@ def equation(printed: Expr, exact: Expr, concludes: Callable[[Expr], bool] | Non
         kind = Kind.WRONG_TERM if survives else Kind.FALSE
     shown = "" if ratio is None else f"; printed/exact = {numbers(ratio):.9g} at d = 1e6, k = 1e3, σ = 1"
     conclusion = "stands" if survives else "falls"
-    finding = f"printed {shortened(printed)}, exact {shortened(exact)}{shown}; the conclusion {conclusion}"
+    order = "right to leading order: " if kind is Kind.LEADING_ORDER else ""
+    finding = f"{order}printed {shortened(printed)}, exact {shortened(exact)}{shown}; the conclusion {conclusion}"
     return judged(kind, finding, evidence)

@@ -101,7 +101,7 @@ def judge_toy_epsilon(printed: str) -> Outcome:
     return found(
         # Any σ has a number of epochs; without a round one nothing is decided.
         holds(False, True) if is_round else Verdict.INCONCLUSIVE,
-        f"rounds and δ are not printed; ε = 25 belongs to σ = {printed} after {listed}",
+        f"only after a number of rounds that is not printed, nor is δ: ε = 25 belongs to σ = {printed} after {listed}",
         readings=rows,
     )
 

@@ -328,16 +328,21 @@ def judge_audits(task: Task) -> Outcome:
     )
     judged = number(f"{task.audits}", {"Algorithm 2": float(as_printed), "an audit first": float(with_first)})
     evidence: dict[str, Any] = {"algorithm_2": as_printed, "with_first": with_first, **judged.evidence}
+    if judged.verdict is Verdict.QUALIFIED:
+        finding = f"only as a round number, or with an audit more: {finding}"
+        if task.audits == with_first:
+            finding = (
+                f"only with an audit at the first round, {with_first} in all; Algorithm 2 (r mod s = 0 for r from 1) "
+                f"audits {as_printed} times"
+            )
     if task.audits in (as_printed, with_first):
         return found(judged.verdict, finding, **evidence)
     others = ", ".join(
         f"{other.name} {1 + (other.rounds - 1) // other.every}" for other in Canife.TASKS if other is not task
     )
-    rounded = ", or is a round number" if judged.verdict is Verdict.QUALIFIED else ""
     return found(
         judged.verdict,
-        f"{finding}, the rule that gives the others' numbers ({others}); {task.audits} takes one more at the end"
-        f"{rounded}",
+        f"{finding}, the rule that gives the others' numbers ({others}); {task.audits} takes one more at the end",
         **evidence,
     )
 

@@ -276,10 +276,10 @@ def judge_lower_all(context: Context, rows: Sequence[Row], rounds: int, delta: f
                 "without data": 1.0 / float(row.noise),
             }
         )
-    moved = ", ".join("{distance:.1f} instead of {without data:.1f}".format(**d) for d in details)
+    moved, alone = (", ".join(f"{one[name]:.1f}" for one in details) for name in ("distance", "without data"))
     finding = (
-        f"simulated with canaries that the data attenuate so that Algorithm 3 tends to the printed estimate (distance "
-        f"{moved}): {_listed(details)} (joint p = {p_value:.2g})"
+        f"with canaries that the data attenuate until Algorithm 3 tends to the printed estimates (distances {moved} "
+        f"instead of {alone}): {_listed(details)} (joint p = {p_value:.2g})"
     )
     below = all(float(row.lower_all) <= float(row.estimate_all) for row in rows)
     return found(holds(below and p_value >= LEVEL), finding, design, rows=details, p_value=p_value, level=LEVEL)

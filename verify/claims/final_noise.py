@@ -134,6 +134,8 @@ def judge_size(rows: Sequence[Row], sizes: Mapping[str, int]) -> Outcome:
         f"would take {', '.join(f'{m:,.0f}' for m in exact)}"
     )
     verdict = holds(all(_calibrated_exactly(row, stated) for row in rows), fitting)
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only {finding}"
     return found(verdict, finding, fitting=(low, high), by_name=list(fitting), exact=exact)
 
 
@@ -196,8 +198,8 @@ def _judge_footnote_5(_: Context) -> Outcome:
     )
     verdict = holds(exact_too, proven)
     finding = (
-        "as an upper bound, the ε that the loss exceeds with probability δ, 1/(2σ²) + z/σ; the mechanism's exact loss "
-        f"of privacy is {listed}"
+        "only as an upper bound, the ε that the loss exceeds with probability δ, 1/(2σ²) + z/σ; the mechanism's exact "
+        f"loss of privacy is {listed}"
     )
     return found(verdict, finding, rows=rows)
 
@@ -230,7 +232,8 @@ CHECKS = (
         claim(
             f"final.table{table}.row{number}.noise",
             f"{DOCUMENT}, Section {section} and Table {table}",
-            f"on {data}, noise multiplier {row.noise} has an analytical ε of {row.analytical} {delta}",
+            f"on {data}, noise multiplier {row.noise} has an analytical ε of "
+            f"{row.analytical.replace('inf', '∞')} {delta}",
             lambda _, row=row, judge=judge if Fraction(row.noise) else judge_no_noise: judge(row),  # type: ignore[misc]
         )
         for table, section, data, delta, rows, judge in (

@@ -162,7 +162,7 @@ def _judge_sha_3(_: Context) -> Outcome:
     # The text does not say from when it counts.
     judged = number("11", years, stated=())
     listed = ", ".join(f"{value:.1f} years since {name}" for name, value in years.items())
-    return found(judged.verdict, f"counted from {judged.reading}: {listed}", years=years, **judged.evidence)
+    return found(judged.verdict, f"only counted from {judged.reading}: {listed}", years=years, **judged.evidence)
 
 
 # Sizes: clients, rounds, epochs, parameters, trainings, audits.
@@ -207,8 +207,9 @@ def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
     # The text leaves open how a short last round counts.
     counts = {"all participations": exact, **{name: Fraction(n) for name, n in readings.items()}}
     judged = number(f"{rounds}", counts, stated=counts)
+    only = "only as " if judged.verdict is Verdict.QUALIFIED else ""
     finding = (
-        f"{judged.reading}: {Final.EMNIST_EPOCHS} × {Final.EMNIST_USERS} / {Final.EMNIST_COHORT} = "
+        f"{only}{judged.reading}: {Final.EMNIST_EPOCHS} × {Final.EMNIST_USERS} / {Final.EMNIST_COHORT} = "
         f"{float(exact):.1f} rounds "
         f"(by reading {', '.join(str(value) for value in readings.values())}); {rounds} rounds are "
         f"{float(Final.EMNIST_EPOCHS * rounds / exact):.2f} epochs"

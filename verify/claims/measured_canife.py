@@ -429,22 +429,29 @@ class Printed(NamedTuple):
     """A printed mean and deviation, and the methods that it may be of: the text's own first."""
 
     ids: tuple[str, ...]
-    mean: float
-    deviation: float
+    digits: tuple[str, str]
     readings: tuple[str, ...]
+
+    @property
+    def mean(self) -> float:
+        """The printed mean."""
+        return float(self.digits[0])
+
+    @property
+    def deviation(self) -> float:
+        """The printed deviation."""
+        return float(self.digits[1])
 
 
 PRINTED = (
     Printed(
         ("final.section5.4.canife", "submission.appendixH.canife"),
-        float(Final.CANIFE[0]),
-        float(Final.CANIFE[1]),
+        Final.CANIFE,
         ("CANIFE as printed", "CANIFE, conversion at 1/n", "CANIFE, no errors are ∞"),
     ),
     Printed(
         ("final.section5.4.ours",),
-        float(Final.OURS[0]),
-        float(Final.OURS[1]),
+        Final.OURS,
         (
             "Algorithm 3, all rounds",
             "Algorithm 3, all rounds: pinned",
@@ -468,7 +475,7 @@ def claims(found: Sequence[AuditedTraining], plan: TrainingFacts, fashion: bool)
             values = [methods[name].value(run, plan).epsilon for run in found]
             judged = compared(values, printed.mean, printed.deviation, methods[name].cap(found[0], plan))
             readings[name] = values, judged
-        rows += _rows(", ".join(printed.ids), f"{printed.mean:g} ± {printed.deviation:g}", readings, fashion)
+        rows += _rows(", ".join(printed.ids), " ± ".join(printed.digits), readings, fashion)
     readings = {}
     for name in _BOUNDS:
         values = [run.oneshot["all"]["unobserved"].bounds[name].value for run in found]

@@ -49,9 +49,9 @@ def judge_cap(printed: str) -> Outcome:
     judged = number(printed, bounds | overlapping(Submission.TABLE_2[0].lower_all))
     final = [row.lower_final for row in Final.TABLE_4 if float(row.lower_final) > stated]
     finding = (
-        f"in general 1,000 canaries without a miss reach {stated:.4f} (from {min(bounds.values()):.4f} to "
-        f"{max(bounds.values()):.4f} by the reading), and with the exact FPR in the denominator there is no maximum: "
-        f"the papers print {', '.join(sorted(set(above)))}, and {', '.join(final)} for a final model"
+        f"elsewhere 1,000 canaries without a miss reach {stated:.4f} ({min(bounds.values()):.4f} at the least), and a "
+        f"denominator of the exact FPR any number: printed are {', '.join(sorted(set(above)))}, and {', '.join(final)} "
+        "for a final model"
     )
     if judged.verdict is Verdict.QUALIFIED:
         finding = f"only of Table 2's own case, as {judged.reading}: {finding}"
@@ -212,7 +212,7 @@ def judge_indistinguishable(row: Row) -> Outcome:
     variation = 2.0 * final_tables.accuracy(shift) - 1.0
     unfitted = final_tables.pinned_distance(row, Final.STACKOVERFLOW_DELTA)
     finding = (
-        f"for canaries presented once: the estimate {row.estimate_final} is the median where the densities are "
+        f"only for canaries presented once: the estimate {row.estimate_final} is the median where the densities are "
         f"{shift:.2f} standard deviations apart and differ by {variation:.1%} in total variation, but the mean of "
         f"{Final.CANARIES:,} is {shift * math.sqrt(Final.CANARIES):.1f} standard errors off"
     )

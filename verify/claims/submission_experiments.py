@@ -35,11 +35,13 @@ def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
         text: any(prints(Fraction(n), text) for n in (places, places - FirstVersion.CANARIES))
         for text in (users, others)
     }
+    # Our copy may have lost a digit.
+    verdict = holds(fits[users], fits[others])
+    only = f"only as {others}: " if verdict is Verdict.QUALIFIED else ""
     return found(
-        # Our copy may have lost a digit.
-        holds(fits[users], fits[others]),
-        f"{FirstVersion.ROUNDS} × {FirstVersion.COHORT} = {places:,} places, {places - FirstVersion.CANARIES:,} "
-        "without the canaries, are one each for "
+        verdict,
+        f"{only}{FirstVersion.ROUNDS} × {FirstVersion.COHORT} = {places:,} places, "
+        f"{places - FirstVersion.CANARIES:,} without the canaries, are one each for "
         f"{' and '.join(text for text in fits if fits[text]) or 'none'} of {users} and {others}; both other versions "
         f"print {others}",
         places=places,
@@ -61,10 +63,11 @@ def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
         f"{', '.join(f'{value:.4g}' for value in classical[name])}"
         for name, m in sizes.items()
     )
+    only = f"only with {whole[0]}: " if verdict is Verdict.QUALIFIED else ""
     return found(
         verdict,
-        f"of {len(rows)} noise multipliers, calibrated by the tail of the privacy loss, {listed}; the first version "
-        "prints 8.20e-7",
+        f"{only}of {len(rows)} noise multipliers, calibrated by the tail of the privacy loss, {listed}; the first "
+        "version prints 8.20e-7",
         tail=tail,
         classical=classical,
     )
@@ -286,7 +289,8 @@ CHECKS = (
     _claim(
         "table3.close",
         "Appendix D",
-        "with all iterates and low noise the estimate is close to the analytical bound",
+        "all iterates and a low amount of noise give estimates close to the analytical bound, on EMNIST (17.9 and "
+        "33.8)",
         judge_close,
     ),
 )

@@ -85,7 +85,8 @@ def judge_advantage(context: Context) -> Outcome:
     )
     finding = f"mean excess with {FirstVersion.CANARIES} canaries {listed}"
     if verdict is Verdict.QUALIFIED:
-        finding = f"higher, but slightly (by {_SLIGHTLY:.0%}) not everywhere: {finding}"
+        small = ", ".join(f"{row['epsilon']:g}" for row in rows if row["excess"] <= _SLIGHTLY * row["epsilon"])
+        finding = f"higher, but slightly (by {_SLIGHTLY:.0%}) only at ε = {small or 'none'}: {finding}"
     design = Design(
         f"the mean estimate is above ε by less than {_SLIGHTLY:.0%} at each of {len(rows)} ε",
         LEVEL,
@@ -186,6 +187,8 @@ def judge_cell(context: Context, row: tuple[str, str, str, str], stated: Estimat
         runs,
     )
     finding = f"this version's estimator is {stated}: {listed}"
+    if verdict is Verdict.QUALIFIED:
+        finding = f"only of {agreeing[0]}, and {finding}"
     return found(verdict, finding, design, readings=rows, level=LEVEL, runs=runs)
 
 
@@ -555,7 +558,12 @@ CHECKS: tuple[Check, ...] = (
         )
         for number, (noise, _, without, with_) in enumerate(FirstVersion.TABLE_2, 1)
     ),
-    _claim("table2.accuracy", "Table 2", "1,000 canaries have an almost negligible effect on accuracy", judge_accuracy),
+    _claim(
+        "table2.accuracy",
+        "Table 2",
+        "Table 2 shows an almost negligible effect of 1,000 canaries on accuracy",
+        judge_accuracy,
+    ),
     *results_checks(
         _claim,
         "v1.table3",

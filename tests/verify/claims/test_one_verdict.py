@@ -105,7 +105,9 @@ SAID_OF_IT = {
     "estimates are high": (
         r"(final|submission|v1)\.table[34]\.high|(final\.section5\.1|submission\.section5|v1\.section5\.2)\.clipping"
     ),
-    "estimates are close to the analytical ε": r"final\.section5\.(1\.close|4\.closer)|submission\.appendixH\.closer",
+    "estimates are close to the analytical ε": (
+        r"final\.section5\.(1\.close|4\.closer)|submission\.(appendixH\.closer|table3\.close)"
+    ),
     # The later versions print the first one's simulations for another estimator.
     "simulations of the first version's estimator": r"v1\.(table1\.row\d|section3\.close)",
     "simulations of the later versions' estimator": (
