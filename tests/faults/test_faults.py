@@ -62,7 +62,6 @@ CHEAP = (
     "gaussian.inference.norm",
     "gaussian.inference.standard-errors",
     "gaussian.inference.unobserved",
-    "gaussian.samplers.d100",
     "gaussian.streams.coordinates",
     "gaussian.streams.independence",
     "gaussian.streams.release",

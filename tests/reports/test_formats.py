@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from made_up import claim
 
-from canaryproof.reports import formats, html
+from canaryproof.reports import formats, html, pages
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
 from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.engine import expected
@@ -33,9 +33,13 @@ def made(material):
 
 @pytest.fixture(scope="module")
 def published():
-    """The files of the published run's report by default, of which drawing the pictures takes seconds."""
-    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
-    return SimpleNamespace(run=run, files={name: text.decode() for name, text in report(Material(run)).files.items()})
+    """The published run, its page, and its Markdown without the pictures, which take seconds to draw a second time."""
+    text = (PUBLISHED / "results.json").read_text(encoding="utf-8")
+    run = Run.from_json(json.loads(text))
+    material = Material(run)
+    page = html.html(material, pages.chapters(material, pages.figures_of(run)))
+    markdown = {name: made.decode() for name, made in pages.markdown_of(run, text, {}).items() if name.endswith(".md")}
+    return SimpleNamespace(run=run, page=page, markdown=markdown)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +89,7 @@ def test_equal_runs_have_equal_bytes(material, made):
 
 
 def test_the_published_run_makes_a_small_page(published):
-    page = published.files["report.html"]
+    page = published.page
     assert len(page.encode()) <= 1_500_000
     assert page.count("<li data-suite") == len(published.run.results)
 
@@ -93,18 +97,17 @@ def test_the_published_run_makes_a_small_page(published):
 def test_the_published_run_is_printed_on_few_pages(published):
     if not any(map(formats.shutil.which, formats.BROWSERS)):
         pytest.skip(f"none of {', '.join(formats.BROWSERS)} is installed")
-    printed = formats.pdf(published.files["report.html"])
+    printed = formats.pdf(published.page)
     assert 20 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 60
 
 
 def test_pages_for_code_hosts_have_short_tables_and_an_anchor_for_each_claim(published):
-    pages = {name: text for name, text in published.files.items() if name.endswith(".md")}
-    longest = max(len(rows) for page in pages.values() for _, rows in html.tables(page))
+    longest = max(len(rows) for page in published.markdown.values() for _, rows in html.tables(page))
     assert 50 <= longest <= 200
-    anchors = [name for page in pages.values() for name in re.findall(r'<a id="([^"]+)"></a>', page)]
+    anchors = [name for page in published.markdown.values() for name in re.findall(r'<a id="([^"]+)"></a>', page)]
     # Lines of proofs that fail stand on two pages.
     assert set(anchors) == {result.id for result in published.run.results}
-    for page in pages.values():
+    for page in published.markdown.values():
         own = re.findall(r'<a id="([^"]+)"></a>', page)
         assert len(set(own)) == len(own)
 

@@ -194,14 +194,14 @@ def refused(status, printed, errors):
 
 
 def test_a_worker_of_another_version_is_refused(start, cluster):
-    cluster.worker()
+    cluster.worker("--no-nanny")
     said = refusal(start("good", "--engine", cluster.engine))  # this driver takes its code for another
     assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has source code \w+, not unchanged", said)
 
 
 def test_a_worker_that_compiles_for_another_processor_is_refused(start, cluster, monkeypatch):
     monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
-    cluster.worker()
+    cluster.worker("--no-nanny")
     monkeypatch.delenv("NUMBA_CPU_NAME")
     said = refusal(start("good", "--engine", cluster.engine, code=None))
     assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has cpu target generic \w{8}, not [\w-]+ \w{8}", said)
@@ -210,7 +210,7 @@ def test_a_worker_that_compiles_for_another_processor_is_refused(start, cluster,
 def test_a_worker_without_the_package_is_refused(start, cluster, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_PACKAGE)
     cluster.path = tmp_path
-    cluster.worker()
+    cluster.worker("--no-nanny")
     said = refusal(start("good", "--engine", cluster.engine, code=None))
     assert re.fullmatch(
         rf"worker tcp://127\.0\.0\.1:\d+ has canaryproof not installed, not {version('canaryproof')}", said
@@ -311,7 +311,7 @@ def test_nobody_without_the_key_speaks_to_a_cluster_of_our_own():
 def test_what_goes_wrong_on_a_worker_names_it(cluster, tmp_path):
     from canaryproof.verify.engine.cluster import Cluster
 
-    cluster.worker()
+    cluster.worker("--no-nanny")
     tasks = [(7, (tmp_path / "none.npy",))]
     with pytest.raises(InputError) as error:
         list(Cluster(cluster.address, 1, None).results("canaryproof.verify.files.reading:read_release", tasks))
@@ -322,7 +322,7 @@ def test_what_goes_wrong_on_a_worker_names_it(cluster, tmp_path):
 def test_tasks_beyond_those_that_a_scheduler_holds_are_done(cluster, monkeypatch):
     from canaryproof.verify.engine import cluster as module
 
-    cluster.worker()
+    cluster.worker("--no-nanny")
     # Two at a time: each that is done makes room for another.
     monkeypatch.setattr(module, "_AT_ONCE", 2)
     tasks = [(i, (i, i)) for i in range(7)]

@@ -13,7 +13,7 @@ from canaryproof.verify.engine.plan import Plan, judge
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 # The cheapest suites of hundreds of checks and of many bounds: all for some fifteen minutes, or a part for seconds.
-SUITES, RUNS, EVERY = (("bounds", "claims"), 30, 1) if DEEP else (("claims",), 6, 19)
+SUITES, RUNS, EVERY = (("bounds", "claims"), 30, 1) if DEEP else (("claims",), 6, 37)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

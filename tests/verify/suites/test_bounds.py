@@ -204,6 +204,11 @@ def test_too_many_wrong_guesses_are_found(monkeypatch):
 
 
 def test_a_poor_default_is_found(monkeypatch):
+    # A part of the runs, of ε and of δ shows it.
+    monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 60}})
+    monkeypatch.setattr(bounds, "EPSILONS", (1.0, 3.0))
+    monkeypatch.setattr(bounds, "DELTAS", (1e-5, 1e-2))
+    assert bounds._best(CONTEXT).verdict is not Verdict.REFUTED
     monkeypatch.setattr(bounds, "DEFAULT", "fixed-threshold")
     assert bounds._best(CONTEXT).verdict is Verdict.REFUTED
 

@@ -204,6 +204,8 @@ def test_a_training_that_does_not_reach_its_accuracy_says_so(configured, tmp_pat
     assert facts["canife"]["rounds"] == 5
 
 
+# Of texts that CANIFE designs there is tests/verify/canife/test_text.py; compiling the training takes long.
+@pytest.mark.deep
 def test_texts_are_audited(tmp_path, configured):
     rng = random.Random(1)
     speeches = [f"ROLE {i}:\n{''.join(rng.choices('abcde ', k=300))}\n" for i in range(4)]
