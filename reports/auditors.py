@@ -26,15 +26,18 @@ _KINDS = {
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify auditors accountants --level {level} --seed {seed}`, {date}. All methods of a
 suite get the same inputs. A tool's numbers are judged by what its documentation calls them: a lower bound by its
-confidence, an upper bound by its side. An estimate promises neither; its row says what it would do if it were read as a
-bound. Methods that assume a Gaussian trade-off curve are measured on Gaussian mechanisms and on identical scores only.
-`make auditors` repeats all."""
+confidence, an upper bound by its side. What takes a probability of failure counts as a bound. An estimate promises
+neither; its row says what it would do if it were read as a bound. `make auditors` repeats all. Each row links to its
+section, which has the command that repeats a part of it in about a minute."""
 _AUDITORS = """\
 Each of 2k canaries takes part by a fair coin. Scores are independent. δ = 1e-5, and 0.01 for the worst case of (ε, δ).
 α = 0.05 is given to every method that takes it. A value counts as above ε if it is more than {slack:g} above. Limits
 are Clopper and Pearson's, at 95%. *Worst* is the cell whose lower limit is farthest above the promise, or above 5%
-for an estimate. Cells of few audits decide little. *Mean* is of the finite values on the Gaussian mechanism of ε = 3,
-k = 100: the power. *Failures* are calls that raise, take more than {limit:g} CPU seconds, or give no finite number."""
+for an estimate. *Mean* is of the finite values on the Gaussian mechanism of ε = 3, k = 100: the power. *Failures* are
+calls that raise, take more than {limit:g} CPU seconds, or give no finite number.
+
+Methods that assume a Gaussian trade-off curve are measured on Gaussian mechanisms and on identical scores only. Methods
+whose calls take long get fewer audits and fewer cells. Cells of few audits decide little: the limits show how much."""
 _INPUTS = """\
 Methods that take counts of one threshold (`Explicit`, `privacy-estimates`) get the one halfway between the medians of
 the two laws, chosen in advance. Only `FDPAnalysisNode` takes a number of guesses: the highest tenth of the
@@ -49,7 +52,8 @@ _ACCOUNTANTS = """\
 Errors are relative, to proven enclosures of the Gaussian mechanism (`canaryproof.certified`), alone and composed. With
 Poisson sampling they are relative to an interval between privacy loss distributions rounded down and up, which are
 dp-accounting's too. *Below* is the unsafe side: less ε or less noise than the truth. Errors up to {tolerance:g} count
-as rounding. *Failures* are questions without a finite answer in {limit:g} CPU seconds."""
+as rounding. *Failures* are questions without a finite answer in {limit:g} CPU seconds; with more time there may be one.
+A tool has no row for a number that it has no function of its own for."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ FAULTS = (
         "2.0.0",
         "`epsilon_from_gdp` is above ε in nearly all audits of equal laws",
         "jax_privacy/auditing.py, line 927: `np.abs` around Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of two *upper* limits, which is "
-        "negative where nothing is learnt. Upper limits say nothing in reverse: that needs lower ones",
+        "negative where nothing is learnt. Upper limits say nothing in reverse: that needs lower ones. Pull request "
+        "270 of its repository corrects this, and no release up to this one has it",
     ),
     ToolFault(
         "privacyguard_fdp_floor.py",
@@ -343,7 +348,9 @@ def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
 
 def _questions(found: Mapping[str, Any], run: Run) -> Iterator[str]:
     yield f"### {found['tool']} {found['method']}"
-    yield f"{_command(found, run, 'accountants')} repeats these."
+    kinds = ", ".join(f"`{kind}`" for kind in dict.fromkeys(row["of"] for row in found["rows"]))
+    command = _command(found, run, "accountants", " KIND DELTA")
+    yield f"{command} repeats those of a kind at a δ. KIND is one of {kinds}."
     yield table(
         ("question", "answer", "enclosure", "relative error"),
         [

@@ -65,7 +65,7 @@ def test_errors_stand_by_their_side(run):
 def test_each_cell_says_how_to_repeat_it(run):
     page = auditors.text(run)
     assert "`python -m canaryproof.verify.suites.auditors 'a-tool' 'bound f' MECHANISM EPSILON COUNT quick`" in page
-    assert "`python -m canaryproof.verify.suites.accountants 'a-tool' 'exact' quick`" in page
+    assert "`python -m canaryproof.verify.suites.accountants 'a-tool' 'exact' KIND DELTA quick`" in page
     assert r"3 raised, 1 infinite ValueError: a \| b" in page
     for found in ("bound-f", "estimate", "exact"):
         assert f"### a-tool {found.replace('-', ' ')}" in page

@@ -4,14 +4,14 @@ The Gaussian mechanism is known exactly, and so is its composition: T rounds of 
 Poisson sampling there is no enclosure here; values are compared with a privacy loss distribution that is rounded down,
 which no true ε is below, and one that is rounded up.
 
-One method::
+One method, or its questions of one kind at one δ::
 
-    python -m canaryproof.verify.suites.accountants TOOL METHOD [quick|full]
+    python -m canaryproof.verify.suites.accountants TOOL METHOD [KIND DELTA] [quick|full]
 """
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
@@ -24,8 +24,8 @@ from canaryproof.verify.suites.tools.process import LIMIT, MissingToolError, ask
 # Relative, below which an error is taken for rounding or the tolerance of a solver.
 TOLERANCE = 1e-6
 _SIGMAS = {Level.QUICK: (0.3, 1.0, 10.0), Level.FULL: (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)}
-_EPSILONS = {Level.QUICK: (0.1, 1.0, 50.0), Level.FULL: (0.01, 0.1, 1.0, 10.0, 50.0, 500.0)}
-_DELTAS = {Level.QUICK: (1e-5, 1e-12), Level.FULL: (1e-3, 1e-5, 1e-9, 1e-12, 1e-15)}
+_EPSILONS = {Level.QUICK: (0.1, 1.0, 50.0), Level.FULL: (0.01, 0.1, 1.0, 10.0, 50.0)}
+_DELTAS = {Level.QUICK: (1e-5, 1e-12), Level.FULL: (1e-5, 1e-9, 1e-12, 1e-15)}
 # Rounds are a square, so that σ/√T is exact.
 _STEPS, _COMPOSED = 100, (3.0, 10.0, 50.0)
 # Noise multiplier, sampling rate and rounds.
@@ -195,9 +195,9 @@ def _distributions(sigma: float, sampling: float, steps: int, delta: float) -> t
     return ends[0], ends[1]
 
 
-def measure(method: Accountant, level: Level) -> tuple[str, list[dict[str, Any]]]:
-    """Ask a method all that it answers; return the tool's version and a row for each question."""
-    chosen = [case for case in questions(level) if case.asked["of"] in method.kinds]
+def measure(method: Accountant, asked: Sequence[Question]) -> tuple[str, list[dict[str, Any]]]:
+    """Ask a method those of the questions that it answers; return the tool's version and a row for each."""
+    chosen = [case for case in asked if case.asked["of"] in method.kinds]
     answer = ask("accountants", method.tool, method.name, [case.asked for case in chosen])
     return answer.version, [_row(case, *call) for case, call in zip(chosen, answer.calls, strict=True)]
 
@@ -227,7 +227,7 @@ def _judge(context: Context, method: Accountant) -> Outcome:
         "safe": method.safe, "tolerance": TOLERANCE,
     }  # fmt: skip
     try:
-        found, rows = measure(method, context.level)
+        found, rows = measure(method, questions(context.level))
     except MissingToolError as reason:
         return Outcome(Verdict.NEEDS_DATA, str(reason), {**evidence, "missing": str(reason)})
     answered = [row for row in rows if row["error"] is not None]
@@ -265,14 +265,19 @@ def _check(method: Accountant) -> Check:
 CHECKS = tuple(_check(method) for method in METHODS)
 
 
-def main(tool: str, name: str, level: str = "quick") -> str:
-    """Ask one method; return the rows as text."""
+def main(tool: str, name: str, *rest: str) -> str:
+    """Ask one method all questions, or those of one kind at one δ; return the rows as text."""
     method = next((found for found in METHODS if (found.tool, found.name) == (tool, name)), None)
     if method is None:
         known = "; ".join(f"{found.tool!r} {found.name!r}" for found in METHODS)
         raise SystemExit(f"there is no method {name!r} of {tool!r}; there are {known}")
+    level = Level(rest[-1]) if rest and rest[-1] in list(Level) else Level.QUICK
+    chosen = questions(level)
+    if len(rest) >= 2:
+        where = (rest[0], float(rest[1]))
+        chosen = tuple(case for case in chosen if (case.asked["of"], case.asked["delta"]) == where)
     try:
-        found, rows = measure(method, Level(level))
+        found, rows = measure(method, chosen)
     except MissingToolError as reason:
         raise SystemExit(str(reason)) from None
     lines = [

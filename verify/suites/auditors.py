@@ -146,9 +146,10 @@ _RUNS = {
 }
 _COUNT = 100
 # A cell takes a minute at most: of audits that take up to ``LIMIT`` there are six, the fewest that decide anything.
+_LEAST = 6
 _FAST, _MEDIUM, _SLOW, _SLOWEST = "fast", "medium", "slow", "slowest"
 _SLOW_EPSILONS = {Level.QUICK: (0.0, 3.0), Level.FULL: (0.0, 1.0, 3.0)}
-_SHARE = {_FAST: 1, _MEDIUM: 5, _SLOW: 17, _SLOWEST: 67}
+_SHARE = {_FAST: 1, _MEDIUM: 5, _SLOW: 34, _SLOWEST: 67}
 
 
 @dataclass(frozen=True)
@@ -312,14 +313,15 @@ class AuditorCell:
 def cells(method: ToolAuditor, level: Level) -> Iterator[AuditorCell]:
     """Yield the cells that a method is judged on: those whose assumptions it states."""
     share, slow = _SHARE[method.cost], method.cost in (_SLOW, _SLOWEST)
-    sizes = {count: math.ceil(runs / share) for count, runs in _RUNS[level].items()}
-    quick = slow and level is Level.QUICK
+    sizes = {count: max(_LEAST, math.ceil(runs / share)) for count, runs in _RUNS[level].items()}
+    # Three cells alone.
+    few = method.cost == _SLOWEST or (slow and level is Level.QUICK)
     for count, runs in sizes.items():
-        if slow and (count > _COUNT or (quick and count < _COUNT)):
+        if slow and (count > _COUNT or (few and count < _COUNT)):
             continue
-        for nominal in _SLOW_EPSILONS[level] if slow else _EPSILONS:
+        for nominal in _SLOW_EPSILONS[Level.QUICK if few else level] if slow else _EPSILONS:
             yield AuditorCell(mechanism("Gaussian", nominal), count, runs)
-    if not (method.gaussian_only or quick):
+    if not (method.gaussian_only or few):
         for name in _OTHERS:
             for nominal in _OTHER_EPSILONS[1:] if slow else _OTHER_EPSILONS:
                 yield AuditorCell(mechanism(name, nominal), _COUNT, sizes[_COUNT])

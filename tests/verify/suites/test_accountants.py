@@ -91,6 +91,9 @@ def test_a_tool_that_is_not_there_is_skipped_with_a_word(monkeypatch):
 
 def test_one_method_is_asked_by_a_command():
     assert "ε of one round, σ = 1, δ = 1e-05: 4.37" in accountants.main("canaryproof", "gaussian_mechanism")
+    some = accountants.main("canaryproof", "gaussian_mechanism", "noise", "1e-12", "quick").splitlines()[1:]
+    assert len(some) == 3
+    assert all(line.startswith("noise multiplier") and "δ = 1e-12" in line for line in some)
     with pytest.raises(SystemExit, match="there is no method 'x' of 'y'"):
         accountants.main("y", "x")
 
@@ -98,7 +101,7 @@ def test_one_method_is_asked_by_a_command():
 def test_opacus_s_upper_bound_is_above_the_truth():
     method = next(found for found in METHODS if (found.tool, found.name) == ("opacus", "prv"))
     try:
-        _, rows = accountants.measure(method, Level.QUICK)
+        _, rows = accountants.measure(method, questions(Level.QUICK))
     except process.MissingToolError as reason:
         pytest.skip(str(reason))
     assert all(row["error"] is None or row["error"] >= 0.0 for row in rows)
