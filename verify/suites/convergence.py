@@ -250,7 +250,7 @@ def _releases(runs: int, count: int, dim: int, sigma: float, key: np.random.Seed
 
 def _finite_theorem(context: Context) -> Outcome:
     counts, sigma, distance = (10, 30, 100, 300, 1000), Fraction(1), Fraction(1, 4)
-    sizes = {count: _runs(context, 400, 10_000, count) for count in counts}
+    sizes = {count: _runs(context, 400, 4000, count) for count in counts}
     spreads: dict[str, list[tuple[float, float, float]]] = {"A": [], "B": [], "W": []}
     outside: dict[str, list[int]] = {"mean": [], "variance": []}
     p_values = []
