@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # What the site needs comes on top, as the tests don't need it.
 DOCS_STAMP := $(subst installed,docs,$(STAMP))
 
-.PHONY: verify prove test test-deep test-wheel test-opacus fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults clean
+.PHONY: verify prove test test-deep test-wheel test-opacus fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -111,6 +111,11 @@ worst-inputs: $(STAMP)
 # Faults seeded into one function each, and what notices them.
 faults: $(STAMP)
 	$(BIN)/python -m tests.faults
+
+# Changes of single operators and numbers, and whether the changed module's own tests notice them.
+mutants: $(STAMP)
+	$(BIN)/pip install --quiet --constraint constraints.txt cosmic-ray
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 clean:
 	rm -rf .venv .venv-auditors build runs *.egg-info

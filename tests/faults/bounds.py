@@ -80,6 +80,13 @@ FAULTS = (
         "values",
     ),
     _fault(
+        "not-halved",
+        "all of its share of α for each rate of error",
+        "thresholds:shared",
+        lambda f: lambda alpha, exact: alpha,
+        "values",
+    ),
+    _fault(
         "rank",
         "a threshold one rank too far out",
         "thresholds:null_ranks",

@@ -84,6 +84,20 @@ FAULTS = (
         "scores",
     ),
     _fault(
+        "others",
+        "a canary's score is raised by no other canary that takes part",
+        "attack:scored",
+        lambda f: lambda clients, gram, *rest: f(clients, np.diag(np.diag(gram)), *rest),
+        "cohorts",
+    ),
+    _fault(
+        "largest",
+        "the number of scores with the canary for the larger of both numbers",
+        "measure:largest_finite",
+        lambda f: lambda count, null_count, delta: f(count, count, delta),
+        "measures",
+    ),
+    _fault(
         "label",
         "a soft label that is not normalised",
         "descent:soft_label",

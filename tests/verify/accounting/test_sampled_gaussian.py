@@ -1,6 +1,7 @@
 import math
 
 import dp_accounting
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting import rdp
@@ -10,6 +11,7 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import (
     OPACUS_ORDERS,
     composed_epsilon,
+    log_moment,
     noise_of_round,
     poisson_noise_multiplier,
 )
@@ -89,6 +91,19 @@ def test_composition_agrees_with_dp_accounting_at_whole_orders():
         accountant.compose(dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(sigma)), count)
     found = composed_epsilon([0.8, 1.5], [100, 369], 0.01, 1e-5, orders)
     assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-9)
+
+
+@pytest.mark.parametrize(("noise_multiplier", "sampling"), [(20.0, 0.5), (3.0, 0.9), (1.0, 1e-6), (200.0, 0.999)])
+def test_of_the_largest_order_all_terms_count(noise_multiplier, sampling):
+    order = int(max(OPACUS_ORDERS))
+    with mpmath.workdps(40):
+        sigma, q = mpmath.mpf(noise_multiplier), mpmath.mpf(sampling)
+        terms = (
+            mpmath.binomial(order, i) * (1 - q) ** (order - i) * q**i * mpmath.exp((i * i - i) / (2 * sigma**2))
+            for i in range(order + 1)
+        )
+        expected = float(mpmath.log(mpmath.fsum(terms)))
+    assert log_moment(order, noise_multiplier, sampling) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_composition_at_the_ends():

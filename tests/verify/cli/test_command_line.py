@@ -560,6 +560,17 @@ def test_no_memory_for_a_library_is_one_line(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (2, b"Error: not enough memory\n")
 
 
+@pytest.mark.deep
+def test_ten_million_scores_take_a_gigabyte(tmp_path: Path) -> None:
+    np.save(tmp_path / "many.npy", np.random.default_rng(0).normal(1e-3, 1e-3, 10**7))
+    command = [*PROGRAM, "audit", "many.npy", "--dim", "1e6", "--delta", "1e-6"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0
+    # In KB, of which the scores are 80,000.
+    assert usage.ru_maxrss < 2**20
+
+
 @pytest.mark.parametrize("said", ["lib.so: failed to map segment from shared object", "No module named 'scipy'"])
 def test_an_import_fails_for_want_of_memory_or_is_an_error_of_ours(
     said: str, capsys: pytest.CaptureFixture[str]
