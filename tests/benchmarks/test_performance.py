@@ -84,7 +84,7 @@ DOCUMENT = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page():
     return render(DOCUMENT)["performance.md"]
 

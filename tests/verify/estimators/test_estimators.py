@@ -134,7 +134,9 @@ def test_pinned_interval_covers_its_nominal_share(epsilon):
     assert abs(covered - 0.95) < 0.0173
 
 
-@pytest.mark.parametrize(("ratio", "null_count"), [(1.0, 400), (1.3, 400), (0.8, 400)])
+@pytest.mark.parametrize(
+    ("ratio", "null_count"), [(1.0, 400), (1.3, 400), pytest.param(0.8, 400, marks=pytest.mark.deep)]
+)
 def test_intervals_against_unobserved_canaries_cover(ratio, null_count, monkeypatch):
     rng = np.random.default_rng(13)
     distance, runs, count = 2.0, 3000, 300
