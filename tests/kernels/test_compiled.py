@@ -83,15 +83,22 @@ def test_where_no_folder_can_be_written_functions_are_compiled_in_memory(tmp_pat
         assert re.fullmatch(lines, errors)
 
 
-def test_damaged_code_is_compiled_anew(tmp_path, said):
+@pytest.mark.parametrize(
+    ("ending", "damage"),
+    [
+        ("nbi", b""),
+        pytest.param("nbi", b"damaged", marks=pytest.mark.deep),
+        pytest.param("nbc", b"", marks=pytest.mark.deep),
+        ("nbc", b"damaged"),
+    ],
+)
+def test_damaged_code_is_compiled_anew(tmp_path, said, ending, damage):
     place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     said(1, **place)
-    for ending in ("nbi", "nbc"):
-        for damage in (b"", b"damaged"):
-            (file,) = (tmp_path / "cache").rglob(f"*.{ending}")
-            file.write_bytes(damage)
-            assert said(1, **place) == (["4", "0"], "")
-            assert said(1, **place) == (["4", "1"], "")
+    (file,) = (tmp_path / "cache").rglob(f"*.{ending}")
+    file.write_bytes(damage)
+    assert said(1, **place) == (["4", "0"], "")
+    assert said(1, **place) == (["4", "1"], "")
 
 
 def test_every_compiled_function_has_the_decorator_that_keeps_it():
