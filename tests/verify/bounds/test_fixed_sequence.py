@@ -137,8 +137,8 @@ def test_mirrored_scores_have_no_bound():
 
 def test_nothing_counts_after_the_first_value_that_neither_test_rejects(monkeypatch):
     # The second tests reject these values of ε; the first ones reject up to the value given.
-    passing = {0: range(20), 1: range(8, 40), 2: range(24, 50), 3: range(40, 50)}
-    ranks = {0: 0.0, 1: 0.0, 2: EPSILONS[30], 3: EPSILONS[30]}
+    passing = {0: range(20), 1: range(8, 40), 2: range(24, 50), 3: range(40, 50), 4: range(17)}
+    ranks = {0: 0.0, 1: 0.0, 2: EPSILONS[30], 3: EPSILONS[30], 4: 0.0}
 
     def test(_scores, _design, _at, _alpha):
         def critical(_, epsilon):
@@ -152,8 +152,9 @@ def test_nothing_counts_after_the_first_value_that_neither_test_rejects(monkeypa
 
     monkeypatch.setattr(tested, "sum_test", test)
     monkeypatch.setattr(tested, "simultaneous", lambda *_: (np.array(list(ranks.values())), None))
-    values = fixed_sequence(prepare(np.zeros((4, 4)), null=NULL), 1e-5, 0.05)[0]
-    assert values.tolist() == [EPSILONS[19], 0.0, EPSILONS[49], EPSILONS[30]]
+    values = fixed_sequence(prepare(np.zeros((5, 4)), null=NULL), 1e-5, 0.05)[0]
+    # The last one ends at the first value of a block.
+    assert values.tolist() == [EPSILONS[19], 0.0, EPSILONS[49], EPSILONS[30], EPSILONS[16]]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,16 @@ def test_adaptive_is_pinned_until_the_variance_test_rejects():
     assert estimators.adaptive(far, DELTA).epsilon == estimators.fitted(far, DELTA).epsilon
 
 
+def test_of_few_scores_equal_variances_are_rejected_as_often_as_the_level_says():
+    rng = np.random.default_rng(5)
+    found = from_unobserved(rng.normal(size=(20_000, 10)), rng.normal(size=(20_000, 5)))
+    # Within 5.2 standard deviations, a level of 2e-7 each.
+    for tail in (0.05, 0.5):
+        low, high = estimators._ratio_limits(found, tail)
+        for share in (np.mean(found.ratio < low), np.mean(found.ratio > high)):
+            assert abs(share - tail) < 5.2 * math.sqrt(tail * (1.0 - tail) / 20_000)
+
+
 def test_adaptive_interval_reaches_from_pinned_to_fitted_when_variances_pass():
     near = moments(0.5, 1.03)
     interval = estimators.adaptive(near, DELTA)
