@@ -27,8 +27,8 @@ _ABOUT = """\
 canaryproof {version}, `canaryproof verify auditors accountants --level {level} --seed {seed}`, {date}. All methods of a
 suite get the same inputs. A tool's numbers are judged by what its documentation calls them: a lower bound by its
 confidence, an upper bound by its side. What takes a probability of failure counts as a bound. An estimate promises
-neither; its row says what it would do if it were read as a bound. `make auditors` repeats all. Each row links to its
-section, which has the command that repeats a part of it in about a minute."""
+neither; its row says what it would do if it were read as a bound. `make auditors` repeats all. Each method has a
+section below, whose command repeats a cell, or the questions of a kind at a δ, in about a minute."""
 _AUDITORS = """\
 Each of 2k canaries takes part by a fair coin. Scores are independent. δ = 1e-5, and 0.01 for the worst case of (ε, δ).
 α = 0.05 is given to every method that takes it. A value counts as above ε if it is more than {slack:g} above. Limits
