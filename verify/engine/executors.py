@@ -20,8 +20,6 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any, ClassVar, Protocol
 
-import numba
-
 from canaryproof.verify.check.results import Result, Run
 from canaryproof.verify.engine.plan import Plan, unjudged
 from canaryproof.verify.engine.run_file import RunFile
@@ -36,6 +34,9 @@ Task = tuple[int, tuple[Any, ...]]
 
 def threads() -> int:
     """Return how many processes or threads to use: as many as numba does, which NUMBA_NUM_THREADS bounds."""
+    # Loads LLVM, which a process whose tasks call no kernel does not need.
+    import numba
+
     return int(numba.get_num_threads())
 
 

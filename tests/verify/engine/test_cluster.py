@@ -102,12 +102,12 @@ def test_a_check_over_the_time_limit_ends_a_local_run_in_one_line(start, tmp_pat
 def test_all_workers_may_be_lost_and_others_go_on(start, local, cluster, tmp_path):
     expected = local("brisk")
     (tmp_path / "log").unlink()
-    workers = [cluster.worker() for _ in range(2)]
+    workers = [cluster.worker("--no-nanny") for _ in range(2)]
     process = start("brisk", "--engine", cluster.engine, "--out", tmp_path / "run", code=None)
     wait_for(lambda: begun(tmp_path, "brisk9") or process.poll() is not None)
     for worker in workers:
         cluster.end(worker)
-    cluster.worker()
+    cluster.worker("--no-nanny")
     assert process.wait(PATIENCE) == 0
     assert (tmp_path / "run" / "results.json").read_bytes() == expected
 
@@ -125,7 +125,7 @@ def test_a_worker_without_memory_is_given_up(start, make_cluster, monkeypatch):
 def test_a_run_whose_scheduler_is_lost_says_so_and_goes_on_elsewhere(start, local, cluster, tmp_path):
     expected = local("brisk")
     (tmp_path / "log").unlink()
-    cluster.worker()
+    cluster.worker("--no-nanny")
     out = tmp_path / "run"
     process = start("brisk", "--engine", cluster.engine, "--out", out, code=None)
     wait_for(lambda: begun(tmp_path, "brisk9") or process.poll() is not None)
