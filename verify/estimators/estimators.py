@@ -199,7 +199,7 @@ class Estimate:
     epsilon: Array
     low: Array
     high: Array
-    spread: Callable[[], Array] = field(repr=False)
+    spread: Callable[[], Array] = field(repr=False, compare=False)
 
     @cached_property
     def standard_error(self) -> Array:
