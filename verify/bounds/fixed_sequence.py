@@ -283,8 +283,18 @@ def _most_wrong(
     count: int, null_count: int, guesses: tuple[int, int], epsilon: float, delta: float, alpha: float
 ) -> int:
     """Return the most wrong guesses that reject ε, −1 if none do."""
+    least, probabilities = _few_wrong(count, null_count, guesses, epsilon, delta)
     allowed = alpha * (1.0 - _RELATIVE) - _ABSOLUTE
-    return int(np.sum(wrong_at_most(count, null_count, *guesses, epsilon, delta) <= allowed)) - 1
+    return least + int(np.searchsorted(probabilities, allowed, side="right")) - 1 if allowed > 0.0 else -1
+
+
+@lru_cache(maxsize=2048)
+def _few_wrong(count: int, null_count: int, guesses: tuple[int, int], epsilon: float, delta: float) -> Law:
+    """Return the bounds of P(W ≤ w) that any level may ask for, and the least w of them; other levels share it."""
+    bounds = wrong_at_most(count, null_count, *guesses, epsilon, delta)
+    # Smaller ones are nothing but rounding, and count as 0.
+    first, last = np.searchsorted(bounds, [_UNLIKELY, 1.0 - _RELATIVE])
+    return int(first), bounds[first:last].copy()
 
 
 def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> "BlockTest":
