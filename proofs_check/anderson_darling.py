@@ -238,7 +238,7 @@ def _judge_caption(printed: dict[float, str], values: tuple[float, ...]) -> Outc
         read = f"Only by {ruled.reading}. " if ruled.verdict is Verdict.QUALIFIED else read
         findings.append(
             f"at {100 * level:.0f}% the value is {right:.3f}, {100 * size:.3g}% exceed {value}, and {above_printed} of "
-            f"{len(values)} statistics do ({above} the right value)"
+            f"{len(values)} statistics do ({above} exceed the right value)"
         )
     found = f"{read}For {_CANARIES} normal samples, {'; '.join(findings)}."
     if Verdict.REFUTED in verdicts:
@@ -262,7 +262,7 @@ LINES: tuple[Check, ...] = (
     ),
     line(
         "v1.table4.critical-values",
-        "v1, Table 4's caption; submission, Table 4's caption",
+        "v1, Section 5.3 and Table 4's caption; submission, Section 5 and Table 4's caption",
         "For 1000 samples the critical values are 1.088 at 1% and 0.574 at 15%.",
         partial(_judge_caption, {0.01: "1.088", 0.15: "0.574"}, _TABLE_4),
     ),

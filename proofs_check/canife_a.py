@@ -360,8 +360,9 @@ def estimate(centred: bool = False) -> Outcome:
     by_mean = all(vanishes(bias - form(s.mu * s.mu.T, s.g, s.g)) for bias, s in zip(biases, settings, strict=True))
     return judged(
         (Kind.EXACT if unbiased else Kind.HYPOTHESIS) if equality and by_mean else Kind.FALSE,
-        "The second equality is exact. The estimate has the mean gᵀΣg + ⟨μ, g⟩², because (1/n)·Σuuᵀ estimates Σ + μμᵀ: "
-        "it is right where ⟨μ, g⟩ = 0",
+        "Only if Σ is the uncentred second moment here, or where ⟨μ, g⟩ = 0: in N(kμ, kΣ), before, Σ is the centred "
+        "covariance, and the estimate has the mean gᵀΣg + ⟨μ, g⟩², because (1/n)·Σuuᵀ estimates Σ + μμᵀ. The second "
+        "equality is exact",
         {"equality": equality, "bias": [text(bias) for bias in biases], "bias_is_of_the_mean": by_mean},
     )
 
@@ -431,7 +432,13 @@ LINES: tuple[Check, ...] = (
     ),
     _line("separation", "A larger gᵀ(kΣ)⁻¹g separates the two Gaussians better.", separation),
     _line("surrogate", "Instead of maximising gᵀ(kΣ)⁻¹g one may minimise gᵀΣg.", surrogate),
-    _line("estimate", "gᵀΣg ≈ (1/n)·Σgᵀ(uᵢuᵢᵀ)g = (1/n)·Σ⟨uᵢ, g⟩².", estimate, "estimate", 1),
+    _line(
+        "estimate",
+        "With the (uncentred) covariance matrix estimated as (1/n)·Σuᵢuᵢᵀ, gᵀΣg ≈ (1/n)·Σgᵀ(uᵢuᵢᵀ)g = (1/n)·Σ⟨uᵢ, g⟩².",
+        estimate,
+        "estimate",
+        1,
+    ),
     _line("loss-term", "Up to a constant this is the first term of the loss (1).", loss_term),
     _score_line(
         "score-without.1",

@@ -293,7 +293,7 @@ LINES = (
     ),
     line(
         "review.mann-wald",
-        "Reviews, authors' answer on the correctness of Algorithm 1",
+        "Reviews, authors' answer on the correctness of Algorithm 1 (its symbols are lost in the text)",
         "by the continuous mapping theorem ε̂ converges in probability to ε(N(0, 1) ‖ N(1/σ, 1); δ)",
         partial(_continuity, 1 / SIGMA),
     ),

@@ -115,8 +115,8 @@ def _ratio(most: Expr) -> Outcome:
     """The ratio of k to n enters none of the moments; k/d and s²/d do, and s² ≤ n² is all that n tells."""
     footnote = _footnote(most)
     finding = (
-        "Only if ‖Σxᵢ‖² = o(d), which n = o(d) does not give: k/d and ‖Σxᵢ‖²/d matter, and the ratio does not. √d "
-        f"equal unit vectors change the limit of √d·μ̂ from 1/σ to {footnote.evidence.get('limit')}"
+        "Only if ‖Σxᵢ‖² = o(d), which n = o(d) does not give: with the same k, n = √d equal unit vectors have the "
+        f"limit {footnote.evidence.get('limit')} of √d·μ̂, and n = 1 has 1/σ"
     )
     kind = kind_of(footnote)
     return footnote if kind is Kind.EXACT else judged(kind, finding, footnote.evidence)

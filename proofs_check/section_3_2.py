@@ -498,7 +498,9 @@ LINES: tuple[Check, ...] = (
         "Pr(X > t; μ, σ²) = Pr(X < μ; t, σ²).",
         partial(identity, 1 - upper(Gaussian(SHIFT, SIGMA), MU1), upper(Gaussian(MU1, SIGMA), SHIFT)),
     ),
-    _line("line-search", "A line search over ε finds the value that matches the target δ.", line_search),
+    _line(
+        "line-search", "For a given target δ, a line search over ε finds the value that matches the bound.", line_search
+    ),
     line(
         "final.section-3.reduction",
         "final, Section 3, first paragraph",

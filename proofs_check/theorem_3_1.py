@@ -201,22 +201,22 @@ def _judge_volume_element(printed: Formula = boundary) -> Outcome:
         **sine_integrals(),
     }
     finding = (
-        "Exact for all d ≥ 2: at (cos θ, u sin θ) the sphere's metric is dθ² + sin²θ times the metric of u, so that no "
-        "factor but sin^(d−2)θ arises, and S_d = S_{d−1} ∫₀^π sin^(d−2)θ dθ follows."
+        "At (cos θ, u sin θ) the sphere's metric is dθ² + sin²θ times the metric of u, so that no factor but "
+        "sin^(d−2)θ arises, and S_d = S_{d−1} ∫₀^π sin^(d−2)θ dθ follows."
     )
-    return held(facts, finding)
+    return _from_two(held(facts, f"Exact: {finding}"), finding, printed)
 
 
-def _judge_cap_integral(printed: Formula = boundary) -> Outcome:
-    element = _judge_volume_element(printed)
+def _from_two(exact: Outcome, finding: str, printed: Formula = boundary) -> Outcome:
+    """Judge what is exact for d ≥ 2: at d = 1 the printed boundary's measure must have the sphere's as its integral."""
     mass = sympy.integrate(printed(_ONE), (THETA, 0, pi))
-    if element.verdict is not Verdict.CONFIRMED or mass == area(_ONE):
-        return element
-    finding = (
-        f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral over (0, π) is {text(mass)}, and the measure "
-        "2."
+    if exact.verdict is not Verdict.CONFIRMED or mass == area(_ONE):
+        return exact
+    only = (
+        f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral of M_d over (0, π) is {text(mass)}, and the "
+        "sphere's measure 2, at the angles 0 and π."
     )
-    return judged(Kind.HYPOTHESIS, finding, {**element.evidence, "integral at d = 1": text(mass)})
+    return judged(Kind.HYPOTHESIS, f"{only} {finding}".strip(), {**exact.evidence, "integral at d = 1": text(mass)})
 
 
 def _judge_rate(printed_factor: Any = _ONE) -> Outcome:
@@ -226,7 +226,8 @@ def _judge_rate(printed_factor: Any = _ONE) -> Outcome:
         "the factor is right": printed_factor == sqrt(_metric()[0, 0]),
         "M_d over its integral is the angle's density": same(density, exact_angle(D), THETA, pi / 2),
     }
-    return held(facts, "Exact, with the factor 1, as the angle runs at unit speed; M_d alone then gives the density.")
+    finding = "The factor is 1, as the angle runs at unit speed; M_d alone then gives the density."
+    return _from_two(held(facts, f"Exact: {finding}"), finding)
 
 
 def _judge_revolution(printed: Any = _CAP_3) -> Outcome:
@@ -578,7 +579,7 @@ LINES: tuple[Check, ...] = (
     ),
     _line(
         "final.hypergeometric",
-        "The density's integral is a hypergeometric function (so too v1).",
+        "The density's indefinite integral can be expressed by the hypergeometric function.",
         _judge_hypergeometric,
     ),
     _line("v1.proportional", "The cosine's density is proportional to (1 − α²)^((d−3)/2).", _judge_proportional),
@@ -599,10 +600,10 @@ LINES: tuple[Check, ...] = (
         "The cap's measure grows in θ in proportion to its boundary's measure, which is all that the proof needs.",
         _judge_rate,
     ),
-    _line("review.cap-integral", "The cap's measure is the integral of M_d over the angle.", _judge_cap_integral),
+    _line("review.cap-integral", "The cap's measure is the integral of M_d over the angle.", _judge_volume_element),
     _line(
         "review.volume-element",
-        "In every dimension, the cap's volume element at angle θ and width dθ is M_d(θ) dθ.",
+        "The cap's volume element at angle θ and width dθ is M_d(θ) dθ.",
         _judge_volume_element,
     ),
     _line("review.revolution", "For d = 3 the same follows for a surface of revolution.", _judge_revolution),

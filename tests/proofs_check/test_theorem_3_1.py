@@ -25,7 +25,7 @@ from canaryproof.verify.check.results import Context, Level
         (Kind.WRONG_TERM, lambda: theorem_3_1._judge_circle(pi * sin(THETA))),
         (Kind.FALSE, lambda: theorem_3_1._judge_shell(1 - cos(THETA))),
         (Kind.FALSE, lambda: theorem_3_1._judge_volume_element(lambda d: area(d) * sin(THETA) ** (d - 2))),
-        (Kind.FALSE, lambda: theorem_3_1._judge_cap_integral(lambda d: boundary(d) * sin(THETA) ** 2)),
+        (Kind.FALSE, lambda: theorem_3_1._judge_volume_element(lambda d: boundary(d) * sin(THETA) ** 2)),
         (Kind.FALSE, lambda: theorem_3_1._judge_rate(1 / cos(THETA))),
         (Kind.FALSE, lambda: theorem_3_1._judge_revolution(pi * sin(THETA) ** 2)),
         (Kind.FALSE, lambda: theorem_3_1._judge_radius(sympy.Integer(1))),
@@ -101,6 +101,8 @@ HYPOTHESES = {
     "v1.theorem-3.1.proportional",
     "v1.theorem-3.1.unstable",
     "review.theorem-3.1.cap-integral",
+    "review.theorem-3.1.rate-of-change",
+    "review.theorem-3.1.volume-element",
 }
 
 

@@ -251,15 +251,20 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
         for task, *_ in gaps
     }
     listed = "; ".join(
-        f"{name} {smallest[name]:.2f} (simulated " + " or ".join(f"{ratio:.1f}" for ratio in ratios.values()) + ")"
-        for name, ratios in simulated.items()
+        f"{task.name} {smallest[task.name]:.2f}, printed {' to '.join(sorted({least, most}))} (medians of simulations "
+        + ", ".join(f"{ratio:.1f} {reading}" for reading, ratio in simulated[task.name].items())
+        + ")"
+        for task, _, least, most in gaps
     )
+    left = ", ".join(task.name for task, *_ in gaps if task.name not in nothing_left) or "none"
+    beyond = f", and not for {', '.join(nothing_left)}" if nothing_left else ""
     # The simulations show what the smallest gaps mean; no verdict hangs on them, and there is no test.
     verdict = holds(not nothing_left, len(nothing_left) < len(gaps))
     return found(
         verdict,
-        "only a part of it is leakage, as few trials make a gap by themselves: for a perfect canary, 100 trials and "
-        f"δ = 1e-5 the per-round gap is at least {listed}",
+        f"{'only ' if verdict is Verdict.QUALIFIED else ''}for {left}{beyond}, if δ = 1e-5, which is the public code's "
+        "and not in the paper: few trials make a gap by themselves. With 100 trials a perfect canary has a per-round "
+        f"gap of at least: {listed}",
         smallest=smallest,
         simulated=simulated,
         nothing_left=nothing_left,

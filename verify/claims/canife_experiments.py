@@ -266,9 +266,19 @@ def _judge_two_epochs(_: Context) -> Outcome:
 
 
 def _judge_minutes(_: Context) -> Outcome:
-    slowest = float(rounding("591")[1]) / 60.0
-    verdict = holds(slowest <= 10.0)
-    return found(verdict, f"the longest printed time, 591 s, is {slowest:.2f} minutes at most", minutes=slowest)
+    mean = float(rounding("591")[1]) / 60.0
+    # What the same paragraph needs for an accuracy of almost 100%.
+    longer = mean * 3000 / Canife.ITERATIONS
+    # A mean of designs says nothing of the longest.
+    verdict = holds(mean <= 10.0 and longer <= 10.0, mean <= 10.0)
+    only = "only on average, " if verdict is Verdict.QUALIFIED else "on average "
+    return found(
+        verdict,
+        f"{only}for {Canife.ITERATIONS:,} iterations and on the laptop that is named: the larger printed mean, 591 s, "
+        f"is {mean:.2f} minutes at most; 3,000 iterations, which almost 100% of accuracy takes, are {longer:.1f}",
+        minutes=mean,
+        minutes_of_3000=longer,
+    )
 
 
 def judge_pool(pool: int, users: int) -> Outcome:
@@ -423,7 +433,12 @@ MEASURED = (
         "the four data sets and that GPU",
     ),
     ("section4.1.accuracy", "Section 4.1", "ResNet18 on CIFAR10 is trained to 60% test accuracy", _CIFAR10),
-    ("figure3.a", "Figure 3a", "Without noise the histograms' mean standard deviation is 0.006", _CIFAR10),
+    (
+        "figure3.a",
+        "Section 4.1, on Figure 3a",
+        "Without noise the histograms' mean standard deviation is 0.006",
+        _CIFAR10,
+    ),
     ("figure3.b", "Figure 3b", "At σ = 0.423 the histograms' mean standard deviation is 0.478", _CIFAR10),
     (
         "figure3.c",

@@ -57,25 +57,39 @@ def judge_cap(row: Row) -> Outcome:
         f"the largest bound is {bounds[_STATED]:.3f} with the exact FPR, {bounds['Jeffreys for FNR and FPR']:.3f} with "
         f"Jeffreys limits and {bounds['Clopper–Pearson for FNR and FPR']:.3f} by Clopper and Pearson"
     )
+    errors = overlapping(printed)
     if judged.verdict is Verdict.QUALIFIED:
-        finding = f"only as {judged.reading}: {finding}"
+        only = f"if {_ranges(errors)}" if judged.reading in errors else f"as {judged.reading}"
+        finding = f"only {only}: {finding}"
     elif judged.verdict is Verdict.REFUTED:
         finding = f"not if all canaries are separated: {finding}. No number of errors gives {printed}"
     return found(judged.verdict, finding, bounds=bounds, **judged.evidence)
 
 
 def overlapping(printed: str) -> dict[str, float]:
-    """Return bounds that print like this where no canary is missed, but some unobserved ones are above all observed."""
+    """Return bounds that print like this where the threshold is below the lowest observed canary: errors are alarms."""
     miss = float(binomial.upper(0, Final.CANARIES, 0.95, method="jeffreys"))
     limits = binomial.upper(np.arange(50), Final.CANARIES, 0.95, method="jeffreys")
     rates = {"counted": np.arange(50) / Final.CANARIES, "by a Jeffreys limit": limits}
     bounds = {
-        f"{alarms} of 1,000 unobserved canaries above all observed, FPR {how}": math.log((1.0 - rate) / miss)
+        f"{alarms} of 1,000 unobserved canaries above the lowest observed, FPR {how}": math.log((1.0 - rate) / miss)
         for how, values in rates.items()
         for alarms, rate in enumerate(values.tolist())
         if alarms
     }
     return {name: bound for name, bound in bounds.items() if prints(bound, printed)}
+
+
+def _ranges(errors: Mapping[str, float]) -> str:
+    """Say how many unobserved canaries are above the lowest observed one, in every reading that prints alike."""
+    counts: dict[str, list[int]] = {}
+    for name in errors:
+        counts.setdefault(name.rpartition(", ")[2], []).append(int(name.partition(" ")[0]))
+    listed = (
+        f"{' to '.join(str(count) for count in sorted({min(found), max(found)}))} ({how})"
+        for how, found in counts.items()
+    )
+    return f"of 1,000 unobserved canaries {' or '.join(listed)} are above the lowest observed"
 
 
 def _judge_tighter(_: Context) -> Outcome:

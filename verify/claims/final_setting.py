@@ -184,9 +184,9 @@ def judge_epoch(
     """Judge whether rounds × clients a round is one participation of each client, given in thousands."""
     places = rounds * cohort
     judged = number(f"{clients}k", {"all places": Fraction(places), "without canaries": Fraction(places - 1000)})
+    only = "only if the canaries count among the clients of a round: " if judged.verdict is Verdict.QUALIFIED else ""
     finding = (
-        f"{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - Final.CANARIES:,}: "
-        "right if the canaries count among the clients of a round"
+        f"{only}{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - Final.CANARIES:,}"
         f"; the data set has {STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
     )
     left = places - Final.CANARIES
@@ -273,15 +273,15 @@ def judge_audits(every: int = 100, scores: int = 100) -> Outcome:
 
 
 def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 100, scores: int = 100) -> Outcome:
-    """Judge whether the settings of the comparison are those of CANIFE's experiments."""
+    """Judge whether each setting of the comparison is that of some experiment of CANIFE's."""
     tasks = [task.name for task in Canife.TASKS if task.every == every]
     printed = pool == Canife.POOL and iterations == Canife.ITERATIONS and scores == Canife.TRIALS and bool(tasks)
-    # CANIFE has no training with all four.
-    verdict = holds(False, printed)
+    verdict = holds(printed)
     others = ", ".join(f"{task.every} on {task.name}" for task in Canife.TASKS if task.every != every)
     finding = (
-        f"only taken from several of its experiments: the pool from CIFAR10, {iterations:,} steps from its timings, "
-        f"{scores} scores from all, audits every {every} rounds from {' and '.join(tasks) or 'none'} ({others})"
+        f"each is of one of its experiments, and no training has all four: the pool from CIFAR10, {iterations:,} steps "
+        f"from its timings, {scores} scores from all, audits every {every} rounds from {' and '.join(tasks) or 'none'} "
+        f"({others})"
         if printed
         else f"CANIFE prints a pool of {Canife.POOL}, {Canife.ITERATIONS:,} steps, {Canife.TRIALS} scores, and "
         "audits every "
@@ -399,7 +399,8 @@ CHECKS = (
     claim(
         "final.section5.4.settings",
         f"{DOCUMENT}, Section 5.4",
-        "a design pool of 512, 2500 optimisation steps, audits every 100 rounds with 100 scores follow CANIFE's own",
+        "a design pool of 512, 2500 optimisation steps, audits every 100 rounds with 100 scores follow experiments of "
+        "CANIFE's",
         lambda _: judge_canife_settings(),
     ),
 )

@@ -165,7 +165,10 @@ def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
     return found(verdict, finding, low=[row.noise for row in low])
 
 
-DECREASE = "1,000 canaries have no significant impact on accuracy, at most a relative decrease of 0.1%"
+DECREASE = (
+    "across the range of noise multipliers, 1,000 canaries have no significant impact on accuracy, at most a relative "
+    "decrease of 0.1%"
+)
 # Accuracy in per cent without and with 1,000 canaries: no other table of the documents has it.
 ACCURACIES = tuple(row[2:] for row in FirstVersion.TABLE_2)
 
@@ -475,8 +478,8 @@ CHECKS = (
     ),
     claim(
         "final.section5.1.final-lower",
-        f"{DOCUMENT}, Sections 5.1 and 5.2.1",
-        "estimates from the final model are far below those from all iterates, in Tables 3 and 4",
+        f"{DOCUMENT}, Sections 5.1 and 5.2.1, captions of Tables 3 and 4",
+        "estimates from the final model are far lower than those from all iterates, in Tables 3 and 4",
         _judge_final_lower,
     ),
     claim(

@@ -44,7 +44,7 @@ def judge_repeated(pairs: Mapping[str, tuple[object, object]]) -> Outcome:
 def _repeated() -> Outcome:
     # The final version has Table 1's σ in a list of its own.
     table_2 = tuple(
-        (sigma, f"{epsilon}.0", mean, deviation)
+        (sigma, epsilon, mean, deviation)
         for (epsilon, sigma), (_, mean, deviation) in zip(Final.TABLE_2_NOISE, Final.TABLE_2, strict=True)
     )
     return judge_repeated(

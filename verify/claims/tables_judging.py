@@ -133,8 +133,9 @@ def results_checks(
     name: str,
     rows: Sequence[Row],
     data: str,
+    section: str = "",
 ) -> tuple[Check, ...]:
-    """Return the claims of a table of lower bounds and estimates that all such tables allow."""
+    """Return the claims of a table of lower bounds and estimates that all such tables allow, and their section."""
     place = table.partition(".")[2]
     source = f"Table {place.removeprefix('table')}"
     return (
@@ -158,7 +159,7 @@ def results_checks(
         ),
         make(
             f"{place}.row1.cap",
-            source,
+            f"{section} and {source}" if section else source,
             f"from 1k canaries at noise {rows[0].noise}, told apart easily, the 95% lower bound is {rows[0].lower_all}",
             partial(final_bounds.judge_cap, rows[0]),
         ),

@@ -570,6 +570,7 @@ CHECKS: tuple[Check, ...] = (
         f"{FirstVersion.NAME}, Table 3",
         FirstVersion.TABLE_3,
         STACKOVERFLOW,
+        "Section 5.1",
     ),
     _claim(
         "table3.high",

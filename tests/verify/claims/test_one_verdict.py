@@ -62,7 +62,11 @@ SAME = {
         "final.theorem-3.1.density",
         "final.theorem-3.1.angle-density.1",
         "v1.theorem-3.1.proportional",
+        "review.theorem-3.1.rate-of-change",
+        "review.theorem-3.1.cap-integral",
+        "review.theorem-3.1.volume-element",
     ),
+    "settings that follow experiments of CANIFE's": ("final.section5.4.settings", "submission.appendixH.settings"),
     "a sweep of the later versions' estimator": (
         "final.section3.close",
         "submission.section3.close",
