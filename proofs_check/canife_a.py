@@ -291,8 +291,8 @@ def separation(printed: Expr = _BEST_ERROR) -> Outcome:
     }
     return held(
         facts,
-        "the log ratio is N(−q/2, q) without and N(q/2, q) with the canary, q = gᵀQg: the best test's equal errors are "
-        "Φ(−√q/2), which falls in q",
+        "the log ratio is N(−q/2, q) without and N(q/2, q) with the canary, q = gᵀ(kΣ)⁻¹g: the best test's equal "
+        "errors are Φ(−√q/2), which falls in q",
     )
 
 

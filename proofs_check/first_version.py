@@ -136,7 +136,7 @@ def _estimator(noise: Expr) -> Outcome:
     return _few_canaries(
         limit(square) == noise**2 and centre == 1 and vanishes(spread) and vanishes(product_spread),
         beyond != limit(square),
-        f"μ̂√d = B/√A → 1/σ; at finite d and k its centre is 1/√({text(square)})",
+        f"μ̂√d → 1/σ; at finite d and k it is near 1/√({text(square)})",
         f"for k = κd, 1/(μ̂√d) → √({text(beyond)})",
     )
 

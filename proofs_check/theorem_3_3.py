@@ -416,7 +416,7 @@ LINES = (
             "= (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
             partial(_goes_on, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _norm_variance_printed),
         ),
-        ("= O(1/d)", partial(order, "A", 1, "O(1/d)", _first_order)),
+        ("Var[‖ρ‖²/d] = O(1/d)", partial(order, "A", 1, "O(1/d)", _first_order)),
     ),
     _line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", partial(_norm_converges, SIGMA)),
     _line(
@@ -437,7 +437,7 @@ LINES = (
             "= (k(k − 1)/d + kσ²)/k²",
             partial(_goes_on, (K * (K - 1) / D + K * SIGMA**2) / K**2, _product_variance_printed),
         ),
-        ("= o(1)", partial(order, "B", 1, "o(1)", vanishes)),
+        ("Var[(1/k)Σ⟨cᵢ, ρ⟩] = o(1)", partial(order, "B", 1, "o(1)", vanishes)),
     ),
     _line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),
     *chain(
@@ -458,7 +458,7 @@ LINES = (
     ),
     _line(
         "square-variance",
-        "Var[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k²)Σᵢ(Σⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + Var⟨cᵢ, σZ⟩²)",
+        "Var[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k²)Σᵢ(Σⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + Var[⟨cᵢ, σZ⟩²])",
         partial(_variance_of_square, _printed_variance),
         "variance of (1/k)Σ⟨cᵢ, ρ⟩²",
         1,
@@ -488,7 +488,7 @@ LINES = (
         "fourth",
         "variance of ⟨cᵢ, cⱼ⟩²",
         (
-            "for j = ℓ ≠ i: Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = Var⟨cᵢ, cⱼ⟩²",
+            "for j = ℓ ≠ i: Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = Var[⟨cᵢ, cⱼ⟩²]",
             lambda: equation(variance(_IJ, _IJ), variance(_IJ, _JI)),
         ),
         (
@@ -536,12 +536,12 @@ LINES = (
     ),
     _line(
         "noise-square",
-        "⟨cᵢ, Z⟩² is chi-squared with one degree of freedom, and Var⟨cᵢ, σZ⟩² = 2σ⁴",
+        "⟨cᵢ, Z⟩² is chi-squared with one degree of freedom, and Var[⟨cᵢ, σZ⟩²] = 2σ⁴",
         partial(_squared_product, 2 * SIGMA**4),
     ),
     _line(
         "noise-square.sum",
-        "(1/k²)Σᵢ Var⟨cᵢ, σZ⟩² = 2σ⁴/k = o(1)",
+        "(1/k²)Σᵢ Var[⟨cᵢ, σZ⟩²] = 2σ⁴/k = o(1)",
         partial(_noise_sum, 2 * SIGMA**4 / K),
         "sum over noise",
         1,

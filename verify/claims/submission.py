@@ -18,6 +18,7 @@ from canaryproof.verify.check.verdicts import claim, found, holds, number, place
 from canaryproof.verify.claims import laws, submission_experiments, v1
 from canaryproof.verify.claims.deciding import needs_data
 from canaryproof.verify.claims.final_setting import judge_assumptions
+from canaryproof.verify.claims.final_tables import LEVELS
 from canaryproof.verify.claims.printed import FirstVersion, Row, Submission
 from canaryproof.verify.claims.submission_experiments import EMNIST
 from canaryproof.verify.claims.tables_judging import STACKOVERFLOW, experiment, figure, repeated
@@ -219,7 +220,7 @@ CHECKS: tuple[Check, ...] = (
             "submission.table6",
             f"{Submission.NAME}, Table 6",
             number,
-            f"at noise {noise} with {runs} × {count} canaries the quantiles are {', '.join(values)}",
+            f"at noise {noise} with {runs} × {count} canaries the {LEVELS} quantiles are {', '.join(values)}",
             STACKOVERFLOW,
         )
         for number, (noise, runs, count, values) in enumerate(Submission.TABLE_6, 1)

@@ -63,7 +63,7 @@ def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, 
         f"holds under {len(named)} of {len(values)} readings, such as {named[0]} ({values[named[0]]:.6g})"
         if named
         else f"under none of {len(values)} readings; the nearest is {nearest} with {values[nearest]:.6g}"
-    ) + f"; one round is exactly in [{exact.lo:.8g}, {exact.hi:.8g}]"
+    ) + f"; one round has ε = {exact.lo:.8g} by its enclosure"
     return found(verdict, finding, delta=delta, readings=values, holding=holding)
 
 
