@@ -213,8 +213,8 @@ def _from_two(exact: Outcome, finding: str, printed: Formula = boundary) -> Outc
     if exact.verdict is not Verdict.CONFIRMED or mass == area(_ONE):
         return exact
     only = (
-        f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral of M_d over (0, π) is {text(mass)}, and the "
-        "sphere's measure 2, at the angles 0 and π."
+        f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral of M_d is {text(mass)}, and the sphere's "
+        "measure 2."
     )
     return judged(Kind.HYPOTHESIS, f"{only} {finding}".strip(), {**exact.evidence, "integral at d = 1": text(mass)})
 

@@ -82,12 +82,11 @@ def _estimator_rows(cells: Sequence[Evidence], labels: Sequence[str]) -> list[tu
         for name, row in cell["estimators"].items():
             rows.append((*values, name, f"{row['bias']:+.3f}",
                          f"{row['deviation']:.3f}", f"{row['root_mean_square_error']:.3f}",
-                         f"{row['mean_standard_error']:.3f}", f"{row['coverage']:.1%}",
-                         f"{row['below']:.1%}", f"{row['width']:.2f}"))  # fmt: skip
+                         f"{row['coverage']:.1%}", f"{row['below']:.1%}", f"{row['width']:.2f}"))  # fmt: skip
     return rows
 
 
-_MEASURES = ("estimator", "bias", "deviation", "RMS error", "mean s.e.", "coverage", "truth below", "width")
+_MEASURES = ("estimator", "bias", "deviation", "RMS error", "coverage", "truth below", "width")
 
 
 def _equal(found: Evidence) -> list[str]:

@@ -251,9 +251,7 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
         for task, *_ in gaps
     }
     listed = "; ".join(
-        f"{task.name} {smallest[task.name]:.2f}, printed {' to '.join(sorted({least, most}))} (medians of simulations "
-        + ", ".join(f"{ratio:.1f} {reading}" for reading, ratio in simulated[task.name].items())
-        + ")"
+        f"{task.name} {smallest[task.name]:.2f} ({' to '.join(sorted({least, most}))} printed)"
         for task, _, least, most in gaps
     )
     left = ", ".join(task.name for task, *_ in gaps if task.name not in nothing_left) or "none"
@@ -263,8 +261,7 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
     return found(
         verdict,
         f"{'only ' if verdict is Verdict.QUALIFIED else ''}for {left}{beyond}, if δ = 1e-5, which is the public code's "
-        "and not in the paper: few trials make a gap by themselves. With 100 trials a perfect canary has a per-round "
-        f"gap of at least: {listed}",
+        f"and not in the paper: 100 trials make a gap by themselves. A perfect canary has one of at least {listed}",
         smallest=smallest,
         simulated=simulated,
         nothing_left=nothing_left,

@@ -64,7 +64,7 @@ def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
     ]
     verdict = holds(next(iter(sizes)) in whole, whole)
     listed = "; ".join(
-        f"δ = {m**-1.1:.3g} with {name} fits {tail[name]}, and by RDP's classical conversion the ε are "
+        f"δ = {m**-1.1:.3g} with {name} fits {tail[name]}, and by RDP ε is "
         f"{', '.join(f'{value:.4g}' for value in classical[name])}"
         for name, m in sizes.items()
     )
@@ -72,8 +72,7 @@ def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
     only = f"only with {whole[0]} by the tail of the privacy loss{other}: " if verdict is Verdict.QUALIFIED else ""
     return found(
         verdict,
-        f"{only}of {len(rows)} noise multipliers, calibrated by the tail of the loss, {listed}; the first "
-        "version prints 8.20e-7",
+        f"{only}of {len(rows)} noise multipliers, calibrated by the tail of the loss, {listed}",
         tail=tail,
         classical=classical,
     )

@@ -8,6 +8,7 @@ import _thread
 import contextlib
 import io
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -134,6 +135,11 @@ def _status(run: Callable[[], Any]) -> int:
     except ImportError as error:
         # So the system's loader says that it has no memory for a library.
         if "failed to map segment" not in str(error):
+            raise
+        return _fail(_NO_MEMORY, _BAD_INPUT)
+    except SystemError as error:
+        # So Python says that a library's C code had no memory and raised nothing.
+        if not re.search("without (setting an )?exception", str(error)):
             raise
         return _fail(_NO_MEMORY, _BAD_INPUT)
     except OSError as error:

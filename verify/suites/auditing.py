@@ -68,9 +68,9 @@ def _estimates(found: audit.Audit, moments: Moments, confidence: float) -> dict[
         if estimate.name == "norm":
             continue
         direct = getattr(estimators, estimate.name)(moments, DELTA, confidence)
-        for field in dataclasses.fields(direct):
-            pair = {estimate.name: getattr(estimate, field.name)}, {estimate.name: float(getattr(direct, field.name))}
-            differences[f"{estimate.name}.{field.name}"] = _differences(*pair)[estimate.name]
+        for field in ("epsilon", "standard_error", "low", "high"):
+            pair = {estimate.name: getattr(estimate, field)}, {estimate.name: float(getattr(direct, field))}
+            differences[f"{estimate.name}.{field}"] = _differences(*pair)[estimate.name]
         low, high = estimate.certified
         differences[f"{estimate.name}.certified"] = max(0.0, low - estimate.epsilon, estimate.epsilon - high) / max(
             estimate.epsilon, 0.01

@@ -571,18 +571,27 @@ def test_ten_million_scores_take_a_gigabyte(tmp_path: Path) -> None:
     assert usage.ru_maxrss < 2**20
 
 
-@pytest.mark.parametrize("said", ["lib.so: failed to map segment from shared object", "No module named 'scipy'"])
-def test_an_import_fails_for_want_of_memory_or_is_an_error_of_ours(
-    said: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        (ImportError("lib.so: failed to map segment from shared object"), True),
+        (SystemError("error return without exception set"), True),
+        (SystemError("<built-in function f> returned NULL without setting an exception"), True),
+        (ImportError("No module named 'scipy'"), False),
+        (SystemError("bad argument to internal function"), False),
+    ],
+)
+def test_libraries_fail_for_want_of_memory_or_by_errors_of_ours(
+    error: Exception, known: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run() -> None:
-        raise ImportError(said)
+        raise error
 
-    if "map" in said:
+    if known:
         assert _status(run) == 2
         assert capsys.readouterr().err == "Error: not enough memory\n"
     else:
-        with pytest.raises(ImportError):
+        with pytest.raises(type(error)):
             _status(run)
 
 

@@ -181,7 +181,7 @@ def forgetful(monkeypatch):
     monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 400}})
     monkeypatch.setattr(bounds, "EPSILONS", (0.0, 1.0))
     monkeypatch.setattr(bounds, "DELTAS", (1e-5,))
-    caches = fixed_sequence._least_sum, fixed_sequence._most_wrong
+    caches = fixed_sequence._least_sum, fixed_sequence._most_wrong, fixed_sequence._few_wrong
     for cache in caches:
         cache.cache_clear()
     yield
