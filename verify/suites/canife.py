@@ -262,7 +262,7 @@ def _not_followed(fault: str, context: Context) -> Outcome:
         for share in found.evidence["methods"][_CAPPED]["means"]
     ]
     said = (
-        f"Composed from a round's mean, ε̂ is {composed[0]:.4g} and {composed[1]:.4g}, where the analytical ε is "
+        f"Composed, ε̂ is {composed[0]:.4g} and {composed[1]:.4g}, where the analytical ε is "
         f"{before:.4g} and {after:.4g}. Of a round, "
     )
     return replace(found, verdict=verdict, finding=said + found.finding)
