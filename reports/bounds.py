@@ -24,10 +24,10 @@ _ABOUT = """\
 canaryproof {version}, `canaryproof verify bounds --level {level} --seed {seed}`. Mean 95% bounds of scores of many
 shapes, on the scale on which the null is N(0, 1). A share is the mean of `{default}` over the largest mean of all
 bounds that need independent scores only. Two of these are its own parts with all of α: `band`, which looks at declared
-ranks, and its sharper half for scores of equal variances (up to 1,000 scores). Where there are as many unobserved
-scores as observed ones, jax_privacy's Clopper–Pearson bounds of either tail are among them, and `one-run` at the full
-level. Bounds of f-DP take a Gaussian trade-off curve for granted. They are not among them, as most of these shapes have
-another curve, on which such a bound may be above the truth."""
+ranks, and its sharper half for scores of equal variances (up to 1,000 scores, 10,000 at the full level). Where there
+are as many unobserved scores as observed ones, jax_privacy's Clopper–Pearson bounds of either tail are among them,
+and `one-run` at the full level. Bounds of f-DP take a Gaussian trade-off curve for granted. They are not among them,
+as most of these shapes have another curve, on which such a bound may be above the truth."""
 
 
 def rows_of(run: Run) -> Sequence[Mapping[str, Any]]:

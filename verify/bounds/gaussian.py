@@ -90,7 +90,8 @@ def _rejected_mu(rank: int, null_count: int, hits: int, count: int, level: float
 def normal_scores(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return ε of the lower limit of μ from the mean of the observed scores' normal scores under the exact null.
 
-    If the mechanism is μ-GDP, each normal score is at most N(μ, 1) in law (``proofs_check/lower_bounds.md``).
+    If the mechanism is μ-GDP, each normal score is at most N(μ, 1) in law (``proofs_check/lower_bounds.md``). Of
+    more than a million scores a few neighbours each count as the least of them, and the bound is smaller by that.
     """
     assert scores.null is not None
     firsts = np.arange(0, scores.count, -(-scores.count // _MOST))

@@ -261,7 +261,8 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
     return found(
         verdict,
         f"{'only ' if verdict is Verdict.QUALIFIED else ''}for {left}{beyond}, if δ = 1e-5, which is the public code's "
-        f"and not in the paper: 100 trials make a gap by themselves. A perfect canary has one of at least {listed}",
+        f"and not in the paper: {Canife.TRIALS} trials make a gap by themselves. A perfect canary has one of at least "
+        f"{listed}",
         smallest=smallest,
         simulated=simulated,
         nothing_left=nothing_left,

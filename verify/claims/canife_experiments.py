@@ -453,7 +453,8 @@ MEASURED = (
     (
         "section4.2.health.measured",
         "Section 4.2",
-        "Canary health over five runs is 0.970 ± 0.098, and 0.990 ± 0.01 after the first 1,000 rounds",
+        "On Sent140, canary health over five runs is 0.970 ± 0.098 on average, and 0.990 ± 0.01 without the first "
+        "1,000 rounds of each",
         _SENT140,
     ),
     (
@@ -582,7 +583,7 @@ CHECKS = (
         claim(
             f"canife.appendixB.{task.id}.epochs",
             Canife.PAPER + "Appendix B",
-            f"The {task.name} model is trained for 15 epochs ({task.epochs} in Appendix C.3)",
+            f"The {task.name} model is trained for 15 epochs",
             fixed(judge_epochs, task, 15),
         )
         for task in (Canife.SENT140, Canife.SHAKESPEARE)

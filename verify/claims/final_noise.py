@@ -129,7 +129,7 @@ def judge_size(rows: Sequence[Row], sizes: Mapping[str, int]) -> Outcome:
     exact = [gaussian_mechanism.delta(Fraction(row.analytical), Fraction(row.noise)).hi ** (-10 / 11) for row in rows]
     listed = ", ".join(f"{name} = {m:,} (δ = {m**-1.1:.2e})" for name, m in fitting.items())
     finding = (
-        f"by the tail of the loss {len(rows)} σ fit m from about {low:,.0f} to {high:,.0f}, as "
+        f"by the tail of the loss {len(rows)} noise multipliers fit m from about {low:,.0f} to {high:,.0f}, as "
         f"{listed or 'no number in the text'}; {stated:,} is δ = {stated**-1.1:.2e}; by the exact ε they "
         f"would take {', '.join(f'{m:,.0f}' for m in exact)}"
     )

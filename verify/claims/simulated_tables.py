@@ -65,8 +65,8 @@ def _cell(
 
 _TABLE_2 = f"{DOCUMENT}, Table 2"
 _SWEEP = "Reviews of Andrew et al., authors' answer, sweep over d; submission, Table 1, whose experiment it reruns"
-# The submission's table has k = √d, δ and the number of simulations; the sweep lost its symbols in our copy.
-_UNSTATED = " (k, δ and the simulations after the submission's Table 1)"
+# The answer's formula for k lost its symbols in our copy.
+_UNSTATED = " (k = √d, as we read the lost formula; δ and the simulations after the submission's Table 1)"
 
 CELLS = (
     *(_cell(f"final.table2.row{row}", _TABLE_2, 10**6, 1000, numbers) for row, numbers in enumerate(Final.TABLE_2, 1)),

@@ -24,7 +24,7 @@ from canaryproof.verify.suites.tools.process import LIMIT, MissingToolError, ask
 # Relative, below which an error is taken for rounding or the tolerance of a solver.
 TOLERANCE = 1e-6
 _SIGMAS = {Level.QUICK: (0.3, 1.0, 10.0), Level.FULL: (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)}
-_EPSILONS = {Level.QUICK: (0.1, 1.0, 50.0), Level.FULL: (0.01, 0.1, 1.0, 10.0, 50.0)}
+_EPSILONS = {Level.QUICK: (0.1, 1.0, 50.0), Level.FULL: (0.01, 0.1, 1.0, 10.0, 50.0, 500.0)}
 _DELTAS = {Level.QUICK: (1e-5, 1e-12), Level.FULL: (1e-5, 1e-9, 1e-12, 1e-15)}
 # Rounds are a square, so that σ/√T is exact.
 _STEPS, _COMPOSED = 100, (3.0, 10.0, 50.0)

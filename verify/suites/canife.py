@@ -246,7 +246,6 @@ def _judge(fault: str, method: str, expected: str, verdicts: Mapping[str, Verdic
 
 def _not_followed(fault: str, context: Context) -> Outcome:
     """Judge that CANIFE's number stays where it was though the ε that it estimates does not."""
-    from canaryproof.verify.comparison.canife_methods import largest_round
     from canaryproof.verify.suites.canife_trainings import SETTING, rounds
 
     sigma, delta, cap = SETTING.noise_multiplier, SETTING.delta, largest_round(SETTING.trials[0])
@@ -256,9 +255,10 @@ def _not_followed(fault: str, context: Context) -> Outcome:
     found = _judge(fault, _CAPPED, UNMOVED, _decided(UNMOVED), context)
     moves = max(before / after, after / before) > FACTOR
     verdict = found.verdict if moves else Verdict.REFUTED
-    # As CANIFE composes: the noise of a round's mean ε̂, in as many rounds of Poisson samples.
+    deltas = Deltas.as_printed(SETTING.trials[0], delta)
+    # Of a round's mean ε̂ in all rounds.
     composed = [
-        analytical.pld(float(gaussian_mechanism.noise_multiplier(share * cap, delta)), delta, rounds(), 1.0 / rounds())
+        training_epsilon([share * cap], [rounds()], 1.0 / rounds(), deltas)
         for share in found.evidence["methods"][_CAPPED]["means"]
     ]
     said = (
