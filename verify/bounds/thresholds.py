@@ -254,16 +254,17 @@ def local_level(count: int, alpha: float) -> float:
     return math.exp(-_RUNG * high)
 
 
-@lru_cache(maxsize=64)
 def band(count: int, alpha: float) -> Array:
-    """Return levels Lⱼ, j = 0, …, k, that all U₍ⱼ₎ are above with probability at least 1 − α.
+    """Return levels Lⱼ, j = 0, …, k, that all U₍ⱼ₎ are above with probability at least 1 − α."""
+    return np.repeat(*_steps(count, alpha))
 
-    Between the ranks that are checked, a level is that of the rank before.
-    """
+
+@lru_cache(maxsize=64)
+def _steps(count: int, alpha: float) -> tuple[Array, NDArray[np.int64]]:
+    """Return a band's different levels and how many ranks have each: from one that is checked up to the next."""
     ranks = band_ranks(count)
-    levels = _levels(local_level(count, alpha), ranks, count)
-    places = np.searchsorted(ranks, np.arange(count + 1), side="right")
-    return np.concatenate([[0.0], levels])[places]
+    levels = np.concatenate([[0.0], _levels(local_level(count, alpha), ranks, count)])
+    return levels, np.diff(ranks, prepend=0, append=count + 1)
 
 
 def simultaneous(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
@@ -274,10 +275,12 @@ def simultaneous(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array
     if scores.null is None:
         values = precedence(scores, delta, alpha)
         return values, np.full(len(values), math.nan)
-    hits = band(scores.count, alpha)
+    levels, lengths = _steps(scores.count, alpha)
+    miss = rates(1.0 - levels, levels, delta)
+    miss = Rates(np.repeat(miss.log_rate, lengths), np.repeat(miss.log_rest, lengths))
     # From one declared rank to the next the level is the same: the highest threshold is the best, where its tail is
     # least. Millions of scores then cost no more than a few.
-    return sweep(scores, rates(1.0 - hits, hits, delta), None, delta, ranks=band_ranks(scores.count))
+    return sweep(scores, miss, None, delta, ranks=band_ranks(scores.count))
 
 
 # Thresholds that the scores they are counted from have no part in: one, several, or from a split.

@@ -20,6 +20,8 @@ from scipy import stats
 
 from canaryproof.kernels import threshold_attack, two_gaussians
 
+Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -167,14 +169,20 @@ def shape_of(cosines: NDArray[np.float64]) -> Shape | None:
     count = cosines.shape[-1]
     if count < _FEWEST_FOR_SHAPE:
         return None
-    deviation = cosines.std(axis=-1, keepdims=True)
-    from_mean = (cosines - cosines.mean(axis=-1, keepdims=True)) / deviation
     trimmed = np.asarray(stats.trim_mean(cosines, 0.5 / math.sqrt(count - 4.0), axis=-1))
-    from_trimmed = (cosines - trimmed[..., np.newaxis]) / deviation
-    return Shape((from_mean**3).mean(axis=-1), (from_trimmed**4).mean(axis=-1))
+    deviation = cosines.std(axis=-1, keepdims=True)
+    skewness = _moment(cosines, cosines.mean(axis=-1, keepdims=True), deviation, 3)
+    return Shape(skewness, _moment(cosines, trimmed[..., np.newaxis], deviation, 4))
 
 
-Array = NDArray[np.float64]
+def _moment(cosines: Array, centre: Array, deviation: Array, order: int) -> Array:
+    """Return standardised moments of runs; in place, as there may be millions of scores."""
+    scores = cosines - centre
+    scores /= deviation
+    scores **= order
+    return np.asarray(scores.mean(axis=-1))
+
+
 # ε of a fitted pair: δ, distance and ratio in the null's units.
 PairEpsilon = Callable[[float, Array, Array], Array]
 

@@ -157,10 +157,7 @@ def checked_scores(
     where = place or (lambda i: f"{name}[{i}]")
     _check_finite(values, where)
     largest, rule = (1.0, "a cosine must lie in [-1, 1]") if kind is ScoreKind.COSINE else (_LARGEST_SCORE, _SCORE_RULE)
-    outside = np.flatnonzero(np.abs(values) > largest)
-    if len(outside):
-        i = int(outside[0])
-        raise ValueError(f"{where(i)}: {rule}, not {float(values[i])!r}")
+    _check_each(values, lambda piece: np.abs(piece) <= largest, where, rule)
     if len(values) < 2:
         raise ValueError(f"{name}: must have at least 2 values, not {len(values)}")
     if values.min() == values.max():
@@ -568,11 +565,17 @@ def _check_names(kind: str, names: list[str]) -> None:
 
 
 def _check_finite(values: NDArray[Any], place: Callable[[int], str]) -> None:
+    _check_each(values, np.isfinite, place, "must be finite")
+
+
+def _check_each(
+    values: NDArray[Any], holds: Callable[[NDArray[Any]], NDArray[np.bool]], place: Callable[[int], str], rule: str
+) -> None:
     for first in range(0, len(values), _PIECE):
-        wrong = np.flatnonzero(~np.isfinite(values[first : first + _PIECE]))
+        wrong = np.flatnonzero(~holds(values[first : first + _PIECE]))
         if len(wrong):
             i = first + int(wrong[0])
-            raise ValueError(f"{place(i)}: must be finite, not {float(values[i])!r}")
+            raise ValueError(f"{place(i)}: {rule}, not {float(values[i])!r}")
 
 
 def _converted(values: NDArray[Any], dtype: type[np.floating]) -> NDArray[Any]:

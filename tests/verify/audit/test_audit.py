@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.diagnostic import normal_ad
 
 from canaryproof.kernels import exact_law, gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
@@ -116,6 +117,19 @@ def test_normality_is_tested_from_eight_values_on() -> None:
     skewed = of(np.exp(1000.0 * run(1000)) / 1000.0).normality
     assert skewed is not None
     assert skewed.p_value < 1e-6
+
+
+# One for each piece of the p-value's formula.
+@pytest.mark.parametrize(
+    ("count", "key", "power"), [(8, 0, 1.0), (100, 3, 1.0), (300, 1, 1.0), (300, 3, 1.2), (3000, 4, 1.5)]
+)
+def test_normality_is_that_of_statsmodels(monkeypatch: pytest.MonkeyPatch, count: int, key: int, power: float) -> None:
+    # In several pieces, the last one not full.
+    monkeypatch.setattr(module, "_PIECE", 64)
+    scores = np.random.default_rng(key).normal(size=count)
+    scores = np.sign(scores) * np.abs(scores) ** power / 1e6
+    statistic, p_value = normal_ad(scores)
+    assert module._normality(scores) == GoodnessOfFit(float(statistic), float(p_value))
 
 
 def test_an_outlier_beyond_all_floats_has_an_infinite_statistic() -> None:
