@@ -1,7 +1,8 @@
 """Change one operator or number of a module after another, and run that module's own tests: ``make mutants``.
 
-A random sample of the changes that cosmic-ray knows. No file is touched: each mutant is what a process of its own
-imports. A survivor is a change that no test noticed; somebody must judge whether it makes a difference.
+A random sample of the changes that cosmic-ray knows, of each room as many. No file is touched: each mutant is what a
+process of its own imports, forked where the libraries are loaded already. Quick tests come first, and the first that
+fails ends it. A survivor is a change that no test noticed; somebody must judge whether it makes a difference.
 """
 
 import difflib
@@ -9,22 +10,25 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import json
 import os
 import random
 import resource
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import time
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import click
 import numba
+import numpy as np
 import pytest
+from scipy import stats
 
 ROOMS = ("kernels", "verify/bounds", "verify/estimators", "verify/accounting")
 # Those that make sense of most code: neighbours of a comparison, and the opposite of an operation.
@@ -44,7 +48,9 @@ _OPERATORS = (
     *(f"ReplaceComparisonOperator_{pair}" for pair in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Eq_NotEq")),
 )
 # CPU seconds of a mutant, as a multiple of those without: a change may keep a loop from ending.
-_PATIENCE, _LEAST = 5.0, 60.0
+_PATIENCE, _LEAST = 3.0, 10.0
+# CPU seconds of a test, beyond which it is left out: Python runs the loops of some without an end in sight.
+_LONGEST = 3.0
 _ROOT = Path(__file__).parents[1]
 
 
@@ -115,26 +121,44 @@ def _module(path: Path) -> str:
 
 
 def _tests(path: Path) -> Path:
-    return _ROOT / "tests" / path.parent / f"test_{path.stem.removeprefix('_')}.py"
+    name = "canaries" if path.stem.startswith("_canary") else path.stem.removeprefix("_")
+    return _ROOT / "tests" / path.parent / f"test_{name}.py"
 
 
-class _Failures:
-    def __init__(self) -> None:
-        self.ids: list[str] = []
+@dataclass
+class _Plugin:
+    """Runs the tests that are known to pass, the quickest first, and notes the CPU seconds of those that do."""
+
+    known: dict[str, float] | None  # Seconds of those that pass; None if all are to be tried
+    seconds: dict[str, float] = field(default_factory=dict)
+    _start: float = 0.0
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if self.known is not None:
+            items[:] = sorted((item for item in items if item.nodeid in self.known), key=self._cost)
+
+    def _cost(self, item: pytest.Item) -> float:
+        return (self.known or {})[item.nodeid]
+
+    def pytest_runtest_logstart(self) -> None:
+        self._start = time.process_time()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.ids.append(report.nodeid)
+        seconds = time.process_time() - self._start
+        if report.when == "call" and report.passed and seconds < _LONGEST:
+            self.seconds[report.nodeid] = seconds
 
 
-def _run(path: Path, source: str, seconds: float, skipped: Sequence[str]) -> tuple[int, float, list[str]]:
-    """Run a module's tests in a process of its own; return its status, its CPU seconds and what failed."""
+def _run(path: Path, source: str, known: dict[str, float] | None) -> tuple[int, dict[str, float]]:
+    """Run a module's tests in a process of its own; return its status, and the seconds of those that pass."""
     with tempfile.TemporaryDirectory() as folder:
-        failed = Path(folder) / "failed"
+        passed = Path(folder) / "passed"
         if not (child := os.fork()):
             status = 70
             try:
-                resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+                if known is not None:
+                    seconds = int(_LEAST + _PATIENCE * sum(known.values()))
+                    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
                 with open(os.devnull, "w") as nowhere:  # noqa: PTH123
                     os.dup2(nowhere.fileno(), 1)
                     os.dup2(nowhere.fileno(), 2)
@@ -142,52 +166,66 @@ def _run(path: Path, source: str, seconds: float, skipped: Sequence[str]) -> tup
                 # the module's own functions are compiled anew, in a folder with links to all others.
                 if path.parts[0] == "kernels":
                     numba.config.DISABLE_JIT = 1
+                    # Compiled code wraps around in silence.
+                    np.seterr(over="ignore")
                 elif "njit(" in source:
                     numba.config.CACHE_DIR = folder
                 sys.meta_path.insert(0, _Finder(_module(path), source))
-                failures = _Failures()
-                options = ["-q", "-n0", "-p", "no:cacheprovider", *(f"--deselect={name}" for name in skipped)]
-                options += ["-x"] if skipped or seconds < 1e4 else []
-                status = pytest.main([*options, str(_tests(path))], [failures])
-                failed.write_text("\n".join(failures.ids))
+                plugin = _Plugin(known)
+                options = ["-q", "-n0", "-p", "no:cacheprovider", *(["-x"] if known is not None else [])]
+                status = pytest.main([*options, str(_tests(path))], [plugin])
+                passed.write_text(json.dumps(plugin.seconds))
             finally:
                 os._exit(status)
-        _, status, usage = os.wait4(child, 0)
-        ids = failed.read_text().split("\n") if failed.exists() else []
-        return status, usage.ru_utime + usage.ru_stime, [name for name in ids if name]
+        _, status = os.waitpid(child, 0)
+        return status, json.loads(passed.read_text()) if passed.exists() else {}
 
 
-def trial(path: Path, chosen: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
-    """Run a module's mutants, and say of each how it ended."""
-    status, seconds, skipped = _run(path, (_ROOT / path).read_text(), 1e5, ())
-    # Some need what is compiled. Whatever else fails without a change would kill every mutant.
-    if os.waitstatus_to_exitcode(status) not in (0, 1):
+@cache
+def _passing(path: Path) -> dict[str, float]:
+    """Return the tests of a module that pass without a change, with their CPU seconds."""
+    # Some need what is compiled. What fails without a change would kill every mutant.
+    _, known = _run(path, (_ROOT / path).read_text(), None)
+    if not known:
         raise click.ClickException(f"{path}: its tests do not run")
-    click.echo(f"{path}: {seconds:.0f} CPU seconds, without {len(skipped)} tests that fail unchanged", err=True)
-    for mutant in chosen:
-        status, _, _ = _run(path, mutant.source, max(_LEAST, _PATIENCE * seconds), skipped)
-        endless = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
-        yield mutant, "no end" if endless else "killed" if status else "SURVIVED"
+    click.echo(f"{path}: {len(known)} tests of {sum(known.values()):.0f} CPU seconds", err=True)
+    return known
+
+
+def ending(mutant: Mutant) -> str:
+    """Run the tests of a mutant's module, and say how that ended."""
+    status, _ = _run(mutant.path, mutant.source, _passing(mutant.path))
+    endless = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
+    return "no end" if endless else "killed" if status else "SURVIVED"
 
 
 @click.command("mutants")
 @click.argument("modules", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--count", type=click.IntRange(min=1), default=300, show_default=True, help="Mutants of the sample.")
+@click.option("--count", type=click.IntRange(min=1), default=50, show_default=True, help="Mutants of each room.")
 @click.option("--key", type=int, default=0, show_default=True, help="Key of the sample.")
 def main(modules: tuple[Path, ...], count: int, key: int) -> None:
-    """Change a random sample of MODULES, by default all of kernels, bounds, estimators and accounting with tests."""
-    paths = modules or [path.relative_to(_ROOT) for room in ROOMS for path in sorted((_ROOT / room).glob("*.py"))]
-    known = [mutant for path in paths if _tests(path).exists() for mutant in mutants(path)]
-    sample = random.Random(key).sample(known, min(count, len(known)))
-    # Forked with all that takes long to load.
-    for name in ("scipy.stats", "scipy.signal", "scipy.optimize", "mpmath", "pandas", "flint"):
+    """Change a random sample of MODULES, by default all of kernels, bounds, estimators and accounting."""
+    for name in ("scipy.signal", "scipy.optimize", "mpmath", "pandas", "flint", "statsmodels.stats.power"):
         importlib.import_module(name)
-    ended: dict[str, int] = {}
-    for path in dict.fromkeys(mutant.path for mutant in sample):
-        for mutant, end in trial(path, [each for each in sample if each.path == path]):
-            ended[end] = ended.get(end, 0) + 1
-            click.echo(f"{end} {mutant.path} {mutant.operator}" + (f"\n{mutant.change}" if end == "SURVIVED" else ""))
-    click.echo(f"{len(sample)} of {len(known)} mutants: {', '.join(f'{n} {end}' for end, n in sorted(ended.items()))}")
+    for room in ROOMS:
+        paths = (
+            [path for path in modules if str(path.parent) == room] if modules else sorted((_ROOT / room).glob("*.py"))
+        )
+        found = [path.relative_to(_ROOT) if path.is_absolute() else path for path in paths]
+        known = [mutant for path in found if _tests(path).exists() for mutant in mutants(path)]
+        sample = random.Random(key).sample(known, min(count, len(known)))
+        survivors = 0
+        for mutant in sample:
+            end = ending(mutant)
+            survivors += end == "SURVIVED"
+            change = f"\n{mutant.change}" if end == "SURVIVED" else ""
+            click.echo(f"{end} {mutant.path} {mutant.operator} {mutant.occurrence}{change}")
+        if sample:
+            limits = stats.binomtest(len(sample) - survivors, len(sample)).proportion_ci(method="exact")
+            click.echo(
+                f"{room}: {len(sample) - survivors} of {len(sample)} killed, drawn from {len(known):,}; "
+                f"95% limits {limits.low:.0%} to {limits.high:.0%}"
+            )
 
 
 if __name__ == "__main__":
