@@ -13,6 +13,8 @@ from canaryproof.verify.check.results import Result, Run
 
 COVERAGE, ERRORS = "auditors-coverage.svg", "auditors-accountants.svg"
 _SUITES = ("auditors", "accountants")
+# How opaque cells of few audits are.
+_PALE = 0.35
 # What documents describe, as this package reproduces it.
 _REPRODUCED = ("Andrew et al.", "CANIFE")
 _PROGRAM = "python -m canaryproof.verify.suites.{}"
@@ -36,8 +38,10 @@ are Clopper and Pearson's, at 95%. *Worst* is the cell whose lower limit is fart
 for an estimate. *Mean* is of the finite values on the Gaussian mechanism of ε = 3, k = 100: the power. *Failures* are
 calls that raise, take more than {limit:g} CPU seconds, or give no finite number.
 
-Methods that assume a Gaussian trade-off curve are measured on Gaussian mechanisms and on identical scores only. Methods
-whose calls take long get fewer audits and fewer cells. Cells of few audits decide little: the limits show how much."""
+Methods that assume a Gaussian trade-off curve are measured on Gaussian mechanisms and on identical scores only. The
+audits of a method take some {budget:g} CPU seconds in all, by the seconds of a call that the suite declares. So methods
+whose calls take long get fewer audits, at least {least} a cell, and the slowest fewer cells. *x of n* has the number of
+audits; the limits show how much it decides."""
 _INPUTS = """\
 Methods that take counts of one threshold (`Explicit`, `privacy-estimates`) get the one halfway between the medians of
 the two laws, chosen in advance. Only `FDPAnalysisNode` takes a number of guesses: the highest tenth of the
@@ -65,6 +69,9 @@ class ToolFault:
     version: str
     what: str
     cause: str
+    method: str  # the method that is measured
+    # Its cells that show the fault: mechanism, ε that it is made for, canaries; of an accountant, its questions.
+    seen: tuple[tuple[str, float, int] | str, ...]
 
 
 # What the scripts show, at the versions named.
@@ -77,6 +84,8 @@ FAULTS = (
         "jax_privacy/auditing.py, line 927: `np.abs` around Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of two *upper* limits, which is "
         "negative where nothing is learnt. Upper limits say nothing in reverse: that needs lower ones. Pull request "
         "270 of its repository corrects this, and no release up to this one has it",
+        "epsilon_from_gdp",
+        (("Gaussian", 0.0, 100), ("Gaussian", 0.0, 1000), ("Gaussian", 3.0, 1000)),
     ),
     ToolFault(
         "privacyguard_fdp_floor.py",
@@ -86,6 +95,8 @@ FAULTS = (
         "input gives less",
         "privacy_guard/analysis/mia/fdp_analysis_node.py, lines 57 and 214: `candidate_noises` ends at 9.991, and the "
         "last one is reported where the data contradict none",
+        "FDPAnalysisNode",
+        (("Gaussian", 0.0, 100),),
     ),
     ToolFault(
         "privacyguard_eps_lb.py",
@@ -94,6 +105,8 @@ FAULTS = (
         "`AnalysisNode`'s `eps_lb` can be the logarithm of the number of scores at ε = 3: 4.6 for 100, 6.9 for 1,000",
         "privacy_guard/analysis/mia/mia_results.py, lines 256 and 262: ln TPR − ln FPR is infinite where FPR = 0, and "
         "is cut to that logarithm. A resample of scores without false positives has none either",
+        "AnalysisNode, eps_lb",
+        (("Gaussian", 3.0, 100),),
     ),
     ToolFault(
         "opake_threshold.py",
@@ -102,6 +115,8 @@ FAULTS = (
         "`eps_delta().epsilon_at` is above 0 more often than its significance where ε = 0",
         "opake/api/auditing/one_run/_estimate.py, line 167: the threshold with most right guesses is taken from the "
         "same scores, with no correction for the choice. With a threshold that is given in advance the promise holds",
+        "eps_delta",
+        (("Gaussian", 0.0, 100),),
     ),
     ToolFault(
         "privacy_estimates_dirichlet.py",
@@ -109,6 +124,8 @@ FAULTS = (
         "0.1.0.post1",
         "`compute_eps_lo(method='joint-dirichlet')` raises TypeError for every input",
         "privacy_estimates/joint_density.py, line 125: adds an `AttackResults` to an array",
+        "joint-dirichlet",
+        (("Gaussian", 3.0, 100),),
     ),
     ToolFault(
         "dp_accounting_connect_dots.py",
@@ -119,6 +136,8 @@ FAULTS = (
         "dp_accounting/pld/common.py, lines 288 and 289: the transforms round to 1e-16 of the largest of 500,000 "
         "probabilities. Above ε they lose 4e-15 in all, more than the `tail_mass_truncation` of 1e-15 that is added. "
         "In 80 bits nothing is lost",
+        "PLDAccountant",
+        ("ε of 100 rounds, σ = 3, T = 100, δ = 1e-12",),
     ),
     ToolFault(
         "diffprivlib_small_delta.py",
@@ -126,6 +145,8 @@ FAULTS = (
         "0.6.6",
         "`GaussianAnalytic` gives too little noise at ε = 1, δ = 1e-15, whose δ is 1.04e-15, and 1% too much at ε = 50",
         "diffprivlib/mechanisms/gaussian.py, line 168: `phi` is 1 + erf, which cancels in the tail",
+        "GaussianAnalytic",
+        ("noise multiplier, ε = 1, δ = 1e-15", "noise multiplier, ε = 50, δ = 1e-05"),
     ),
     ToolFault(
         "autodp_small_delta.py",
@@ -134,6 +155,8 @@ FAULTS = (
         "`ana_gaussian_calibrator` gives 7% more noise than needed at ε = 1, δ = 1e-12",
         "autodp/calibrator_zoo.py, lines 121 and 164: `Phi` is 1 + erf, which cancels; the search stops at an absolute "
         "1e-12, which is δ",
+        "ExactGaussianMechanism",
+        ("noise multiplier, ε = 1, δ = 1e-12",),
     ),
 )
 
@@ -163,7 +186,7 @@ def text(run: Run) -> str:
     if audits:
         parts += [
             "## Auditors",
-            _AUDITORS.format(slack=audits[0]["slack"], limit=audits[0]["limit"]),
+            _AUDITORS.format(**{key: audits[0][key] for key in ("slack", "limit", "budget", "least")}),
             f"![Share of audits whose value is above the true ε, a row for each method]({COVERAGE})",
             table(
                 ("tool", "method", "promise", "worst: above ε", "there", "mean", "failures", "CPU ms"),
@@ -206,7 +229,7 @@ def _missing(run: Run) -> Iterator[str]:
     skipped = [(f"`{result.evidence['tool']}`", result.evidence["missing"])
                for suite in _SUITES for result in _results(run, suite) if "missing" in result.evidence]  # fmt: skip
     if skipped:
-        yield "Skipped:"
+        yield "Not measured:"
         yield table(("tool", "reason"), list(dict.fromkeys(skipped)))
 
 
@@ -230,14 +253,15 @@ def _name(found: Mapping[str, Any]) -> str:
     return f"[{found['method']}](#{_anchor(found)})"
 
 
-def _tail(row: Mapping[str, Any], alpha: float) -> float:
-    """Rank a cell: by how much of its lower limit is above the promise."""
-    return float(row["interval"][0] - alpha)
+def _worst(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the cell whose lower limit is farthest above the promise."""
+    cells: Sequence[Mapping[str, Any]] = found["cells"]
+    return max(cells, key=lambda row: float(row["interval"][0]))
 
 
 def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
     rows = found["cells"]
-    worst = max(rows, key=lambda row: _tail(row, found["alpha"]))
+    worst = _worst(found)
     low, high = worst["interval"]
     usual = next((r for r in rows if (r["mechanism"], r["nominal"], r["count"]) == ("Gaussian", 3.0, 100)), None)
     failed, calls = (sum(map(count, rows)) for count in (_failed, lambda row: row["runs"]))
@@ -301,21 +325,36 @@ def _errors(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _faults(run: Run) -> Iterator[str]:
-    versions = {(found["tool"], found["version"]) for suite in _SUITES for found in _measured(run, suite)}
+    measured = {(found["tool"], found["method"], found["version"]): found
+                for suite in _SUITES for found in _measured(run, suite)}  # fmt: skip
     rows = [
         (
             f"[{fault.script}](../../examples/auditors/{fault.script})",
             f"{fault.tool} {fault.version}",
             fault.what,
+            "; ".join(_seen(found, fault.seen)) or "–",
             fault.cause,
         )
         for fault in FAULTS
-        if (fault.tool, fault.version) in versions
+        if (found := measured.get((fault.tool, fault.method, fault.version)))
     ]
     if rows:
         yield "## Faults found"
         yield "Each script needs nothing but the tool. The cause is as far as the code tells it."
-        yield table(("script", "tool", "what it shows", "cause"), rows)
+        yield table(("script", "tool", "what it shows", "in this run", "cause"), rows)
+
+
+def _seen(found: Mapping[str, Any], wanted: Sequence[tuple[str, float, int] | str]) -> Iterator[str]:
+    """Yield what a run measured of a fault."""
+    for row in found.get("cells", ()):
+        if (row["mechanism"], row["nominal"], row["count"]) in wanted:
+            if row["median"] is None:
+                yield f"{_where(row)}: {_failed(row)} of {row['runs']} calls fail"
+            else:
+                yield f"{_where(row)}: above in {row['above']} of {row['runs']}, median {row['median']:.3g}"
+    for row in found.get("rows", ()):
+        if row["label"] in wanted and row["error"] is not None:
+            yield f"{row['label']}: {row['error']:+.2g}"
 
 
 def _command(found: Mapping[str, Any], run: Run, suite: str, cell: str = "") -> str:
@@ -328,8 +367,9 @@ def _called(found: Mapping[str, Any]) -> str:
 
 def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
     yield f"### {found['tool']} {found['method']}"
-    command = _command(found, run, "auditors", " MECHANISM EPSILON COUNT")
-    yield f"{command} repeats a cell. The first columns are the arguments."
+    worst = _worst(found)
+    command = _command(found, run, "auditors", f" '{worst['mechanism']}' {worst['nominal']:g} {worst['count']}")
+    yield f"{command} repeats the worst cell. The first three columns are the arguments of the others."
     rows = []
     for row in found["cells"]:
         low, high = row["interval"]
@@ -349,8 +389,9 @@ def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
 def _questions(found: Mapping[str, Any], run: Run) -> Iterator[str]:
     yield f"### {found['tool']} {found['method']}"
     kinds = ", ".join(f"`{kind}`" for kind in dict.fromkeys(row["of"] for row in found["rows"]))
-    command = _command(found, run, "accountants", " KIND DELTA")
-    yield f"{command} repeats those of a kind at a δ. KIND is one of {kinds}."
+    first = found["rows"][0]
+    command = _command(found, run, "accountants", f" {first['of']} {first['delta']:g}")
+    yield f"{command} repeats those of a kind at a δ. The kinds are {kinds}."
     yield table(
         ("question", "answer", "enclosure", "relative error"),
         [
@@ -379,9 +420,9 @@ def coverage(run: Run) -> Figure:
         # Small cells are pale: their limits are wide.
         for row in found["cells"]:
             axis.plot(
-                row["rate"], y, "o", color=BLUE if promised else GREY, alpha=0.75 if row["runs"] >= 100 else 0.35, ms=4
+                row["rate"], y, "o", color=BLUE if promised else GREY, alpha=0.75 if row["runs"] >= 100 else _PALE, ms=4
             )
-        worst = max(found["cells"], key=lambda row: _tail(row, found["alpha"]))
+        worst = _worst(found)
         axis.plot(worst["interval"], (y, y), color=BLUE if promised else GREY, linewidth=1.0)
         if promised:
             axis.plot(found["promise"], y, "|", color=ORANGE, markersize=11, markeredgewidth=2.0)
@@ -393,8 +434,9 @@ def coverage(run: Run) -> Figure:
         mpl.lines.Line2D([], [], marker="o", linestyle="", color=BLUE, label="a cell, promised"),
         mpl.lines.Line2D([], [], marker="o", linestyle="", color=GREY, label="a cell of an estimate, no promise"),
         mpl.lines.Line2D([], [], marker="|", linestyle="", color=ORANGE, markersize=11, label="promise"),
+        mpl.lines.Line2D([], [], marker="o", linestyle="", color=BLUE, alpha=_PALE, label="fewer than 100 audits"),
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
     return figure
 
 

@@ -8,6 +8,8 @@ from canaryproof.reports.auditors import FAULTS
 from canaryproof.reports.figures import svg
 from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.suites import accountants
+from canaryproof.verify.suites import auditors as suite
 
 SCRIPTS = Path(__file__).parents[2] / "examples" / "auditors"
 
@@ -32,7 +34,7 @@ def result(suite, method, **evidence):
 @pytest.fixture
 def run():
     seen = {"version": "1.2", "date": "2026-11-23"}
-    of = {"slack": 0.01, "limit": 10.0, "gaussian_only": False, "alpha": 0.05}
+    of = {"slack": 0.01, "limit": 10.0, "budget": 10.0, "least": 6, "gaussian_only": False, "alpha": 0.05}
     of["inputs"] = {"one NaN": "0.25", "no scores": "ValueError: a | b"}
     failing = cell("Laplace", 1, raised=3, infinite=1, reasons=["ValueError: a | b"])
     rows = [question("epsilon", -0.25), question("epsilon", 0.125), question("noise", None, value=None, raised="E: e")]
@@ -64,8 +66,8 @@ def test_errors_stand_by_their_side(run):
 
 def test_each_cell_says_how_to_repeat_it(run):
     page = auditors.text(run)
-    assert "`python -m canaryproof.verify.suites.auditors 'a-tool' 'bound f' MECHANISM EPSILON COUNT quick`" in page
-    assert "`python -m canaryproof.verify.suites.accountants 'a-tool' 'exact' KIND DELTA quick`" in page
+    assert "`python -m canaryproof.verify.suites.auditors 'a-tool' 'bound f' 'Gaussian' 3 100 quick`" in page
+    assert "`python -m canaryproof.verify.suites.accountants 'a-tool' 'exact' epsilon 1e-05 quick`" in page
     assert r"3 raised, 1 infinite ValueError: a \| b" in page
     for found in ("bound-f", "estimate", "exact"):
         assert f"### a-tool {found.replace('-', ' ')}" in page
@@ -96,11 +98,38 @@ def test_the_page_comes_with_its_measurement(run):
 
 def test_faults_are_those_of_the_measured_version(run):
     assert "## Faults found" not in auditors.text(run)
-    evidence = {**run.results[0].evidence, "tool": FAULTS[0].tool, "version": FAULTS[0].version}
+    fault = FAULTS[0]
+    evidence = {**run.results[0].evidence, "tool": fault.tool, "method": fault.method, "version": fault.version}
     first = Result("auditors.x", "auditors", Subject.TOOL, "", "s", Verdict.REFUTED, "f", evidence)
     page = auditors.text(Run("0", Level.QUICK, 0, (first,)))
-    assert f"[{FAULTS[0].script}](../../examples/auditors/{FAULTS[0].script})" in page
+    assert f"[{fault.script}](../../examples/auditors/{fault.script})" in page
     assert FAULTS[1].script not in page
+
+
+def test_faults_have_what_the_run_measured_of_them(run):
+    bound, accountant = run.results[0].evidence, run.results[3].evidence
+    assert list(auditors._seen(bound, [("Gaussian", 3.0, 100)])) == [
+        "Gaussian, ε = 3, k = 100: above in 80 of 100, median 2.25"
+    ]
+    assert "a question of epsilon: -0.25" in auditors._seen(accountant, ["a question of epsilon"])
+    failing = {"cells": [cell("Gaussian", 0, median=None, raised=100)]}
+    assert list(auditors._seen(failing, [("Gaussian", 3.0, 100)])) == [
+        "Gaussian, ε = 3, k = 100: 100 of 100 calls fail"
+    ]
+
+
+def test_what_faults_point_at_is_measured(monkeypatch):
+    # Spare the seconds that privacy loss distributions take.
+    monkeypatch.setattr(accountants, "_SAMPLED", ())
+    monkeypatch.setattr(accountants, "questions", accountants.questions.__wrapped__)
+    for fault in FAULTS:
+        audited = next((m for m in suite.METHODS if (m.tool, m.name) == (fault.tool, fault.method)), None)
+        if audited is None:
+            assert any((m.tool, m.name) == (fault.tool, fault.method) for m in accountants.METHODS)
+            assert {*fault.seen} <= {case.label for case in accountants.questions(Level.FULL)}
+        else:
+            known = {(c.mechanism.name, c.mechanism.nominal, c.count) for c in suite.cells(audited, Level.FULL)}
+            assert {*fault.seen} <= known
 
 
 def test_each_fault_has_its_script():

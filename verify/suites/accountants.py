@@ -19,7 +19,7 @@ from typing import Any
 
 from canaryproof.kernels.certified import gaussian_mechanism
 from canaryproof.verify.check.results import Check, Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.suites.tools.process import LIMIT, MissingToolError, ask, today
+from canaryproof.verify.suites.tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
 # Relative, below which an error is taken for rounding or the tolerance of a solver.
 TOLERANCE = 1e-6
@@ -230,6 +230,8 @@ def _judge(context: Context, method: Accountant) -> Outcome:
         found, rows = measure(method, questions(context.level))
     except MissingToolError as reason:
         return Outcome(Verdict.NEEDS_DATA, str(reason), {**evidence, "missing": str(reason)})
+    except EndedToolError as reason:
+        return Outcome(Verdict.INCONCLUSIVE, str(reason), {**evidence, "missing": str(reason)})
     answered = [row for row in rows if row["error"] is not None]
     unsafe = [row for row in answered if row["error"] < -TOLERANCE]
     parts = [f"version {found}: below the truth in {len(unsafe)} of {len(answered)} answers"]
@@ -278,7 +280,7 @@ def main(tool: str, name: str, *rest: str) -> str:
         chosen = tuple(case for case in chosen if (case.asked["of"], case.asked["delta"]) == where)
     try:
         found, rows = measure(method, chosen)
-    except MissingToolError as reason:
+    except (MissingToolError, EndedToolError) as reason:
         raise SystemExit(str(reason)) from None
     lines = [
         f"{row['label']}: {row['value']!r} in {row['enclosure']}"

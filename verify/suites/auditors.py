@@ -28,7 +28,7 @@ from canaryproof.kernels import binomial
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import bounds
-from canaryproof.verify.suites.tools.process import LIMIT, MissingToolError, ask, today
+from canaryproof.verify.suites.tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
 Array = NDArray[np.float64]
 
@@ -138,18 +138,20 @@ _OTHERS: dict[str, Callable[[float], AuditedMechanism]] = {
     "Cauchy": _cauchy,
 }
 _MAKERS = {"Gaussian": _gaussian, **_OTHERS, "identical scores": _identical}
-# Of a fast method: numbers of canaries on average on either side, and audits of each; with other mechanisms than the
-# Gaussian one there are 100 canaries. Others take a share, and the slow ones fewer cells.
+# Numbers of canaries on average on either side, and the most audits of each; with other mechanisms than the Gaussian
+# one there are 100 canaries.
 _RUNS = {
     Level.QUICK: {20: 100, 100: 100, 1000: 20},
     Level.FULL: {20: 400, 100: 400, 1000: 100, 10_000: 10},
 }
 _COUNT = 100
-# A cell takes a minute at most: of audits that take up to ``LIMIT`` there are six, the fewest that decide anything.
-_LEAST = 6
-_FAST, _MEDIUM, _SLOW, _SLOWEST = "fast", "medium", "slow", "slowest"
+# CPU seconds for all audits of a method: a call's declared seconds then say how many there are.
+BUDGET = {Level.QUICK: 10.0, Level.FULL: 100.0}
+# The fewest audits of a cell that decide anything. A cell takes a minute at most, as six calls take up to ``LIMIT``.
+LEAST = 6
+# Seconds of a call from which on there are fewer cells, and the fewest.
+_SLOW, _SLOWEST = 0.1, 3.0
 _SLOW_EPSILONS = {Level.QUICK: (0.0, 3.0), Level.FULL: (0.0, 1.0, 3.0)}
-_SHARE = {_FAST: 1, _MEDIUM: 5, _SLOW: 34, _SLOWEST: 67}
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,8 @@ class ToolAuditor:
     alpha: float | None = ALPHA
     gaussian_only: bool = False  # whether it assumes a Gaussian trade-off curve
     counts: bool = False  # whether it takes counts, and no scores
-    cost: str = _FAST
+    # CPU seconds of a call at k = 100 in its slowest cell, as measured before the run.
+    seconds: float = 0.002
 
     @property
     def id(self) -> str:
@@ -186,9 +189,9 @@ METHODS = (
             f"epsilon_clopper_pearson{option}",
             "“Finds epsilon lower bound from scores of held-in/held-out canaries”",
             f"{_JAX}.epsilon_clopper_pearson",
-            cost=cost,
+            seconds=seconds,
         )
-        for option, cost in (("", _FAST), (", Explicit", _FAST), (", Split", _FAST), (", MultiSplit", _SLOW))
+        for option, seconds in (("", 0.0005), (", Explicit", 0.0005), (", Split", 0.001), (", MultiSplit", 0.06))
     ),
     ToolAuditor(
         "jax-privacy",
@@ -202,7 +205,7 @@ METHODS = (
         "“Computes lower bound on epsilon for a single round of auditing”",
         f"{_JAX}.epsilon_one_run_fdp",
         gaussian_only=True,
-        cost=_MEDIUM,
+        seconds=0.06,
     ),
     ToolAuditor(
         "jax-privacy",
@@ -231,7 +234,7 @@ METHODS = (
         "“Epsilon lower bound at the given (δ, significance)”",
         f"{_OPAKE}/_gdp.py, GdpMethod.epsilon_at",
         gaussian_only=True,
-        cost=_SLOW,
+        seconds=1.1,
     ),
     ToolAuditor(
         "privacyguard-platform",
@@ -241,7 +244,7 @@ METHODS = (
         alpha=None,
         gaussian_only=True,
         counts=True,
-        cost=_SLOW,
+        seconds=2.0,
     ),
     ToolAuditor(
         "privacyguard-platform",
@@ -249,7 +252,7 @@ METHODS = (
         "“Epsilon value at the TPR=1% UB or LB threshold depending on attack settings”",
         f"{_GUARD}/analysis_node.py, AnalysisNodeOutput",
         alpha=None,
-        cost=_SLOW,
+        seconds=1.6,
     ),
     ToolAuditor(
         "privacyguard-platform",
@@ -257,7 +260,7 @@ METHODS = (
         "“Lower bound of epsilon”, “get CI bounds with 95% confidence”",
         f"{_GUARD}/analysis_node.py, AnalysisNodeOutput and AnalysisNode.run_analysis",
         alpha=0.025,
-        cost=_SLOW,
+        seconds=1.6,
     ),
     ToolAuditor(
         "privacyguard-platform",
@@ -265,18 +268,19 @@ METHODS = (
         "“Empirical epsilon computed using the Clopper-Pearson CI method”",
         f"{_GUARD}/analysis_node.py, AnalysisNodeOutput",
         alpha=None,
-        cost=_SLOW,
+        seconds=0.02,
     ),
     *(
-        ToolAuditor("privacy-estimates", name, _EPS_LO, _MICROSOFT, counts=True, cost=cost)
-        for name, cost in (("beta", _FAST), ("jeffreys", _FAST), ("joint-beta", _SLOWEST), ("joint-dirichlet", _FAST))
+        ToolAuditor("privacy-estimates", name, _EPS_LO, _MICROSOFT, counts=True, seconds=seconds)
+        for name, seconds in (
+            ("beta", 0.0005), ("jeffreys", 0.0005), ("joint-beta", 9.0), ("joint-dirichlet", 0.0001),
+        )
     ),
     ToolAuditor(
         "Andrew et al.",
         "andrew",
         "lower bound with confidence 1 − α (arXiv 2302.03098, Section 5.1), as reproduced here",
         _CATALOGUE,
-        cost=_MEDIUM,
     ),
     *(
         ToolAuditor(
@@ -288,14 +292,14 @@ METHODS = (
     *(
         ToolAuditor(
             "canaryproof", name, "lower bound with confidence 1 − α", _CATALOGUE,
-            gaussian_only=name in ("one-run-gaussian", "gaussian-dp"), cost=cost,
+            gaussian_only=name in ("one-run-gaussian", "gaussian-dp"), seconds=seconds,
         )
-        for name, cost in (
-            ("fixed-sequence", _MEDIUM),
-            ("bonferroni", _FAST),
-            ("one-run", _FAST),
-            ("one-run-gaussian", _FAST),
-            ("gaussian-dp", _FAST),
+        for name, seconds in (
+            ("fixed-sequence", 0.03),
+            ("bonferroni", 0.001),
+            ("one-run", 0.001),
+            ("one-run-gaussian", 0.001),
+            ("gaussian-dp", 0.003),
         )
     ),
 )  # fmt: skip
@@ -310,22 +314,30 @@ class AuditorCell:
     runs: int
 
 
-def cells(method: ToolAuditor, level: Level) -> Iterator[AuditorCell]:
-    """Yield the cells that a method is judged on: those whose assumptions it states."""
-    share, slow = _SHARE[method.cost], method.cost in (_SLOW, _SLOWEST)
-    sizes = {count: max(_LEAST, math.ceil(runs / share)) for count, runs in _RUNS[level].items()}
+def _settings(method: ToolAuditor, level: Level) -> Iterator[tuple[str, float, int]]:
+    """Yield mechanism, its ε and number of canaries of the cells of a method: those whose assumptions it states."""
+    slow = method.seconds > _SLOW
     # Three cells alone.
-    few = method.cost == _SLOWEST or (slow and level is Level.QUICK)
-    for count, runs in sizes.items():
-        if slow and (count > _COUNT or (few and count < _COUNT)):
-            continue
-        for nominal in _SLOW_EPSILONS[Level.QUICK if few else level] if slow else _EPSILONS:
-            yield AuditorCell(mechanism("Gaussian", nominal), count, runs)
+    few = method.seconds > _SLOWEST or (slow and level is Level.QUICK)
+    for count in _RUNS[level]:
+        if not (slow and (count > _COUNT or (few and count < _COUNT))):
+            for nominal in _SLOW_EPSILONS[Level.QUICK if few else level] if slow else _EPSILONS:
+                yield "Gaussian", nominal, count
     if not (method.gaussian_only or few):
         for name in _OTHERS:
             for nominal in _OTHER_EPSILONS[1:] if slow else _OTHER_EPSILONS:
-                yield AuditorCell(mechanism(name, nominal), _COUNT, sizes[_COUNT])
-    yield AuditorCell(mechanism("identical scores", 0.0), _COUNT, sizes[_COUNT])
+                yield name, nominal, _COUNT
+    yield "identical scores", 0.0, _COUNT
+
+
+def cells(method: ToolAuditor, level: Level) -> list[AuditorCell]:
+    """Return the cells that a method is judged on, with as many audits as its budget allows."""
+    settings = list(_settings(method, level))
+    share = min(1.0, BUDGET[level] / (len(settings) * method.seconds * _RUNS[level][_COUNT]))
+    return [
+        AuditorCell(mechanism(name, nominal), count, max(LEAST, math.ceil(share * _RUNS[level][count])))
+        for name, nominal, count in settings
+    ]
 
 
 @cache
@@ -420,7 +432,7 @@ def answers(method: ToolAuditor) -> dict[str, str]:
     asked = [{"delta": made.delta, "threshold": made.threshold}] * len(given)
     try:
         calls = ask("auditors", method.tool, method.name, asked, arrays, alpha=ALPHA).calls
-    except ValueError as reason:
+    except EndedToolError as reason:
         return dict.fromkeys(given, str(reason))
     found = dict.fromkeys(_OF_SCORES, "takes counts") if method.counts else {}
     return found | {name: said or _in_words(value) for name, (value, said, _) in zip(given, calls, strict=True)}
@@ -447,9 +459,11 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
         "gaussian_only": method.gaussian_only,
     }
     try:
-        found, rows = measure(context, method, list(cells(method, context.level)))
+        found, rows = measure(context, method, cells(method, context.level))
     except MissingToolError as reason:
         return Outcome(Verdict.NEEDS_DATA, str(reason), {**evidence, "missing": str(reason)})
+    except EndedToolError as reason:
+        return Outcome(Verdict.INCONCLUSIVE, str(reason), {**evidence, "missing": str(reason)})
     alpha = ALPHA if method.alpha is None else method.alpha
     level = LEVEL / len(rows)
     tails = [float(stats.binom.sf(row["above"] - 1, row["runs"], alpha)) for row in rows]
@@ -487,6 +501,9 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
             "level": LEVEL,
             "slack": SLACK,
             "limit": LIMIT,
+            "budget": BUDGET[context.level],
+            "least": LEAST,
+            "declared": method.seconds,
             "cells": rows,
             "inputs": answers(method),
         },
@@ -519,16 +536,16 @@ def main(tool: str, name: str, *rest: str) -> str:
     if rest[:1] == ("inputs",):
         try:
             return "\n".join(f"{name}: {said}" for name, said in answers(method).items())
-        except MissingToolError as reason:
+        except (MissingToolError, EndedToolError) as reason:
             raise SystemExit(str(reason)) from None
     level = Level(rest[-1]) if rest and rest[-1] in list(Level) else Level.QUICK
-    chosen = list(cells(method, level))
+    chosen = cells(method, level)
     if len(rest) >= 3:
         where = (rest[0], float(rest[1]), int(rest[2]))
         chosen = [cell for cell in chosen if (cell.mechanism.name, cell.mechanism.nominal, cell.count) == where]
     try:
         found, rows = measure(Context(level, 0), method, chosen)
-    except MissingToolError as reason:
+    except (MissingToolError, EndedToolError) as reason:
         raise SystemExit(str(reason)) from None
     lines = [
         f"{label(row)}: above in {row['above']} of {row['runs']}, mean {row['mean']}, "

@@ -1,6 +1,9 @@
 import json
 import math
+import re
+import signal
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -83,8 +86,26 @@ def test_methods_get_the_cells_that_their_assumptions_allow():
         names = {cell.mechanism.name for cell in cells(method, Level.FULL)}
         assert names >= {"Gaussian", "identical scores"}
         # The slowest ones have these cells for another reason.
-        assert (method.gaussian_only or method.cost == "slowest") == (names == {"Gaussian", "identical scores"})
-        assert min(cell.runs for cell in cells(method, Level.QUICK)) >= 6
+        assert (method.gaussian_only or method.seconds > 3.0) == (names == {"Gaussian", "identical scores"})
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_audits_cost_what_their_budget_allows(level):
+    least = 0.0
+    for method in METHODS:
+        chosen = cells(method, level)
+        assert min(cell.runs for cell in chosen) >= auditors.LEAST
+        # Beyond the budget there are only the fewest audits, and those that rounding up adds.
+        beyond = [cell for cell in chosen if cell.count <= 100 and cell.runs > auditors.LEAST]
+        assert sum((cell.runs - 1) * method.seconds for cell in beyond) <= auditors.BUDGET[level]
+        least += sum(cell.runs * method.seconds for cell in chosen)
+    # Minutes: of both levels together with what the accountants take, less than half an hour.
+    assert least <= {Level.QUICK: 6.0, Level.FULL: 20.0}[level] * 60.0
+
+
+def test_the_fewest_audits_can_decide():
+    level = auditors.LEVEL / max(len(cells(method, Level.FULL)) for method in METHODS)
+    assert level > auditors.ALPHA**auditors.LEAST
 
 
 def test_our_methods_go_the_same_way():
@@ -176,8 +197,11 @@ def test_other_scores_are_noticed(standing_in):
 
 def test_a_worker_that_ends_without_an_answer_is_named(standing_in):
     standing_in(text="raise SystemExit('out of luck')")
-    with pytest.raises(ValueError, match=r"canaryproof, bonferroni: ended without an answer .out of luck"):
+    said = "canaryproof, bonferroni: ended without an answer (out of luck)"
+    with pytest.raises(process.EndedToolError, match=re.escape(said)):
         auditors.measure(CONTEXT, OWN, [AuditorCell(mechanism("Gaussian", 1.0), 20, 1)])
+    result = judged(OWN)
+    assert (result.verdict, result.finding, result.evidence["missing"]) == (Verdict.INCONCLUSIVE, said, said)
 
 
 def judged(method):
@@ -203,8 +227,8 @@ def test_a_promise_is_judged_and_an_estimate_is_not_blamed(standing_in, value, m
 
 
 def test_too_few_audits_decide_nothing(standing_in, monkeypatch):
-    monkeypatch.setattr(auditors, "_SHARE", {"fast": 100})
-    monkeypatch.setattr(auditors, "_LEAST", 1)
+    monkeypatch.setattr(auditors, "BUDGET", {Level.QUICK: 0.0})
+    monkeypatch.setattr(auditors, "LEAST", 1)
     standing_in([100.0, "", 0.0])
     assert judged(OWN).verdict is Verdict.INCONCLUSIVE
 
@@ -227,9 +251,25 @@ def test_a_call_that_takes_too_long_is_a_failure():
         while True:
             pass
 
-    worker.signal.signal(worker.signal.SIGPROF, worker._late)
-    value, raised, _ = worker._attempt(call, None, 0.05)
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, worker._late)
+    value, raised, _ = worker._attempt(call, None, 0.05, 60.0)
     assert (value, raised) == (None, "no answer in 0.05 CPU seconds")
+    value, raised, _ = worker._attempt(time.sleep, 60.0, 60.0, 0.05)
+    assert (value, raised) == (None, "no answer in 0.05 seconds")
+
+
+def test_a_call_that_takes_no_signal_ends_its_process(standing_in):
+    standing_in(
+        text="""
+import faulthandler, signal, time
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM, signal.SIGPROF})
+from canaryproof.verify.suites.tools import worker
+worker._attempt(time.sleep, 60.0, 60.0, 0.05)
+"""
+    )
+    with pytest.raises(process.EndedToolError, match=r"ended without an answer \(Timeout \(0:00:00\.100000\)!\)"):
+        auditors.measure(CONTEXT, OWN, [AuditorCell(mechanism("Gaussian", 1.0), 20, 1)])
 
 
 def test_one_cell_is_measured_by_a_command():

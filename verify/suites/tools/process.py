@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 WORKER = Path(__file__).with_name("worker.py")
 # Where the environments are: this variable says otherwise.
 _VARIABLE, _FOLDER = "CANARYPROOF_AUDITORS", ".venv-auditors"
-# CPU seconds that one call may take.
-LIMIT = 10.0
+# CPU seconds that one call may take, and seconds in which it has to end: a call that waits uses no CPU.
+LIMIT, WAIT = 10.0, 120.0
 # Tools by the list that pins them; the others are functions of this package.
 ENVIRONMENTS = {
     "plain": (
@@ -45,6 +45,10 @@ class Answer:
 
 class MissingToolError(Exception):
     """A tool is not installed; the text says what installs it."""
+
+
+class EndedToolError(Exception):
+    """A tool's process ended without an answer."""
 
 
 def pinned(environment: str) -> dict[str, str]:
@@ -81,11 +85,12 @@ def ask(
 ) -> Answer:
     """Call a method of a tool for all cells; for auditors, for all audits of each, whose scores are arrays by name.
 
-    ``MissingToolError`` says that the tool is not installed or cannot be imported. ``ValueError`` says that the worker
-    ended without an answer, or got other scores.
+    ``MissingToolError`` says that the tool is not installed or cannot be imported. ``EndedToolError`` says that
+    the worker ended without an answer; ``ValueError``, that it got other scores.
     """
     arrays = scores or {}
-    request = {"kind": kind, "tool": tool, "method": method, "cells": list(cells), "limit": LIMIT, **given}
+    request = {"kind": kind, "tool": tool, "method": method, "cells": list(cells), **given}
+    request |= {"limit": LIMIT, "wait": WAIT}
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("request.json", "scores.npz", "answer.json")]
@@ -99,7 +104,10 @@ def ask(
         )
         if done.returncode or not files[2].exists():
             said = done.stderr.decode(errors="replace").strip().splitlines()
-            raise ValueError(f"{tool}, {method}: ended without an answer ({said[-1] if said else done.returncode})")
+            # Python's own watchdog says so before it ends a call that does not even take signals.
+            late = next((line for line in said if line.startswith("Timeout (")), None)
+            reason = late or (said[-1] if said else done.returncode)
+            raise EndedToolError(f"{tool}, {method}: ended without an answer ({reason})")
         answer = json.loads(files[2].read_text(encoding="utf-8"))
     if "missing" in answer:
         raise MissingToolError(f"{tool} cannot be imported: {answer['missing']}")

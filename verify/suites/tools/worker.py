@@ -4,6 +4,7 @@
 it, with its defaults unless the name says otherwise. Nothing is printed: tools print as they like.
 """
 
+import faulthandler
 import hashlib
 import importlib
 import json
@@ -366,24 +367,29 @@ ACCOUNTANTS = {
 }
 
 
-def _late(_signal, _frame):
-    raise TimeoutError
+def _late(number, _frame):
+    raise TimeoutError("CPU seconds" if number == signal.SIGPROF else "seconds")
 
 
-def _attempt(call, argument, limit):
+def _attempt(call, argument, limit, wait):
     """Call once: value or None, what it raised, and CPU seconds."""
     begun = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, limit)
+    signal.setitimer(signal.ITIMER_REAL, wait)
+    # What does not return to Python takes no signal: then the process ends.
+    faulthandler.dump_traceback_later(2.0 * wait, exit=True)
     try:
         value, raised = float(call(argument)), ""
-    except TimeoutError:
-        value, raised = None, f"no answer in {limit:g} CPU seconds"
+    except TimeoutError as error:
+        value, raised = None, f"no answer in {limit if str(error) == 'CPU seconds' else wait:g} {error}"
     # What a tool may raise is not known, and some end the process.
     except (Exception, SystemExit) as error:
         said = " ".join(str(error).split())
         value, raised = None, f"{type(error).__name__}: {said[:120]}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        faulthandler.cancel_dump_traceback_later()
     return [value, raised, time.process_time() - begun]
 
 
@@ -394,7 +400,7 @@ def _audits(call, request, arrays):
         for j, (scores, inside) in enumerate(zip(arrays[f"scores_{i}"], arrays[f"inside_{i}"], strict=True)):
             audit = {"scores": scores, "inside": inside, "observed": scores[inside], "unobserved": scores[~inside]}
             audit |= {"delta": cell["delta"], "threshold": cell["threshold"], "alpha": request["alpha"], "seed": j}
-            rows.append(_attempt(call, audit, request["limit"]))
+            rows.append(_attempt(call, audit, request["limit"], request["wait"]))
         answers.append(rows)
     return answers
 
@@ -403,6 +409,7 @@ def main(request_file, scores_file, answer_file):
     """Answer a request; what cannot even be imported is said in one line."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGPROF, _late)
+    signal.signal(signal.SIGALRM, _late)
     request = json.loads(Path(request_file).read_text(encoding="utf-8"))
     tool, method, kind = request["tool"], request["method"], request["kind"]
     try:
@@ -413,7 +420,7 @@ def main(request_file, scores_file, answer_file):
     else:
         with np.errstate(all="ignore"):
             if kind == "accountants":
-                rows = [_attempt(call, case, request["limit"]) for case in request["cells"]]
+                rows = [_attempt(call, case, request["limit"], request["wait"]) for case in request["cells"]]
                 answer = {"version": found, "answers": rows}
             else:
                 with np.load(scores_file) as arrays:
