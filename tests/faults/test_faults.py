@@ -165,8 +165,7 @@ def test_a_fault_is_caught(name: str, check: str, monkeypatch: pytest.MonkeyPatc
     assert (found.caught_by, found.said) == (check, Verdict.REFUTED)
 
 
-# The dearest, 10 s, is left to `make test-deep`.
-@pytest.mark.parametrize("check", [*CHEAP, pytest.param("gaussian.samplers.d100", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("check", _rows((check,) for check in (*CHEAP, "gaussian.samplers.d100")))
 def test_a_check_that_a_fault_lists_calls_its_function(check: str) -> None:
     listing = [fault for fault in FAULTS.values() if any(fnmatchcase(check, pattern) for pattern in fault.checks)]
     assert listing

@@ -375,10 +375,10 @@ def test_memory_does_not_grow_with_the_count() -> None:
             kernel.vector(0)
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-        print(-use(2, 5000) + use(100, 10**6))
+        print(-use(2, 5000) + use(30, 10**6))
     """
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
-    # Storing the canaries would take 400 MB. macOS counts bytes, other systems kilobytes.
+    # Storing the canaries would take 120 MB. macOS counts bytes, other systems kilobytes.
     assert int(run.stdout) * (1 if sys.platform == "darwin" else 1024) < 60e6
 
 

@@ -49,7 +49,7 @@ def said(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", pytest.param("XDG_CACHE_HOME", marks=pytest.mark.deep)])
 def test_compiled_code_of_another_version_is_not_used(tmp_path, said, variable):
     """A helper changes in its length's and date's room, as in another version of a package with equal dates."""
     place = {variable: str(tmp_path / "cache")}

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from made_up import claim
 
-from canaryproof.reports import formats, html, pages
+from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
 from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.engine import expected
@@ -32,14 +32,12 @@ def made(material):
 
 
 @pytest.fixture(scope="module")
-def published():
-    """The published run, its page, and its Markdown without the pictures, which take seconds to draw a second time."""
-    text = (PUBLISHED / "results.json").read_text(encoding="utf-8")
-    run = Run.from_json(json.loads(text))
-    material = Material(run)
-    page = html.html(material, pages.chapters(material, pages.figures_of(run)))
-    markdown = {name: made.decode() for name, made in pages.markdown_of(run, text, {}).items() if name.endswith(".md")}
-    return SimpleNamespace(run=run, page=page, markdown=markdown)
+def everything(quick_run):
+    """A run of all suites, its page and its Markdown, as the command left them."""
+    page, *markdown = (
+        path.read_text(encoding="utf-8") for path in (quick_run.folder / "report.html", *quick_run.folder.glob("*.md"))
+    )
+    return SimpleNamespace(run=quick_run.run, page=page, markdown=markdown)
 
 
 @pytest.fixture(scope="module")
@@ -88,26 +86,26 @@ def test_equal_runs_have_equal_bytes(material, made):
         assert report(material, form).files == made[form]
 
 
-def test_the_published_run_makes_a_small_page(published):
-    page = published.page
+def test_a_run_of_everything_makes_a_small_page(everything):
+    page = everything.page
     assert len(page.encode()) <= 1_500_000
-    assert page.count("<li data-suite") == len(published.run.results)
+    assert page.count("<li data-suite") == len(everything.run.results)
 
 
-def test_the_published_run_is_printed_on_few_pages(published):
+def test_a_run_of_everything_is_printed_on_few_pages(everything):
     if not any(map(formats.shutil.which, formats.BROWSERS)):
         pytest.skip(f"none of {', '.join(formats.BROWSERS)} is installed")
-    printed = formats.pdf(published.page)
+    printed = formats.pdf(everything.page)
     assert 20 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 60
 
 
-def test_pages_for_code_hosts_have_short_tables_and_an_anchor_for_each_claim(published):
-    longest = max(len(rows) for page in published.markdown.values() for _, rows in html.tables(page))
+def test_pages_for_code_hosts_have_short_tables_and_an_anchor_for_each_claim(everything):
+    longest = max(len(rows) for page in everything.markdown for _, rows in html.tables(page))
     assert 50 <= longest <= 200
-    anchors = [name for page in published.markdown.values() for name in re.findall(r'<a id="([^"]+)"></a>', page)]
+    anchors = [name for page in everything.markdown for name in re.findall(r'<a id="([^"]+)"></a>', page)]
     # Lines of proofs that fail stand on two pages.
-    assert set(anchors) == {result.id for result in published.run.results}
-    for page in published.markdown.values():
+    assert set(anchors) == {result.id for result in everything.run.results}
+    for page in everything.markdown:
         own = re.findall(r'<a id="([^"]+)"></a>', page)
         assert len(set(own)) == len(own)
 

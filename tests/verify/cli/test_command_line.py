@@ -516,7 +516,7 @@ def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
     assert errors.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize("options", [[], pytest.param(["--json"], marks=pytest.mark.deep)])
 def test_a_closed_pipe_is_no_traceback(folder: Path, options: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
