@@ -32,11 +32,13 @@ confidence, an upper bound by its side. What takes a probability of failure coun
 neither; its row says what it would do if it were read as a bound. `make auditors` repeats all. Each method has a
 section below, whose command repeats a cell, or the questions of a kind at a δ, in about a minute."""
 _AUDITORS = """\
-Each of 2k canaries takes part by a fair coin. Scores are independent. δ = 1e-5, and 0.01 for the worst case of (ε, δ).
-α = 0.05 is given to every method that takes it. A value counts as above ε if it is more than {slack:g} above. Limits
-are Clopper and Pearson's, at 95%. *Worst* is the cell whose lower limit is farthest above the promise, or above 5%
-for an estimate. *Mean* is of the finite values on the Gaussian mechanism of ε = 3, k = 100: the power. *Failures* are
-calls that raise, take more than {limit:g} CPU seconds, or give no finite number.
+Each of 2k canaries takes part by a fair coin. Scores are independent. Rounded Gaussian scores have ties, and Cauchy
+noise has heavy tails. Identical scores are all 0. The worst case is (ε, δ)-private, and no better at any ε.
+δ = 1e-5, and 0.01 for the worst case. α = 0.05 is given to every method that takes it.
+
+A value counts as above ε if it is more than {slack:g} above. Limits are Clopper and Pearson's, at 95%. *Worst* is the
+cell whose lower limit is highest. *Mean* is of the finite values on the Gaussian mechanism of ε = 3, k = 100: the
+power. *Failures* are calls that raise, take more than {limit:g} CPU seconds, or give no finite number.
 
 Methods that assume a Gaussian trade-off curve are measured on Gaussian mechanisms and on identical scores only. The
 audits of a method take some {budget:g} CPU seconds in all, by the seconds of a call that the suite declares. So methods
@@ -69,7 +71,7 @@ class ToolFault:
     version: str
     what: str
     cause: str
-    method: str  # the method that is measured
+    measured: tuple[str, str]  # tool and method whose measurement shows it
     # Its cells that show the fault: mechanism, ε that it is made for, canaries; of an accountant, its questions.
     seen: tuple[tuple[str, float, int] | str, ...]
 
@@ -84,7 +86,7 @@ FAULTS = (
         "jax_privacy/auditing.py, line 927: `np.abs` around Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of two *upper* limits, which is "
         "negative where nothing is learnt. Upper limits say nothing in reverse: that needs lower ones. Pull request "
         "270 of its repository corrects this, and no release up to this one has it",
-        "epsilon_from_gdp",
+        ("jax-privacy", "epsilon_from_gdp"),
         (("Gaussian", 0.0, 100), ("Gaussian", 0.0, 1000), ("Gaussian", 3.0, 1000)),
     ),
     ToolFault(
@@ -95,7 +97,7 @@ FAULTS = (
         "input gives less",
         "privacy_guard/analysis/mia/fdp_analysis_node.py, lines 57 and 214: `candidate_noises` ends at 9.991, and the "
         "last one is reported where the data contradict none",
-        "FDPAnalysisNode",
+        ("privacyguard-platform", "FDPAnalysisNode"),
         (("Gaussian", 0.0, 100),),
     ),
     ToolFault(
@@ -105,7 +107,7 @@ FAULTS = (
         "`AnalysisNode`'s `eps_lb` can be the logarithm of the number of scores at ε = 3: 4.6 for 100, 6.9 for 1,000",
         "privacy_guard/analysis/mia/mia_results.py, lines 256 and 262: ln TPR − ln FPR is infinite where FPR = 0, and "
         "is cut to that logarithm. A resample of scores without false positives has none either",
-        "AnalysisNode, eps_lb",
+        ("privacyguard-platform", "AnalysisNode, eps_lb"),
         (("Gaussian", 3.0, 100),),
     ),
     ToolFault(
@@ -115,7 +117,7 @@ FAULTS = (
         "`eps_delta().epsilon_at` is above 0 more often than its significance where ε = 0",
         "opake/api/auditing/one_run/_estimate.py, line 167: the threshold with most right guesses is taken from the "
         "same scores, with no correction for the choice. With a threshold that is given in advance the promise holds",
-        "eps_delta",
+        ("opake-auditing", "eps_delta"),
         (("Gaussian", 0.0, 100),),
     ),
     ToolFault(
@@ -124,7 +126,7 @@ FAULTS = (
         "0.1.0.post1",
         "`compute_eps_lo(method='joint-dirichlet')` raises TypeError for every input",
         "privacy_estimates/joint_density.py, line 125: adds an `AttackResults` to an array",
-        "joint-dirichlet",
+        ("privacy-estimates", "joint-dirichlet"),
         (("Gaussian", 3.0, 100),),
     ),
     ToolFault(
@@ -136,7 +138,7 @@ FAULTS = (
         "dp_accounting/pld/common.py, lines 288 and 289: the transforms round to 1e-16 of the largest of 500,000 "
         "probabilities. Above ε they lose 4e-15 in all, more than the `tail_mass_truncation` of 1e-15 that is added. "
         "In 80 bits nothing is lost",
-        "PLDAccountant",
+        ("riskcal", "CTDAccountant"),
         ("ε of 100 rounds, σ = 3, T = 100, δ = 1e-12",),
     ),
     ToolFault(
@@ -145,18 +147,18 @@ FAULTS = (
         "0.6.6",
         "`GaussianAnalytic` gives too little noise at ε = 1, δ = 1e-15, whose δ is 1.04e-15, and 1% too much at ε = 50",
         "diffprivlib/mechanisms/gaussian.py, line 168: `phi` is 1 + erf, which cancels in the tail",
-        "GaussianAnalytic",
+        ("diffprivlib", "GaussianAnalytic"),
         ("noise multiplier, ε = 1, δ = 1e-15", "noise multiplier, ε = 50, δ = 1e-05"),
     ),
     ToolFault(
         "autodp_small_delta.py",
         "autodp",
         "0.2.3.1",
-        "`ana_gaussian_calibrator` gives 7% more noise than needed at ε = 1, δ = 1e-12",
+        "`ana_gaussian_calibrator` gives 7% more noise than needed at ε = 1, δ = 1e-12, and 7% less at δ = 1e-15",
         "autodp/calibrator_zoo.py, lines 121 and 164: `Phi` is 1 + erf, which cancels; the search stops at an absolute "
         "1e-12, which is δ",
-        "ExactGaussianMechanism",
-        ("noise multiplier, ε = 1, δ = 1e-12",),
+        ("autodp", "ExactGaussianMechanism"),
+        ("noise multiplier, ε = 1, δ = 1e-12", "noise multiplier, ε = 1, δ = 1e-15"),
     ),
 )
 
@@ -254,9 +256,9 @@ def _name(found: Mapping[str, Any]) -> str:
 
 
 def _worst(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the cell whose lower limit is farthest above the promise."""
+    """Return the cell whose lower limit is farthest above the promise; of equal ones, that of most audits."""
     cells: Sequence[Mapping[str, Any]] = found["cells"]
-    return max(cells, key=lambda row: float(row["interval"][0]))
+    return max(cells, key=lambda row: (row["interval"][0], -row["interval"][1]))
 
 
 def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -325,36 +327,39 @@ def _errors(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _faults(run: Run) -> Iterator[str]:
-    measured = {(found["tool"], found["method"], found["version"]): found
-                for suite in _SUITES for found in _measured(run, suite)}  # fmt: skip
+    measured = [found for suite in _SUITES for found in _measured(run, suite)]
+    versions = {(found["tool"], found["version"]) for found in measured}
     rows = [
         (
             f"[{fault.script}](../../examples/auditors/{fault.script})",
             f"{fault.tool} {fault.version}",
             fault.what,
-            "; ".join(_seen(found, fault.seen)) or "–",
+            "".join(f"{_name(found)}: {_seen(found, fault.seen)}" for found in measured
+                    if (found["tool"], found["method"]) == fault.measured) or "–",
             fault.cause,
         )
         for fault in FAULTS
-        if (found := measured.get((fault.tool, fault.method, fault.version)))
-    ]
+        if (fault.tool, fault.version) in versions
+    ]  # fmt: skip
     if rows:
         yield "## Faults found"
         yield "Each script needs nothing but the tool. The cause is as far as the code tells it."
         yield table(("script", "tool", "what it shows", "in this run", "cause"), rows)
 
 
-def _seen(found: Mapping[str, Any], wanted: Sequence[tuple[str, float, int] | str]) -> Iterator[str]:
-    """Yield what a run measured of a fault."""
+def _seen(found: Mapping[str, Any], wanted: Sequence[tuple[str, float, int] | str]) -> str:
+    """Return what a run measured of a fault."""
+    said = []
     for row in found.get("cells", ()):
         if (row["mechanism"], row["nominal"], row["count"]) in wanted:
             if row["median"] is None:
-                yield f"{_where(row)}: {_failed(row)} of {row['runs']} calls fail"
+                said.append(f"{_where(row)}: {_failed(row)} of {row['runs']} calls fail")
             else:
-                yield f"{_where(row)}: above in {row['above']} of {row['runs']}, median {row['median']:.3g}"
-    for row in found.get("rows", ()):
-        if row["label"] in wanted and row["error"] is not None:
-            yield f"{row['label']}: {row['error']:+.2g}"
+                above = f"above in {row['above']} of {row['runs']}, median {row['median']:.3g}"
+                said.append(f"{_where(row)}: {above}")
+    errors = {row["label"]: row["error"] for row in found.get("rows", ()) if row["error"] is not None}
+    said += [f"{label}: relative error {errors[label]:+.2g}" for label in wanted if label in errors]
+    return "; ".join(said)
 
 
 def _command(found: Mapping[str, Any], run: Run, suite: str, cell: str = "") -> str:
@@ -440,6 +445,11 @@ def coverage(run: Run) -> Figure:
     return figure
 
 
+def _percent(value: float) -> str:
+    exponent = f"{100.0 * value:.0e}".partition("e")[2]
+    return f"{100.0 * value:g}%".replace("-", "−") if abs(value) <= 1.0 else f"$10^{{{int(exponent)}}}$%"
+
+
 @mpl.rc_context(STYLE)
 def errors(run: Run) -> Figure:
     """Draw every relative error of every accountant on a scale that is linear near 0."""
@@ -454,9 +464,10 @@ def errors(run: Run) -> Figure:
             axis.annotate(f"{lost} failed", (1.01, y), xycoords=("axes fraction", "data"), va="center",
                           fontsize=7.0)  # fmt: skip
     axis.set_xscale("symlog", linthresh=accounts[0]["tolerance"])
-    # A tick for every other power of ten; the scale's own ones overlap.
-    ticks = (-1.0, -1e-2, -1e-4, 0.0, 1e-4, 1e-2, 1.0)
-    axis.set_xticks(ticks, [f"{100.0 * tick:g}%".replace("-", "−") for tick in ticks])
+    # A tick for every third power of ten within what is drawn; the scale's own ones overlap.
+    left, right = axis.get_xlim()
+    ticks = [tick for tick in (-1.0, -1e-3, 0.0, *(10.0**power for power in range(-3, 16, 3))) if left <= tick <= right]
+    axis.set_xticks(ticks, [_percent(tick) for tick in ticks])
     axis.minorticks_off()
     axis.axvline(0.0, color=GREY, linewidth=0.8, zorder=0)
     axis.set_yticks(range(len(accounts)), [f"{found['tool']}: {found['method']}" for found in accounts])

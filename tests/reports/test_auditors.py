@@ -99,7 +99,7 @@ def test_the_page_comes_with_its_measurement(run):
 def test_faults_are_those_of_the_measured_version(run):
     assert "## Faults found" not in auditors.text(run)
     fault = FAULTS[0]
-    evidence = {**run.results[0].evidence, "tool": fault.tool, "method": fault.method, "version": fault.version}
+    evidence = {**run.results[0].evidence, "tool": fault.tool, "method": fault.measured[1], "version": fault.version}
     first = Result("auditors.x", "auditors", Subject.TOOL, "", "s", Verdict.REFUTED, "f", evidence)
     page = auditors.text(Run("0", Level.QUICK, 0, (first,)))
     assert f"[{fault.script}](../../examples/auditors/{fault.script})" in page
@@ -107,15 +107,15 @@ def test_faults_are_those_of_the_measured_version(run):
 
 
 def test_faults_have_what_the_run_measured_of_them(run):
-    bound, accountant = run.results[0].evidence, run.results[3].evidence
-    assert list(auditors._seen(bound, [("Gaussian", 3.0, 100)])) == [
-        "Gaussian, ε = 3, k = 100: above in 80 of 100, median 2.25"
-    ]
-    assert "a question of epsilon: -0.25" in auditors._seen(accountant, ["a question of epsilon"])
+    bound, exact = run.results[0].evidence, run.results[3].evidence
+    where = [("Gaussian", 3.0, 100)]
+    assert auditors._seen(bound, where) == "Gaussian, ε = 3, k = 100: above in 80 of 100, median 2.25"
+    asked = {**exact, "rows": [question("epsilon", -0.25), question("noise", None)]}
+    assert auditors._seen(asked, [row["label"] for row in asked["rows"]]) == (
+        "a question of epsilon: relative error -0.25"
+    )
     failing = {"cells": [cell("Gaussian", 0, median=None, raised=100)]}
-    assert list(auditors._seen(failing, [("Gaussian", 3.0, 100)])) == [
-        "Gaussian, ε = 3, k = 100: 100 of 100 calls fail"
-    ]
+    assert auditors._seen(failing, where) == "Gaussian, ε = 3, k = 100: 100 of 100 calls fail"
 
 
 def test_what_faults_point_at_is_measured(monkeypatch):
@@ -123,9 +123,9 @@ def test_what_faults_point_at_is_measured(monkeypatch):
     monkeypatch.setattr(accountants, "_SAMPLED", ())
     monkeypatch.setattr(accountants, "questions", accountants.questions.__wrapped__)
     for fault in FAULTS:
-        audited = next((m for m in suite.METHODS if (m.tool, m.name) == (fault.tool, fault.method)), None)
+        audited = next((m for m in suite.METHODS if (m.tool, m.name) == fault.measured), None)
         if audited is None:
-            assert any((m.tool, m.name) == (fault.tool, fault.method) for m in accountants.METHODS)
+            assert any((m.tool, m.name) == fault.measured for m in accountants.METHODS)
             assert {*fault.seen} <= {case.label for case in accountants.questions(Level.FULL)}
         else:
             known = {(c.mechanism.name, c.mechanism.nominal, c.count) for c in suite.cells(audited, Level.FULL)}
