@@ -60,7 +60,7 @@ for folder, noise_multiplier, client_rate in zip(runs[::3], runs[1::3], runs[2::
 
 def read(folder):
     with np.load(folder / "rounds.npz") as rounds:
-        return SimpleNamespace(final=np.load(folder / "final.npy"), **rounds)
+        return SimpleNamespace(folder=folder, final=np.load(folder / "final.npy"), **rounds)
 
 
 @pytest.fixture(scope="module", params=MODEL_OUTPUT)
@@ -126,15 +126,24 @@ def lower_bound(run):
     return best
 
 
-def test_the_loop_runs_as_it_says_and_its_files_are_audited(runs, trained, tmp_path):
+# The last line of each loop: one is run as a command, as starting the others takes seconds.
+@pytest.mark.parametrize(
+    "runs",
+    ["numpy_loop", *(pytest.param(name, marks=pytest.mark.deep) for name in ("jax_loop", "flower_app"))],
+    indirect=True,
+)
+def test_the_loop_runs_as_it_says(runs, trained, tmp_path):
     subprocess.run([sys.executable, runs.loop, tmp_path], env=ENVIRONMENT, check=True)
     again = read(tmp_path)
     assert np.array_equal(again.final, trained.final)
     assert np.array_equal(again.observed, trained.observed)
     assert np.array_equal(again.unobserved, trained.unobserved)
 
+
+def test_its_files_are_audited(trained):
     def audited(name, *options):
-        result = CliRunner().invoke(main, ["audit", "--json", str(tmp_path / name), "--delta", str(DELTA), *options])
+        command = ["audit", "--json", str(trained.folder / name), "--delta", str(DELTA), *options]
+        result = CliRunner().invoke(main, command)
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
 
@@ -142,8 +151,8 @@ def test_the_loop_runs_as_it_says_and_its_files_are_audited(runs, trained, tmp_p
     assert (rounds["count"], rounds["null_count"]) == (CANARIES, CANARIES)
     assert (final["count"], final["dim"]) == (CANARIES, DIM)
     for found, expected in (
-        (rounds, audit(Scores(again.observed, again.unobserved), DELTA)),
-        (final, audit_release(again.final, Canaries(SEED, CANARIES, DIM), DELTA)),
+        (rounds, audit(Scores(trained.observed, trained.unobserved), DELTA)),
+        (final, audit_release(trained.final, Canaries(SEED, CANARIES, DIM), DELTA)),
     ):
         assert [e["epsilon"] for e in found["estimates"]] == [e.epsilon for e in expected.estimates]
 

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -62,37 +63,37 @@ def start(tmp_path):
         process.communicate()
 
 
-@pytest.fixture
-def make_cluster(tmp_path):
+@contextmanager
+def clusters(folder):
     """Start a scheduler, as a user does; its workers can be started too. A path is where they find modules first."""
-    clusters = []
+    made = []
 
     class Cluster:
         def __init__(self, path=HERE):
             self.path = path
             self.started = []
-            clusters.append(self)
+            made.append(self)
             self.scheduler = self.start("scheduler", "--host", "127.0.0.1", "--port", "0")
-            while not (found := re.search(r"tcp://127\.0\.0\.1:(\d+)", (tmp_path / "0.log").read_text())):
+            while not (found := re.search(r"tcp://127\.0\.0\.1:(\d+)", (folder / "0.log").read_text())):
                 assert self.scheduler.poll() is None
                 time.sleep(0.05)
             self.address = found[0]
             self.engine = f"dask://{self.address.removeprefix('tcp://')}"
 
         def start(self, kind, *arguments):
-            environment = {**os.environ, "PYTHONPATH": str(self.path), "FAKE_LOG": str(tmp_path / "log")}
+            environment = {**os.environ, "PYTHONPATH": str(self.path), "FAKE_LOG": str(folder / "log")}
             environment |= {
-                "FAKE_FLAG": str(tmp_path / "flag"),
+                "FAKE_FLAG": str(folder / "flag"),
                 "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "1.0",
             }
-            file = tmp_path / f"{len(self.started)}.log"
+            file = folder / f"{len(self.started)}.log"
             with file.open("w") as log:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "distributed.cli.dask_" + kind, "--no-dashboard", *arguments],
                     env=environment,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    cwd=tmp_path,
+                    cwd=folder,
                     start_new_session=True,
                 )
             self.started.append(process)
@@ -106,13 +107,30 @@ def make_cluster(tmp_path):
             process.wait()
 
     yield Cluster
-    for made in clusters:
-        for process in made.started:
+    for cluster in made:
+        for process in cluster.started:
             if process.poll() is None:
-                made.end(process)
+                cluster.end(process)
+
+
+@pytest.fixture
+def make_cluster(tmp_path):
+    with clusters(tmp_path) as make:
+        yield make
 
 
 @pytest.fixture
 def cluster(make_cluster):
     """A scheduler, and a way to start workers."""
     return make_cluster()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A scheduler and a worker that no test harms."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with clusters(folder) as make:
+        made = make()
+        made.worker("--no-nanny")
+        made.log = folder / "1.log"
+        yield made

@@ -50,7 +50,12 @@ def test_no_certainty_from_none_or_all():
 
 @pytest.mark.parametrize(
     ("successes", "trials", "confidence"),
-    [(3, 10, 0.2), (50, 100, 1 - 1e-16), (20, 10**6, 0.95), (500000, 10**6, 0.95)],
+    [
+        (3, 10, 0.2),
+        (50, 100, 1 - 1e-16),
+        (20, 10**6, 0.95),
+        pytest.param(500000, 10**6, 0.95, marks=pytest.mark.deep),
+    ],
 )
 def test_clopper_pearson_has_the_probability_of_its_tails(successes, trials, confidence):
     tail = 1 - mpf(confidence)

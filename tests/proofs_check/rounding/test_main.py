@@ -12,13 +12,26 @@ def found(monkeypatch):
     monkeypatch.setattr(canary_quantile, "prove", lambda: certificate)
 
 
+@pytest.fixture(scope="module")
+def tables():
+    """The tables as they are proven, once for the tests that compare or write them."""
+    return primitives.written(), budgets.written()
+
+
+@pytest.fixture
+def proven(monkeypatch, tables):
+    """Proofs of tables that end at once with what was proven."""
+    for module, text in zip((primitives, budgets), tables, strict=True):
+        monkeypatch.setattr(module, "written", lambda text=text: text)
+
+
 @pytest.fixture
 def only(monkeypatch):
     """Leave one of the proofs, as all of them take seconds."""
     return lambda name: monkeypatch.setattr(command, "PROOFS", {name: command.PROOFS[name]})
 
 
-@pytest.mark.usefixtures("found")
+@pytest.mark.usefixtures("found", "proven")
 def test_all_proofs_hold():
     run = CliRunner().invoke(command.main)
     assert run.exit_code == 0, run.output
@@ -52,7 +65,7 @@ def test_a_quantile_that_errs_too_much_fails(monkeypatch, only):
     assert "canary quantile: FAILED; the stream's quantile errs by more than is stated" in run.output
 
 
-@pytest.mark.usefixtures("found")
+@pytest.mark.usefixtures("found", "proven")
 def test_what_is_written_is_what_the_package_has(tmp_path):
     assert CliRunner().invoke(command.main, ["--write", str(tmp_path)]).exit_code == 0
     names = {path.name for path in tmp_path.iterdir()}

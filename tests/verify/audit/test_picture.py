@@ -44,10 +44,16 @@ def test_it_shows_the_null_the_scores_the_estimate_and_the_claim(found):
 
 
 def test_equal_audits_make_equal_files(found):
-    for form, magic in (("svg", b"<?xml"), ("png", b"\x89PNG")):
-        data = picture.data(found, form)
-        assert data.startswith(magic)
-        assert data == picture.data(found, form)
+    made = picture.data(found, "svg")
+    assert made.startswith(b"<?xml")
+    assert made == picture.data(found, "svg")
+
+
+def test_a_picture_may_be_of_pixels():
+    found = audit(Scores(OBSERVED, dim=10**6), 1e-6)
+    made = picture.data(found, "png")
+    assert made.startswith(b"\x89PNG")
+    assert made == picture.data(found, "png")
 
 
 def test_a_notebook_shows_the_answer_the_rows_and_the_picture(found):

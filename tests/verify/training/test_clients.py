@@ -161,8 +161,10 @@ def test_an_update_that_is_not_finite_is_not_clipped_but_seen(federation, theta)
     assert not np.isfinite(found.total).all()
 
 
-@pytest.mark.parametrize("examples", [1, 4])
-@pytest.mark.parametrize("size", [1.0, 1e15])
+@pytest.mark.parametrize(
+    ("examples", "size"),
+    [(1, 1.0), (4, 1e15), *(pytest.param(*row, marks=pytest.mark.deep) for row in ((4, 1.0), (1, 1e15)))],
+)
 def test_one_step_of_the_two_layer_network_by_factors_is_that_by_updates(examples, size):
     rng = np.random.default_rng(5)
     data = tiny.federation(SIZES)
