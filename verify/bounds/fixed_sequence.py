@@ -539,22 +539,23 @@ def sequence(scores: ScoreSample, delta: float, alpha: float, nested: float, sha
         declared = float(EPSILONS[last - 1])
         for test in tests:
             statistic = test.evidence(left[at], declared)
-            for i, value in zip(at, statistic, strict=True):
-                reached[i] = _last_rejected(
-                    test, declared, int(value), int(max(start[left[i]], first)), int(reached[i])
-                )
+            begin = np.maximum(start[left[at]], first)
+            reached[at] = _last_rejected(test, declared, statistic, begin, reached[at])
         rejected = begun & (reached >= np.maximum(start[left], first))
         found[left[rejected]] = np.maximum(found[left[rejected]], EPSILONS[reached[rejected]])
         left = left[~begun | (reached == last - 1)]
     return found
 
 
-def _last_rejected(test: BlockTest, declared: float, value: int, first: int, last: int) -> int:
-    """Return the last index from ``first`` to ``last`` whose ε is rejected, ``first`` − 1 if none is."""
-    low, high = first - 1, last + 1
-    probe = last
-    while high - low > 1:
-        low, high = (probe, high) if value >= test.critical(declared, float(EPSILONS[probe])) else (low, probe)
+def _last_rejected(test: BlockTest, declared: float, statistic: Ints, first: Ints, last: Ints) -> Ints:
+    """Return for each audit the last index from ``first`` to ``last`` whose ε is rejected, ``first`` − 1 if none is."""
+    low, high, probe = first - 1, last + 1, last
+    while (searched := high - low > 1).any():
+        # A critical value serves all audits that ask for it at once.
+        for index in np.unique(probe[searched]):
+            at = searched & (probe == index)
+            rejected = statistic >= test.critical(declared, float(EPSILONS[index]))
+            low, high = np.where(at & rejected, index, low), np.where(at & ~rejected, index, high)
         probe = (low + high) // 2
     return low
 
