@@ -83,8 +83,9 @@ def saved(figure: Figure, style: dict[Any, Any], **options: Any) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context({**STYLE, **style}):
         figure.savefig(buffer, **options)
-    # Laying out takes most of the time, and a second time would move things a little.
-    figure.set_layout_engine("none")
+    # Laying out takes most of the time, and a second time would move things a little. An engine that does nothing would
+    # draw the figure once more.
+    figure.set_layout_engine(None)
     return buffer.getvalue()
 
 
