@@ -44,6 +44,13 @@ FAULTS = (
         "coverage.fixed-sequence",
     ),
     _fault(
+        "walk",
+        "a rung counts as reached a fifth as often as it may be",
+        "few_scores:chance",
+        lambda f: lambda *arguments: 0.2 * f(*arguments),
+        "coverage.fixed-sequence",
+    ),
+    _fault(
         "upper-limit",
         "the mean of the normal scores is not lowered by its error",
         "gaussian:epsilon_of_mu",

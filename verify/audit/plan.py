@@ -22,7 +22,7 @@ from canaryproof.verify.audit.misuse import visible_trace
 from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
-from canaryproof.verify.bounds.fixed_sequence import NESTED
+from canaryproof.verify.bounds.block_tests import NESTED
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_counts, declared_ranks
 from canaryproof.verify.check.declared_tests import POWER
 

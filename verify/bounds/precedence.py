@@ -50,6 +50,8 @@ _LOGITS = np.concatenate([np.arange(-7.0, 12.0, 0.1), np.arange(12.0, 40.0, 0.5)
 _RELATIVE = 1e-6
 # Counts that are less likely than the likeliest by this factor are left out.
 _NEGLIGIBLE = 1e-17
+# No level is as small.
+_UNLIKELY = 1e-16
 
 
 def declared_ranks(total: int) -> Ints:
@@ -69,9 +71,9 @@ def order_statistic(rank: int, total: int) -> tuple[Array, Array, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def least_rejecting(rates: Array, weights: Array, rest: float, trials: int, level: float) -> int:
-    """Return the least c with P(B ≥ c) ≤ level, B being binomial with a random rate, and ``trials`` with the rest."""
-    law = np.zeros(trials + 1)
+def count_tail(rates: Array, weights: Array, rest: float, trials: int) -> Array:
+    """Return P(B ≥ c), c = 0, …, ``trials`` + 1, B being binomial with a random rate, and ``trials`` with the rest."""
+    tail = np.zeros(trials + 2)
     part = np.empty(trials + 1)
     for rate, weight in zip(rates, weights):  # noqa: B905 (numba has no strict)
         # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
@@ -87,25 +89,36 @@ def least_rejecting(rates: Array, weights: Array, rest: float, trials: int, leve
             last += 1
             total += part[last]
         for i in range(first, last + 1):
-            law[i] += weight / total * part[i]
-    tail = rest
-    for count in range(trials, -1, -1):
-        tail += law[count]
-        if tail > level:
-            return count + 1
-    return 0
+            tail[i] += weight / total * part[i]
+    tail[trials] += rest
+    for count in range(trials - 1, -1, -1):
+        tail[count] += tail[count + 1]
+    return tail
+
+
+def rank_tails(declared: int, counted: int, epsilon: float, delta: float) -> list[tuple[int, Array]]:
+    """Bound for each declared rank P(N ≥ c), N the count beyond it, for all c from some count on; before, it is 1."""
+    found = []
+    for rank in declared_ranks(declared):
+        places, weights, rest = order_statistic(int(rank), declared)
+        tail = count_tail(worst_tail(epsilon, np.log(places), delta), weights, rest, counted)
+        # From the last that is as good as 1 to the first that is as good as 0.
+        first, last = np.searchsorted(-tail, [-1.0 + _RELATIVE, -_UNLIKELY])
+        first = max(int(first) - 1, 0)
+        found.append((first, tail[first : last + 1].copy()))
+    return found
+
+
+def least_counts(tail: tuple[int, Array], levels: Array | float) -> Ints:
+    """Return the least c with P(N ≥ c) at most these levels, which are below 1."""
+    return np.asarray(tail[0] + np.searchsorted(-tail[1], -np.asarray(levels)))
 
 
 @lru_cache(maxsize=8192)
 def critical_counts(declared: int, counted: int, delta: float, level: float, index: int) -> Ints:
     """Return for each declared rank the least count that rejects the value of ε with this index."""
-    allowed = level * (1.0 - _RELATIVE)
-    found = []
-    for rank in declared_ranks(declared):
-        places, weights, rest = order_statistic(int(rank), declared)
-        rates = worst_tail(float(EPSILONS[index]), np.log(places), delta)
-        found.append(least_rejecting(rates, weights, rest, counted, allowed))
-    return np.array(found, dtype=np.int64)
+    tails = rank_tails(declared, counted, float(EPSILONS[index]), delta)
+    return np.array([least_counts(tail, level * (1.0 - _RELATIVE)) for tail in tails], dtype=np.int64)
 
 
 def counts_beyond(scores: ScoreSample) -> tuple[Ints, Ints]:

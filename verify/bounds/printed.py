@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.binomial import Method
-from canaryproof.verify.bounds.fixed_sequence import pooled_order
+from canaryproof.verify.bounds.guesses import pooled_order
 from canaryproof.verify.bounds.lower_bound import Method as Bound
 from canaryproof.verify.bounds.lower_bound import ScoreSample, never
 from canaryproof.verify.bounds.thresholds import Rates, alarms, misses, rates, sweep

@@ -9,10 +9,11 @@ from scipy import special, stats
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.bounds.precedence import (
     EPSILONS,
+    count_tail,
     counts_beyond,
     declared_ranks,
     last_rejected,
-    least_rejecting,
+    least_counts,
     order_statistic,
     precedence,
     worst_tail,
@@ -45,8 +46,8 @@ def by_sums(rates, weights, rest, trials, level):
 @pytest.mark.parametrize("rest", [0.0, 0.01])
 def test_least_count_is_the_least(trials, level, rest):
     rates, weights = np.array([1e-9, 0.02, 0.4, 1.0]), np.array([0.5, 0.3, 0.15, 0.04])
-    found = least_rejecting(rates, weights, rest, trials, level)
-    assert found == by_sums(rates, weights, rest, trials, level)
+    tail = count_tail(rates, weights, rest, trials)
+    assert least_counts((0, tail), level) == by_sums(rates, weights, rest, trials, level)
 
 
 def test_counts_are_of_scores_strictly_beyond():

@@ -1,0 +1,70 @@
+"""Tests of one ε after another: the first that is not rejected ends them.
+
+As they come in a fixed order, each may have all of α (Maurer, Hothorn and Lehmacher 1995; proof in
+``proofs_check/lower_bounds.md``). What a test looks at is declared for blocks of ε.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.verify.bounds.precedence import EPSILONS
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# Shares of α: of the declared ranks, and of the sharper test. With half for each, more cells of the suite's grid are
+# below 90% of the best bound, and those that are lie lower.
+NESTED, SHARP = 0.7, 0.3
+# What the sharper test looks at is declared for blocks of so many values of ε, by the largest; and for this level.
+BLOCK, DESIGN_ALPHA = 8, 0.05 * SHARP
+
+
+@dataclass(frozen=True)
+class BlockTest:
+    """A test whose statistic is declared for a block of ε: in it, a rejected ε means that smaller ones are rejected."""
+
+    evidence: Callable[[Ints, float], Ints]  # The statistic of audits, for a block's largest ε
+    rejects: Callable[[float, float, Ints], Bools]  # Whether values of it reject, for that and an ε of the block
+
+
+def last_before(tests: Sequence[BlockTest], found: Array) -> Array:
+    """Return the last ε before the first that not all tests reject, from the first that is not below what is found.
+
+    What is below has been rejected already.
+    """
+    start, found = np.searchsorted(EPSILONS, found, side="left"), found.copy()
+    left = np.flatnonzero(start < len(EPSILONS))
+    block = int(start[left].min()) // BLOCK if len(left) else 0
+    for first in range(block * BLOCK, len(EPSILONS), BLOCK):
+        if not len(left):
+            break
+        last = min(first + BLOCK, len(EPSILONS))
+        reached = np.full(len(left), last - 1)
+        begun = start[left] < last
+        at = np.flatnonzero(begun)
+        declared = float(EPSILONS[last - 1])
+        for test in tests:
+            statistic = test.evidence(left[at], declared)
+            begin = np.maximum(start[left[at]], first)
+            reached[at] = _last_rejected(test, declared, statistic, begin, reached[at])
+        rejected = begun & (reached >= np.maximum(start[left], first))
+        found[left[rejected]] = np.maximum(found[left[rejected]], EPSILONS[reached[rejected]])
+        left = left[~begun | (reached == last - 1)]
+    return found
+
+
+def _last_rejected(test: BlockTest, declared: float, statistic: Ints, first: Ints, last: Ints) -> Ints:
+    """Return for each audit the last index from ``first`` to ``last`` whose ε is rejected, ``first`` − 1 if none is."""
+    low, high, probe = first - 1, last + 1, last
+    while (searched := high - low > 1).any():
+        # A critical value serves all audits that ask for it at once.
+        for index in np.unique(probe[searched]):
+            at = np.flatnonzero(searched & (probe == index))
+            rejected = test.rejects(declared, float(EPSILONS[index]), statistic[at])
+            low[at[rejected]] = high[at[~rejected]] = index
+        probe = (low + high) // 2
+    return low

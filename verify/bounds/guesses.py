@@ -1,0 +1,322 @@
+"""Tests of (ε, δ)-privacy by the number of wrong guesses, from observed and unobserved scores.
+
+Of all scores together so many of the highest are guessed to have taken part, so many of the lowest not to. The fewest
+wrong guesses that privacy allows, in law, are those of one mechanism (``proofs_check/lower_bounds.md``).
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, special, stats
+
+from canaryproof.kernels._compiled import njit
+from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, BlockTest
+from canaryproof.verify.bounds.lower_bound import ScoreSample
+
+Array = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+# The least count, and the probabilities of it and of those that follow.
+Law = tuple[int, Array]
+
+# The law of wrong guesses that (ε, δ)-privacy allows at best, of scores that are known by their order only.
+#
+# Of the pooled scores of k canaries that took part and k₀ that did not, the ``top`` highest are guessed to have taken
+# part, the ``bottom`` lowest not to. The fewest wrong guesses, in law, are those of a mechanism that shows the truth
+# with probability δ, and otherwise puts a canary on its right side, high or low, with probability e^ε/(1 + e^ε), in an
+# order that says nothing more (``proofs_check/lower_bounds.md``).
+
+
+# From a number of canaries that are shown to the next that is looked at, in its square roots.
+_SHOWN_STEP = 1.0
+# Numbers shown that are less likely than this count as if all were.
+_UNLIKELY = 1e-14
+# Counts that are less likely than the likeliest by this factor are left out, and frequencies where the logarithm of a
+# characteristic function's modulus is below.
+_NEGLIGIBLE, _SMALL_MODULUS = 1e-17, -40.0
+
+
+def wrong_at_most(count: int, null_count: int, top: int, bottom: int, epsilon: float, delta: float) -> Array:
+    """Bound P(W ≤ w), w = 0, …, top + bottom, of the number W of wrong guesses.
+
+    The bounds are not less than the exact values beyond rounding, relatively below 1e-6 and absolutely below 1e-11, and
+    close to them where δ shows few canaries. They rise with δ.
+    """
+    result = np.zeros(top + bottom + 1)
+    for shown, probability in numbers_shown(count, null_count, delta):
+        result += probability * _given_shown(count, null_count, top, bottom, epsilon, shown)
+    return result
+
+
+@lru_cache(maxsize=256)
+def numbers_shown(count: int, null_count: int, delta: float) -> list[tuple[tuple[int, ...], float]]:
+    """Return numbers of canaries of both kinds that are shown at most, with probabilities.
+
+    The more are shown, the fewer guesses are wrong: numbers up to a pair, but not to the pair before, count as it. The
+    pairs do not depend on δ, so that a larger one never makes fewer guesses wrong.
+    """
+    most = max(count, null_count)
+    found, before, number = [], 0.0, 0
+    while number < most and before < 1.0 - _UNLIKELY:
+        pair = math.ceil(number * count / most), math.ceil(number * null_count / most)
+        until = float(stats.binom.cdf(pair[0], count, delta) * stats.binom.cdf(pair[1], null_count, delta))
+        if until - before > _UNLIKELY:
+            found.append((pair, until - before))
+            before = until
+        number += max(1, int(_SHOWN_STEP * math.sqrt(number)))
+    return [*found, ((count, null_count), 1.0 - before)]
+
+
+def _given_shown(count: int, null_count: int, top: int, bottom: int, epsilon: float, shown: tuple[int, ...]) -> Array:
+    result = np.ones(top + bottom + 1)
+    seen, unseen = count - shown[0], null_count - shown[1]
+    if seen > 0 and unseen > 0:
+        # Shown ones that end among the guesses of the other kind are wrong ones, and left out.
+        high, low = (min(max(n - i, 0), seen + unseen) for n, i in zip((top, bottom), shown, strict=True))
+        law = wrong_guesses(seen, unseen, high, low, epsilon)
+        result[: len(law)] = np.minimum(np.cumsum(law), 1.0)
+    return result
+
+
+def wrong_guesses(count: int, null_count: int, top: int, bottom: int, epsilon: float) -> Array:
+    """Return the law of the number of wrong guesses at δ = 0.
+
+    As if each of all n canaries took part with probability k/n, on the condition that k do. Then, given the number on
+    the high side, labels are independent, the higher guesses are on the high side as far as there are so many, and only
+    the number that took part among those not guessed, through the condition, ties the two kinds of wrong guesses.
+    """
+    total = count + null_count
+    high, wrong = rates_of_labels(count, null_count, epsilon)
+    least, weights = _binomial(total, high)
+    condition = _binomial(total, count / total)
+    weights /= condition[1][count - condition[0]]
+    result = np.zeros(top + bottom + 1)
+    # From start until stop, the side's size leaves both kinds of guesses room on their sides.
+    start, stop = (min(max(size - least, 0), len(weights)) for size in (top, total - bottom + 1))
+    if start < stop:
+        rest = _mixture(weights[start:stop], least + start - top, total - top - bottom, 1.0 - wrong[0], wrong[1])
+        _add(count - top, _binomial(top, wrong[0]), _binomial(bottom, wrong[1]), rest, result)
+    _add_others(count, total, top, bottom, wrong, (least, weights[:start]), result)
+    _add_others(count, total, top, bottom, wrong, (least + stop, weights[stop:]), result)
+    return result
+
+
+def rates_of_labels(count: int, null_count: int, epsilon: float) -> tuple[float, tuple[float, float]]:
+    """Return the probability of the high side, and those of wrong labels on the high and on the low side.
+
+    They are those of no part taken on the high side, and of part taken on the low side.
+    """
+    share, odds, factor = count / (count + null_count), count / null_count, math.exp(epsilon)
+    high = (share * factor + 1.0 - share) / (1.0 + factor)
+    return high, (1.0 / (1.0 + odds * factor), 1.0 / (1.0 + factor / odds))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add(more: int, first: Law, second: Law, rest: Law, result: Array) -> None:
+    """Add P(F = f) P(S = s) P(R = ``more`` + f − s) to the result at f + s, for all f and s."""
+    for i in range(len(first[1])):
+        f = first[0] + i
+        # Where s is j more than its least, R is that much less.
+        place = more + f - second[0] - rest[0]
+        for j in range(max(place + 1 - len(rest[1]), 0), min(place + 1, len(second[1]))):
+            result[f + second[0] + j] += first[1][i] * second[1][j] * rest[1][place - j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_others(
+    count: int,
+    total: int,
+    top: int,
+    bottom: int,
+    wrong: tuple[float, float],
+    sizes: Law,
+    result: Array,
+) -> None:
+    """Add what these sizes of the high side contribute."""
+    for i in range(len(sizes[1])):
+        size = sizes[0] + i
+        # Guesses beyond the side's size fall on the other side.
+        beyond, below = max(top - size, 0), max(bottom - (total - size), 0)
+        on_high = max(size - top - below, 0)
+        first = _sum(_binomial(top - beyond, wrong[0]), _binomial(beyond, 1.0 - wrong[1]))
+        second = _sum(_binomial(bottom - below, wrong[1]), _binomial(below, 1.0 - wrong[0]))
+        rest = _sum(_binomial(on_high, 1.0 - wrong[0]), _binomial(total - top - bottom - on_high, wrong[1]))
+        _add(count - top, first, second, (rest[0], sizes[1][i] * rest[1]), result)
+
+
+def _mixture(weights: Array, least: int, total: int, one: float, other: float) -> Law:
+    """Mix the laws of the sum of ``least`` + i trials of one rate and the rest of ``total`` of the other."""
+    last = len(weights) - 1
+    # From the rate of the smaller variance on, whose characteristic function's modulus is the larger everywhere: the
+    # powers below are those of a quotient whose modulus is 1 at most.
+    if one * (1.0 - one) > other * (1.0 - other):
+        weights, least, one, other = weights[::-1].copy(), total - least - last, other, one
+    numbers = np.array([least, least + last])
+    means = numbers * one + (total - numbers) * other
+    variances = numbers * one * (1.0 - one) + (total - numbers) * other * (1.0 - other)
+    # By Bernstein's inequality less than 1e-15 lies beyond, and a transform as long as the rest has few frequencies.
+    reach = 8.5 * math.sqrt(variances.max()) + 30.0
+    first = max(int(means.min() - reach), 0)
+    length = fft.next_fast_len(min(int(means.max() + reach) + 1, total) + 1 - first, real=True)
+    z = np.exp(-2j * np.pi * np.arange(length // 2 + 1) / length)
+    large, small = 1.0 - one + one * z, 1.0 - other + other * z
+    # The modulus falls.
+    kept = int(np.sum(total * np.log(np.maximum(abs(large), 1e-300)) > _SMALL_MODULUS))
+    z, large, small = z[:kept], large[:kept], small[:kept]
+    spectrum = large ** (least + last) * small ** (total - least - last) * z.conj() ** first
+    spectrum *= _polynomial(weights, small / large)
+    return first, np.maximum(fft.irfft(spectrum, length), 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _polynomial(coefficients: Array, points: Complexes) -> Complexes:
+    """Evaluate the polynomial whose coefficients are given, the highest power's first."""
+    result = np.zeros_like(points)
+    for coefficient in coefficients:
+        for j in range(len(points)):
+            result[j] = result[j] * points[j] + coefficient
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _binomial(trials: int, rate: float) -> Law:
+    """Return the counts that are not negligible, and their probabilities."""
+    # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
+    likeliest = min(int((trials + 1) * rate), trials)
+    law = np.empty(trials + 1)
+    law[likeliest] = 1.0
+    first = last = likeliest
+    while first > 0 and law[first] > _NEGLIGIBLE:
+        law[first - 1] = law[first] * (first * (1.0 - rate) / ((trials - first + 1) * rate))
+        first -= 1
+    while last < trials and law[last] > _NEGLIGIBLE:
+        law[last + 1] = law[last] * ((trials - last) * rate / ((last + 1) * (1.0 - rate)))
+        last += 1
+    return first, law[first : last + 1] / law[first : last + 1].sum()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum(one: Law, other: Law) -> Law:
+    # np.convolve would take two seconds more to compile, and longer to run.
+    law = np.zeros(len(one[1]) + len(other[1]) - 1)
+    for i in range(len(one[1])):
+        for j in range(len(other[1])):
+            law[i + j] += one[1][i] * other[1][j]
+    return one[0] + other[0], law
+
+
+# Tests of (ε, δ)-privacy from observed and unobserved scores: how many of so many guesses are right.
+#
+# Of all scores together so many of the highest are guessed to have taken part, so many of the lowest not to: numbers
+# that are declared for each block of ε, where a Gaussian mechanism that is just found out shows most. Among equal
+# scores guesses count as if they went wrong.
+
+
+# Gaussian mechanisms to choose for, by their means, and thresholds, so far above the middle of both means.
+_GUESS_SHIFTS = np.geomspace(5e-3, 60.0, 200)[:, np.newaxis]
+_ABOVE = np.linspace(0.0, 4.5, 90)
+_LARGEST_GUESSED_EPSILON, _GUESS_HALVINGS = 40.0, 40
+# Rounding may put a probability this far off, relatively and absolutely.
+RELATIVE, ABSOLUTE = 1e-6, 1e-11
+
+
+@njit(cache=True, nogil=True)
+def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
+    """Put all scores of each audit into falling order, unobserved ones first among equals; both kinds come rising.
+
+    Return the scores, and the number of unobserved ones among the first n, n = 0, …
+    """
+    audits, count = observed.shape
+    null_count = unobserved.shape[1]
+    scores = np.empty((audits, count + null_count))
+    wrong = np.zeros((audits, count + null_count + 1), dtype=np.int64)
+    for a in range(audits):
+        i, j = count - 1, null_count - 1
+        for place in range(count + null_count):
+            take = i < 0 or (j >= 0 and unobserved[a, j] >= observed[a, i])
+            wrong[a, place + 1] = wrong[a, place] + take
+            if take:
+                scores[a, place] = unobserved[a, j]
+                j -= 1
+            else:
+                scores[a, place] = observed[a, i]
+                i -= 1
+    return scores, wrong
+
+
+@lru_cache(maxsize=64)
+def _guess_design(count: int, null_count: int, delta: float) -> tuple[Array, Array, Array]:
+    """Return values of ε, rising, and the numbers of guesses, high and low, that find them out first."""
+    z = 0.5 * _GUESS_SHIFTS + _ABOVE
+    # The low guesses are below μ − z, as far from the other mean.
+    hit, alarm = special.ndtr(_GUESS_SHIFTS - z), special.ndtr(-z)
+    top = np.maximum(np.rint(count * hit + null_count * alarm), 1.0)
+    bottom = np.minimum(np.rint(count * alarm + null_count * hit), count + null_count - top)
+    wrong, made = (count + null_count) * alarm, top + bottom
+    most = special.betaincinv(wrong + 1.0, np.maximum(made - wrong, 1e-9), 1.0 - DESIGN_ALPHA) * made
+    odds = math.log(count / null_count)
+    low, high = np.zeros(made.shape), np.full(made.shape, _LARGEST_GUESSED_EPSILON)
+    for _ in range(_GUESS_HALVINGS):
+        middle = 0.5 * (low + high)
+        expected = np.maximum(top - delta * count, 0.0) * special.expit(-middle - odds)
+        expected += np.maximum(bottom - delta * null_count, 0.0) * special.expit(odds - middle)
+        low, high = np.where(expected > most, middle, low), np.where(expected > most, high, middle)
+    best = np.argmax(low, axis=1)
+    rows = np.arange(len(low))
+    found = low[rows, best]
+    rising = found > np.maximum.accumulate(np.concatenate([[1e-9], found[:-1]]))
+    if not rising.any():
+        rising[-1] = True
+    return found[rising], top[rows, best][rising], bottom[rows, best][rising]
+
+
+def declared_guesses(count: int, null_count: int, delta: float, epsilon: float) -> tuple[int, int]:
+    """Return the numbers of high and low guesses at ε."""
+    found, tops, bottoms = _guess_design(count, null_count, delta)
+    top, bottom = (round(float(np.interp(epsilon, found, numbers))) for numbers in (tops, bottoms))
+    return top, min(bottom, count + null_count - top)
+
+
+@lru_cache(maxsize=8192)
+def _most_wrong(
+    count: int, null_count: int, guesses: tuple[int, int], epsilon: float, delta: float, alpha: float
+) -> int:
+    """Return the most wrong guesses that reject ε, −1 if none do."""
+    least, probabilities = few_wrong(count, null_count, guesses, epsilon, delta)
+    allowed = alpha * (1.0 - RELATIVE) - ABSOLUTE
+    return least + int(np.searchsorted(probabilities, allowed, side="right")) - 1 if allowed > 0.0 else -1
+
+
+@lru_cache(maxsize=2048)
+def few_wrong(count: int, null_count: int, guesses: tuple[int, int], epsilon: float, delta: float) -> Law:
+    """Return the bounds of P(W ≤ w) that any level may ask for, and the least w of them; other levels share it."""
+    bounds = wrong_at_most(count, null_count, *guesses, epsilon, delta)
+    # Smaller ones are nothing but rounding, and count as 0.
+    first, last = np.searchsorted(bounds, [_UNLIKELY, 1.0 - RELATIVE])
+    return int(first), bounds[first:last].copy()
+
+
+def count_wrong(before: Ints, null_count: int, guesses: tuple[int, int]) -> Ints:
+    """Count the wrong ones of so many high and low guesses, from the numbers of unobserved scores among the first n."""
+    top, bottom = guesses
+    # The lowest hold all that took part but those above.
+    return np.asarray(before[:, top] + bottom - (null_count - before[:, before.shape[1] - 1 - bottom]))
+
+
+def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> BlockTest:
+    """Prepare the test of wrong guesses, which are as many as ``design_delta`` makes best."""
+    assert scores.unobserved is not None
+    count, null_count = scores.count, scores.null_count
+    before = pooled_order(scores.observed, scores.unobserved)[1]
+
+    def evidence(audits: Ints, epsilon: float) -> Ints:
+        return -count_wrong(before[audits], null_count, declared_guesses(count, null_count, design_delta, epsilon))
+
+    def rejects(epsilon: float, tested: float, values: Ints) -> Bools:
+        guesses = declared_guesses(count, null_count, design_delta, epsilon)
+        return -values <= _most_wrong(count, null_count, guesses, tested, delta, alpha)
+
+    return BlockTest(evidence, rejects)
