@@ -186,6 +186,8 @@ def _moment(cosines: Array, centre: Array, deviation: Array, order: int) -> Arra
 # ε of a fitted pair: δ, distance and ratio in the null's units.
 PairEpsilon = Callable[[float, Array, Array], Array]
 
+# Coordinates of a release that are squared at once.
+_COORDINATES = 2**22
 # Level at which ``adaptive`` rejects equal variances.
 TEST_LEVEL = 0.01
 
@@ -375,11 +377,14 @@ def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate
 
 def norm_distance(release: ArrayLike) -> Array:
     """Distance √d/‖ρ‖ that ``norm`` goes by; arguments and errors as there."""
-    vectors = np.asarray(release, dtype=np.float64)
-    length = np.linalg.norm(vectors, axis=-1)
+    vectors = np.asarray(release)
+    dim = vectors.shape[-1]
+    # In pieces, as a release in single precision may have billions of coordinates.
+    pieces = (vectors[..., first : first + _COORDINATES] for first in range(0, dim, _COORDINATES))
+    length = np.sqrt(sum(np.square(piece, dtype=np.float64).sum(axis=-1) for piece in pieces))
     if not np.all(length > 0.0):
         raise ValueError("the release must not be the zero vector")
-    return np.asarray(math.sqrt(vectors.shape[-1]) / length)
+    return np.asarray(math.sqrt(dim) / length)
 
 
 def variance_p_value(moments: Moments) -> Array:

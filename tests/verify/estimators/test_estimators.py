@@ -178,6 +178,16 @@ def test_norm_recovers_the_noise_of_a_release_without_signal():
     assert estimate.low < estimate.epsilon < estimate.high
 
 
+def test_norms_of_long_releases_are_summed_in_pieces(monkeypatch):
+    releases = np.random.default_rng(9).standard_normal((2, 10))
+    whole = estimators.norm_distance(releases)
+    assert whole == pytest.approx(math.sqrt(10.0) / np.linalg.norm(releases, axis=1), rel=1e-15)
+    # The last piece is not full.
+    monkeypatch.setattr(estimators, "_COORDINATES", 4)
+    assert estimators.norm_distance(releases.astype(np.float32)) == pytest.approx(whole, rel=1e-6)
+    assert estimators.norm_distance(releases) == pytest.approx(whole, rel=1e-15)
+
+
 def test_norm_refuses_the_zero_vector():
     with pytest.raises(ValueError, match="zero vector"):
         estimators.norm(np.zeros(10), DELTA)
