@@ -155,15 +155,14 @@ def fill(seed: Any, index: Any, purpose: Any, first_tile: int, out: Any) -> None
 
 
 @njit(cache=True)
-def fill_signs(seed: Any, layer: Any, out: Any) -> None:
-    """Write the signs of a layer of orthonormal canaries: bit i % 32 of word i // 32, words four to a counter."""
+def fill_signs(seed: Any, window: Any, out: Any) -> None:
+    """Write the signs of a window of orthonormal canaries, as bits of 32-bit words: four words a counter."""
     low, high = seed & _LOW, seed >> _SHIFT
-    for first in range(0, len(out), 128):
-        counter = _U64(first // 128)
-        words = _philox(counter & _LOW, counter >> _SHIFT, layer, SIGN, low, high)
-        for k in range(4):
-            for bit in range(min(32, len(out) - first - 32 * k)):
-                out[first + 32 * k + bit] = _F32(1.0) - _F32(2.0) * _F32((words[k] >> _U64(bit)) & _U64(1))
+    for first in range(0, len(out), 4):
+        counter = _U64(first // 4)
+        words = _philox(counter & _LOW, counter >> _SHIFT, window, SIGN, low, high)
+        for k in range(min(4, len(out) - first)):
+            out[first + k] = _U32(words[k] & _LOW)
 
 
 @njit(cache=True)

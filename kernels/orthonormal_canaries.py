@@ -1,48 +1,52 @@
 """Orthonormal canaries: rows of a random orthonormal matrix, all made and scored by a few fast transforms.
 
-With T the orthonormal type-2 cosine transform of R^d, D_l diagonal matrices of independent random signs and π a random
-permutation, canary j is row π(j) of the matrix T D_L ⋯ T D_2 T D_1:
+Let n be the largest power of two up to d, r = d − n, and B_w and A_w the matrices H D_w on the first and on the last n
+coordinates: H is the Walsh–Hadamard matrix of order n, with entries ±n^(−1/2), and D_w a diagonal matrix of independent
+random signs. Canary j is row π(j) of the orthonormal matrix
 
-    c_j = D_1 Tᵀ D_2 Tᵀ ⋯ D_L Tᵀ e_π(j).
+    M = B_L ⋯ B_2 B_1                              if d is a power of two,
+    M = B_(2L) G B_(2L−1) A_(2L−2) ⋯ B_1 A_0       if not,
 
-The matrix is orthonormal whatever the signs: canaries have norm 1 and no two of them correlate, up to rounding. Signs
-and permutation are integers made of the counter-based stream (``kernels._canary_stream``), the same on every machine.
-The transform is scipy's; equal calls give equal bits with one version of it on one machine. Other machines may round
-otherwise, because its code is compiled for each kind of processor. A Hadamard transform would take a third of the time
-and round alike everywhere, but there is one for powers of two alone; models have other dimensions.
+π a random permutation. G rotates the first r coordinates against the last r, with the cosine √(r/d) and the sine
+√(n/d). After it each canary has, in the mean over signs, the same energy 1/d on every coordinate, at any d.
 
-Nearly all of the time is the transforms': at dim = 2²⁰ and two layers, a sum and the scores take four of them, 95% of
-Algorithm 1 with 1,000 canaries. Drawing signs, rows and noise takes 3%.
+Canaries have norm 1 and no two of them correlate, up to rounding. Signs and permutation are integers made of the
+counter-based stream (``kernels._canary_stream``). All else is additions, products and square roots in a fixed order, so
+that canaries, sums, scores and cosines are the same bits on every machine.
 
-``proofs_check/orthonormal_canaries.md`` has what follows for scores, and what one layer lacks that two have.
+``proofs_check/orthonormal_canaries.md`` has what follows for scores, the bounds of rounding errors, and what one layer
+lacks that two have.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import fft
 
 from canaryproof.kernels._canary_arguments import checked_indices, checked_int, checked_vectors, checked_weights
-from canaryproof.kernels._canary_stream import fill_signs, shuffle
+from canaryproof.kernels._canary_passes import add_squares
+from canaryproof.kernels._canary_stream import TILE, fill_signs, shuffle
+from canaryproof.kernels._hadamard import rotate, transform
 
 __all__ = ["OrthonormalCanaries"]
 
 _MAX_DIM = 2**31 - 1
 _MAX_LAYERS = 16
 
-Signs = tuple[NDArray[np.float32], ...]
+# A row of words for each window, in the order of the indices w; each bit is a sign.
+Signs = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class OrthonormalCanaries:
-    """Orthonormal canaries c_1, …, c_k: rows of a product of cosine transforms and random signs.
+    """Orthonormal canaries c_1, …, c_k: rows of a product of Walsh–Hadamard transforms and random signs.
 
-    The sum of any of them takes ``layers`` transforms, and so do the scores of all. Canary j is the same whatever the
-    count. Kept are 4·(layers·dim + count) bytes. With them, at two layers, a sum takes 41·dim bytes at its peak, and
-    scores 49·dim of a float64 vector and 29·dim of a float32 one, the vector included: 3 to 5 GB at dim = 10⁸, where
-    a call takes 7 to 10 seconds.
+    The sum of any of them takes one product with M, and so do the scores of all. Canary j is the same whatever the
+    count. Kept are 4·count bytes and a bit for each sign: layers·dim/8 bytes if dim is a power of two, and up to
+    (2·layers + 1)·dim/8 if not. With two layers a sum takes 8·dim bytes more, the first call 12·dim. Scores take 8·dim
+    more than a float64 vector and 4·dim more than a float32 one.
 
     Parameters
     ----------
@@ -51,11 +55,11 @@ class OrthonormalCanaries:
     count
         Number k of canaries, 1 ≤ count ≤ dim.
     dim
-        Dimension d, 2 ≤ dim < 2³¹. A transform takes O(d log d) steps for every d, and the fewest where all prime
-        factors of d are small: d = 1,000,003, a prime, takes 11 times as long as d = 10⁶.
+        Dimension d, 2 ≤ dim < 2³¹. A product takes O(d log d) steps for every d, primes or not: L transforms of order d
+        if d is a power of two, and 2L + 1 of the power of two below d if not.
     layers
-        Number L of layers, from 1 to 16. With two, a canary's coordinates are sums of d terms with random signs, so
-        that its score against fixed data is close to normal, whatever the data. With one they are single cosines.
+        Number L of layers, from 1 to 16. With two, a canary's coordinates are sums of some d terms with random signs.
+        Its score against fixed data is then close to normal, whatever the data. With one they may all have one size.
 
     Raises
     ------
@@ -65,7 +69,7 @@ class OrthonormalCanaries:
     Notes
     -----
     Takes the place of the independent canaries of Andrew et al. (arXiv 2302.03098), Algorithm 1. Random signs before
-    fast orthonormal transforms are Ailon and Chazelle's (2009), stacked layers Yu et al.'s (2016, "Orthogonal random
+    Walsh–Hadamard transforms are Ailon and Chazelle's (2009), stacked layers Yu et al.'s (2016, "Orthogonal random
     features").
     """
 
@@ -101,7 +105,7 @@ class OrthonormalCanaries:
         return self.sum(np.array([index])).astype(np.float32)
 
     def sum(self, indices: ArrayLike | None = None, weights: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Weighted sum Σ w_j c_j, by ``layers`` transforms in float64.
+        """Weighted sum Σ w_j c_j, by transforms in float64.
 
         Parameters
         ----------
@@ -138,17 +142,16 @@ class OrthonormalCanaries:
 
         Returns
         -------
-        Scores, shape (k,) or (n, k). Rounding errors, in units of 2⁻²⁴ or 2⁻⁵³ times ‖v‖/√dim, were at most
-        20·layers where all prime factors of dim are below 12, else 50·layers (searched up to dim = 2²⁰).
+        Scores, shape (k,) or (n, k). With u = 2⁻²⁴ or 2⁻⁵³ and m = log₂ n, the root mean square of the rounding errors
+        of all dim scores is at most 1.01·K·u·‖v‖/√dim, where K is L·(m + 2), or (2L + 1)(m + 2) + 5 if dim is no power
+        of two: proven, underflow apart. No single error above 20·L·u·‖v‖/√dim was found (searched up to dim = 2²⁰).
 
         Raises
         ------
         ValueError
             If a vector is zero, not finite or of another shape or type, or an index is out of range.
         """
-        products, _, scales = self._products(vectors, indices)
-        scores: NDArray[np.float64] = products / scales.astype(np.float64)[:, np.newaxis]
-        return scores if np.ndim(vectors) == 2 else scores[0]
+        return self._quotients(vectors, indices, by_norm=False)
 
     def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
         """Cosines between canaries and one vector or a block of them.
@@ -169,9 +172,7 @@ class OrthonormalCanaries:
         ValueError
             As for ``scores``.
         """
-        products, norms, _ = self._products(vectors, indices)
-        cosines = np.clip(products / norms[:, np.newaxis], -1.0, 1.0)
-        return cosines if np.ndim(vectors) == 2 else cosines[0]
+        return self._quotients(vectors, indices, by_norm=True)
 
     def block_cosines(self, vectors: ArrayLike) -> NDArray[np.float64]:
         """Cosines between all canaries and a block of vectors, with transforms in float32: for many rounds.
@@ -192,22 +193,28 @@ class OrthonormalCanaries:
         """
         if np.ndim(vectors) != 2:
             raise ValueError(f"vectors must have the shape (n, {self.dim}), not {np.shape(vectors)}")
-        products, norms, _ = self._products(vectors, None, np.float32)
-        return np.clip(products / norms[:, np.newaxis], -1.0, 1.0)
+        return self._quotients(vectors, None, by_norm=True, dtype=np.float32)
 
-    def _products(
-        self, vectors: ArrayLike, indices: ArrayLike | None, dtype: type[np.floating] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.floating]]:
-        """Scores and norms of scaled vectors, with the powers of two by which they were multiplied."""
+    def _quotients(
+        self,
+        vectors: ArrayLike,
+        indices: ArrayLike | None,
+        *,
+        by_norm: bool,
+        dtype: type[np.floating] | None = None,
+    ) -> NDArray[np.float64]:
+        """Inner products, divided by the vectors' norms if asked for."""
         block, scales = checked_vectors(vectors, self.dim)
         rows = self._rows[checked_indices(indices, self.count)]
-        products, norms = np.empty((len(block), len(rows))), np.empty(len(block))
-        # One row at a time: scipy's transform is no faster on several, and memory stays at O(dim).
-        for given, scale, product, n in zip(block, scales, products, range(len(block)), strict=True):
+        found = np.empty((len(block), len(rows)))
+        # One row at a time: memory stays at O(dim).
+        for given, scale, quotients in zip(block, scales, found, strict=True):
             row = np.multiply(given, scale, dtype=given.dtype).astype(dtype or given.dtype, copy=False)
-            norms[n] = np.sqrt(np.square(row, dtype=np.float64).sum())
-            product[:] = _transformed(row, self._signs)[rows]
-        return products, norms, scales
+            divisor = _norm(row) if by_norm else float(scale)
+            np.divide(_transformed(row, self._signs)[rows], divisor, out=quotients, dtype=np.float64)
+        if by_norm:
+            np.clip(found, -1.0, 1.0, out=found)
+        return found if np.ndim(vectors) == 2 else found[0]
 
     @cached_property
     def _rows(self) -> NDArray[np.int32]:
@@ -226,24 +233,58 @@ def _drawn_rows(seed: int, count: int, dim: int) -> NDArray[np.int32]:
 
 
 def _drawn_signs(seed: int, dim: int, layers: int) -> Signs:
-    """Draw the diagonals of D_1, …, D_L."""
-    drawn = tuple(np.empty(dim, np.float32) for _ in range(layers))
-    for layer, signs in enumerate(drawn):
-        fill_signs(np.uint64(seed), np.uint64(layer), signs)
+    """Draw the diagonals of all windows."""
+    order, rest = _split(dim)
+    drawn = np.empty((2 * layers + 1 if rest else layers, -(-order // 32)), np.uint32)
+    for window, signs in enumerate(drawn):
+        fill_signs(np.uint64(seed), np.uint64(window), signs)
     return drawn
 
 
-def _transformed(vector: NDArray[np.floating], layers: Signs) -> NDArray[np.floating]:
-    """Return T D_L ⋯ T D_1 v; the vector is used up."""
-    for signs in layers:
-        vector *= signs
-        vector = fft.dct(vector, norm="ortho", overwrite_x=True)
+def _split(dim: int) -> tuple[int, int]:
+    """Return n and r."""
+    order = 1 << (dim.bit_length() - 1)
+    return order, dim - order
+
+
+def _transformed(vector: NDArray[np.floating], signs: Signs) -> NDArray[np.floating]:
+    """Turn v into M v, in place."""
+    for window in range(len(signs)):
+        if window == len(signs) - 1:
+            _rotated(vector, 1.0)
+        transform(_part(vector, window, signs), signs[window], False)
     return vector
 
 
-def _transposed(vector: NDArray[np.float64], layers: Signs) -> NDArray[np.float64]:
-    """Return D_1 Tᵀ ⋯ D_L Tᵀ v; the vector is used up."""
-    for signs in reversed(layers):
-        vector = fft.idct(vector, norm="ortho", overwrite_x=True)
-        vector *= signs
+def _transposed(vector: NDArray[np.float64], signs: Signs) -> NDArray[np.float64]:
+    """Turn v into Mᵀ v, in place."""
+    for window in reversed(range(len(signs))):
+        transform(_part(vector, window, signs), signs[window], True)
+        if window == len(signs) - 1:
+            _rotated(vector, -1.0)
     return vector
+
+
+def _part(vector: NDArray[np.floating], window: int, signs: Signs) -> NDArray[np.floating]:
+    """Return a window's coordinates: in turns the last n and the first n, and the first n once more in the end."""
+    order, rest = _split(len(vector))
+    start = rest if window % 2 == 0 and window < len(signs) - 1 else 0
+    return vector[start : start + order]
+
+
+def _rotated(vector: NDArray[np.floating], direction: float) -> None:
+    """Multiply by G, or by its inverse."""
+    order, rest = _split(len(vector))
+    number = vector.dtype.type
+    cosine, sine = math.sqrt(rest / len(vector)), math.sqrt(order / len(vector))
+    rotate(vector[:rest], vector[order:], number(cosine), number(direction * sine))
+
+
+def _norm(vector: NDArray[np.floating]) -> float:
+    """Norm, with squares added in float64 in a fixed order."""
+    whole = len(vector) // TILE * TILE
+    square, last = np.zeros(1), np.zeros((1, TILE), vector.dtype)
+    last[0, : len(vector) - whole] = vector[whole:]
+    add_squares(vector[np.newaxis, :whole], square)
+    add_squares(last, square)
+    return math.sqrt(square[0])

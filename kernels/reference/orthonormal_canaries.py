@@ -1,4 +1,4 @@
-"""Orthonormal canaries in mpmath: Philox with Python's integers, and the cosine transform written out."""
+"""Orthonormal canaries in mpmath: Philox with Python's integers, and the matrices written out."""
 
 import mpmath as mp
 
@@ -26,13 +26,15 @@ def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[in
     return c0, c1, c2, c3
 
 
-def sign(seed: int, layer: int, i: int) -> int:
-    """Sign of coordinate i in a layer: one bit of the stream of purpose 2.
+def sign(seed: int, window: int, i: int) -> int:
+    """Sign of coordinate i of a window: one bit of the stream of purpose 2.
 
     Parameters
     ----------
-    seed, layer, i
-        As for ``OrthonormalCanaries``; layers and coordinates are counted from 0.
+    seed
+        As for ``OrthonormalCanaries``.
+    window, i
+        Index of the matrix A_w or B_w, and of one of its coordinates, from 0.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def sign(seed: int, layer: int, i: int) -> int:
     """
     word, bit = divmod(i, 32)
     counter, place = divmod(word, 4)
-    words = philox((counter & _MASK, counter >> 32, layer, 2), (seed & _MASK, seed >> 32))
+    words = philox((counter & _MASK, counter >> 32, window, 2), (seed & _MASK, seed >> 32))
     return 1 - 2 * (words[place] >> bit & 1)
 
 
@@ -71,7 +73,7 @@ def rows(seed: int, count: int, dim: int) -> list[int]:
 
 
 def vector(seed: int, dim: int, layers: int, row: int) -> list[mp.mpf]:
-    """Row ``row`` of T D_L ⋯ T D_1, as a canary.
+    """Row ``row`` of the matrix M, as a canary.
 
     Parameters
     ----------
@@ -84,15 +86,25 @@ def vector(seed: int, dim: int, layers: int, row: int) -> list[mp.mpf]:
     -------
     The canary's dim coordinates, at the precision of the context.
     """
-    transform = mp.matrix(dim, dim)
-    for p in range(dim):
-        scale = mp.sqrt((1 if p == 0 else 2) / mp.mpf(dim))
-        for i in range(dim):
-            transform[p, i] = scale * mp.cospi(mp.mpf(p * (2 * i + 1)) / (2 * dim))
+    order = 2 ** (dim.bit_length() - 1)
+    starts = [0] * layers if order == dim else [dim - order, 0] * layers
     canary = mp.matrix(1, dim)
     canary[row] = 1
-    for layer in reversed(range(layers)):
-        canary = canary * transform
-        for i in range(dim):
-            canary[i] *= sign(seed, layer, i)
+    if order < dim:
+        canary = _in_window(canary, seed, 2 * layers, 0, order)
+        cosine, sine = mp.sqrt(mp.mpf(dim - order) / dim), mp.sqrt(mp.mpf(order) / dim)
+        for i in range(dim - order):
+            a, b = canary[i], canary[order + i]
+            canary[i], canary[order + i] = cosine * a + sine * b, cosine * b - sine * a
+    for window, start in reversed(list(enumerate(starts))):
+        canary = _in_window(canary, seed, window, start, order)
     return list(canary)
+
+
+def _in_window(canary: mp.matrix, seed: int, window: int, start: int, order: int) -> mp.matrix:
+    """Multiply a row by a matrix A_w or B_w, element by element."""
+    found = canary.copy()
+    for i in range(order):
+        products = ((-1) ** (i & j).bit_count() * canary[start + j] for j in range(order))
+        found[start + i] = sign(seed, window, i) * mp.fsum(products) / mp.sqrt(order)
+    return found

@@ -10,11 +10,11 @@ from importlib.util import find_spec
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, stats
+from scipy import stats
 from threadpoolctl import threadpool_info
 
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries, _transformed, _transposed
 from canaryproof.verify.engine.origin import _processor
 from canaryproof.verify.estimators import algorithm_1
 from tests.benchmarks import processes
@@ -310,13 +310,11 @@ def _orthonormal(size: Size, threads: int) -> Orthonormal:
         released += _NOISE_MULTIPLIER * noise(_SEED, dim)
         return canaries.scores(released)
 
-    vector = noise(_SEED, dim).astype(np.float64)
-    layers = OrthonormalCanaries(_SEED, 1, dim).layers
+    vector, signs = noise(_SEED, dim).astype(np.float64), OrthonormalCanaries(_SEED, 1, dim)._signs
 
     def transforms() -> None:
-        for _ in range(layers):
-            fft.idct(vector, norm="ortho")
-            fft.dct(vector, norm="ortho")
+        _transposed(vector, signs)
+        _transformed(vector, signs)
 
     cast = []
     for count in size.orthonormal:
@@ -335,12 +333,11 @@ def _orthonormal(size: Size, threads: int) -> Orthonormal:
     several = OrthonormalCanaries(_SEED, size.rounds_count, rows)
     known = Canaries(_SEED, size.rounds_count, rows)
     known.norms()
-    work = rows * size.rounds_count * number
+    work, turned = rows * size.rounds_count * number, deltas.copy()
 
     def float32_transforms() -> None:
-        for delta in deltas:
-            for _ in range(layers):
-                fft.dct(delta, norm="ortho")
+        for delta in turned:
+            _transformed(delta, several._signs)
 
     blocks = [
         Contestant("orthonormal", lambda: several.block_cosines(deltas), work, threads),

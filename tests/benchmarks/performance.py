@@ -391,26 +391,12 @@ def _orthonormal(document: Mapping[str, Any]) -> Section:
         f"d = {size['rounds_dim']:,}, in float32."
         f"{_shared('independent canaries', [*found['algorithm_1'], *found['rounds']])} numpy's times and those of "
         f"stored canaries, which are read twice, are scaled from the tables above: few machines store so many."
-        f"{_without_transforms(found['algorithm_1'], size['orthonormal'][0])}"
     )
     header = (
         *("", "orthonormal, s", "independent, s", "numpy, s", "stored, s", "transforms alone, s"),
         *("times faster than independent", "times the transforms"),
     )
     return Section("Orthonormal canaries", header, tuple(rows), note)
-
-
-def _without_transforms(timings: Sequence[Mapping[str, Any]], count: int) -> str:
-    """Say what faster transforms could still gain: with the fewest canaries, as independent ones are fastest there."""
-    ours, independent, transforms = (row["seconds"] for row in timings[:3])
-    if not 0.0 < transforms < ours:
-        return ""
-    rest = ours - transforms
-    return (
-        f" At k = {count:,} transforms are {transforms / ours:.0%} of the time. With transforms at half their time it "
-        f"would be {independent / (rest + 0.5 * transforms):.2g} times faster than with independent canaries, with "
-        f"transforms that take none {independent / rest:.2g} times."
-    )
 
 
 def _compared(

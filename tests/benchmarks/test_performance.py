@@ -98,9 +98,6 @@ def test_aims_stand_beside_what_was_measured(page):
 def test_orthonormal_canaries_stand_beside_independent_ones_and_their_transforms(page):
     assert "| Algorithm 1, k = 10,000 | 0.125 | 16.0 | 130 | 2.10 | 0.0800 | 128 | 1.56 |" in page
     assert "| a block of 32 rounds, k = 1,000 | 0.200 | 0.400 | 40.0 | 0.100 | 0.160 | 2.00 | 1.25 |" in page
-    # 1.6 s against .02 s and half of .08 s, and against .02 s.
-    assert "transforms are 80% of the time" in page
-    assert "it would be 27 times faster than with independent canaries, with transforms that take none 80 times" in page
 
 
 @pytest.mark.parametrize(

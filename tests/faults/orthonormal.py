@@ -1,10 +1,10 @@
 """Faults of orthonormal canaries: of their signs, rows and transforms."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import fft
 
 from tests.faults.fault import Fault, Function
 
@@ -22,29 +22,20 @@ def _repeated(_: Function) -> Function:
     return lambda seed, count, dim: np.random.default_rng(seed).integers(0, dim, count).astype(np.int32)
 
 
-def _transform(kind: int, norm: str) -> Callable[[Function], Function]:
-    """Transform by another cosine transform, or one that is not orthonormal."""
+def _scaled(f: Function) -> Function:
+    """Leave out 1/√n where log₂ n is odd."""
 
-    def make(_: Function) -> Function:
-        def faulty(vector: Any, layers: Any) -> Any:
-            for signs in layers:
-                vector = fft.dct(vector * signs, type=kind, norm=norm)
-            return vector
-
-        return faulty
-
-    return make
-
-
-def _signs_last(_: Function) -> Function:
-    """Multiply by signs after a transform, and not before."""
-
-    def faulty(vector: Any, layers: Any) -> Any:
-        for signs in layers:
-            vector = fft.dct(vector, norm="ortho") * signs
-        return vector
+    def faulty(vector: Any, words: Any, transposed: Any) -> None:
+        f(vector, words, transposed)
+        if len(vector).bit_length() % 2 == 0:
+            vector *= math.sqrt(2.0)
 
     return faulty
+
+
+def _other_order(f: Function) -> Function:
+    """Multiply by signs after a transform where they belong before it, and the other way round."""
+    return lambda vector, words, transposed: f(vector, words, not transposed)
 
 
 _CANARIES = ("orthonormal.canaries",)
@@ -66,16 +57,16 @@ FAULTS = (
     ),
     _fault(
         "same-signs",
-        "all layers have the same signs",
+        "all windows have the same signs",
         "_drawn_signs",
-        lambda f: lambda seed, dim, layers: f(seed, dim, 1) * layers,
+        lambda f: lambda *given: np.broadcast_to(f(*given)[:1], f(*given).shape).copy(),
         (*_CANARIES, "orthonormal.scores.data"),
     ),
     _fault(
         "no-signs",
         "no signs are drawn",
         "_drawn_signs",
-        lambda _: lambda _, dim, layers: (np.ones(dim, np.float32),) * layers,
+        lambda f: lambda *given: np.zeros_like(f(*given)),
         (*_CANARIES, "orthonormal.scores.data"),
     ),
     _fault(
@@ -101,31 +92,31 @@ FAULTS = (
     ),
     _fault(
         "scale",
-        "the transform is not orthonormal",
-        "_transformed",
-        _transform(2, "backward"),
-        ("orthonormal.scores.*", *_CANARIES),
+        "the transform is not orthonormal where log n is odd",
+        "transform",
+        _scaled,
+        (*_CANARIES, "orthonormal.scores.noise"),
     ),
     _fault(
-        "third-type",
-        "scores by the type-3 transform, which is the inverse",
-        "_transformed",
-        _transform(3, "ortho"),
-        ("orthonormal.scores.noise", *_CANARIES),
+        "no-rotation",
+        "G is left out, where d is no power of two",
+        "_rotated",
+        lambda _: lambda *_: None,
+        _CANARIES,
     ),
     _fault(
         "signs-last",
-        "signs after the transform",
-        "_transformed",
-        _signs_last,
-        ("orthonormal.scores.noise", *_CANARIES),
+        "signs on the wrong side of each transform",
+        "transform",
+        _other_order,
+        _CANARIES,
     ),
     _fault(
-        "layer-order",
-        "layers of a sum in the order of scores",
-        "_transposed",
-        lambda f: lambda vector, layers: f(vector, layers[::-1]),
-        ("orthonormal.estimates", *_CANARIES),
+        "rotated-once-more",
+        "a sum is rotated as scores are, and not back",
+        "_rotated",
+        lambda f: lambda vector, _: f(vector, 1.0),
+        (*_CANARIES, "orthonormal.scores.noise"),
     ),
     _fault(
         "divided-by-the-norm",

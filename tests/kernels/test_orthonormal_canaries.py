@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import fft, stats
+from scipy import linalg, stats
 
 from canaryproof.kernels import _canary_stream as stream
+from canaryproof.kernels import _hadamard as hadamard
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.reference import orthonormal_canaries as reference
 
@@ -16,7 +17,40 @@ LEVEL = 1e-6
 SEEDS = st.integers(0, 2**64 - 1)
 # Of the signs and rows of seed 2⁶³ + 5: integers, the same on every machine.
 SIGNS_SHA256 = "3afde52d28736fdf868f7cfbae83f943969b2fc9df43a8145786948f2cb604f4"
+# Of a sum, scores and cosines: the same bits on every machine.
+FLOATS_SHA256 = "9240ddd243225c58406f345b982e923552aae064ad51aae8023f2cd048bf96c9"
 ROWS_SHA256 = "f6d003d36a97a7cd1fc1f60f956c6016725d7e57d5c313401a09c47572d42196"
+
+
+def unpacked(words: np.ndarray, length: int) -> np.ndarray:
+    bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")[:length]
+    return np.float32(1.0) - np.float32(2.0) * bits.astype(np.float32)
+
+
+def drawn_signs(seed: int, window: int, length: int) -> np.ndarray:
+    words = np.empty(-(-length // 32), np.uint32)
+    stream.fill_signs(np.uint64(seed), np.uint64(window), words)
+    return unpacked(words, length)
+
+
+def extended(vector: np.ndarray, canaries: OrthonormalCanaries) -> np.ndarray:
+    """Multiply by M in extended precision, level by level in numpy."""
+    dim, last = len(vector), len(canaries._signs) - 1
+    order = 2 ** (dim.bit_length() - 1)
+    rest, found = dim - order, vector.astype(np.longdouble)
+    for window, words in enumerate(canaries._signs):
+        if window == last:
+            cosine, sine = np.sqrt(np.longdouble(rest) / dim), np.sqrt(np.longdouble(order) / dim)
+            a, b = found[:rest].copy(), found[order:].copy()
+            found[:rest], found[order:] = cosine * a - sine * b, sine * a + cosine * b
+        start = rest if window % 2 == 0 and window < last else 0
+        part, step = found[start : start + order] * unpacked(words, order), 1
+        while step < order:
+            pairs = part.reshape(-1, 2, step)
+            part = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
+            step *= 2
+        found[start : start + order] = part / np.sqrt(np.longdouble(order))
+    return found
 
 
 def matrix(canaries: OrthonormalCanaries) -> np.ndarray:
@@ -34,8 +68,7 @@ def test_canaries_are_those_of_the_twin(seed: int, dim: int, layers: int) -> Non
 
 
 def test_signs_and_rows_are_the_same_integers_everywhere() -> None:
-    signs = np.empty(100_003, np.float32)
-    stream.fill_signs(np.uint64(2**63 + 5), np.uint64(3), signs)
+    signs = drawn_signs(2**63 + 5, 3, 100_003)
     rows = np.arange(100_003, dtype=np.int32)
     stream.shuffle(np.uint64(2**63 + 5), 5000, rows)
     assert hashlib.sha256(signs.astype("<f4").tobytes()).hexdigest() == SIGNS_SHA256
@@ -44,9 +77,7 @@ def test_signs_and_rows_are_the_same_integers_everywhere() -> None:
 
 @pytest.mark.parametrize("dim", [127, 128, 129, 4096 + 40])
 def test_signs_at_the_ends_of_words_and_counters_are_those_of_the_twin(dim: int) -> None:
-    signs = np.empty(dim, np.float32)
-    stream.fill_signs(np.uint64(11), np.uint64(2), signs)
-    assert signs.tolist() == [reference.sign(11, 2, i) for i in range(dim)]
+    assert drawn_signs(11, 2, dim).tolist() == [reference.sign(11, 2, i) for i in range(dim)]
 
 
 @given(SEEDS, st.integers(2, 300), st.integers(1, 3), st.data())
@@ -103,26 +134,72 @@ def test_the_order_of_rows_is_uniform() -> None:
     assert stats.chisquare(counts).pvalue >= LEVEL
 
 
-def test_layers_have_signs_of_their_own() -> None:
-    first, second = OrthonormalCanaries(5, 1, 10_000)._signs
-    other = OrthonormalCanaries(6, 1, 10_000)._signs[0]
+def test_windows_have_signs_of_their_own() -> None:
+    dim = 3 * 2**13
+    windows = [unpacked(words, 2**14) for words in OrthonormalCanaries(5, 1, dim)._signs]
+    other = unpacked(OrthonormalCanaries(6, 1, dim)._signs[0], 2**14)
+    assert len(windows) == 5
     # Products of independent signs have mean 0; level 1e-6 each.
-    for product in (first * second, first * other, first, second):
-        assert abs(float(product.sum())) <= stats.norm.isf(LEVEL / 2) * 100
+    products = [windows[i] * windows[j] for i in range(5) for j in range(i)]
+    for product in (*products, windows[0] * other, *windows):
+        assert abs(float(product.sum())) <= stats.norm.isf(LEVEL / 2) * 128
+
+
+@given(SEEDS, st.integers(0, 10), st.booleans())
+def test_a_window_is_a_walsh_hadamard_matrix_and_signs(seed: int, exponent: int, transposed: bool) -> None:
+    order, rng = 2**exponent, np.random.default_rng(seed)
+    words = rng.integers(0, 2**32, -(-order // 32), dtype=np.uint32)
+    signs, given = unpacked(words, order), rng.standard_normal(order)
+    walsh = linalg.hadamard(order) / math.sqrt(order)
+    exact = signs * (walsh @ given) if transposed else walsh @ (signs * given)
+    for dtype, unit in ((np.float32, 2.0**-24), (np.float64, 2.0**-53)):
+        found = given.astype(dtype)
+        hadamard.transform(found, words, transposed)
+        error = np.linalg.norm(found - exact) / np.linalg.norm(given)
+        # The vector is rounded to its type first, and the product with the matrix rounds too.
+        assert error <= (exponent + 3 + 2 * order**0.5) * unit
+
+
+@pytest.mark.parametrize("exponent", [11, 12, 13, 15, 16, 17, 18, 19])
+def test_a_window_of_many_blocks_is_one_level_after_another(exponent: int) -> None:
+    order = 2**exponent
+    given, signs = np.random.default_rng(exponent).integers(-3, 4, order), np.random.default_rng(1)
+    words = signs.integers(0, 2**32, order // 32, dtype=np.uint32)
+    levels, step = given * unpacked(words, order).astype(np.int64), 1
+    while step < order:
+        pairs = levels.reshape(-1, 2, step)
+        levels = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
+        step *= 2
+    back = given.astype(np.float64)
+    hadamard.transform(back, words, False)
+    allowed = (exponent + 2) * 2.0**-53 * np.linalg.norm(given)
+    assert np.linalg.norm(back - levels / math.sqrt(order)) <= allowed
+    hadamard.transform(back, words, True)
+    assert np.linalg.norm(back - given) <= 2.0 * allowed
+
+
+def test_floats_are_the_same_bits_everywhere() -> None:
+    digest = hashlib.sha256()
+    for dim in (4096, 100_003):
+        canaries = OrthonormalCanaries(2**63 + 5, 2000, dim)
+        vector = (np.arange(dim) % 1009 - 504) / 512.0
+        found = (canaries.sum(), canaries.scores(vector), canaries.cosines(vector.astype(np.float32)))
+        digest.update(b"".join(one.astype("<f8").tobytes() for one in found))
+    assert digest.hexdigest() == FLOATS_SHA256
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("dim", [2, 3, 97, 1000, 4096, 65_537, 2**18])
-def test_rounding_stays_within_what_is_stated(dim: int, layers: int) -> None:
+def test_rounding_stays_within_what_is_proven_and_what_was_found(dim: int, layers: int) -> None:
     canaries = OrthonormalCanaries(dim, dim, dim, layers)
+    levels = (dim.bit_length() - 1) + 2
+    proven = 1.01 * (layers * levels if dim & (dim - 1) == 0 else (2 * layers + 1) * levels + 5)
     gaussian = np.random.default_rng(dim).standard_normal(dim)
-    allowed = layers * (20 if dim in (2, 3, 1000, 4096, 2**18) else 50) / math.sqrt(dim)
     for vector, unit in ((gaussian.astype(np.float32), 2.0**-24), (gaussian, 2.0**-53), (np.eye(1, dim)[0], 2.0**-53)):
-        exact = vector.astype(np.longdouble)
-        for signs in canaries._signs:
-            exact = fft.dct(exact * signs, norm="ortho")
-        error = np.abs(canaries.scores(vector) - exact[canaries._rows]).max()
-        assert error <= allowed * unit * np.linalg.norm(vector.astype(np.float64))
+        error = canaries.scores(vector) - extended(vector, canaries)[canaries._rows]
+        size = unit * np.linalg.norm(vector.astype(np.float64))
+        assert np.linalg.norm(error) <= proven * size
+        assert np.abs(error).max() <= 20.0 * layers * size / math.sqrt(dim)
 
 
 @pytest.mark.parametrize(

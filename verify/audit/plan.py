@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 # More canaries than anybody makes, and than anybody scores in each round.
 MOST, MOST_IN_ROUNDS = 10**7, 10**6
 INDEPENDENT, ORTHONORMAL = "independent", "orthonormal"
-# Beyond it, orthonormal canaries take more memory than many machines have: 40 bytes a dimension.
+# Beyond it plans take canaries that need no vector in memory: orthonormal ones take up to 20 bytes a dimension.
 _LARGEST_TRANSFORM = 10**8
 # Residuals that a probability is averaged over, as in an audit's own predictions.
 _RESIDUALS = 40
@@ -513,7 +513,8 @@ def _seconds(coordinates: float, rounds: int) -> float:
 
 def _transform_seconds(dim: int, rounds: int) -> float:
     """Return how long it takes to sum orthonormal canaries in each round, and to score once."""
-    measured = min(dim, 2**18)
+    # As much of the dimension is beyond a power of two.
+    measured = dim >> max(dim.bit_length() - 18, 0) | (dim & (dim - 1) > 0)
     canaries = OrthonormalCanaries(0, 1, measured)
     canaries.scores(canaries.sum())
     began = time.perf_counter()

@@ -551,8 +551,9 @@ _CONFIDENCES = (0.5, 0.9)
 _SPREAD = 0.05
 # Claimed of its quadrature.
 _QUADRATURE = 0.02
-# The pooled test takes the distance's error from its leading terms.
-_APPROXIMATE = 0.005
+# The pooled test takes the distance's error from its leading terms: the larger one of the normal law's and that by the
+# samples' kurtosis. So intervals of normal scores are somewhat longer than they need be.
+_LESS, _MORE = 0.005, 0.02
 
 Array = NDArray[np.float64]
 
@@ -612,14 +613,17 @@ def _unobserved(context: Context) -> Outcome:
     for confidence in _CONFIDENCES:
         found = estimators.pinned(moments, DELTA, confidence)
         inside = (found.low <= truth) & (truth <= found.high)
-        p_values[f"coverage at {confidence:g}"] = _frequency(inside, confidence, _APPROXIMATE)
+        p_values[f"coverage at {confidence:g}"] = _frequency(
+            inside, confidence + 0.5 * (_MORE - _LESS), 0.5 * (_MORE + _LESS)
+        )
     p_values["test of variances"] = float(stats.kstest(estimators.variance_p_value(moments), "uniform").pvalue)
     # Apart from that test's symmetry: the F statistic itself, from the two samples' sums of squares.
     ratio = moments.ratio**2 * (count / (count - 1.0)) / (null_count / (null_count - 1.0))
     p_values["ratio of variances"] = float(
         stats.kstest(special.fdtr(count - 1.0, null_count - 1.0, ratio), "uniform").pvalue
     )
-    return _outcome(p_values, runs, f"intervals have their levels to {_APPROXIMATE:.1%}, the test of variances exactly")
+    null = f"intervals cover {_LESS:.1%} less to {_MORE:.1%} more than their levels, the test of variances exactly"
+    return _outcome(p_values, runs, null)
 
 
 def _norm(context: Context) -> Outcome:
@@ -876,8 +880,8 @@ INFERENCE_CHECKS = (
     _check(
         "unobserved",
         "estimators",
-        "with 40 normal scores and 60 unobserved ones, pinned's interval covers as often as its confidence says, to "
-        "half a point",
+        "with 40 normal scores and 60 unobserved ones, pinned's interval covers as often as its confidence says: at "
+        "worst half a point less often, at most two points more",
         _unobserved,
     ),
     _check(

@@ -7,9 +7,10 @@ from typing import Any
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, stats
+from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels._canary_stream import fill_signs
 from canaryproof.kernels.canaries import noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.reference import orthonormal_canaries as reference
@@ -38,8 +39,8 @@ from canaryproof.verify.suites.bounds import AuditCell, ScoredMechanism
 from canaryproof.verify.suites.convergence import curve
 
 DELTA = 1e-6
-# The errors that the kernel states, in units of 2⁻⁵³ times ‖v‖/√d and a layer: with small prime factors of d, and else.
-_SMOOTH, _OTHER = 20.0, 50.0
+# The largest error that the kernel states of a score, in units of 2⁻⁵³ times ‖v‖/√d and a layer.
+_ONE_SCORE = 20.0
 
 Array = NDArray[np.float64]
 
@@ -54,8 +55,51 @@ def _held(holds: bool, finding: str, evidence: dict[str, Any], design: Design | 
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
 
 
+_UNIT = 2.0**-53
+
+
+def _split(dim: int) -> tuple[int, int]:
+    """Return the largest power of two up to d, and what is left."""
+    order = 2 ** (dim.bit_length() - 1)
+    return order, dim - order
+
+
+def _walsh(vector: NDArray[Any]) -> NDArray[Any]:
+    """Multiply by the Walsh–Hadamard matrix, level by level."""
+    found, step = vector, 1
+    while step < len(vector):
+        pairs = found.reshape(-1, 2, step)
+        found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
+        step *= 2
+    return np.asarray(found / np.sqrt(vector.dtype.type(len(vector))))
+
+
+def _extended(vector: Array, seed: int, layers: int) -> NDArray[Any]:
+    """Multiply by the matrix of canaries in extended precision, in numpy."""
+    (order, rest), found = _split(len(vector)), vector.astype(np.longdouble)
+    starts = [rest, 0] * layers + [0] if rest else [0] * layers
+    for window, start in enumerate(starts):
+        if rest and window == 2 * layers:
+            cosine, sine = np.sqrt(np.longdouble(rest) / len(vector)), np.sqrt(np.longdouble(order) / len(vector))
+            a, b = found[:rest].copy(), found[order:].copy()
+            found[:rest], found[order:] = cosine * a - sine * b, sine * a + cosine * b
+        words = np.empty(-(-order // 32), np.uint32)
+        fill_signs(np.uint64(seed), np.uint64(window), words)
+        bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")[:order]
+        found[start : start + order] = _walsh(found[start : start + order] * (1.0 - 2.0 * bits))
+    return found
+
+
+def _proven_error(dim: int, layers: int) -> float:
+    """Bound of the norm of all scores' errors, for a vector of norm 1: formula (1) of the proof."""
+    order, rest = _split(dim)
+    levels = order.bit_length() - 1
+    levels += 2 * (levels % 2)
+    return 1.01 * _UNIT * ((2 * layers + 1) * levels + 5 if rest else layers * levels)
+
+
 def _canaries(context: Context) -> Outcome:
-    """Compare canaries with their twin, their angles with zero, and scores with a transform in extended precision."""
+    """Compare canaries with their twin, their angles with zero, and scores with extended precision."""
     twin = angle = share = 0.0
     seeds = iter(_seeds(context, "canaries", 100))
     for dim, layers in ((2, 1), (5, 2), (31, 3), (64, 2)):
@@ -71,14 +115,14 @@ def _canaries(context: Context) -> Outcome:
         vectors = np.array([every.sum([j]) for j in range(dim)])
         angle = max(angle, float(np.abs(vectors @ vectors.T - np.eye(dim)).max()))
     for dim in (97, 4096, 65_537, context.pick(2**17, 2**20)):
-        some = OrthonormalCanaries(next(seeds), dim, dim)
+        seed = next(seeds)
+        some = OrthonormalCanaries(seed, dim, dim)
         for vector in (noise(some.seed, dim).astype(np.float64), np.eye(1, dim)[0]):
-            exact = vector.astype(np.longdouble)
-            for signs in some._signs:
-                exact = fft.dct(exact * signs, norm="ortho")
-            allowed = some.layers * (_SMOOTH if dim & (dim - 1) == 0 else _OTHER) * 2.0**-53
-            error = np.abs(some.scores(vector) - exact[some._rows]).max()
-            share = max(share, float(error / allowed / np.linalg.norm(vector) * math.sqrt(dim)))
+            errors = (some.scores(vector) - _extended(vector, seed, some.layers)[some._rows]) / np.linalg.norm(vector)
+            proven = float(np.linalg.norm(errors)) / _proven_error(dim, some.layers)
+            share = max(
+                share, proven, float(np.abs(errors).max()) * math.sqrt(dim) / (_ONE_SCORE * some.layers * _UNIT)
+            )
     finding = (
         f"coordinates within {twin:.1e} of the twin's, angles within {angle:.1e} of orthonormal, scores within "
         f"{share:.2g} of the stated error"
@@ -127,14 +171,16 @@ def _beside_noise(context: Context) -> Outcome:
 
 def _worst_data(dim: int) -> dict[str, Array]:
     """Make unit vectors that fixed transforms do least to: along axes, flat, and along a row of the transform."""
-    row = fft.idct(np.eye(1, dim, dim // 3)[0], norm="ortho")
-    flat = np.full(dim, 1.0 / math.sqrt(dim))
-    mirrored = (np.eye(1, dim)[0] + np.eye(1, dim, dim - 1)[0]) / math.sqrt(2.0)
-    return {"an axis": np.eye(1, dim, 3)[0], "two mirrored axes": mirrored, "a flat vector": flat, "a row of T": row}
+    order, rest = _split(dim)
+    row, flat = np.zeros(dim), np.full(dim, 1.0 / math.sqrt(dim))
+    row[rest:] = _walsh(np.eye(1, order, order // 3)[0])
+    # Half of all Walsh functions are equal on two axes at this distance, the others opposite.
+    pair = (np.eye(1, dim)[0] + np.eye(1, dim, order // 2)[0]) / math.sqrt(2.0)
+    return {"an axis": np.eye(1, dim, dim - 1)[0], "two axes": pair, "a flat vector": flat, "a row of H": row}
 
 
 def _beside_data(context: Context) -> Outcome:
-    dim, taken, runs = 4096, 64, context.pick(300, 4000)
+    dim, power, taken, runs = 3000, 4096, 64, context.pick(300, 4000)
     p_values: dict[str, float] = {}
     fourths: dict[str, float] = {}
     for label, vector in _worst_data(dim).items():
@@ -143,17 +189,19 @@ def _beside_data(context: Context) -> Outcome:
         scores = math.sqrt(dim) * np.array([OrthonormalCanaries(seed, taken, dim).scores(vector) for seed in seeds])
         p_values[f"normal, {label}"] = float(stats.kstest(scores.ravel(), "norm").pvalue)
         p_values[f"variance, {label}"] = mean_p_value(scores.ravel() ** 2, 1.0)
-        single = math.sqrt(dim) * np.array([OrthonormalCanaries(seed, taken, dim, 1).scores(vector) for seed in seeds])
-        squares = vector**2
-        exact = (
-            3.0
-            - 3.0 / dim
-            + 1.5 * float((squares * squares[::-1]).sum())
-            - (1.5 - 2.0 / dim) * float((squares**2).sum())
-        )
-        # A seed's scores share their signs: one mean a seed.
-        p_values[f"fourth moment of one layer, {label}"] = mean_p_value((single**4).mean(axis=1), exact)
-        fourths[label] = float((single**4).mean())
+    for label, vector in _worst_data(power).items():
+        fourth = float((vector**4).sum())
+        for layers, exact in ((1, 3.0 - 2.0 * fourth), (2, 3.0 - (6.0 - 4.0 * fourth) / power)):
+            seeds = _seeds(context, f"data/{label}/{layers}", runs)
+            found = power * np.array([OrthonormalCanaries(s, taken, power, layers).scores(vector) for s in seeds]) ** 2
+            # A seed's scores share their signs: one mean a seed. On an axis scores of one layer have one size.
+            means = (found**2).mean(axis=1)
+            if exact == 1.0:
+                p_values[f"one size, {label}"] = float(np.allclose(found, 1.0, rtol=1e-12))
+            else:
+                p_values[f"fourth moment, {layers} layers, {label}"] = mean_p_value(means, exact)
+            if layers == 1:
+                fourths[label] = float(means.mean())
     name, smallest = min(p_values.items(), key=lambda item: item[1])
     level = PART_LEVEL / len(p_values)
     finding = (
@@ -181,12 +229,11 @@ def _exchangeable(context: Context) -> Outcome:
         scores = np.array([OrthonormalCanaries(seed, count, dim).scores(vector) for seed in seeds])
         ranks = stats.rankdata(np.round(scores, 12), axis=1)[:, : count // 2].sum(axis=1)
         p_values[f"ranks of the first half, {label}"] = mean_p_value(ranks, 0.25 * count * (count + 1))
-    # The squares of one layer are larger in the first rows along the first axes, whatever the signs: only the order of
-    # rows hides it.
-    seeds, axes = _seeds(context, "labels/one layer", runs), np.eye(4, dim)
-    squares = np.array([OrthonormalCanaries(seed, count, dim, 1).scores(axes[seed % 4]) for seed in seeds]) ** 2
-    ranks = stats.rankdata(squares, axis=1)[:, : count // 2].sum(axis=1)
-    p_values["ranks of squares, one layer, first axes"] = mean_p_value(ranks, 0.25 * count * (count + 1))
+    # Squares of one layer have another law in the last rows, those of no last window: only the order of rows hides it.
+    seeds, axes = _seeds(context, "labels/one layer", runs), np.eye(4, dim, dim - 4)
+    squares = np.array([OrthonormalCanaries(seed, dim, dim, 1).scores(axes[seed % 4]) for seed in seeds]) ** 2
+    ranks = stats.rankdata(np.round(squares, 12), axis=1)[:, : dim // 2].sum(axis=1)
+    p_values["ranks of squares, one layer, last axes"] = mean_p_value(ranks, 0.25 * dim * (dim + 1))
     name, smallest = min(p_values.items(), key=lambda item: item[1])
     level = PART_LEVEL / len(p_values)
     design = Design(
