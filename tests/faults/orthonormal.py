@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from canaryproof.kernels import orthonormal_canaries as kernel
 from tests.faults.fault import Fault, Function
 
 _MODULE = "canaryproof.kernels.orthonormal_canaries"
@@ -23,19 +24,21 @@ def _repeated(_: Function) -> Function:
 
 
 def _scaled(f: Function) -> Function:
-    """Leave out 1/√n where log₂ n is odd."""
+    """Scale scores wrongly where log₂ n is odd."""
+    return lambda vector, signs: f(vector, signs) * (1.0 if len(vector).bit_length() % 2 else math.sqrt(2.0))
 
-    def faulty(vector: Any, words: Any, transposed: Any) -> None:
-        f(vector, words, transposed)
-        if len(vector).bit_length() % 2 == 0:
-            vector *= math.sqrt(2.0)
+
+def _signs_last(_: Function) -> Function:
+    """Multiply by signs after a transform, and not before."""
+
+    def faulty(vector: Any, signs: Any) -> Any:
+        for window, words in enumerate(signs):
+            if window == len(signs) - 1:
+                kernel._rotated(vector, 1.0)
+            kernel.transform(kernel._part(vector, window, signs), words, True)
+        return vector
 
     return faulty
-
-
-def _other_order(f: Function) -> Function:
-    """Multiply by signs after a transform where they belong before it, and the other way round."""
-    return lambda vector, words, transposed: f(vector, words, not transposed)
 
 
 _CANARIES = ("orthonormal.canaries",)
@@ -60,7 +63,7 @@ FAULTS = (
         "all windows have the same signs",
         "_drawn_signs",
         lambda f: lambda *given: np.broadcast_to(f(*given)[:1], f(*given).shape).copy(),
-        (*_CANARIES, "orthonormal.scores.data"),
+        _CANARIES,
     ),
     _fault(
         "no-signs",
@@ -92,10 +95,10 @@ FAULTS = (
     ),
     _fault(
         "scale",
-        "the transform is not orthonormal where log n is odd",
-        "transform",
+        "the transform is not orthonormal where log₂ n is odd",
+        "_transformed",
         _scaled,
-        (*_CANARIES, "orthonormal.scores.noise"),
+        ("orthonormal.scores.noise", *_CANARIES),
     ),
     _fault(
         "no-rotation",
@@ -106,10 +109,10 @@ FAULTS = (
     ),
     _fault(
         "signs-last",
-        "signs on the wrong side of each transform",
-        "transform",
-        _other_order,
-        _CANARIES,
+        "signs after each transform of scores",
+        "_transformed",
+        _signs_last,
+        ("orthonormal.scores.noise", *_CANARIES),
     ),
     _fault(
         "rotated-once-more",

@@ -54,20 +54,6 @@ class Rate:
         low, high = special.betaincinv(*self.parameters, _CUTS), special.betainccinv(*self.parameters, _CUTS[-2::-1])
         return np.concatenate([low, high])
 
-    @cached_property
-    def mean(self) -> tuple[float, float]:
-        """The mean, and the density there."""
-        mean = self.parameters[0] / sum(self.parameters)
-        return mean, float(stats.beta.pdf(mean, *self.parameters))
-
-    def density(self, angle: Array) -> Array:
-        """Return the density of the arc sine of the rate's square root."""
-        mean, there = self.mean
-        right, wrong = np.cos(angle) ** 2, np.sin(angle) ** 2
-        # From the mean on, where logarithms are small. The law of the angle has no root in its density.
-        exponent = self.wrong * np.log(wrong / mean) + self.right * np.log(right / (1.0 - mean))
-        return np.asarray(2.0 * there * math.sqrt(mean * (1.0 - mean)) * np.exp(exponent))
-
     def below(self, rate: Array) -> Array:
         """Return the probability of a smaller rate."""
         return np.asarray(special.betainc(*self.parameters, rate))
@@ -108,8 +94,9 @@ def _beside(one: Rate, other: Rate, epsilon: float, delta: float, corner: bool) 
     half = 0.5 * np.diff(angles)[:, np.newaxis]
     angle = angles[:-1, np.newaxis] + half * (1.0 + _NODES)
     rate = np.sin(angle) ** 2
+    density = stats.beta.pdf(rate, *one.parameters) * np.sin(2.0 * angle)
     inside = other.below(np.maximum(1.0 - delta - up * rate, 0.0)) - (0.0 if corner else other.below(np.asarray(kink)))
-    return float(np.sum(half * _WEIGHTS * one.density(angle) * inside))
+    return float(np.sum(half * _WEIGHTS * density * inside))
 
 
 def exceedance_known(fnr: Rate, tail: float, epsilon: float, delta: float) -> float:

@@ -196,8 +196,8 @@ def _beside_data(context: Context) -> Outcome:
             found = power * np.array([OrthonormalCanaries(s, taken, power, layers).scores(vector) for s in seeds]) ** 2
             # A seed's scores share their signs: one mean a seed. On an axis scores of one layer have one size.
             means = (found**2).mean(axis=1)
-            if exact == 1.0:
-                p_values[f"one size, {label}"] = float(np.allclose(found, 1.0, rtol=1e-12))
+            if np.ptp(found) < 1e-9:
+                p_values[f"one size, {label}, {layers} layers"] = float(np.allclose(means, exact))
             else:
                 p_values[f"fourth moment, {layers} layers, {label}"] = mean_p_value(means, exact)
             if layers == 1:
@@ -229,11 +229,12 @@ def _exchangeable(context: Context) -> Outcome:
         scores = np.array([OrthonormalCanaries(seed, count, dim).scores(vector) for seed in seeds])
         ranks = stats.rankdata(np.round(scores, 12), axis=1)[:, : count // 2].sum(axis=1)
         p_values[f"ranks of the first half, {label}"] = mean_p_value(ranks, 0.25 * count * (count + 1))
-    # Squares of one layer have another law in the last rows, those of no last window: only the order of rows hides it.
-    seeds, axes = _seeds(context, "labels/one layer", runs), np.eye(4, dim, dim - 4)
+    # Along the first axes, squares of one layer are 1/d in the last rows and of any size in the others: only the order
+    # of rows hides it.
+    seeds, axes = _seeds(context, "labels/one layer", runs), np.eye(4, dim)
     squares = np.array([OrthonormalCanaries(seed, dim, dim, 1).scores(axes[seed % 4]) for seed in seeds]) ** 2
     ranks = stats.rankdata(np.round(squares, 12), axis=1)[:, : dim // 2].sum(axis=1)
-    p_values["ranks of squares, one layer, last axes"] = mean_p_value(ranks, 0.25 * dim * (dim + 1))
+    p_values["ranks of squares, one layer, first axes"] = mean_p_value(ranks, 0.25 * dim * (dim + 1))
     name, smallest = min(p_values.items(), key=lambda item: item[1])
     level = PART_LEVEL / len(p_values)
     design = Design(
