@@ -42,7 +42,7 @@ def test_an_audit_of_cosines_loads_few_of_our_modules(tmp_path):
     file.write_text("0.01\n0.02\n-0.03\n0.05\n0.1\n")
     names = loaded(RUN.format(arguments=["audit", str(file), "--dim", "1000", "--delta", "1e-6"]))
     ours = sorted(name for name in names if name.startswith("canaryproof."))
-    assert len(ours) <= 35, ours
+    assert len(ours) <= 38, ours
 
 
 def test_a_training_loop_that_keeps_scores_loads_no_command_line_and_no_run_file():
