@@ -179,7 +179,7 @@ def _run(path: Path, source: str, known: dict[str, float] | None) -> tuple[int, 
                     os.dup2(nowhere.fileno(), 2)
                 # What a compiled function calls is copied into it: of kernels Python runs the code itself. Elsewhere
                 # it runs that of the module's own functions.
-                if path.parts[0] == "kernels" and "canary" not in path.stem and "njit(" in source:
+                if path.parts[0] == "kernels" and "canary" not in path.stem and "@njit(" in source:
                     numba.config.DISABLE_JIT = 1
                     # Compiled code wraps around in silence.
                     np.seterr(over="ignore")

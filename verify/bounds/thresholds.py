@@ -242,16 +242,25 @@ def local_level(count: int, alpha: float) -> float:
     ranks = band_ranks(count)
     rounding = _ROUNDING * max(1.0, count / _VARIABLES)
 
-    def keeps(rung: int) -> bool:
-        levels = _levels(math.exp(-_RUNG * rung), ranks, count)
-        return 1.0 - staying_above(levels, ranks, count) + rounding <= alpha
-
     # Bonferroni's holds without any computation.
     high, low = math.ceil(-math.log(alpha / len(ranks)) / _RUNG), math.floor(-math.log(alpha) / _RUNG)
+    rung, slope, before = high - 1, -_RUNG, (high, math.nan)
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
+        levels = _levels(math.exp(-_RUNG * rung), ranks, count)
+        failing = 1.0 - staying_above(levels, ranks, count) + rounding
+        low, high = (low, rung) if failing <= alpha else (rung, high)
+        # The secant of what is nearly a line takes a third of a bisection's steps.
+        excess = math.log(_expected(failing) / _expected(alpha))
+        if (found := (excess - before[1]) / (rung - before[0])) < 0.0:
+            slope = found
+        before = rung, excess
+        rung = min(max(math.ceil(rung - excess / slope) - (failing <= alpha), low + 1), high - 1)
     return math.exp(-_RUNG * high)
+
+
+def _expected(probability: float) -> float:
+    """Return the mean of a Poisson variable that is not 0 with some probability."""
+    return -math.log1p(-min(max(probability, 1e-300), 1.0 - 1e-9))
 
 
 def band(count: int, alpha: float) -> Array:

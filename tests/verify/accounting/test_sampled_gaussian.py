@@ -15,6 +15,7 @@ from canaryproof.verify.accounting.sampled_gaussian import (
     noise_of_round,
     poisson_noise_multiplier,
 )
+from canaryproof.verify.accounting.sampled_gaussian import rdp as rdp_epsilon
 
 DELTA = 1e-5
 
@@ -137,3 +138,9 @@ def test_an_infinite_epsilon_is_no_noise_and_one_below_the_accountings_end_is_re
 def test_noise_that_serves_no_round_costs_nothing():
     alone = composed_epsilon([1.0], [10], 1.0, 1e-5)
     assert composed_epsilon([1.0, 0.0], [10, 0], 1.0, 1e-5) == alone
+
+
+def test_no_epsilon_is_negative():
+    # A large δ allows for more than the divergences of so much noise.
+    assert composed_epsilon([100.0], [1], 1.0, 0.5) == 0.0
+    assert rdp_epsilon(100.0, 0.5) == 0.0

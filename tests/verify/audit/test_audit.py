@@ -148,6 +148,11 @@ def test_standard_errors_of_mean_and_ratio(monkeypatch: pytest.MonkeyPatch) -> N
         assert np.mean([getattr(found, error) for found in many]) == pytest.approx(spread, rel=0.2)
 
 
+def test_the_error_of_the_mean_is_that_of_the_scores() -> None:
+    scores = run(9)
+    assert of(scores).mean_error == pytest.approx(math.sqrt(DIM) * stats.sem(scores, ddof=0), rel=1e-12)
+
+
 def test_a_release_is_audited_through_its_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
     release = algorithm_1.release(300, 5000, 4.22, seed=7)
     scores = of(Canaries(7, 300, 5000).cosines(release), dim=5000, confidence=0.9)

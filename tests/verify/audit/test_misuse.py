@@ -311,3 +311,12 @@ def test_a_fit_is_kolmogorov_and_smirnov_s(distance):
     expected = stats.kstwo.sf(max(0.0, exact.statistic - distance), 500)
     assert _fit(values, distance) == expected
     assert distance or expected == pytest.approx(exact.pvalue, rel=1e-6)
+
+
+@pytest.mark.parametrize(("count", "null_count"), [(60, 300), (300, 60)])
+def test_the_coins_p_value_is_that_of_both_sides(count, null_count):
+    rng = np.random.default_rng(4)
+    scores = rng.standard_normal((2, 300)) / 200.0
+    found = misuse(scores[0, :count], scores[1, :null_count], 40_000, inclusion="coin")
+    p_value = next(warning.p_value for warning in found if warning.kind == "coin")
+    assert p_value == pytest.approx(stats.binomtest(count, count + null_count).pvalue, rel=1e-9, abs=0.0)

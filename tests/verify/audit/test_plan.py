@@ -9,7 +9,7 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.audit.misuse import misuse
+from canaryproof.verify.audit.misuse import misuse, visible_trace
 from canaryproof.verify.audit.plan import plan
 from canaryproof.verify.blindspots.alarms import Size, alarms_of
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
@@ -180,3 +180,14 @@ def test_equal_arguments_give_an_equal_plan():
     again = plan(1.54, 100_000)
     assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(usual(), seconds=0.0)
     assert usual().seconds > 0.0
+
+
+@pytest.mark.parametrize("dim", [1000, 100_000])
+def test_no_fewer_canaries_than_planned_show_that_they_are_there(dim):
+    planned = plan(1.54, dim)
+
+    def trace(count):
+        return 1.0 / math.sqrt(planned.release_noise**2 + count / dim)
+
+    assert trace(planned.present) >= visible_trace(planned.present)
+    assert trace(planned.present - 1) < visible_trace(planned.present - 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from canaryproof.verify.bounds import fixed_sequence as tested
 from canaryproof.verify.bounds.block_tests import NESTED, SHARP, BlockTest
@@ -232,3 +232,12 @@ def test_hardest_law_is_private_and_a_law(mu, epsilon, delta):
     assert np.sum(p * q) * step == pytest.approx(1.0, abs=1e-4)
     for one, other in ((p, 1.0), (1.0, p)):
         assert np.sum(np.maximum(one - math.exp(epsilon) * other, 0.0) * q) * step == pytest.approx(delta, rel=0.02)
+
+
+@pytest.mark.parametrize("shift", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("count", [100, 1000])
+def test_a_sum_of_weights_finds_more_than_declared_ranks(count, shift):
+    # Of normal scores that lie where they are expected.
+    scores = prepare(special.ndtri((np.arange(count) + 0.5) / count) + shift, None, normal_null())
+    alone = sequence(scores, 1e-5, 0.05, nested=0.0, sharp=1.0)
+    assert alone > simultaneous(scores, 1e-5, 0.05)[0] + 0.15

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from canaryproof.verify.bounds.guesses import guess_test, wrong_at_most, wrong_guesses
+from canaryproof.verify.bounds.guesses import guess_test, numbers_shown, wrong_at_most, wrong_guesses
 from canaryproof.verify.bounds.lower_bound import prepare
 
 
@@ -149,3 +149,15 @@ def test_critical_numbers_of_wrong_guesses_fall_with_epsilon_and_delta(seed, del
     assert base <= critical(1.1 * middle, delta, 0.05)
     assert base <= critical(middle, 2.0 * delta, 0.05)
     assert base <= critical(middle, delta, 0.04)
+
+
+@pytest.mark.parametrize(("count", "null_count", "delta"), [(500, 200, 0.01), (30, 90, 0.2), (7, 7, 0.0)])
+def test_numbers_shown_have_their_law(count, null_count, delta):
+    beyond = 1.0
+    for (seen, unseen), probability in numbers_shown(count, null_count, delta):
+        assert seen <= count
+        assert unseen <= null_count
+        beyond -= probability
+        fewer = stats.binom.cdf(seen, count, delta) * stats.binom.cdf(unseen, null_count, delta)
+        assert beyond == pytest.approx(1.0 - fewer, abs=1e-12)
+    assert (seen, unseen) == (count, null_count)

@@ -237,3 +237,11 @@ def test_place_and_scale_of_the_scores_do_not_matter(method):
     seen, unseen = 2.0 + rng.normal(size=200), rng.normal(size=150)
     one, other = (method(prepare(a + b * seen, a + b * unseen), 1e-5, 0.05)[0][0] for a, b in ((0, 1), (8, 0.25)))
     assert one == other > 0.0
+
+
+def test_one_unobserved_score_is_not_split_and_two_are():
+    seen = [0.5, 1.5, 2.5, 3.5]
+    assert np.isnan(split_counts(prepare(seen, [0.0]), 1e-5, 0.05).thresholds).all()
+    assert split_counts(prepare(seen, [0.0]), 1e-5, 0.05).half.null_count == 1
+    assert split_counts(prepare(seen, [0.0, 0.2]), 1e-5, 0.05).half.null_count == 1
+    assert split_counts(prepare(seen, [0.0, 0.2, 0.3]), 1e-5, 0.05).half.null_count == 2

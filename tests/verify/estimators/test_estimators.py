@@ -307,3 +307,108 @@ def test_the_lower_end_alone_is_that_of_adaptive_with_heavy_tails():
         tails = estimators.Shape(np.zeros(19), np.full(19, 9.0))
         moments = Moments(np.full(19, 2.0), ratio, 100, null_count, tails)
         np.testing.assert_array_equal(estimators.adaptive_low(moments, 1e-6), estimators.adaptive(moments, 1e-6).low)
+
+
+# Errors of the moments, against the delta method on the four means of which they are made.
+
+
+def by_delta_method(found):
+    """Standard errors of distance and log ratio, and their correlation, for many scores."""
+    ratio, distance = float(found.ratio), float(found.distance)
+    # Scores with these moments: the null's deviation is 1 and its mean 0.
+    gradient = np.array([[1.0, 0.0, -1.0, -0.5 * distance], [0.0, 0.5 / ratio**2, 0.0, -0.5]])
+    covariance = np.zeros((4, 4))
+    for first, deviation, count, shape in (
+        (0, ratio, found.count, found.shape),
+        (2, 1.0, found.null_count, found.null_shape),
+    ):
+        skewness, kurtosis = float(shape.skewness), float(shape.kurtosis)
+        mixed = skewness * deviation**3
+        covariance[first : first + 2, first : first + 2] = [
+            [deviation**2, mixed],
+            [mixed, (kurtosis - 1.0) * deviation**4],
+        ]
+        covariance[first : first + 2, first : first + 2] /= count
+    both = gradient @ covariance @ gradient.T
+    errors = np.sqrt(np.diag(both))
+    return *errors, both[0, 1] / errors.prod()
+
+
+@pytest.mark.parametrize("ratio", [0.8, 1.6])
+def test_errors_of_the_moments_are_those_of_the_delta_method(ratio):
+    shapes = (
+        estimators.Shape(np.asarray(skewness), np.asarray(kurtosis)) for skewness, kurtosis in ((0.7, 5.0), (-0.4, 4.0))
+    )
+    found = Moments(np.asarray(1.5), np.asarray(ratio), 10**7, 2e7, *shapes)
+    errors = estimators._distance_error(found), estimators.log_ratio_error(found), estimators._correlation(found)
+    assert errors == pytest.approx(by_delta_method(found), rel=1e-6)
+
+
+def test_the_log_deviation_of_few_normal_scores_errs_by_the_degrees_of_freedom():
+    assert estimators.log_ratio_error(moments(0.0, 1.0, 8, 6.0)) == pytest.approx(
+        math.sqrt(0.5 / 7 + 0.5 / 5), rel=1e-12
+    )
+
+
+def bonett(count, kurtosis, tail):
+    """Limits of a deviation in units of that with divisor n − 1 (Bonett 2006, Formula 6)."""
+    quantile = stats.norm.isf(tail)
+    factor = count / (count - quantile)
+    error = factor * math.sqrt((kurtosis - (count - 3) / count) / (count - 1))
+    return [math.sqrt(factor * math.exp(sign * quantile * error)) for sign in (-1.0, 1.0)]
+
+
+def test_limits_of_a_ratio_by_the_scores_shape_are_bonetts():
+    shape = estimators.Shape(np.asarray(0.0), np.asarray(5.0))
+    alone = Moments(np.asarray(0.0), np.asarray(1.0), 20, math.inf, shape)
+    corrected = [math.sqrt(20 / 19) * limit for limit in bonett(20, 5.0, 0.025)]
+    assert estimators._bonett(alone, 0.025) == pytest.approx(corrected, rel=1e-12)
+    # Of two samples either may come first.
+    other = estimators.Shape(np.asarray(0.0), np.asarray(3.5))
+    low, high = estimators._bonett(Moments(np.asarray(0.0), np.asarray(1.7), 20, 50.0, shape, other), 0.025)
+    swapped = estimators._bonett(Moments(np.asarray(0.0), np.asarray(1 / 1.7), 50, 20.0, other, shape), 0.025)
+    assert swapped == pytest.approx((1.0 / high, 1.0 / low), rel=1e-12)
+
+
+def test_the_wary_kurtosis_is_the_upper_limit_of_a_normal_samples():
+    shape = estimators.Shape(np.asarray(0.0), np.asarray(3.0))
+    wary = estimators._heavier(Moments(np.asarray(0.0), np.asarray(1.0), 60, 40.0, shape, shape))
+    for one in (wary.shape, wary.null_shape):
+        assert one.kurtosis == pytest.approx(3.0 + stats.norm.isf(0.01) * math.sqrt(24.0 / 100.0), rel=1e-3)
+
+
+def test_heavy_tails_alone_do_not_tell_variances_apart():
+    shape = estimators.Shape(np.asarray(0.0), np.asarray(12.0))
+    heavy = Moments(np.asarray(0.5), np.asarray(1.1), 1000, 1000.0, shape, shape)
+    assert estimators.variance_p_value(heavy) < estimators.TEST_LEVEL
+    assert estimators.adaptive(heavy, DELTA).low == estimators.pinned(estimators._heavier(heavy), DELTA).low
+    told = Moments(np.asarray(0.5), np.asarray(2.5), 1000, 1000.0, shape, shape)
+    assert estimators.adaptive(told, DELTA).low == estimators.fitted(told, DELTA).low
+
+
+@pytest.mark.parametrize("count", range(9, 200))
+def test_the_kurtosis_is_about_bonetts_trimmed_mean(count):
+    scores = np.random.default_rng(count).exponential(size=count)
+    cut = int(count / (2.0 * math.sqrt(count - 4)))
+    trimmed = np.sort(scores)[cut : count - cut].mean()
+    expected = ((scores - trimmed) ** 4).mean() / scores.var() ** 2
+    assert estimators.shape_of(scores).kurtosis == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("p_value", [0.004, 0.3])
+def test_the_variances_p_value_has_both_sides(p_value):
+    for quantile in (stats.chi2.ppf(0.5 * p_value, 9), stats.chi2.isf(0.5 * p_value, 9)):
+        found = moments(0.0, math.sqrt(quantile / 10.0), 10)
+        assert estimators.variance_p_value(found) == pytest.approx(p_value, rel=1e-9)
+
+
+def test_the_error_of_adaptive_counts_the_jump_between_its_estimators():
+    found = moments(2.0, 1.05, 1000)
+    rng, runs = np.random.default_rng(21), 20_000
+    # A sample's mean and variance are independent.
+    deviations = np.sqrt(rng.chisquare(999, runs) / 999.0)
+    drawn = Moments(2.0 + 1.05 * rng.standard_normal(runs) / math.sqrt(999.0), 1.05 * deviations, 1000)
+    spread = estimators.adaptive(drawn, DELTA).epsilon.std()
+    # The quadrature is right to 2%, the deviation of 20,000 runs to 0.5%; without the jump it is much less.
+    assert estimators.adaptive(found, DELTA).standard_error == pytest.approx(spread, rel=0.05)
+    assert abs(estimators.fitted(found, DELTA).standard_error / spread - 1.0) > 0.1

@@ -23,3 +23,8 @@ def test_runs_differ_from_each_other_and_between_keys():
 def test_data_dilutes_the_distance():
     # √(1 + (k + s²)/(σ²d)) = √(1 + (30 + 8000)/1000) ≈ 3: far beyond the noise of 1/√(30·40).
     assert simulate(data_norm=np.sqrt(8000)).distance.mean() < 0.5 * simulate().distance.mean()
+
+
+def test_there_are_no_data_unless_they_are_asked_for():
+    assert np.array_equal(simulate().distance, simulate(data_norm=0.0).distance)
+    assert not np.array_equal(simulate().distance, simulate(data_norm=1.0).distance)

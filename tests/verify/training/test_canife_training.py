@@ -178,22 +178,30 @@ def test_audits_beside_random_canaries_leave_their_training_alone(configured):
     assert both.auditor(both.jobs[1]) is None
 
 
-@pytest.mark.parametrize(("on", "examples"), [("test", 297), ("train", 1500)])
-def test_a_training_ends_at_an_accuracy(configured, tmp_path, monkeypatch, on, examples):
-    accuracies = {2: 0.1, 4: 0.4, 6: 0.5, 8: 0.7}
+@pytest.mark.parametrize(
+    ("on", "examples", "accuracies", "end"),
+    [
+        ("test", 297, (0.1, 0.4, 0.5, 0.7), 6),
+        ("train", 1500, (0.1, 0.4, 0.5, 0.7), 6),
+        # Looked at after the last round too.
+        ("test", 297, (0.1, 0.2, 0.3, 0.4, 0.5), 9),
+    ],
+)
+def test_a_training_ends_at_an_accuracy(configured, tmp_path, monkeypatch, on, examples, accuracies, end):
     seen = []
 
     def accuracy(_, __, shown):
         seen.append(len(shown[1]))
-        return accuracies[2 * len(seen)]
+        return accuracies[len(seen) - 1]
 
     monkeypatch.setattr(trainings, "accuracy", accuracy)
     ends = f'rounds = 9\nuntil_accuracy = 0.5\naccuracy_every = 2\naccuracy_on = "{on}"'
     _, document, _ = run(configured(TEXT.replace("rounds = 5", ends)), tmp_path / on)
     (facts,) = document["cells"][0]["results"][0]["runs"]
-    assert seen == [examples] * 3
+    assert seen == [examples] * (accuracies.index(0.5) + 1)
     assert facts["warnings"] == []
-    assert facts["canife"]["rounds"] == facts["canife"]["audits"][-1]["round"] == 6
+    assert facts["canife"]["rounds"] == end
+    assert facts["canife"]["audits"][-1]["round"] == end - end % 2
 
 
 def test_a_training_that_does_not_reach_its_accuracy_says_so(configured, tmp_path):

@@ -2,6 +2,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from canaryproof.verify.training import configuration, cost
@@ -84,6 +85,16 @@ def test_audits_by_canife_are_added(trainings, monkeypatch):
     plan = cost._Plan.of(with_, with_.jobs[0])
     assert plan.attacks == 6
     assert pieces.seconds(plan) == pytest.approx(6 * 20 * 7.0, rel=1e-3)
+    # A client that several trials of an audit draw is trained once.
+    pieces = cost._Pieces(with_)
+    monkeypatch.setattr(pieces, "_measured_step", lambda *_: 0.0)
+    monkeypatch.setattr(pieces, "_client", lambda _: 1.0)
+    settings, clients = plan.settings, with_.federation(plan.settings.data).clients
+    rng, drawn = np.random.default_rng(0), settings.training.cohort / clients
+    once = np.mean([(rng.random((settings.canife.scores, clients)) < drawn).any(axis=0).sum() for _ in range(100)])
+    mock = cost._mock_clients(with_.auditor(plan.job))
+    expected = plan.rounds * settings.training.cohort + 6 * (mock + once)
+    assert pieces.seconds(plan) == pytest.approx(expected, rel=0.01)
 
 
 def test_spans_and_sizes_are_said_in_units_that_fit():

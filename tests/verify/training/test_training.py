@@ -19,6 +19,7 @@ from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, Presentations
 from canaryproof.verify.estimators import algorithm_1
 from canaryproof.verify.files import checkpoint
+from canaryproof.verify.training.clients import CohortSum
 from canaryproof.verify.training.clipping import AdaptiveClip, FixedClip
 from canaryproof.verify.training.noise import Correlated, Independent, Tree
 from canaryproof.verify.training.training import DivergenceError, Server, Trainer, Training
@@ -254,6 +255,19 @@ def test_the_clip_norm_follows_those_who_took_part(federation, participation):
         theta = run.theta
         seen.add(unclipped)
     assert len(seen) > 1
+
+
+def test_an_update_as_long_as_the_clip_norm_is_unclipped_and_noise_follows_the_clip_norm(federation):
+    participation = schedules.bernoulli(len(SIZES), 1.0, 2, 0)
+    run = trainer(federation, participation, canaries=None, clip=AdaptiveClip(1.0, 0.5, 0.2, 0.1, 8)).trainer
+    norms = np.array([1.0, 0.5, *[2.0] * (len(SIZES) - 2)], np.float32)
+    run.clients = SimpleNamespace(sum=lambda *_: CohortSum(np.zeros(plain.DIM), norms))
+    first, second = run.round(), run.round()
+
+    assert first.unclipped == 2
+    assert second.clip_norm != first.clip_norm
+    noise = run._training.noise.sample(1, plain.DIM, second.clip_norm)
+    np.testing.assert_allclose(second.delta, noise / len(SIZES), rtol=1e-6)
 
 
 def test_where_nobody_takes_part_the_delta_is_the_noise(federation):
