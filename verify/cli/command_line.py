@@ -132,20 +132,20 @@ def _status(run: Callable[[], Any]) -> int:
         return _fail(error.format_message(), error.exit_code)
     except MemoryError:
         return _fail(_NO_MEMORY, _BAD_INPUT)
-    except ImportError as error:
-        # So the system's loader says that it has no memory for a library.
-        if "failed to map segment" not in str(error):
+    except (ImportError, OSError) as error:
+        # So the system's loader says that it has no memory for a library; llvmlite raises another error then.
+        if any("failed to map segment" in str(said) for said in (error, error.__context__)):
+            return _fail(_NO_MEMORY, _BAD_INPUT)
+        if isinstance(error, ImportError):
             raise
-        return _fail(_NO_MEMORY, _BAD_INPUT)
+        # Most likely stdout on a full disk. What it still holds would fail again, loudly, when Python exits.
+        _silence_stdout()
+        return _fail(str(error), 1)
     except SystemError as error:
         # So Python says that a library's C code had no memory and raised nothing.
         if not re.search("without (setting an )?exception", str(error)):
             raise
         return _fail(_NO_MEMORY, _BAD_INPUT)
-    except OSError as error:
-        # Most likely stdout on a full disk. What it still holds would fail again, loudly, when Python exits.
-        _silence_stdout()
-        return _fail(str(error), 1)
     except Exception as error:
         # Loads numpy, so that it is loaded where such an error has come from.
         reading = sys.modules.get("canaryproof.verify.files.reading")
