@@ -40,6 +40,7 @@ _OF_SCORES = ("one NaN", "one infinite")
 # How far above ε a value may lie without being counted: tools solve to tolerances of their own.
 SLACK = 0.01
 _POWER = 0.99
+_DOUBTFUL = 0.01
 
 
 @dataclass(frozen=True)
@@ -482,8 +483,11 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
         verdict = Verdict.INCONCLUSIVE
     elif method.alpha is None:
         verdict = Verdict.CONFIRMED if wrong else Verdict.INCONCLUSIVE
+    elif wrong:
+        verdict = Verdict.REFUTED
     else:
-        verdict = Verdict.REFUTED if wrong else Verdict.CONFIRMED
+        # A cell that few would call an accident is no confirmation, however few audits it has.
+        verdict = Verdict.INCONCLUSIVE if min(tails) < _DOUBTFUL / len(rows) else Verdict.CONFIRMED
     runs = min(row["runs"] for row in rows)
     critical = int(stats.binom.isf(level, runs, alpha)) + 1
     visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1)) if critical <= runs else 1.0

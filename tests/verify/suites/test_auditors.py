@@ -231,6 +231,15 @@ def test_a_promise_is_judged_and_an_estimate_is_not_blamed(standing_in, value, m
     assert result.design.level == 1e-6
 
 
+@pytest.mark.parametrize(
+    ("above", "verdict"), [(2, Verdict.CONFIRMED), (4, Verdict.INCONCLUSIVE), (6, Verdict.REFUTED)]
+)
+def test_few_audits_that_look_wrong_are_no_confirmation(standing_in, monkeypatch, above, verdict):
+    monkeypatch.setattr(auditors, "cells", lambda *_: [AuditorCell(mechanism("Gaussian", 1.0), 20, 6)])
+    standing_in(*[[100.0, "", 0.0]] * above, *[[0.0, "", 0.0]] * (6 - above))
+    assert judged(OWN).verdict is verdict
+
+
 def test_too_few_audits_decide_nothing(standing_in, monkeypatch):
     monkeypatch.setattr(auditors, "BUDGET", {Level.QUICK: 0.0})
     monkeypatch.setattr(auditors, "LEAST", 1)
