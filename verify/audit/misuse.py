@@ -791,6 +791,8 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
     trace = (once - float(special.ndtri(_LEVEL))) / math.sqrt(count)
     narrow, wide = _visible_ratio(count, tail=0), _visible_ratio(count, tail=1)
     norm = (float(-special.ndtri(_LEVEL)) + once) / math.sqrt(2.0 * dim)
+    # Rounded away from the claim, as both lie close to the least that is warned of.
+    short, long = math.floor(1e3 * (_SHORT - norm)) / 1e3, math.ceil(1e3 * (_LONG + norm)) / 1e3
     repetitions = _visible_repetitions(count, 0.5 * count)
     found = [
         _declared(
@@ -828,7 +830,7 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
             ("less-noise", "dilution"),
             2,
             "the release is the claimed noise with the canaries",
-            f"a norm less than {_SHORT - norm:.3g} or more than {_LONG + norm:.3g} times the claimed",
+            f"a norm less than {short:g} or more than {long:g} times the claimed",
         ),
     ]
     if null_count:

@@ -304,6 +304,20 @@ def test_power_is_what_is_declared(draw):
     assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
 
 
+@pytest.mark.parametrize(("kind", "place"), [("less-noise", 0), ("dilution", 1)])
+@pytest.mark.parametrize("dim", [1000, DIM])
+def test_power_of_the_norm_is_what_is_declared(kind, place, dim):
+    alternative = next(test.alternative for test in declared(COUNT, 0, dim) if kind in test.kinds)
+    ratio = [float(word) for word in alternative.split() if word.replace(".", "").isdigit()][place]
+    rng, audits, noticed = np.random.default_rng(6), 150, 0
+    for _ in range(audits):
+        release_norm = 3.0 * ratio * math.sqrt(rng.chisquare(dim))
+        cosines = (rng.standard_normal(COUNT) + 1.0 / (3.0 * ratio)) / math.sqrt(dim)
+        found = misuse(cosines, None, dim, release_norm=release_norm, noise_multiplier=3.0)
+        noticed += kind in {warning.kind for warning in found}
+    assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
+
+
 @pytest.mark.parametrize("distance", [0.0, 0.01])
 def test_a_fit_is_kolmogorov_and_smirnov_s(distance):
     values = np.sort(np.random.default_rng(0).random(500) ** 1.2)
