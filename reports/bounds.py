@@ -19,6 +19,8 @@ _CHECK = "bounds.grid"
 _DEFAULT = "fixed-sequence"
 _NULLS = {"exact": "exact null", "k": "k unobserved scores", "10 k": "10 k unobserved scores"}
 _LOWEST = 0.7
+# Numbers that would touch their neighbours below a column.
+_LARGE = {10**5: "10⁵", 10**6: "10⁶"}
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify bounds --level {level} --seed {seed}`. Mean 95% bounds of scores of many
@@ -129,11 +131,15 @@ def picture(run: Run) -> Figure:
                 shares[shapes.index(row["shape"]), counts.index(row["count"])] = row["share"]
         # Cells as paths: a picture within the picture would be no SVG.
         axis.pcolormesh(np.ma.masked_invalid(shares), cmap=colours, vmin=_LOWEST, vmax=2.0 * 0.9 - _LOWEST)
+        made = {(row["shape"], row["count"]) for row in every if (row["null"], row["delta"]) == (null, delta)}
         for (y, x), share in np.ndenumerate(shares):
-            words = "·" if np.isnan(share) else f"{100.0 * share:.0f}"
+            useless = "·" if (shapes[y], counts[x]) in made else ""
+            words = useless if np.isnan(share) else f"{100.0 * share:.0f}"
             axis.text(x + 0.5, y + 0.5, words, ha="center", va="center", fontsize=6.0)
         axis.set(title=f"{_NULLS[null]}, δ = {delta:g}")
-        axis.set_xticks(np.arange(len(counts)) + 0.5, [f"{count:,}" for count in counts], fontsize=7.0)
+        axis.set_xticks(
+            np.arange(len(counts)) + 0.5, [_LARGE.get(count, f"{count:,}") for count in counts], fontsize=7.0
+        )
         axis.set_yticks(np.arange(len(shapes)) + 0.5, shapes, fontsize=7.0)
         axis.tick_params(length=0)
     axes[0].invert_yaxis()

@@ -402,6 +402,33 @@ def test_the_variances_p_value_has_both_sides(p_value):
         assert estimators.variance_p_value(found) == pytest.approx(p_value, rel=1e-9)
 
 
+def test_the_variances_p_value_beside_unobserved_scores_is_that_of_f():
+    rng = np.random.default_rng(22)
+    observed, unobserved = 1.4 * rng.standard_normal(10), rng.standard_normal(5)
+    found = moments(0.0, observed.std() / unobserved.std(), 10, 5)
+    below = stats.f.cdf(observed.var(ddof=1) / unobserved.var(ddof=1), 9, 4)
+    assert estimators.variance_p_value(found) == pytest.approx(2.0 * min(below, 1.0 - below), rel=1e-9)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_errors_of_mean_and_deviation_are_propagated_with_their_correlation(sign):
+    shape = estimators.shape_of(sign * np.random.default_rng(23).exponential(size=200))
+    found = Moments(np.asarray(1.0), np.asarray(2.0), 200, 300.0, shape, estimators.shape_of(np.arange(300.0)))
+    turned = estimators._correlation(found)
+    assert 0.3 < sign * turned < 0.8
+    errors = estimators._distance_error(found), estimators.log_ratio_error(found)
+
+    def spread(of_distance, of_ratio):
+        return estimators.propagate(
+            lambda _, distance, ratio: of_distance * distance + of_ratio * np.log(ratio), found, 0.1
+        )[1]
+
+    assert spread(1.0, 0.0) == pytest.approx(errors[0], rel=1e-3)
+    assert spread(0.0, 1.0) == pytest.approx(errors[1], rel=1e-3)
+    both = errors[0] ** 2 + errors[1] ** 2 + 2.0 * turned * errors[0] * errors[1]
+    assert spread(1.0, 1.0) == pytest.approx(np.sqrt(both), rel=1e-3)
+
+
 def test_the_error_of_adaptive_counts_the_jump_between_its_estimators():
     found = moments(2.0, 1.05, 1000)
     rng, runs = np.random.default_rng(21), 20_000
