@@ -34,6 +34,14 @@ def test_participations_compose_as_one_round_of_less_noise():
     assert analytical.pld(1.0, 1e-5, 16) == analytical.pld(0.25, 1e-5)
 
 
+def test_to_replace_a_record_is_to_remove_one_at_half_the_noise():
+    found = analytical.readings(1.0, 1e-5, rounds=16, participations=4)
+    for where, times in (("4 of 16 rounds", 4), ("every round", 16), ("one round", 1)):
+        assert found[f"exact Gaussian, {where}"] == analytical.gaussian(1.0, 1e-5, times)
+        # Its sum moves by twice the clip norm.
+        assert found[f"exact Gaussian, {where}, replacing a record"] == analytical.gaussian(1.0, 1e-5, 4 * times)
+
+
 def test_tail_of_the_loss_is_its_definition():
     # P(N(1/(2σ²), 1/σ²) > ε) by the standard library's erfc.
     epsilon = analytical.loss_tail(0.3, 1e-4)

@@ -178,6 +178,13 @@ def test_norm_recovers_the_noise_of_a_release_without_signal():
     assert estimate.low < estimate.epsilon < estimate.high
 
 
+def test_the_standard_error_of_norm_is_the_deviation_of_its_estimates():
+    releases = 2.0 * np.random.default_rng(24).standard_normal((4000, 100))
+    estimate = estimators.norm(releases, DELTA)
+    # A deviation from 4000 runs has a relative error of 1.1%: five of them have a level below 1e-6.
+    assert estimate.standard_error.mean() == pytest.approx(estimate.epsilon.std(), rel=0.06)
+
+
 def test_norms_of_long_releases_are_summed_in_pieces(monkeypatch):
     releases = np.random.default_rng(9).standard_normal((2, 10))
     whole = estimators.norm_distance(releases)
@@ -299,6 +306,33 @@ def test_the_pooled_distance_errs_as_skewed_scores_make_it():
     claimed = estimators.pinned_error(Moments(np.asarray(2.0), np.asarray(1.0), count, float(count), shape, None))
     # A deviation of 4,000 errs by 1.1%, and 5.3 times that at a level of 1e-7; the rest is for the leading terms.
     assert estimators.pinned_distance(found).std() == pytest.approx(claimed, rel=0.07)
+
+
+def test_the_pooled_distance_errs_as_is_known_of_normal_scores():
+    # Hedges and Olkin (1985), for a distance at which its square is not its double.
+    expected = math.sqrt(1.0 / 400.0 + 1.0 / 300.0 + 0.5 * 3.0**2 / 700.0)
+    assert estimators.pinned_error(moments(3.0, 1.0, 400, 300.0)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_skewed_unobserved_scores_may_lower_the_error_of_the_distance():
+    runs, count, null_count, rng = 4000, 1000, 100, np.random.default_rng(25)
+    unobserved = 1.0 - rng.exponential(size=(runs, null_count))
+    found = from_unobserved(0.5 + rng.standard_normal((runs, count)), unobserved)
+    shape = estimators.Shape(np.asarray(-2.0), np.asarray(9.0))
+    claimed = estimators._distance_error(Moments(np.asarray(0.5), np.asarray(1.0), count, null_count, None, shape))
+    # As above; without that it would be 0.105 for 0.077.
+    assert found.distance.std() == pytest.approx(claimed, rel=0.1)
+
+
+@pytest.mark.parametrize("tail", [0.005, 0.3])
+def test_limits_of_the_ratio_are_those_of_the_chi_squared_and_f_laws(tail):
+    low, high = estimators._ratio_limits(moments(0.0, 1.0, 4), tail)
+    assert stats.chi2.cdf(4.0 * low**2, 3) == pytest.approx(tail, rel=1e-9)
+    assert stats.chi2.sf(4.0 * high**2, 3) == pytest.approx(tail, rel=1e-9)
+    # Both deviations have the number of their scores as divisor.
+    low, high = (limit**2 * (4 / 3) / (6 / 5) for limit in estimators._ratio_limits(moments(0.0, 1.0, 4, 6.0), tail))
+    assert stats.f.cdf(low, 3, 5) == pytest.approx(tail, rel=1e-9)
+    assert stats.f.sf(high, 3, 5) == pytest.approx(tail, rel=1e-9)
 
 
 def test_the_lower_end_alone_is_that_of_adaptive_with_heavy_tails():
