@@ -40,6 +40,7 @@ _OF_SCORES = ("one NaN", "one infinite")
 # How far above ε a value may lie without being counted: tools solve to tolerances of their own.
 SLACK = 0.01
 _POWER = 0.99
+# For all cells of a method: what is rarer does not refute its promise, and does not confirm it either.
 _DOUBTFUL = 0.01
 
 
