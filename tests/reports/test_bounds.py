@@ -42,6 +42,11 @@ def test_bounds_of_a_gaussian_curve_are_shown_apart(run):
 def test_the_picture_has_a_number_for_each_cell(run):
     figure = bounds.picture(run)
     assert sorted(text.get_text() for text in figure.axes[0].texts) == ["100", "80", "·"]
+    # What was not run is no cell in which nothing was found.
+    run.results[0].evidence["cells"].append(cell("Cauchy + 2", 10**6, 1.0, 0.9))
+    columns = bounds.picture(run).axes[0]
+    assert sorted(text.get_text() for text in columns.texts) == ["", "", "100", "100", "80", "·"]
+    assert [label.get_text() for label in columns.get_xticklabels()] == ["100", "10⁶"]
     assert ElementTree.fromstring(svg(figure)).tag.endswith("svg")
 
 
