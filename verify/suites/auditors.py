@@ -446,6 +446,11 @@ def _in_words(value: float | None) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "infinite"
 
 
+def _failed(row: Mapping[str, Any]) -> int:
+    """Return how many audits gave no finite number."""
+    return int(row["raised"] + row["not_numbers"] + row["infinite"])
+
+
 def label(row: Mapping[str, Any]) -> str:
     """Name a cell."""
     return f"{row['mechanism']}, ε = {row['truth']:.3g}, k = {row['count']:,}"
@@ -472,7 +477,7 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
     wrong = [row for row, tail in zip(rows, tails, strict=True) if tail < level]
     worst = rows[min(range(len(rows)), key=lambda i: (tails[i], -rows[i]["rate"]))]
     low, high = worst["interval"]
-    failed = sum(row["raised"] + row["not_numbers"] + row["infinite"] for row in rows)
+    failed = sum(map(_failed, rows))
     calls = sum(row["runs"] for row in rows)
     said = (
         f"version {found}: significantly above ε in more than {alpha:.1%} of audits in {len(wrong)} of {len(rows)} "
@@ -553,8 +558,8 @@ def main(tool: str, name: str, *rest: str) -> str:
     except (MissingToolError, EndedToolError) as reason:
         raise SystemExit(str(reason)) from None
     lines = [
-        f"{label(row)}: above in {row['above']} of {row['runs']}, mean {row['mean']}, "
-        f"{row['raised'] + row['not_numbers'] + row['infinite']} without a finite number {' '.join(row['reasons'])}"
+        f"{label(row)}: above in {row['above']} of {row['runs']}, mean {_in_words(row['mean'])}, "
+        f"{': '.join([f'{_failed(row)} without a finite number', *row['reasons']])}"
         for row in rows
     ]
     return "\n".join([f"{tool} {found}, {name}", *lines])
