@@ -31,8 +31,10 @@ FAULTS = (
     _fault(
         "precedence-level",
         "every declared rank has ten times its share of α",
-        "precedence:critical_counts",
-        lambda f: lambda declared, counted, delta, level, index: f(declared, counted, delta, 10.0 * level, index),
+        "precedence:critical_count",
+        lambda f: (
+            lambda rank, declared, counted, delta, level, index: f(rank, declared, counted, delta, 10.0 * level, index)
+        ),
         "coverage.band",
         "nominal",
     ),

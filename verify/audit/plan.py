@@ -23,7 +23,7 @@ from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
 from canaryproof.verify.bounds.block_tests import NESTED
-from canaryproof.verify.bounds.precedence import EPSILONS, critical_counts, declared_ranks
+from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks
 from canaryproof.verify.check.declared_tests import POWER
 
 if TYPE_CHECKING:
@@ -476,13 +476,13 @@ def _bound_power(traces: Array, rounds: int, count: int, delta: float, index: in
     seen_below = special.logsumexp(special.log_ndtr(_PLACES - traces[:, np.newaxis]), axis=0) - math.log(len(traces))
     seen_below += (rounds - 1) * special.log_ndtr(_PLACES)
     unseen, seen = (np.log(-np.expm1(np.minimum(one, -1e-300))) for one in (log_below, seen_below))
-    ranks = declared_ranks(count)
-    least = critical_counts(count, count, delta, NESTED * _ALPHA / (2 * len(ranks)), index)
+    ranks = declared_ranks(count).tolist()
+    least = [critical_count(rank, count, count, delta, NESTED * _ALPHA / (2 * len(ranks)), index) for rank in ranks]
     best = 0.0
     # Above a high unobserved score, and below a low observed one.
     for own, other in ((unseen[::-1], seen[::-1]), (seen_below, log_below)):
         for rank, critical in zip(ranks, least, strict=True):
-            rates = np.exp(np.interp(_log_beyond(int(rank), count), own, other))
+            rates = np.exp(np.interp(_log_beyond(rank, count), own, other))
             best = max(best, float(special.bdtrc(critical - 1, count, rates).mean()))
     return best
 

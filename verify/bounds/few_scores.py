@@ -33,7 +33,7 @@ from canaryproof.verify.bounds.precedence import (
     declared_ranks,
     least_counts,
     precedence,
-    rank_tails,
+    rank_tail,
 )
 
 Array = NDArray[np.float64]
@@ -70,7 +70,11 @@ class Ladder:
 def rungs(ladder: Ladder) -> tuple[list[Ints], Ints]:
     """Return the least counts that reach the rungs, by declared rank, and the most wrong guesses that do."""
     kinds = (ladder.null_count, ladder.count), (ladder.count, ladder.null_count)
-    tails = [tail for kind in kinds for tail in rank_tails(*kind, ladder.declared, ladder.limit)]
+    tails = [
+        rank_tail(rank, *kind, ladder.declared, ladder.limit)
+        for kind in kinds
+        for rank in declared_ranks(kind[0]).tolist()
+    ]
     least, bounds = few_wrong(ladder.count, ladder.null_count, ladder.guesses, ladder.declared, ladder.limit)
     counts = [least_counts(tail, NESTED / len(tails) * _LEVELS) for tail in tails]
     return counts, least + np.searchsorted(bounds, SHARP * _LEVELS, side="right") - 1

@@ -75,38 +75,42 @@ def count_tail(rates: Array, weights: Array, rest: float, trials: int) -> Array:
     """Return P(B ≥ c), c = 0, …, ``trials`` + 1, B being binomial with a random rate, and ``trials`` with the rest."""
     tail = np.zeros(trials + 2)
     part = np.empty(trials + 1)
+    count = np.arange(trials)
+    up, down = (trials - count) / (count + 1.0), (count + 1.0) / (trials - count)
     for rate, weight in zip(rates, weights):  # noqa: B905 (numba has no strict)
         # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
         likeliest = min(int((trials + 1) * rate), trials)
-        part[likeliest] = total = 1.0
+        odds, against = rate / (1.0 - rate), (1.0 - rate) / rate
+        part[likeliest] = total = now = 1.0
         first = last = likeliest
-        while first > 0 and part[first] > _NEGLIGIBLE:
-            part[first - 1] = part[first] * (first * (1.0 - rate) / ((trials - first + 1) * rate))
+        while first > 0 and now > _NEGLIGIBLE:
             first -= 1
-            total += part[first]
-        while last < trials and part[last] > _NEGLIGIBLE:
-            part[last + 1] = part[last] * ((trials - last) * rate / ((last + 1) * (1.0 - rate)))
+            now *= against * down[first]
+            part[first] = now
+            total += now
+        now = 1.0
+        while last < trials and now > _NEGLIGIBLE:
+            now *= odds * up[last]
             last += 1
-            total += part[last]
+            part[last] = now
+            total += now
+        share = weight / total
         for i in range(first, last + 1):
-            tail[i] += weight / total * part[i]
+            tail[i] += share * part[i]
     tail[trials] += rest
-    for count in range(trials - 1, -1, -1):
-        tail[count] += tail[count + 1]
+    for c in range(trials - 1, -1, -1):
+        tail[c] += tail[c + 1]
     return tail
 
 
-def rank_tails(declared: int, counted: int, epsilon: float, delta: float) -> list[tuple[int, Array]]:
-    """Bound for each declared rank P(N ≥ c), N the count beyond it, for all c from some count on; before, it is 1."""
-    found = []
-    for rank in declared_ranks(declared):
-        places, weights, rest = order_statistic(int(rank), declared)
-        tail = count_tail(worst_tail(epsilon, np.log(places), delta), weights, rest, counted)
-        # From the last that is as good as 1 to the first that is as good as 0.
-        first, last = np.searchsorted(-tail, [-1.0 + _RELATIVE, -_UNLIKELY])
-        first = max(int(first) - 1, 0)
-        found.append((first, tail[first : last + 1].copy()))
-    return found
+def rank_tail(rank: int, declared: int, counted: int, epsilon: float, delta: float) -> tuple[int, Array]:
+    """Bound P(N ≥ c), N the count beyond a declared rank, for all c from some count on; before, it is 1."""
+    places, weights, rest = order_statistic(rank, declared)
+    tail = count_tail(worst_tail(epsilon, np.log(places), delta), weights, rest, counted)
+    # From the last that is as good as 1 to the first that is as good as 0.
+    first, last = np.searchsorted(-tail, [-1.0 + _RELATIVE, -_UNLIKELY])
+    first = max(int(first) - 1, 0)
+    return first, tail[first : last + 1].copy()
 
 
 def least_counts(tail: tuple[int, Array], levels: Array | float) -> Ints:
@@ -114,11 +118,11 @@ def least_counts(tail: tuple[int, Array], levels: Array | float) -> Ints:
     return np.asarray(tail[0] + np.searchsorted(-tail[1], -np.asarray(levels)))
 
 
-@lru_cache(maxsize=8192)
-def critical_counts(declared: int, counted: int, delta: float, level: float, index: int) -> Ints:
-    """Return for each declared rank the least count that rejects the value of ε with this index."""
-    tails = rank_tails(declared, counted, float(EPSILONS[index]), delta)
-    return np.array([least_counts(tail, level * (1.0 - _RELATIVE)) for tail in tails], dtype=np.int64)
+@lru_cache(maxsize=65536)
+def critical_count(rank: int, declared: int, counted: int, delta: float, level: float, index: int) -> int:
+    """Return the least count beyond a declared rank that rejects the value of ε with this index."""
+    tail = rank_tail(rank, declared, counted, float(EPSILONS[index]), delta)
+    return int(least_counts(tail, level * (1.0 - _RELATIVE)))
 
 
 def counts_beyond(scores: ScoreSample) -> tuple[Ints, Ints]:
@@ -136,15 +140,22 @@ def counts_beyond(scores: ScoreSample) -> tuple[Ints, Ints]:
 
 def precedence(scores: ScoreSample, delta: float, alpha: float) -> Array:
     """Return for each audit the largest tested ε that one of the tests rejects, each at the same share of α."""
-    above, below = counts_beyond(scores)
-    level = alpha / (above.shape[1] + below.shape[1])
+    counts = np.hstack(counts_beyond(scores))
+    kinds = (scores.null_count, scores.count), (scores.count, scores.null_count)
+    tests = [(rank, *kind) for kind in kinds for rank in declared_ranks(kind[0]).tolist()]
+    level = alpha / len(tests)
+    # A test that does not reject an ε rejects no larger one.
+    left = np.ones(counts.shape, dtype=np.bool_)
 
     def rejected(audits: Ints, index: int) -> Bools:
-        first = above[audits] >= critical_counts(scores.null_count, scores.count, delta, level, index)
-        second = below[audits] >= critical_counts(scores.count, scores.null_count, delta, level, index)
-        return np.asarray(first.any(axis=1) | second.any(axis=1))
+        by = left[audits]
+        for i in np.flatnonzero(by.any(axis=0)):
+            by[:, i] &= counts[audits, i] >= critical_count(*tests[i], delta, level, index)
+        found = by.any(axis=1)
+        left[audits[found]] = by[found]
+        return np.asarray(found)
 
-    return EPSILONS[np.maximum(last_rejected(len(above), rejected), 0)]
+    return EPSILONS[np.maximum(last_rejected(len(counts), rejected), 0)]
 
 
 def last_rejected(audits: int, rejected: Callable[[Ints, int], Bools]) -> Ints:

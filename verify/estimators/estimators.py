@@ -176,11 +176,13 @@ def shape_of(cosines: NDArray[np.float64]) -> Shape | None:
 
 
 def _moment(cosines: Array, centre: Array, deviation: Array, order: int) -> Array:
-    """Return standardised moments of runs; in place, as there may be millions of scores."""
+    """Return standardised moments of runs, the third or the fourth."""
     scores = cosines - centre
     scores /= deviation
-    scores **= order
-    return np.asarray(scores.mean(axis=-1))
+    # A power takes 20 times as long as a product.
+    powers = scores * scores
+    powers *= scores if order == 3 else powers
+    return np.asarray(powers.mean(axis=-1))
 
 
 # ε of a fitted pair: δ, distance and ratio in the null's units.
