@@ -11,8 +11,8 @@ from canaryproof.kernels import exact_law
 LEVEL = 1e-7
 RUNS = 10_000
 
-# d, k, σ, norm of the data. Among them d ≤ k, where the factor is trapezoidal, its corners d = k and d = k + 1, the
-# same with one dimension taken by the data, and the degenerate ones without noise.
+# d, k, σ, norm of the data. In some all coordinates are drawn, in the others parts of canaries are joined: among them
+# corners with the fewest dimensions for that, counts that do not halve, and the degenerate ones without noise.
 CASES = [
     (2, 1, 1.0, 0.0),
     (2, 2, 0.5, 0.0),
@@ -27,6 +27,13 @@ CASES = [
     (5, 4, 0.3, 1.0),
     (5, 3, 0.0, 0.0),
     (6, 5, 1.0, 1.0),
+    (4, 2, 0.2, 0.5),
+    (5, 2, 1.0, 0.0),
+    (5, 3, 0.2, 1.0),
+    (6, 4, 0.3, 0.0),
+    (7, 7, 0.2, 0.0),
+    (7, 8, 0.2, 0.7),
+    (8, 13, 0.1, 0.0),
     (20, 5, 0.3, 0.0),
 ]
 
@@ -67,6 +74,8 @@ STATISTICS = {
     "mean": lambda g: g.mean(axis=1),
     "second moment": lambda g: (g * g).mean(axis=1),
     "product of two": lambda g: g[:, 0] * g[:, -1],
+    "product of the first two": lambda g: g[:, 0] * g[:, min(1, g.shape[1] - 1)],
+    "last less first": lambda g: g[:, -1] - g[:, 0],
     "range": lambda g: np.ptp(g, axis=1),
 }
 
@@ -160,41 +169,45 @@ def test_high_dimensions_have_the_normal_limit(dim, data_norm):
     assert stats.kstest(g * math.sqrt(dim) - math.sqrt(dim) / norm, "norm").pvalue >= LEVEL
 
 
-def transcribed(count, dim, noise_multiplier, rng, data_norm):
-    """The same draws, kept as a matrix of rows, in numpy."""
-    axes = 1 if data_norm else 0
-    free = dim - axes
-    rows = np.zeros((count, axes + min(count, free)))
-    for j, row in enumerate(rows):
-        below = axes + min(j, free)
-        row[:below] = rng.standard_normal(below)
-        if j < free:
-            row[below] = math.sqrt(2 * rng.standard_gamma((free - j) / 2))
-    canaries = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    release = noise_multiplier * rng.standard_normal(rows.shape[1]) + canaries.sum(axis=0)
-    outside = noise_multiplier * math.sqrt(rng.chisquare(free - count)) if free > count else 0
-    release[:axes] += data_norm
-    return canaries @ release / math.hypot(np.linalg.norm(release), outside)
+@pytest.mark.parametrize("case", [*CASES, (10**12, 30, 1.0, 0.0), (200, 1000, 0.0, 0.0), (10**6, 999, 0.0, 0.0)])
+def test_products_with_the_sum_are_those_of_unit_vectors(case):
+    dim, count, noise_multiplier, _ = case
+    products, norm = exact_law.inner_products(count, dim, [noise_multiplier, 0.0], np.random.default_rng(5))
+    # Without noise they sum to the release's squared norm, and beside it, in the mean, to the same.
+    assert products[1].sum() == pytest.approx(norm[1] ** 2, rel=1e-12)
+    if count == 1:
+        assert products[1] == pytest.approx(1.0, abs=1e-15)
 
 
-GENERATORS = [np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937]
+@pytest.mark.parametrize("bit_generator", [np.random.PCG64, np.random.Philox, np.random.SFC64, np.random.MT19937])
+def test_any_generator_serves(bit_generator):
+    g = np.array([exact_law.cosines(30, 10**12, 1.0, np.random.Generator(bit_generator(5))) for _ in range(2)])
+    assert np.all(np.isfinite(g))
+    assert g[0].tobytes() == g[1].tobytes()
 
 
-@pytest.mark.parametrize("kept", [exact_law._KEPT, 7])
-@pytest.mark.parametrize("bit_generator", GENERATORS)
-@pytest.mark.parametrize("case", [*CASES, (10**12, 30, 1.0, 0.0), (10**12, 30, 1.0, 5.0)])
-def test_rows_are_drawn_once_though_used_twice(case, bit_generator, kept, monkeypatch):
-    # Rows that cannot all be kept are drawn again from the same state.
-    monkeypatch.setattr(exact_law, "_KEPT", kept)
-    dim, count, noise_multiplier, data_norm = case
-    one, other = (np.random.Generator(bit_generator(5)) for _ in range(2))
-    # Leave a half-used word in the generators that buffer.
-    one.integers(10, dtype=np.uint32)
-    other.integers(10, dtype=np.uint32)
-    g = exact_law.cosines(count, dim, noise_multiplier, one, data_norm)
-    np.testing.assert_allclose(g, transcribed(count, dim, noise_multiplier, other, data_norm), rtol=1e-11, atol=1e-13)
-    # The generator stands where a single pass leaves it.
-    assert one.random() == other.random()
+def test_the_norm_of_a_sum_has_its_mean_and_variance():
+    """‖Σc_j‖² of 2 to 64 canaries has its exact mean and variance, k and 2k(k − 1)/d, in few and in many dimensions."""
+    for dim in (12, 100):
+        for count in (2, 3, 17, 64):
+            rng = np.random.default_rng([17, dim, count])
+            squares = np.array([exact_law.inner_products(count, dim, 0.0, rng)[1] ** 2 for _ in range(4000)])
+            assert is_mean(squares, count)
+            assert is_mean((squares - count) ** 2, 2.0 * count * (count - 1) / dim)
+
+
+def test_products_have_the_variance_of_other_canaries():
+    """⟨c_j, ρ⟩ is 1 and k − 1 independent products of variance 1/d; noise adds σ²; so for each place j."""
+    dim, count, rng = 30, 11, np.random.default_rng(18)
+    drawn = np.array([exact_law.inner_products(count, dim, [0.0, 0.7], rng)[0] for _ in range(4000)]) - 1.0
+    for place in range(count):
+        assert is_mean(drawn[:, 0, place], 0.0)
+        assert is_mean(drawn[:, 0, place] ** 2, (count - 1) / dim)
+        assert is_mean(drawn[:, 1, place] ** 2, (count - 1) / dim + 0.49)
+        # Any two share ⟨c_i, c_j⟩, and all three canaries' products.
+        other = (place + 1) % count
+        assert is_mean(drawn[:, 0, place] * drawn[:, 0, other], 1.0 / dim)
+        assert is_mean((drawn[:, 1, place] - drawn[:, 0, place]) * (drawn[:, 1, other] - drawn[:, 0, other]), 0.0)
 
 
 def test_runs_that_share_canaries_are_independent_given_these():

@@ -263,8 +263,8 @@ def _finite_theorem(context: Context) -> Outcome:
             spreads[name].append((exact, found, error))
             p_values.append(mean_p_value((values - centre) ** 2, exact))
         mean, variance = drawn["B"] / np.sqrt(drawn["A"]), drawn["W"] / drawn["A"]
-        outside["mean"].append(int((np.abs(mean - 1.0 / float(sigma)) > distance).sum()))
-        outside["variance"].append(int((np.abs(variance - 1.0) > distance).sum()))
+        outside["mean"].append(int((np.abs(mean - 1.0 / float(sigma)) > float(distance)).sum()))
+        outside["variance"].append(int((np.abs(variance - 1.0) > float(distance)).sum()))
     names = {"A": "‖ρ‖²/d", "B": "(1/k)Σ⟨cᵢ, ρ⟩", "W": "sample variance of ⟨cᵢ, ρ⟩"}
     series = [
         curve(
