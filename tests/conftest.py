@@ -1,7 +1,9 @@
+import atexit
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +14,18 @@ from hypothesis import settings
 
 from canaryproof.verify.check.results import Result, Run
 
-# Tests train tiny models for a few rounds: compiling takes most of their time. A run as users have it does without.
-QUICKLY_COMPILED = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+# Tests train tiny models for a few rounds: compiling takes most of their time. What one test has compiled, others and
+# the processes that they start load. A run as users have it does without.
+QUICKLY_COMPILED = {
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_COMPILATION_CACHE_DIR": os.environ.get("JAX_COMPILATION_CACHE_DIR", ""),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    compiled = tempfile.TemporaryDirectory(prefix="canaryproof-jax-")
+    atexit.register(compiled.cleanup)
+    QUICKLY_COMPILED["JAX_COMPILATION_CACHE_DIR"] = compiled.name
 os.environ.update(QUICKLY_COMPILED)
 
 # "ci" draws the same examples every time; "deep" draws new ones, and many, and has tests of its own.

@@ -63,9 +63,9 @@ def numbers(found: Audit) -> list[float]:
     return [*estimates, *checks, found.standardised_mean, found.deviation_ratio, found.variance_p_value]
 
 
-@pytest.mark.parametrize("unobserved", [None, nulls()])
-def test_estimates_are_the_estimators_own(unobserved: np.ndarray | None) -> None:
-    observed = run()
+@pytest.mark.parametrize("alone", [True, False])
+def test_estimates_are_the_estimators_own(alone: bool) -> None:
+    observed, unobserved = run(), None if alone else nulls()
     found = of(observed, unobserved, confidence=0.9)
     moments = from_dimension(observed, DIM) if unobserved is None else from_unobserved(observed, unobserved)
     assert [estimate.name for estimate in found.estimates] == ["adaptive", "pinned", "fitted", "threshold"]

@@ -15,11 +15,14 @@ from canaryproof.verify.files.reading import InputError
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
 
-WHOLE = json.dumps(
-    made_results.document(
-        "final_figure2", lambda cell, _: ([made_results.run()], rising(cell, np.random.default_rng(7)))
+@pytest.fixture(scope="module")
+def whole():
+    """Results as a training writes them."""
+    return json.dumps(
+        made_results.document(
+            "final_figure2", lambda cell, _: ([made_results.run()], rising(cell, np.random.default_rng(7)))
+        )
     )
-)
 
 
 def test_the_folder_may_be_that_of_the_experiment_itself(tmp_path):
@@ -94,9 +97,9 @@ def places(value, place=()):
 
 
 @given(data=st.data())
-def test_any_change_is_read_or_refused_in_one_line(tmp_path_factory, data):
+def test_any_change_is_read_or_refused_in_one_line(tmp_path_factory, whole, data):
     folder = tmp_path_factory.mktemp("any")
-    made = json.loads(WHOLE)
+    made = json.loads(whole)
     *inner, last = data.draw(st.sampled_from(list(places(made))))
     value = made
     for key in inner:
