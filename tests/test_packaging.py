@@ -75,7 +75,14 @@ def installed(folder: Path) -> Path:
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
 @pytest.mark.parametrize(
     "arguments",
-    [["verify", "--help"], ["audit", "release.npy", "--canaries", "100", "--canary-seed", "1", "--delta", "1e-6"]],
+    [
+        ["verify", "--help"],
+        # Compiles in memory, as test_compiled.py has it of a small function.
+        pytest.param(
+            ["audit", "release.npy", "--canaries", "100", "--canary-seed", "1", "--delta", "1e-6"],
+            marks=pytest.mark.deep,
+        ),
+    ],
 )
 def test_a_user_without_a_home_runs_a_wheel_that_he_cannot_write(
     installed: Path, folder: Path, arguments: list[str]

@@ -98,6 +98,8 @@ def test_memory_is_skipped_where_it_cannot_be_set_back(monkeypatch, tmp_path):
     )
 
 
+# Three processes; that the kernels' bits depend on no number of threads is tested with the kernels.
+@pytest.mark.deep
 def test_bits_of_fresh_processes_agree():
     for row in processes.bits(5000, 20):
         assert row.runs_agree

@@ -40,6 +40,7 @@ def test_report(benchmark):
     assert len(files["report.html"]) < 1000 * count
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not STATUS.exists(), reason="the system does not say how much memory a process had")
 def test_memory_of_a_report():
     # In a process of its own, as others have needed memory in this one.

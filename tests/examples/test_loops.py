@@ -63,7 +63,8 @@ def read(folder):
         return SimpleNamespace(folder=folder, final=np.load(folder / "final.npy"), **rounds)
 
 
-@pytest.fixture(scope="module", params=MODEL_OUTPUT)
+# test_frameworks.py has the same of Flower's example.
+@pytest.fixture(scope="module", params=["numpy_loop", "jax_loop", pytest.param("flower_app", marks=pytest.mark.deep)])
 def runs(request, tmp_path_factory):
     """The runs of a loop, in a process of their own where any warning is an error."""
     if importlib.util.find_spec(NEEDS[request.param]) is None:

@@ -9,6 +9,7 @@ from scipy import integrate, special
 
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
 from canaryproof.kernels.reference import two_gaussians as reference
+from tests.rows import chequered
 
 # The module's own: log δ of the larger of itself and 1; ε of itself or the absolute figure.
 BUDGET = 1e-13
@@ -104,15 +105,22 @@ def test_budget_of_epsilon(delta, pair, direction):
     assert holds_epsilon(float(two_gaussians.epsilon(delta, *pair, direction)), delta, pair, direction)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("ratio", [1e-3, 0.5, 1 - 1e-9, 1.0, 1 + 1e-9, 2.0, 30.0])
-@pytest.mark.parametrize(("distance", "delta"), [(0.0, 1e-5), (1e-3, 1e-12), (1.0, 0.5), (7.0, 1e-5), (300.0, 1e-300)])
-def test_epsilon_agrees_with_the_twin(distance, ratio, delta, direction):
+@pytest.mark.parametrize(
+    ("direction", "ratio", "point"),
+    chequered(
+        DIRECTIONS,
+        [1e-3, 0.5, 1 - 1e-9, 1.0, 1 + 1e-9, 2.0, 30.0],
+        [(0.0, 1e-5), (1e-3, 1e-12), (1.0, 0.5), (7.0, 1e-5), (300.0, 1e-300)],
+    ),
+)
+def test_epsilon_agrees_with_the_twin(point, ratio, direction):
+    distance, delta = point
     assert epsilon_is_right(delta, (distance, ratio, 0, 1), direction)
 
 
-@pytest.mark.parametrize("gap", [2.0**-52, 1e-15, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4])
-@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize(
+    ("gap", "sign"), chequered([2.0**-52, 1e-15, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4], [-1, 1])
+)
 def test_nearly_equal_deviations_keep_the_digits_of_epsilon(gap, sign):
     # Implementations that solve the quadratic by the school formula lose all digits between "equal" and "clearly
     # unequal" deviations.
@@ -218,8 +226,7 @@ def test_epsilon_is_a_number_where_delta_is_large(direction):
         assert np.count_nonzero(~((epsilon >= 0) & np.isfinite(epsilon))) == 0
 
 
-@pytest.mark.parametrize("ratio", [0.0024, 0.1, 1.0, 3.0])
-@pytest.mark.parametrize("miss", [1e-4, 1e-8, 1e-12, 1.2e-16])
+@pytest.mark.parametrize(("ratio", "miss"), chequered([0.0024, 0.1, 1.0, 3.0], [1e-4, 1e-8, 1e-12, 1.2e-16]))
 def test_epsilon_is_right_or_refused_where_delta_is_nearly_one(ratio, miss):
     # A rounding of log δ, one part in 1e16 of 1, is a visible part of 1 − δ here; ε = 0 for 177 was once the answer.
     pair = (20.0, ratio, 0, 1)

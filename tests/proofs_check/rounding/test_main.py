@@ -12,12 +12,6 @@ def found(monkeypatch):
     monkeypatch.setattr(canary_quantile, "prove", lambda: certificate)
 
 
-@pytest.fixture(scope="module")
-def tables():
-    """The tables as they are proven, once for the tests that compare or write them."""
-    return primitives.written(), budgets.written()
-
-
 @pytest.fixture
 def proven(monkeypatch, tables):
     """Proofs of tables that end at once with what was proven."""
@@ -45,6 +39,8 @@ def test_without_gappa_its_scripts_are_skipped_with_a_word(monkeypatch, only):
     assert "not run: gappa is not installed" in CliRunner().invoke(command.main).output
 
 
+# Proves all primitives, of which test_primitives.py has each that may break.
+@pytest.mark.deep
 def test_a_bound_that_is_broken_fails(monkeypatch, only):
     only("primitives")
     monkeypatch.setattr(primitives._pair_balls, "MILLS", 1e-21)

@@ -14,6 +14,7 @@ from canaryproof.verify.bounds.fixed_sequence import fixed_sequence
 from canaryproof.verify.bounds.guesses import count_wrong, pooled_order
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.bounds.precedence import EPSILONS, counts_beyond
+from tests.rows import chequered
 from tests.verify.bounds.test_guesses import orders
 from tests.verify.bounds.test_precedence import worst_scores
 
@@ -42,12 +43,15 @@ def reached(ladder, scores):
 
 @pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize(
-    ("count", "null_count", "guesses"),
-    [(3, 3, (3, 3)), (4, 3, (2, 2)), (2, 6, (1, 4)), (5, 5, (3, 3)), (5, 5, (7, 2)), (6, 2, (0, 3))],
+    ("design", "delta"),
+    chequered(
+        [(3, 3, (3, 3)), (4, 3, (2, 2)), (2, 6, (1, 4)), (5, 5, (3, 3)), (5, 5, (7, 2)), (6, 2, (0, 3))],
+        [Fraction(0), Fraction(1, 50), Fraction(1, 4)],
+    ),
 )
-@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 50), Fraction(1, 4)])
-def test_chances_by_enumeration_of_all_orders(monkeypatch, count, null_count, guesses, delta):
+def test_chances_by_enumeration_of_all_orders(monkeypatch, design, delta):
     """Exact at δ = 0, and never below the exact value otherwise."""
+    count, null_count, guesses = design
     monkeypatch.setattr(tested, "declared_guesses", lambda *_: guesses)
     factor, total = Fraction(5, 2), count + null_count
     ladder = Ladder(count, null_count, 1e-3, math.log(factor) + 0.1)
@@ -69,7 +73,13 @@ def test_chances_by_enumeration_of_all_orders(monkeypatch, count, null_count, gu
 
 @pytest.mark.parametrize(
     ("count", "null_count", "epsilon", "delta"),
-    [(60, 90, 0.1, 0.0), (60, 90, 1.0, 0.0), (100, 100, 0.4, 0.0), (40, 60, 0.5, 2e-3), (50, 500, 0.7, 1e-4)],
+    [
+        (60, 90, 0.1, 0.0),
+        pytest.param(60, 90, 1.0, 0.0, marks=pytest.mark.deep),
+        pytest.param(100, 100, 0.4, 0.0, marks=pytest.mark.deep),
+        (40, 60, 0.5, 2e-3),
+        pytest.param(50, 500, 0.7, 1e-4, marks=pytest.mark.deep),
+    ],
 )
 def test_the_worst_case_is_rejected_as_often_as_allowed(count, null_count, epsilon, delta):
     """The bound is above ε in at most α of audits of the worst mechanism, and in not much fewer."""

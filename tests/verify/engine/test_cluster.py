@@ -108,6 +108,8 @@ def test_a_check_over_the_time_limit_ends_a_local_run_in_one_line(start, tmp_pat
     ]
 
 
+# All workers in place of one.
+@pytest.mark.deep
 def test_all_workers_may_be_lost_and_others_go_on(start, local, cluster, tmp_path):
     expected = local("brisk")
     workers = [cluster.worker("--no-nanny") for _ in range(2)]

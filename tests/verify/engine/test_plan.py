@@ -171,7 +171,9 @@ def test_an_interrupt_is_quiet_and_quick_and_keeps_results(start, tmp_path):
     assert sorted(kept(tmp_path / "run" / "run.sqlite")) == ["slow0", "slow1"]
 
 
-@pytest.mark.parametrize("share", [0.1, 0.4, 0.7])
+@pytest.mark.parametrize(
+    "share", [pytest.param(0.1, marks=pytest.mark.deep), 0.4, pytest.param(0.7, marks=pytest.mark.deep)]
+)
 def test_an_interrupt_while_processes_start_is_quiet(start, tmp_path, share):
     run = start("slow", "--out", tmp_path / "run")
     # The file is there as soon as the command has imported what it needs, and processes take about as long to start.
@@ -181,7 +183,7 @@ def test_an_interrupt_while_processes_start_is_quiet(start, tmp_path, share):
     assert_interrupted(run)
 
 
-def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, tmp_path):
+def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, fake_suites, tmp_path):
     log, out = tmp_path / "log", tmp_path / "run"
     assert start("many", "good", "--out", tmp_path / "calm").wait() == 0
     log.write_text("")
@@ -209,6 +211,6 @@ def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, tmp_path
     last = start("many", "good", "--out", out, "--resume")
     assert last.communicate()[1] == ""
     assert last.returncode == 0
-    assert len(kept(out / "run.sqlite")) == 402
+    assert len(kept(out / "run.sqlite")) == fake_suites.MANY + 2
     for name in ("results.json", "summary.md"):
         assert (out / name).read_bytes() == (tmp_path / "calm" / name).read_bytes()

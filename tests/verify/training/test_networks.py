@@ -86,7 +86,10 @@ SMALL = {
 }
 
 
-@pytest.fixture(scope="module", params=SMALL)
+# To compile the largest takes as long as all others.
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=pytest.mark.deep if name == "resnet18" else ()) for name in SMALL]
+)
 def small(request):
     """A small model, its federation, the compiled gradients of its loss, and parameters none of which is 0."""
     federation, hidden = SMALL[request.param]

@@ -246,14 +246,19 @@ def test_one_small_p_value_fails(found_at_length):
     ("name", "test"),
     [
         ("shared", "canaries: lag 1[, ]*products"),
-        ("canary-16-bits", "all: repeated counters"),
         ("high-key", "high bits of seeds: lag 1, equal bits"),
-        ("purpose", "canary and noise: lag 1, squares"),
         ("high-counter", "all: repeated counters"),
         ("lowest-counter-bit", "one canary: lag 1, highest bits"),
         ("24-bits", "all: 12 lowest bits"),
-        ("24-bits", "all: balance of bits"),
-        ("rounds", "canary and noise: lag 1, equal bits"),
+        *(
+            pytest.param(*row, marks=pytest.mark.deep)
+            for row in (
+                ("canary-16-bits", "all: repeated counters"),
+                ("purpose", "canary and noise: lag 1, squares"),
+                ("24-bits", "all: balance of bits"),
+                ("rounds", "canary and noise: lag 1, equal bits"),
+            )
+        ),
     ],
 )
 def test_faults_are_seen_where_they_are(name, test):

@@ -93,7 +93,7 @@ def test_validation_takes_shuffled_users_one_after_another(tmp_path, monkeypatch
 COUNTS = st.lists(st.integers(1, 20), min_size=1, max_size=6)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=settings().max_examples // 4)
 @given(COUNTS, COUNTS, st.integers(0, 2**32 - 1), st.data())
 def test_both_releases_of_the_same_data_agree(tmp_path, counts, test_counts, seed, data):
     write, make = data.draw(st.sampled_from([(made.emnist, made.images), (made.stackoverflow, made.sentences)]))

@@ -368,6 +368,8 @@ def test_a_b_tree_that_crashes_the_library_gets_a_line(tmp_path, emnist, refusal
     assert refusal(everything, tmp_path) == f"{emnist.name}: damaged: HDF5's library crashes on it (signal 11)"
 
 
+# Ends at a limit of seconds.
+@pytest.mark.deep
 @pytest.mark.usefixtures("child")
 def test_a_b_tree_without_an_end_gets_a_line(tmp_path, emnist, refusal):
     made.hdf5(emnist, MANY)
