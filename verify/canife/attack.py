@@ -6,13 +6,14 @@ that nothing of the model's dimension is needed: the noise's part is N(0, σ²C�
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels._compiled import njit
 
 Array = NDArray[np.float64]
 
@@ -62,12 +63,8 @@ def attack(
 ) -> TrialScores:
     """Draw the scores of trials, with exactly the law of those that ``attack_literally`` computes."""
     cohorts, noise = rng.spawn(2)
-    clients = np.array(
-        [
-            response.products[:, chosen].sum(axis=1)
-            for chosen in _cohorts(response.products.shape[1], mechanism.cohort, len(inserted), cohorts)
-        ]
-    )
+    chosen = _cohorts(response.products.shape[1], mechanism.cohort, len(inserted), cohorts)
+    clients = response.products[:, chosen].sum(axis=2).T
     return scored(clients, response.gram, inserted, mechanism.noise_multiplier * mechanism.clip_norm, noise)
 
 
@@ -108,10 +105,27 @@ def accuracy(observed: Array, unobserved: Array) -> float:
     return float(right.max() / (len(observed) + len(unobserved)))
 
 
-def _cohorts(clients: int, cohort: int, trials: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def _cohorts(clients: int, cohort: int, trials: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw each trial's clients without replacement, shape (trials, cohort)."""
     if not 0 <= cohort <= clients:
         raise ValueError(f"cohort must be from 0 to the number of mock clients, {clients}, not {cohort}")
-    return (rng.choice(clients, cohort, replace=False) for _ in range(trials))
+    chosen = rng.integers(np.arange(cohort), clients, size=(trials, cohort))
+    _shuffle(np.arange(clients), chosen)
+    return chosen
+
+
+@njit(cache=True)
+def _shuffle(order: Any, chosen: Any) -> None:
+    """Turn places from i on that number i is swapped with, into what then stands there: Fisher and Yates's shuffle.
+
+    It ends after so many numbers, and goes on for the next row from the order that the last one left.
+    """
+    for row in chosen:
+        for i in range(len(row)):
+            other = row[i]
+            row[i] = order[other]
+            order[other] = order[i]
+            order[i] = row[i]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 A step takes microseconds, of which a compiled JAX program spends most between its operations. Here clients are visited
 in blocks that stay in cache: a block's inner products, and what they add to the gradient, are computed together.
+Units that a ReLU has cut are left out of all products.
 """
 
 import math
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -62,7 +62,7 @@ class DenseDesigner(Designer):
         )
         width = network[0, 0]
         label = soft_label(point[width:]) if soft else point[width:]
-        return Sample(jnp.asarray(point[:width].reshape(start.input.shape)), jnp.asarray(label)), *losses
+        return Sample(point[:width].reshape(start.input.shape), label), *losses
 
 
 def _blocks(state: FactoredState, excluded: int) -> tuple[NDArray[np.float32], int]:
@@ -87,89 +87,118 @@ def soft_label(logits: Vector) -> Vector:
     return np.asarray(weights / weights.sum())
 
 
-@njit(fastmath=_FAST)
-def _add_rows(rows: Any, begin: int, weights: Any, total: Any) -> None:
-    """Add weighted rows from one on to a total, four at a time, so that it is read and written less often."""
+# Whole arrays and places in them: a part taken out is counted as a reference, which takes as long as a short product.
+
+
+@njit(error_model="numpy", fastmath=_FAST)
+def _add_rows(
+    rows: Any,
+    start: Any,
+    live: Any,
+    first: int,
+    end: int,
+    weights: Any,
+    weights_at: Any,
+    total: Any,
+    at: Any,
+    count: Any,
+) -> None:
+    """Add weighted rows to a total of so many numbers, four at a time, so that it is read and written less often.
+
+    The rows, which begin at ``start``, and their weights are those at the places ``live[first:end]``.
+    """
     _wide_vectors()
-    count = len(weights)
-    whole = count - count % 4
-    # Rows one by one: numba takes a part of the rows for an array with gaps, and does not vectorise.
-    for i in range(0, whole, 4):
-        a, b, c, d = rows[begin + i], rows[begin + i + 1], rows[begin + i + 2], rows[begin + i + 3]
-        v, w, x, y = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
-        for r in range(len(total)):
-            total[r] += v * a[r] + w * b[r] + x * c[r] + y * d[r]
-    for i in range(whole, count):
-        a, v = rows[begin + i], weights[i]
-        for r in range(len(total)):
-            total[r] += v * a[r]
+    start, weights_at, at, count = np.uintp(start), np.uintp(weights_at), np.uintp(at), np.uintp(count)
+    for i in range(first, end - 3, 4):
+        a, b, c, d = live[i], live[i + 1], live[i + 2], live[i + 3]
+        v, w, x, y = weights[weights_at + a], weights[weights_at + b], weights[weights_at + c], weights[weights_at + d]
+        a, b, c, d = start + a * count, start + b * count, start + c * count, start + d * count
+        for r in range(count):
+            total[at + r] += v * rows[a + r] + w * rows[b + r] + x * rows[c + r] + y * rows[d + r]
+    for i in range(end - (end - first) % 4, end):
+        a, v = start + live[i] * count, weights[weights_at + live[i]]
+        for r in range(count):
+            total[at + r] += v * rows[a + r]
 
 
-@njit(fastmath=_FAST)
-def _add_products(rows: Any, begin: int, vector: Any, total: Any) -> None:
-    """Add the product of each row, from one on, with a vector."""
+@njit(error_model="numpy", fastmath=_FAST)
+def _add_products(
+    rows: Any, start: Any, live: Any, first: int, end: int, vector: Any, vector_at: Any, count: Any, total: Any, at: Any
+) -> None:
+    """Add each row's product with a vector of so many numbers, four at a time; rows and places as for ``_add_rows``."""
     _wide_vectors()
-    for i in range(len(total)):
-        row, found = rows[begin + i], np.float32(0.0)
-        for r in range(len(vector)):
-            found += row[r] * vector[r]
-        total[i] += found
+    start, vector_at, at, count = np.uintp(start), np.uintp(vector_at), np.uintp(at), np.uintp(count)
+    for i in range(first, end - 3, 4):
+        a, b, c, d = live[i], live[i + 1], live[i + 2], live[i + 3]
+        a, b, c, d = start + a * count, start + b * count, start + c * count, start + d * count
+        v = w = x = y = np.float32(0.0)
+        for r in range(count):
+            each = vector[vector_at + r]
+            v += rows[a + r] * each
+            w += rows[b + r] * each
+            x += rows[c + r] * each
+            y += rows[d + r] * each
+        total[at + live[i]] += v
+        total[at + live[i + 1]] += w
+        total[at + live[i + 2]] += x
+        total[at + live[i + 3]] += y
+    for i in range(end - (end - first) % 4, end):
+        a, v = start + live[i] * count, np.float32(0.0)
+        for r in range(count):
+            v += rows[a + r] * vector[vector_at + r]
+        total[at + live[i]] += v
 
 
-@njit(fastmath=_FAST)
-def _square(vector: Any) -> Any:
+@njit(error_model="numpy", fastmath=_FAST)
+def _square(vector: Any, begin: int, end: int) -> Any:
     found = np.float32(0.0)
-    for value in vector:
-        found += value * value
+    for i in range(begin, end):
+        found += vector[i] * vector[i]
     return found
 
 
-@njit(fastmath=_FAST)
-def _softmax(logits: Any, found: Any) -> None:
-    largest = logits.max()
-    total = np.float32(0.0)
-    for j in range(len(logits)):
-        found[j] = math.exp(logits[j] - largest)
+@njit(error_model="numpy", fastmath=_FAST)
+def _softmax(logits: Any, begin: int, found: Any) -> None:
+    largest = total = np.float32(0.0)
+    for j in range(len(found)):
+        largest = logits[begin] if j == 0 else max(largest, logits[begin + j])
+    for j in range(len(found)):
+        found[j] = math.exp(logits[begin + j] - largest)
         total += found[j]
-    for j in range(len(logits)):
+    for j in range(len(found)):
         found[j] /= total
 
 
-@njit(fastmath=_FAST)
-def _through_softmax(probabilities: Any, slopes: Any, sign: Any, found: Any) -> None:
+@njit(error_model="numpy", fastmath=_FAST)
+def _through_softmax(probabilities: Any, slopes: Any, at: int, sign: Any, found: Any, found_at: int) -> None:
     """Write the derivatives by logits, of those by probabilities times a sign."""
     mean = np.float32(0.0)
     for j in range(len(probabilities)):
-        mean += probabilities[j] * slopes[j]
+        mean += probabilities[j] * slopes[at + j]
     for j in range(len(probabilities)):
-        found[j] = sign * probabilities[j] * (slopes[j] - mean)
+        found[found_at + j] = sign * probabilities[j] * (slopes[at + j] - mean)
 
 
-@njit(fastmath=_FAST)
-def _cut(gradients: Any, signals: Any) -> None:
-    """Set gradients to 0 where a ReLU has."""
-    for i in range(len(signals)):
-        if signals[i] <= np.float32(0.0):
-            gradients[i] = np.float32(0.0)
-
-
-@njit(fastmath=_FAST)
-def _with_clients(network: Any, block: Any, values: Any, products: Any) -> Any:
-    """Write 1 + ⟨a, a'⟩ and ⟨g, g'⟩ of each layer with each row of a block; return the sum of their products."""
-    total, begin = np.float32(0.0), 0
+@njit(error_model="numpy", fastmath=_FAST)
+def _with_clients(
+    network: Any, clients: Any, start: int, live: Any, ends: Any, values: Any, products: Any, sums: Any
+) -> None:
+    """Write 1 + ⟨a, a'⟩ and ⟨g, g'⟩ of each layer with each row of a block, and the sums of their products."""
+    _wide_vectors()
+    height, at, flat = len(sums), 0, products.ravel()
     for k in range(len(network)):
         for side in range(2):
-            end = begin + network[k, side]
-            products[k, side] = np.float32(1 - side)
-            _add_rows(block, begin, values[begin:end], products[k, side])
-            begin = end
-        one, other = products[k, 0], products[k, 1]
-        for r in range(len(one)):
-            total += one[r] * other[r]
-    return total
+            for r in range(height):
+                products[2 * k + side, r] = np.float32(1 - side)
+            to, first, end = (2 * k + side) * height, ends[k + side], ends[k + side + 1]
+            _add_rows(clients, start + at * height, live, first, end, values, at, flat, to, height)
+            at += network[k, side]
+        for r in range(height):
+            product = products[2 * k, r] * products[2 * k + 1, r]
+            sums[r] = product if k == 0 else sums[r] + product
 
 
-@njit(fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _slope(
     network: Any,
     weights: Any,
@@ -183,55 +212,63 @@ def _slope(
     least_norm: Any,
     values: Any,
     slopes: Any,
+    live: Any,
+    ends: Any,
+    probabilities: Any,
+    label: Any,
     products: Any,
+    sums: Any,
     gradient: Any,
 ) -> Any:
     """Return loss and norm at a point, and write the gradient.
 
     ``values`` gets the point's own factors, in the order of a client's, and ``slopes`` the loss's derivatives by them.
+    ``live`` gets the units that are not cut by a ReLU, first those of the input and last those of the output: what is
+    cut is 0, and has no slope.
     """
     zero, one, two = np.float32(0.0), np.float32(1.0), np.float32(2.0)
-    layers, width = len(network), network[0, 0]
-    classes = network[layers - 1, 1]
-    probabilities, label = np.empty(classes, np.float32), np.empty(classes, np.float32)
-    # Signals forwards, and the last layer's gradient.
-    values[:width] = point[:width]
-    at = begin = 0
+    layers, width, classes = len(network), network[0, 0], len(label)
+    # Signals forwards; where the last layer's gradient stands, ``top``, first its logits.
+    for i in range(width):
+        values[i], live[i] = point[i], i
+    ends[1] = width
+    at = begin = top = 0
     for k in range(layers):
-        inputs, outputs = network[k]
-        last = k == layers - 1
-        kernel = weights[begin : begin + inputs * outputs].reshape(inputs, outputs)
-        begin += inputs * outputs
-        after = at + inputs if last else at + inputs + outputs
-        signal = values[after : after + outputs]
-        signal[:] = weights[begin : begin + outputs]
-        begin += outputs
-        _add_rows(kernel, 0, values[at : at + inputs], signal)
-        if last:
-            _softmax(signal, probabilities)
-            if soft:
-                _softmax(point[width:], label)
-            else:
-                label[:] = point[width:]
-            for j in range(classes):
-                signal[j] = probabilities[j] - label[j]
-        else:
-            for j in range(outputs):
-                signal[j] = max(signal[j], zero)
+        inputs, outputs = network[k, 0], network[k, 1]
+        top = at + inputs
+        after = top if k == layers - 1 else top + outputs
+        for j in range(outputs):
+            values[after + j] = weights[begin + inputs * outputs + j]
+        _add_rows(weights, begin, live, ends[k], ends[k + 1], values, at, values, after, outputs)
+        end = ends[k + 1]
+        for j in range(outputs):
+            if k < layers - 1:
+                values[after + j] = max(values[after + j], zero)
+            # Without a branch, which would be guessed wrong.
+            live[end] = j
+            end += k == layers - 1 or values[after + j] > zero
+        ends[k + 2] = end
         at = after
-    # Gradients of outputs backwards; ``at`` is where the last layer's stands, and ``begin`` where its kernel ends.
-    squared = zero
+        begin += (inputs + 1) * outputs
+    _softmax(values, top, probabilities)
+    if soft:
+        _softmax(point, width, label)
+    for j in range(classes):
+        if not soft:
+            label[j] = point[width + j]
+        values[top + j] = probabilities[j] - label[j]
+    # Gradients of outputs backwards, that of a layer at ``at``.
+    squared, at = zero, top
     for k in range(layers - 1, -1, -1):
-        inputs, outputs = network[k]
-        gradients, signals = values[at : at + outputs], values[at - inputs : at]
-        squared += (one + _square(signals)) * _square(gradients)
+        inputs, outputs = network[k, 0], network[k, 1]
         begin -= (inputs + 1) * outputs
+        squared += (one + _square(values, at - inputs, at)) * _square(values, at, at + outputs)
         if k > 0:
-            below = values[at - inputs - network[k - 1, 1] : at - inputs]
-            below[:] = zero
-            _add_products(weights[begin : begin + inputs * outputs].reshape(inputs, outputs), 0, gradients, below)
-            _cut(below, signals)
-            at -= inputs + network[k - 1, 1]
+            below = at - 2 * inputs
+            for i in range(inputs):
+                values[below + i] = zero
+            _add_products(weights, begin, live, ends[k], ends[k + 1], values, at, outputs, values, below)
+            at = below
     # The hinge.
     norm = update_rate * math.sqrt(squared)
     short = max(least_norm - norm, zero)
@@ -239,81 +276,74 @@ def _slope(
     pull = -two * short * update_rate * update_rate / norm if norm > zero else zero
     at = 0
     for k in range(layers):
-        inputs, outputs = network[k]
-        signals, gradients = values[at : at + inputs], values[at + inputs : at + inputs + outputs]
-        by_signal, by_gradient = pull * _square(gradients), pull * (one + _square(signals))
-        for i in range(inputs):
-            slopes[at + i] = by_signal * signals[i]
-        for j in range(outputs):
-            slopes[at + inputs + j] = by_gradient * gradients[j]
-        at += inputs + outputs
+        inputs, outputs = network[k, 0], network[k, 1]
+        middle, end = at + inputs, at + inputs + outputs
+        by_signal, by_gradient = pull * _square(values, middle, end), pull * (one + _square(values, at, middle))
+        for i in range(at, middle):
+            slopes[i] = by_signal * values[i]
+        for i in range(middle, end):
+            slopes[i] = by_gradient * values[i]
+        at = end
     # The products with clients.
-    weight, total = two * update_rate * update_rate, zero
+    weight, mean, height, size = two * update_rate * update_rate, zero, len(sums), at * len(sums)
     if not covariance:
-        for b in range(len(clients)):
-            total += _with_clients(network, clients[b], values, products)
-        total /= np.float32(count)
-        loss += (update_rate * total) ** 2
-        total *= weight / np.float32(count)
-    sums = np.empty(clients.shape[2], np.float32)
-    for b in range(len(clients)):
-        _with_clients(network, clients[b], values, products)
+        for start in range(0, len(clients), size):
+            _with_clients(network, clients, start, live, ends, values, products, sums)
+            mean += sums.sum() / np.float32(count)
+        loss += (update_rate * mean) ** 2
+    for start in range(0, len(clients), size):
+        _with_clients(network, clients, start, live, ends, values, products, sums)
         if covariance:
-            sums[:] = zero
-            for k in range(layers):
-                left, right = products[k, 0], products[k, 1]
-                for r in range(len(sums)):
-                    sums[r] += left[r] * right[r]
             if each > 1:
-                for start in range(0, len(sums), each):
-                    sums[start : start + each] = sums[start : start + each].sum()
-            loss += update_rate * update_rate * _square(sums) / np.float32(each)
-            for r in range(len(sums)):
-                sums[r] *= weight
+                for r in range(0, height, each):
+                    sums[r : r + each] = sums[r : r + each].sum()
+            loss += update_rate * update_rate * _square(sums, 0, height) / np.float32(each)
         else:
-            sums[:] = total
-        at = 0
+            sums[:] = mean / np.float32(count)
+        at, flat = 0, products.ravel()
         for k in range(layers):
             for side in range(2):
-                end = at + network[k, side]
-                other = products[k, 1 - side]
-                for r in range(len(sums)):
-                    other[r] *= sums[r]
-                _add_products(clients[b], at, other, slopes[at:end])
-                at = end
+                other = 2 * k + 1 - side
+                for r in range(height):
+                    products[other, r] *= weight * sums[r]
+                first, end = ends[k + side], ends[k + side + 1]
+                _add_products(clients, start + at * height, live, first, end, flat, other * height, height, slopes, at)
+                at += network[k, side]
     # Back through the gradients of outputs, and then through the signals.
     at = begin = 0
     for k in range(layers):
-        inputs, outputs = network[k]
+        inputs, outputs = network[k, 0], network[k, 1]
         if k > 0:
-            above = slopes[at - network[k - 1, 1] : at]
-            _cut(above, values[at : at + inputs])
-            kernel = weights[begin : begin + inputs * outputs].reshape(inputs, outputs)
-            _add_rows(kernel, 0, above, slopes[at + inputs : at + inputs + outputs])
+            _add_rows(weights, begin, live, ends[k], ends[k + 1], slopes, at - inputs, slopes, at + inputs, outputs)
         at += inputs + outputs
         begin += (inputs + 1) * outputs
-    by_top = slopes[at - classes : at]
     if soft:
-        _through_softmax(label, by_top, -one, gradient[width:])
-    _through_softmax(probabilities, by_top, one, by_top)
-    at -= classes
+        _through_softmax(label, slopes, top, -one, gradient, width)
+    _through_softmax(probabilities, slopes, top, one, slopes, top)
+    above = top
     for k in range(layers - 1, -1, -1):
-        inputs, outputs = network[k]
+        inputs, outputs = network[k, 0], network[k, 1]
         begin -= (inputs + 1) * outputs
-        kernel = weights[begin : begin + inputs * outputs].reshape(inputs, outputs)
-        below = slopes[at - inputs : at]
-        _add_products(kernel, 0, slopes[at : at + outputs], below)
-        if k > 0:
-            _cut(below, values[at - inputs : at])
-            # The signal's slope takes the place of the one by the gradient below, which is done with.
-            slopes[at - inputs - network[k - 1, 1] : at - inputs] = below
-            at -= inputs + network[k - 1, 1]
-        else:
-            gradient[:width] = below
+        at -= inputs + outputs
+        _add_products(weights, begin, live, ends[k], ends[k + 1], slopes, above, outputs, slopes, at)
+        above = at
+    for i in range(width):
+        gradient[i] = slopes[i]
     return loss, norm
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
+def _step(point: Any, gradient: Any, first: Any, second: Any, rate: Any, scale: Any) -> None:
+    """Make a step of Adam: the rate and the scale have the corrections of the means' bias."""
+    _wide_vectors()
+    one = np.float32(1.0)
+    for i in range(len(point)):
+        first[i] = _FIRST * first[i] + (one - _FIRST) * gradient[i]
+        second[i] = _SECOND * second[i] + (one - _SECOND) * gradient[i] * gradient[i]
+        point[i] -= rate * first[i] / (np.sqrt(second[i] * scale) + _TINY)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 def descend(
     network: Any,
     weights: Any,
@@ -332,16 +362,20 @@ def descend(
 
     ``network`` has the layers' inputs and outputs, shape (layers, 2), ``weights`` kernel and bias of one after another.
     """
-    values, slopes = np.empty(clients.shape[1], np.float32), np.empty(clients.shape[1], np.float32)
-    gradient, products = np.zeros_like(point), np.empty((len(network), 2, clients.shape[2]), np.float32)
+    factors, height, classes = clients.shape[1], clients.shape[2], network[-1, 1]
+    values, slopes, gradient = np.empty(factors, np.float32), np.empty(factors, np.float32), np.zeros_like(point)
+    live, ends = np.empty(factors, np.uintp), np.zeros(len(network) + 2, np.int64)
+    probabilities, label = np.empty(classes, np.float32), np.empty(classes, np.float32)
+    products, sums = np.empty((2 * len(network), height), np.float32), np.empty(height, np.float32)
     first, second = np.zeros_like(point), np.zeros_like(point)
+    flat = clients.ravel()
     one, begun = np.float32(1.0), np.float32(0.0)
     first_left = second_left = one
     for step in range(steps + 1):
         loss, norm = _slope(
             network,
             weights,
-            clients,
+            flat,
             each,
             count,
             point,
@@ -351,7 +385,12 @@ def descend(
             np.float32(least_norm),
             values,
             slopes,
+            live,
+            ends,
+            probabilities,
+            label,
             products,
+            sums,
             gradient,
         )
         if step == 0:
@@ -359,9 +398,5 @@ def descend(
         if step < steps:
             first_left *= _FIRST
             second_left *= _SECOND
-            for i in range(len(point)):
-                first[i] = _FIRST * first[i] + (one - _FIRST) * gradient[i]
-                second[i] = _SECOND * second[i] + (one - _SECOND) * gradient[i] * gradient[i]
-                size = np.sqrt(second[i] / (one - second_left)) + _TINY
-                point[i] -= np.float32(rate) * (first[i] / (one - first_left)) / size
+            _step(point, gradient, first, second, np.float32(rate) / (one - first_left), one / (one - second_left))
     return begun, loss, norm

@@ -19,10 +19,10 @@ from canaryproof.verify.canife.attack import Response
 
 
 class Sample(NamedTuple):
-    """One example with a soft label (probabilities of the classes), as JAX arrays."""
+    """One example with a soft label (probabilities of the classes)."""
 
-    input: jax.Array
-    label: jax.Array
+    input: Any  # JAX's or numpy's, as the label
+    label: Any
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def pool_samples(inputs: ArrayLike, labels: ArrayLike, classes: int) -> Starts:
 class Variables(NamedTuple):
     """What descends; no logits where the label is fixed."""
 
-    input: jax.Array
-    logits: jax.Array | None
+    input: jax.Array | NDArray[Any]
+    logits: jax.Array | NDArray[Any] | None
 
 
 class Designer:
@@ -204,9 +204,8 @@ class Designer:
 
     def _begun(self, start: Start) -> tuple[Variables, ArrayLike]:
         """Return what descends, and the label if it does not."""
-        logits = jnp.asarray(start.logits) if self.settings.label == "soft" else None
         label = np.eye(len(start.logits), dtype=np.float32)[np.argmax(start.logits)]
-        return Variables(jnp.asarray(start.input), logits), label
+        return Variables(start.input, start.logits if self.settings.label == "soft" else None), label
 
     def _sample(self, variables: Variables, label: jax.Array, _: jax.Array) -> Sample:
         """Return the sample of a step; a relaxation draws it by the last argument, a seed and the step's number."""

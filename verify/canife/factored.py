@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.canife.attack import Response
-from canaryproof.verify.canife.design import Canary, Sample, clip_factor
+from canaryproof.verify.canife.design import Canary, Sample
 
 Params = Any
 
@@ -22,15 +22,15 @@ Params = Any
 class Layer(NamedTuple):
     """A dense layer: weights of shape (inputs, outputs), and biases."""
 
-    kernel: jax.Array
-    bias: jax.Array
+    kernel: NDArray[np.floating]
+    bias: NDArray[np.floating]
 
 
 class Factors(NamedTuple):
     """A layer's share of gradients: inputs (…, inputs) and gradients of outputs (…, outputs)."""
 
-    inputs: jax.Array
-    outputs: jax.Array
+    inputs: Any
+    outputs: Any
 
 
 class FactoredState(NamedTuple):
@@ -41,11 +41,13 @@ class FactoredState(NamedTuple):
 
 
 class FactoredUpdates:
-    """Updates of clients of a dense network with ReLU between its layers, after one local step at rate ``rate``."""
+    """Updates of clients of a dense network with ReLU between its layers, after one local step at rate ``rate``.
+
+    Clients' updates are made by numpy, which has no call to wait for and nothing to compile.
+    """
 
     def __init__(self, clip_norm: float = 1.0, rate: float = 1.0) -> None:
         self.clip_norm, self.rate = clip_norm, rate
-        self._prepare = jax.jit(self._clipped)
 
     def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> FactoredState:
         """Compute mock clients' clipped updates; parameters of other than dense layers are a ``ValueError``."""
@@ -53,20 +55,28 @@ class FactoredUpdates:
         layers = dense_layers(params, rows.shape[-1])
         dtype = layers[0].kernel.dtype
         one_hot = np.eye(len(layers[-1].bias), dtype=dtype)[np.asarray(labels)]
-        return FactoredState(layers, self._prepare(layers, rows.astype(dtype), one_hot, np.asarray(mask, dtype=dtype)))
+        return FactoredState(layers, self._clipped(layers, rows.astype(dtype), one_hot, np.asarray(mask, dtype=dtype)))
 
     def _clipped(
-        self, layers: tuple[Layer, ...], inputs: jax.Array, labels: jax.Array, mask: jax.Array
+        self,
+        layers: tuple[Layer, ...],
+        inputs: NDArray[np.floating],
+        labels: NDArray[np.floating],
+        mask: NDArray[np.floating],
     ) -> tuple[Factors, ...]:
-        share = mask / jnp.maximum(mask.sum(axis=1, keepdims=True), 1.0)
-        factors = [Factors(a, g * share[..., None]) for a, g in gradient_factors(layers, inputs, labels)]
-        # ‖Σ a gᵀ‖² over a client's examples, by its examples' products among each other.
-        squared = sum(
-            jnp.sum((1.0 + jnp.einsum("cei,cfi->cef", a, a)) * jnp.einsum("ceo,cfo->cef", g, g), axis=(1, 2))
-            for a, g in factors
-        )
-        scale = -clip_factor(self.rate * jnp.sqrt(squared), self.clip_norm) * self.rate
-        return tuple(Factors(a, g * scale[:, None, None]) for a, g in factors)
+        share = (mask / np.maximum(mask.sum(axis=1, keepdims=True), 1.0))[..., None]
+        # A model that diverges overflows, and says so by what it gives.
+        with np.errstate(all="ignore"):
+            # One product for all clients, and not one for each.
+            found = gradient_factors(layers, *(part.reshape(-1, part.shape[-1]) for part in (inputs, labels)))
+            factors = [Factors(*(part.reshape(*mask.shape, -1) for part in each)) for each in found]
+            factors = [Factors(a, g * share) for a, g in factors]
+            # ‖Σ a gᵀ‖² over a client's examples, by its examples' products among each other.
+            squared = np.zeros(len(mask), mask.dtype)
+            for a, g in factors:
+                squared += ((1.0 + a @ a.swapaxes(1, 2)) * (g @ g.swapaxes(1, 2))).sum(axis=(1, 2))
+            scale = -self.rate * self.clip_norm / np.maximum(self.rate * np.sqrt(squared), self.clip_norm)
+            return tuple(Factors(a, g * scale[:, None, None]) for a, g in factors)
 
     def products(self, state: FactoredState, sample: Sample) -> tuple[jax.Array, jax.Array]:
         """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²."""
@@ -104,8 +114,7 @@ class FactoredUpdates:
         dtype = state.layers[0].kernel.dtype
         inputs = np.array([[canary.input.ravel()] for canary in canaries], dtype=dtype)
         labels = np.array([[canary.label] for canary in canaries], dtype=dtype)
-        own: tuple[Factors, ...] = self._prepare(state.layers, inputs, labels, np.ones((len(canaries), 1), dtype))
-        return own
+        return self._clipped(state.layers, inputs, labels, np.ones((len(canaries), 1), dtype))
 
 
 def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
@@ -118,7 +127,7 @@ def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
 
     def walk(tree: Params) -> None:
         if isinstance(tree, Mapping) and set(tree) == {"kernel", "bias"} and np.ndim(tree["kernel"]) == 2:
-            found.append(Layer(jnp.asarray(tree["kernel"]), jnp.asarray(tree["bias"])))
+            found.append(Layer(np.asarray(tree["kernel"]), np.asarray(tree["bias"])))
         elif isinstance(tree, Mapping) and "kernel" not in tree:
             for part in tree.values():
                 walk(part)
@@ -138,14 +147,16 @@ def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
     return tuple(layers)
 
 
-def gradient_factors(layers: tuple[Layer, ...], inputs: jax.Array, labels: jax.Array) -> list[Factors]:
-    """Cross-entropy's gradient for each example, as factors by layer."""
+def gradient_factors(layers: tuple[Layer, ...], inputs: Any, labels: Any) -> list[Factors]:
+    """Cross-entropy's gradient for each example, as factors by layer; of numpy's arrays or of JAX's."""
+    arrays = inputs.__array_namespace__()
     entering, signal = [], inputs
     for layer in layers:
         entering.append(signal)
-        signal = jax.nn.relu(signal @ layer.kernel + layer.bias)
-    logits = entering[-1] @ layers[-1].kernel + layers[-1].bias
-    leaving = [jax.nn.softmax(logits) - labels]
+        logits = signal @ layer.kernel + layer.bias
+        signal = arrays.maximum(logits, 0.0)
+    weights = arrays.exp(logits - logits.max(axis=-1, keepdims=True))
+    leaving = [weights / weights.sum(axis=-1, keepdims=True) - labels]
     for layer, after in zip(layers[:0:-1], entering[:0:-1], strict=True):
         leaving.append((leaving[-1] @ layer.kernel.T) * (after > 0.0))
     return [Factors(a, g) for a, g in zip(entering, leaving[::-1], strict=True)]
@@ -155,10 +166,14 @@ def _inner(one: tuple[Factors, ...], other: tuple[Factors, ...]) -> NDArray[np.f
     """Products between two lists of clients, shape (of one, of other)."""
 
     def between(part: ArrayLike, opposite: ArrayLike) -> NDArray[np.float64]:
-        return np.tensordot(np.asarray(part, dtype=np.float64), np.asarray(opposite, dtype=np.float64), (2, 2))
+        # Examples of all clients, one after another.
+        left, right = (np.asarray(each, np.float64).reshape(-1, np.shape(each)[-1]) for each in (part, opposite))
+        return left @ right.T
 
+    products = np.sum(
+        [(1.0 + between(p.inputs, q.inputs)) * between(p.outputs, q.outputs) for p, q in zip(one, other, strict=True)],
+        axis=0,
+    )
     # The axes are client and example of the one, client and example of the other.
-    terms = [
-        (1.0 + between(p.inputs, q.inputs)) * between(p.outputs, q.outputs) for p, q in zip(one, other, strict=True)
-    ]
-    return np.asarray(np.sum(terms, axis=(0, 2, 4)))
+    shape = (*np.shape(one[0].inputs)[:2], *np.shape(other[0].inputs)[:2])
+    return np.asarray(products.reshape(shape).sum(axis=(1, 3)))

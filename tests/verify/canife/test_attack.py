@@ -54,6 +54,16 @@ def test_scores_have_the_noise_of_the_mechanism(updates, way):
     assert abs(np.corrcoef(standard)[0, 1]) < -stats.norm.ppf(LEVEL / 2) / math.sqrt(trials)
 
 
+def test_all_cohorts_are_as_likely():
+    # Without noise a score says who took part.
+    clients, trials = 6, 30_000
+    response = Response(2.0 ** np.arange(clients)[None], np.ones((1, 1)))
+    drawn = attack(response, np.zeros((trials, 1), bool), TrialRound(3, 0.0), np.random.default_rng(11)).values
+    sets, counts = np.unique(drawn, return_counts=True)
+    assert [bin(int(each)).count("1") for each in sets] == [3] * math.comb(clients, 3)
+    assert stats.chisquare(counts).pvalue > LEVEL
+
+
 def test_moments_over_cohorts_and_noise(updates):
     _, _, response = updates
     mechanism, trials = TrialRound(5, 0.2), 20_000
