@@ -30,8 +30,8 @@ def settled(value: Callable[[], mpf], digits: int) -> mpf:
         return +current
 
 
-# Digits of a root that is looked for between its limits at first; secants then double them.
-_FIRST = 20
+# Digits of a root that is looked for between its limits at first; each secant then adds those of the last two places.
+_FIRST = 10
 
 
 def root(f: Callable[[mpf], mpf], low: mpf, high: mpf, digits: int) -> mpf:
@@ -40,35 +40,45 @@ def root(f: Callable[[mpf], mpf], low: mpf, high: mpf, digits: int) -> mpf:
     The change of sign is looked for at a higher precision than the root was found at.
     """
     dps = digits + 20
-    with suppress(mp.NoConvergence):
-        near = _find(f, low, high, "illinois", _FIRST + 15, _FIRST)
-        with mp.workdps(dps):
-            beside = near * (1 + mpf(10) ** -_FIRST)
-        # A step of half the digits is followed by one to all of them.
-        x = _find(f, near, beside, "secant", dps, dps // 2)
-        if low <= x <= high and _changes(f, x, dps + dps // 2, digits):
+    with suppress(mp.NoConvergence, ZeroDivisionError):
+        x = _secants(f, _between(f, low, high, _FIRST + 15, _FIRST), digits)
+        if low <= x <= high and _changes(f, x, dps + dps // 4, digits):
             return x
     # Where that fails, all digits are looked for between the limits.
     for _ in range(10):
-        x = _find(f, low, high, "illinois", dps, dps - 15)
+        x = _between(f, low, high, dps, dps - 15)
         dps += dps // 2
         if _changes(f, x, dps, digits):
             return x
     raise mp.NoConvergence(f"no change of sign about {mp.nstr(x)}")
 
 
-def _find(f: Callable[[mpf], mpf], first: mpf, second: mpf, solver: str, dps: int, digits: int) -> mpf:
-    """Look for a root of ``f`` from two points until a step is below its last digit."""
+def _between(f: Callable[[mpf], mpf], low: mpf, high: mpf, dps: int, digits: int) -> mpf:
+    """Look for a root of ``f`` between two points until a step is below its last digit."""
     with mp.workdps(dps):
         # findroot's tolerance is absolute; the ratio to a point makes it relative.
-        return second * mp.findroot(
-            lambda ratio: f(ratio * second),
-            (first / second, mpf(1)),
-            solver=solver,
+        return high * mp.findroot(
+            lambda ratio: f(ratio * high),
+            (low / high, mpf(1)),
+            solver="illinois",
             tol=mpf(10) ** -digits,
             maxsteps=500,
             verify=False,
         )
+
+
+def _secants(f: Callable[[mpf], mpf], x: mpf, digits: int) -> mpf:
+    """Improve a root of ``f`` that has its first digits, each time at no more precision than the step is worth."""
+    known, before = _FIRST, _FIRST
+    with mp.workdps(2 * _FIRST + 15):
+        other = x * (1 + mpf(10) ** -_FIRST)
+        value = f(other)
+    while known < digits + 5:
+        with mp.workdps(min(known + before, digits) + 20):
+            here = f(x)
+            x, other, value = x - here * (x - other) / (here - value), x, here
+        known, before = known + before, known
+    return x
 
 
 def _changes(f: Callable[[mpf], mpf], x: mpf, dps: int, digits: int) -> bool:

@@ -255,8 +255,8 @@ def _check(target: Target) -> Check:
 # Kernels against enclosures, and enclosures against twins.
 
 
-# Decimal digits of the twins, nearly four times what a float holds.
-_DIGITS = 60
+# Decimal digits of the twins, two and a half times what a float holds.
+_DIGITS = 40
 _MOST_DRAWS = 10_000
 
 

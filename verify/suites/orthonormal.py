@@ -531,8 +531,9 @@ def _coverage(context: Context) -> Outcome:
     return _held(smallest >= level, finding, {"level": LEVEL, "cells": rows}, design)
 
 
-# Canaries that the atlas is seen with, and numbers of independent ones, the best of which is compared.
-_MANY = 100_000
+# Canaries that the atlas is seen with, those that alarms are counted with, and numbers of independent ones, the best of
+# which is compared.
+_MANY, _DRAWN = 100_000, 2**15
 _NUMBERS = tuple(round(10.0 ** (place / 2)) for place in range(6, 13))
 
 
@@ -552,9 +553,9 @@ def _alarms(context: Context, claim: Claim, name: str, value: float, runs: int) 
         released = np.concatenate(
             [math.sqrt(gram[0, 0]) / np.linalg.norm(one) * one for gram, one in zip(grams, parts, strict=True)]
         )
-        scores = canaries.scores(released + canaries.sum(np.arange(_MANY)))
-        moments = estimators.from_unobserved(scores[:_MANY], scores[_MANY:])
-        alarms += float(estimators.adaptive(moments, claim.delta, 1.0 - 2.0 * ALPHA).low) > claim.epsilon
+        scores = canaries.scores((released + canaries.sum(np.arange(_DRAWN)))[np.newaxis])
+        moments = estimators.from_unobserved(scores[:, :_DRAWN], scores[:, _DRAWN:])
+        alarms += int((estimators.adaptive_low(moments, claim.delta, 1.0 - 2.0 * ALPHA) > claim.epsilon).sum())
     return alarms
 
 
@@ -576,13 +577,13 @@ def _blind_spots(context: Context) -> Outcome:
         for row in seen
     )
     # Where half of all directions are canaries, alarms are counted at the ends of what is seen.
-    drawn, runs = Claim(claim.noise_multiplier, claim.delta, 2 * _MANY), context.pick(40, 200)
+    drawn, runs = Claim(claim.noise_multiplier, claim.delta, 2 * _DRAWN), context.pick(40, 200)
     counted: list[dict[str, Any]] = []
-    for name, part in _seen(drawn, _MANY, orthonormal=True).items():
+    for name, part in _seen(drawn, _DRAWN, orthonormal=True).items():
 
         def alarm(value: float, mechanism: Mechanism = MECHANISMS[name]) -> float:
             rng = np.random.default_rng(0)
-            return alarm_probability(mechanism, value, drawn, _MANY, rng, _MANY, orthonormal=True)
+            return alarm_probability(mechanism, value, drawn, _DRAWN, rng, _DRAWN, orthonormal=True)
 
         value = min((part.low, part.high), key=alarm)
         counted.append(
@@ -601,7 +602,7 @@ def _blind_spots(context: Context) -> Outcome:
         f"orthonormal canaries see {noise['orthonormal'][1]:.3f} of the noise and a share of "
         f"{share['orthonormal'][0]:.3f} without noise, independent ones {noise['independent'][1]:.3f} and "
         f"{share['independent'][0]:.3f}; neither see {len(never)} faults; alarms at the ends "
-        f"{', '.join(str(row['alarms']) for row in counted)} of {runs}"
+        f"{', '.join(str(row['alarms']) for row in counted)} of {runs}, with {_DRAWN:,} canaries"
     )
     design = Design(
         f"at the ends of what orthonormal canaries see, at most {1.0 - POWER:.0%} of audits raise no alarm",
@@ -610,7 +611,7 @@ def _blind_spots(context: Context) -> Outcome:
         POWER,
         runs,
     )
-    evidence = {"claim": EPSILON, "count": _MANY, "seen": seen, "never": never, "counted": counted}
+    evidence = {"claim": EPSILON, "count": _MANY, "drawn": _DRAWN, "seen": seen, "never": never, "counted": counted}
     return _held(wider and smallest >= level, finding, {**evidence, "p_values": p_values}, design)
 
 
