@@ -98,12 +98,13 @@ def leading(
     gram = residual.gram + count * (weights.T @ weights) / len(weights)
     lengths = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
     shifts = math.sqrt(dim) * weights[rounds] / lengths[:, np.newaxis]
-    mixing = (_factor(gram) / lengths[..., np.newaxis]).swapaxes(1, 2)
+    mixing = (_factor(gram) / lengths[..., np.newaxis]).swapaxes(1, 2).astype(np.float32)
     axes = gram.shape[-1]
-    observed = rng.standard_normal((runs, count, axes)) @ mixing + shifts
-    unobserved = rng.standard_normal((runs, null_count, axes)) @ mixing
+    # Seven digits of the normal numbers are enough, and take half the time.
+    observed = rng.standard_normal((runs, count, axes), dtype=np.float32) @ mixing + shifts
+    unobserved = rng.standard_normal((runs, null_count, axes), dtype=np.float32) @ mixing
     root = math.sqrt(dim)
-    return observed.max(axis=-1) / root, unobserved.max(axis=-1) / root
+    return observed.max(axis=-1) / root, unobserved.max(axis=-1).astype(np.float64) / root
 
 
 def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: np.random.Generator) -> Moments:

@@ -501,9 +501,12 @@ def _laplace_truth(share: float, claim: Claim) -> Truth:
 def _along(spread: int, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Draw norms of canaries of a few coordinates, and noise of scale 1 along them."""
     sizes = rng.standard_exponential((count, spread))
-    squares = (sizes**2).sum(axis=1)
-    noise = (sizes * rng.laplace(size=(count, spread))).sum(axis=1)
-    return np.sqrt(squares) / sizes.sum(axis=1), noise / np.sqrt(squares)
+    squares = sizes * sizes
+    total = squares.sum(axis=1)
+    # A Laplace variable is normal, its variance twice an exponential one: of many, a single normal one is left.
+    squares *= rng.standard_exponential((count, spread))
+    noise = rng.standard_normal(count) * np.sqrt(2.0 * squares.sum(axis=1) / total)
+    return np.sqrt(total) / sizes.sum(axis=1), noise
 
 
 def laplace_scores(

@@ -486,7 +486,8 @@ def _laplace_scores(spread: int, context: Context) -> Outcome:
             canaries = np.zeros((2 * _COUNT, dim))
             for canary in canaries:
                 sizes, signs = rng.standard_exponential(spread), rng.integers(0, 2, spread, dtype=np.int8)
-                canary[rng.choice(dim, spread, replace=False)] = (2 * signs - 1) * sizes / sizes.sum()
+                places = rng.choice(dim, spread, replace=False) if spread < dim else slice(None)
+                canary[places] = (2 * signs - 1) * (sizes / sizes.sum())
             release = canaries[:_COUNT].sum(axis=0) + rng.laplace(scale=_SIGMA, size=dim)
             found.append(canaries @ release / np.linalg.norm(canaries, axis=1))
         return np.array(found)
