@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.engine import origin
 from canaryproof.verify.engine.run_file import kept
 from canaryproof.verify.files.reading import InputError
 
@@ -190,10 +191,16 @@ importlib.metadata.version = version
 """
 
 
-def refusal(process):
-    """What a run says that ends in one line of bad input."""
-    printed, errors = process.communicate(timeout=PATIENCE)
-    return refused(process.returncode, printed, errors)
+@pytest.fixture
+def refusal(fake_suites, monkeypatch):
+    """What a run on a cluster says, in this process, that ends in one line of bad input."""
+    monkeypatch.setattr(verify, "SUITES", f"{fake_suites.__name__}:SUITES")
+
+    def said(engine):
+        result = CliRunner().invoke(main, ["verify", "good", "--engine", engine])
+        return refused(result.exit_code, result.stdout, result.stderr)
+
+    return said
 
 
 def refused(status, printed, errors):
@@ -204,34 +211,34 @@ def refused(status, printed, errors):
     return lines[0].removeprefix("Error: --engine: ")
 
 
-def test_a_worker_of_another_version_is_refused(start, cluster):
-    cluster.worker("--no-nanny")
-    said = refusal(start("good", "--engine", cluster.engine))  # this driver takes its code for another
-    assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has source code \w+, not unchanged", said)
+def test_a_worker_of_another_version_is_refused(served, refusal, monkeypatch):
+    monkeypatch.setattr(origin, "_digest_of_code", lambda: "another")
+    said = refusal(served.engine)
+    assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has source code \w+, not another", said)
 
 
-def test_a_worker_that_compiles_for_another_processor_is_refused(start, cluster, monkeypatch):
+def test_a_worker_that_compiles_for_another_processor_is_refused(cluster, refusal, monkeypatch):
     monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
     cluster.worker("--no-nanny")
     monkeypatch.delenv("NUMBA_CPU_NAME")
-    said = refusal(start("good", "--engine", cluster.engine, code=None))
+    said = refusal(cluster.engine)
     assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has cpu target generic \w{8}, not [\w-]+ \w{8}", said)
 
 
-def test_a_worker_without_the_package_is_refused(start, cluster, tmp_path):
+def test_a_worker_without_the_package_is_refused(cluster, refusal, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_PACKAGE)
     cluster.path = tmp_path
     cluster.worker("--no-nanny")
-    said = refusal(start("good", "--engine", cluster.engine, code=None))
+    said = refusal(cluster.engine)
     assert re.fullmatch(
         rf"worker tcp://127\.0\.0\.1:\d+ has canaryproof not installed, not {version('canaryproof')}", said
     )
 
 
-def test_a_scheduler_without_the_package_is_refused(start, tmp_path, make_cluster):
+def test_a_scheduler_without_the_package_is_refused(refusal, tmp_path, make_cluster):
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_PACKAGE)
     cluster = make_cluster(tmp_path)
-    said = refusal(start("good", "--engine", cluster.engine, code=None))
+    said = refusal(cluster.engine)
     assert said == f"the scheduler at {cluster.address} has canaryproof not installed, not {version('canaryproof')}"
 
 
@@ -247,11 +254,9 @@ def test_a_scheduler_without_the_package_is_refused(start, tmp_path, make_cluste
         ),
     ],
 )
-def test_an_engine_that_is_not_there_is_named(fake_suites, monkeypatch, engine, said):
-    monkeypatch.setattr(verify, "SUITES", f"{fake_suites.__name__}:SUITES")
+def test_an_engine_that_is_not_there_is_named(refusal, engine, said):
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-        result = CliRunner().invoke(main, ["verify", "good", "--engine", engine])
-    assert refused(result.exit_code, result.stdout, result.stderr).startswith(said)
+        assert refusal(engine).startswith(said)
 
 
 @pytest.mark.parametrize(
