@@ -71,15 +71,7 @@ def by_quadrature(epsilon, mu1, sigma1, mu2, sigma2):
         return integral(1, *ends) if near else integral(-1, -ends[1], -ends[0])
 
 
-# Each pair at one ε.
-@pytest.mark.parametrize(
-    ("epsilon", "pair"),
-    [
-        pytest.param(epsilon, pair, marks=pytest.mark.deep if (i + j) % 2 else ())
-        for i, pair in enumerate(PAIRS)
-        for j, epsilon in enumerate((0, 30))
-    ],
-)
+@pytest.mark.parametrize(("pair", "epsilon"), chequered(PAIRS, [0, 30]))
 def test_divergence_is_an_integral(epsilon, pair):
     mu1, sigma1, mu2, sigma2 = pair
     for direction, ends in (("forward", pair), ("reverse", (mu2, sigma2, mu1, sigma1))):
