@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
-from statsmodels.stats.power import NormalIndPower, TTestIndPower, TTestPower, normal_sample_size_one_tail
 
 Array = NDArray[np.float64]
 
@@ -35,6 +34,9 @@ def looks(runs: int) -> tuple[int, ...]:
 
 def visible_mean(runs: int, level: float) -> float:
     """Shift of a mean, in standard deviations, that a two-sided test notices with probability ``POWER``."""
+    # Loads pandas, which takes half a second; an audit needs none of it.
+    from statsmodels.stats.power import NormalIndPower
+
     return float(NormalIndPower().solve_power(None, runs, level, POWER, ratio=0))
 
 
@@ -56,6 +58,9 @@ def visible_distance(runs: int, level: float, samples: int = 1) -> float:
 
 def runs_for_share(claimed: float, alternative: float, level: float) -> int:
     """Return after how many runs a one-sided test notices with probability ``POWER`` that a share is another."""
+    # Loads pandas, which takes half a second; an audit needs none of it.
+    from statsmodels.stats.power import normal_sample_size_one_tail
+
     size = normal_sample_size_one_tail(claimed - alternative, POWER, level, _spread(claimed), _spread(alternative))
     return math.ceil(float(size))
 
@@ -86,6 +91,9 @@ def less(low: Array, high: Array) -> float:
 
 def visible_difference(size: int, parts: int = 1, level: float = 0.5 * LEVEL) -> float:
     """Return the shift of a mean, in deviations of one, that all of some tests of two samples notice together."""
+    # Loads pandas, which takes half a second; an audit needs none of it.
+    from statsmodels.stats.power import TTestIndPower
+
     power = 1.0 - (1.0 - POWER) / parts
     return float(TTestIndPower().solve_power(None, size, level, power, alternative="larger"))
 
@@ -190,6 +198,9 @@ def share_below(hits: int, size: int, share: float) -> float:
 
 def visible_shift(size: int, parts: int, level: float = LEVEL) -> float:
     """Return the distance of a mean from a bound, in deviations of one, that some tests of a sample all notice."""
+    # Loads pandas, which takes half a second; an audit needs none of it.
+    from statsmodels.stats.power import TTestPower
+
     power = 1.0 - (1.0 - POWER) / parts
     return float(TTestPower().solve_power(None, size, 0.5 * level, power, alternative="larger"))
 
