@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy import stats
+from statsmodels.regression.linear_model import OLS, WLS
+from statsmodels.tools.tools import add_constant
 
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.proofs_check import consistency, finite_bounds, normal_distance, release_moments
@@ -25,12 +26,12 @@ Array = NDArray[np.float64]
 
 def _slope(x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None) -> tuple[float, tuple[float, float]]:
     """Fit log y to log x: slope and interval, from the points' own errors or from their scatter."""
-    design = sm.add_constant(np.log(x))
+    design = add_constant(np.log(x))
     if errors is None:
-        fit = sm.OLS(np.log(y), design).fit()
+        fit = OLS(np.log(y), design).fit()
     else:
         weights = (np.asarray(y) / np.asarray(errors)) ** 2
-        fit = sm.WLS(np.log(y), design, weights=weights).fit(cov_type="fixed scale")
+        fit = WLS(np.log(y), design, weights=weights).fit(cov_type="fixed scale")
     low, high = fit.conf_int(1.0 - _CONFIDENCE)[1]
     return float(fit.params[1]), (float(low), float(high))
 

@@ -41,7 +41,6 @@ def a_quarter_of_the_runs(monkeypatch):
     monkeypatch.setattr(convergence, "_runs", lambda *arguments: right(*arguments) // 4)
 
 
-@pytest.mark.usefixtures("a_quarter_of_the_runs")
 def test_a_wrong_shift_is_found(monkeypatch):
     right = consistency.shift
     monkeypatch.setattr(consistency, "shift", lambda *arguments: 1.2 * right(*arguments))
