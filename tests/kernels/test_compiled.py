@@ -84,8 +84,7 @@ def test_where_no_folder_can_be_written_functions_are_compiled_in_memory(tmp_pat
 @pytest.mark.parametrize(
     ("ending", "damage"),
     [
-        ("nbi", b""),
-        pytest.param("nbi", b"damaged", marks=pytest.mark.deep),
+        *(pytest.param("nbi", damage, marks=pytest.mark.deep) for damage in (b"", b"damaged")),
         pytest.param("nbc", b"", marks=pytest.mark.deep),
         ("nbc", b"damaged"),
     ],

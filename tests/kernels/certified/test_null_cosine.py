@@ -51,21 +51,23 @@ def test_functions_hold_their_twins(holds, name, point):
 
 
 @pytest.mark.parametrize(
-    ("x", "dim"),
-    [
-        (3.7e-5, 10**12),
-        (-9e-7, 10**12),
-        (4e-6, 10**12),
-        (0.3, 2),
-        (0.72, 2),
-        (-0.9, 4),
-        (0.7, 33),
-        (0.01, Fraction(7, 3)),
-    ],
+    ("point", "name"),
+    chequered(
+        [
+            (3.7e-5, 10**12),
+            (-9e-7, 10**12),
+            (4e-6, 10**12),
+            (0.3, 2),
+            (0.72, 2),
+            (-0.9, 4),
+            (0.7, 33),
+            (0.01, Fraction(7, 3)),
+        ],
+        ["sf", "logsf", "cdf", "logcdf"],
+    ),
 )
-@pytest.mark.parametrize("name", ["sf", "logsf", "cdf", "logcdf"])
-def test_integrals_hold_their_twins_to_60_digits(holds, name, x, dim):
-    assert holds(getattr(null_cosine, name)(x, dim), twin(name, x, dim, 60))
+def test_integrals_hold_their_twins_to_60_digits(holds, name, point):
+    assert holds(getattr(null_cosine, name)(*point), twin(name, *point, 60))
 
 
 @MANY

@@ -139,6 +139,7 @@ def test_all_rounds_have_a_claim_and_commands_of_their_own():
         plan(1.54, 100_000, 4, claim=3.0, all_rounds=True)
 
 
+@pytest.mark.deep
 def test_more_rounds_hide_more():
     few, many = (plan(1.0, 10**6, rounds, claim=6.0, all_rounds=True) for rounds in (1, 100))
     assert few.present < many.present

@@ -135,6 +135,7 @@ def test_a_worker_without_memory_is_given_up(start, make_cluster, monkeypatch):
     assert "failed modest" not in printed
 
 
+@pytest.mark.deep
 def test_a_run_whose_scheduler_is_lost_says_so_and_goes_on_elsewhere(start, local, cluster, tmp_path):
     expected = local("brisk")
     cluster.worker("--no-nanny")

@@ -42,10 +42,12 @@ def test_arguments_outside_the_domain_are_refused(noise_multiplier, data, messag
         algorithm_1.release(7, 300, noise_multiplier, 5, data)
 
 
+# test_canaries.py has the memory of fewer, and the suites the moments.
+@pytest.mark.deep
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no process file system to read the peak from")
 def test_printed_size_fits_in_memory_and_gives_the_theorems_moments(tmp_path):
-    # d = 1e6: the canaries themselves would take 4 MB each. Of 1000, as printed, a part serves as well.
-    canaries = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 200
+    # d = 1e6: the canaries themselves would take 4 MB each.
+    canaries = 1000
     script = (
         "import sys\n"
         "from pathlib import Path\n"
