@@ -175,11 +175,11 @@ class CanaryClients:
         ----------
         vector
             θ_T as printed, or θ_T − θ₀, since the attacker may well know the initial model; float32 or float64, shape
-            (dim,).
+            (dim,). Or a block of vectors, shape (n, dim), for which each canary is made once; a warning is of the last.
 
         Returns
         -------
-        Cosines of observed and of unobserved canaries.
+        Cosines of observed and of unobserved canaries, shape (k,) each, or (n, k) of a block.
 
         Raises
         ------
@@ -188,12 +188,12 @@ class CanaryClients:
         """
         array = np.asarray(vector)
         _check_finite(array, "the model diverged: its final vector")
-        if not array.any():
+        if not array.any(axis=-1).all():
             raise ValueError(
                 "zero update: the final vector has no direction, nothing was learnt and there was no noise"
             )
         observed, unobserved = self._pair(self.canaries.cosines(array))
-        self._final = float(observed.sum())
+        self._final = float(np.atleast_2d(observed)[-1].sum())
         return observed, unobserved
 
     def warnings(self) -> tuple[str, ...]:
@@ -280,7 +280,7 @@ class CanaryClients:
         return self._sum[1]
 
     def _pair(self, scores: NDArray[np.float64]) -> Pair:
-        return scores[self._included], scores[~self._included]
+        return scores[..., self._included], scores[..., ~self._included]
 
 
 def _scores_file(path: Path, rounds: int) -> Path:

@@ -15,11 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.canife.factored import Layer, gradient_factors
 from canaryproof.verify.training.data.federation import FederatedData
 from canaryproof.verify.training.networks import Model
+
+Array = NDArray[np.float32]
+ChunkSum = Callable[..., tuple[Array | jax.Array, Array | jax.Array]]
 
 # Coordinates of the clients' updates held at a time: 16 MB stay near the processor.
 _HELD = 2**22
@@ -71,7 +74,8 @@ class Clients:
         self._examples = examples
         self.chunk = chunk_of(model, federation, cohort, min(batch_size, examples))
         self._rate = np.float32(rate)
-        self._sum = _chunk_sum(model, epochs, batch_size)
+        by_factors = model.name == "two_layer" and epochs == 1 and examples <= batch_size
+        self._sum = _two_layer_sum(model) if by_factors else _chunk_sum(model, epochs, batch_size)
 
     def sum(self, theta: jax.Array | NDArray[np.float32], clients: NDArray[np.int64], clip_norm: float) -> CohortSum:
         """Train the clients of a round from the flat θ on and add their clipped updates.
@@ -91,7 +95,7 @@ class Clients:
 
     def _chunks(
         self, theta: Any, clients: NDArray[np.int64], clip_norm: float
-    ) -> Iterator[tuple[jax.Array, jax.Array]]:
+    ) -> Iterator[tuple[Array | jax.Array, Array | jax.Array]]:
         for start in range(0, len(clients), self.chunk):
             some = clients[start : start + self.chunk]
             inputs, labels, mask = self._federation.cohort(np.resize(some, self.chunk), self._examples)
@@ -101,30 +105,69 @@ class Clients:
 
 def between(model: Model, federation: FederatedData, batch: int) -> int:
     """Count the numbers that the loss of a batch of examples makes on the way, most of which its gradient needs."""
+    return _between(model, *(((batch, *part.shape[1:]), part.dtype) for part in federation.template))
+
+
+# Tracing takes milliseconds, as long as some trainings.
+@cache
+def _between(model: Model, *examples: tuple[tuple[int, ...], np.dtype[Any]]) -> int:
     params = jax.eval_shape(lambda: model.init(0))
-    inputs, labels = (np.broadcast_to(part, (batch, *part.shape[1:])) for part in federation.template)
-    steps = jax.make_jaxpr(model.loss)(params, inputs, labels, np.ones(batch, np.float32)).eqns
+    inputs, labels = (np.broadcast_to(np.zeros((), dtype), shape) for shape, dtype in examples)
+    steps = jax.make_jaxpr(model.loss)(params, inputs, labels, np.ones(len(labels), np.float32)).eqns
     return sum(math.prod(value.aval.shape) for step in steps for value in step.outvars)
+
+
+@cache
+def _two_layer_sum(model: Model) -> ChunkSum:
+    """Make the function of ``_chunk_sum`` for one step of clients of the two-layer network, from their factors.
+
+    No client's update is ever written down: a sum of weighted ones is a product of factors (Goodfellow 2015, arXiv
+    1510.01799, for single examples). By numpy, as a small training takes less time than to compile one.
+    """
+    # Flax numbers the layers in the order in which ``TwoLayer`` makes them; a bias comes before its kernel.
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(model.init(0))]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+    one_hot = np.eye(*shapes[2], dtype=np.float32)
+
+    def clipped_sum(
+        theta: ArrayLike, inputs: Array, labels: NDArray[np.int32], mask: Array, rate: np.float32, clip_norm: np.float32
+    ) -> tuple[Array, Array]:
+        first, kernel, last, top = (
+            part.reshape(shape) for part, shape in zip(np.split(np.asarray(theta), ends), shapes, strict=True)
+        )
+        layers, rows = (Layer(kernel, first), Layer(top, last)), inputs.reshape(labels.size, -1)
+        shares = mask / np.maximum(mask.sum(axis=1, keepdims=True), np.float32(1.0))
+        # A model that diverges overflows, and its norms say so.
+        with np.errstate(all="ignore"):
+            factors = gradient_factors(layers, rows, one_hot[labels.ravel()])
+            squares = np.zeros(len(mask))
+            for each in factors:
+                # Squares leave float32's range early.
+                a, g = (part.astype(np.float64).reshape(*mask.shape, -1) for part in each)
+                g *= shares[..., np.newaxis]
+                squares += ((1.0 + a @ a.swapaxes(1, 2)) * (g @ g.swapaxes(1, 2))).sum(axis=(1, 2))
+            norms = rate * np.sqrt(np.maximum(squares, 0.0)).astype(np.float32)
+            # The comparison of a NaN gives a NaN: not the clip hides it but the caller finds it.
+            weights = -rate * (clip_norm / np.maximum(norms, clip_norm))[:, np.newaxis] * shares
+            total = []
+            for a, g in factors:
+                weighted = g * weights.reshape(-1, 1)
+                total += [weighted.sum(axis=0), (a.T @ weighted).ravel()]
+        return np.concatenate(total), norms
+
+    return clipped_sum
 
 
 # Another training of the same model is not compiled anew.
 @cache
-def _chunk_sum(model: Model, epochs: int, batch_size: int) -> Callable[..., tuple[jax.Array, jax.Array]]:
+def _chunk_sum(model: Model, epochs: int, batch_size: int) -> ChunkSum:
     """Make the compiled function of (θ, inputs, labels, mask, rate, clip norm): the clipped sum, and the norms."""
     trained = _trained(model, epochs, batch_size)
-    _, unravel = ravel_pytree(model.init(0))
 
     @jax.jit
     def clipped_sum(
         theta: jax.Array, inputs: jax.Array, labels: jax.Array, mask: jax.Array, rate: jax.Array, clip_norm: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        if model.name == "two_layer" and epochs == 1 and inputs.shape[1] <= batch_size:
-            params = unravel(theta)
-            norms = rate * _gradient_norms(params, inputs, labels, mask)
-            factors = -rate * _clip_factors(norms, clip_norm)
-            # A sum of clients' weighted gradients is the gradient of their weighted losses: none is ever written down.
-            gradient = jax.grad(lambda p: factors @ jax.vmap(model.loss, (None, 0, 0, 0))(p, inputs, labels, mask))
-            return ravel_pytree(gradient(params))[0], norms
         updates, norms, factors = trained(theta, inputs, labels, mask, rate, clip_norm)
         total, _ = ravel_pytree(jax.tree.map(lambda leaf: jnp.tensordot(factors, leaf, 1), updates))
         return total, norms
@@ -210,31 +253,6 @@ def _norms(updates: Any) -> jax.Array:
     rows = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(updates)]
     scale = _largest(*rows)
     return scale * jnp.sqrt(sum(jnp.square(row / scale[:, jnp.newaxis]).sum(axis=1) for row in rows))
-
-
-def _gradient_norms(params: Any, inputs: jax.Array, labels: jax.Array, mask: jax.Array) -> jax.Array:
-    """Norms of gradients of clients of the two-layer network, by factors: a hundredth of the gradients' numbers.
-
-    Goodfellow (2015, arXiv 1510.01799) for single examples; as ``_norms`` where squares leave float32's range.
-    """
-    rows = inputs.reshape(*mask.shape, -1)
-    # Flax numbers them in the order in which ``TwoLayer`` makes them.
-    layers = tuple(Layer(**params[f"Dense_{i}"]) for i in range(2))
-    shares = mask / jnp.maximum(mask.sum(axis=1, keepdims=True), 1.0)
-    labels = jax.nn.one_hot(labels, len(layers[-1].bias))
-    norms = []
-    for signals, gradients in gradient_factors(layers, rows, labels):
-        # The 1 is the bias's input.
-        parts = jnp.pad(signals, ((0, 0), (0, 0), (0, 1)), constant_values=1.0), gradients * shares[..., jnp.newaxis]
-        scales = [_largest(part.reshape(len(part), -1)) for part in parts]
-        products = [
-            jnp.einsum("cei,cfi->cef", one, one)
-            for one in (part / scale[:, jnp.newaxis, jnp.newaxis] for part, scale in zip(parts, scales, strict=True))
-        ]
-        # Of squares that cancel, rounding may leave less than nothing.
-        squares = jnp.maximum((products[0] * products[1]).sum(axis=(1, 2)), 0.0)
-        norms.append((scales[0] * scales[1] * jnp.sqrt(squares))[:, jnp.newaxis])
-    return _norms(norms)
 
 
 def _largest(*rows: jax.Array) -> jax.Array:

@@ -165,12 +165,10 @@ class CanaryScores:
     @classmethod
     def of(cls, trainer: "Trainer", canary_clients: "CanaryClients") -> Self:
         """Score the canaries of a finished training."""
-        pairs = {
-            ALL: canary_clients.all_rounds(),
-            FINAL: canary_clients.final(trainer.theta),
-            CHANGE: canary_clients.final(trainer.theta - trainer.initial),
-        }
-        return cls(*({attack: pair[kind] for attack, pair in pairs.items()} for kind in (0, 1)))
+        # Both in one pass over the canaries.
+        finals = canary_clients.final(np.stack([trainer.theta, trainer.theta - trainer.initial]))
+        pairs = zip(canary_clients.all_rounds(), finals, strict=True)
+        return cls(*({ALL: rounds, FINAL: final, CHANGE: change} for rounds, (final, change) in pairs))
 
     @classmethod
     def pooled(cls, runs: Sequence[Self]) -> Self:
