@@ -51,15 +51,14 @@ FAULTS = (
         "the canaries' Gram matrix off the residuals' plane has one degree of freedom too many",
         "alarms:_directions",
         lambda f: lambda count, dim, axes, rng: f(count, dim + 60, axes, rng),
-        "scores.single.d40",
-        "scores.low-rank",
+        "scores.correlated-noise",
+        "scores.reused-noise",
     ),
     _fault(
         "one-root",
         "eigenvalues of the Gram matrix for their roots",
         "alarms:_factor",
         lambda f: lambda gram: f(gram @ gram),
-        "scores.single.d100",
         "scores.reused-noise",
     ),
     _fault(

@@ -4,8 +4,9 @@ The last part says what an audit would have noticed of the atlas's mechanisms, a
 
 A canary is a uniformly random direction, drawn apart from all else. Random canaries are rotation-invariant, so the
 joint law of all their cosines depends on the residuals through their inner products alone: on one number, the
-residual's norm, where one vector is released (proofs_check, blind_spots.md). All is drawn in a basis that begins with
-the T residuals; on the rest of the space the canaries' Gram matrix has Bartlett's triangular factor.
+residual's norm, where one vector is released (proofs_check, blind_spots.md): it is to them what the data's norm is to
+``exact_law``. Of several all is drawn in a basis that begins with the T residuals; on the rest of the space the
+canaries' Gram matrix has Bartlett's triangular factor.
 """
 
 import math
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from canaryproof.kernels import binomial, gaussian_mechanism
+from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
 from canaryproof.verify.blindspots.mechanisms import (
     MECHANISMS,
     Array,
@@ -68,6 +69,11 @@ def exact(
 
     ``weights`` has the weight of a canary of each round in each released vector, shape (rounds, T); rounds take turns.
     """
+    if weights.size == 1 and weights[0, 0] > 0.0:
+        norms = np.sqrt(residual.gram[:, 0, 0]) / weights[0, 0]
+        cosines = np.array([exact_law.cosines(count, residual.dim, 0.0, rng, norm) for norm in norms])
+        own = rng.standard_normal((len(norms), null_count))
+        return cosines, own / np.sqrt(own**2 + rng.chisquare(residual.dim - 1, own.shape))
     rounds = np.arange(count) % len(weights)
     observed, unobserved = [], []
     for basis in _factor(residual.gram):
@@ -314,7 +320,7 @@ class Size:
     runs: int  # Number of audits by the default estimator
     few: int  # How many of them are audited by every method; 0 to do without
     coins: int  # Number of audits in which each of 2k canaries takes part by a fair coin
-    exact: bool  # Whether scores are drawn with exactly their joint law, at a cost of k² a run, or to leading order
+    exact: bool  # Whether scores are drawn with exactly their joint law, or to leading order
 
 
 def measure(
