@@ -323,8 +323,10 @@ def _fitted(moments: Moments) -> NDArray[np.float64]:
 
 def _adaptive(moments: Moments) -> NDArray[np.float64]:
     equal = estimators.variance_p_value(moments) >= estimators.TEST_LEVEL
-    pinned = estimators.pinned_epsilon(DELTA, estimators.pinned_distance(moments))
-    return np.where(equal, pinned, _fitted(moments))
+    found = np.empty(equal.shape)
+    found[equal] = estimators.pinned_epsilon(DELTA, estimators.pinned_distance(moments.of(equal)))
+    found[~equal] = _fitted(moments.of(~equal))
+    return found
 
 
 def _exact_bias(delta: float, distance: float, count: int) -> float:
