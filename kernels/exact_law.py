@@ -31,38 +31,48 @@ _LARGEST = 1e100
 
 @njit(cache=True, nogil=True)
 def _join(coordinates: Array, products: Array) -> None:
-    """Turn the squared norms of canaries off all directions into the inner products with their sum.
+    """Turn the squared norms of canaries off all directions into the inner products with their sum; an entry a run.
 
     Each row of ``coordinates`` joins parts of 1, 2, 4, … canaries to the next ones.
     """
-    count = len(products)
-    for level in range(len(coordinates)):
-        x, size = coordinates[level], 1 << level
-        for first in range(0, count, 2 * size):
-            middle, last = min(first + size, count), min(first + 2 * size, count)
-            # Sums of coordinates, and squared norms off them.
-            one, other = x[first:middle].sum(), x[middle:last].sum()
-            rest, other_rest = products[first:middle].sum(), products[middle:last].sum()
-            for j in range(first, middle):
-                products[j] += x[j] * one
-            if middle == last:
-                continue
-            square = other_rest + other**2
-            norm = math.sqrt(square)
-            turned = math.sqrt(rest * square / other_rest)
-            for j in range(first, middle):
-                products[j] += x[j] * norm
-            for j in range(middle, last):
-                inner = products[j] + x[j] * other
-                products[j] = inner * (1.0 + one / norm) + turned * (x[j] - other * inner / square)
+    runs, levels, count = coordinates.shape
+    for run in range(runs):
+        p = products[run]
+        for level in range(levels):
+            x, size = coordinates[run, level], 1 << level
+            for first in range(0, count, 2 * size):
+                middle, last = min(first + size, count), min(first + 2 * size, count)
+                # Sums of coordinates, and squared norms off them.
+                one, other = x[first:middle].sum(), x[middle:last].sum()
+                rest, other_rest = p[first:middle].sum(), p[middle:last].sum()
+                for j in range(first, middle):
+                    p[j] += x[j] * one
+                if middle == last:
+                    continue
+                square = other_rest + other**2
+                norm = math.sqrt(square)
+                turned = math.sqrt(rest * square / other_rest)
+                for j in range(first, middle):
+                    p[j] += x[j] * norm
+                for j in range(middle, last):
+                    inner = p[j] + x[j] * other
+                    p[j] = inner * (1.0 + one / norm) + turned * (x[j] - other * inner / square)
 
 
 def _draw(
-    count: int, dim: int, noise_multiplier: ArrayLike, rng: np.random.Generator, data_norm: ArrayLike, *, in_norms: bool
+    count: int,
+    dim: int,
+    noise_multiplier: ArrayLike,
+    rng: np.random.Generator,
+    data_norm: ArrayLike,
+    runs: int | None,
+    *,
+    in_norms: bool,
 ) -> tuple[Array, Array]:
     """Draw ⟨c_j, ρ⟩, in multiples of ‖ρ‖ or not, and ‖ρ‖, shapes (..., k) and (...)."""
-    if not (float(count).is_integer() and count >= 1):
-        raise ValueError("count must be a whole number of at least 1")
+    for name, number in (("count", count), ("runs", runs)):
+        if number is not None and not (float(number).is_integer() and number >= 1):
+            raise ValueError(f"{name} must be a whole number of at least 1")
     if not (float(dim).is_integer() and 2 <= float(dim) <= LARGEST_DIM):
         raise ValueError(f"dim must be a whole number from 2 to {LARGEST_DIM:g}")
     noise, data = np.broadcast_arrays(
@@ -72,35 +82,40 @@ def _draw(
         raise ValueError(f"noise_multiplier must lie between 0 and {_LARGEST:g}")
     if not np.all((data >= 0.0) & (data <= _LARGEST)):
         raise ValueError(f"data_norm must lie between 0 and {_LARGEST:g}")
-    count, dim, runs = int(count), int(dim), noise.size
-    axes = runs + 1
-    halvings = (count - 1).bit_length()
+    count, dim, size, settings = int(count), int(dim), int(runs or 1), noise.size
+    axes, halvings = settings + 1, (count - 1).bit_length()
     if dim <= axes + halvings + 1:
         # So few dimensions that all coordinates are no more.
-        canaries, noises = rng.standard_normal((dim, count)), rng.standard_normal((runs, dim))
-        canaries /= np.sqrt((canaries**2).sum(axis=0))
-        products = np.zeros(count)
+        canaries, noises = rng.standard_normal((size, dim, count)), rng.standard_normal((size, settings, dim))
+        canaries /= np.sqrt((canaries**2).sum(axis=1))[:, np.newaxis]
+        products = np.zeros((size, count))
     else:
-        canaries = rng.standard_normal((axes + halvings, count))
-        products = rng.chisquare(dim - axes - halvings, count)
-        squares = (canaries**2).sum(axis=0) + products
-        canaries /= np.sqrt(squares)
+        canaries = rng.standard_normal((size, axes + halvings, count))
+        products = rng.chisquare(dim - axes - halvings, (size, count))
+        squares = (canaries**2).sum(axis=1) + products
+        canaries /= np.sqrt(squares)[:, np.newaxis]
         products /= squares
-        _join(canaries[axes:], products)
-        canaries = canaries[:axes]
-        noises = np.tril(rng.standard_normal((runs, axes)))
-        noises[np.arange(runs), np.arange(1, axes)] = np.sqrt(rng.chisquare(dim - np.arange(1, axes)))
-    releases = noise.reshape(-1, 1) * noises + canaries.sum(axis=1)
-    releases[:, 0] += data.ravel()
-    norms = np.sqrt((releases**2).sum(axis=1) + products.sum())
-    result = releases @ canaries + products
+        _join(canaries[:, axes:], products)
+        canaries = canaries[:, :axes]
+        noises, place = np.tril(rng.standard_normal((size, settings, axes))), np.arange(settings)
+        noises[:, place, place + 1] = np.sqrt(rng.chisquare(dim - 1 - place, (size, settings)))
+    releases = noise.reshape(-1, 1) * noises + canaries.sum(axis=2)[:, np.newaxis]
+    releases[:, :, 0] += data.ravel()
+    norms = np.sqrt((releases**2).sum(axis=2) + products.sum(axis=1)[:, np.newaxis])
+    result = releases @ canaries + products[:, np.newaxis]
     if in_norms:
-        result /= norms[:, np.newaxis]
-    return result.reshape(*noise.shape, count), norms.reshape(noise.shape)
+        result /= norms[..., np.newaxis]
+    shape = noise.shape if runs is None else (size, *noise.shape)
+    return result.reshape(*shape, count), norms.reshape(shape)
 
 
 def cosines(
-    count: int, dim: int, noise_multiplier: ArrayLike, rng: np.random.Generator, data_norm: ArrayLike = 0.0
+    count: int,
+    dim: int,
+    noise_multiplier: ArrayLike,
+    rng: np.random.Generator,
+    data_norm: ArrayLike = 0.0,
+    runs: int | None = None,
 ) -> Array:
     """Draw the k cosines of one run of Algorithm 1, with exactly their joint law; or of several with the same canaries.
 
@@ -117,10 +132,13 @@ def cosines(
         Source of randomness.
     data_norm
         Norm of the sum of all data vectors, at most 1e100, in units of canary norm; broadcast with the noise.
+    runs
+        Number of independent runs, each with canaries of its own; one, without an axis for it, if None. All are drawn
+        at once: they take the memory of runs·k·log₂ k numbers.
 
     Returns
     -------
-    Cosines g_1, …, g_k between the canaries and the release, shape (..., k).
+    Cosines g_1, …, g_k between the canaries and the release, shape (..., k) or (runs, ..., k).
 
     Raises
     ------
@@ -131,28 +149,34 @@ def cosines(
     -----
     Andrew et al. (arXiv 2302.03098), Algorithm 1, lines 2 to 8. Time O(k log k), and O(k) more for each run.
     """
-    products, _ = _draw(count, dim, noise_multiplier, rng, data_norm, in_norms=True)
+    products, _ = _draw(count, dim, noise_multiplier, rng, data_norm, runs, in_norms=True)
     # Rounding may carry the cosine of parallel vectors past 1.
     return np.clip(products, -1.0, 1.0)
 
 
 def inner_products(
-    count: int, dim: int, noise_multiplier: ArrayLike, rng: np.random.Generator, data_norm: ArrayLike = 0.0
+    count: int,
+    dim: int,
+    noise_multiplier: ArrayLike,
+    rng: np.random.Generator,
+    data_norm: ArrayLike = 0.0,
+    runs: int | None = None,
 ) -> tuple[Array, Array]:
     """Draw the k inner products of one run of Algorithm 1 and the release's norm, with exactly their joint law.
 
     Parameters
     ----------
-    count, dim, noise_multiplier, rng, data_norm
+    count, dim, noise_multiplier, rng, data_norm, runs
         As for ``cosines``.
 
     Returns
     -------
-    Inner products ⟨c_1, ρ⟩, …, ⟨c_k, ρ⟩, shape (..., k), and ‖ρ‖, shape (...), in units of canary norm.
+    Inner products ⟨c_1, ρ⟩, …, ⟨c_k, ρ⟩, shape (..., k), and ‖ρ‖, shape (...), in units of canary norm; with an axis of
+    the runs before if these are given.
 
     Raises
     ------
     ValueError
         If an argument lies outside its domain.
     """
-    return _draw(count, dim, noise_multiplier, rng, data_norm, in_norms=False)
+    return _draw(count, dim, noise_multiplier, rng, data_norm, runs, in_norms=False)

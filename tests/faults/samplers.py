@@ -61,8 +61,8 @@ def _with_first_twice(total: Function) -> Function:
 
 
 def _with_an_unobserved_one(draw: Function) -> Function:
-    def faulty(count: int, dim: int, sigma: Any, rng: Any, data: Any, *, in_norms: bool) -> Any:
-        products, norm = draw(count - 1, dim, sigma, rng, data, in_norms=in_norms)
+    def faulty(count: int, dim: int, sigma: Any, rng: Any, data: Any, runs: Any, *, in_norms: bool) -> Any:
+        products, norm = draw(count - 1, dim, sigma, rng, data, runs, in_norms=in_norms)
         first = rng.standard_normal(norm.shape)
         cosine = first / np.sqrt(first**2 + rng.chisquare(dim - 1, norm.shape))
         last = cosine if in_norms else cosine * norm
@@ -193,12 +193,16 @@ FAULTS = (
         "_draw",
         lambda f: lambda count, dim, sigma, *rest, **o: f(count, dim, sigma**2, *rest, **o),
     ),
-    _law("norm-squared", "‖ρ‖² for ‖ρ‖", "inner_products", lambda f: lambda *a: (f(*a)[0], f(*a)[1] ** 2)),
+    _law(
+        "norm-squared", "‖ρ‖² for ‖ρ‖", "inner_products", lambda f: lambda *a, **o: (f(*a, **o)[0], f(*a, **o)[1] ** 2)
+    ),
     _law(
         "data-squared",
         "‖Σxᵢ‖² for ‖Σxᵢ‖",
         "_draw",
-        lambda f: lambda count, dim, sigma, rng, data, **o: f(count, dim, sigma, rng, np.square(data), **o),
+        lambda f: (
+            lambda count, dim, sigma, rng, data, *rest, **o: f(count, dim, sigma, rng, np.square(data), *rest, **o)
+        ),
     ),
     _law(
         "one-canary-less",

@@ -51,8 +51,7 @@ def algorithm_1(dim, count, noise_multiplier, data_norm, runs, rng):
 @functools.cache
 def exact_draws(dim, count, noise_multiplier, data_norm, runs=RUNS):
     rng = np.random.default_rng([1, dim, count])
-    draws = [exact_law.cosines(count, dim, noise_multiplier, rng, data_norm) for _ in range(runs)]
-    return np.array(draws)
+    return exact_law.cosines(count, dim, noise_multiplier, rng, data_norm, runs)
 
 
 @functools.cache
@@ -64,7 +63,7 @@ def plain_draws(*case):
 def several_draws(noise, dim, count, data_norm):
     """Runs of all noise multipliers from the exact law, and of each as printed."""
     rng = np.random.default_rng(16)
-    drawn = np.array([exact_law.cosines(count, dim, noise, rng, data_norm) for _ in range(RUNS)])
+    drawn = exact_law.cosines(count, dim, noise, rng, data_norm, RUNS)
     return drawn, [algorithm_1(dim, count, each, data_norm, RUNS, rng) for each in noise]
 
 
@@ -164,7 +163,7 @@ def test_high_dimensions_have_the_normal_limit(dim, data_norm):
     # ⟨c_j, ρ⟩√d tends to N(0, ‖ρ‖²) about √d, and ‖ρ‖ to √(k + σ²d + ‖Σx‖²).
     noise_multiplier, count = 0.02, 200
     rng = np.random.default_rng(4)
-    g = np.array([exact_law.cosines(count, dim, noise_multiplier, rng, data_norm) for _ in range(50)]).ravel()
+    g = exact_law.cosines(count, dim, noise_multiplier, rng, data_norm, 50).ravel()
     norm = math.sqrt(count + noise_multiplier**2 * dim + data_norm**2)
     assert stats.kstest(g * math.sqrt(dim) - math.sqrt(dim) / norm, "norm").pvalue >= LEVEL
 
@@ -191,7 +190,7 @@ def test_the_norm_of_a_sum_has_its_mean_and_variance():
     for dim in (12, 100):
         for count in (2, 3, 17, 64):
             rng = np.random.default_rng([17, dim, count])
-            squares = np.array([exact_law.inner_products(count, dim, 0.0, rng)[1] ** 2 for _ in range(4000)])
+            squares = exact_law.inner_products(count, dim, 0.0, rng, runs=4000)[1] ** 2
             assert is_mean(squares, count)
             assert is_mean((squares - count) ** 2, 2.0 * count * (count - 1) / dim)
 
@@ -199,7 +198,7 @@ def test_the_norm_of_a_sum_has_its_mean_and_variance():
 def test_products_have_the_variance_of_other_canaries():
     """⟨c_j, ρ⟩ is 1 and k − 1 independent products of variance 1/d; noise adds σ²; so for each place j."""
     dim, count, rng = 30, 11, np.random.default_rng(18)
-    drawn = np.array([exact_law.inner_products(count, dim, [0.0, 0.7], rng)[0] for _ in range(4000)]) - 1.0
+    drawn = exact_law.inner_products(count, dim, [0.0, 0.7], rng, runs=4000)[0] - 1.0
     for place in range(count):
         assert is_mean(drawn[:, 0, place], 0.0)
         assert is_mean(drawn[:, 0, place] ** 2, (count - 1) / dim)
@@ -217,7 +216,7 @@ def test_runs_that_share_canaries_are_independent_given_these():
     assert products.shape == (3, 5)
     np.testing.assert_array_equal(products[0], products[1])
     assert norms[0] == norms[1] != norms[2]
-    g = np.array([exact_law.cosines(4, 6, [1e6, 1e6], rng)[:, 0] for _ in range(RUNS)])
+    g = exact_law.cosines(4, 6, [1e6, 1e6], rng, runs=RUNS)[:, :, 0]
     assert stats.pearsonr(*g.T).pvalue >= LEVEL
     assert np.ptp(g, axis=1).min() > 0
 
@@ -236,9 +235,22 @@ def test_equal_seeds_give_equal_bytes():
         assert first.tobytes() == second.tobytes()
 
 
-def test_consecutive_runs_are_independent():
+def test_a_run_alone_is_that_of_one():
+    for count, dim, data_norm in ((5, 3, 2.0), (20, 10**6, [0.0, 1.0])):
+        one, other = (np.random.default_rng(19) for _ in range(2))
+        products, norms = exact_law.inner_products(count, dim, 1.0, one, data_norm)
+        again, lengths = exact_law.inner_products(count, dim, 1.0, other, data_norm, 1)
+        np.testing.assert_array_equal(products, again[0])
+        np.testing.assert_array_equal(norms, lengths[0])
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_consecutive_runs_are_independent(at_once):
     rng = np.random.default_rng(7)
-    g = np.array([exact_law.cosines(1, 3, 1.0, rng)[0] for _ in range(RUNS)])
+    if at_once:
+        g = exact_law.cosines(1, 3, 1.0, rng, runs=RUNS)[:, 0]
+    else:
+        g = np.array([exact_law.cosines(1, 3, 1.0, rng)[0] for _ in range(RUNS)])
     assert stats.pearsonr(g[:-1], g[1:]).pvalue >= LEVEL
 
 
@@ -254,7 +266,7 @@ def test_any_dimension_is_served(dim):
 def test_cosines_stay_within_one(dim):
     # A single canary without noise and data is parallel to its release.
     rng = np.random.default_rng(9)
-    g = np.array([exact_law.cosines(1, dim, 0.0, rng)[0] for _ in range(300)])
+    g = exact_law.cosines(1, dim, 0.0, rng, runs=300)
     assert np.all(g > 1 - 1e-15)
     assert np.all(g <= 1)
 
@@ -284,6 +296,7 @@ def test_minute_and_huge_noise_is_served_or_refused(scale):
     ("name", "value"),
     [
         *(("count", value) for value in (0, -1)),
+        *(("runs", value) for value in (0, -1, 1.5)),
         *(("dim", value) for value in (1, 0, -3, 10**12 + 1, math.inf, math.nan, 10.5)),
         *(("noise_multiplier", value) for value in (-1.0, -1e-300, math.inf, math.nan)),
         *(("data_norm", value) for value in (-1.0, math.inf, math.nan)),

@@ -410,7 +410,7 @@ def _anywhere(rng: np.random.Generator) -> Array:
 
 def _single(dim: int, count: int, data_norm: float, context: Context) -> Outcome:
     def kernel(runs: int, rng: np.random.Generator) -> Array:
-        return np.array([exact_law.cosines(count, dim, _SIGMA, rng, data_norm) for _ in range(runs)])
+        return exact_law.cosines(count, dim, _SIGMA, rng, data_norm, runs)
 
     def atlas(runs: int, rng: np.random.Generator) -> Array:
         squares = _SIGMA**2 * rng.noncentral_chisquare(dim, (data_norm / _SIGMA) ** 2, (runs, 1))

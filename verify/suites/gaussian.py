@@ -38,12 +38,7 @@ SETTINGS = (
 
 
 def _exact(setting: SamplerCase, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    return np.array(
-        [
-            exact_law.cosines(setting.count, setting.dim, setting.noise_multiplier, rng, setting.data_norm)
-            for _ in range(runs)
-        ]
-    )
+    return exact_law.cosines(setting.count, setting.dim, setting.noise_multiplier, rng, setting.data_norm, runs)
 
 
 def _literal(setting: SamplerCase, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:

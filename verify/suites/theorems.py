@@ -274,12 +274,10 @@ def _reduced(products: Array, squared_norms: Array, dim: int) -> dict[str, Array
 
 def _exact_block(case: SmallCase, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:
     rng = np.random.Generator(np.random.SFC64(key))
-    draws = [
-        exact_law.inner_products(case.count, case.dim, float(case.noise_multiplier), rng, float(case.data_norm))
-        for _ in range(runs)
-    ]
-    norms = np.array([norm for _, norm in draws])
-    return _reduced(np.array([products for products, _ in draws]), norms**2, case.dim)
+    products, norms = exact_law.inner_products(
+        case.count, case.dim, float(case.noise_multiplier), rng, float(case.data_norm), runs
+    )
+    return _reduced(products, norms**2, case.dim)
 
 
 def _plain_block(case: SmallCase, runs: int, key: np.random.SeedSequence) -> dict[str, Array]:

@@ -18,11 +18,11 @@ def test_the_three_samplers_agree(check, quick_run):
 
 def test_a_sampler_with_the_wrong_noise_is_found(monkeypatch):
     right = exact_law.cosines
-    monkeypatch.setattr(exact_law, "cosines", lambda k, d, sigma, rng, norm: right(k, d, 1.5 * sigma, rng, norm))
+    monkeypatch.setattr(exact_law, "cosines", lambda k, d, sigma, *rest: right(k, d, 1.5 * sigma, *rest))
     assert gaussian._judge(SETTINGS[1], CONTEXT).verdict is Verdict.REFUTED
 
 
 def test_a_sampler_that_forgets_the_data_is_found(monkeypatch):
     right = exact_law.cosines
-    monkeypatch.setattr(exact_law, "cosines", lambda *arguments: right(*arguments[:4]))
+    monkeypatch.setattr(exact_law, "cosines", lambda k, d, sigma, rng, _, runs: right(k, d, sigma, rng, runs=runs))
     assert gaussian._judge(SETTINGS[2], CONTEXT).verdict is Verdict.REFUTED
