@@ -75,7 +75,7 @@ def _blocks(state: FactoredState, excluded: int) -> tuple[NDArray[np.float32], i
     rows = np.concatenate([part.reshape(count * each, -1) for part in parts], axis=1)
     if excluded >= 0:
         rows[excluded * each : (excluded + 1) * each] = 0.0
-    height = max(1, _BLOCK // each) * each
+    height = min(max(1, _BLOCK // each), count) * each
     padded = np.zeros((-(-len(rows) // height) * height, rows.shape[1]), np.float32)
     padded[: len(rows)] = rows
     return np.ascontiguousarray(padded.reshape(-1, height, rows.shape[1]).transpose(0, 2, 1)), each

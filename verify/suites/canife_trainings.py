@@ -161,7 +161,7 @@ class DesignPlan:
     settings: DesignOptions  # Of the design
     # Random pixels of one law or the other, or a sample of the pool.
     start: Literal["normal", "uniform", "pool"] = "normal"
-    pool: int = POOL  # Mock clients; a power of two, at most ``POOL``
+    pool: int = POOL  # Mock clients, at most ``POOL``
     training: int = _STEPS  # Steps of the network's training
     rounds: tuple[TrialRound, ...] = (QUIET,)  # Rounds to attack
 
@@ -204,7 +204,7 @@ def _attacked(
     params = _network(entropy, spawn_key, plan.training)
     images = federation()
     chosen = pool.permutation(len(images.test_labels))[: plan.pool]
-    state = _pool(params, chosen, plan.settings.loss)
+    state = mock_clients(params, images.test_inputs[chosen], images.test_labels[chosen])
     canary = designer(plan.settings).design(state, _starts(plan.start, chosen), design)
     response = updates().response(mock_clients(params, images.inputs, images.labels), [canary])
     found = []
@@ -273,17 +273,6 @@ def _descent() -> Any:
 def mock_clients(params: Params, inputs: NDArray[Any], labels: NDArray[Any]) -> FactoredState:
     """Return the updates of clients that have one example each."""
     return updates().prepare(params, inputs[:, None], labels[:, None], np.ones((len(labels), 1), np.float32))
-
-
-def _pool(params: Params, chosen: NDArray[np.int64], loss: str) -> FactoredState:
-    """Return a pool of the largest size, whatever its own, so that nothing is compiled anew for it."""
-    images, missing = federation(), POOL - len(chosen)
-    if loss == "mean":
-        # A pool twice has the same mean.
-        chosen, missing = np.resize(chosen, POOL), 0
-    state = mock_clients(params, images.test_inputs[chosen], images.test_labels[chosen])
-    # Clients whose updates are 0 add nothing to a sum of squares.
-    return updates().padded(state, missing) if missing else state
 
 
 def _starts(start: str, chosen: NDArray[np.int64]) -> Starts:
