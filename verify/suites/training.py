@@ -25,6 +25,9 @@ from canaryproof.verify.suites import training_definition
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
 
+# Attackers who see the model at the end and no round: where they alone are judged, rounds are not scored.
+_FINALS = (FINAL, CHANGE)
+
 # One training with many canaries against several with fewer (final version, Section 5.3): where they agree.
 
 
@@ -116,6 +119,7 @@ def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Compar
             f"{setting.purpose}/{runs}",
             training_runs.settings(**setting.changes, canaries={"runs": runs, "count": count // runs}),
             repetitions,
+            _FINALS,
         )
         for runs in (1, setting.runs)
     )
@@ -133,8 +137,8 @@ def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Compar
         "canaries": count,
         "runs": setting.runs,
         "repetitions": repetitions,
-        "one": {attack: one.distance[attack].tolist() for attack in ATTACKS},
-        "several": {attack: several.distance[attack].tolist() for attack in ATTACKS},
+        "one": {attack: one.distance[attack].tolist() for attack in _FINALS},
+        "several": {attack: several.distance[attack].tolist() for attack in _FINALS},
         "quantiles": quantiles,
         "p_values": {"close": close, "far": far, "different": different},
     }
@@ -249,7 +253,7 @@ def final_below_all(context: Context) -> Outcome:
     for noise in _ALL_NOISE if context.level is Level.FULL else (_ALL_NOISE[0], _ALL_NOISE[-1]):
         chosen = training_runs.settings(training={"one_round_epsilon": noise})
         found = training_runs.sample(context, f"training/final/{noise}", chosen, runs)
-        for attack in (FINAL, CHANGE):
+        for attack in _FINALS:
             below = int(np.sum(found.epsilon[attack] < found.epsilon[ALL]))
             for_it.append(float(stats.binom.sf(below - 1, runs, 0.5)))
             against_it.append(float(stats.binom.cdf(below, runs, 0.5)))
@@ -288,8 +292,10 @@ def presentations(context: Context) -> Outcome:
         found = []
         for number in _PRESENTATIONS:
             chosen = training_runs.settings(training={"one_round_epsilon": noise}, canaries={"presentations": number})
-            found.append(training_runs.sample(context, f"training/presentations/{noise}/{number}", chosen, runs))
-        for attack in (FINAL, CHANGE):
+            found.append(
+                training_runs.sample(context, f"training/presentations/{noise}/{number}", chosen, runs, _FINALS)
+            )
+        for attack in _FINALS:
             for fewer, more in pairwise(found):
                 for_it.append(less(fewer.distance[attack], more.distance[attack]))
                 against_it.append(less(more.distance[attack], fewer.distance[attack]))
@@ -297,8 +303,8 @@ def presentations(context: Context) -> Outcome:
             {
                 "one_round_epsilon": noise,
                 "presentations": number,
-                "distance": {attack: one.distance[attack].tolist() for attack in ATTACKS},
-                "mean estimate": {attack: float(one.epsilon[attack].mean()) for attack in ATTACKS},
+                "distance": {attack: one.distance[attack].tolist() for attack in _FINALS},
+                "mean estimate": {attack: float(one.epsilon[attack].mean()) for attack in _FINALS},
             }
             for number, one in zip(_PRESENTATIONS, found, strict=True)
         ]

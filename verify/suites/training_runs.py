@@ -48,32 +48,34 @@ def settings(**changes: Mapping[str, Any]) -> Settings:
     return replace(base, **{name: replace(getattr(base, name), **values) for name, values in changes.items()})
 
 
-def sample(context: Context, purpose: str, chosen: Settings, repetitions: int) -> TrainingSample:
+def sample(
+    context: Context, purpose: str, chosen: Settings, repetitions: int, attacks: Sequence[str] = ATTACKS
+) -> TrainingSample:
     """Repeat a training with independent seeds; scores of several ``canaries.runs`` are pooled."""
     dim, runs = _model(chosen.model, chosen.data).dim, chosen.random_canaries.runs
     roots = context.key(purpose).spawn(repetitions * runs)
     distances, ratios = [], []
     for i in range(repetitions):
-        pooled = CanaryScores.pooled([trained(chosen, root) for root in roots[i * runs : (i + 1) * runs]])
+        pooled = CanaryScores.pooled([trained(chosen, root, attacks) for root in roots[i * runs : (i + 1) * runs]])
         found = [
             from_unobserved(pooled.observed[attack], pooled.unobserved[attack])
             if attack == ALL
             else from_dimension(pooled.observed[attack], dim)
-            for attack in ATTACKS
+            for attack in attacks
         ]
         distances.append([float(moments.distance) for moments in found])
         ratios.append([float(moments.ratio) for moments in found])
-    distance, ratio = (dict(zip(ATTACKS, np.array(rows).T, strict=True)) for rows in (distances, ratios))
+    distance, ratio = (dict(zip(attacks, np.array(rows).T, strict=True)) for rows in (distances, ratios))
     delta = chosen.audit.delta
-    epsilon = {attack: estimators.both_directions(delta, distance[attack], ratio[attack]) for attack in ATTACKS}
+    epsilon = {attack: estimators.both_directions(delta, distance[attack], ratio[attack]) for attack in attacks}
     return TrainingSample(distance, ratio, epsilon)
 
 
-def trained(chosen: Settings, root: np.random.SeedSequence) -> CanaryScores:
+def trained(chosen: Settings, root: np.random.SeedSequence, attacks: Sequence[str] = ATTACKS) -> CanaryScores:
     """Train once and score the canaries."""
     trainer, canary_clients = made(chosen, root)
     trainer.run()
-    return CanaryScores.of(trainer, canary_clients)
+    return CanaryScores.of(trainer, canary_clients, attacks)
 
 
 def stopped(chosen: Settings, root: np.random.SeedSequence, rounds: int) -> CanaryScores:

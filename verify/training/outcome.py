@@ -163,19 +163,25 @@ class CanaryScores:
     unobserved: Mapping[str, Array]
 
     @classmethod
-    def of(cls, trainer: "Trainer", canary_clients: "CanaryClients") -> Self:
-        """Score the canaries of a finished training."""
+    def of(cls, trainer: "Trainer", canary_clients: "CanaryClients", attacks: Sequence[str] = ATTACKS) -> Self:
+        """Score the canaries of a finished training; without ``ALL`` among the attacks, its rounds are not scored."""
         # Both in one pass over the canaries.
         finals = canary_clients.final(np.stack([trainer.theta, trainer.theta - trainer.initial]))
-        pairs = zip(canary_clients.all_rounds(), finals, strict=True)
-        return cls(*({ALL: rounds, FINAL: final, CHANGE: change} for rounds, (final, change) in pairs))
+        kinds: tuple[dict[str, Array], ...] = tuple({FINAL: final, CHANGE: change} for final, change in finals)
+        if ALL in attacks:
+            for kind, scores in zip(kinds, canary_clients.all_rounds(), strict=True):
+                kind[ALL] = scores
+        return cls(*kinds)
 
     @classmethod
     def pooled(cls, runs: Sequence[Self]) -> Self:
         """Put the scores of several runs together."""
         return cls(
             *(
-                {attack: np.concatenate([getattr(run, kind)[attack] for run in runs]) for attack in ATTACKS}
+                {
+                    attack: np.concatenate([getattr(run, kind)[attack] for run in runs])
+                    for attack in getattr(runs[0], kind)
+                }
                 for kind in ("observed", "unobserved")
             )
         )

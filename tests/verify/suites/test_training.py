@@ -15,10 +15,10 @@ QUICK = Context(Level.QUICK, 0)
 def samples(monkeypatch, law):
     """Draw samples from normal laws, whose means by attack depend on the settings, in place of trainings."""
 
-    def sample(context, purpose, chosen, repetitions):
+    def sample(context, purpose, chosen, repetitions, attacks=ATTACKS):
         rng = np.random.default_rng(context.key(purpose))
-        distance = {attack: law(chosen, attack) + 0.05 * rng.standard_normal(repetitions) for attack in ATTACKS}
-        return TrainingSample(distance, dict.fromkeys(ATTACKS, np.ones(repetitions)), distance)
+        distance = {attack: law(chosen, attack) + 0.05 * rng.standard_normal(repetitions) for attack in attacks}
+        return TrainingSample(distance, dict.fromkeys(attacks, np.ones(repetitions)), distance)
 
     monkeypatch.setattr(training_runs, "sample", sample)
 
