@@ -50,7 +50,7 @@ from canaryproof.verify.training.training import Trainer, Training
 
 # Of so many clients one is not clipped.
 EVERY = 100
-# Clips nothing; one object, so that it is compiled once.
+# Clips nothing.
 _FAR = 1e30
 _FREE = FactoredUpdates(_FAR)
 
@@ -204,7 +204,7 @@ class Bench:
         self._designer = DenseDesigner(self._updates, DesignOptions(steps=setting.steps))
 
     def compile(self) -> float:
-        """Design a canary for a new model, and return the seconds: nearly all of them are compilation."""
+        """Design a canary for a new model, and return the seconds: before the first, something has to be compiled."""
         began = time.perf_counter()
         rng = np.random.default_rng(0)
         self._design(self._state(self.model.init(0), self._pool(rng), None), rng)

@@ -78,7 +78,7 @@ def default(context: Context) -> Outcome:
 
 def rate(context: Context) -> Outcome:
     """Judge that in a few thousand steps most designs succeed with rate 0.1, and fewer as printed."""
-    size = context.pick(200, 500)
+    size = context.pick(100, 500)
     ours, printed = varied(context, size, steps=2500), varied(context, size, printed=True)
     hits, gain = int(ours.healthy.sum()), ours.healthy.astype(float) - printed.healthy
     for_it, against_it = (

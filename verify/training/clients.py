@@ -3,6 +3,7 @@
 All clients of a cohort are trained at once, ``vmap`` over clients and ``scan`` over local batches, a chunk of the
 cohort at a time, so that memory does not grow with it. Chunks have one shape, whatever the cohort, so that nothing is
 compiled twice: what a chunk lacks is filled with clients whose examples are all masked, so that their update is zero.
+One step of the two-layer network is numpy's.
 """
 
 import math
