@@ -242,8 +242,12 @@ def _normal_law(context: Context) -> Outcome:
 
 def _releases(runs: int, count: int, dim: int, sigma: float, key: np.random.SeedSequence) -> dict[str, Array]:
     """Draw A, B and W of runs from the exact law."""
-    products, norms = exact_law.inner_products(count, dim, sigma, np.random.default_rng(key), runs=runs)
-    return {"A": norms**2 / dim, "B": products.mean(axis=1), "W": products.var(axis=1)}
+    rng, most = np.random.default_rng(key), 100_000 // count
+    parts = []
+    for first in range(0, runs, most):
+        products, norms = exact_law.inner_products(count, dim, sigma, rng, runs=min(most, runs - first))
+        parts.append((norms**2 / dim, products.mean(axis=1), products.var(axis=1)))
+    return {name: np.concatenate(values) for name, values in zip("ABW", zip(*parts, strict=True), strict=True)}
 
 
 def _finite_theorem(context: Context) -> Outcome:
