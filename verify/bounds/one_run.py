@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from canaryproof.kernels import binomial
 from canaryproof.verify.bounds.gaussian import epsilon_of_mu
@@ -54,13 +54,17 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
     ``proofs_check/lower_bounds.md``: some mechanism reaches it, and the theorem's term is mostly larger, but near a
     probability of 1 too small.
     """
-    beta = float(stats.binom.sf(right - 1, number, float(special.expit(epsilon))))
-    if delta == 0.0 or right == 0:
+    if right == 0:
+        return 1.0
+    beta = float(special.betainc(right, number - right + 1, special.expit(epsilon)))
+    if delta == 0.0:
         return beta
     # β/P(B = v), term by term, as both may underflow.
     counts = np.arange(right, number + 1)
     logs = -special.gammaln(counts + 1.0) - special.gammaln(number - counts + 1.0) + epsilon * (counts - right)
-    cost = math.log(delta * total / right) + float(special.logsumexp(logs - logs[0]))
+    # In plain numpy, at a tenth of the cost of scipy's logsumexp.
+    most = logs.max()
+    cost = math.log(delta * total / right) + float(most - logs[0] + np.log(np.exp(logs - most).sum()))
     return beta + (1.0 - beta) * math.exp(min(cost, 0.0))
 
 
