@@ -41,7 +41,7 @@ def root(f: Callable[[mpf], mpf], low: mpf, high: mpf, digits: int) -> mpf:
     """
     dps = digits + 20
     with suppress(mp.NoConvergence, ZeroDivisionError):
-        x = _secants(f, _between(f, low, high, _FIRST + 15, _FIRST), digits)
+        x = _secants(f, _between(f, low, high, _FIRST + 15, _FIRST), low, high, digits)
         if low <= x <= high and _changes(f, x, dps + dps // 4, digits):
             return x
     # Where that fails, all digits are looked for between the limits.
@@ -67,13 +67,16 @@ def _between(f: Callable[[mpf], mpf], low: mpf, high: mpf, dps: int, digits: int
         )
 
 
-def _secants(f: Callable[[mpf], mpf], x: mpf, digits: int) -> mpf:
-    """Improve a root of ``f`` that has its first digits, each time at no more precision than the step is worth."""
+def _secants(f: Callable[[mpf], mpf], x: mpf, low: mpf, high: mpf, digits: int) -> mpf:
+    """Improve a root of ``f`` that has its first digits, each time at no more precision than the step is worth.
+
+    It ends beyond the limits, where a secant of a flat function may lead, and where ``f`` may take forever.
+    """
     known, before = _FIRST, _FIRST
     with mp.workdps(2 * _FIRST + 15):
         other = x * (1 + mpf(10) ** -_FIRST)
         value = f(other)
-    while known < digits + 5:
+    while known < digits + 5 and low <= x <= high:
         with mp.workdps(min(known + before, digits) + 20):
             here = f(x)
             x, other, value = x - here * (x - other) / (here - value), x, here
