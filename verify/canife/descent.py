@@ -24,6 +24,9 @@ _BLOCK = 256
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # Adam's constants, as optax has them.
 _FIRST, _SECOND, _TINY = np.float32(0.9), np.float32(0.999), np.float32(1e-8)
+# Probabilities below are 0: gradients so far below Adam's last constant make no step, and their products are slow where
+# they leave float32's normal numbers.
+_LEAST = np.float32(1e-15)
 
 
 class DenseDesigner(Designer):
@@ -163,7 +166,8 @@ def _softmax(logits: Any, begin: int, found: Any) -> None:
     for j in range(len(found)):
         largest = logits[begin] if j == 0 else max(largest, logits[begin + j])
     for j in range(len(found)):
-        found[j] = math.exp(logits[begin + j] - largest)
+        weight = np.float32(math.exp(logits[begin + j] - largest))
+        found[j] = weight if weight > _LEAST else np.float32(0.0)
         total += found[j]
     for j in range(len(found)):
         found[j] /= total
