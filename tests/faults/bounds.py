@@ -48,7 +48,7 @@ FAULTS = (
     _fault(
         "walk",
         "a rung counts as reached a fifth as often as it may be",
-        "few_scores:chance",
+        "ladders:chance",
         lambda f: lambda *arguments: 0.2 * f(*arguments),
         "coverage.fixed-sequence",
     ),

@@ -18,7 +18,7 @@ Bools = NDArray[np.bool_]
 
 # Shares of α: of the declared ranks, and of the sharper test. With half for each, more cells of the suite's grid are
 # below 90% of the best bound, and those that are lie lower.
-NESTED, SHARP = 0.7, 0.3
+NESTED, SHARP = 0.8, 0.2
 # What the sharper test looks at is declared for blocks of so many values of ε, by the largest; and for this level.
 BLOCK, DESIGN_ALPHA = 8, 0.05 * SHARP
 

@@ -2,9 +2,9 @@
 
 Each ε has two tests, each at its share of α. The first looks at declared ranks (``thresholds.simultaneous``), has some
 power against every shape, and rejects with an ε all smaller ones. The second is sharper where scores are Gaussian of
-one variance: it counts wrong guesses for unobserved scores, and sums weights of the scores for an exact null. Few
-observed and unobserved scores have one critical value for ranks and guesses (``few_scores``). As the tests come in a
-fixed order, each ε may have all of α (``block_tests``).
+one variance: it counts wrong guesses for unobserved scores, and sums weights of the scores for an exact null. With
+unobserved scores, unless they are very many, ranks and guesses have one critical value (``ladders``). As the tests come
+in a fixed order, each ε may have all of α (``block_tests``).
 """
 
 import math
@@ -17,8 +17,8 @@ from scipy import fft, special
 
 from canaryproof.kernels._compiled import njit
 from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, NESTED, SHARP, BlockTest, last_before
-from canaryproof.verify.bounds.few_scores import are_few, few_scores
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, guess_test
+from canaryproof.verify.bounds.ladders import ladder_bound, largest_deltas
 from canaryproof.verify.bounds.lower_bound import ExactNull, Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import worst_tail
 from canaryproof.verify.bounds.thresholds import simultaneous
@@ -202,11 +202,6 @@ def _sums(observed: Array, places: Array) -> Ints:
 # One test after another.
 
 
-def _smallest_end(size: int) -> float:
-    """Return the end of what the first design serves."""
-    return float(10.0 ** (-0.5 - math.ceil(math.log10(size))))
-
-
 def designs(size: int, delta: float) -> list[tuple[float, float]]:
     """Return values of δ that tests are designed for, and those that they are made at.
 
@@ -232,16 +227,13 @@ def sequence(scores: ScoreSample, delta: float, alpha: float, nested: float, sha
 def fixed_sequence(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the largest ε up to which every one is rejected; no threshold is its own, as tests look at many.
 
-    Where scores are few, the walk of labels serves small δ. Beyond, its bound at the largest of these is a limit, so
-    that a larger δ never has a larger bound.
+    A larger δ has the ladders of the smaller ones, too, and beyond them both tests: so its bound is never larger.
     """
-    if not are_few(scores):
+    values, served = np.full(len(scores.observed), math.inf), largest_deltas(scores)
+    if delta > max(served, default=-1.0):
         values = sequence(scores, delta, alpha, NESTED, SHARP)
-    else:
-        limit = _smallest_end(max(scores.count, scores.null_count))
-        values = few_scores(scores, limit, min(delta, limit), alpha)
-        if delta > limit:
-            values = np.minimum(values, sequence(scores, delta, alpha, NESTED, SHARP))
+    for limit in served[: 1 + sum(delta > limit for limit in served)][::-1]:
+        values = np.minimum(values, ladder_bound(scores, limit, min(delta, limit), alpha, values))
     return values, np.full(len(values), math.nan)
 
 

@@ -90,15 +90,15 @@ def wrong_guesses(count: int, null_count: int, top: int, bottom: int, epsilon: f
     """
     total = count + null_count
     high, wrong = rates_of_labels(count, null_count, epsilon)
-    least, weights = _binomial(total, high)
-    condition = _binomial(total, count / total)
+    least, weights = binomial_law(total, high)
+    condition = binomial_law(total, count / total)
     weights /= condition[1][count - condition[0]]
     result = np.zeros(top + bottom + 1)
     # From start until stop, the side's size leaves both kinds of guesses room on their sides.
     start, stop = (min(max(size - least, 0), len(weights)) for size in (top, total - bottom + 1))
     if start < stop:
         rest = _mixture(weights[start:stop], least + start - top, total - top - bottom, 1.0 - wrong[0], wrong[1])
-        _add(count - top, _binomial(top, wrong[0]), _binomial(bottom, wrong[1]), rest, result)
+        _add(count - top, binomial_law(top, wrong[0]), binomial_law(bottom, wrong[1]), rest, result)
     _add_others(count, total, top, bottom, wrong, (least, weights[:start]), result)
     _add_others(count, total, top, bottom, wrong, (least + stop, weights[stop:]), result)
     return result
@@ -141,9 +141,9 @@ def _add_others(
         # Guesses beyond the side's size fall on the other side.
         beyond, below = max(top - size, 0), max(bottom - (total - size), 0)
         on_high = max(size - top - below, 0)
-        first = _sum(_binomial(top - beyond, wrong[0]), _binomial(beyond, 1.0 - wrong[1]))
-        second = _sum(_binomial(bottom - below, wrong[1]), _binomial(below, 1.0 - wrong[0]))
-        rest = _sum(_binomial(on_high, 1.0 - wrong[0]), _binomial(total - top - bottom - on_high, wrong[1]))
+        first = _sum(binomial_law(top - beyond, wrong[0]), binomial_law(beyond, 1.0 - wrong[1]))
+        second = _sum(binomial_law(bottom - below, wrong[1]), binomial_law(below, 1.0 - wrong[0]))
+        rest = _sum(binomial_law(on_high, 1.0 - wrong[0]), binomial_law(total - top - bottom - on_high, wrong[1]))
         _add(count - top, first, second, (rest[0], sizes[1][i] * rest[1]), result)
 
 
@@ -182,7 +182,7 @@ def _polynomial(coefficients: Array, points: Complexes) -> Complexes:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _binomial(trials: int, rate: float) -> Law:
+def binomial_law(trials: int, rate: float) -> Law:
     """Return the counts that are not negligible, and their probabilities."""
     # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
     likeliest = min(int((trials + 1) * rate), trials)
@@ -299,11 +299,15 @@ def few_wrong(count: int, null_count: int, guesses: tuple[int, int], epsilon: fl
     return int(first), bounds[first:last].copy()
 
 
-def count_wrong(before: Ints, null_count: int, guesses: tuple[int, int]) -> Ints:
-    """Count the wrong ones of so many high and low guesses, from the numbers of unobserved scores among the first n."""
+def count_wrong(before: Ints, null_count: int, guesses: tuple[int, int], rounded: Ints | None = None) -> Ints:
+    """Count the wrong ones of so many high and low guesses, from the numbers of unobserved scores among the first n.
+
+    Those of the high ones may be rounded up to given numbers.
+    """
     top, bottom = guesses
+    high = before[:, top] if rounded is None else rounded[np.searchsorted(rounded, before[:, top])]
     # The lowest hold all that took part but those above.
-    return np.asarray(before[:, top] + bottom - (null_count - before[:, before.shape[1] - 1 - bottom]))
+    return np.asarray(high + bottom - (null_count - before[:, before.shape[1] - 1 - bottom]))
 
 
 def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> BlockTest:

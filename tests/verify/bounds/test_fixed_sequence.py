@@ -113,8 +113,8 @@ def test_perfect_separation():
     assert fixed_sequence(prepare([1.0], null=NULL).separated, 0.05, 0.05)[0][0] == 0.0
     # From unobserved scores: all 1,000 above the largest of 1,000.
     cap = fixed_sequence(prepare(np.ones(1000), np.zeros(1000)), 1e-6, 0.05)[0][0]
-    # At a level, perfect separation of 1,000 and 1,000 has that probability where e^ε is about 2,000/−log(level).
-    assert cap == pytest.approx(math.log(2000 / -math.log(SHARP * 0.05)), abs=0.1)
+    # Perfect separation of 1,000 and 1,000 has the probability α where e^ε is about 2,000/−log(α): all of α serves it.
+    assert cap == pytest.approx(math.log(2000 / -math.log(0.05)), abs=0.03)
 
 
 def test_mirrored_scores_have_no_bound():

@@ -6,7 +6,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy import integrate, stats
 
-from canaryproof.verify.bounds import few_scores, fixed_sequence, guesses, one_run, thresholds
+from canaryproof.verify.bounds import fixed_sequence, guesses, ladders, one_run, thresholds
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.check.declared_tests import LEVEL
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
@@ -181,7 +181,7 @@ def forgetful(monkeypatch):
     monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 400}})
     monkeypatch.setattr(bounds, "EPSILONS", (0.0, 1.0))
     monkeypatch.setattr(bounds, "DELTAS", (1e-5,))
-    caches = fixed_sequence._least_sum, guesses._most_wrong, guesses.few_wrong, few_scores.rungs, few_scores._known
+    caches = fixed_sequence._least_sum, guesses._most_wrong, guesses.few_wrong, ladders.rungs, ladders._known
     for cache in caches:
         cache.cache_clear()
     yield
@@ -192,22 +192,22 @@ def forgetful(monkeypatch):
 @pytest.mark.usefixtures("forgetful")
 def test_critical_values_too_small_are_found(monkeypatch):
     right = fixed_sequence.least_rejecting
-    monkeypatch.setattr(fixed_sequence, "least_rejecting", lambda tails, count, alpha: right(tails, count, 8.0 * alpha))
+    monkeypatch.setattr(fixed_sequence, "least_rejecting", lambda tails, count, alpha: right(tails, count, 16.0 * alpha))
     assert bounds._coverage(CONTEXT, "fixed-sequence").verdict is Verdict.REFUTED
 
 
 @pytest.mark.usefixtures("forgetful")
 def test_too_many_wrong_guesses_are_found(monkeypatch):
     right = guesses.wrong_at_most
-    monkeypatch.setattr(few_scores, "_MOST", 0)
-    monkeypatch.setattr(guesses, "wrong_at_most", lambda *arguments: 0.1 * right(*arguments))
+    monkeypatch.setattr(ladders, "_MOST", 0)
+    monkeypatch.setattr(guesses, "wrong_at_most", lambda *arguments: 0.05 * right(*arguments))
     assert bounds._coverage(CONTEXT, "fixed-sequence").verdict is Verdict.REFUTED
 
 
 @pytest.mark.usefixtures("forgetful")
 def test_rungs_that_are_reached_too_often_are_found(monkeypatch):
-    right = few_scores.chance
-    monkeypatch.setattr(few_scores, "chance", lambda *arguments: 0.1 * right(*arguments))
+    right = ladders.chance
+    monkeypatch.setattr(ladders, "chance", lambda *arguments: 0.1 * right(*arguments))
     assert bounds._coverage(CONTEXT, "fixed-sequence").verdict is Verdict.REFUTED
 
 
