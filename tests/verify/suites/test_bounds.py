@@ -192,7 +192,9 @@ def forgetful(monkeypatch):
 @pytest.mark.usefixtures("forgetful")
 def test_critical_values_too_small_are_found(monkeypatch):
     right = fixed_sequence.least_rejecting
-    monkeypatch.setattr(fixed_sequence, "least_rejecting", lambda tails, count, alpha: right(tails, count, 16.0 * alpha))
+    monkeypatch.setattr(
+        fixed_sequence, "least_rejecting", lambda tails, count, alpha: right(tails, count, 16.0 * alpha)
+    )
     assert bounds._coverage(CONTEXT, "fixed-sequence").verdict is Verdict.REFUTED
 
 
