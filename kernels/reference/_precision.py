@@ -74,7 +74,9 @@ def _secants(f: Callable[[mpf], mpf], x: mpf, low: mpf, high: mpf, digits: int) 
     """
     known, before = _FIRST, _FIRST
     with mp.workdps(2 * _FIRST + 15):
-        other = x * (1 + mpf(10) ** -_FIRST)
+        step = x * mpf(10) ** -_FIRST
+        # Beyond the limits a function need not be real.
+        other = x + step if x + step <= high else x - step
         value = f(other)
     while known < digits + 5 and low <= x <= high:
         with mp.workdps(min(known + before, digits) + 20):

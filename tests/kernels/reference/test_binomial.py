@@ -36,6 +36,13 @@ def test_no_successes(trials, confidence):
     assert binomial.lower(0, trials, confidence) == 0
 
 
+@pytest.mark.parametrize("trials", [10, 10**10, 10**12])
+def test_one_failure(trials):
+    """The limit is as near to 1 as its first digits tell it from 1."""
+    expected = mp.exp(mp.log(mpf(0.95)) / trials)
+    assert agree(binomial.upper(trials - 1, trials, 0.95, digits=30), expected, 30)
+
+
 @pytest.mark.parametrize("trials", [2, 10**6])
 def test_successes_only(trials):
     assert agree(binomial.lower(trials, trials), (1 - mpf(0.95)) ** (mpf(1) / trials), 49)
