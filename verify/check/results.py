@@ -101,6 +101,8 @@ class Check:
     source: str  # document and place, or the module that makes the statement
     statement: str
     judge: Callable[[Context], Outcome]
+    # Name of what is dear to compute and remembered for other checks of its suite, so that one process judges them.
+    shares: str = ""
 
 
 @dataclass(frozen=True)

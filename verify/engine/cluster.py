@@ -31,7 +31,7 @@ from distributed.core import send_recv
 from distributed.security import Security
 from threadpoolctl import threadpool_limits
 
-from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Lost, Task, call, inherited
+from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Kind, Lost, Task, call, inherited
 from canaryproof.verify.engine.origin import code_and_machine
 from canaryproof.verify.files.reading import InputError
 
@@ -71,7 +71,7 @@ class Cluster:
         self,
         function: str,
         tasks: Iterable[Task],
-        kinds: Sequence[str] | None = None,  # noqa: ARG002
+        kinds: Sequence[Kind] | None = None,  # noqa: ARG002
     ) -> Generator[tuple[int, Any], None, None]:
         """Call a function as an ``Executor`` does; the scheduler knows no kinds.
 

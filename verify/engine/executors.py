@@ -30,6 +30,8 @@ ONE_THREAD = dict.fromkeys(
 
 # Number of a task, and the arguments of the function that does it.
 Task = tuple[int, tuple[Any, ...]]
+# What a task is about, and the name of what it shares with a few others of its kind, if anything.
+Kind = tuple[str, str]
 
 
 def threads() -> int:
@@ -63,12 +65,13 @@ class Executor(Protocol):
         """How often the tasks of these numbers were given to a worker, where that may be lost."""
 
     def results(
-        self, function: str, tasks: Iterable[Task], kinds: Sequence[str] | None = None
+        self, function: str, tasks: Iterable[Task], kinds: Sequence[Kind] | None = None
     ) -> Generator[tuple[int, Any], None, None]:
         """Call a function, ``module:name``, with each task's arguments; give what it returns, or ``Lost``, when known.
 
-        Tasks of a kind share what they load and compute, where one process does them; ``kinds`` has those of all
-        numbers. What a call raises is raised here, and ``EngineError`` where the executor cannot go on.
+        Tasks of a kind share what they load, where one process does them, and those that share more are done by one;
+        ``kinds`` has those of all numbers. What a call raises is raised here, and ``EngineError`` where the executor
+        cannot go on.
         """
 
 
@@ -81,7 +84,7 @@ class Local:
     begun: ClassVar[Mapping[int, int]] = {}
 
     def results(
-        self, function: str, tasks: Iterable[Task], kinds: Sequence[str] | None = None
+        self, function: str, tasks: Iterable[Task], kinds: Sequence[Kind] | None = None
     ) -> Generator[tuple[int, Any], None, None]:
         """Call a function as an ``Executor`` does."""
         waiting = Waiting(tasks, kinds)
@@ -113,26 +116,35 @@ class Waiting:
     """Tasks that wait for a process, which keeps to the tasks of a kind as long as there are any.
 
     Then it takes a kind that no process has had: every second process the first one, the others the last one. Where
-    there is none it helps with the kind of which most are left.
+    there is none it helps with the kind of which most are left. Tasks that share something are done by one process.
     """
 
-    def __init__(self, tasks: Iterable[Task], kinds: Sequence[str] | None = None) -> None:
-        self._left: dict[str, deque[Task]] = {}
+    def __init__(self, tasks: Iterable[Task], kinds: Sequence[Kind] | None = None) -> None:
+        # Of each kind the groups of tasks that share something, most of them of one task.
+        self._left: dict[str, deque[deque[Task]]] = {}
+        groups: dict[Kind, deque[Task]] = {}
         for task in tasks:
-            self._left.setdefault("" if kinds is None else kinds[task[0]], deque()).append(task)
-        self.count = sum(map(len, self._left.values()))
+            kind, shared = ("", "") if kinds is None else kinds[task[0]]
+            group = groups.setdefault((kind, shared or str(task[0])), deque())
+            if not group:
+                self._left.setdefault(kind, deque()).append(group)
+            group.append(task)
+        self.count = sum(map(len, groups.values()))
         self._new = deque(self._left)
         self._kinds: dict[int, str] = {}  # what each process is at
+        self._groups: dict[int, deque[Task]] = {}  # what is left of the group that it is at
 
     def take(self, process: int) -> Task | None:
         """Return the next task of a process, or None if there is none."""
-        if process not in self._kinds or not self._left[self._kinds[process]]:
-            if self._new:
-                self._kinds[process] = self._new.popleft() if process % 2 == 0 else self._new.pop()
-            else:
-                self._kinds[process] = max(self._left, key=lambda kind: len(self._left[kind]))
-        left = self._left[self._kinds[process]]
-        return left.popleft() if left else None
+        if not self._groups.get(process):
+            if process not in self._kinds or not self._left[self._kinds[process]]:
+                if self._new:
+                    self._kinds[process] = self._new.popleft() if process % 2 == 0 else self._new.pop()
+                else:
+                    self._kinds[process] = max(self._left, key=lambda kind: len(self._left[kind]))
+            left = self._left[self._kinds[process]]
+            self._groups[process] = left.popleft() if left else deque()
+        return self._groups[process].popleft() if self._groups[process] else None
 
 
 def call(function: str, arguments: tuple[Any, ...]) -> Any:
@@ -210,8 +222,7 @@ def run_plan(plan: Plan, file: RunFile, executor: Executor, advance: Callable[[i
     try:
         # Whatever stops this loop stops the engine.
         tasks = ((i, (plan, i, executor.limit)) for i in pending)
-        kinds = [suite for suite, _ in checks]
-        with closing(executor.results("canaryproof.verify.engine.plan:judge", tasks, kinds)) as found:
+        with closing(executor.results("canaryproof.verify.engine.plan:judge", tasks, plan.kinds)) as found:
             for i, answer in found:
                 result, to_keep = (unjudged(plan, i, answer.reason), False) if isinstance(answer, Lost) else answer
                 results[i] = result

@@ -33,6 +33,11 @@ class Plan:
         """Suite and id of each check, in order."""
         return _order(self.source, self.suites)
 
+    @property
+    def kinds(self) -> list[tuple[str, str]]:
+        """Suite of each check, and the name of what it shares with others, in order."""
+        return [(suite, _checks(self.source, suite)[name].shares) for suite, name in self.checks]
+
 
 @cache
 def _order(source: str, suites: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

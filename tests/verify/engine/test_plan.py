@@ -54,11 +54,22 @@ def test_results_do_not_depend_on_the_number_of_processes(judge):
 
 
 def test_a_process_keeps_to_a_suite_and_then_helps():
-    kinds = ["a", "a", "b", "c", "c", "c", "c", "d", "d"]
+    kinds = [(kind, "") for kind in "aabccccdd"]
     waiting = Waiting([(i, ()) for i in range(9) if i != 3], kinds)
     assert waiting.count == 8
     # The second process is at its last suite while the first one does two; then both are at the one that is left.
     turns = [(0, 0), (1, 7), (0, 1), (0, 2), (0, 4), (1, 8), (1, 5), (0, 6), (1, None), (0, None)]
+    for process, expected in turns:
+        task = waiting.take(process)
+        assert (task and task[0]) == expected
+
+
+def test_one_process_does_what_tasks_share():
+    kinds = [("a", ""), ("a", "dear"), ("a", ""), ("a", "dear"), ("b", "dear")]
+    waiting = Waiting([(i, ()) for i in range(5)], kinds)
+    assert waiting.count == 5
+    # Task 3 waits for the process that has done task 1, whoever helps.
+    turns = [(0, 0), (1, 4), (0, 1), (1, 2), (1, None), (0, 3), (0, None)]
     for process, expected in turns:
         task = waiting.take(process)
         assert (task and task[0]) == expected
