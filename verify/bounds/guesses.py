@@ -141,9 +141,9 @@ def _add_others(
         # Guesses beyond the side's size fall on the other side.
         beyond, below = max(top - size, 0), max(bottom - (total - size), 0)
         on_high = max(size - top - below, 0)
-        first = _sum(binomial_law(top - beyond, wrong[0]), binomial_law(beyond, 1.0 - wrong[1]))
-        second = _sum(binomial_law(bottom - below, wrong[1]), binomial_law(below, 1.0 - wrong[0]))
-        rest = _sum(binomial_law(on_high, 1.0 - wrong[0]), binomial_law(total - top - bottom - on_high, wrong[1]))
+        first = convolved(binomial_law(top - beyond, wrong[0]), binomial_law(beyond, 1.0 - wrong[1]))
+        second = convolved(binomial_law(bottom - below, wrong[1]), binomial_law(below, 1.0 - wrong[0]))
+        rest = convolved(binomial_law(on_high, 1.0 - wrong[0]), binomial_law(total - top - bottom - on_high, wrong[1]))
         _add(count - top, first, second, (rest[0], sizes[1][i] * rest[1]), result)
 
 
@@ -199,8 +199,11 @@ def binomial_law(trials: int, rate: float) -> Law:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sum(one: Law, other: Law) -> Law:
+def convolved(one: Law, other: Law) -> Law:
+    """Return the law of the sum of two independent counts; nothing of a part of a law of which nothing is left."""
     # np.convolve would take two seconds more to compile, and longer to run.
+    if len(one[1]) == 0 or len(other[1]) == 0:
+        return 0, one[1][:0]
     law = np.zeros(len(one[1]) + len(other[1]) - 1)
     for i in range(len(one[1])):
         for j in range(len(other[1])):

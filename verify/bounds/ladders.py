@@ -7,14 +7,12 @@ reaches it at its share of the rung's level. The probability that a rung is reac
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, special
 
 from canaryproof.kernels._compiled import njit
 from canaryproof.verify.bounds.block_tests import BLOCK, NESTED, SHARP, BlockTest, last_before
@@ -23,6 +21,7 @@ from canaryproof.verify.bounds.guesses import (
     RELATIVE,
     Law,
     binomial_law,
+    convolved,
     count_wrong,
     declared_guesses,
     few_wrong,
@@ -43,12 +42,17 @@ from canaryproof.verify.bounds.precedence import (
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Complexes = NDArray[np.complex128]
+# Observed and unobserved ones, the probabilities of an unobserved one on the high and low side, and that side's size.
+Labels = tuple[int, int, float, float, Law]
+# The laws of unobserved labels on the way, all of them on the high side, or some, or none, and how many may be so far.
+Step = tuple[Law, Law, Law, int, int]
 
 # Observed scores times unobserved ones, up to which the walk takes little time.
 _MOST = 1e9
 # The levels of the rungs.
 _LEVELS = np.exp(-0.05 * np.arange(600.0))
+# Of what the number of labels so far is, what is less likely than this is left out: as if it reached the rung.
+_NEGLIGIBLE = 1e-20
 # The number of wrong ones among the high guesses is rounded up to these, from its mean on in standard deviations.
 _ROUNDED = np.array([-6.0, -5.0, -4.0, -3.5, *np.arange(-3.0, 3.1, 0.5), 4.0])
 
@@ -91,7 +95,7 @@ def rungs(ladder: Ladder) -> Rungs:
     tails = [rank_tail(rank, *kind, declared, limit) for kind in kinds for rank in declared_ranks(kind[0]).tolist()]
     guesses = declared_guesses(count, null_count, limit, declared)
     least, bounds = few_wrong(count, null_count, guesses, declared, limit)
-    mean, deviation = _Labels(count, null_count, declared).moments(guesses[0])
+    mean, deviation = _moments(ladder, guesses[0])
     return Rungs(
         [least_counts(tail, NESTED / len(tails) * _LEVELS) for tail in tails],
         guesses,
@@ -105,20 +109,9 @@ def chance(ladder: Ladder, rung: int, epsilon: float, delta: float, allowed: flo
 
     It may be that probability's lower bound if that is above ``allowed`` already, or an upper bound that is not.
     """
-    total = ladder.count + ladder.null_count
-    # Where no rank reaches the rung, at least so many unobserved scores are among the first n, by n.
-    limits: dict[int, int] = {}
-    high, low = declared_ranks(ladder.null_count), declared_ranks(ladder.count)
-    for i, (rank, counts) in enumerate(zip(np.concatenate([high, low]), rungs(ladder).counts, strict=True)):
-        first, least = int(rank + counts[rung]) - 1, int(rank)
-        if i >= len(high):
-            # As many observed ones are among the last.
-            first, least = total - first, least + ladder.null_count - first
-        if 0 <= first <= total:
-            limits[first] = max(least, limits.get(first, 0))
     found, rest = 0.0, 1.0
     for shown, probability in numbers_shown(ladder.count, ladder.null_count, delta):
-        given = _given_shown(ladder, limits, rung, epsilon, shown)
+        given = _given_shown(ladder, rung, epsilon, shown)
         found, rest = found + probability * given, rest - probability
         # The more are shown, the likelier a rung is reached.
         if found + rest * given > allowed:
@@ -134,146 +127,155 @@ def _known(_ladder: Ladder, _delta: float, _alpha: float, sure: int) -> tuple[In
     return np.full(BLOCK, -1, dtype=np.int64), np.full(BLOCK, sure, dtype=np.int64)
 
 
-def _given_shown(ladder: Ladder, limits: Mapping[int, int], rung: int, epsilon: float, shown: tuple[int, ...]) -> float:
+@lru_cache(maxsize=8192)
+def _limits(ladder: Ladder, rung: int) -> Ints:
+    """Return places and how many unobserved scores are at least before them where no rank reaches a rung, in order."""
+    total, limits = ladder.count + ladder.null_count, dict[int, int]()
+    high, low = declared_ranks(ladder.null_count), declared_ranks(ladder.count)
+    for i, (rank, counts) in enumerate(zip(np.concatenate([high, low]), rungs(ladder).counts, strict=True)):
+        place, least = int(rank + counts[rung]) - 1, int(rank)
+        if i >= len(high):
+            # As many observed ones are among the last.
+            place, least = total - place, least + ladder.null_count - place
+        if 0 <= place <= total:
+            limits[place] = max(least, limits.get(place, 0))
+    return np.array(sorted(limits.items()), dtype=np.int64).reshape(-1, 2)
+
+
+# Whatever δ is, the same numbers are shown: values of δ share the walks.
+@lru_cache(maxsize=65536)
+def _given_shown(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ...]) -> float:
     seen, unseen = ladder.count - shown[0], ladder.null_count - shown[1]
     total = seen + unseen
     # Before the labels are observed ones alone, behind them unobserved ones alone.
-    least = {place - shown[0]: limit for place, limit in limits.items()}
-    outside = [limit > max(place + unseen - total, 0) for place, limit in least.items() if not 0 < place < total]
-    if seen == 0 or unseen == 0 or any(outside):
+    limits = _limits(ladder, rung) - np.array([shown[0], 0])
+    places, least = limits.T
+    outside = (places <= 0) | (places >= total)
+    if seen == 0 or unseen == 0 or np.any((least > np.maximum(places - seen, 0)) & outside):
         return 1.0
-    labels = _Labels(seen, unseen, epsilon)
     _, (top, bottom), rounded, most = rungs(ladder)
     first = min(max(top - shown[0], 0), total)
     last = min(max(ladder.count + ladder.null_count - bottom - shown[0], first), total)
-    begun = labels.walked(labels.start, 0, first, least)[0]
-    # Until the last guesses, a row for each number of unobserved labels among the first ones, rounded up.
-    rows = (
-        np.searchsorted(rounded, np.minimum(labels.numbers(first), top))
-        == np.arange(len(rounded))[:, np.newaxis, np.newaxis]
-    )
-    ended = labels.walked(np.where(rows, begun, 0.0), first, last, least)
-    # Wrong guesses: unobserved labels before ``first``, observed ones from ``last`` on.
-    wrong = rounded[:, np.newaxis, np.newaxis] + labels.numbers(last) + seen - last
-    ended = np.where(wrong > most[rung], ended, 0.0).sum(axis=0, keepdims=True)
-    unreached = float(labels.walked(ended, last, total, least)[0, 1, unseen % labels.period])
+    side, (high, low) = rates_of_labels(seen, unseen, epsilon)
+    labels = seen, unseen, high, 1.0 - low, binomial_law(total, side)
     lowest, law = binomial_law(total, seen / total)
-    return max(1.0 - unreached / float(law[seen - lowest]), 0.0)
+    return max(1.0 - _unreached(labels, limits, first, last, rounded, int(most[rung])) / float(law[seen - lowest]), 0.0)
 
 
-@dataclass(frozen=True)
-class _Labels:
-    """The walk of labels from the highest on, as if each were observed with the same probability.
+def _moments(ladder: Ladder, place: int) -> tuple[float, float]:
+    """Return the mean and standard deviation of the number of unobserved labels among the first."""
+    side, (high, low) = rates_of_labels(ladder.count, ladder.null_count, ladder.declared)
+    smallest, weights = binomial_law(ladder.count + ladder.null_count, side)
+    on_high = np.minimum(smallest + np.arange(len(weights)), place)
+    means = high * on_high + (1.0 - low) * (place - on_high)
+    variances = high * (1.0 - high) * on_high + low * (1.0 - low) * (place - on_high)
+    mean = float(weights @ means)
+    return mean, math.sqrt(weights @ (variances + (means - mean) ** 2))
 
-    A state has the shape (rows, 2, period): the probabilities of so many unobserved labels, modulo the period, still on
-    the high side, whatever its size, and on the low side.
-    """
 
-    seen: int
-    unseen: int
-    epsilon: float
-
-    @cached_property
-    def period(self) -> int:
-        # By Bernstein's inequality numbers are farther from their mean than half of it with less than 1e-14.
-        total = self.seen + self.unseen
-        wide = math.ceil(16.0 * math.sqrt(self.seen * self.unseen / total) + 60.0)
-        return int(fft.next_fast_len(min(wide, total + 1), real=True))
-
-    @cached_property
-    def rates(self) -> tuple[float, float, float]:
-        """The probabilities of the high side, and of an unobserved label there and on the low side."""
-        side, (high, low) = rates_of_labels(self.seen, self.unseen, self.epsilon)
-        return side, high, 1.0 - low
-
-    @cached_property
-    def sizes(self) -> Law:
-        """The law of the high side's size."""
-        return binomial_law(self.seen + self.unseen, self.rates[0])
-
-    @property
-    def start(self) -> Array:
-        """The state before the first label."""
-        state = np.zeros((1, 2, self.period))
-        state[0, :, 0] = 1.0, (self.sizes[1][0] if self.sizes[0] == 0 else 0.0)
-        return state
-
-    def moments(self, place: int) -> tuple[float, float]:
-        """Return the mean and standard deviation of the number of unobserved labels among the first."""
-        (smallest, weights), (_, high, low) = self.sizes, self.rates
-        on_high = np.minimum(smallest + np.arange(len(weights)), place)
-        means = high * on_high + low * (place - on_high)
-        variances = high * (1.0 - high) * on_high + low * (1.0 - low) * (place - on_high)
-        mean = float(weights @ means)
-        return mean, math.sqrt(weights @ (variances + (means - mean) ** 2))
-
-    def numbers(self, place: int) -> Ints:
-        """Return the numbers of unobserved labels among the first that a state stands for."""
-        side, high, low = self.rates
-        on_high = min(place, side * (self.seen + self.unseen))
-        mean = round(high * on_high + low * (place - on_high))
-        lowest = max(min(mean - self.period // 2, place + 1 - self.period), 0)
-        return lowest + (np.arange(self.period) - lowest) % self.period
-
-    def walked(self, state: Array, start: int, stop: int, least: Mapping[int, int]) -> Array:
-        """Go on with the labels, but where fewer unobserved ones than ``least`` are among the first."""
-        smallest, weights = self.sizes
-        largest = smallest + len(weights) - 1
-        high, low = 0, 1
-        # Where as many are among so many labels whatever their order, there is nothing to leave out.
-        binding = {
-            place for place, limit in least.items() if start < place < stop and limit > max(place - self.seen, 0)
-        }
-        for place in sorted(binding | ({stop} if start < stop else set())):
-            moved, spectrum = np.zeros_like(state), np.zeros(1, dtype=np.complex128)
-            if start >= smallest:
-                spectrum = np.fft.rfft(state[:, 1]) * self._law(low, place - start)
-            if start < largest:
-                one = np.fft.rfft(state[:, 0])
-                moved[:, 0] = np.fft.irfft(one * self._law(high, place - start), self.period)
-                # The sizes at which the low side begins on the way.
-                begin, end = max(start + 1, smallest), min(place, largest)
-                if begin <= end:
-                    between = _mixed(
-                        weights[begin - smallest : end - smallest + 1], self._law(high, 1), self._law(low, 1)
-                    )
-                    spectrum = spectrum + one * (self._law(high, begin - start) * self._law(low, place - end) * between)
-            if place >= smallest:
-                moved[:, 1] = np.fft.irfft(spectrum, self.period)
-            state = np.maximum(moved, 0.0, out=moved)
-            state[:, :, self.numbers(place) < least.get(place, 0)] = 0.0
-            start = place
-        return state
-
-    @cached_property
-    def logarithms(self) -> list[Complexes]:
-        """Those of a label's transform on either side, of the rarer kind: powers near 1 would lose digits."""
-        angles = 2.0 * np.pi * np.arange(self.period // 2 + 1) / self.period
-        turn = -2.0 * np.sin(0.5 * angles) ** 2 - 1j * np.sin(angles)
-        return [special.log1p(rate * turn if rate <= 0.5 else (1.0 - rate) * turn.conj()) for rate in self.rates[1:]]
-
-    @cached_property
-    def roots(self) -> Complexes:
-        """Roots of one."""
-        return np.asarray(np.exp(-2j * np.pi * np.arange(self.period) / self.period))
-
-    def _law(self, side: int, labels: int) -> Complexes:
-        """Return the transform of the number of unobserved ones among so many labels of a side."""
-        law = np.exp(labels * self.logarithms[side])
-        if self.rates[1 + side] > 0.5:
-            law *= self.roots[np.arange(len(law)) * labels % self.period]
-        return np.asarray(law)
+# The walk of labels from the highest on, as if each were observed with the same probability.
+#
+# Its state is the law of the number of unobserved labels so far, in two parts: where the label is still on the high
+# side, whatever that side's size, and where it is on the low side. All terms are positive.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _mixed(weights: Array, one: Complexes, other: Complexes) -> Complexes:
-    """Add up the weights times as many powers of one point, and of the other for those that follow."""
-    result, factor = np.zeros_like(one), np.ones_like(one)
-    for weight in weights:
-        for j in range(len(one)):
-            result[j] = result[j] * other[j] + weight * factor[j]
-            factor[j] *= one[j]
-    return result
+def _unreached(labels: Labels, limits: Ints, first: int, last: int, rounded: Ints, most: int) -> float:
+    """Return the probability that as many labels are observed as are, and neither ranks nor guesses reach the rung."""
+    seen, unseen, _, _, (smallest, weights) = labels
+    begun = _walked(_steps(labels, limits, 0, first), ((0, np.ones(1)), (0, weights[: int(smallest == 0)])))
+    ended = (0, weights[:0]), (0, weights[:0])
+    steps = _steps(labels, limits, first, last)
+    # By the number of unobserved labels among the first ones, rounded up.
+    before = -1
+    for number in rounded:
+        part = _walked(steps, (_within(begun[0], before + 1, number), _within(begun[1], before + 1, number)))
+        # Wrong guesses: unobserved labels before ``first``, observed ones from ``last`` on.
+        least = most + 1 - number - seen + last
+        ended = _added(ended[0], _within(part[0], least, unseen)), _added(ended[1], _within(part[1], least, unseen))
+        before = number
+    lowest, law = _walked(_steps(labels, limits, last, seen + unseen), ended)[1]
+    return law[unseen - lowest] if 0 <= unseen - lowest < len(law) else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _steps(labels: Labels, limits: Ints, start: int, stop: int) -> list[Step]:
+    """Return the steps between two places, from one that asks for unobserved labels before it to the next."""
+    seen, unseen, high, low, (smallest, weights) = labels
+    largest = smallest + len(weights) - 1
+    steps = []
+    for i in range(len(limits) + 1):
+        place, least = (limits[i, 0], limits[i, 1]) if i < len(limits) else (stop, 0)
+        # Where as many are so far whatever the order, there is nothing to leave out.
+        if place > stop or place <= start or (place < stop and least <= place - seen):
+            continue
+        stays, between = binomial_law(place - start, high), (0, weights[:0])
+        # The sizes at which the low side begins on the way.
+        begin, end = max(start + 1, smallest), min(place, largest)
+        if begin <= end:
+            between = _begun(weights[begin - smallest : end - smallest + 1], high, low)
+            between = convolved(binomial_law(begin - start, high), convolved(binomial_law(place - end, low), between))
+        # With more labels of a kind than there are it cannot end well.
+        steps.append((stays, between, binomial_law(place - start, low), max(least, place - seen), unseen))
+        start = place
+    return steps
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _walked(steps: list[Step], state: tuple[Law, Law]) -> tuple[Law, Law]:
+    """Go on with the labels, but where fewer unobserved ones are so far than a place asks for."""
+    upper, lower = state
+    for stays, between, below, least, most in steps:
+        moved = convolved(below, lower)
+        if len(between[1]) > 0:
+            moved = _added(moved, convolved(between, upper))
+        upper, lower = _within(convolved(stays, upper), least, most), _within(moved, least, most)
+    return upper, lower
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _begun(weights: Array, high: float, low: float) -> Law:
+    """Return the law of unobserved labels on the low side, which begins before each label with these weights."""
+    upper, lower, then_upper, then_lower = np.zeros((4, len(weights) + 2))
+    upper[1], lower[1] = 1.0, weights[0]
+    # Of the numbers that are likely, the first and the last, one more than which is their place: beside them are zeros.
+    first = last = 1
+    for weight in weights[1:]:
+        last += 1
+        for j in range(first, last + 1):
+            then_upper[j] = upper[j] * (1.0 - high) + upper[j - 1] * high
+            then_lower[j] = lower[j] * (1.0 - low) + lower[j - 1] * low + weight * then_upper[j]
+        upper, lower, then_upper, then_lower = then_upper, then_lower, upper, lower
+        while upper[first] + lower[first] < _NEGLIGIBLE:
+            first += 1
+        while upper[last] + lower[last] < _NEGLIGIBLE:
+            last -= 1
+        upper[first - 1] = lower[first - 1] = upper[last + 1] = lower[last + 1] = 0.0
+    return first - 1, lower[first : last + 1]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _added(one: Law, other: Law) -> Law:
+    """Add two parts of a law."""
+    if len(one[1]) == 0 or len(other[1]) == 0:
+        return other if len(one[1]) == 0 else one
+    lowest = min(one[0], other[0])
+    law = np.zeros(max(one[0] + len(one[1]), other[0] + len(other[1])) - lowest)
+    law[one[0] - lowest : one[0] - lowest + len(one[1])] += one[1]
+    law[other[0] - lowest : other[0] - lowest + len(other[1])] += other[1]
+    return lowest, law
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _within(part: Law, least: int, most: int) -> Law:
+    """Leave out of a part of a law what is outside of limits, or negligible at its ends."""
+    lowest, law = part
+    first, last = max(least - lowest, 0), min(most - lowest, len(law) - 1)
+    while first <= last and law[first] < _NEGLIGIBLE:
+        first += 1
+    while first <= last and law[last] < _NEGLIGIBLE:
+        last -= 1
+    return lowest + first, law[first : max(last + 1, first)]
 
 
 def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, enough: Array | float) -> Array:
