@@ -110,7 +110,7 @@ def _between(low: Array, high: Array) -> Array:
     return np.where(upper, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16384)
 def _sum_design(count: int, delta: float, epsilon: float) -> Array:
     """Return thresholds, falling, where the null is N(0, 1)."""
     first, second, third, fourth = _hardest(_SUM_SHIFTS, np.array(epsilon), delta)
@@ -133,7 +133,7 @@ def _sum_design(count: int, delta: float, epsilon: float) -> Array:
     return np.asarray(cuts[int(np.argmax(seen)) if seen.any() else -1])
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16384)
 def _places(count: int, null: ExactNull, delta: float, epsilon: float) -> Array:
     """Return thresholds, rising."""
     return np.sort(null.place(special.log_ndtr(-_sum_design(count, delta, epsilon))))
