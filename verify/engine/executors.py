@@ -221,10 +221,11 @@ def run_plan(plan: Plan, file: RunFile, executor: Executor, advance: Callable[[i
     tell()
     try:
         # Whatever stops this loop stops the engine.
-        tasks = ((i, (plan, i, executor.limit)) for i in pending)
+        tasks = ((i, (plan, *checks[i], executor.limit)) for i in pending)
         with closing(executor.results("canaryproof.verify.engine.plan:judge", tasks, plan.kinds)) as found:
             for i, answer in found:
-                result, to_keep = (unjudged(plan, i, answer.reason), False) if isinstance(answer, Lost) else answer
+                lost = isinstance(answer, Lost)
+                result, to_keep = (unjudged(plan, *checks[i], answer.reason), False) if lost else answer
                 results[i] = result
                 if to_keep:
                     file.add(i, result)

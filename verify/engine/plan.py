@@ -56,9 +56,11 @@ def _checks(source: str, suite: str) -> dict[str, Check]:
     return {check.id: check for check in load(source)[suite]}
 
 
-def judge(plan: Plan, position: int, limit: float | None) -> Answer:
-    """Judge the check at a position of a plan; after ``limit`` seconds this process ends at once, whatever it does."""
-    suite, name = plan.checks[position]
+def judge(plan: Plan, suite: str, name: str, limit: float | None) -> Answer:
+    """Judge a check of a plan; after ``limit`` seconds this process ends at once, whatever it does.
+
+    No other suites are imported.
+    """
     check = _checks(plan.source, suite)[name]
     try:
         with _time_limit(limit):
@@ -66,12 +68,11 @@ def judge(plan: Plan, position: int, limit: float | None) -> Answer:
     except (Exception, SystemExit) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         said = " ".join(f"{type(error).__name__}: {error}".split())
-        return unjudged(plan, position, f"{said} ({Path(place.filename).name}, line {place.lineno})"), False
+        return unjudged(plan, suite, name, f"{said} ({Path(place.filename).name}, line {place.lineno})"), False
 
 
-def unjudged(plan: Plan, position: int, reason: str) -> str:
+def unjudged(plan: Plan, suite: str, name: str, reason: str) -> str:
     """Return the JSON of the result of a check that has none: a failure of ours, whoever's statement it is about."""
-    suite, name = plan.checks[position]
     check = _checks(plan.source, suite)[name]
     result = Result(
         check.id,
