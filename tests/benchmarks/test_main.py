@@ -10,7 +10,6 @@ from tests.benchmarks.kernels import Size
 from tests.benchmarks.processes import Bits
 from tests.benchmarks.timing import Skipped
 
-
 # Once for all tests: what is written and printed is theirs.
 measure = cache(kernels.measure)
 
