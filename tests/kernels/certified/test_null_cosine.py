@@ -12,7 +12,7 @@ from canaryproof.kernels.certified._ball import Enclosure, at_precision, exact
 from canaryproof.kernels.reference import null_cosine as reference
 from tests.rows import chequered
 
-MANY = settings(max_examples=3 * settings().max_examples)
+MANY = settings(max_examples=2 * settings().max_examples)
 BELOW_1 = math.nextafter(1.0, 0.0)
 DIMS = st.one_of(
     st.floats(math.log10(2), 12).map(lambda t: min(10**t, 1e12)),

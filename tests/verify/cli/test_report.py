@@ -196,7 +196,7 @@ def _places(value, path=()):
         yield from _places(item, (*path, key))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_no_damage_leaves_a_traceback(folder, tmp_path, data):
     document = json.loads((folder / "results.json").read_text())
