@@ -56,7 +56,7 @@ def gain(a, delta, distance, ratio):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("ratio", [0.7, pytest.param(1.0, marks=pytest.mark.deep), 1.3])
+@pytest.mark.parametrize("ratio", [0.7, 1.0, 1.3])
 def test_no_threshold_exceeds_the_enclosure(ratio):
     delta, distance = 1e-6, 0.7
     enclosure = estimates.threshold(delta, distance, ratio)
