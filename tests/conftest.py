@@ -1,4 +1,5 @@
 import atexit
+import gc
 import json
 import os
 import subprocess
@@ -35,6 +36,15 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.register_profile("ci", derandomize=True, max_examples=20, deadline=None)
 settings.register_profile("deep", max_examples=1500, deadline=None)
 settings.load_profile(PROFILE)
+
+# What is imported stays to the end. Looking through it for garbage, again and again, would take a tenth of the time.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

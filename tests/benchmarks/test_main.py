@@ -1,4 +1,5 @@
 import json
+from functools import cache
 
 import pytest
 from click.testing import CliRunner
@@ -9,12 +10,16 @@ from tests.benchmarks.kernels import Size
 from tests.benchmarks.processes import Bits
 from tests.benchmarks.timing import Skipped
 
+# Once for all tests: what is written and printed is theirs.
+measure = cache(kernels.measure)
+
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     size = Size("small", 1, 300, 4, 3, 2, 300, 4, (32, 64), 16, ((300, 2), (300, 4), (600, 2), (600, 4)), 0, (4,))
     monkeypatch.setattr(kernels, "SIZES", {"small": size})
     monkeypatch.setattr(kernels, "find_spec", lambda _: None)
+    monkeypatch.setattr(kernels, "measure", lambda size, _: measure(size))
     monkeypatch.setattr(processes, "memory", lambda *_: (Skipped("memory", "no reason"),))
     monkeypatch.setattr(processes, "bits", lambda *_: (Bits("coordinates", True, True),))
 

@@ -13,7 +13,15 @@ def test_one_threshold_is_optimal_at_equal_variances(delta):
     assert threshold_epsilon(delta, distance, np.ones(30)) == pytest.approx(exact, rel=1e-12, abs=1e-13)
 
 
-@pytest.mark.parametrize(("distance", "ratio"), [(0.5, 1.2), (1.0, 0.8), (3.0, 1.5), (0.0, 2.0)])
+@pytest.mark.parametrize(
+    ("distance", "ratio"),
+    [
+        pytest.param(0.5, 1.2, marks=pytest.mark.deep),
+        (1.0, 0.8),
+        pytest.param(3.0, 1.5, marks=pytest.mark.deep),
+        (0.0, 2.0),
+    ],
+)
 def test_it_is_the_maximum_of_the_printed_formula(distance, ratio):
     # v1, Section 4, as printed and on a fine grid, polished by a library's optimiser.
     delta = 1e-5

@@ -248,7 +248,7 @@ def spread(count, seed):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_epsilon_inverts_log_delta(direction):
-    rng, m, ratio = spread(10_000, 1)
+    rng, m, ratio = spread(3000, 1)
     delta = 10 ** rng.uniform(-300, math.log10(0.5), m.size)
     epsilon = two_gaussians.epsilon(delta, m, ratio, 0, 1, direction)
     reach = np.maximum(2 * BUDGET * epsilon, 2 * ABSOLUTE)

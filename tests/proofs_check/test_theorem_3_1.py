@@ -5,7 +5,7 @@ import mpmath
 import pytest
 import sympy
 from flint import arb, fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Rational, cos, pi, sin
 
@@ -60,7 +60,6 @@ def test_seeded_fault_in_the_law_is_found(judge):
     assert kind_of(judge()) is Kind.FALSE
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(2, 300), st.fractions(Fraction(-99, 100), Fraction(99, 100), max_denominator=1000))
 def test_density_agrees_with_mpmath_and_kernel(dim, x):
     value = exact_density(sympy.Integer(dim)).subs(TAU, Rational(x.numerator, x.denominator))

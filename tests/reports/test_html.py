@@ -3,7 +3,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up import HOSTILE, claim, page_of
 
@@ -251,7 +251,6 @@ def test_names_of_claims_inject_nothing(name):
     assert not any(" " in name for name in names)
 
 
-@settings(max_examples=25)
 @given(st.lists(st.text(max_size=40), min_size=6, max_size=6), st.sampled_from(Verdict))
 def test_no_text_breaks_the_page(words, verdict):
     name, suite, source, statement, finding, key = words

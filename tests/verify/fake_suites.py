@@ -11,8 +11,8 @@ from pathlib import Path
 from canaryproof.verify.check.results import Check, Outcome, Subject, Verdict
 
 OURS, THEIRS = Subject.IMPLEMENTATION, Subject.DOCUMENT
-# More than all killed runs get done in a test: three of them, or fifty in the deep profile.
-MANY = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 100
+# More than all killed runs get done in a test: two of them, or fifty in the deep profile.
+MANY = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 60
 
 
 def check(name, subject=OURS, verdict=Verdict.CONFIRMED, act=None):

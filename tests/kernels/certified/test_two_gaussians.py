@@ -12,7 +12,7 @@ from canaryproof.kernels.certified import two_gaussians
 from canaryproof.kernels.certified._ball import Enclosure, at_precision
 from canaryproof.kernels.reference import two_gaussians as reference
 
-MANY = settings(max_examples=5 * settings().max_examples)
+MANY = settings(max_examples=2 * settings().max_examples)
 NEXT = math.nextafter(1.0, 2.0)
 DIRECTIONS = st.sampled_from(["forward", "reverse", "both"])
 SIGNS = st.sampled_from([-1.0, 1.0])

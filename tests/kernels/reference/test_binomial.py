@@ -29,14 +29,22 @@ def at_least(successes, trials, p):
         return total
 
 
-@pytest.mark.parametrize(("trials", "confidence"), [(1, 0.95), (10, 0.5), (10**6, 1 - 1e-12), (10**12, 0.95)])
+@pytest.mark.parametrize(
+    ("trials", "confidence"),
+    [
+        (1, 0.95),
+        pytest.param(10, 0.5, marks=pytest.mark.deep),
+        pytest.param(10**6, 1 - 1e-12, marks=pytest.mark.deep),
+        (10**12, 0.95),
+    ],
+)
 def test_no_successes(trials, confidence):
     expected = -mp.expm1(mp.log(1 - mpf(confidence)) / trials)
     assert agree(binomial.upper(0, trials, confidence, digits=30), expected, 30)
     assert binomial.lower(0, trials, confidence) == 0
 
 
-@pytest.mark.parametrize("trials", [10, 10**10, 10**12])
+@pytest.mark.parametrize("trials", [10, pytest.param(10**10, marks=pytest.mark.deep), 10**12])
 def test_one_failure(trials):
     """The limit is as near to 1 as its first digits tell it from 1."""
     expected = mp.exp(mp.log(mpf(0.95)) / trials)
@@ -58,7 +66,7 @@ def test_no_certainty_from_none_or_all():
 @pytest.mark.parametrize(
     ("successes", "trials", "confidence"),
     [
-        (3, 10, 0.2),
+        pytest.param(3, 10, 0.2, marks=pytest.mark.deep),
         (50, 100, 1 - 1e-16),
         (20, 10**6, 0.95),
         pytest.param(500000, 10**6, 0.95, marks=pytest.mark.deep),
@@ -73,7 +81,10 @@ def test_clopper_pearson_has_the_probability_of_its_tails(successes, trials, con
     assert agree(at_least(trials - successes, trials, 1 - upper), tail, 24)
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(1, 2), (10, 10), (150, 200)])
+@pytest.mark.parametrize(
+    ("successes", "trials"),
+    [(1, 2), pytest.param(10, 10, marks=pytest.mark.deep), pytest.param(150, 200, marks=pytest.mark.deep)],
+)
 def test_jeffreys_is_a_quantile_of_the_beta_law(successes, trials):
     a, b = successes + mpf(0.5), trials - successes + mpf(0.5)
     lower = binomial.lower(successes, trials, 0.9, "jeffreys", digits=30)
@@ -82,7 +93,15 @@ def test_jeffreys_is_a_quantile_of_the_beta_law(successes, trials):
     assert agree(upper, 1 - lower, 28)
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(1, 10**6), (500000, 10**6), (10**6, 10**6), (3 * 10**11, 10**12)])
+@pytest.mark.parametrize(
+    ("successes", "trials"),
+    [
+        (1, 10**6),
+        pytest.param(500000, 10**6, marks=pytest.mark.deep),
+        pytest.param(10**6, 10**6, marks=pytest.mark.deep),
+        (3 * 10**11, 10**12),
+    ],
+)
 def test_jeffreys_in_large_samples(successes, trials):
     lower = binomial.lower(successes, trials, method="jeffreys", digits=15)
     expected = stats.beta.ppf(1 - 0.95, successes + 0.5, trials - successes + 0.5)

@@ -154,7 +154,7 @@ def test_epsilon_inverts_the_divergence(pair, delta):
         assert two_gaussians.log_delta(epsilon + step, *pair, direction) <= mp.log(delta)
 
 
-@pytest.mark.parametrize("delta", [0.9, 1 - 1e-16])
+@pytest.mark.parametrize("delta", [pytest.param(0.9, marks=pytest.mark.deep), 1 - 1e-16])
 def test_epsilon_of_a_delta_near_one(delta):
     for pair in ((30, 1, 0, 1.25), (30, 1.25, 0, 1)):
         epsilon = two_gaussians.epsilon(delta, *pair, "forward", digits=70)

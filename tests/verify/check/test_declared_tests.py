@@ -42,7 +42,9 @@ def test_nothing_is_certain_where_a_number_is_not_positive():
     assert found.moves == "open"
 
 
-@pytest.mark.parametrize("law", [stats.beta(8.0, 0.2), stats.bernoulli(0.9), stats.uniform()])
+@pytest.mark.parametrize(
+    "law", [stats.beta(8.0, 0.2), stats.bernoulli(0.9), pytest.param(stats.uniform(), marks=pytest.mark.deep)]
+)
 def test_limits_of_means_keep_their_level(law):
     values = law.rvs((4000, 40), random_state=np.random.default_rng(2))
     level = 0.05

@@ -10,7 +10,7 @@ from canaryproof.verify.claims import CHECKS
 # Claims that draw, but whose verdict does not depend on the draws.
 ILLUSTRATIONS = {"canife.section1.gap": "the smallest gap decides; the simulated medians stand beside it"}
 # Of the claims, every so many are judged anew.
-EVERY = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 4
+EVERY = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 8
 
 
 class _DrawnError(Exception):

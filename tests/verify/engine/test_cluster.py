@@ -30,6 +30,8 @@ import dask
 PATIENCE = 240.0
 # Tasks are given up at the second worker that is lost. Dask's own number is 3, and each worker takes seconds to start.
 ONE_FAILURE = "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1"
+# Where one at a time is enough.
+ONE_WORKER = "NUMBA_NUM_THREADS", "1"
 
 
 def wait_for(condition, seconds=PATIENCE):
@@ -85,6 +87,7 @@ def test_results_are_those_of_the_local_engine_though_a_worker_dies(start, local
 
 def test_what_kills_hangs_or_raises_fails_alone_and_is_not_kept(start, tmp_path, monkeypatch):
     monkeypatch.setenv(*ONE_FAILURE)
+    monkeypatch.setenv(*ONE_WORKER)
     status, printed, errors = run(start, "faulty", "--engine", "dask", "--time-limit", "1", "--out", tmp_path / "run")
     assert status == 1
     printed = " ".join(printed.split())
@@ -157,7 +160,8 @@ def test_a_run_whose_scheduler_is_lost_says_so_and_goes_on_elsewhere(start, loca
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.deep), signal.SIGINT])
-def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tmp_path, number):
+def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tmp_path, number, monkeypatch):
+    monkeypatch.setenv(*ONE_WORKER)
     out = tmp_path / "run"
     process = start("brisk", "--engine", "dask", "--out", out, code=None)
     wait_for(lambda: begun(tmp_path, "brisk29") or process.poll() is not None)

@@ -199,7 +199,7 @@ def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, fake_sui
     assert start("many", "good", "--out", tmp_path / "calm").wait() == 0
     log.write_text("")
     draw, done, sizes = random.Random(0), [], set()
-    times = 50 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 3
+    times = 50 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 2
     for i in range(times):
         before = log.read_text().splitlines()
         run = start("many", "good", "--out", out, "--resume")

@@ -133,7 +133,7 @@ def test_pinned_standard_error_is_the_deviation_of_its_estimates():
     assert estimate.standard_error.mean() == pytest.approx(estimate.epsilon.std(), rel=0.08)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 3.0, 10.0])
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(3.0, marks=pytest.mark.deep), 10.0])
 def test_pinned_interval_covers_its_nominal_share(epsilon):
     rng = np.random.default_rng(12)
     sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
