@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
 from canaryproof.verify.bounds.lower_bound import BoundKind, Method, ScoreSample, never
 from canaryproof.verify.bounds.thresholds import split_counts
@@ -54,11 +54,6 @@ class Rate:
         low, high = special.betaincinv(*self.parameters, _CUTS), special.betainccinv(*self.parameters, _CUTS[-2::-1])
         return np.concatenate([low, high])
 
-    def density(self, rate: Array) -> Array:
-        """Return the density, in the arc sine of the rate's square root, where it has no singularity."""
-        powers = special.xlogy(self.wrong, rate) + special.xlog1py(self.right, -rate)
-        return np.asarray(2.0 * np.exp(powers - special.betaln(*self.parameters)))
-
     def below(self, rate: Array) -> Array:
         """Return the probability of a smaller rate."""
         return np.asarray(special.betainc(*self.parameters, rate))
@@ -93,13 +88,15 @@ def _beside(one: Rate, other: Rate, epsilon: float, delta: float, corner: bool) 
     low, high = one.cuts[0], min(kink, one.cuts[-1])
     if high <= low:
         return 0.0
+    # The posterior's density has no singularity in the arc sine of the rate's square root.
     edges = np.concatenate([[low, high], one.cuts, (1.0 - delta - other.cuts) / up])
-    angles = np.arcsin(np.sqrt(np.sort(edges[(edges >= low) & (edges <= high)])))
+    angles = np.arcsin(np.sqrt(np.unique(edges[(edges >= low) & (edges <= high)])))
     half = 0.5 * np.diff(angles)[:, np.newaxis]
     angle = angles[:-1, np.newaxis] + half * (1.0 + _NODES)
     rate = np.sin(angle) ** 2
+    density = stats.beta.pdf(rate, *one.parameters) * np.sin(2.0 * angle)
     inside = other.below(np.maximum(1.0 - delta - up * rate, 0.0)) - (0.0 if corner else other.below(np.asarray(kink)))
-    return float(np.sum(half * _WEIGHTS * one.density(rate) * inside))
+    return float(np.sum(half * _WEIGHTS * density * inside))
 
 
 def exceedance_known(fnr: Rate, tail: float, epsilon: float, delta: float) -> float:
