@@ -116,7 +116,8 @@ class Waiting:
     """Tasks that wait for a process, which keeps to the tasks of a kind as long as there are any.
 
     Then it takes a kind that no process has had: every second process the first one, the others the last one. Where
-    there is none it helps with the kind of which most are left. Tasks that share something are done by one process.
+    there is none it helps with the kind of which most are left, from its end on. Tasks that share something are done by
+    one process. Tasks of no kind are taken in their order.
     """
 
     def __init__(self, tasks: Iterable[Task], kinds: Sequence[Kind] | None = None) -> None:
@@ -132,6 +133,7 @@ class Waiting:
         self.count = sum(map(len, groups.values()))
         self._new = deque(self._left)
         self._kinds: dict[int, str] = {}  # what each process is at
+        self._helping: set[int] = set()  # who is at what another process has begun
         self._groups: dict[int, deque[Task]] = {}  # what is left of the group that it is at
 
     def take(self, process: int) -> Task | None:
@@ -142,8 +144,10 @@ class Waiting:
                     self._kinds[process] = self._new.popleft() if process % 2 == 0 else self._new.pop()
                 else:
                     self._kinds[process] = max(self._left, key=lambda kind: len(self._left[kind]))
+                    self._helping.add(process)
             left = self._left[self._kinds[process]]
-            self._groups[process] = left.popleft() if left else deque()
+            take = left.pop if process in self._helping and self._kinds[process] else left.popleft
+            self._groups[process] = take() if left else deque()
         return self._groups[process].popleft() if self._groups[process] else None
 
 

@@ -58,7 +58,7 @@ def test_a_process_keeps_to_a_suite_and_then_helps():
     waiting = Waiting([(i, ()) for i in range(9) if i != 3], kinds)
     assert waiting.count == 8
     # The second process is at its last suite while the first one does two; then both are at the one that is left.
-    turns = [(0, 0), (1, 7), (0, 1), (0, 2), (0, 4), (1, 8), (1, 5), (0, 6), (1, None), (0, None)]
+    turns = [(0, 0), (1, 7), (0, 1), (0, 2), (0, 4), (1, 8), (1, 6), (0, 5), (1, None), (0, None)]
     for process, expected in turns:
         task = waiting.take(process)
         assert (task and task[0]) == expected
