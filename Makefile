@@ -72,7 +72,7 @@ published: $(STAMP)
 	$(MAKE) benchmark
 	$(if $(DATA),$(MAKE) published-trainings && $(MAKE) published-canife DATA='$(DATA)/mnist')
 
-# CANIFE beside Algorithms 2 and 3, on the IDX files in the folder DATA: an hour or less.
+# CANIFE beside Algorithms 2 and 3, on the IDX files in the folder DATA: some ten minutes.
 published-canife: $(STAMP)
 	$(BIN)/canaryproof benchmark canife --data '$(DATA)' --level full --out reports/published
 

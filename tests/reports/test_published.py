@@ -66,3 +66,18 @@ def test_results_that_pages_show_are_published():
     shown = [name for block in re.findall(r"```\{results\}\n(.*?)```", text, re.DOTALL) for name in block.split()]
     assert shown
     assert set(shown) <= RESULTS.keys()
+
+
+def test_quoted_numbers_of_the_benchmark_are_published():
+    """Each mean with its deviation is one of the page, in fewer digits."""
+    text = (ROOT / "docs/how/benchmark.md").read_text(encoding="utf-8")
+    table = text[text.index("| method |") : text.index("\n\n- ")]
+    page = (PUBLISHED / "canife.md").read_text(encoding="utf-8")
+    pair = re.compile(r"([\d.]+) ± ([\d.]+)")
+    published = [tuple(map(float, found)) for found in pair.findall(page)]
+    quoted = pair.findall(table)
+    assert len(quoted) > 8
+    for numbers in quoted:
+        digits = [len(number.partition(".")[2]) for number in numbers]
+        rounded = {tuple(round(n, d) for n, d in zip(found, digits, strict=True)) for found in published}
+        assert tuple(map(float, numbers)) in rounded, numbers
