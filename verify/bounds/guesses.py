@@ -200,7 +200,7 @@ def binomial_law(trials: int, rate: float) -> Law:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def convolved(one: Law, other: Law) -> Law:
-    """Return the law of the sum of two independent counts; nothing of a part of a law of which nothing is left."""
+    """Return the law of the sum of two independent counts; it is empty if one of theirs is."""
     # np.convolve would take two seconds more to compile, and longer to run.
     if len(one[1]) == 0 or len(other[1]) == 0:
         return 0, one[1][:0]
