@@ -94,7 +94,7 @@ NOT_MONOTONE = {
 
 def drawn(rng):
     """Audits of any shape and size, each with one that has higher observed scores and lower unobserved ones."""
-    count, null_count = rng.integers(1, 40, 2)
+    count, null_count = rng.integers(1, 80, 2)
     shift, scale = 3.0 * rng.random(), rng.choice([0.5, 1.0, 2.0])
     seen, unseen = shift + scale * rng.standard_t(rng.choice([2.0, 30.0]), count), rng.normal(size=null_count)
     if rng.random() < 0.3:

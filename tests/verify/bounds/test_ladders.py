@@ -45,7 +45,7 @@ def reached(ladder, scores):
 @pytest.mark.parametrize(
     ("design", "every", "delta"),
     chequered(
-        [(3, 3, (3, 3)), (4, 3, (2, 2)), (2, 6, (1, 4)), (5, 5, (3, 3)), (4, 5, (6, 2)), (6, 2, (0, 3))],
+        [(3, 3, (3, 3)), (4, 3, (2, 2)), (2, 6, (1, 4)), (5, 5, (3, 3)), (5, 5, (7, 2)), (6, 2, (0, 3))],
         [1, 6],
         [Fraction(0), Fraction(1, 50), Fraction(1, 4)],
     ),
