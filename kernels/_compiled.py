@@ -51,6 +51,10 @@ def njit(**options: Any) -> Callable[[_Function], _Function]:
         The decorator. Nothing fails for want of a folder.
     """
     kept = options.pop("cache", False)
+    # Sums in any order have the bits of one compilation. A call goes to what was compiled alone, but in kept code to a
+    # copy that was optimised with its caller: there would be two.
+    if options.get("fastmath") and not kept:
+        options["forceinline"] = True
 
     def compiled(function: _Function) -> _Function:
         dispatcher: Any = numba.njit(**options)(function)

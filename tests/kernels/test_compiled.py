@@ -10,6 +10,7 @@ import pytest
 
 import canaryproof.kernels
 from canaryproof.kernels import _compiled, two_gaussians
+from canaryproof.kernels._compiled import njit
 from canaryproof.verify.suites.worst_case.table import read
 from canaryproof.verify.suites.worst_case.targets import TARGETS
 
@@ -102,6 +103,17 @@ def test_every_compiled_function_has_the_decorator_that_keeps_it():
     texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
     made = [str(path) for path, text in texts.items() if re.search(r"numba\.n?jit|from numba import.*jit", text)]
     assert made == ["kernels/_compiled.py"]
+
+
+def test_sums_in_any_order_are_part_of_their_caller():
+    """So that code just compiled and code kept have the same bits; descents' own test compares them."""
+
+    def total(x):
+        return x.sum()
+
+    assert njit(fastmath={"reassoc"})(total).targetoptions["forceinline"]
+    assert "forceinline" not in njit()(total).targetoptions
+    assert "forceinline" not in njit(fastmath={"reassoc"}, cache=True)(total).targetoptions
 
 
 @pytest.fixture(scope="module")

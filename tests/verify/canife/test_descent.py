@@ -1,6 +1,9 @@
 """The compiled descent against the same in JAX, which differentiates by itself."""
 
 import itertools
+import os
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -79,3 +82,34 @@ def test_a_norm_beyond_the_hinge_feels_none():
 def test_a_label_is_a_softmax():
     logits = np.array([1e4, 0.0, 1e4 - 1.0], np.float32)
     np.testing.assert_allclose(soft_label(logits), jax.nn.softmax(logits), rtol=1e-5)
+
+
+KEPT = """
+import numpy as np
+from canaryproof.verify.canife.descent import descend
+rng = np.random.default_rng(0)
+network = np.array([[64, 8], [8, 10]])
+weights, clients, point = (
+    (scale * rng.normal(size=shape)).astype(np.float32) for scale, shape in ((0.3, 610), (0.3, (1, 90, 150)), (1.0, 74))
+)
+losses = descend(network, weights, clients, 1, 150, point, True, True, 1.0, 1.0, 0.1, 200)
+print(sum(descend.stats.cache_hits.values()), point.tobytes().hex(), *losses)
+"""
+
+
+@pytest.mark.deep
+def test_the_first_run_has_the_bits_of_all_later_ones(tmp_path):
+    """The first process compiles, the second loads what the first one kept: with sums in any order they could differ."""
+    outputs = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", KEPT],
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        outputs.append(done.stdout.split())
+    (hits, *first), (more_hits, *second) = outputs
+    assert (hits, more_hits) == ("0", "1")
+    assert first == second
