@@ -82,10 +82,12 @@ def saved(figure: Figure, style: dict[Any, Any], **options: Any) -> bytes:
     """
     buffer = io.BytesIO()
     with mpl.rc_context({**STYLE, **style}):
+        # Laying out takes most of the time, and a second time would move things a little. matplotlib itself would draw
+        # the figure once more for it.
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+            figure.set_layout_engine(None)
         figure.savefig(buffer, **options)
-    # Laying out takes most of the time, and a second time would move things a little. An engine that does nothing would
-    # draw the figure once more.
-    figure.set_layout_engine(None)
     return buffer.getvalue()
 
 
