@@ -12,6 +12,7 @@ Compiling takes seconds the first time after an installation, so that what few n
 the same code on the same C library's functions, and a test sees that the bits are the same.
 """
 
+import fcntl
 import hashlib
 import multiprocessing
 import sys
@@ -23,7 +24,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numba
 import numpy as np
@@ -35,6 +36,8 @@ from platformdirs import user_cache_path
 _ROOT = Path(__file__).parents[1]
 _PACKAGE = "canaryproof."
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+# Seconds that a process waits for another one that compiles the same function.
+_LONGEST = 60.0
 
 
 def njit(**options: Any) -> Callable[[_Function], _Function]:
@@ -139,11 +142,43 @@ _FunctionCache: Any = caching.FunctionCache
 
 
 class _Kept(_FunctionCache):  # type: ignore[misc]
-    """What is kept of a function. Where it can be neither read nor written, it is compiled in memory."""
+    """What is kept of a function. Where it can be neither read nor written, it is compiled in memory.
+
+    One process at a time compiles it: two that kept code for different arguments at once would take the same file, and
+    one could run the other's code for its own.
+    """
 
     _impl_class = _Place
+    _lock: IO[bytes] | None = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = self._load(sig, target_context)
+        if found is None and self._lock is None and self._waited():
+            found = self._load(sig, target_context)
+            if found is not None:
+                self._unlock()
+        return found
+
+    def _waited(self) -> bool:
+        """Wait for other processes, and lock them out."""
+        with suppress(OSError):
+            path = Path(self._cache_file._index_path)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file, end = path.with_suffix(".lock").open("ab"), time.monotonic() + _LONGEST
+            while time.monotonic() < end:
+                with suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._lock = file
+                    return True
+                time.sleep(0.05)
+        return False
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+        self._lock = None
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception:
@@ -157,6 +192,8 @@ class _Kept(_FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
         except OSError as error:
             _say_once(f"cannot keep compiled code in {folder()} ({error.strerror}): compiling each time, in memory")
+        finally:
+            self._unlock()
 
 
 @cache

@@ -1,8 +1,10 @@
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +99,24 @@ def test_damaged_code_is_compiled_anew(tmp_path, said, ending, damage):
     file.write_bytes(damage)
     assert said(1, **place) == (["4", "0"], "")
     assert said(1, **place) == (["4", "1"], "")
+
+
+def test_one_process_compiles_and_another_waits_for_it(tmp_path, said):
+    place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    with ThreadPoolExecutor(2) as threads:
+        outputs = [printed for printed, _ in threads.map(lambda _: said(1, **place), range(2))]
+    assert sorted(outputs) == [["4", "0"], ["4", "1"]]
+
+
+def test_nobody_waits_forever(tmp_path, said):
+    """Another signature finds the lock of somebody who does not end."""
+    place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said(1, **place)
+    (path,) = (tmp_path / "cache").rglob("*.lock")
+    hurried = "from canaryproof.kernels import _compiled; _compiled._LONGEST = 0.1\n" + PROGRAM.replace("(1)", "(1.0)")
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert said(1, hurried, **place) == (["4.0", "0"], "")
 
 
 def test_every_compiled_function_has_the_decorator_that_keeps_it():

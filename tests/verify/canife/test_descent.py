@@ -99,7 +99,7 @@ print(sum(descend.stats.cache_hits.values()), point.tobytes().hex(), *losses)
 
 @pytest.mark.deep
 def test_the_first_run_has_the_bits_of_all_later_ones(tmp_path):
-    """The first process compiles, the second loads what the first one kept: with sums in any order they could differ."""
+    """The first process compiles, and the second one loads what was kept: sums in any order could differ."""
     outputs = []
     for _ in range(2):
         done = subprocess.run(
