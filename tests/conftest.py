@@ -6,11 +6,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from hypothesis import settings
@@ -58,12 +56,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     deep = [item for item in items if PROFILE != "deep" and item.get_closest_marker("deep")]
     config.hook.pytest_deselected(items=deep)
-    # Until a quick run is over, there are other tests to do.
-    items[:] = sorted((item for item in items if item not in deep), key=_uses_quick_run)
-
-
-def _uses_quick_run(item: pytest.Item) -> bool:
-    return "quick_run" in getattr(item, "fixturenames", ())
+    items[:] = [item for item in items if item not in deep]
 
 
 @dataclass(frozen=True)
@@ -83,33 +76,25 @@ class QuickRun:
         return {result.id: result for result in self.run.results}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Judge everything once for all tests and all of their processes, beside the first tests, as it takes minutes."""
+@pytest.fixture(scope="session")
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> QuickRun:
+    """Judge everything once for all tests and all of their processes, as it takes minutes."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "quick-run"
-    if any(map(_uses_quick_run, request.session.items)):
-        # Or another process is at it.
-        with suppress(FileExistsError):
-            folder.mkdir()
-            Thread(target=_judge_everything, args=(folder,)).start()
-    return folder / "said.json"
-
-
-def _judge_everything(folder: Path) -> None:
-    command = [Path(sys.executable).with_name("canaryproof"), "verify", "--seed", "1", "--out", folder / "run"]
-    environment = {name: value for name, value in os.environ.items() if name not in QUICKLY_COMPILED}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    part = folder / "said.part"
-    part.write_text(json.dumps([done.returncode, done.stdout + done.stderr]))
-    part.rename(folder / "said.json")
-
-
-@pytest.fixture(scope="session")
-def quick_run(_said: Path) -> QuickRun:
-    """What a run of everything left."""
-    end = time.monotonic() + 3600.0
-    while not _said.exists():
-        assert time.monotonic() < end
-        time.sleep(0.2)
-    return QuickRun(*json.loads(_said.read_text()), _said.parent / "run")
+    said = folder / "said.json"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        # Another process is at it.
+        end = time.monotonic() + 3600.0
+        while not said.exists():
+            assert time.monotonic() < end
+            time.sleep(0.2)
+    else:
+        command = [Path(sys.executable).with_name("canaryproof"), "verify", "--seed", "1", "--out", folder / "run"]
+        environment = {name: value for name, value in os.environ.items() if name not in QUICKLY_COMPILED}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        part = said.with_suffix(".part")
+        part.write_text(json.dumps([done.returncode, done.stdout + done.stderr]))
+        part.rename(said)
+    return QuickRun(*json.loads(said.read_text()), folder / "run")
