@@ -11,6 +11,7 @@ import matplotlib as mpl
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
@@ -83,8 +84,9 @@ def saved(figure: Figure, style: dict[Any, Any], **options: Any) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context({**STYLE, **style}):
         # Laying out takes most of the time, and a second time would move things a little. matplotlib itself would draw
-        # the figure once more for it.
+        # the figure once more for it. Letters are measured as those of SVG, whatever the format.
         if engine := figure.get_layout_engine():
+            FigureCanvasSVG(figure)
             engine.execute(figure)
             figure.set_layout_engine(None)
         figure.savefig(buffer, **options)
