@@ -160,8 +160,8 @@ FAMILIES = (gaussian, laplace, randomised_response, rounded_gaussian)
 
 ALPHA = 0.05
 EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0)
-# To the scores of a quick run 1e-5 is as little as 1e-6: at most one audit in a hundred shows any.
-DELTAS = {Level.QUICK: (1e-5, 1e-2), Level.FULL: (1e-6, 1e-5, 1e-2)}
+# To the scores of a quick run 1e-5 is as little as 1e-6, which pages show: at most one audit in a hundred shows any.
+DELTAS = {Level.QUICK: (1e-6, 1e-2), Level.FULL: (1e-6, 1e-5, 1e-2)}
 # Audits a cell, by number of scores.
 _RUNS = {Level.QUICK: {100: 400, 1000: 100}, Level.FULL: {100: 10_000, 1000: 2000, 10_000: 200}}
 # The same where an audit takes longer: with coins, as their sizes differ, and for posterior intervals.

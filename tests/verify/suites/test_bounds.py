@@ -120,7 +120,7 @@ def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
     cells = quick_run.results["bounds.coverage.fixed-threshold"].evidence["cells"]
     assert {row["mechanism"] for row in cells} == {family(1.0).name for family in bounds.FAMILIES}
     assert {row["epsilon"] for row in cells} == {0.0, 0.5, 1.0, 3.0, 10.0}
-    assert {row["delta"] for row in cells} == {1e-5, 1e-2}
+    assert {row["delta"] for row in cells} == {1e-6, 1e-2}
     assert {row["null"] for row in cells} == {"exact", "unobserved"}
     for row in cells:
         assert row["deficit"] == pytest.approx(row["truth"] - row["mean"])
@@ -130,7 +130,7 @@ def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
         assert (low, high) == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
-def test_full_level_has_ten_thousand_scores_too_and_a_smaller_delta():
+def test_full_level_has_ten_thousand_scores_and_a_middle_delta_too():
     assert set(bounds.DELTAS[Level.FULL]) == {1e-6, 1e-5, 1e-2}
     for table in (bounds._RUNS, bounds._FEWER, bounds._COSINE_RUNS):
         assert set(table[Level.FULL]) == {100, 1000, 10_000}
