@@ -18,8 +18,8 @@ DOCS_STAMP := $(subst installed,docs,$(STAMP))
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
 
-# In parallel processes, so that each has a BLAS of one thread: it would wait for its other ones in a loop. Each begins
-# with a part of the folders, as tests of a module share what is slow to make.
+# As many processes as cores, so that each has a BLAS of one thread: it would wait for its other ones in a loop. Each
+# begins with a part of the folders, as tests of a module share what is slow to make.
 test: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 

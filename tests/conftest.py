@@ -14,7 +14,6 @@ import pytest
 from hypothesis import settings
 
 from canaryproof.verify.check.results import Result, Run
-from canaryproof.verify.engine.executors import threads
 
 # Tests train tiny models for a few rounds: compiling takes most of their time. What one test has compiled, others and
 # the processes that they start load. A run as users have it does without.
@@ -40,11 +39,6 @@ settings.load_profile(PROFILE)
 
 # What is imported stays to the end. Looking through it for garbage, again and again, would take a tenth of the time.
 gc.disable()
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than cores, as some tests wait for processes that they start."""
-    return threads() + 1
 
 
 def pytest_collection_finish() -> None:
