@@ -164,13 +164,14 @@ class _Kept(_FunctionCache):  # type: ignore[misc]
         with suppress(OSError):
             path = Path(self._cache_file._index_path)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file, end = path.with_suffix(".lock").open("ab"), time.monotonic() + _LONGEST
+            self._lock = path.with_suffix(".lock").open("ab")
+            end = time.monotonic() + _LONGEST
             while time.monotonic() < end:
                 with suppress(BlockingIOError):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    self._lock = file
+                    fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     return True
                 time.sleep(0.05)
+        self._unlock()
         return False
 
     def _unlock(self) -> None:
