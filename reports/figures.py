@@ -4,7 +4,8 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -63,10 +64,27 @@ def mark_edge(axis: Axis, place: float, words: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+# What figures were drawn as, by their letters.
+_DRAWN: WeakKeyDictionary[Figure, dict[str, bytes]] = WeakKeyDictionary()
+
+
+def drawn(figure: Figure, letters: Literal["path", "none"]) -> bytes:
+    """Draw a figure as SVG, once: letters are outlines, for a file, or text, for the page."""
+    ways = _DRAWN.setdefault(figure, {})
+    if letters not in ways:
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        options = (
+            {"metadata": {"Date": None, "Creator": "canaryproof"}, "facecolor": "white"}
+            if letters == "path"
+            else {"metadata": nothing}
+        )
+        ways[letters] = saved(figure, {"svg.fonttype": letters}, format="svg", **options)
+    return ways[letters]
+
+
 def svg(figure: Figure) -> str:
     """Render a figure as SVG text on white, letters as outlines, so that it looks the same everywhere."""
-    metadata = {"Date": None, "Creator": "canaryproof"}
-    text = saved(figure, {}, format="svg", metadata=metadata, facecolor="white").decode()
+    text = drawn(figure, "path").decode()
     # matplotlib ends some lines in blanks, which editors and version control complain of.
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
@@ -99,8 +117,7 @@ def inline(figure: Figure, name: str, alternative: str, styles: dict[str, str]) 
     Ids begin with ``name``, which no other picture of the page has. ``styles`` is the page's: declarations by the class
     that stands for them in all of its pictures; what is new is added.
     """
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    root = ElementTree.fromstring(saved(figure, {"svg.fonttype": "none"}, format="svg", metadata=nothing))
+    root = ElementTree.fromstring(drawn(figure, "none"))
     for parent in root.iter():
         for child in list(parent):
             # The sheet of a picture would hold for the whole page, which has its own.

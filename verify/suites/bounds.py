@@ -160,7 +160,8 @@ FAMILIES = (gaussian, laplace, randomised_response, rounded_gaussian)
 
 ALPHA = 0.05
 EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0)
-DELTAS = (1e-6, 1e-5, 1e-2)
+# A quick run leaves the middle one to the full level, for time.
+DELTAS = {Level.QUICK: (1e-6, 1e-2), Level.FULL: (1e-6, 1e-5, 1e-2)}
 # Audits a cell, by number of scores.
 _RUNS = {Level.QUICK: {100: 400, 1000: 100}, Level.FULL: {100: 10_000, 1000: 2000, 10_000: 200}}
 # The same where an audit takes longer: with coins, as their sizes differ, and for posterior intervals.
@@ -203,7 +204,7 @@ def independent_cells(
                         scores = prepare(observed, null=mechanism.null, independent=True)
                     else:
                         scores = prepare(observed, mechanism.draw_null(rng, (runs, count)), independent=True)
-                    yield _cell(mechanism, count, kind, (scores,))
+                    yield _cell(context, mechanism, count, kind, (scores,))
 
 
 def coin_cells(context: Context, families: Families) -> Iterator[AuditCell]:
@@ -218,7 +219,7 @@ def coin_cells(context: Context, families: Families) -> Iterator[AuditCell]:
                     prepare(mechanism.draw(rng, (1, k)), mechanism.draw_null(rng, (1, 2 * count - k)), inclusion="coin")
                     for k in heads
                 )
-                yield _cell(mechanism, count, "coin", audits)
+                yield _cell(context, mechanism, count, "coin", audits)
 
 
 def cosine_cells(context: Context) -> Iterator[AuditCell]:
@@ -234,14 +235,17 @@ def cosine_cells(context: Context) -> Iterator[AuditCell]:
                 observed /= np.sqrt(observed**2 + rng.chisquare(DIM - 1, (runs, count)))
             else:
                 observed = np.array([exact_law.cosines(count, DIM, sigma, rng) for _ in range(runs)])
-            truth = {d: float(gaussian_mechanism.epsilon(d, sigma)) if epsilon > 0.0 else 0.0 for d in DELTAS}
+            deltas = DELTAS[context.level]
+            truth = {d: float(gaussian_mechanism.epsilon(d, sigma)) if epsilon > 0.0 else 0.0 for d in deltas}
             where = {"mechanism": "cosines of one run", "epsilon": epsilon, "count": count, "null": "exact"}
             yield AuditCell(where, truth, (prepare(observed, null=null),))
 
 
-def _cell(mechanism: ScoredMechanism, count: int, kind: str, audits: tuple[ScoreSample, ...]) -> AuditCell:
+def _cell(
+    context: Context, mechanism: ScoredMechanism, count: int, kind: str, audits: tuple[ScoreSample, ...]
+) -> AuditCell:
     where = {"mechanism": mechanism.name, "epsilon": mechanism.nominal, "count": count, "null": kind}
-    return AuditCell(where, {delta: mechanism.epsilon(delta) for delta in DELTAS}, audits)
+    return AuditCell(where, {delta: mechanism.epsilon(delta) for delta in DELTAS[context.level]}, audits)
 
 
 def measure(method: Method, cells: Iterable[AuditCell], alpha: float = ALPHA) -> list[dict[str, Any]]:

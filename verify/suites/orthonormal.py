@@ -498,7 +498,7 @@ def _cells(context: Context, mechanism: ScoredMechanism, runs: int) -> Iterator[
         "unobserved": (prepare(scores[:, :_COUNT], scores[:, _COUNT:], independent=True),),
         "coin": tuple(coins),
     }
-    truth = {delta: mechanism.epsilon(delta) for delta in bounds.DELTAS}
+    truth = {delta: mechanism.epsilon(delta) for delta in bounds.DELTAS[context.level]}
     for null, audits in kinds.items():
         where = {"mechanism": mechanism.name, "epsilon": mechanism.nominal, "count": _COUNT, "null": null}
         yield AuditCell(where, truth, audits)

@@ -120,7 +120,7 @@ def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
     cells = quick_run.results["bounds.coverage.fixed-threshold"].evidence["cells"]
     assert {row["mechanism"] for row in cells} == {family(1.0).name for family in bounds.FAMILIES}
     assert {row["epsilon"] for row in cells} == {0.0, 0.5, 1.0, 3.0, 10.0}
-    assert {row["delta"] for row in cells} == {1e-6, 1e-5, 1e-2}
+    assert {row["delta"] for row in cells} == {1e-6, 1e-2}
     assert {row["null"] for row in cells} == {"exact", "unobserved"}
     for row in cells:
         assert row["deficit"] == pytest.approx(row["truth"] - row["mean"])
@@ -130,7 +130,8 @@ def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
         assert (low, high) == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
-def test_full_level_has_ten_thousand_scores_too():
+def test_full_level_has_ten_thousand_scores_and_a_middle_delta_too():
+    assert set(bounds.DELTAS[Level.FULL]) == {1e-6, 1e-5, 1e-2}
     for table in (bounds._RUNS, bounds._FEWER, bounds._COSINE_RUNS):
         assert set(table[Level.FULL]) == {100, 1000, 10_000}
 
@@ -164,7 +165,7 @@ def test_delta_dropped_is_found(monkeypatch):
     # At δ = 0.01 the truth of Laplace noise is 0.02 lower, more than the spread of large audits only.
     monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100_000: 16}})
     monkeypatch.setattr(bounds, "EPSILONS", (0.5,))
-    monkeypatch.setattr(bounds, "DELTAS", (1e-2,))
+    monkeypatch.setattr(bounds, "DELTAS", {Level.QUICK: (1e-2,)})
     monkeypatch.setattr(bounds, "FAMILIES", (bounds.randomised_response,))
     monkeypatch.setattr(bounds, "METHODS", faulty("fixed-threshold", without_delta))
     assert bounds._coverage(CONTEXT, "fixed-threshold").verdict is Verdict.REFUTED
@@ -181,7 +182,7 @@ def forgetful(monkeypatch):
     """Forget critical values before and after, and look at fewer cells, as many of them must be computed anew."""
     monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 400}})
     monkeypatch.setattr(bounds, "EPSILONS", (0.0, 1.0))
-    monkeypatch.setattr(bounds, "DELTAS", (1e-5,))
+    monkeypatch.setattr(bounds, "DELTAS", {Level.QUICK: (1e-5,)})
     caches = fixed_sequence._least_sum, guesses._most_wrong, guesses.few_wrong, ladders.rungs, ladders._known
     for cache in caches:
         cache.cache_clear()
@@ -219,7 +220,7 @@ def few_rivals(monkeypatch):
     """Compare in a part of the runs, of ε and of δ, and leave out the bound whose critical values take longest."""
     monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 60}})
     monkeypatch.setattr(bounds, "EPSILONS", (1.0, 3.0))
-    monkeypatch.setattr(bounds, "DELTAS", (1e-5, 1e-2))
+    monkeypatch.setattr(bounds, "DELTAS", {Level.QUICK: (1e-5, 1e-2)})
     monkeypatch.setattr(bounds, "METHODS", {name: METHODS[name] for name in ("band", "bonferroni", "fixed-threshold")})
 
 
