@@ -20,6 +20,8 @@ from enum import StrEnum
 from importlib.resources import files as resources
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from canaryproof.reports import canife
 from canaryproof.reports.figures import png, svg
 from canaryproof.reports.html import environment, html, tables
@@ -51,14 +53,14 @@ class Report:
     main: str
 
 
-def report(material: Material, form: Format | None = None) -> Report:
-    """Make a report; OSError if it cannot be printed as PDF."""
+def report(material: Material, form: Format | None = None, figures: Mapping[str, Figure] | None = None) -> Report:
+    """Make a report, with the run's pictures where they are drawn; OSError if it cannot be printed as PDF."""
     results, run = as_written(material.run)
     if form is Format.JSON:
         schema = (resources("canaryproof.reports") / "schema.json").read_bytes()
         return Report({RESULTS: results.encode(), "results.schema.json": schema}, (), RESULTS)
     material = replace(material, run=run)
-    figures = figures_of(run)
+    figures = figures_of(run) if figures is None else figures
     if form is Format.MD:
         pages = {**markdown_of(run, results, figures), **_companions(material)}
         return Report(pages, PAGES, "summary.md")

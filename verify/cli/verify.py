@@ -5,8 +5,10 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 import click
 from rich.console import Console
@@ -26,6 +28,9 @@ from canaryproof.verify.files.material import ENVIRONMENT, RESULTS
 from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
 from canaryproof.verify.suites.catalogue import lacking
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SUITES = "canaryproof.verify.suites.catalogue:SUITES"
 # What every run writes.
@@ -115,14 +120,17 @@ def verify_command(
     table = expected.read()
     made_by = origin(plan.suites, plan.context)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    with RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file:
-        run = _run(plan, file, executor)
+    with (
+        RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file,
+        _Artist() as artist,
+    ):
+        run = _run(plan, file, executor, artist.begin if out else None)
         again = given_again(executor.begun, [name for _, name in plan.checks])
         if out is not None:
             told = (
                 {"given again": ", ".join(f"{name} ({times} times)" for name, times in again.items())} if again else {}
             )
-            _write(run, out, {"command": command, **made_by, **told})
+            _write(run, out, {"command": command, **made_by, **told}, artist.figures())
         file.finish()
     changes = expected.changes(run, table, plan.suites, with_data=measurements is not None)
     if as_json:
@@ -144,22 +152,59 @@ def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in chosen if name not in reasons)
 
 
-def _run(plan: Plan, file: RunFile, executor: Executor) -> Run:
+def _run(plan: Plan, file: RunFile, executor: Executor, ended: Callable[[Run], None] | None) -> Run:
     # Checks take from a millisecond to minutes, so that the time left is never known.
     with progress("canaryproof verify", equal_parts=False) as advance:
         try:
-            return run_plan(plan, file, executor, lambda done, total, current: advance(current, done, total))
+            return run_plan(plan, file, executor, lambda done, total, current: advance(current, done, total), ended)
         except EngineError as error:
             raise click.ClickException(str(error)) from error
 
 
-def _write(run: Run, out: Path, environment: dict[str, str]) -> None:
+class _Artist:
+    """Draws each suite's pictures while others are judged: after the run all cores but one would wait for it."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self._suites: list[Future[dict[str, Figure]]] = []
+        self._stopped = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped = True
+        self._thread.shutdown(cancel_futures=True)
+
+    def begin(self, suite: Run) -> None:
+        """Go on with a suite's pictures."""
+        self._suites.append(self._thread.submit(self._drawn, suite))
+
+    def figures(self) -> dict[str, "Figure"]:
+        """Wait for all pictures."""
+        return {name: figure for suite in self._suites for name, figure in suite.result().items()}
+
+    def _drawn(self, suite: Run) -> dict[str, "Figure"]:
+        # The reports need matplotlib, which takes a second to import.
+        from canaryproof.reports.figures import drawn
+        from canaryproof.reports.pages import figures_of
+
+        figures = figures_of(suite)
+        for figure in figures.values():
+            # An interrupt waits for one picture at most.
+            if not self._stopped:
+                drawn(figure, "path")
+                drawn(figure, "none")
+        return figures
+
+
+def _write(run: Run, out: Path, environment: dict[str, str], figures: dict[str, "Figure"]) -> None:
     made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
-    # The reports need matplotlib, which takes a second to import.
+    # Late, for the same reason.
     from canaryproof.reports.formats import report
     from canaryproof.verify.files.material import Material
 
-    made = report(Material(run, environment, unjudged=unjudged(run)))
+    made = report(Material(run, environment, unjudged=unjudged(run)), figures=figures)
     try:
         write_files({**made.files, ENVIRONMENT: made_by.encode()}, out, made.patterns)
     except OSError as error:

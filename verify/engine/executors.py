@@ -8,7 +8,7 @@ import json
 import os
 import pkgutil
 import signal
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -202,12 +202,19 @@ def _live_with(lifeline: Connection) -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def run_plan(plan: Plan, file: RunFile, executor: Executor, advance: Callable[[int, int, str], None]) -> Run:
+def run_plan(
+    plan: Plan,
+    file: RunFile,
+    executor: Executor,
+    advance: Callable[[int, int, str], None],
+    ended: Callable[[Run], None] | None = None,
+) -> Run:
     """Judge the checks of a plan that a file has no results of.
 
     The file gets each result as soon as it is known, from this process alone; a check that could not be judged is in
     the run and not in the file. ``advance`` is told how many checks are done, of how many, and the first one that is
-    not. An ``EngineError`` says that the executor cannot go on.
+    not; ``ended`` gets each suite's part of the run as soon as that is done. An ``EngineError`` says that the executor
+    cannot go on.
     """
     checks = plan.checks
     file.check()
@@ -215,12 +222,20 @@ def run_plan(plan: Plan, file: RunFile, executor: Executor, advance: Callable[[i
     pending = [i for i in range(len(checks)) if i not in results]
     # The first check without a result; all before it have one.
     first = 0
+    missing = Counter(checks[i][0] for i in pending)
+    parts: dict[str, Run] = {}
 
     def tell() -> None:
         nonlocal first
         while first in results:
             first += 1
         advance(len(results), len(checks), checks[first][1] if first < len(checks) else "")
+        for suite in plan.suites:
+            if suite not in parts and not missing[suite]:
+                places = [i for i in range(len(checks)) if checks[i][0] == suite]
+                parts[suite] = _run(plan, [Result.from_json(json.loads(results[i])) for i in places])
+                if ended is not None:
+                    ended(parts[suite])
 
     tell()
     try:
@@ -233,9 +248,12 @@ def run_plan(plan: Plan, file: RunFile, executor: Executor, advance: Callable[[i
                 results[i] = result
                 if to_keep:
                     file.add(i, result)
+                missing[checks[i][0]] -= 1
                 tell()
     except EngineError as error:
         raise EngineError(f"{error}; --resume goes on with a run in --out") from error
-    context = plan.context
-    judged = (Result.from_json(json.loads(results[i])) for i in range(len(checks)))
-    return Run(version("canaryproof"), context.level, context.seed, tuple(judged))
+    return _run(plan, [result for suite in plan.suites for result in parts[suite].results])
+
+
+def _run(plan: Plan, results: Iterable[Result]) -> Run:
+    return Run(version("canaryproof"), plan.context.level, plan.context.seed, tuple(results))
