@@ -7,7 +7,8 @@ probabilities; both steps cancel. Here:
 * After a shift, a scaling and a reflection, P₂ = N(0, 1) and P₁ = N(m, s²) with m ≥ 0; s − 1 is formed before it is
   rounded. In P₁'s own standard units u, Z = αu² + mu·s + m²/2 − log s with α = (s² − 1)/2.
 * The root u nearer to P₁'s centre is taken without cancellation, and the two probabilities as ``_tails`` says.
-* ε(δ) is found as a function of u, on which log δ depends almost quadratically, by Newton's method.
+* ε(δ) is found as a function of u, on which log δ depends almost quadratically, by Newton's method: in plain floats
+  first.
 * All of this is in pairs of floats, so that the condition of the intermediate steps does not show in the result.
 
 Domain: standardised distance m = 0 or from 1e-290 to 1e14, deviation ratio s from 1e-10 to 1e10, 0 ≤ ε ≤ 1e28, δ < 1
@@ -43,6 +44,9 @@ _FAR = 1e200
 _NEAR_LARGEST = 1e-7
 # What is accepted as the last step to a root, in units of its scale; the result's error follows from this.
 _LAST_STEP = 1e-11
+# Where two probabilities differ by less than this share of one, plain floats are no start.
+_ROUGH = 1e-5
+_ROOT_HALF, _ROOT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
 
 
 @njit(cache=True, error_model="numpy")
@@ -157,6 +161,38 @@ def _exceeds(delta: float, u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> b
 
 
 @njit(cache=True, error_model="numpy")
+def _rough_mills_ratio(x: float) -> float:
+    """P(X > x) / φ(x) to seven digits."""
+    if x > 25.0:
+        square = 1.0 / (x * x)
+        return (1.0 - square * (1.0 - 3.0 * square)) / x
+    return _ROOT_HALF_PI * math.exp(0.5 * x * x) * math.erfc(x * _ROOT_HALF)
+
+
+@njit(cache=True, error_model="numpy")
+def _rough_root(log_delta: float, u: float, alpha: float, m: float, s: float) -> float:
+    """Go down from u to the near root for α ≥ 0, in plain floats; NaN if it is not found."""
+    shift = m * s / alpha if alpha > 0.0 else math.inf
+    for _ in range(10):
+        q = 2.0 * alpha * u + m * s
+        first, rest = _rough_mills_ratio(u), _rough_mills_ratio((u + q) / s) / s
+        excess = first - rest
+        if not excess > _ROUGH * first:
+            break
+        damping = shift * (u + 0.5 * shift)
+        if damping < 30.0:
+            # As in ``tails``.
+            far = math.exp(-damping) * _rough_mills_ratio((u + shift + q) / s) / s
+            excess += math.exp(-damping) * _rough_mills_ratio(u + shift) - far
+            rest += far
+        step = (math.log(excess) - 0.5 * u * u - _HALF_LOG_TWO_PI - log_delta) * excess / (rest * q)
+        u += step
+        if abs(step) <= 1e-9 * (1.0 + abs(u)):
+            return u
+    return math.nan
+
+
+@njit(cache=True, error_model="numpy")
 def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
     """Return the least ε ≥ 0 at which δ of N(m, s²) from N(0, 1), s = 1 + g, is at most ``delta``."""
     log_delta = math.log(delta) if delta < 0.5 else math.log1p(delta - 1.0)
@@ -173,6 +209,11 @@ def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
     move = high - low
     if move >= left:
         high, move = _FAR, 0.5 * left
+    elif alpha[0] >= 0.0 and delta <= 0.5:
+        # In plain floats a step takes a tenth of the time, and one of those below is left.
+        begun = _rough_root(log_delta, high, alpha[0], m[0], s[0])
+        if low < begun < high:
+            move = begun - low
     # A pair, because for large s all of Z ≤ ε may lie between neighbouring floats.
     u = dd.two_sum(low, move)
     left -= move
