@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # What the site needs comes on top, as the tests don't need it.
 DOCS_STAMP := $(subst installed,docs,$(STAMP))
 
-.PHONY: verify prove test test-deep test-wheel test-opacus fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove test test-deep test-wheel test-opacus test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -30,8 +30,8 @@ test-deep: $(STAMP)
 prove: $(STAMP)
 	$(BIN)/python -m canaryproof.proofs_check.rounding
 
-# The tests that need PyTorch with Opacus, or jax_privacy, in an environment of its own, as PyTorch is large. It is
-# installed first: where pip is told of builds for the processor alone, Opacus then brings no other.
+# The tests that need PyTorch with Opacus, jax_privacy or Flower, in an environment of its own, as they are large. PyTorch
+# is installed first: where pip is told of builds for the processor alone, Opacus then brings no other.
 FRAMEWORKS := .venv-frameworks/bin
 FRAMEWORKS_PIP := $(FRAMEWORKS)/pip install --quiet --constraint constraints.txt --constraint constraints-frameworks.txt
 test-opacus:
@@ -40,6 +40,11 @@ test-opacus:
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --config-settings editable_mode=strict \
 		--editable '.[opacus,jax-privacy,flower,test]'
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples/test_frameworks.py
+
+# The report's tests in a browser: Chromium, or Chrome, that the machine has.
+test-browser: $(STAMP)
+	$(BIN)/pip install --quiet --constraint constraints.txt playwright
+	$(BIN)/pytest -n 0 -rA tests/reports/test_browser.py
 
 # The wheel with what it requires, in a folder of its own, with any Python: make test-wheel PYTHON=python3.13
 test-wheel: $(STAMP)

@@ -6,7 +6,7 @@ import pytest
 
 from canaryproof.reports.formats import BROWSERS
 
-sync_api = pytest.importorskip("playwright.sync_api")
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: make test-browser")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason=f"none of {', '.join(BROWSERS)} is installed")
 SHOWN = ".claims > li:visible"
