@@ -394,6 +394,8 @@ def test_a_fitted_deviation_overshoots_by_drawing(name, count):
     assert mean - 5.0 * error > 1.1
 
 
+# The power itself is compared with samples in test_anderson_darling.py.
+@pytest.mark.deep
 def test_a_million_cosines_seldom_fail_andersons_test_by_drawing():
     # The power depends on √n/d: 10,000 cosines in 100 dimensions are rejected as often as a million in 1,000.
     rng, count, dim, sets = np.random.default_rng(120), 10_000, 100, 2000

@@ -289,7 +289,8 @@ def test_adaptive_covers_with_heavy_tails(ratio):
         assert covered(moments.as_normal) < 0.94 - 3 * math.sqrt(0.94 * 0.06 / runs)
 
 
-@pytest.mark.parametrize("distance", [0.25, pytest.param(2.0, marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("distance", [0.25, 2.0])
 def test_near_its_switch_adaptive_states_the_deviation_that_it_has(distance):
     rng = np.random.default_rng(19)
     found = estimators.adaptive(from_dimension(distance + 1.15 * rng.standard_normal((2000, 50)), 1.0), DELTA)
