@@ -73,12 +73,11 @@ def drawn(figure: Figure, letters: Literal["path", "none"]) -> bytes:
     ways = _DRAWN.setdefault(figure, {})
     if letters not in ways:
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        options = (
-            {"metadata": {"Date": None, "Creator": "canaryproof"}, "facecolor": "white"}
+        ways[letters] = (
+            saved(figure, {}, format="svg", metadata={"Date": None, "Creator": "canaryproof"}, facecolor="white")
             if letters == "path"
-            else {"metadata": nothing}
+            else saved(figure, {"svg.fonttype": "none"}, format="svg", metadata=nothing)
         )
-        ways[letters] = saved(figure, {"svg.fonttype": letters}, format="svg", **options)
     return ways[letters]
 
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, description, inline, png, svg
+from canaryproof.reports.figures import BLUE, description, drawn, inline, png, svg
 
 
 @pytest.fixture
@@ -25,6 +25,11 @@ def test_ids_begin_with_the_pictures_name_and_all_are_found(figure):
     assert names
     assert all(name.startswith("picture-x-") for name in names)
     assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', text)) <= set(names)
+
+
+def test_a_figure_is_drawn_once(figure):
+    assert drawn(figure, "path") is drawn(figure, "path")
+    assert drawn(figure, "none") != drawn(figure, "path")
 
 
 def test_colours_are_the_pages(figure):

@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from canaryproof.reports.pages import PAGES, render
+from canaryproof.reports.figures import description
+from canaryproof.reports.pages import PAGES, figures_of, render
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.claims import simulated_tables
 from canaryproof.verify.files.writing import write_files
@@ -44,6 +45,21 @@ def test_numbers_print_the_same_whatever_type_they_came_in(run, rendered):
     first = run.results[0]
     floats = {**first.evidence, "delta": np.float64(first.evidence["delta"])}
     assert render(replace(run, results=(replace(first, evidence=floats), *run.results[1:]))) == rendered
+
+
+def test_a_suites_pictures_need_no_other_suite(quick_run):
+    # A run draws them as soon as the suite is judged.
+    def drawn(run):
+        return {
+            name: (description(figure), [axis.dataLim.bounds for axis in figure.axes])
+            for name, figure in figures_of(run).items()
+        }
+
+    run, alone = quick_run.run, {}
+    for suite in {result.suite for result in run.results}:
+        alone |= drawn(replace(run, results=tuple(result for result in run.results if result.suite == suite)))
+    assert len(alone) > 20
+    assert alone == drawn(run)
 
 
 @pytest.mark.parametrize("name", ["dimension-sweep.svg", "estimator-errors.svg"])

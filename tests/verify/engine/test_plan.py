@@ -20,10 +20,10 @@ def judge(fake_suites):
     """Run suites with some processes."""
     assert fake_suites
 
-    def run(*suites, workers=2, path=None, resume=False, seen=None):
+    def run(*suites, workers=2, path=None, resume=False, seen=None, ended=None):
         plan = Plan("fake_suites:SUITES", suites, Context(Level.QUICK, 0))
         with RunFile(path, {}, plan.checks, resume=resume) as file:
-            return run_plan(plan, file, Local(workers), lambda *state: seen is None or seen.append(state))
+            return run_plan(plan, file, Local(workers), lambda *state: seen is None or seen.append(state), ended)
 
     return run
 
@@ -51,6 +51,17 @@ def test_results_do_not_depend_on_the_number_of_processes(judge):
     assert [result.id for result in many.results] == [*(f"nap{i}" for i in range(5)), "own", "theirs"]
     assert [state[:2] for state in seen] == [(i, 7) for i in range(8)]
     assert (seen[0][2], seen[-1][2]) == ("nap0", "")
+
+
+def test_each_suites_part_of_the_run_is_told_once(judge, tmp_path):
+    first, again = [], []
+    run = judge("naps", "good", path=tmp_path / "run", ended=first.append)
+    # What an earlier run has kept is told, too.
+    judge("naps", "good", path=tmp_path / "run", resume=True, ended=again.append)
+    for parts in (first, again):
+        assert {part.results[0].suite for part in parts} == {"naps", "good"}
+        parts.sort(key=lambda part: run.results.index(part.results[0]))
+        assert [result for part in parts for result in part.results] == [*run.results]
 
 
 def test_a_process_keeps_to_a_suite_and_then_helps():
