@@ -39,7 +39,7 @@ test-opacus:
 	$(FRAMEWORKS_PIP) pip setuptools torch
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --config-settings editable_mode=strict \
 		--editable '.[opacus,jax-privacy,flower,test]'
-	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples/test_frameworks.py
+	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples
 
 # The report's tests in a browser: Chromium, or Chrome, that the machine has.
 test-browser: $(STAMP)

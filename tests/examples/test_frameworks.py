@@ -79,12 +79,6 @@ def test_the_training_runs_without_these_lines(installed, tmp_path):
     assert found == 1
 
 
-# Flower's trains as its other tests do.
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.deep if name == "flower_app" else ()) for name in EXAMPLES],
-    indirect=True,
-)
 def test_the_command_prints_both_epsilons_and_an_audit(installed):
     command = [sys.executable, "-W", "ignore", f"{installed}.py", "--no-data", "--break", "reseeded"]
     done = subprocess.run(command, cwd=ROOT / "examples", capture_output=True, text=True, check=False)

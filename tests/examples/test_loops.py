@@ -63,8 +63,7 @@ def read(folder):
         return SimpleNamespace(folder=folder, final=np.load(folder / "final.npy"), **rounds)
 
 
-# test_frameworks.py has the same of Flower's example.
-@pytest.fixture(scope="module", params=["numpy_loop", "jax_loop", pytest.param("flower_app", marks=pytest.mark.deep)])
+@pytest.fixture(scope="module", params=["numpy_loop", "jax_loop", "flower_app"])
 def runs(request, tmp_path_factory):
     """The runs of a loop, in a process of their own where any warning is an error."""
     if importlib.util.find_spec(NEEDS[request.param]) is None:
@@ -130,7 +129,7 @@ def lower_bound(run):
 # The last line of each loop: one is run as a command, as starting the others takes seconds.
 @pytest.mark.parametrize(
     "runs",
-    ["numpy_loop", *(pytest.param(name, marks=pytest.mark.deep) for name in ("jax_loop", "flower_app"))],
+    ["numpy_loop", pytest.param("jax_loop", marks=pytest.mark.deep), "flower_app"],
     indirect=True,
 )
 def test_the_loop_runs_as_it_says(runs, trained, tmp_path):
