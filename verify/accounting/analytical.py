@@ -117,10 +117,10 @@ def _converted(
 def _pld_accountant(noise_multiplier: float, rounds: int, sampling: float) -> Any:
     from dp_accounting import pld as accounting
 
-    # A grid of about 1e5 losses a round, however large they are; the library's own 1e-4 where it suffices.
+    # A grid of about 3e4 losses a round, however large they are; the library's own 1e-4 where it suffices.
     scale = noise_multiplier / (rounds**0.5 if sampling == 1.0 else 1.0)
     largest = float(gaussian_mechanism.epsilon(1e-12, scale))
-    accountant = accounting.PLDAccountant(value_discretization_interval=max(1e-4, largest * 1e-5))
+    accountant = accounting.PLDAccountant(value_discretization_interval=max(1e-4, largest / 3e4))
     if sampling == 1.0:
         accountant.compose(_event(scale, sampling))
     else:

@@ -47,7 +47,7 @@ _LEFT_OUT, _ROUNDING = 1e-13, 5e-15
 _SUM_SHIFTS = np.geomspace(5e-3, 150.0, 80)[:, np.newaxis]
 # Weights go on to where one of the scores lies with this probability.
 _REACH = 0.1
-_SUM_HALVINGS = 45
+_SUM_HALVINGS = 30
 
 
 def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> BlockTest:

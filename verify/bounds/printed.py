@@ -7,7 +7,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.binomial import Method
@@ -17,6 +17,7 @@ from canaryproof.verify.bounds.lower_bound import ScoreSample, never
 from canaryproof.verify.bounds.thresholds import Rates, alarms, misses, rates, sweep
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def best_threshold(scores: ScoreSample, delta: float, alpha: float, method: Method) -> tuple[Array, Array]:
@@ -40,11 +41,11 @@ def canife(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Arra
     # Without any error ε̂ is infinite, and nothing is larger.
     lowest = scores.observed[:, 0]
     thresholds = np.where(lowest > scores.unobserved[:, -1], lowest, thresholds)
-    missed = [int(np.searchsorted(row, t)) for row, t in zip(scores.observed, thresholds, strict=True)]
-    false = [
-        scores.null_count - int(np.searchsorted(row, t)) for row, t in zip(scores.unobserved, thresholds, strict=True)
-    ]
-    return _limits(scores, delta, alpha, false, missed, thresholds)
+    missed, quiet = (
+        np.array([np.searchsorted(row, t) for row, t in zip(rows, thresholds, strict=True)])
+        for rows in (scores.observed, scores.unobserved)
+    )
+    return _limits(scores, delta, alpha, scores.null_count - quiet, missed, thresholds)
 
 
 def canife_code(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
@@ -62,18 +63,14 @@ def canife_code(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array,
     rows = np.arange(len(pooled))
     thresholds = np.where(best > 0, pooled[rows, np.maximum(best - 1, 0)], math.nan)
     false = wrong[rows, best]
-    return _limits(scores, delta, alpha, false.tolist(), (scores.count - best + false).tolist(), thresholds)
+    return _limits(scores, delta, alpha, false, scores.count - best + false, thresholds)
 
 
 def _limits(
-    scores: ScoreSample, delta: float, alpha: float, false: list[int], missed: list[int], thresholds: Array
+    scores: ScoreSample, delta: float, alpha: float, false: Ints, missed: Ints, thresholds: Array
 ) -> tuple[Array, Array]:
-    values = np.array(
-        [
-            0.0 if math.isnan(t) else max(0.0, at_counts(f, m, scores.null_count, scores.count, delta, alpha))
-            for f, m, t in zip(false, missed, thresholds, strict=True)
-        ]
-    )
+    limits = at_counts(false, missed, scores.null_count, scores.count, delta, alpha)
+    values = np.where(np.isnan(thresholds), 0.0, np.maximum(limits, 0.0))
     return values, np.where(values > 0.0, thresholds, math.nan)
 
 
@@ -86,13 +83,15 @@ def _counted(count: int, delta: float, right: bool = True) -> Rates:
     return Rates(np.where(np.isneginf(found.log_rate), math.inf, found.log_rate), found.log_rest)
 
 
-@lru_cache(maxsize=10_000)
-def at_counts(false_alarms: int, missed: int, null_count: int, count: int, delta: float, alpha: float = 0.05) -> float:
-    """Return CANIFE's lower limit of ε̂ for counted errors; −∞ if neither value of Equation (1) is defined."""
-    fpr = float(binomial.upper(false_alarms, null_count, 1.0 - 0.5 * alpha))
-    fnr = float(binomial.upper(missed, count, 1.0 - 0.5 * alpha))
-    ratios = ((1.0 - delta - fpr) / fnr, (1.0 - delta - fnr) / fpr)
-    return max(math.log(ratio) if ratio > 0.0 else -math.inf for ratio in ratios)
+def at_counts(
+    false_alarms: ArrayLike, missed: ArrayLike, null_count: int, count: int, delta: float, alpha: float = 0.05
+) -> Array:
+    """Return CANIFE's lower limits of ε̂ for counted errors; −∞ if neither value of Equation (1) is defined."""
+    fpr = binomial.upper(false_alarms, null_count, 1.0 - 0.5 * alpha)
+    fnr = binomial.upper(missed, count, 1.0 - 0.5 * alpha)
+    ratios = np.maximum((1.0 - delta - fpr) / fnr, (1.0 - delta - fnr) / fpr)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(ratios, 0.0)))
 
 
 _FIXED = "a threshold that is fixed in advance"

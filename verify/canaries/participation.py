@@ -114,9 +114,10 @@ def _checked_members(kind: Members, round: int, members: object, population: int
     wrong = array[(array < 0) | (array >= population)]
     if len(wrong):
         raise ValueError(f"{place}: index {wrong[0]} is out of range, there are {population} {kind}")
-    values, counts = np.unique(array, return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(f"{place}: index {values[counts > 1][0]} takes part twice")
+    ordered = np.sort(array)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(again):
+        raise ValueError(f"{place}: index {again[0]} takes part twice")
     return array.astype(np.int64)
 
 

@@ -4,6 +4,7 @@ Each process does one task at a time with one thread, so that cores are not over
 depend on its number of threads, are the same everywhere.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -201,6 +202,8 @@ def _live_with(lifeline: Connection) -> None:
             os._exit(1)
 
     Thread(target=wait, daemon=True).start()
+    # After all others that end something. To take apart what is in memory would take a second.
+    atexit.register(os._exit, 0)
     # Most of what is made while modules are imported stays: looking through it for garbage takes a fifth of that time.
     gc.set_threshold(10_000, 20, 20)
 

@@ -8,15 +8,16 @@ from importlib.util import find_spec
 from canaryproof.verify.check.results import Check
 
 _SUITES = "canaryproof.verify.suites"
-# Modules with the checks of each suite.
+# Modules with the checks of each suite. Two processes begin at the ends and meet at the claims, which are many small
+# checks and have no pictures: so they end together, and nothing is left to draw.
 _MODULES = {
     "numerics": (f"{_SUITES}.numerics",),
     "gaussian": (f"{_SUITES}.gaussian",),
     "theorems": (f"{_SUITES}.theorems",),
     "bounds": (f"{_SUITES}.bounds",),
-    "blindspots": (f"{_SUITES}.blindspots",),
-    "orthonormal": (f"{_SUITES}.orthonormal",),
     "claims": ("canaryproof.verify.claims",),
+    "orthonormal": (f"{_SUITES}.orthonormal",),
+    "blindspots": (f"{_SUITES}.blindspots",),
     "training": (f"{_SUITES}.training",),
     "canife": (f"{_SUITES}.canife",),
 }
