@@ -71,6 +71,7 @@ def test_orthonormal_canaries_see_a_fault_that_no_number_of_independent_ones_doe
     assert plan(10.0, 100_000).directions == "independent"
 
 
+@pytest.mark.deep
 def test_so_many_orthonormal_canaries_see_a_fault_with_the_stated_probability():
     dim, runs = 20_000, 200
     planned = plan(1.54, dim)

@@ -139,7 +139,7 @@ def scores_of(shift: float, count: int) -> np.ndarray:
     return shift + special.ndtri((np.arange(count) + 0.5) / count)
 
 
-@pytest.mark.parametrize("name", ["bonferroni", "band"])
+@pytest.mark.parametrize("name", [pytest.param("bonferroni", marks=pytest.mark.deep), "band"])
 @pytest.mark.parametrize(
     ("shift", "ratio"),
     [

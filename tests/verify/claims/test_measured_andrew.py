@@ -41,7 +41,7 @@ def printed_row(attacks, factor=1.0):
     return Row("0.0496", "300", *(f"{factor * number:.4g}" for number in numbers))
 
 
-@pytest.mark.parametrize("repetitions", [1, 8])
+@pytest.mark.parametrize("repetitions", [pytest.param(1, marks=pytest.mark.deep), 8])
 def test_a_row_that_is_another_draw_is_confirmed_and_a_distant_one_refuted(tmp_path, repetitions):
     made, other = row_document(6.0, 5, repetitions)
     made_results.write(tmp_path, made)

@@ -78,6 +78,7 @@ def comparable(found):
     return [comparable(part) for part in found] if isinstance(found, list) else found
 
 
+@pytest.mark.deep
 def test_a_cluster_finds_the_same(measured, record, cluster):
     pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
     from canaryproof.verify.engine.cluster import Cluster

@@ -154,13 +154,14 @@ def best_of_all(scores, delta, alpha):
 
 @pytest.mark.parametrize(
     ("name", "compute"),
-    [("band", both_at_full_alpha), ("bonferroni", best_of_all)],
+    [pytest.param("band", both_at_full_alpha, marks=pytest.mark.deep), ("bonferroni", best_of_all)],
 )
 def test_bounds_that_promise_too_much_are_found(monkeypatch, name, compute):
     monkeypatch.setattr(bounds, "METHODS", faulty(name, compute))
     assert bounds._coverage(CONTEXT, name).verdict is Verdict.REFUTED
 
 
+@pytest.mark.deep
 def test_delta_dropped_is_found(monkeypatch):
     # At δ = 0.01 the truth of Laplace noise is 0.02 lower, more than the spread of large audits only.
     monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100_000: 16}})
@@ -171,6 +172,7 @@ def test_delta_dropped_is_found(monkeypatch):
     assert bounds._coverage(CONTEXT, "fixed-threshold").verdict is Verdict.REFUTED
 
 
+@pytest.mark.deep
 def test_one_run_bounds_that_promise_too_much_are_found(monkeypatch):
     right = one_run.steinke_bound
     monkeypatch.setattr(one_run, "steinke_bound", lambda m, r, v, _, alpha: right(m, r, v, 0.0, min(0.9, 12 * alpha)))
@@ -231,6 +233,7 @@ def test_a_poor_default_is_found(monkeypatch, default, verdict):
     assert bounds._best(CONTEXT).verdict is verdict
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("few_rivals")
 def test_a_lead_varies_as_it_is_said_to(monkeypatch):
     # It is behind one of them and before the other.

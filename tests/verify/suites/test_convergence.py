@@ -41,12 +41,14 @@ def a_quarter_of_the_runs(monkeypatch):
     monkeypatch.setattr(convergence, "_runs", lambda *arguments: right(*arguments) // 4)
 
 
+@pytest.mark.deep
 def test_a_wrong_shift_is_found(monkeypatch):
     right = consistency.shift
     monkeypatch.setattr(consistency, "shift", lambda *arguments: 1.2 * right(*arguments))
     assert JUDGES["too-many-canaries"](CONTEXT).verdict is Verdict.REFUTED
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("a_quarter_of_the_runs")
 def test_a_bound_that_is_too_small_is_found(monkeypatch):
     right = finite_bounds.variance_deviates

@@ -33,7 +33,10 @@ def test_an_interval_that_trusts_equal_variances_is_found_where_they_differ(monk
     assert estimation._unequal_variances(CONTEXT).verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize(("owner", "road"), [(consistency.Slopes, "fitted_bias"), (estimation, "_exact_bias")])
+@pytest.mark.parametrize(
+    ("owner", "road"),
+    [pytest.param(consistency.Slopes, "fitted_bias", marks=pytest.mark.deep), (estimation, "_exact_bias")],
+)
 def test_a_bias_of_another_size_is_found(monkeypatch, owner, road):
     right = getattr(owner, road)
     monkeypatch.setattr(owner, road, lambda *arguments: 1.1 * right(*arguments))

@@ -44,6 +44,7 @@ def test_the_stream_passes(quick_run):
     assert result.evidence["scan"]["largest_error"] <= quality.QUANTILE_ERROR
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["stream.coefficient", "stream.shared"])
 def test_faults_are_caught(name):
     with seeded(FAULTS[name]):

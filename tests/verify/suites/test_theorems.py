@@ -60,6 +60,7 @@ def test_simulations_have_the_exact_moments(check, quick_run):
     assert quick_run.results[check.id].verdict is Verdict.CONFIRMED
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", "ABTW")
 @pytest.mark.parametrize("order", [1, 2])
 def test_a_moment_off_by_a_sixth_is_found(monkeypatch, name, order):

@@ -81,7 +81,9 @@ def test_means_that_neither_agree_nor_differ_decide_nothing(monkeypatch):
     assert found.evidence["few"]["p_values"]["close"] <= 5e-7 < found.evidence["many"]["p_values"]["close"]
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.CONFIRMED), (0.4, Verdict.REFUTED)])
+@pytest.mark.parametrize(
+    ("factor", "verdict"), [pytest.param(1.0, Verdict.CONFIRMED, marks=pytest.mark.deep), (0.4, Verdict.REFUTED)]
+)
 def test_bounds_notice_noise_that_is_too_little(monkeypatch, factor, verdict):
     dim = 10_000
     monkeypatch.setattr(training_runs, "dimension", lambda _: dim)

@@ -299,6 +299,7 @@ def test_one_round_of_noise_and_canaries_is_algorithm_1(federation):
     )
 
 
+@pytest.mark.deep
 def test_rounds_of_noise_and_canaries_have_the_law_of_algorithm_1(federation):
     """Each canary takes part once, so that rounds are independent runs of Algorithm 1 with three canaries each.
 
@@ -504,6 +505,7 @@ def long_run():
     return trainer(federation, schedules.bernoulli(len(SIZES), 0.5, 2000, 1, Insertion(CANARIES.count, 7)))
 
 
+@pytest.mark.deep
 def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
     """Saved after each round, and killed somewhere between two words of it."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent), "NUMBA_NUM_THREADS": "1"}

@@ -108,7 +108,7 @@ def test_both_releases_of_the_same_data_agree(tmp_path, counts, test_counts, see
         np.testing.assert_array_equal(*(getattr(federation, name) for federation in federations))
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", [pytest.param(RELEASES[0], marks=pytest.mark.deep), *RELEASES[1:]])
 def test_what_is_sent_to_a_worker_reads_the_same(tmp_path, release):
     folder = made.stackoverflow(tmp_path / "a", release, USERS, TEST_USERS)
     federation = tff.load(folder, 6, 4)

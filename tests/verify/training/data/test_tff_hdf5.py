@@ -285,7 +285,7 @@ print(refused)
 """
 
 
-@pytest.mark.parametrize(("release", "seed"), [("emnist", 1), ("stackoverflow", 2)])
+@pytest.mark.parametrize(("release", "seed"), [pytest.param("emnist", 1, marks=pytest.mark.deep), ("stackoverflow", 2)])
 def test_flipped_bytes_are_read_or_refused(tmp_path, release, seed, request):
     path = request.getfixturevalue(release)
     if release == "emnist":
