@@ -19,7 +19,7 @@ from canaryproof.verify.check.results import Context, Level, Result, Run, Subjec
 from canaryproof.verify.cli.command_line import cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
-from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan, threads
+from canaryproof.verify.engine.executors import EngineError, Executor, Local, collect_seldom, run_plan, threads
 from canaryproof.verify.engine.origin import origin
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
@@ -96,6 +96,7 @@ def verify_command(
     whatever, goes on with --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
     there are; results do not depend on it.
     """
+    collect_seldom()
     known = load(SUITES)
     for name in suites:
         if name not in known:

@@ -192,6 +192,11 @@ def inherited() -> Iterator[None]:
                 os.environ[name] = value
 
 
+def collect_seldom() -> None:
+    """Look for garbage seldom: most of what is made while modules are imported stays, and the search takes a fifth."""
+    gc.set_threshold(10_000, 20, 20)
+
+
 def _live_with(lifeline: Connection) -> None:
     """End this process when the other end of a pipe closes, as it does even if the process that has it is killed."""
 
@@ -204,8 +209,7 @@ def _live_with(lifeline: Connection) -> None:
     Thread(target=wait, daemon=True).start()
     # After all others that end something. To take apart what is in memory would take a second.
     atexit.register(os._exit, 0)
-    # Most of what is made while modules are imported stays: looking through it for garbage takes a fifth of that time.
-    gc.set_threshold(10_000, 20, 20)
+    collect_seldom()
 
 
 def run_plan(

@@ -1,6 +1,6 @@
 import dataclasses
 import math
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -118,7 +118,8 @@ def quarter_of_noise(planned):
 
 
 @pytest.mark.parametrize(
-    ("share", "above", "needed"), [(1.0, 0.0, lambda planned: planned.present), (0.25, 3.1, quarter_of_noise)]
+    ("share", "above", "needed"),
+    [pytest.param(1.0, 0.0, lambda planned: planned.present, marks=pytest.mark.deep), (0.25, 3.1, quarter_of_noise)],
 )
 def test_so_many_canaries_of_all_rounds_raise_an_alarm(share, above, needed):
     runs, count = 60, needed(all_rounds())
@@ -148,13 +149,21 @@ def test_more_rounds_hide_more():
     assert quarter[0] < quarter[1]
 
 
-def test_it_is_a_page_of_80_columns():
-    honest = plan(1.0, 10**6, 500, claim=3.0), plan(0.05, 10**12, 10**6, claim=20.0)
-    for one in (usual(), all_rounds(), *honest, plan(0.01, 10**12, 10**9, claim=10**4, all_rounds=True)):
-        lines = str(one).splitlines()
-        assert len(lines) <= 36
-        assert max(map(len, lines)) <= 80
-        assert all("None" not in line for line in lines)
+@pytest.mark.parametrize(
+    "make",
+    [
+        usual,
+        all_rounds,
+        partial(plan, 0.05, 10**12, 10**6, claim=20.0),
+        pytest.param(partial(plan, 1.0, 10**6, 500, claim=3.0), marks=pytest.mark.deep),
+        pytest.param(partial(plan, 0.01, 10**12, 10**9, claim=10**4, all_rounds=True), marks=pytest.mark.deep),
+    ],
+)
+def test_it_is_a_page_of_80_columns(make):
+    lines = str(make()).splitlines()
+    assert len(lines) <= 36
+    assert max(map(len, lines)) <= 80
+    assert all("None" not in line for line in lines)
 
 
 @pytest.mark.parametrize(
