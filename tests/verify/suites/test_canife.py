@@ -154,7 +154,8 @@ def test_plans_of_a_purpose_share_networks_and_starts():
     assert np.all(one.deviation != other.deviation)
 
 
-def test_the_second_road_notices_what_is_wrong(monkeypatch):
+def test_the_second_road_notices_what_is_wrong(monkeypatch, quick_run):
+    assert quick_run.results["canife.measures"].verdict is Verdict.CONFIRMED
     real = canife.training_epsilon
     monkeypatch.setattr(canife, "training_epsilon", lambda *a: (1.0 + 1e-5) * real(*a))
     assert canife.measures(QUICK).verdict is Verdict.REFUTED
