@@ -3,15 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
-# The editable install holds one link a file, so it is made again when the list of files changes, not their contents.
-# Python compiles what is imported: all 15,000 modules would take longer.
-STAMP := .venv/installed-$(shell (find $(ROOMS) -name '*.py' -o -name '*.toml' -o -name '*.csv' -o -name '*.g' -o -path '*/templates/*' -o -name '*.json' -o -name '*.txt' | sort; cat pyproject.toml constraints.txt) | cksum | cut -d' ' -f1)
+STAMP := .venv/installed
+DOCS_STAMP := .venv/installed-docs
+
+# The rooms as one package in one folder, for tools that read code without importing it.
+LINKS := build/links/canaryproof
 
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
-
-# What the site needs comes on top, as the tests don't need it.
-DOCS_STAMP := $(subst installed,docs,$(STAMP))
 
 .PHONY: verify prove test test-deep test-wheel test-opacus test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
@@ -37,8 +36,7 @@ FRAMEWORKS_PIP := $(FRAMEWORKS)/pip install --quiet --constraint constraints.txt
 test-opacus:
 	test -x $(FRAMEWORKS)/python || $(PYTHON) -m venv .venv-frameworks
 	$(FRAMEWORKS_PIP) pip setuptools torch
-	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --config-settings editable_mode=strict \
-		--editable '.[opacus,jax-privacy,flower,test]'
+	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,jax-privacy,flower,test]'
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples
 
 # The report's tests in a browser: Chromium, or Chrome, that the machine has.
@@ -55,11 +53,16 @@ fuzz: $(STAMP)
 	-$(BIN)/pip install --quiet --only-binary atheris --constraint constraints.txt atheris
 	$(BIN)/python tests/fuzz/readers.py -artifact_prefix=.venv/
 
-lint: $(STAMP)
+lint: $(STAMP) $(LINKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p canaryproof
-	$(BIN)/lint-imports --no-logo
+	MYPYPATH=build/links $(BIN)/mypy -p canaryproof
+	PYTHONPATH=build/links $(BIN)/lint-imports --no-logo
+
+$(LINKS): pyproject.toml
+	mkdir -p $@
+	ln -sfn ../../../verify/api/__init__.py ../../../verify/api/py.typed $(ROOMS:%=../../../%) $@
+	touch $@
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
@@ -125,17 +128,16 @@ mutants: $(STAMP)
 clean:
 	rm -rf .venv .venv-auditors build runs *.egg-info
 
-$(STAMP): | .venv/bin/python
+# Python compiles what is imported: all 15,000 modules of the packages would take longer.
+$(STAMP): pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/pip install --quiet --constraint constraints.txt pip setuptools
 	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-compile --no-build-isolation --constraint constraints.txt \
-		--config-settings editable_mode=strict --editable '.[test,lint]'
-	rm -f .venv/installed-*
+		--editable '.[test,lint]'
 	touch $@
 
 $(DOCS_STAMP): $(STAMP)
 	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --constraint constraints.txt \
-		--config-settings editable_mode=strict --editable '.[docs]'
-	rm -f .venv/docs-*
+		--editable '.[docs]'
 	touch $@
 
 .venv/bin/python:
