@@ -22,7 +22,8 @@ with atheris.instrument_imports(include=["canaryproof.verify"]):
     from canaryproof.verify.engine.run_file import RunFile
     from canaryproof.verify.engine.run_folder import read_material
     from canaryproof.verify.files import checkpoint
-    from canaryproof.verify.files.reading import InputError, read_release, read_scores
+    from canaryproof.verify.files.errors import InputError
+    from canaryproof.verify.files.reading import read_release, read_scores
     from canaryproof.verify.training import configuration
     from canaryproof.verify.training.data import cifar10, idx, leaf, plays, tff, tff_hdf5, tff_hdf5_reader, tokens
 

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.files.reading import RuleError, regular, require
+from canaryproof.verify.files.errors import RuleError
+from canaryproof.verify.files.reading import regular, require
 from canaryproof.verify.files.writing import replaced
 
 AnyCanaries = Canaries | OrthonormalCanaries

@@ -14,7 +14,8 @@ from typing import Any
 from canaryproof.verify.check import records
 from canaryproof.verify.check.records import plain
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord, PrintedReading
-from canaryproof.verify.files.reading import LARGEST_DOCUMENT, InputError, content, opened, parsed_json
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import LARGEST_DOCUMENT, content, opened, parsed_json
 from canaryproof.verify.files.training_record import (
     NULLS,
     AuditRecord,

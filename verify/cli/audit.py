@@ -17,7 +17,8 @@ from rich.filesize import decimal
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.cli.command_line import one_line
-from canaryproof.verify.files.reading import LARGEST_COUNT, InputError, ScoreKind, read_release, read_scores
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_release, read_scores
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit

@@ -16,8 +16,8 @@ from canaryproof.verify.check.records import written
 from canaryproof.verify.cli.command_line import cluster, engine_option
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.material import CANIFE
-from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
 
 if TYPE_CHECKING:

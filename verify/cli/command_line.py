@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from canaryproof.verify.files.errors import InputError
+
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster
 
@@ -130,6 +132,8 @@ def _status(run: Callable[[], Any]) -> int:
         return _fail_usage(error)
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)
+    except InputError as error:
+        return _fail(error.message, _BAD_INPUT)
     except MemoryError:
         return _fail(_NO_MEMORY, _BAD_INPUT)
     except (ImportError, OSError) as error:
@@ -146,12 +150,6 @@ def _status(run: Callable[[], Any]) -> int:
         if not re.search("without (setting an )?exception", str(error)):
             raise
         return _fail(_NO_MEMORY, _BAD_INPUT)
-    except Exception as error:
-        # Loads numpy, so that it is loaded where such an error has come from.
-        reading = sys.modules.get("canaryproof.verify.files.reading")
-        if reading is not None and isinstance(error, reading.InputError):
-            return _fail(error.message, _BAD_INPUT)
-        raise
     return result if isinstance(result, int) else 0
 
 

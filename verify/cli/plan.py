@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 
 
 @click.command("plan")

@@ -9,8 +9,8 @@ import click
 
 from canaryproof.verify.cli.command_line import one_line
 from canaryproof.verify.engine.run_folder import read_material
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.material import CANIFE, RESULTS
-from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import write_files
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from canaryproof.verify.cli.command_line import INTERRUPTED, cluster, engine_opt
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.engine.origin import code_and_machine
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.material import RESULTS, TIMINGS
-from canaryproof.verify.files.reading import InputError, read_json
+from canaryproof.verify.files.reading import read_json
 from canaryproof.verify.files.training_record import ExperimentRecord, Timings
 from canaryproof.verify.files.writing import locked, replaced, write_files
 from canaryproof.verify.training.configuration import SIZES, Configuration, names, read

@@ -24,8 +24,8 @@ from canaryproof.verify.engine.origin import origin
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import unjudged
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.material import ENVIRONMENT, RESULTS
-from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.writing import check_files, write_files
 from canaryproof.verify.suites.catalogue import lacking
 

@@ -16,7 +16,8 @@ from typing import Any, Self
 
 from canaryproof.verify.check.records import shortened
 from canaryproof.verify.check.results import Result
-from canaryproof.verify.files.reading import InputError, parsed_json
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import parsed_json
 
 _APPLICATION, _FORMAT = b"cnry", 2
 _TABLES = (

@@ -9,6 +9,7 @@ from canaryproof.verify.check.results import Run
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.run_file import kept, result_of
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.material import (
     CANIFE,
     ENVIRONMENT,
@@ -21,7 +22,6 @@ from canaryproof.verify.files.material import (
     read_record,
     read_run,
 )
-from canaryproof.verify.files.reading import InputError
 from canaryproof.verify.files.training_record import ExperimentRecord, Timings
 
 

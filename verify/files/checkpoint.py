@@ -12,7 +12,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import RuleError, parsing, regular, require
+from canaryproof.verify.files.errors import RuleError
+from canaryproof.verify.files.reading import parsing, regular, require
 from canaryproof.verify.files.writing import replaced
 
 _FORMAT = 1

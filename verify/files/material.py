@@ -8,7 +8,8 @@ from typing import TypeVar
 from canaryproof.verify.check.records import read
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
-from canaryproof.verify.files.reading import LARGEST_DOCUMENT, InputError, content, opened, parsed_json
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import LARGEST_DOCUMENT, content, opened, parsed_json
 from canaryproof.verify.files.training_record import ExperimentRecord, TrainingSeconds
 
 RESULTS, RUN_FILE = "results.json", "run.sqlite"

@@ -29,6 +29,8 @@ from typing import IO, Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from canaryproof.verify.files.errors import InputError, RuleError
+
 # Bounds what a small compressed file can make us allocate.
 LARGEST_COUNT = 10_000_000
 _LARGEST_DIM = 2**40
@@ -48,19 +50,6 @@ class Readable(Protocol):
 
 # Of any kind but cosines: squares must not overflow.
 _LARGEST_SCORE, _SCORE_RULE = 1e100, "a score must lie in [-1e100, 1e100]"
-
-
-class InputError(Exception):
-    """Input that breaks a rule, which its message names in one line."""
-
-    @property
-    def message(self) -> str:
-        """The line."""
-        return str(self)
-
-
-class RuleError(ValueError):
-    """A rule that a file breaks, with the field's name; whoever opened the file names it."""
 
 
 def require(holds: bool, rule: str) -> None:

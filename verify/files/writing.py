@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.material import read_run
-from canaryproof.verify.files.reading import InputError
 
 # Beside the files that are ours, it names them, a line each.
 _LIST = ".canaryproof"

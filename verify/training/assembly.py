@@ -19,7 +19,7 @@ from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, LastRounds, Presentations, Schedule
 from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, layers_of
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import CanaryPlan, Data, Settings
 from canaryproof.verify.training.data import cifar10, digits, idx, leaf, plays, tff

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from canaryproof.verify.files.reading import InputError, content, opened
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import content, opened
 
 _LONGEST, _LONGEST_LINE = 60, 1000
 

@@ -16,8 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.canaries.participation import Schedule
 from canaryproof.verify.check.records import plain, written
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.material import read_record
-from canaryproof.verify.files.reading import InputError, read_scores
+from canaryproof.verify.files.reading import read_scores
 from canaryproof.verify.files.training_record import CanifeScores, Finished, PartSeconds
 from canaryproof.verify.files.writing import own_folder, replaced
 from canaryproof.verify.training import assembly, canife, networks, outcome

@@ -10,7 +10,7 @@ from made_results import context, figure, rising
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import finished
 from canaryproof.verify.claims.deciding import decided
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 

@@ -16,7 +16,7 @@ from canaryproof.verify.check.results import Level, Run
 from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.comparison import canife
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.experiment import Experiment
 from tests.benchmarks import kernels
 

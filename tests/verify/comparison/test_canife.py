@@ -12,7 +12,7 @@ from canaryproof.verify.claims.measured_canife import with_printed
 from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, AuditedRun, on_cluster, read, train
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 
 
 def test_the_record_goes_through_json_and_has_all_parts(record):

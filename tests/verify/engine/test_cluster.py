@@ -21,7 +21,7 @@ from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import origin
 from canaryproof.verify.engine.run_file import kept
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 
 pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from canaryproof.verify.engine.run_file import RunFile
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 
 ORIGIN = {"version": "1", "seed": "0"}
 CHECKS = tuple(("suite", f"check{i}") for i in range(4))

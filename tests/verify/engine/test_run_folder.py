@@ -14,7 +14,7 @@ from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import read_material, unjudged
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 
 CHECKS = [("claims", "final.a"), ("claims", "final.b"), ("claims", "final.c")]
 ORIGIN = {"version": "0", "level": "quick", "seed": "7", "processor": "a processor"}

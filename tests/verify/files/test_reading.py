@@ -12,13 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.verify.files import reading
-from canaryproof.verify.files.reading import (
-    LARGEST_COUNT,
-    InputError,
-    ScoreColumns,
-    read_release,
-    read_scores,
-)
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreColumns, read_release, read_scores
 
 COSINES = np.array([0.25, -0.5, 0.125])
 OTHERS = np.array([0.5, 0.0])

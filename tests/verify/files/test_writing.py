@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.check.results import Level, Run
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.writing import locked, own_folder, replaced, write_files
 
 

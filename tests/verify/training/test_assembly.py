@@ -9,7 +9,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting.training import noise_without_counts
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training import assembly
 from canaryproof.verify.training.configuration import read
 from canaryproof.verify.training.noise import Correlated, Independent, SquareRoot, Tree

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.check.records import written
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training import configuration, trainings
 from canaryproof.verify.training.experiment import Experiment
 from canaryproof.verify.training.outcome import read

@@ -13,7 +13,7 @@ from canaryproof.verify.accounting.training import Accounting
 from canaryproof.verify.check.records import written
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine.executors import EngineError, Lost
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training import configuration, experiment, trainings
 from canaryproof.verify.training.experiment import Experiment
 from canaryproof.verify.training.noise import Independent

@@ -14,7 +14,7 @@ from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import deciding, finished
 from canaryproof.verify.claims.deciding import decided
 from canaryproof.verify.claims.finished import FinishedMeasurements
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training import configuration
 from canaryproof.verify.training.experiment import Experiment
 

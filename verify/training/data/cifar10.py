@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import InputError, content, opened
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import content, opened
 from canaryproof.verify.training.data.federation import Federation, equal_lots
 from canaryproof.verify.training.data.files import inside
 

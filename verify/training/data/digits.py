@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.data.federation import Federation, equal_lots
 
 _TRAINING = 1500

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.files import checkpoint
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 
 # Inputs and labels of one client.
 Examples = tuple[NDArray[Any], NDArray[np.int32]]

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from canaryproof.verify.files.reading import InputError, Readable, opened
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import Readable, opened
 
 # Some twice EMNIST's largest file, and LEAF's.
 LARGEST = 2**30

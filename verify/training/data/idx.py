@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import InputError, read_one_more
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import read_one_more
 from canaryproof.verify.training.data.federation import Federation, equal_lots
 from canaryproof.verify.training.data.files import LARGEST, in_folder, inflated
 

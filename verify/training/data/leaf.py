@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.files import checkpoint
-from canaryproof.verify.files.reading import InputError, content, opened, parsing, read_json
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import content, opened, parsing, read_json
 from canaryproof.verify.training.data.federation import Examples, FederatedData, Federation, first_examples, held_out
 from canaryproof.verify.training.data.files import LARGEST, in_folder, inside
 from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary, glove_file, read_glove

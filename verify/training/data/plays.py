@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from canaryproof.verify.files.reading import InputError, content, opened
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import content, opened
 from canaryproof.verify.training.data.federation import Examples, Federation, held_out
 from canaryproof.verify.training.data.files import in_folder
 from canaryproof.verify.training.data.tokens import SHAKESPEARE, Vocabulary

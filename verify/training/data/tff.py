@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.verify.files import checkpoint
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.data import tokens
 from canaryproof.verify.training.data.federation import Examples, StreamedFederation
 from canaryproof.verify.training.data.files import inside

@@ -34,7 +34,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from canaryproof.verify.files.reading import InputError, opened
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import opened
 from canaryproof.verify.training.data import files
 
 _MOST_CLIENTS = 10**7

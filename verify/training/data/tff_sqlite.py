@@ -20,7 +20,8 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import InputError, opened
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import opened
 from canaryproof.verify.training.data import files
 from canaryproof.verify.training.data.federation import PerProcess
 

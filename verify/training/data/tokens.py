@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.files.reading import InputError, opened
+from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import opened
 from canaryproof.verify.training.data.federation import Examples
 from canaryproof.verify.training.data.files import in_folder
 

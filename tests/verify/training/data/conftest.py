@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.data import cifar10, idx, leaf, plays, tff
 from canaryproof.verify.training.data.files import in_folder, inflated
 

@@ -15,7 +15,7 @@ from made_images import glove, leaf_part, sent140, shakespeare
 from made_images import tweet as made_tweet
 from PIL import Image
 
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.data import leaf
 from canaryproof.verify.training.data.tokens import SHAKESPEARE
 

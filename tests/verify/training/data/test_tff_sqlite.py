@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.data import tff, tff_sqlite
 
 WRITERS, TEST_WRITERS = made.images([2, 1]), made.images([1, 1], seed=1)

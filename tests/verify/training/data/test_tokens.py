@@ -8,7 +8,7 @@ from made_images import glove as write
 
 from canaryproof.verify.claims.canife_experiments import characters as parameters
 from canaryproof.verify.claims.canife_experiments import sentiment
-from canaryproof.verify.files.reading import InputError
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.data import tokens
 from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary, Words, read_glove
 
