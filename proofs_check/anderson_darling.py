@@ -24,7 +24,7 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from canaryproof.proofs_check.lines import Kind, held, judged, line
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 from canaryproof.verify.check.verdicts import number
 

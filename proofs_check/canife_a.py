@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 import sympy
 from sympy import Expr, Matrix, Rational, Symbol, erfc, log, pi, sqrt
 
-from canaryproof.proofs_check.lines import Kind, held, judged, line
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
+from canaryproof.proofs_check.formula_text import text
 from canaryproof.verify.check.results import Check, Outcome
 
 K, N, NOISE = sympy.symbols("k n sigma", positive=True)

@@ -30,9 +30,9 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import two_gaussians as certified
 from canaryproof.kernels.certified.two_gaussians import Direction
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.lines import held, line
-from canaryproof.proofs_check.regime import bounded, limit, settled, vanishes
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.displayed_lines import held, line
+from canaryproof.proofs_check.formula_text import text
+from canaryproof.proofs_check.limits import bounded, limit, settled, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.check.results import Check, Outcome
 

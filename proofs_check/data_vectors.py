@@ -12,9 +12,9 @@ import sympy
 from sympy import Expr, Rational, Symbol, sqrt
 
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.lines import Kind, held, judged, kind_of, line
-from canaryproof.proofs_check.regime import KAPPA, in_proportion, limit, settled
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, kind_of, line
+from canaryproof.proofs_check.formula_text import text
+from canaryproof.proofs_check.limits import KAPPA, in_proportion, limit, settled
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, expectation, mean
 from canaryproof.verify.check.results import Outcome
 

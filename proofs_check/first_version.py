@@ -11,10 +11,10 @@ import sympy
 from sympy import Expr, sqrt
 
 from canaryproof.proofs_check import release_moments
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
+from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.joint_law import X, gaussian_divergence, limit_law, remainder
-from canaryproof.proofs_check.lines import Kind, held, judged, line
-from canaryproof.proofs_check.regime import in_proportion, limit, vanishes
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.limits import in_proportion, limit, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, Z, expectation
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 

@@ -17,9 +17,9 @@ from sympy import Expr, Rational, Symbol, log, sqrt
 
 from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.consistency import SHIFT_ORDER, is_order_of_shift, shift_over
-from canaryproof.proofs_check.lines import Kind, held, judged, line
-from canaryproof.proofs_check.regime import limit, settled, vanishes
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
+from canaryproof.proofs_check.formula_text import text
+from canaryproof.proofs_check.limits import limit, settled, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z, dot, expectation, mean, release, times, vector
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 

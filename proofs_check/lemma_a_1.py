@@ -12,8 +12,8 @@ from typing import Any
 import sympy
 from sympy import Expr, Rational, Symbol, gamma, pi, sqrt
 
-from canaryproof.proofs_check.lines import Kind, held, judged, line
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
+from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.sphere_moments import D, expectation
 from canaryproof.proofs_check.theorem_3_1 import (
     TAU,

@@ -60,8 +60,8 @@ from sympy import Expr, Poly, Rational, Symbol
 
 from canaryproof.kernels.certified import Enclosure, Number, at_precision
 from canaryproof.kernels.certified._ball import enclose, exact, within
-from canaryproof.proofs_check.lines import Kind, held, judged, line
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
+from canaryproof.proofs_check.formula_text import text
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 T = Symbol("t", real=True)

@@ -10,7 +10,7 @@ import sympy
 from numpy.typing import NDArray
 from sympy import Expr, Matrix, Rational, Symbol, sqrt
 
-from canaryproof.proofs_check.lines import held, line
+from canaryproof.proofs_check.displayed_lines import held, line
 from canaryproof.verify.check.results import Check, Outcome
 
 _SOURCE = "proofs_check/orthonormal_canaries.md"

@@ -18,9 +18,9 @@ import sympy
 from sympy import Expr, Symbol, factorial2, rf
 from sympy.ntheory.multinomial import multinomial_coefficients
 
-from canaryproof.proofs_check.lines import held, line
-from canaryproof.proofs_check.regime import limit
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.displayed_lines import held, line
+from canaryproof.proofs_check.formula_text import text
+from canaryproof.proofs_check.limits import limit
 from canaryproof.proofs_check.sphere_moments import (
     SIGMA,
     D,

@@ -23,8 +23,8 @@ from flint import arb, fmpq
 from sympy import Expr, Rational, Symbol, acos, beta, cos, gamma, pi, sin, sqrt
 
 from canaryproof.kernels.certified import Enclosure, at_precision, null_cosine
-from canaryproof.proofs_check.lines import Kind, held, judged, line
-from canaryproof.proofs_check.spelling import text
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
+from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.sphere_moments import D, expectation
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 

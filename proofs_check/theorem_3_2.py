@@ -13,9 +13,9 @@ import sympy
 from sympy import Expr, Rational, exp, gamma, pi, sqrt
 
 from canaryproof.proofs_check import normal_distance
-from canaryproof.proofs_check.lines import Kind, held, judged, kind_of, line
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, kind_of, line
+from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.normal_distance import T
-from canaryproof.proofs_check.spelling import text
 from canaryproof.proofs_check.sphere_moments import D, expectation
 from canaryproof.proofs_check.theorem_3_1 import same
 from canaryproof.verify.check.results import Check, Outcome, Verdict

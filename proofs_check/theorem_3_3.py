@@ -18,9 +18,9 @@ import sympy
 from sympy import Expr, Symbol, sqrt
 
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.lines import Kind, held, judged, line
-from canaryproof.proofs_check.regime import bounded, equation, limit, settled, vanishes
-from canaryproof.proofs_check.spelling import shortened, text
+from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
+from canaryproof.proofs_check.formula_text import shortened, text
+from canaryproof.proofs_check.limits import bounded, equation, limit, settled, vanishes
 from canaryproof.proofs_check.sphere_moments import (
     SIGMA,
     D,

@@ -27,7 +27,7 @@ from canaryproof.reports.figures import png, svg
 from canaryproof.reports.html import environment, html, tables
 from canaryproof.reports.pages import PAGES, RESULTS, Chapter, as_written, chapters, figures_of, markdown_of
 from canaryproof.verify.check.results import Run
-from canaryproof.verify.files.material import Material
+from canaryproof.verify.files.report_input import Material
 
 HTML = "report.html"
 

@@ -25,7 +25,7 @@ from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.figures import inline
 from canaryproof.reports.pages import Chapter
 from canaryproof.verify.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
-from canaryproof.verify.files.material import Material
+from canaryproof.verify.files.report_input import Material
 
 # Besides its colour each verdict has a sign, so that colour never speaks alone.
 SIGNS = {

@@ -24,7 +24,7 @@ from canaryproof.reports import (
 from canaryproof.reports.figures import svg
 from canaryproof.reports.markdown import without_tags
 from canaryproof.verify.check.results import Run
-from canaryproof.verify.files.material import Material
+from canaryproof.verify.files.report_input import Material
 
 RESULTS = "results.json"
 # What a run's folder may hold beside the summary, and another run's may lack.

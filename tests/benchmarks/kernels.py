@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries, _transformed, _transposed
-from canaryproof.verify.engine.origin import _processor
+from canaryproof.verify.engine.provenance import _processor
 from canaryproof.verify.estimators import algorithm_1
 from tests.benchmarks import processes
 from tests.benchmarks.arithmetic import Arithmetic, arithmetic

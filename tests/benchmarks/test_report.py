@@ -8,7 +8,7 @@ import pytest
 
 from canaryproof.reports.formats import report
 from canaryproof.verify.check.results import Design, Level, Result, Run, Subject, Verdict
-from canaryproof.verify.files.material import Material
+from canaryproof.verify.files.report_input import Material
 
 COUNT = 10_000
 STATUS = Path("/proc/self/status")

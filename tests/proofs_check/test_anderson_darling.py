@@ -16,7 +16,7 @@ from canaryproof.proofs_check.anderson_darling import (
     power,
     samples_for_power,
 )
-from canaryproof.proofs_check.lines import Kind, kind_of
+from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.verify.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)

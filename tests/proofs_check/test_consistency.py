@@ -9,7 +9,7 @@ from sympy import Rational, sqrt
 from canaryproof.kernels import gaussian_mechanism, two_gaussians
 from canaryproof.proofs_check import consistency, release_moments
 from canaryproof.proofs_check.consistency import CLAIMED, Slopes, best_count, shift, slopes
-from canaryproof.proofs_check.lines import Kind, kind_of
+from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 

@@ -3,7 +3,7 @@ from importlib.resources import files
 
 import pytest
 
-from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.displayed_lines import Kind
 
 TEXT = (files("canaryproof.proofs_check") / "corrected_proof.md").read_text()
 CITED = sorted(

@@ -2,8 +2,8 @@ import pytest
 from sympy import sqrt
 
 from canaryproof.proofs_check import data_vectors
-from canaryproof.proofs_check.lines import Kind, kind_of
-from canaryproof.proofs_check.regime import KAPPA
+from canaryproof.proofs_check.displayed_lines import Kind, kind_of
+from canaryproof.proofs_check.limits import KAPPA
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.check.results import Context, Level
 

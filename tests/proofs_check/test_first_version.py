@@ -3,8 +3,8 @@ import sympy
 from sympy import sqrt
 
 from canaryproof.proofs_check import first_version
-from canaryproof.proofs_check.lines import Kind, kind_of
-from canaryproof.proofs_check.regime import in_proportion, limit
+from canaryproof.proofs_check.displayed_lines import Kind, kind_of
+from canaryproof.proofs_check.limits import in_proportion, limit
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.check.results import Context, Level

@@ -7,8 +7,8 @@ from sympy import log, sqrt
 from canaryproof.kernels import exact_law
 from canaryproof.proofs_check import joint_law
 from canaryproof.proofs_check.consistency import shift
+from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.proofs_check.joint_law import X, gaussian_divergence
-from canaryproof.proofs_check.lines import Kind, kind_of
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.check.results import Context, Level
 

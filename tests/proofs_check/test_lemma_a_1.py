@@ -6,7 +6,7 @@ import sympy
 from sympy import Rational, sqrt
 
 from canaryproof.proofs_check import lemma_a_1 as lemma
-from canaryproof.proofs_check.lines import Kind, displayed, kind_of
+from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.sphere_moments import D
 from canaryproof.verify.check.results import Context, Level
 

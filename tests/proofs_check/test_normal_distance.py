@@ -12,7 +12,7 @@ from canaryproof.proofs_check import normal_distance as law
 from canaryproof.proofs_check import normal_distance as numbers
 from canaryproof.proofs_check import normal_distance as proof
 from canaryproof.proofs_check import normal_distance as tails
-from canaryproof.proofs_check.lines import Kind, kind_of
+from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 
 
 def test_the_rest_of_the_series_is_integrated_rightly():

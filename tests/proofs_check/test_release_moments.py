@@ -1,7 +1,7 @@
 import sympy
 
 from canaryproof.proofs_check import release_moments
-from canaryproof.proofs_check.lines import Kind
+from canaryproof.proofs_check.displayed_lines import Kind
 from canaryproof.proofs_check.release_moments import central_moment, moments, raw_moment, squared_length
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, expectation
 

@@ -12,7 +12,7 @@ from mpmath import mp
 from scipy.stats import norm
 
 from canaryproof.proofs_check import section_3_2
-from canaryproof.proofs_check.lines import Kind, displayed, kind_of
+from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.section_3_2 import (
     COEFFICIENTS,
     DIM,

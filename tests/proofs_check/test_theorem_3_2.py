@@ -5,7 +5,7 @@ import sympy
 from sympy import Rational, exp, gamma, pi, sqrt
 
 from canaryproof.proofs_check import theorem_3_2
-from canaryproof.proofs_check.lines import Kind, displayed, kind_of
+from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.normal_distance import T
 from canaryproof.proofs_check.sphere_moments import D
 from canaryproof.verify.check.results import Context, Level

@@ -2,8 +2,8 @@ import pytest
 import sympy
 
 from canaryproof.proofs_check import release_moments, theorem_3_3
-from canaryproof.proofs_check.lines import Kind, displayed, kind_of
-from canaryproof.proofs_check.regime import bounded, equation, limit, vanishes
+from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
+from canaryproof.proofs_check.limits import bounded, equation, limit, vanishes
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, expectation, sum_of_variances
 from canaryproof.proofs_check.theorem_3_3 import nonnegative

@@ -11,10 +11,10 @@ from canaryproof.reports.canife import number, render, sections, spread, values
 from canaryproof.reports.figures import svg
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
-from canaryproof.verify.check.records import read, written
+from canaryproof.verify.check.json_records import read, written
 from canaryproof.verify.check.results import Level, Run
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord, ScenarioRecord, SpreadRecord
-from canaryproof.verify.files.material import Material
+from canaryproof.verify.files.report_input import Material
 
 NEEDS = {"participation": "nothing", "noise": "nothing", "models": "the last"}
 

@@ -15,7 +15,7 @@ from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
 from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.engine import expected
-from canaryproof.verify.files.material import Material
+from canaryproof.verify.files.report_input import Material
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 

@@ -10,7 +10,7 @@ import made_up
 
 from canaryproof.reports.formats import Format, report
 from canaryproof.verify.check.results import Level, Run
-from canaryproof.verify.files.material import Material
+from canaryproof.verify.files.report_input import Material
 
 FOLDER = Path(__file__).with_name("golden")
 ENVIRONMENT = {"command": "canaryproof verify", "processor": "a processor"}

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
-from canaryproof.verify.check.declared_tests import EPSILON, LEVEL, POWER
+from canaryproof.verify.check.levels import EPSILON, LEVEL, POWER
 
 Array = NDArray[np.float64]
 

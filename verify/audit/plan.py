@@ -24,7 +24,7 @@ from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
 from canaryproof.verify.bounds.block_tests import NESTED
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks
-from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.levels import POWER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,7 +39,7 @@ from canaryproof.verify.bounds.lower_bound import (
     prepare,
 )
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
-from canaryproof.verify.check.declared_tests import EPSILON, POWER
+from canaryproof.verify.check.levels import EPSILON, POWER
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Estimate, Moments, Shape
 

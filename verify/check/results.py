@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from canaryproof.verify.check.records import Count, read, written
+from canaryproof.verify.check.json_records import Count, read, written
 
 # Twelve times those of a run of all suites.
 _MOST_RESULTS = 10_000

@@ -14,7 +14,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from canaryproof.kernels.certified import Enclosure, at_precision
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
+from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 
 # A judge's answer without the context, which only stochastic claims need.
@@ -40,7 +40,7 @@ def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:
     return make
 
 
-def found(verdict: Verdict, finding: str, design: Design | None = None, **evidence: Any) -> Outcome:
+def conclude(verdict: Verdict, finding: str, design: Design | None = None, **evidence: Any) -> Outcome:
     """Return what a judge found, with the test if it depends on chance, and the numbers behind it."""
     return Outcome(verdict, finding, evidence, design)
 
@@ -66,7 +66,7 @@ Value = Enclosure | arb | Fraction | float | tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Judged:
+class NumberVerdict:
     """A verdict by the rule for printed numbers, with what it rests on."""
 
     verdict: Verdict
@@ -86,7 +86,7 @@ class Judged:
 
 def number(
     printed: str, readings: Mapping[str, Value], stated: Collection[str] | None = None, within: Within = Within.DIGITS
-) -> Judged:
+) -> NumberVerdict:
     """Judge a printed number by its exact value under each reading, of which the text states some.
 
     ``stated`` names the text's readings: the first one by default, or none.
@@ -95,18 +95,18 @@ def number(
     own = {name: value for name, value in readings.items() if name in stated}
     for name, value in own.items():
         if _comes_out(value, printed, within):
-            return Judged(Verdict.CONFIRMED, printed, name, _plain(value), f"confirmed: {within}")
+            return NumberVerdict(Verdict.CONFIRMED, printed, name, _plain(value), f"confirmed: {within}")
     for name, value in readings.items():
         if name not in own and _comes_out(value, printed, within):
             why = f"qualified: {within}, under a reading that the text does not state"
-            return Judged(Verdict.QUALIFIED, printed, name, _plain(value), why)
+            return NumberVerdict(Verdict.QUALIFIED, printed, name, _plain(value), why)
     for name, value in own.items():
         for how, range_ in _looser(printed, within).items():
             if _inside(value, range_):
-                return Judged(Verdict.QUALIFIED, printed, f"{name}, {how}", _plain(value), f"qualified: {how}")
+                return NumberVerdict(Verdict.QUALIFIED, printed, f"{name}, {how}", _plain(value), f"qualified: {how}")
     name, value = next(iter(readings.items()))
     why = f"refuted: none of {len(readings)} readings {within}"
-    return Judged(Verdict.REFUTED, printed, name, _plain(value), why)
+    return NumberVerdict(Verdict.REFUTED, printed, name, _plain(value), why)
 
 
 def close(ratios: Sequence[float], within: Within = Within.ABOUT) -> Verdict:
@@ -117,7 +117,7 @@ def close(ratios: Sequence[float], within: Within = Within.ABOUT) -> Verdict:
     return holds(worst <= _MAGNITUDE)
 
 
-def judged(for_it: Sequence[float], against_it: Sequence[float], level: float = LEVEL) -> Verdict:
+def from_p_values(for_it: Sequence[float], against_it: Sequence[float], level: float = LEVEL) -> Verdict:
     """Judge by p-values: of the tests that must all reject, and of those that refute if one does."""
     if max(for_it) <= 0.5 * level:
         return Verdict.CONFIRMED
@@ -127,7 +127,7 @@ def judged(for_it: Sequence[float], against_it: Sequence[float], level: float = 
 def shares_hold(p_values: Mapping[str, float], runs: int, null: str, visible: str, level: float = LEVEL) -> Outcome:
     """Judge tests of shares of runs, none of which may reject; ``visible`` says from which error on one would."""
     label, smallest = min(p_values.items(), key=lambda item: item[1])
-    return found(
+    return conclude(
         holds(smallest >= level / len(p_values)),
         f"smallest of {len(p_values)} p-values {smallest:.2g} ({label}; {runs:,} runs)",
         Design(null, level, f"a share of runs is off by {visible}", POWER, runs),

@@ -12,8 +12,8 @@ from scipy import stats
 from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, prints, rounding
-from canaryproof.verify.claims.printed import Canife
+from canaryproof.verify.check.verdicts import claim, conclude, fixed, holds, number, prints, rounding
+from canaryproof.verify.claims.transcripts import Canife
 
 # Clients' learning rates (Appendix B), and the clip norm that both loss and updates have.
 RATES = {"CIFAR10": "0.01", "CelebA": "0.899", "Sent140": "5.75", "Shakespeare": "3"}
@@ -32,8 +32,8 @@ def judge_norm(rates: Mapping[str, str]) -> Outcome:
     full = ", ".join(name for name in rates if name not in takes)
     evidence: dict[str, Any] = {"least_norms": {name: float(norm) for name, norm in norms.items()}}
     if not takes:
-        return found(holds(True), f"a step with rate 1 or more reaches C = 1: {full}", **evidence)
-    return found(
+        return conclude(holds(True), f"a step with rate 1 or more reaches C = 1: {full}", **evidence)
+    return conclude(
         holds(False, full), f"only where the rate is at least 1 ({full or 'nowhere'}), not on {short}", **evidence
     )
 
@@ -49,7 +49,7 @@ def judge_loss(clip: Fraction, other: Fraction) -> Outcome:
         return sum((u * factor * g for u, g in zip(update, gradient, strict=True)), Fraction(0)) ** 2
 
     ratios = {value: squared(value) / squared(Fraction(1)) for value in (clip, other)}
-    return found(
+    return conclude(
         holds(ratios[clip] == 1),
         f"at C = {clip}, which Section 3.3 fixes, its first term is that of equation (1) times {ratios[clip]}; at "
         f"C = {other} times {ratios[other]}, as Algorithm 1 has C·∇ℓ where equation (1) has ∇ℓ",
@@ -102,7 +102,7 @@ def judge_cap(printed: str) -> Outcome:
         finding = f"at the stated {text} {at_text}, never {printed}; only with {' or with '.join(holding)}{limits}"
     elif judged.verdict is Verdict.REFUTED:
         finding = f"no reading gives {printed} ({listed}){limits}"
-    return found(judged.verdict, finding, caps=caps, lower_limit=lowest, **judged.evidence)
+    return conclude(judged.verdict, finding, caps=caps, lower_limit=lowest, **judged.evidence)
 
 
 def _judge_infinite(_: Context) -> Outcome:
@@ -116,7 +116,7 @@ def _judge_infinite(_: Context) -> Outcome:
         f"1/0 infinite one zero suffices, which a canary without effect has with probability {float(1 - finite):.3f}"
     )
     # It holds where terms with a zero count are left out.
-    return found(holds(finite == 1, True), finding, infinite_without_effect=float(1 - finite), cap=cap)
+    return conclude(holds(finite == 1, True), finding, infinite_without_effect=float(1 - finite), cap=cap)
 
 
 def judge_insertion(printed: str) -> Outcome:
@@ -125,7 +125,7 @@ def judge_insertion(printed: str) -> Outcome:
     most = float(rounding(printed)[1])
     above = float(sum(stats.binom.pmf(inserted, Canife.TRIALS, 0.5) for inserted, cap in caps.items() if cap > most))
     equal = float(stats.binom.pmf(Canife.HALF, Canife.TRIALS, 0.5))
-    return found(
+    return conclude(
         holds(above == 0.0, equal),
         f"only as exactly half of the trials (Section 4.1, and the public code, which alternates): independently with "
         f"probability 1/2 that has probability {equal:.3f}, and ε̂ can be more than {printed} with probability "
@@ -242,7 +242,7 @@ def _judge_limits(_: Context) -> Outcome:
         f"with probability {least:.4f} to {most:.4f}"
     )
     held = worst["both"] >= 1.0 - allowed and most <= allowed
-    return found(holds(held), finding, worst=worst, missed_least=least, missed_most=most)
+    return conclude(holds(held), finding, worst=worst, missed_least=least, missed_most=most)
 
 
 def judge_conservative(law: Selected) -> Outcome:
@@ -250,7 +250,7 @@ def judge_conservative(law: Selected) -> Outcome:
     upwards = float(law.probabilities[law.values > 0.0].sum())
     below = np.cumsum(law.probabilities)
     median, extreme = (float(law.values[np.searchsorted(below, level)]) for level in (0.5, 0.95))
-    return found(
+    return conclude(
         holds(upwards >= 0.95),
         f"where nothing leaks (ε = 0) the largest finite ε̂ of 100 trials is above 0 with probability {upwards:.4f}, "
         f"{median:.2f} in the median, above {extreme:.2f} in 5% of the cases: errs upwards, and so is no lower bound",
@@ -268,7 +268,7 @@ def _judge_infinite_limit(_: Context) -> Outcome:
     one = float(upper[1, 1])
     # A rate at its upper end leaves a numerator of 0 for one term, and the other is infinite all the same.
     verdict = holds(np.array_equal(infinite, zero))
-    return found(
+    return conclude(
         verdict,
         f"the upper limit is infinite exactly where a count is zero ({int(zero.sum())} of {zero.size} pairs of "
         f"counts); one error of each kind has the limit {one:.2f}",

@@ -17,12 +17,13 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import gaussian_mechanism as certified
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_spread
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.power import visible_spread
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import Within, claim, close, fixed, found, holds, rounding
+from canaryproof.verify.check.verdicts import Within, claim, close, conclude, fixed, holds, rounding
 from canaryproof.verify.claims.canife_attack import estimate
-from canaryproof.verify.claims.deciding import decided
-from canaryproof.verify.claims.printed import Canife, Task, noise_for
+from canaryproof.verify.claims.needs_data import decided
+from canaryproof.verify.claims.transcripts import Canife, Task, noise_for
 
 # Theoretical ε: Rényi accounting under Poisson sampling, as Appendix C.1 has it.
 
@@ -48,7 +49,7 @@ def _judge_toy(_: Context) -> Outcome:
     exact = certified.epsilon(Canife.SCORES_DELTA, sigma)
     bound = rdp(sigma, Canife.CODE_DELTA)
     cap = float(rounding(Canife.CAP)[1])
-    return found(
+    return conclude(
         holds(exact.lo <= cap, close([float(Canife.DEVIATION) / sigma], Within.MAGNITUDE) is Verdict.CONFIRMED),
         f"only for standard deviations ({Canife.DEVIATION} against σ = {Canife.TOY_SIGMA}); ε̂ cannot match: at "
         f"most {Canife.CAP} where one "
@@ -77,7 +78,7 @@ def judge_deviation(printed: float, sigma: float) -> Outcome:
     verdict = holds(close([printed / sigma]) is Verdict.CONFIRMED, p_value >= LEVEL)
     if verdict is Verdict.QUALIFIED:
         finding = f"only within the error of {Canife.TRIALS} scores: {finding}"
-    return found(verdict, finding, design, statistic=float(statistic), p_value=float(p_value), rest=rest)
+    return conclude(verdict, finding, design, statistic=float(statistic), p_value=float(p_value), rest=rest)
 
 
 def judge_toy_epsilon(printed: str) -> Outcome:
@@ -98,7 +99,7 @@ def judge_toy_epsilon(printed: str) -> Outcome:
     )
     # Some number of epochs fits any σ; a round one is a reading that could have been meant.
     is_round = any(epoch % 10 == 0 for row in rows.values() for epoch in row["epochs"])
-    return found(
+    return conclude(
         # Any σ has a number of epochs; without a round one nothing is decided.
         holds(False, True) if is_round else Verdict.INCONCLUSIVE,
         f"only after a number of rounds that is not printed, nor is δ: ε = 25 belongs to σ = {printed} after {listed}",
@@ -125,7 +126,7 @@ def judge_success(deviation: float) -> Outcome:
     }
     right = rows[f"{deviation:g}"] ** Canife.TRIALS
     listed = ", ".join(f"{name} {accuracy:.3f}" for name, accuracy in rows.items())
-    return found(
+    return conclude(
         holds(right >= 1.0 - 1e-6),
         f"the centres are {1.0 / deviation:.1f} standard deviations apart: all {Canife.TRIALS} trials are right with "
         f"probability {right:.6f} (accuracy at half the distance by standard deviation: {listed})",
@@ -139,7 +140,7 @@ def judge_harder(sigmas: Sequence[float]) -> Outcome:
     rows = {f"{sigma:g}": float(stats.norm.cdf(0.5 / sigma)) for sigma in sigmas}
     falls = all(more < less for less, more in pairwise(rows.values()))
     listed = ", ".join(f"{sigma}: {accuracy:.3f}" for sigma, accuracy in rows.items())
-    return found(holds(falls), f"best accuracy by σ, where noise alone hides the canary: {listed}", accuracies=rows)
+    return conclude(holds(falls), f"best accuracy by σ, where noise alone hides the canary: {listed}", accuracies=rows)
 
 
 # The gap between theoretical and empirical per-round ε, and how much of it the number of trials makes.
@@ -163,7 +164,7 @@ def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
     evidence: dict[str, Any] = {"one_round": rows, "least_gap": smallest, "cap": Canife.CAP}
     finding = f"ε̂ ≤ {Canife.CAP} alone makes a gap, whatever leaks ({listed})"
     if not possible:
-        return found(holds(False), f"out of reach: {finding}", **evidence)
+        return conclude(holds(False), f"out of reach: {finding}", **evidence)
     reach = "the range is possible" if whole else "part of the range is possible"
     if "δ = 1e-5" not in possible:
         reach = f"possible only with {' or '.join(possible)}"
@@ -181,7 +182,7 @@ def _judge_tight(_: Context) -> Outcome:
     # One error of each kind in n/2 trials: ε̂ is at most log((1 − δ)·n/2).
     trials = {name: math.ceil(2.0 * math.exp(value) / (1.0 - Canife.SCORES_DELTA)) for name, value in exact.items()}
     listed = ", ".join(f"{name} {exact[name]:.2f}, which takes over {trials[name]:,} trials" for name in bounds)
-    return found(
+    return conclude(
         holds(all(value <= cap for value in exact.values()), trials),
         f"only with far more trials: 100 show at most {Canife.CAP} (or infinity). One round's exact ε at δ = 0.01 is "
         f"{listed}",
@@ -204,7 +205,7 @@ def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
     )
     # 5% are less than anybody reads off the figures.
     comparable = all(row["theory"] <= 1.05 * row["estimate"] for row in rows.values())
-    return found(
+    return conclude(
         # With one δ it is the same quantity.
         holds(comparable, True),
         f"only with one δ for both: one round's exact ε at δ = {estimate_delta:g} and at {theory_delta:g} is {listed}",
@@ -258,7 +259,7 @@ def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]])
     beyond = f", and not for {', '.join(nothing_left)}" if nothing_left else ""
     # The simulations show what the smallest gaps mean; no verdict hangs on them, and there is no test.
     verdict = holds(not nothing_left, len(nothing_left) < len(gaps))
-    return found(
+    return conclude(
         verdict,
         f"{'only ' if verdict is Verdict.QUALIFIED else ''}for {left}{beyond}, if δ = 1e-5, which is the public code's "
         f"and not in the paper: {Canife.TRIALS} trials make a gap by themselves. A perfect canary has one of at least "
@@ -319,7 +320,7 @@ def judge_composed(task: Task, printed: str) -> Outcome:
     hits = [name for name, (low, high) in rows.items() if low <= most and high >= least]
     listed = "; ".join(f"{name}: {low:.2f} to {high:.2f}" for name, (low, high) in rows.items())
     evidence: dict[str, Any] = {"one_round": theory, "readings": rows}
-    return found(holds(hits and "one round by RDP, δ = 1e-5" not in hits), listed, hits=hits, **evidence)
+    return conclude(holds(hits and "one round by RDP, δ = 1e-5" not in hits), listed, hits=hits, **evidence)
 
 
 def _judge_sampling(_: Context) -> Outcome:
@@ -329,7 +330,7 @@ def _judge_sampling(_: Context) -> Outcome:
     rates = {task.name: task.sampling for task in Canife.TASKS}
     smallest = min(rates, key=lambda name: rates[name]) == min(composed, key=lambda name: composed[name]) == "Sent140"
     listed = ", ".join(f"{name} {rates[name]:.5f}: {composed[name]:.2f}" for name in rates)
-    return found(
+    return conclude(
         # What a round of each task shows depends on trainings.
         holds(False, smallest),
         f"only if every round of each task shows the same ε̂: at ε̂ = {Canife.CAP}, sampling rates and the final ε̂ (RDP, "
@@ -348,7 +349,7 @@ def judge_fewer_clients(cohorts: Sequence[int]) -> Outcome:
         composed[cohort] = rdp(sigma, Canife.CODE_DELTA, rounds, cohort / Canife.CELEBA.users)
     falls = all(later < earlier for earlier, later in pairwise(composed.values()))
     listed = ", ".join(f"{cohort} clients {value:.2f}" for cohort, value in composed.items())
-    return found(
+    return conclude(
         holds(falls),
         f"by sampling alone: ε̂ = {Canife.CAP} in every round of {Canife.CELEBA.epochs} epochs composes to "
         f"{listed} (RDP, δ = 1e-5)",
@@ -361,7 +362,7 @@ def _judge_basic(_: Context) -> Outcome:
     summed = {task.name: task.rounds * one_round(task, Canife.CODE_DELTA) for task in Canife.TASKS}
     better = all(value > Canife.TRAINED_EPSILON for value in summed.values())
     listed = ", ".join(f"{name} {value:,.0f}" for name, value in summed.items())
-    return found(
+    return conclude(
         holds(better),
         f"rounds times one round's ε, instead of 50: {listed}",
         summed=summed,
@@ -386,7 +387,7 @@ def _judge_root(_: Context) -> Outcome:
     near = [name for name, value in rows.items() if 1.6 <= value <= 2.5]
     verdict = holds(len(near) == len(rows), near)
     listed = "; ".join(f"{name}: {value:.2f}" for name, value in rows.items())
-    return found(
+    return conclude(
         verdict,
         f"within a quarter of twice ε for four times the rounds only in a middle range: {listed}",
         growth=rows,
@@ -398,7 +399,7 @@ def judge_no_privacy(models: Mapping[str, tuple[int, int]], least: float) -> Out
     sigma = certified.noise_multiplier(0.0, Canife.CODE_DELTA)
     ratios = {name: sigma.lo * math.sqrt(parameters) / clients for name, (clients, parameters) in models.items()}
     listed = ", ".join(f"{ratio:,.0f} times on {name}" for name, ratio in ratios.items())
-    return found(
+    return conclude(
         holds(min(ratios.values()) >= least),
         f"ε = 0 at δ = 1e-5 takes σ of at least {sigma.lo:,.0f} for one round alone: {listed}",
         noise_multiplier=(sigma.lo, sigma.hi),

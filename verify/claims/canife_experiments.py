@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from scipy import stats
 
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, prints, rounding
-from canaryproof.verify.claims.deciding import needs_data
-from canaryproof.verify.claims.printed import Canife, Task
+from canaryproof.verify.check.verdicts import claim, conclude, fixed, holds, number, prints, rounding
+from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.transcripts import Canife, Task
 
 _SOURCE = Canife.PAPER + "Appendix B"
 
@@ -143,7 +143,7 @@ def _judge_model(model: PrintedModel) -> Outcome:
         Verdict.QUALIFIED: f"only with {judged.reading}; {stated}",
     }
     finding = says.get(judged.verdict, f"no reading gives {model.printed:,} ({listed})")
-    return found(judged.verdict, finding, counts=counts, **judged.evidence)
+    return conclude(judged.verdict, finding, counts=counts, **judged.evidence)
 
 
 def judge_classes(classes: int, parameters: int) -> Outcome:
@@ -155,10 +155,10 @@ def judge_classes(classes: int, parameters: int) -> Outcome:
         rows.append({"biases": biases, "classes": solved, "left_over": rest})
     exact = [row for row in rows if row["left_over"] == 0]
     if not exact:
-        return found(Verdict.INCONCLUSIVE, f"{parameters:,} parameters fit no number of classes", solutions=rows)
+        return conclude(Verdict.INCONCLUSIVE, f"{parameters:,} parameters fit no number of classes", solutions=rows)
     solution = exact[0]["classes"]
     verdict = holds(solution == classes >= len(TABLE_1))
-    return found(
+    return conclude(
         verdict,
         f"{parameters:,} parameters are those of {solution} classes and of no other number; "
         f"{classes} would make {characters(classes, classes):,}. LEAF's alphabet has 80 characters, and the three "
@@ -189,7 +189,7 @@ def judge_split(train: int, test: int, share: Fraction, published: int, source: 
     elif verdict is Verdict.QUALIFIED:
         whole = f"only as a sample of {total / published:.2%}, split {float(share):.0%} to {float(1 - share):.0%}"
         finding = f"{whole}: {finding}"
-    return found(verdict, finding, **evidence)
+    return conclude(verdict, finding, **evidence)
 
 
 def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
@@ -201,13 +201,13 @@ def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
     verdict = holds(low <= most and least <= high, low <= most)
     if verdict is Verdict.QUALIFIED:
         finding = f"only if {least - high:.1f} to {most - low:.1f} s pass outside the iterations: {finding}"
-    return found(verdict, finding, **evidence)
+    return conclude(verdict, finding, **evidence)
 
 
 def judge_reduced(health: str, share: str) -> Outcome:
     """Judge by how many per cent a loss is reduced at a health, which is the share that it is improved by."""
     finding = f"health is the share by which the loss is improved: {health} of it, and {share}% are printed"
-    return found(holds(prints(100 * Fraction(health), share)), finding)
+    return conclude(holds(prints(100 * Fraction(health), share)), finding)
 
 
 def judge_healths(whole: tuple[str, str], late: tuple[str, str], late_rounds: int) -> Outcome:
@@ -227,7 +227,7 @@ def judge_healths(whole: tuple[str, str], late: tuple[str, str], late_rounds: in
         for mean, count in ((whole[0], runs), (whole[0], runs * audits), (late[0], runs))
     )
     least, late_least = (float(rounding(deviation)[0]) for _, deviation in (whole, late))
-    return found(
+    return conclude(
         holds(ends[0] <= 1.0 and of_runs < least <= of_audits and late_least <= of_late_runs),
         f"five numbers of at most 1 deviate by at most {of_runs:.3f} around {whole[0]}, by {of_late_runs:.3f} around "
         f"{late[0]}; the {early} early audits of {audits} then have a mean health of {ends[0]:.3f} to {ends[1]:.3f}",
@@ -247,7 +247,7 @@ def judge_utility(tasks: Sequence[Task] = (Canife.SENT140, Canife.SHAKESPEARE)) 
         f"{name} {private}% at ε = 50, {free}% without: {lost[name]:+.1f} points"
         for name, (private, free) in pairs.items()
     )
-    return found(
+    return conclude(
         holds([name for name, points in lost.items() if points > 0.0] == [tasks[0].name]),
         f"{listed}; no spread over runs is printed, and for Shakespeare 30 epochs at ε = 50 and 15 without",
         lost=lost,
@@ -257,7 +257,7 @@ def judge_utility(tasks: Sequence[Task] = (Canife.SENT140, Canife.SHAKESPEARE)) 
 def _judge_two_epochs(_: Context) -> Outcome:
     epochs = Fraction(1000, Canife.SENT140.epoch_rounds)
     judged = number("2", {f"1,000 rounds of {Canife.SENT140.epoch_rounds} an epoch": epochs})
-    return found(
+    return conclude(
         judged.verdict,
         f"1,000 rounds are {float(epochs):.2f} epochs of {Canife.SENT140.epoch_rounds} rounds, which rounds to two",
         epochs=float(epochs),
@@ -272,7 +272,7 @@ def _judge_minutes(_: Context) -> Outcome:
     # A mean of designs says nothing of the longest.
     verdict = holds(mean <= 10.0 and longer <= 10.0, mean <= 10.0)
     only = "only on average, " if verdict is Verdict.QUALIFIED else "on average "
-    return found(
+    return conclude(
         verdict,
         f"{only}for {Canife.ITERATIONS:,} iterations and on the laptop that is named: the larger printed mean, 591 s, "
         f"is {mean:.2f} minutes at most; 3,000 iterations, which almost 100% of accuracy takes, are {longer:.1f}",
@@ -284,7 +284,7 @@ def _judge_minutes(_: Context) -> Outcome:
 def judge_pool(pool: int, users: int) -> Outcome:
     """Judge that a design pool of so many samples can come from so many users with one each."""
     verdict = holds(pool <= users)
-    return found(verdict, f"{pool} of the {users:,} test users, each with a sample", share=pool / users)
+    return conclude(verdict, f"{pool} of the {users:,} test users, each with a sample", share=pool / users)
 
 
 # LEAF's README (github.com/TalwalkarLab/leaf), of Shakespeare its present one: an earlier one has 2,288 users. The file
@@ -317,7 +317,7 @@ def judge_rounds(task: Task) -> Outcome:
     total = an_epoch * task.epochs
     expected = float(Fraction(task.cohort, task.users) * total)
     held = (an_epoch, total) == (task.epoch_rounds, task.rounds)
-    return found(
+    return conclude(
         holds(held),
         f"⌈{task.users:,}/{task.cohort}⌉ = {an_epoch} rounds an epoch, {total:,} in {task.epochs} epochs; a client "
         f"takes part {expected:.2f} times in expectation",
@@ -346,11 +346,11 @@ def judge_audits(task: Task) -> Outcome:
                 f"audits {as_printed} times"
             )
     if task.audits in (as_printed, with_first):
-        return found(judged.verdict, finding, **evidence)
+        return conclude(judged.verdict, finding, **evidence)
     others = ", ".join(
         f"{other.name} {1 + (other.rounds - 1) // other.every}" for other in Canife.TASKS if other is not task
     )
-    return found(
+    return conclude(
         judged.verdict,
         f"{finding}, the rule that gives the others' numbers ({others}); {task.audits} takes one more at the end",
         **evidence,
@@ -362,8 +362,8 @@ def judge_epochs(task: Task, epochs: int) -> Outcome:
     total = epochs * task.epoch_rounds
     evidence: dict[str, Any] = {"rounds": task.rounds, "rounds_of_these_epochs": total}
     if total == task.rounds:
-        return found(holds(True), f"{total:,} rounds, as in Appendix C.3", **evidence)
-    return found(
+        return conclude(holds(True), f"{total:,} rounds, as in Appendix C.3", **evidence)
+    return conclude(
         holds(False, True),
         f"only for the run without privacy: Appendix C.3 has {task.rounds:,} rounds, which are {task.epochs} epochs; "
         f"{epochs} would be {total:,}",
@@ -376,14 +376,14 @@ def judge_clients(printed: int, tasks: Sequence[Task]) -> Outcome:
     cohorts = {task.name: task.cohort for task in tasks}
     verdict = holds(set(cohorts.values()) == {printed})
     listed = ", ".join(f"{name} {cohort}" for name, cohort in cohorts.items())
-    return found(verdict, f"Appendix C.3 has {listed}", cohorts=cohorts)
+    return conclude(verdict, f"Appendix C.3 has {listed}", cohorts=cohorts)
 
 
 def judge_poisson(tasks: Sequence[Task]) -> Outcome:
     """Judge that a round of Poisson sampling has the printed number of clients."""
     rows = {task.name: float(stats.binom.pmf(task.cohort, task.users, task.sampling)) for task in tasks}
     listed = ", ".join(f"{name} {share:.3f}" for name, share in rows.items())
-    return found(
+    return conclude(
         holds(all(share == 1.0 for share in rows.values()), rows),
         f"only as the expected number: a round of Poisson sampling has exactly so many clients with probability "
         f"{listed}; rounds of a fixed size are another mechanism, that the accounting is not for",
@@ -396,7 +396,7 @@ def judge_covered(tasks: Sequence[Task]) -> Outcome:
     # The estimate of round r serves rounds r to r + s - 1, and the first audit is at r = s.
     missing = {task.name: min(task.every - 1, task.rounds) for task in tasks}
     listed = ", ".join(f"{name} {count}" for name, count in missing.items())
-    return found(
+    return conclude(
         holds(not any(missing.values()), missing),
         f"only if an audit comes first, or if an estimate serves the rounds before it, as in the public code: with "
         f"audits at r mod s = 0 for r from 1 the rounds before the first have none ({listed})",

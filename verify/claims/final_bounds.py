@@ -15,12 +15,12 @@ from canaryproof.kernels.certified import at_precision
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.kernels.certified.binomial import Method
 from canaryproof.verify.accounting import analytical
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, fixed, found, holds, number, prints
-from canaryproof.verify.claims import laws
+from canaryproof.verify.check.verdicts import claim, conclude, fixed, holds, number, prints
+from canaryproof.verify.claims import distributions
 from canaryproof.verify.claims.final_setting import DOCUMENT
-from canaryproof.verify.claims.printed import Final, Row
+from canaryproof.verify.claims.transcripts import Final, Row
 from canaryproof.verify.estimators import estimators
 
 _STATED = "Jeffreys for FNR, exact FPR"
@@ -63,7 +63,7 @@ def judge_cap(row: Row) -> Outcome:
         finding = f"only {only}: {finding}"
     elif judged.verdict is Verdict.REFUTED:
         finding = f"not if all canaries are separated: {finding}. No number of errors gives {printed}"
-    return found(judged.verdict, finding, bounds=bounds, **judged.evidence)
+    return conclude(judged.verdict, finding, bounds=bounds, **judged.evidence)
 
 
 def overlapping(printed: str) -> dict[str, float]:
@@ -108,7 +108,7 @@ def _judge_tighter(_: Context) -> Outcome:
         f"{len(places)}). The bound on ε rises by {gains[0]:.3f} without a miss, and by less with misses. Jeffreys' "
         "limit does not cover with 95% at every rate"
     )
-    return found(holds(proven and bool(np.all(one < other))), finding, gains=(float(gains.min()), float(gains[0])))
+    return conclude(holds(proven and bool(np.all(one < other))), finding, gains=(float(gains.min()), float(gains[0])))
 
 
 def judge_centered(one: Method = "jeffreys", other: Method = "clopper-pearson") -> Outcome:
@@ -125,7 +125,7 @@ def judge_centered(one: Method = "jeffreys", other: Method = "clopper-pearson") 
         f"of misses and farther for {farther:,}: on average {off.mean():.2g} away, Clopper and Pearson's "
         f"{beside.mean():.2g}"
     )
-    return found(holds(nearer and not farther), finding, nearer=nearer, farther=farther)
+    return conclude(holds(nearer and not farther), finding, nearer=nearer, farther=farther)
 
 
 def lower_bounds(cosines: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
@@ -164,11 +164,15 @@ def judge_confidence(context: Context, confidence: float = 0.95) -> Outcome:
         float(stats.binom.sf(stats.binom.isf(LEVEL, runs, 1.0 - confidence), runs, 3.0 * (1.0 - confidence))),
         runs,
     )
-    return found(verdict, finding, design, missed=missed, wrong=wrong, runs=runs, p_value=p_value, level=LEVEL)
+    return conclude(verdict, finding, design, missed=missed, wrong=wrong, runs=runs, p_value=p_value, level=LEVEL)
 
 
 def judge_fit(
-    context: Context, rows: Sequence[Row], delta: float, purpose: str, law: laws.EstimateLaw = laws.fitted
+    context: Context,
+    rows: Sequence[Row],
+    delta: float,
+    purpose: str,
+    law: distributions.EstimateLaw = distributions.fitted,
 ) -> Outcome:
     """Judge whether the lower bounds for the final model can be those of 1,000 cosines with the printed estimates.
 
@@ -176,9 +180,9 @@ def judge_fit(
     """
     runs = context.pick(400, 2000)
     rng = np.random.default_rng(context.key(purpose))
-    distances = [laws.mean_of_median(law, float(row.estimate_final), delta) for row in rows]
-    p_value, design = laws.fit(
-        laws.KnownNull(delta), [(float(row.lower_final), m) for row, m in zip(rows, distances, strict=True)]
+    distances = [distributions.mean_of_median(law, float(row.estimate_final), delta) for row in rows]
+    p_value, design = distributions.fit(
+        distributions.KnownNull(delta), [(float(row.lower_final), m) for row, m in zip(rows, distances, strict=True)]
     )
     details: list[dict[str, Any]] = []
     for row, distance in zip(rows, distances, strict=True):
@@ -187,7 +191,7 @@ def judge_fit(
         details.append({"noise": row.noise, "printed": row.lower_final, "middle": (low, middle, high)})
     ordered = all(float(row.lower_final) <= float(row.estimate_final) for row in rows)
     finding = f"each is below its estimate: {_listed(details)} (joint p = {p_value:.2f})"
-    return found(holds(ordered and p_value >= LEVEL), finding, design, rows=details, p_value=p_value, level=LEVEL)
+    return conclude(holds(ordered and p_value >= LEVEL), finding, design, rows=details, p_value=p_value, level=LEVEL)
 
 
 def _listed(details: Sequence[Mapping[str, Any]]) -> str:
@@ -245,7 +249,7 @@ def judge_tight() -> Outcome:
         "cosines, "
         f"whose skewness is {skewness:.2f}, so that closeness hangs on how far the data attenuate a canary"
     )
-    return found(holds(all(0.8 <= ratio <= 1.0 for ratio in ratios)), finding, rows=rows, skewness=skewness)
+    return conclude(holds(all(0.8 <= ratio <= 1.0 for ratio in ratios)), finding, rows=rows, skewness=skewness)
 
 
 def sampled_bounds(null: NDArray[np.float64], seen: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
@@ -271,8 +275,8 @@ def judge_lower_all(context: Context, rows: Sequence[Row], rounds: int, delta: f
         float(optimize.brentq(lambda m, row=row: algorithm_3(rounds, m, delta) - float(row.estimate_all), 0.3, 50.0))
         for row in rows
     ]
-    p_value, design = laws.fit(
-        laws.SampledNull(rounds, delta),
+    p_value, design = distributions.fit(
+        distributions.SampledNull(rounds, delta),
         [(float(row.lower_all), m) for row, m in zip(rows, distances, strict=True)],
     )
     details: list[dict[str, Any]] = []
@@ -296,7 +300,7 @@ def judge_lower_all(context: Context, rows: Sequence[Row], rounds: int, delta: f
         f"instead of {alone}): {_listed(details)} (joint p = {p_value:.2g})"
     )
     below = all(float(row.lower_all) <= float(row.estimate_all) for row in rows)
-    return found(holds(below and p_value >= LEVEL), finding, design, rows=details, p_value=p_value, level=LEVEL)
+    return conclude(holds(below and p_value >= LEVEL), finding, design, rows=details, p_value=p_value, level=LEVEL)
 
 
 def judge_maximum() -> Outcome:
@@ -327,7 +331,7 @@ def judge_maximum() -> Outcome:
     if not all(possible):
         finding = f"only the Gaussians' optimal ε: {finding}"
     null = (null_mean, null_deviation)
-    return found(holds(all(possible), True), finding, exact=exact, one_way=one_way, both=both, null=null)
+    return conclude(holds(all(possible), True), finding, exact=exact, one_way=one_way, both=both, null=null)
 
 
 CHECKS = (

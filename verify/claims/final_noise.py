@@ -9,9 +9,9 @@ from flint import arb, fmpq
 from canaryproof.kernels.certified import at_precision, gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds, number, prints, rounding
+from canaryproof.verify.check.verdicts import claim, conclude, holds, number, prints, rounding
 from canaryproof.verify.claims.final_setting import DOCUMENT
-from canaryproof.verify.claims.printed import Final, Row
+from canaryproof.verify.claims.transcripts import Final, Row
 
 _TAIL = "tail of the privacy loss, one round"
 # By name what m in δ = m^(−1.1) may be; the first is what the text says.
@@ -56,7 +56,7 @@ def judge_no_noise(row: Row) -> Outcome:
     """Judge the analytical ε of a row without noise: infinite, and nowhere else."""
     right = (Fraction(row.noise) == 0) == (row.analytical == "inf")
     finding = "without noise a release with a client and one without have no value in common: δ(ε) = 1 for every ε"
-    return found(holds(right), finding, noise=row.noise, analytical=row.analytical)
+    return conclude(holds(right), finding, noise=row.noise, analytical=row.analytical)
 
 
 def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, participations: int) -> Outcome:
@@ -92,7 +92,7 @@ def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, p
         "epsilon": (exact.lo, exact.hi),
         "noise_multiplier": (proper.lo, proper.hi),
     }
-    return found(verdict, finding, delta=delta, readings=compute(float(row.noise), delta), **evidence)
+    return conclude(verdict, finding, delta=delta, readings=compute(float(row.noise), delta), **evidence)
 
 
 def _judge_stackoverflow(row: Row) -> Outcome:
@@ -136,7 +136,7 @@ def judge_size(rows: Sequence[Row], sizes: Mapping[str, int]) -> Outcome:
     verdict = holds(all(_calibrated_exactly(row, stated) for row in rows), fitting)
     if verdict is Verdict.QUALIFIED:
         finding = f"only {finding}"
-    return found(verdict, finding, fitting=(low, high), by_name=list(fitting), exact=exact)
+    return conclude(verdict, finding, fitting=(low, high), by_name=list(fitting), exact=exact)
 
 
 def judge_emnist_size(rows: Sequence[Row] = Final.TABLE_4[1:]) -> Outcome:
@@ -144,7 +144,7 @@ def judge_emnist_size(rows: Sequence[Row] = Final.TABLE_4[1:]) -> Outcome:
     outcome = judge_size(rows, _EMNIST)
     fitting = outcome.evidence["by_name"]
     held = outcome.verdict is Verdict.QUALIFIED and "users × epochs" in fitting and "users" not in fitting
-    return found(holds(held), outcome.finding, **outcome.evidence)
+    return conclude(holds(held), outcome.finding, **outcome.evidence)
 
 
 def judge_epochs(rows: Sequence[Row], participations: int = Final.EMNIST_EPOCHS) -> Outcome:
@@ -164,7 +164,7 @@ def judge_epochs(rows: Sequence[Row], participations: int = Final.EMNIST_EPOCHS)
         f"{listed}; for one "
         f"of a single round it is {once}; with Poisson sampling, Rényi accounting bounds it by {poisson}"
     )
-    return found(holds(right), finding, rows=values)
+    return conclude(holds(right), finding, rows=values)
 
 
 def judge_no_bound(rows: Sequence[Row]) -> Outcome:
@@ -181,7 +181,7 @@ def judge_no_bound(rows: Sequence[Row]) -> Outcome:
         f"bound: for {'/'.join(map(str, counts))} participations {listed}"
     )
     # Of a tight bound the document says so elsewhere, in Sections 1 and 5.2.
-    return found(holds(not bounds, bounds), finding, bounds=bounds)
+    return conclude(holds(not bounds, bounds), finding, bounds=bounds)
 
 
 def _judge_footnote_5(_: Context) -> Outcome:
@@ -201,7 +201,7 @@ def _judge_footnote_5(_: Context) -> Outcome:
         "only as an upper bound, the ε that the loss exceeds with probability δ, 1/(2σ²) + z/σ; the mechanism's exact "
         f"loss of privacy is {listed}"
     )
-    return found(verdict, finding, rows=rows)
+    return conclude(verdict, finding, rows=rows)
 
 
 # Section 5.4 prints no δ; these are usual ones.
@@ -222,7 +222,7 @@ def judge_canife_epsilon(printed: str = Final.CANIFE_ANALYTICAL, sigma: float = 
         f"only as {_some(fitting)}" if fitting else "under no accounting"
     ) + f". No δ is printed. With Poisson sampling, which CANIFE assumes, ε is {min(sampled.values()):.1f} or more"
     judged = number(printed, values, stated=())
-    return found(judged.verdict, finding, readings=values, **judged.evidence)
+    return conclude(judged.verdict, finding, readings=values, **judged.evidence)
 
 
 _NOISY_3, _NOISY_4 = Final.TABLE_3[1:], Final.TABLE_4[1:]

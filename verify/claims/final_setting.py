@@ -12,8 +12,8 @@ from flint import arb, fmpq
 from canaryproof.kernels.certified import at_precision, binomial, gaussian_mechanism, null_cosine
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds, number, prints, proven
-from canaryproof.verify.claims.printed import Canife, Final
+from canaryproof.verify.check.verdicts import claim, conclude, holds, number, prints, proven
+from canaryproof.verify.claims.transcripts import Canife, Final
 
 DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
 _THOUSANDS = (1000, 10_000)
@@ -48,7 +48,7 @@ def _judge_retrainings(_: Context) -> Outcome:
         f"{high:.2f}; needed are {listed}"
     )
     typical = needed[5] <= _THOUSANDS[1] and needed[7] >= _THOUSANDS[0]
-    return found(holds(False, typical), finding, reach=reach, needed=needed)
+    return conclude(holds(False, typical), finding, reach=reach, needed=needed)
 
 
 def _judge_equation_1(_: Context) -> Outcome:
@@ -64,7 +64,7 @@ def _judge_equation_1(_: Context) -> Outcome:
         f"for the Gaussian mechanism its largest value over all thresholds is the exact ε to {worst:.0e} in "
         f"{len(rows)} cases: no threshold exceeds it and one attains it"
     )
-    return found(holds(worst < 1e-11), finding, rows=rows)
+    return conclude(holds(worst < 1e-11), finding, rows=rows)
 
 
 def _not_orthogonal(pairs: Mapping[str, int], parameters: Mapping[str, int]) -> dict[str, float]:
@@ -80,7 +80,7 @@ def judge_orthogonal(parameters: Mapping[str, int] = Final.PARAMETERS) -> Outcom
         f"any of {pairs:,} pairs of 1,000 canaries has |cosine| > {_COSINE} with probability at most "
         f"{max(bounds.values()):.0e} (union bound, d = {min(parameters.values()):,})"
     )
-    return found(holds(max(bounds.values()) < _RARE), finding, bounds=bounds)
+    return conclude(holds(max(bounds.values()) < _RARE), finding, bounds=bounds)
 
 
 def judge_orthogonal_to_clients(parameters: Mapping[str, int] = Final.PARAMETERS) -> Outcome:
@@ -91,7 +91,7 @@ def judge_orthogonal_to_clients(parameters: Mapping[str, int] = Final.PARAMETERS
         f"only for updates that do not depend on the canaries, as before their first round: some cosine exceeds "
         f"{_COSINE} with probability at most {listed}. Later updates depend on parameters that hold the canaries"
     )
-    return found(holds(False, max(bounds.values()) < _RARE), finding, bounds=bounds)
+    return conclude(holds(False, max(bounds.values()) < _RARE), finding, bounds=bounds)
 
 
 def belief(epsilon: str, prior: Fraction) -> arb:
@@ -131,7 +131,7 @@ def judge_assumptions(
     finding = f"in the wrong order {', '.join(wrong) or 'none'}; without an order {', '.join(open_) or 'none'}"
     if verdict is Verdict.QUALIFIED:
         finding = f"only if control of noise and minibatches counts for more than all else: {finding}"
-    return found(verdict, finding, wrong=wrong, without_order=open_)
+    return conclude(verdict, finding, wrong=wrong, without_order=open_)
 
 
 def judge_clipping(estimate: str) -> Outcome:
@@ -139,7 +139,7 @@ def judge_clipping(estimate: str) -> Outcome:
     _, even = proven(lambda: belief(estimate, Fraction(1, 2)), "1")
     _, tenth = proven(lambda: belief(estimate, Fraction(1, 10)), "1")
     finding = f"ε = {estimate} takes even odds to {100 * even:.1f}% and a prior of 10% to {100 * tenth:.1f}%"
-    return found(holds(tenth > 0.9), finding, even=even, tenth=tenth)
+    return conclude(holds(tenth > 0.9), finding, even=even, tenth=tenth)
 
 
 def judge_posterior(epsilon: str = "5", prior: str = "0.1", printed: str = "0.94") -> Outcome:
@@ -148,13 +148,13 @@ def judge_posterior(epsilon: str = "5", prior: str = "0.1", printed: str = "0.94
     low, high = float(after.lower()), float(after.upper())
     finding = f"e^{epsilon}·{prior}/(e^{epsilon}·{prior} + 1 − {prior}) lies in [{low:.6f}, {high:.6f}]"
     judged = number(printed, {f"e^{epsilon}-fold odds from a prior of {prior}": (low, high)})
-    return found(judged.verdict, finding, posterior=(low, high), **judged.evidence)
+    return conclude(judged.verdict, finding, posterior=(low, high), **judged.evidence)
 
 
 def _judge_scale(_: Context) -> Outcome:
     reached = min(Final.PARAMETERS.values()) >= 10**6 and 10**5 <= Final.STACKOVERFLOW_CLIENTS < 10**6
     finding = "341k clients and 4.1M parameters on StackOverflow; EMNIST has 1.2M parameters and only 3,383 clients"
-    return found(holds(reached), finding, clients=Final.STACKOVERFLOW_CLIENTS)
+    return conclude(holds(reached), finding, clients=Final.STACKOVERFLOW_CLIENTS)
 
 
 def _judge_sha_3(_: Context) -> Outcome:
@@ -162,7 +162,7 @@ def _judge_sha_3(_: Context) -> Outcome:
     # The text does not say from when it counts.
     judged = number("11", years, stated=())
     listed = ", ".join(f"{value:.1f} years since {name}" for name, value in years.items())
-    return found(judged.verdict, f"only counted from {judged.reading}: {listed}", years=years, **judged.evidence)
+    return conclude(judged.verdict, f"only counted from {judged.reading}: {listed}", years=years, **judged.evidence)
 
 
 # Sizes: clients, rounds, epochs, parameters, trainings, audits.
@@ -190,7 +190,7 @@ def judge_epoch(
         f"; the data set has {STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
     )
     left = places - Final.CANARIES
-    return found(judged.verdict, finding, places=places, without_canaries=left, **judged.evidence)
+    return conclude(judged.verdict, finding, places=places, without_canaries=left, **judged.evidence)
 
 
 def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
@@ -214,7 +214,7 @@ def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
         f"(by reading {', '.join(str(value) for value in readings.values())}); {rounds} rounds are "
         f"{float(Final.EMNIST_EPOCHS * rounds / exact):.2f} epochs"
     )
-    return found(judged.verdict, finding, exact=float(exact), readings=readings, **judged.evidence)
+    return conclude(judged.verdict, finding, exact=float(exact), readings=readings, **judged.evidence)
 
 
 def judge_emnist_size(users: int = Final.EMNIST_USERS, thousands: int = 814) -> Outcome:
@@ -222,7 +222,7 @@ def judge_emnist_size(users: int = Final.EMNIST_USERS, thousands: int = 814) -> 
     both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and prints(size, f"{thousands}k")]
     listed = "; ".join(f"{name} has {size:,} by {count:,}" for name, (count, size) in _EMNIST_VERSIONS.items())
     finding = f"{listed}; {_EMNIST_BY_CLASS:,} is all of EMNIST by class, more than each of these holds"
-    return found(holds(bool(both)), finding, versions=_EMNIST_VERSIONS)
+    return conclude(holds(bool(both)), finding, versions=_EMNIST_VERSIONS)
 
 
 def lstm_parameters(vocabulary: int, embedding: int = 96, cells: int = 670, dense: int = 96) -> int:
@@ -243,20 +243,20 @@ def judge_parameters(printed: str, counts: Mapping[str, int]) -> Outcome:
     whatever = all(prints(value, printed) for value in millions.values())
     judged = number(printed, millions, stated=millions if whatever else ())
     listed = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
-    return found(judged.verdict, listed, counts=counts, **judged.evidence)
+    return conclude(judged.verdict, listed, counts=counts, **judged.evidence)
 
 
 def judge_trainings(runs: int = 10, settings: int = 2, repetitions: int = 50, printed: int = 1000) -> Outcome:
     """Judge the number of models trained for Table 5."""
     many, single = runs * settings * repetitions, settings * repetitions
     finding = f"{runs} × {settings} × {repetitions} = {many:,}, and {single} more in the rows of one run each"
-    return found(holds(many == printed), finding, many=many, single=single)
+    return conclude(holds(many == printed), finding, many=many, single=single)
 
 
 def judge_canaries(models: int = 10, each: int = 100, total: int = Final.CANARIES) -> Outcome:
     """Judge that models with so many canaries each, a tenth of one model's, have as many cosines together."""
     finding = f"{models} × {each} = {models * each:,}, and {total // each} times fewer a run"
-    return found(holds(models * each == total and total == 10 * each), finding, total=models * each)
+    return conclude(holds(models * each == total and total == 10 * each), finding, total=models * each)
 
 
 def judge_audits(every: int = 100, scores: int = 100) -> Outcome:
@@ -269,7 +269,7 @@ def judge_audits(every: int = 100, scores: int = 100) -> Outcome:
         f"audits of {scores} scores, {audits + 1} with one at the start; CANIFE's estimate stands on {scores * audits} "
         f"to {scores * (audits + 1)} scores"
     )
-    return found(holds(audits > 0), finding, rounds=float(rounds), audits=audits)
+    return conclude(holds(audits > 0), finding, rounds=float(rounds), audits=audits)
 
 
 def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 100, scores: int = 100) -> Outcome:
@@ -287,7 +287,7 @@ def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 
         "audits every "
         f"{', '.join(str(task.every) for task in Canife.TASKS)} rounds"
     )
-    return found(verdict, finding, tasks=tasks)
+    return conclude(verdict, finding, tasks=tasks)
 
 
 CHECKS = (

@@ -12,15 +12,15 @@ from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.proofs_check import anderson_darling
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
+from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import Within, claim, close, found, holds, rounding
-from canaryproof.verify.claims import laws
-from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.check.verdicts import Within, claim, close, conclude, holds, rounding
+from canaryproof.verify.claims import distributions
+from canaryproof.verify.claims.distributions import MEANS, EstimateLaw
 from canaryproof.verify.claims.final_setting import DOCUMENT
-from canaryproof.verify.claims.laws import MEANS, EstimateLaw
-from canaryproof.verify.claims.printed import QUANTILES, Final, FirstVersion, QuantileRow, Row, columns
+from canaryproof.verify.claims.needs_data import needs_data
 from canaryproof.verify.claims.simulated_tables import CELLS, DELTA, PRINTED_RUNS, PrintedCell
+from canaryproof.verify.claims.transcripts import QUANTILES, Final, FirstVersion, QuantileRow, Row, columns
 from canaryproof.verify.estimators import estimators
 
 TABLE_2 = tuple(cell for cell in CELLS if cell.id.startswith("final.table2."))
@@ -57,7 +57,7 @@ def unbiased(cells: Sequence[PrintedCell]) -> tuple[str, float, Design]:
 def as_stated(cell: PrintedCell) -> float:
     """Return the mean estimate of Algorithm 1 as stated, with the deviation fitted, where a simulation is printed."""
     distance = 1.0 / float(gaussian_mechanism.noise_multiplier(cell.epsilon, DELTA))
-    return laws.mean_fitted(distance, DELTA, cell.count)
+    return distributions.mean_fitted(distance, DELTA, cell.count)
 
 
 def judge_very_close(cells: Sequence[PrintedCell], stated: str = "fitted") -> Outcome:
@@ -82,7 +82,7 @@ def judge_very_close(cells: Sequence[PrintedCell], stated: str = "fitted") -> Ou
         )
     verdict = holds(held and _close(over), held)
     evidence = {"errors": errors, "deviations": deviations, "as_stated": over, "p_value": p_value, "level": LEVEL}
-    return found(verdict, finding, design, **evidence)
+    return conclude(verdict, finding, design, **evidence)
 
 
 def _close(errors: Sequence[float]) -> bool:
@@ -115,7 +115,7 @@ def judge_order(rows: Sequence[Row]) -> Outcome:
     )
     if above:
         finding += f"; at noise {', '.join(above)} the final model has the larger lower bound, as its FPR is exact"
-    return found(holds(not faults), finding, faults=faults)
+    return conclude(holds(not faults), finding, faults=faults)
 
 
 def _fraction_of_analytical(rows: Sequence[Row]) -> list[float]:
@@ -132,7 +132,7 @@ def judge_close(rows: Sequence[Row]) -> Outcome:
         finding = f"only to a factor of two: {finding}"
     if any(ratio > 1.0 for ratio in ratios):
         finding += "; but above 1 an estimate exceeds what is proven to be an upper bound"
-    return found(verdict, finding, ratios=ratios)
+    return conclude(verdict, finding, ratios=ratios)
 
 
 def judge_ballpark(rows: Sequence[Row], within: Within = Within.MAGNITUDE) -> Outcome:
@@ -149,7 +149,7 @@ def judge_ballpark(rows: Sequence[Row], within: Within = Within.MAGNITUDE) -> Ou
     )
     reading = f"only if moderate noise means {moderate} and not {other}: " if verdict is Verdict.QUALIFIED else ""
     finding = f"estimate over analytical ε is {listed}: within a factor of two in {sum(inside)} of {len(rows)}"
-    return found(verdict, reading + finding, ratios=ratios)
+    return conclude(verdict, reading + finding, ratios=ratios)
 
 
 def high(rows: Sequence[Row]) -> str:
@@ -166,7 +166,7 @@ def judge_high(rows: Sequence[Row], vacuous: float = 5.0) -> Outcome:
     finding = f"{'only ' if low else ''}{len(rows) - len(low)} of {len(rows)} are {vacuous:g} or more" + (
         f"; not {listed}" if low else ""
     )
-    return found(verdict, finding, low=[row.noise for row in low])
+    return conclude(verdict, finding, low=[row.noise for row in low])
 
 
 DECREASE = (
@@ -193,7 +193,7 @@ def judge_decrease(printed: str, accuracies: Sequence[tuple[str, ...]] = ACCURAC
     verdict = holds(relative <= limit, absolute <= limit and least <= limit)
     if verdict is Verdict.QUALIFIED:
         finding = f"only as percentage points, not relative: {finding}"
-    return found(verdict, finding, **evidence)
+    return conclude(verdict, finding, **evidence)
 
 
 def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
@@ -208,12 +208,12 @@ def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
         f"from the final model, and {min(everywhere):.2f} to {max(everywhere):.2f} times from all model deltas"
     )
     same = all(judge_order(rows).verdict is Verdict.CONFIRMED for rows in (one, other))
-    return found(holds(same), finding, ratios=ratios)
+    return conclude(holds(same), finding, ratios=ratios)
 
 
 def _judge_separation(_: Context) -> Outcome:
     ratios = [float(row.estimate_all) / float(row.lower_all) for row in Final.TABLE_3[:2]]
-    return found(
+    return conclude(
         holds(min(ratios) > 10.0),
         f"{ratios[0]:.0f} and {ratios[1]:.0f} times; with a sampled null no bound from 1,000 canaries can exceed 6.26",
         ratios=ratios,
@@ -223,13 +223,13 @@ def _judge_separation(_: Context) -> Outcome:
 def _judge_final_lower(_: Context) -> Outcome:
     ratios = [float(r.estimate_all) / float(r.estimate_final) for r in (*Final.TABLE_3, *Final.TABLE_4)]
     finding = f"smaller by factors of {min(ratios):.1f} to {max(ratios):.0f}"
-    return found(holds(min(ratios) > 2.0), finding, ratios=ratios)
+    return conclude(holds(min(ratios) > 2.0), finding, ratios=ratios)
 
 
 def _judge_order_of_one(_: Context) -> Outcome:
     values = columns(Final.TABLE_3[1:])["estimate_final"]
     finding = f"{', '.join(f'{value:g}' for value in values)}: within a factor of two of 1 at every noise above 0"
-    return found(close(values, Within.MAGNITUDE), finding, values=values)
+    return conclude(close(values, Within.MAGNITUDE), finding, values=values)
 
 
 def judge_gaussianity(rows: Sequence[tuple[str, tuple[float, ...]]] = Final.TABLE_6) -> Outcome:
@@ -250,7 +250,7 @@ def judge_gaussianity(rows: Sequence[tuple[str, tuple[float, ...]]] = Final.TABL
         if rejected
         else f"the smallest p-value is {smallest:.3f}, at {place}"
     )
-    return found(verdict, finding, p_values=p_values, joint=joint)
+    return conclude(verdict, finding, p_values=p_values, joint=joint)
 
 
 def judge_much_closer(
@@ -268,18 +268,18 @@ def judge_much_closer(
     )
     if verdict is Verdict.QUALIFIED:
         finding = f"only as a ratio: {finding}"
-    return found(verdict, finding, shares=(near / bound, far / bound), gaps=gaps)
+    return conclude(verdict, finding, shares=(near / bound, far / bound), gaps=gaps)
 
 
 # Figures 1 and 3 for a canary presented once, whose cosines Tables 3 and 4 summarise.
 
 
-def distance(row: Row, delta: float, law: EstimateLaw = laws.fitted) -> float:
+def distance(row: Row, delta: float, law: EstimateLaw = distributions.fitted) -> float:
     """Mean of the observed cosines, in the null's deviations, of which a row's estimate is the median.
 
     ``law`` is that of the document's estimator: with few canaries it is above ε where the deviation is fitted.
     """
-    return laws.mean_of_median(law, float(row.estimate_final), delta)
+    return distributions.mean_of_median(law, float(row.estimate_final), delta)
 
 
 def pinned_distance(row: Row, delta: float) -> float:
@@ -292,7 +292,7 @@ def accuracy(shift: float) -> float:
     return float(special.ndtr(0.5 * shift))
 
 
-def judge_separable(row: Row, delta: float, law: EstimateLaw = laws.fitted) -> Outcome:
+def judge_separable(row: Row, delta: float, law: EstimateLaw = distributions.fitted) -> Outcome:
     """Judge that observed cosines are easily told from the null distribution."""
     shift = distance(row, delta, law)
     right, errors = accuracy(shift), shift * math.sqrt(Final.CANARIES)
@@ -305,10 +305,10 @@ def judge_separable(row: Row, delta: float, law: EstimateLaw = laws.fitted) -> O
     )
     if verdict is Verdict.QUALIFIED:
         finding = f"only by many cosines together, for canaries presented once: {finding}"
-    return found(verdict, finding, distance=shift, accuracy=right)
+    return conclude(verdict, finding, distance=shift, accuracy=right)
 
 
-def judge_less_separable(rows: Sequence[Row], delta: float, law: EstimateLaw = laws.fitted) -> Outcome:
+def judge_less_separable(rows: Sequence[Row], delta: float, law: EstimateLaw = distributions.fitted) -> Outcome:
     """Judge that observed cosines come closer to the null distribution as the noise grows."""
     shifts = [distance(row, delta, law) for row in rows]
     unfitted = [pinned_distance(row, delta) for row in rows]
@@ -319,7 +319,7 @@ def judge_less_separable(rows: Sequence[Row], delta: float, law: EstimateLaw = l
         "fitted), and the best attack on one canary is right in "
         f"{', '.join(f'{accuracy(shift):.0%}' for shift in shifts)}"
     )
-    return found(holds(falling), finding, distances=shifts, unfitted=unfitted)
+    return conclude(holds(falling), finding, distances=shifts, unfitted=unfitted)
 
 
 # Figures by the table that they are drawn beside.
@@ -360,12 +360,12 @@ def joint(rows: Sequence[QuantileRow], law: EstimateLaw) -> float:
 def judge_spread(row: QuantileRow) -> Outcome:
     """Judge whether a row's quantiles are those of fifty estimates from 1,000 normal cosines each."""
     rows: dict[str, dict[str, Any]] = {}
-    for name, law in (("fitted", laws.fitted), ("pinned", laws.pinned)):
-        mean = laws.mean_at(law, float(row[3][2]), 0.5, Final.STACKOVERFLOW_DELTA)
+    for name, law in (("fitted", distributions.fitted), ("pinned", distributions.pinned)):
+        mean = distributions.mean_at(law, float(row[3][2]), 0.5, Final.STACKOVERFLOW_DELTA)
         rows[name] = {
             "distance": mean,
             "epsilon": float(estimators.pinned_epsilon(Final.STACKOVERFLOW_DELTA, np.asarray(mean))),
-            "quantiles": [laws.quantile(law, order, mean, Final.STACKOVERFLOW_DELTA) for order in QUANTILES],
+            "quantiles": [distributions.quantile(law, order, mean, Final.STACKOVERFLOW_DELTA) for order in QUANTILES],
             "p_value": joint([row], law),
         }
     fitted, pinned = rows["fitted"], rows["pinned"]
@@ -389,7 +389,7 @@ def judge_spread(row: QuantileRow) -> Outcome:
         _EXPERIMENTS,
     )
     verdict = holds(fitted["p_value"] >= LEVEL)
-    return found(verdict, finding, design, estimators=rows, level=LEVEL)
+    return conclude(verdict, finding, design, estimators=rows, level=LEVEL)
 
 
 def judge_one_run_and_ten(rows: Sequence[QuantileRow] = Final.TABLE_5) -> Outcome:
@@ -397,7 +397,7 @@ def judge_one_run_and_ten(rows: Sequence[QuantileRow] = Final.TABLE_5) -> Outcom
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
     values = np.array([[row[3] for row in pair] for pair in pairs], dtype=float)
     differences = (values[:, 1] / values[:, 0] - 1.0).ravel().tolist()
-    p_value = min(1.0, len(pairs) * min(joint(pair, laws.fitted) for pair in pairs))
+    p_value = min(1.0, len(pairs) * min(joint(pair, distributions.fitted) for pair in pairs))
     finding = (
         f"quantiles differ by {min(differences):+.0%} to {max(differences):+.0%}; that both are of fifty "
         f"estimates with one law has p = {p_value:.2g}"
@@ -419,7 +419,7 @@ def judge_one_run_and_ten(rows: Sequence[QuantileRow] = Final.TABLE_5) -> Outcom
     verdict = holds(same and _close(differences), same)
     if verdict is Verdict.QUALIFIED:
         finding = f"only within the error of {_EXPERIMENTS} experiments: {finding}"
-    return found(verdict, finding, design, differences=differences, p_value=p_value, level=LEVEL)
+    return conclude(verdict, finding, design, differences=differences, p_value=p_value, level=LEVEL)
 
 
 def judge_medians(rows: Sequence[Row] = Final.TABLE_3) -> Outcome:
@@ -432,7 +432,7 @@ def judge_medians(rows: Sequence[Row] = Final.TABLE_3) -> Outcome:
     ]
     listed = ", ".join(f"{one} and {other}" for one, other in pairs)
     same = all(one == other for one, other in pairs)
-    return found(holds(same), listed, pairs=pairs)
+    return conclude(holds(same), listed, pairs=pairs)
 
 
 # What only the data sets decide.

@@ -18,15 +18,17 @@ from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, above, below, visible_mean, visible_shift
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.p_values import above, below
+from canaryproof.verify.check.power import visible_mean, visible_shift
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, close, fixed, found, holds, number
-from canaryproof.verify.claims import canife_attack, canife_composition, final_noise, final_tables, laws
-from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.check.verdicts import claim, close, conclude, fixed, holds, number
+from canaryproof.verify.claims import canife_attack, canife_composition, distributions, final_noise, final_tables
 from canaryproof.verify.claims.final_bounds import largest_bounds, overlapping
 from canaryproof.verify.claims.final_tables import unbiased
-from canaryproof.verify.claims.printed import Canife, Final, Reviews, Row, Submission, noise_for
+from canaryproof.verify.claims.needs_data import needs_data
 from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, PrintedCell
+from canaryproof.verify.claims.transcripts import Canife, Final, Reviews, Row, Submission, noise_for
 
 _ANSWERS = "Reviews of Andrew et al., authors' answers"
 TO_ZYJW, TO_ZCEQ, TO_LDHU = (f"{_ANSWERS} to reviewer {name}" for name in ("ZyjW", "zCeQ", "LDHu"))
@@ -55,7 +57,7 @@ def judge_cap(printed: str) -> Outcome:
     )
     if judged.verdict is Verdict.QUALIFIED:
         finding = f"only of Table 2's own case, as {judged.reading}: {finding}"
-    return found(judged.verdict, finding, bounds=bounds, printed_above=above, final_above=final, **judged.evidence)
+    return conclude(judged.verdict, finding, bounds=bounds, printed_above=above, final_above=final, **judged.evidence)
 
 
 def judge_not_falsified(tables: Mapping[str, Sequence[Row]]) -> Outcome:
@@ -68,7 +70,7 @@ def judge_not_falsified(tables: Mapping[str, Sequence[Row]]) -> Outcome:
     ]
     wrong = [pair for pair in pairs if pair[1] > pair[2]]
     closest = min(pairs, key=lambda pair: pair[2] / pair[1])
-    return found(
+    return conclude(
         holds(not wrong),
         f"{len(pairs) - len(wrong)} of {len(pairs)} estimates are above their lower bounds, the closest {closest[2]:g} "
         f"above {closest[1]:g}",
@@ -91,7 +93,7 @@ def judge_ceiling(rounds: int, sampling: float, estimate: float) -> Outcome:
     listed = "; ".join(f"{name}: {value:.2f}" for name, value in composed.items())
     # A round without errors counts as infinite, so that there is a maximum of finite estimates only.
     verdict = holds(False, True) if max(composed.values()) < estimate else Verdict.INCONCLUSIVE
-    return found(
+    return conclude(
         verdict,
         f"only for finite per-round estimates: ε̂ ≤ {largest:.3f} in each round composes to at most {listed}. Their own "
         f"estimate is {estimate:g}, and their 0.879 from CANIFE is above the first",
@@ -104,7 +106,7 @@ def judge_lower_bound() -> Outcome:
     """Judge that CANIFE uses a lower bound of each round's ε, by its ε̂ and its own lower limit for equal counts."""
     point = canife_attack.largest(Fraction(1, Canife.TRIALS), 1)
     lower = canife_attack.lower_limit(1, 1)
-    return found(
+    return conclude(
         # The formula is a lower bound of ε for the true rates.
         holds(point <= lower, True),
         "only for the true rates of error, for which the formula is a lower bound; CANIFE puts in counted ones: one "
@@ -144,7 +146,7 @@ def judge_bias(context: Context) -> Outcome:
         POWER,
         runs,
     )
-    return found(verdict, finding, design, means=means, lower=lower, higher=higher, p_values=p_values)
+    return conclude(verdict, finding, design, means=means, lower=lower, higher=higher, p_values=p_values)
 
 
 # The printed estimates: beside their bounds, beside the analytical ε, and by the noise.
@@ -160,7 +162,7 @@ def judge_smallest(limit: float, smallest: str, tables: Mapping[str, Sequence[Ro
     agree = [name for name, row in rows.items() if row.analytical == smallest]
     verdict = holds(below and len(agree) == len(rows), below)
     where = f"{smallest} is the smallest on {' and '.join(agree) or 'no table'} only: "
-    return found(verdict, (where if verdict is Verdict.QUALIFIED else "") + listed, estimates=listed)
+    return conclude(verdict, (where if verdict is Verdict.QUALIFIED else "") + listed, estimates=listed)
 
 
 def judge_smaller(tables: Mapping[str, Sequence[Row]]) -> Outcome:
@@ -180,15 +182,17 @@ def judge_smaller(tables: Mapping[str, Sequence[Row]]) -> Outcome:
         for name, rows in tables.items()
     )
     least = min((rows[-1] for rows in tables.values()), key=lambda row: float(row.estimate_final)).estimate_final
-    floor = laws.quantile(laws.fitted, 0.5, 0.0, Final.STACKOVERFLOW_DELTA)
-    chance = 1.0 - float(laws.fitted(float(least), 0.0, Final.STACKOVERFLOW_DELTA)[0, 0])
+    floor = distributions.quantile(distributions.fitted, 0.5, 0.0, Final.STACKOVERFLOW_DELTA)
+    chance = 1.0 - float(distributions.fitted(float(least), 0.0, Final.STACKOVERFLOW_DELTA)[0, 0])
     finding = (
         f"only down to what the estimator gives where nothing leaks: they fall {ends}, and without any leakage the "
         f"final model's estimate has the median {floor:.2f} and is {least} or more with probability {chance:.2f}"
     )
     # Ever smaller would be 0 where nothing leaks.
     verdict = holds(not rising and floor <= 0.0, not rising)
-    return found(verdict, f"not {'; '.join(rising)}" if rising else finding, rising=rising, floor=floor, chance=chance)
+    return conclude(
+        verdict, f"not {'; '.join(rising)}" if rising else finding, rising=rising, floor=floor, chance=chance
+    )
 
 
 def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) -> Outcome:
@@ -202,7 +206,7 @@ def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) 
         f"{min(by_bound):.0f} to {max(by_bound):.0f} times its lower bound; from above, nothing but the analytical ε "
         "is known of the final model; a bound from above for it alone would decide"
     )
-    return found(verdict, finding, by_estimate=by_estimate, by_bound=by_bound)
+    return conclude(verdict, finding, by_estimate=by_estimate, by_bound=by_bound)
 
 
 def judge_indistinguishable(row: Row) -> Outcome:
@@ -216,7 +220,7 @@ def judge_indistinguishable(row: Row) -> Outcome:
         f"{shift:.2f} standard deviations apart and differ by {variation:.1%} in total variation, but the mean of "
         f"{Final.CANARIES:,} is {shift * math.sqrt(Final.CANARIES):.1f} standard errors off"
     )
-    return found(holds(False, variation < 0.1), finding, distance=shift, unfitted=unfitted, variation=variation)
+    return conclude(holds(False, variation < 0.1), finding, distance=shift, unfitted=unfitted, variation=variation)
 
 
 def judge_wide(rows: Sequence[Row]) -> Outcome:
@@ -227,13 +231,13 @@ def judge_wide(rows: Sequence[Row]) -> Outcome:
         f"{min(everywhere):.1f} to {max(everywhere):.0f} times the bound from all rounds, {min(final):.1f} to "
         f"{max(final):.1f} times from the final model"
     )
-    return found(holds(min(everywhere) > max(final)), finding, all=everywhere, final=final)
+    return conclude(holds(min(everywhere) > max(final)), finding, all=everywhere, final=final)
 
 
 def judge_quantiles(printed: int) -> Outcome:
     """Judge the number of quantiles in the submission's Table 6."""
     counts = {len(quantiles) for *_, quantiles in Submission.TABLE_6}
-    return found(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
+    return conclude(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
 
 
 # Sizes, accuracy, and the answers' simulations.
@@ -250,7 +254,7 @@ def judge_share(canaries: int, users: int, printed: str) -> Outcome:
         f"be {100 * canaries / Final.STACKOVERFLOW_CLIENTS:.3f}%"
     )
     judged = number(printed, {f"{canaries:,} of {users:,}": share})
-    return found(judged.verdict, finding, share=float(share), **judged.evidence)
+    return conclude(judged.verdict, finding, share=float(share), **judged.evidence)
 
 
 def judge_times(ours: int, least: int, times: int) -> Outcome:
@@ -260,13 +264,13 @@ def judge_times(ours: int, least: int, times: int) -> Outcome:
     finding = f"{least:,} are {float(ratio):.2f} times {ours:,}; {times} times takes {times * ours:,}"
     if judged.verdict is Verdict.QUALIFIED:
         finding = f"only as a round number: {finding}"
-    return found(judged.verdict, finding, ratio=float(ratio), **judged.evidence)
+    return conclude(judged.verdict, finding, ratio=float(ratio), **judged.evidence)
 
 
 def judge_sizes(least: int, parameters: Mapping[str, int]) -> Outcome:
     """Judge that models have more parameters than a limit."""
     listed = ", ".join(f"{name} {count / 1e6:.1f}M" for name, count in parameters.items())
-    return found(holds(all(count > least for count in parameters.values())), listed, parameters=dict(parameters))
+    return conclude(holds(all(count > least for count in parameters.values())), listed, parameters=dict(parameters))
 
 
 def judge_sweep(cells: Sequence[PrintedCell]) -> Outcome:
@@ -286,7 +290,7 @@ def judge_sweep(cells: Sequence[PrintedCell]) -> Outcome:
     finding = f"{finding}; from the least to the greatest d deviations fall by {factor:.1f} on average"
     if held:
         finding = f"{_FIRST_VERSION}: {finding}. Algorithm 1 as stated gives {stated}"
-    return found(
+    return conclude(
         holds(held and close(ratios) is Verdict.CONFIRMED, held),
         finding,
         design,
@@ -314,7 +318,7 @@ def _jointly(p_values: Sequence[float], finding: str, null: str, alternative: st
     joint = min(1.0, len(p_values) * min(p_values))
     finding += f" (joint p = {joint:.2g})"
     design = Design(null, LEVEL, alternative, POWER, PRINTED_RUNS)
-    return found(holds(joint >= LEVEL), finding, design, p_value=joint, level=LEVEL, p_values=list(p_values))
+    return conclude(holds(joint >= LEVEL), finding, design, p_value=joint, level=LEVEL, p_values=list(p_values))
 
 
 def judge_rerun(cells: Sequence[PrintedCell], others: Sequence[PrintedCell]) -> Outcome:
@@ -360,7 +364,7 @@ def judge_dimension(cells: Sequence[PrintedCell]) -> Outcome:
     if outcome.verdict is not Verdict.CONFIRMED or close(ratios) is Verdict.CONFIRMED:
         return outcome
     finding = f"{_FIRST_VERSION}: {outcome.finding}. Algorithm 1 as stated gives {_as_stated(cells)}"
-    return found(
+    return conclude(
         Verdict.QUALIFIED, finding, outcome.design, as_stated=[ratio - 1.0 for ratio in ratios], **outcome.evidence
     )
 
@@ -390,7 +394,7 @@ def judge_growth(cells: Sequence[PrintedCell], exponent: float) -> Outcome:
         PRINTED_RUNS,
     )
     evidence: dict[str, Any] = {"p_value": p_value, "level": LEVEL, "exponent": -2.0 * slope, "error": 2.0 * error}
-    return found(verdict, finding, design, **evidence)
+    return conclude(verdict, finding, design, **evidence)
 
 
 CHECKS = (
@@ -494,7 +498,7 @@ CHECKS = (
         "review.users.languages",
         TO_ZCEQ + " and LDHu",
         "Almost all of Gboard's language models by Xu et al. have more than 3 million users each",
-        lambda _: found(
+        lambda _: conclude(
             Verdict.INCONCLUSIVE,
             "no document here prints a number of users, and the cited one (Xu et al., arXiv 2305.18465) is not among "
             "them; its table of models with their numbers of users would decide",

@@ -15,11 +15,11 @@ from canaryproof.kernels.certified import Enclosures, estimates
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.kernels.certified import two_gaussians as certified_gaussians
 from canaryproof.kernels.certified.two_gaussians import Direction
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import claim, holds, prints
 from canaryproof.verify.claims.final_setting import DOCUMENT
-from canaryproof.verify.claims.printed import Final, Reviews
+from canaryproof.verify.claims.transcripts import Final, Reviews
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators.estimators import Moments
 

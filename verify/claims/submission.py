@@ -14,14 +14,14 @@ from scipy import stats
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Check, Outcome
-from canaryproof.verify.check.verdicts import claim, found, holds, number, placed, rounding
-from canaryproof.verify.claims import laws, submission_experiments, v1
-from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.check.verdicts import claim, conclude, holds, number, placed, rounding
+from canaryproof.verify.claims import distributions, submission_experiments, v1
 from canaryproof.verify.claims.final_setting import judge_assumptions
 from canaryproof.verify.claims.final_tables import LEVELS
-from canaryproof.verify.claims.printed import FirstVersion, Row, Submission
+from canaryproof.verify.claims.needs_data import needs_data
 from canaryproof.verify.claims.submission_experiments import EMNIST
-from canaryproof.verify.claims.tables_judging import STACKOVERFLOW, experiment, figure, repeated
+from canaryproof.verify.claims.table_judges import STACKOVERFLOW, experiment, figure, repeated
+from canaryproof.verify.claims.transcripts import FirstVersion, Row, Submission
 
 _claim = placed("submission", Submission.NAME)
 _FASHION = "Fashion-MNIST, CANIFE's code and a two-layer network"
@@ -46,7 +46,7 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
     sized = float(stats.binom.sf(2, 15, size))
     right = anderson_darling.sample_critical_value(0.15, FirstVersion.CANARIES)
     judged = number(text, {"three or more at the 15% point": three, "three or more at 0.574": sized})
-    return found(
+    return conclude(
         judged.verdict,
         f"P(3 or more of 15) is {float(three):.4f} at 15% each; {float(two):.4f} is two or more. The right critical "
         f"value is {right:.3f}; {FirstVersion.WEAK_CRITICAL_VALUE} is exceeded by {100 * size:.1f}%, which "
@@ -64,7 +64,7 @@ def judge_figure_1() -> Outcome:
     levels = tuple(Submission.TABLE_4)
     repetitions: tuple[int, ...] = FirstVersion.REPETITIONS
     shared = [level for level in levels if level in _FIGURE_1[0]]
-    return found(
+    return conclude(
         holds(levels == _FIGURE_1[0] and repetitions == _FIGURE_1[1]),
         f"Table 4 has noise {', '.join(levels)} and repetitions {', '.join(map(str, repetitions))}, Figure 1 noise "
         f"{', '.join(_FIGURE_1[0])} and repetitions {', '.join(map(str, _FIGURE_1[1]))}: the table is of "
@@ -76,13 +76,13 @@ def judge_figure_1() -> Outcome:
 def judge_plots() -> Outcome:
     """Judge the number of Figure 1's plots."""
     count = len(_FIGURE_1[0])
-    return found(holds(count == _PLOTS_IN_TEXT), f"the caption has {count} values of noise, one a plot", plots=count)
+    return conclude(holds(count == _PLOTS_IN_TEXT), f"the caption has {count} values of noise, one a plot", plots=count)
 
 
 def judge_bounded(rows: Sequence[Row] = Submission.TABLE_2[1:]) -> Outcome:
     """Judge that the printed ε bound that of one Gaussian mechanism, at the least noise that prints like this."""
     exact = [analytical.gaussian(float(rounding(row.noise)[0]), FirstVersion.DELTA) for row in rows]
-    return found(
+    return conclude(
         holds(all(float(row.analytical) >= value for row, value in zip(rows, exact, strict=True))),
         f"the exact ε at δ = m^(−1.1), m = 341k, is at most {', '.join(f'{value:.2f}' for value in exact)} at the "
         f"noise printed for {', '.join(row.analytical for row in rows)}",
@@ -100,7 +100,7 @@ def judge_gaussian() -> Outcome:
     p_values = [law.sf(float(value)) for row in Submission.TABLE_4.values() for value in row]
     joint = 1.0 - (1.0 - min(p_values)) ** len(p_values)
     rejected = sum(p < 0.15 for p in p_values)
-    return found(
+    return conclude(
         holds(not rejected, min(p_values) >= 0.01 and joint >= 0.05),
         f"only at 1%, or for all together: at 15%, the other level of Table 4's caption, {rejected} of {len(p_values)} "
         f"sets are rejected. The smallest p-value is {min(p_values):.3f}, as small among so many with probability "
@@ -192,7 +192,7 @@ CHECKS: tuple[Check, ...] = (
         "a strong test of goodness of fit cannot rule out that the 15 sets of cosines are Gaussian",
         judge_gaussian,
     ),
-    *figure(_claim, 1, Submission.TABLE_2, FirstVersion.DELTA, laws.fitted),
+    *figure(_claim, 1, Submission.TABLE_2, FirstVersion.DELTA, distributions.fitted),
     *(
         _measured(f"figure{number}.measured", f"Figure {number}", statement, data)
         for number, statement, data in (

@@ -7,13 +7,12 @@ from functools import partial
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import Within, claim, close, found, holds, placed, prints, rounding
-from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.check.verdicts import Within, claim, close, conclude, holds, placed, prints, rounding
 from canaryproof.verify.claims.final_noise import calibrated_by_tail
 from canaryproof.verify.claims.final_setting import judge_clipping
 from canaryproof.verify.claims.final_tables import DECREASE, high, judge_ballpark, judge_high, judge_order
-from canaryproof.verify.claims.printed import FirstVersion, Submission
-from canaryproof.verify.claims.tables_judging import (
+from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.table_judges import (
     STACKOVERFLOW,
     calibrated,
     judge_regime,
@@ -21,6 +20,7 @@ from canaryproof.verify.claims.tables_judging import (
     results_checks,
     sampled,
 )
+from canaryproof.verify.claims.transcripts import FirstVersion, Submission
 from canaryproof.verify.claims.v1 import judge_sizes
 
 _claim = placed("submission", Submission.NAME)
@@ -38,7 +38,7 @@ def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
     # Our copy may have lost a digit.
     verdict = holds(fits[users], fits[others])
     only = f"only as {others}: " if verdict is Verdict.QUALIFIED else ""
-    return found(
+    return conclude(
         verdict,
         f"{only}{FirstVersion.ROUNDS} × {FirstVersion.COHORT} = {places:,} places, "
         f"{places - FirstVersion.CANARIES:,} without the canaries, are one each for "
@@ -70,7 +70,7 @@ def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
     )
     other = f", or with {by_rdp[0]} by RDP's classical conversion" if by_rdp else ""
     only = f"only with {whole[0]} by the tail of the privacy loss{other}: " if verdict is Verdict.QUALIFIED else ""
-    return found(
+    return conclude(
         verdict,
         f"{only}of {len(rows)} noise multipliers, calibrated by the tail of the loss, {listed}",
         tail=tail,
@@ -140,14 +140,14 @@ def judge_emnist_epsilon(multiplier: str, epsilon: str) -> Outcome:
             f"{1 / _EMNIST_USERS:.1e}. At δ = m^(−1.1) {finding}"
         )
     finding += f"; {_EMNIST_EPOCHS} rounds, one an epoch, have {five:.4g}"
-    return found(verdict, finding, common_delta=(low, high), **outcome.evidence)
+    return conclude(verdict, finding, common_delta=(low, high), **outcome.evidence)
 
 
 def judge_emnist_delta(rows: Sequence[tuple[str, str]] = _EMNIST_NOISE) -> Outcome:
     """Judge that Table 3's analytical ε have one δ, and not m^(−1.1), the submission's choice on StackOverflow."""
     low, high = common_delta(rows)
     one = f"all rows are one round of the Gaussian mechanism at a single δ, between {low:.6f} and {high:.6f}"
-    return found(
+    return conclude(
         holds(low <= high and not low <= EMNIST_DELTA <= high),
         f"m^(−1.1) = {EMNIST_DELTA:.3g} with {_EMNIST_USERS:,} users; "
         f"{one if low <= high else 'no single δ fits the rows'}",
@@ -160,7 +160,7 @@ def judge_epochs(rows: Sequence[tuple[str, str]] = _EMNIST_NOISE) -> Outcome:
     delta = max(EMNIST_DELTA, common_delta(rows)[1])
     composed = [analytical.gaussian(float(sigma), delta, _EMNIST_EPOCHS) for sigma, _ in rows]
     listed = ", ".join(f"{value:.1f} and not {row[1]}" for value, row in zip(composed, rows, strict=True))
-    return found(
+    return conclude(
         holds(all(value <= float(row[1]) for value, row in zip(composed, rows, strict=True))),
         f"even at δ = {delta:.2g}, {_EMNIST_EPOCHS} rounds known to the adversary have ε = {listed}",
         composed=composed,
@@ -174,7 +174,7 @@ def judge_similar() -> Outcome:
         "StackOverflow": judge_order(Submission.TABLE_2),
         "EMNIST": judge_order(Submission.TABLE_3),
     }
-    return found(
+    return conclude(
         holds(all(order.verdict is Verdict.CONFIRMED for order in orders.values())),
         "; ".join(f"{name}: {order.finding}" for name, order in orders.items()),
     )
@@ -187,7 +187,7 @@ def judge_close() -> Outcome:
     once = analytical.gaussian(float(row.noise), EMNIST_DELTA)
     ratios = {"printed": float(row.estimate_all) / float(row.analytical), "once": float(row.estimate_all) / once}
     ratios["epochs"] = float(row.estimate_all) / right
-    return found(
+    return conclude(
         close([ratios["printed"]]),
         f"only to a factor of two: {row.estimate_all} is {ratios['printed']:.2f} of the printed {row.analytical}, the "
         f"nearest of all rows, {ratios['once']:.2f} of the exact ε of one round ({once:.1f}) and "

@@ -19,11 +19,12 @@ from canaryproof.kernels.certified import gaussian_mechanism as certified_mechan
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.accounting import analytical
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, mean_p_value, visible_mean
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.p_values import mean_p_value
+from canaryproof.verify.check.power import visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, found, holds, number, placed, proven, rounding
-from canaryproof.verify.claims import laws
-from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.check.verdicts import claim, conclude, holds, number, placed, proven, rounding
+from canaryproof.verify.claims import distributions
 from canaryproof.verify.claims.final_setting import (
     STACKOVERFLOW_TRAINING_CLIENTS,
     belief,
@@ -32,8 +33,8 @@ from canaryproof.verify.claims.final_setting import (
     lstm_parameters,
 )
 from canaryproof.verify.claims.final_tables import TABLE_2, high, judge_high, judge_very_close
-from canaryproof.verify.claims.printed import Final, FirstVersion
-from canaryproof.verify.claims.tables_judging import (
+from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.table_judges import (
     STACKOVERFLOW,
     calibrated,
     experiment,
@@ -44,6 +45,7 @@ from canaryproof.verify.claims.tables_judging import (
     results_checks,
     sampled,
 )
+from canaryproof.verify.claims.transcripts import Final, FirstVersion
 from canaryproof.verify.estimators import estimators
 
 _claim = placed("v1", FirstVersion.NAME)
@@ -94,7 +96,7 @@ def judge_advantage(context: Context) -> Outcome:
         POWER,
         runs,
     )
-    return found(verdict, finding, design, rows=rows, level=LEVEL)
+    return conclude(verdict, finding, design, rows=rows, level=LEVEL)
 
 
 def judge_threshold_choice(context: Context) -> Outcome:
@@ -123,7 +125,7 @@ def judge_threshold_choice(context: Context) -> Outcome:
     # At the best of all thresholds no bound is lower: where it is not higher in the mean, no gain is above 0.
     visible = error * (float(stats.t.isf(LEVEL, runs - 1)) + float(stats.norm.ppf(POWER)))
     design = Design("the bound is not higher in the mean", LEVEL, f"it is by {visible:.2g}", POWER, runs)
-    return found(
+    return conclude(
         Verdict.CONFIRMED if p_value < LEVEL else Verdict.INCONCLUSIVE,
         f"at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over one with a threshold from another run, "
         f"and lies above the true ε in {above} of {runs} runs",
@@ -189,14 +191,14 @@ def judge_cell(context: Context, row: tuple[str, str, str, str], stated: Estimat
     finding = f"this version's estimator is {stated}: {listed}"
     if verdict is Verdict.QUALIFIED:
         finding = f"only of {agreeing[0]}, and {finding}"
-    return found(verdict, finding, design, readings=rows, level=LEVEL, runs=runs)
+    return conclude(verdict, finding, design, readings=rows, level=LEVEL, runs=runs)
 
 
 def judge_not_rejected() -> Outcome:
     """Judge that a test which spares a million cosines at d = 1000 shows a small discrepancy, by its power."""
     count, dim, level = anderson_darling.COUNT, anderson_darling.DIM, anderson_darling.LEVEL
     power = anderson_darling.power(count, dim, level, True)
-    return found(
+    return conclude(
         # Not rejecting is evidence if the test would have rejected.
         holds(power >= POWER, power > 0.0),
         f"only with a test of high power, and this one has {power:.2f}: it spares the cosine's law with probability "
@@ -239,7 +241,7 @@ def judge_users(users: str = "341k") -> Outcome:
     count = STACKOVERFLOW_TRAINING_CLIENTS
     real = Fraction(count - FirstVersion.CANARIES)
     judged = number(users, {"all of the data set": Fraction(count), "all but those that canaries replace": real})
-    return found(
+    return conclude(
         judged.verdict,
         f"TensorFlow Federated documents {count:,} training users, which is {count / 1000:.0f}k; it holds if canaries "
         f"took the places of {FirstVersion.CANARIES:,} of them ({count - FirstVersion.CANARIES:,})",
@@ -251,7 +253,7 @@ def judge_users(users: str = "341k") -> Outcome:
 def judge_delta(text: str = "8.20e-7") -> Outcome:
     """Judge the value of δ = 341000^(−1.1)."""
     agreed, value = proven(lambda: arb(FirstVersion.USERS) ** arb(fmpq(-11, 10)), text)
-    return found(
+    return conclude(
         holds(agreed),
         f"341000^(−1.1) = {value:.6e}, which is {value * FirstVersion.USERS:.2f} of one over the number of users",
         delta=value,
@@ -264,14 +266,14 @@ def judge_quotient(text: str = "0.081") -> Outcome:
     judged = number(text, {f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS}": rate})
     cut = f", and {text} only cut and not rounded" if judged.verdict is Verdict.QUALIFIED else ""
     finding = f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS} = {float(rate):.5f} rounds to {float(rate):.3f}{cut}"
-    return found(judged.verdict, finding, rate=float(rate), **judged.evidence)
+    return conclude(judged.verdict, finding, rate=float(rate), **judged.evidence)
 
 
 def judge_rate(text: str = "0.081") -> Outcome:
     """Judge the sampling rate of a client in a round."""
     rate = Fraction(FirstVersion.COHORT, FirstVersion.USERS)
     judged = number(text, {f"{FirstVersion.COHORT}/{FirstVersion.USERS:,}": rate})
-    return found(
+    return conclude(
         judged.verdict,
         f"clients of a round over all clients is {FirstVersion.COHORT}/{FirstVersion.USERS:,} = {float(rate):.3e}, "
         "one in "
@@ -289,14 +291,14 @@ def judge_epochs(rounds: int = FirstVersion.ROUNDS, epochs: tuple[int, ...] = (1
     finding = f"{rounds} rounds divide evenly by {', '.join(str(n) for n in epochs if n not in uneven)}"
     if uneven:
         finding += f", and by {', '.join(map(str, uneven))} only with epochs that differ by a round"
-    return found(verdict, finding, remainders={n: rounds % n for n in epochs})
+    return conclude(verdict, finding, remainders={n: rounds % n for n in epochs})
 
 
 def judge_confidence(text: str = "0.993", epsilon: str = "5") -> Outcome:
     """Judge the decimal value of e^ε/(1 + e^ε), which the text gives as the belief that ε allows."""
     even, low = (proven(lambda prior=prior: belief(epsilon, prior), text)[1] for prior in _PRIORS)  # type: ignore[misc]
     judged = number(text, {f"e^{epsilon}/(1 + e^{epsilon})": even})
-    return found(
+    return conclude(
         judged.verdict,
         f"e^{epsilon}/(1 + e^{epsilon}) = {100 * even:.3f}%, the belief from even odds; from a prior of 10% it is "
         f"{100 * low:.1f}%",
@@ -311,7 +313,7 @@ def judge_loss_probability() -> Outcome:
     delta, epsilon = FirstVersion.DELTA, 5.0
     sigma = certified_mechanism.noise_multiplier(epsilon, delta).lo
     tail = float(stats.norm.sf(epsilon * sigma - 0.5 / sigma))
-    return found(
+    return conclude(
         holds(tail >= delta),
         f"δ = P(loss > ε) − e^ε·P'(loss > ε) is at most P(loss > ε) for every mechanism that has no smaller ε at δ; "
         f"for the Gaussian one at δ = {delta:.2e} that is {tail:.2e}",
@@ -324,7 +326,7 @@ def judge_census(text: str = "19.6") -> Outcome:
     """Judge the ε of the census of 2020 and that it lies in the range printed with it."""
     total = sum((Fraction(part) for part in _CENSUS), Fraction(0))
     judged = number(text, {"both files together": total})
-    return found(
+    return conclude(
         holds(judged.verdict is Verdict.CONFIRMED and 5 <= total <= 20),
         f"{' for persons plus '.join(_CENSUS)} for housing units is {float(total):g} (Census Bureau, June 2021), in "
         "5 to 20",
@@ -337,7 +339,7 @@ def judge_sizes() -> Outcome:
     """Judge the sizes of problems said to be natural in production."""
     count, users = lstm_parameters(10_004), rounding("341k")
     inside = 10**6 <= count < 10**7 and users[0] >= 10**5 and users[1] < 10**6
-    return found(
+    return conclude(
         holds(inside and users[1] <= 10**8),
         f"{count:,} parameters and {FirstVersion.USERS:,} clients, inside 10⁵ to 10⁸ users",
         parameters=count,
@@ -374,14 +376,14 @@ def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
     )
     if fine < 0.99 * min(float(end) for end in rounding(epsilon)):
         finding += f". Rényi orders below 1.1 give {fine:.4g}"
-    return found(outcome.verdict, finding, loss_distribution=loss, fine_orders=fine, **outcome.evidence)
+    return conclude(outcome.verdict, finding, loss_distribution=loss, fine_orders=fine, **outcome.evidence)
 
 
 def judge_accuracy() -> Outcome:
     """Judge that the canaries cost almost no accuracy, from the printed accuracies."""
     losses = [Fraction(without) - Fraction(with_) for _, _, without, with_ in FirstVersion.TABLE_2]
     relative = [float(loss / Fraction(row[2])) for loss, row in zip(losses, FirstVersion.TABLE_2, strict=True)]
-    return found(
+    return conclude(
         holds(max(losses) <= Fraction(1, 10)),
         f"the largest printed loss is {float(max(losses)):g} percentage points, {100 * max(relative):.2f}% of the "
         f"accuracy; {FirstVersion.CANARIES:,} canaries are {FirstVersion.CANARIES / FirstVersion.USERS:.2%} of the "
@@ -395,7 +397,7 @@ def judge_gaussian_sets() -> Outcome:
     """Judge that most sets of cosines pass Anderson's test at 15%."""
     values = [float(value) for row in FirstVersion.TABLE_4.values() for value in row]
     above = sum(value > FirstVersion.WEAK_CRITICAL_VALUE for value in values)
-    return found(
+    return conclude(
         holds(2 * above < len(values)),
         f"{len(values) - above} of {len(values)} statistics are at most {FirstVersion.WEAK_CRITICAL_VALUE}",
         above=above,
@@ -406,7 +408,7 @@ def judge_excess() -> Outcome:
     """Judge that one of the plotted 95% lower bounds may well exceed its estimate, because it is one of fifteen."""
     count = len(FirstVersion.TABLE_4) * len(FirstVersion.REPETITIONS)
     chance = 1 - Fraction(19, 20) ** count
-    return found(
+    return conclude(
         holds(False, count == 15 and chance > Fraction(1, 20)),
         "only if the estimate stands for the truth, which is what a bound may exceed in 5% of cases: then "
         f"3 × 5 = {count} independent bounds of exactly 95% miss once or more with probability {float(chance):.3f}",
@@ -424,7 +426,7 @@ def judge_three(count: int = 3) -> Outcome:
     p_values = sorted(law.sf(value) for value in values)
     # The smallest of 15 independent p-values, and the second.
     first, second = (float(stats.binom.sf(i, len(values), p)) for i, p in enumerate(p_values[:2]))
-    return found(
+    return conclude(
         holds(above == count and chance > 0.05),
         f"{above} of {len(values)} are above {FirstVersion.WEAK_CRITICAL_VALUE}, and so many or more have "
         f"probability {chance:.3f}; "
@@ -437,7 +439,7 @@ def judge_three(count: int = 3) -> Outcome:
 
 
 def _cited(what: str) -> Outcome:
-    return found(Verdict.INCONCLUSIVE, f"the works that are cited are not among the documents; {what} would decide")
+    return conclude(Verdict.INCONCLUSIVE, f"the works that are cited are not among the documents; {what} would decide")
 
 
 def _row(table: int, number: int, statement: str) -> Check:
@@ -616,7 +618,7 @@ CHECKS: tuple[Check, ...] = (
         "three of the 15 statistics are above 0.574, which is no surprise for normal samples",
         judge_three,
     ),
-    *figure(_claim, 1, FirstVersion.TABLE_3[::2], FirstVersion.DELTA, laws.thresholded),
+    *figure(_claim, 1, FirstVersion.TABLE_3[::2], FirstVersion.DELTA, distributions.thresholded),
     _figure(1, "the cosines' densities separate more with 1, 2, 3, 5 and 10 repetitions, and less with noise"),
     _figure(2, "for each noise level the estimate increases dramatically from 1 to 10 repetitions"),
     _claim(

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from canaryproof.verify.check.records import written
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.cli.command_line import cluster, engine_option
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.material import CANIFE
+from canaryproof.verify.files.report_input import CANIFE
 from canaryproof.verify.files.writing import check_files, write_files
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def canife_command(
     if out is not None:
         prepare(out, (CANIFE, "canife.md"))
     # Its trainings need JAX.
-    from canaryproof.verify.claims import measured_canife
+    from canaryproof.verify.claims import canife_rules
     from canaryproof.verify.comparison import canife as benchmark
 
     federation, setting, fashion = benchmark.read(data)
@@ -80,7 +80,7 @@ def canife_command(
             )
     except EngineError as error:
         raise click.ClickException(str(error)) from error
-    record = measured_canife.with_printed(record, fashion)
+    record = canife_rules.with_printed(record, fashion)
     text = json.dumps(written(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     from canaryproof.reports import canife
 

@@ -10,12 +10,12 @@ import click
 from canaryproof.verify.cli.command_line import one_line
 from canaryproof.verify.engine.run_folder import read_material
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.material import CANIFE, RESULTS
+from canaryproof.verify.files.report_input import CANIFE, RESULTS
 from canaryproof.verify.files.writing import write_files
 
 if TYPE_CHECKING:
     from canaryproof.reports.formats import Report
-    from canaryproof.verify.files.material import Material
+    from canaryproof.verify.files.report_input import Material
 
 
 @click.command("report")

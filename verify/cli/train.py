@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from canaryproof.verify.check.records import plain, written
+from canaryproof.verify.check.json_records import plain, written
 from canaryproof.verify.cli.command_line import INTERRUPTED, cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
-from canaryproof.verify.engine.origin import code_and_machine
+from canaryproof.verify.engine.provenance import code_and_machine
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.material import RESULTS, TIMINGS
 from canaryproof.verify.files.reading import read_json
+from canaryproof.verify.files.report_input import RESULTS, TIMINGS
 from canaryproof.verify.files.training_record import ExperimentRecord, Timings
 from canaryproof.verify.files.writing import locked, replaced, write_files
 from canaryproof.verify.training.configuration import SIZES, Configuration, names, read

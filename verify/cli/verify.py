@@ -20,12 +20,12 @@ from canaryproof.verify.cli.command_line import cluster, engine_option, given_ag
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.executors import EngineError, Executor, Local, collect_seldom, run_plan, threads
-from canaryproof.verify.engine.origin import origin
 from canaryproof.verify.engine.plan import Plan, load
+from canaryproof.verify.engine.provenance import origin
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import unjudged
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.material import ENVIRONMENT, RESULTS
+from canaryproof.verify.files.report_input import ENVIRONMENT, RESULTS
 from canaryproof.verify.files.writing import check_files, write_files
 from canaryproof.verify.suites.catalogue import lacking
 
@@ -104,9 +104,9 @@ def verify_command(
     measurements = None
     if data is not None:
         # Late, as the ledger loads SciPy's distributions.
-        from canaryproof.verify.claims import finished
+        from canaryproof.verify.claims import experiment_results
 
-        measurements = finished.read(data)
+        measurements = experiment_results.read(data)
     if resume and out is None:
         raise click.UsageError("--resume: needs --out, the folder of the run to go on with")
     if out is not None:
@@ -203,7 +203,7 @@ def _write(run: Run, out: Path, environment: dict[str, str], figures: dict[str, 
     made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
     # Late, for the same reason.
     from canaryproof.reports.formats import report
-    from canaryproof.verify.files.material import Material
+    from canaryproof.verify.files.report_input import Material
 
     made = report(Material(run, environment, unjudged=unjudged(run)), figures=figures)
     try:

@@ -27,7 +27,7 @@ from canaryproof.verify.comparison.canife_methods import (
 )
 from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes
 from canaryproof.verify.engine.executors import EngineError, Lost, threads
-from canaryproof.verify.engine.origin import code_and_machine
+from canaryproof.verify.engine.provenance import code_and_machine
 from canaryproof.verify.files.benchmark_record import (
     AuditedTraining,
     BenchmarkRecord,
@@ -172,7 +172,7 @@ _SOURCES = (
 
 
 @dataclass(frozen=True)
-class Extent:
+class Repetitions:
     """How much is run."""
 
     repeat: int  # trainings of each scenario, unless the user says how many
@@ -180,7 +180,7 @@ class Extent:
     rates: tuple[float, ...] = ()  # learning rates to sweep over, one training each
 
 
-LEVELS = {"quick": Extent(3, SCENARIOS[:1]), "full": Extent(10, SCENARIOS, RATES)}
+LEVELS = {"quick": Repetitions(3, SCENARIOS[:1]), "full": Repetitions(10, SCENARIOS, RATES)}
 
 
 def read(folder: Path | None) -> tuple[Federation, Sizes, bool]:

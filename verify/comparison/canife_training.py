@@ -46,7 +46,7 @@ from canaryproof.verify.training.data.federation import Federation
 from canaryproof.verify.training.networks import Model, Params
 from canaryproof.verify.training.noise import Independent, Noise
 from canaryproof.verify.training.outcome import CanaryScores, audits, bound_record
-from canaryproof.verify.training.training import Trainer, Training
+from canaryproof.verify.training.trainer import Trainer, Training
 
 # Of so many clients one is not clipped.
 EVERY = 100

@@ -32,7 +32,7 @@ from distributed.security import Security
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Kind, Lost, Task, call, inherited
-from canaryproof.verify.engine.origin import code_and_machine
+from canaryproof.verify.engine.provenance import code_and_machine
 from canaryproof.verify.files.errors import InputError
 
 _AT_ONCE = 4096  # tasks known to the scheduler, to which each costs memory

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from canaryproof.verify.check.results import Run, Subject, Verdict
-from canaryproof.verify.files.material import read_run
+from canaryproof.verify.files.report_input import read_run
 
 _TABLE = "expected_verdicts.csv"
 _FIELDS = ["suite", "id", "verdict"]

@@ -10,7 +10,7 @@ from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.run_file import kept, result_of
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.material import (
+from canaryproof.verify.files.report_input import (
     CANIFE,
     ENVIRONMENT,
     EXPERIMENT,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from canaryproof.verify.check.records import Count, LeftOut, Some
+from canaryproof.verify.check.json_records import Count, NonEmpty, OmittedIfNone
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.files.training_record import Analytical, AuditRecord, BoundRecord, RoundEpsilonRecord
 
@@ -44,7 +44,7 @@ class MethodRecord:
     needs: NeedsRecord
     family: str
     epsilon: SpreadRecord
-    values: Some[MethodValue]
+    values: NonEmpty[MethodValue]
     cap: float
 
 
@@ -127,7 +127,7 @@ class RoundAuditRecord:
     cosines: CosinesRecord
     canary: DesignRecord
     law: ScoreLawRecord
-    scores: Some[TrialsRecord]
+    scores: NonEmpty[TrialsRecord]
     bounds: Mapping[str, BoundRecord]
 
 
@@ -138,7 +138,7 @@ class AuditedTraining:
     analytical: Analytical
     accuracy: float
     oneshot: Mapping[str, Mapping[str, AuditRecord]]
-    canife: Some[RoundAuditRecord]
+    canife: NonEmpty[RoundAuditRecord]
     seconds: SecondsRecord
     warnings: tuple[str, ...]
 
@@ -164,12 +164,12 @@ class ScenarioRecord:
     name: str
     rate: float
     analytical: Analytical
-    accuracies: Some[float]
-    methods: Some[MethodRecord]
+    accuracies: NonEmpty[float]
+    methods: NonEmpty[MethodRecord]
     seconds: SecondsRecord
     canife: CanariesRecord
     audits: tuple[EstimateOrBound, ...]
-    runs: LeftOut[tuple[AuditedTraining, ...]] = None
+    runs: OmittedIfNone[tuple[AuditedTraining, ...]] = None
 
 
 @dataclass(frozen=True)
@@ -222,12 +222,12 @@ class BenchmarkSizes:
     every: Count
     pool: Count
     steps: Count
-    trials: Some[Count]
+    trials: NonEmpty[Count]
     noise_multiplier: float
     clip_norm: float
     delta: float
     rate: float
-    audited: Some[Count]
+    audited: NonEmpty[Count]
     rounds: Count
     sampling: float
     dim: Count
@@ -279,9 +279,9 @@ class BenchmarkRecord:
     compilation: float
     memory: MemoryRecord
     rdp: float
-    scenarios: Some[ScenarioRecord]
-    printed: LeftOut[PrintedRecord] = None
-    counts: Some[TrialCountRecord]
+    scenarios: NonEmpty[ScenarioRecord]
+    printed: OmittedIfNone[PrintedRecord] = None
+    counts: NonEmpty[TrialCountRecord]
     unlimited: UnlimitedRecord
     sweep: tuple[ScenarioRecord, ...]
     environment: Mapping[str, str]

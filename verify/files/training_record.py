@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from canaryproof.verify.check.records import Count, LeftOut, Some
+from canaryproof.verify.check.json_records import Count, NonEmpty, OmittedIfNone
 
 # The null of the audit that an attack is shown and judged by.
 NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
@@ -64,8 +64,8 @@ class AuditRecord:
 class Density:
     """A density of scores at some places."""
 
-    x: Some[float]
-    y: Some[float]
+    x: NonEmpty[float]
+    y: NonEmpty[float]
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,13 @@ class CanifeScores:
 
     round: Count
     accuracy: float
-    loss: Some[float]
-    initial_loss: Some[float]
-    norm: Some[float]
-    attempts: Some[Count]
-    healthy: Some[bool]
-    scores: Some[Some[float]]
-    inserted: Some[Some[bool]]
+    loss: NonEmpty[float]
+    initial_loss: NonEmpty[float]
+    norm: NonEmpty[float]
+    attempts: NonEmpty[Count]
+    healthy: NonEmpty[bool]
+    scores: NonEmpty[NonEmpty[float]]
+    inserted: NonEmpty[NonEmpty[bool]]
     seconds: Mapping[str, float]
 
 
@@ -127,7 +127,7 @@ class CanifeAuditRecord:
 
     round: Count
     model_accuracy: float
-    attacks: Some[CanifeAttackRecord]
+    attacks: NonEmpty[CanifeAttackRecord]
     composed: Mapping[str, tuple[float, ...] | None]
 
 
@@ -148,7 +148,7 @@ class TrainingRecord:
     accuracy: float
     accuracy_without: float | None
     warnings: tuple[str, ...]
-    canife: LeftOut[CanifeRecord] = None
+    canife: OmittedIfNone[CanifeRecord] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +158,8 @@ class PartSeconds:
     training: float
     scoring: float
     noise: float
-    design: LeftOut[float] = None
-    attack: LeftOut[float] = None
+    design: OmittedIfNone[float] = None
+    attack: OmittedIfNone[float] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +179,7 @@ class Finished:
     accuracy: float
     seconds: PartSeconds
     warnings: tuple[str, ...]
-    rounds: LeftOut[Count] = None
+    rounds: OmittedIfNone[Count] = None
 
 
 @dataclass(frozen=True)
@@ -193,9 +193,9 @@ class Timings:
 class RepetitionRecord:
     """A repetition of a cell: its trainings, and by attack and null the audits of all random canaries in them."""
 
-    runs: Some[TrainingRecord]
-    audits: LeftOut[Mapping[str, Mapping[str, AuditRecord]]] = None
-    densities: LeftOut[Mapping[str, Density]] = None
+    runs: NonEmpty[TrainingRecord]
+    audits: OmittedIfNone[Mapping[str, Mapping[str, AuditRecord]]] = None
+    densities: OmittedIfNone[Mapping[str, Density]] = None
 
     def audit(self, attack: str) -> AuditRecord:
         """Return the audit that an attack is shown by; a KeyError names what is not there."""
@@ -232,8 +232,8 @@ class CellRecord:
     rounds: Count
     noise_multiplier: float
     analytical: Analytical
-    canife: LeftOut[CanifeTheory] = None
-    results: Some[RepetitionRecord]
+    canife: OmittedIfNone[CanifeTheory] = None
+    results: NonEmpty[RepetitionRecord]
 
     def runs(self) -> Iterator[TrainingRecord]:
         """Give the trainings of all repetitions."""
@@ -252,4 +252,4 @@ class ExperimentRecord:
     seed: int
     repetitions: Count
     axes: tuple[tuple[str, ...], ...]
-    cells: Some[CellRecord]
+    cells: NonEmpty[CellRecord]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.material import read_run
+from canaryproof.verify.files.report_input import read_run
 
 # Beside the files that are ours, it names them, a line each.
 _LIST = ".canaryproof"

@@ -15,7 +15,8 @@ from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.verify.audit import audit, misuse
 from canaryproof.verify.audit.findings import Scores
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.power import least_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1, estimators
 from canaryproof.verify.estimators.estimators import Moments, Shape

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import bounds
 from canaryproof.verify.suites.tools.process import LIMIT, EndedToolError, MissingToolError, ask, today

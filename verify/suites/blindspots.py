@@ -19,17 +19,10 @@ from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.alarms import Size
 from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
-from canaryproof.verify.check.declared_tests import (
-    LEVEL,
-    LOOKS,
-    PART_LEVEL,
-    POWER,
-    looks,
-    visible_distance,
-    visible_mean,
-)
+from canaryproof.verify.check.levels import LEVEL, LOOKS, PART_LEVEL, POWER, looks
+from canaryproof.verify.check.power import visible_distance, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import claim, found, shares_hold
+from canaryproof.verify.check.verdicts import claim, conclude, shares_hold
 from canaryproof.verify.suites import blindspots_truths
 
 # The one setting of the atlas: what is claimed.
@@ -343,7 +336,7 @@ def _judge(
     expected = ["missed"] * len(missed) + ["seen"] * len(seen)
     as_said = [row["outcome"] for row in rows] == expected
     private = all(row["epsilon"] > claimed().epsilon for row in rows[: len(missed)])
-    return found(
+    return conclude(
         verdict if as_said and private else Verdict.INCONCLUSIVE,
         f"{words} (ε, limit of ε̂, alarms: {_words(rows)})",
         _design(rows),
@@ -379,7 +372,7 @@ def _refutation(context: Context) -> Outcome:
         f"{_words(rows)})"
     )
     verdict = Verdict.CONFIRMED if succeeds and low else Verdict.INCONCLUSIVE
-    return found(verdict, finding, _design(rows), cases=rows, attack=won)
+    return conclude(verdict, finding, _design(rows), cases=rows, attack=won)
 
 
 def _on(missed: Cases, seen: Cases, verdict: Verdict, words: str) -> Callable[[Context], Outcome]:

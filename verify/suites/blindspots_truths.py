@@ -17,7 +17,8 @@ from scipy import optimize, special, stats
 from canaryproof.kernels import exact_law
 from canaryproof.verify.blindspots import alarms, mechanisms
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, single
-from canaryproof.verify.check.declared_tests import PART_LEVEL, POWER, visible_distance
+from canaryproof.verify.check.levels import PART_LEVEL, POWER
+from canaryproof.verify.check.power import visible_distance
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 
 Array = NDArray[np.float64]

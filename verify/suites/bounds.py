@@ -28,7 +28,7 @@ from canaryproof.verify.bounds.lower_bound import (
     normal_null,
     prepare,
 )
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import bounds_grid, bounds_values
 

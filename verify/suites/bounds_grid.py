@@ -20,7 +20,7 @@ from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.fixed_sequence import sequence
 from canaryproof.verify.bounds.lower_bound import Compute, ScoreSample, normal_null, prepare
 from canaryproof.verify.bounds.thresholds import alarms, misses, split_counts
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 
 Array = NDArray[np.float64]

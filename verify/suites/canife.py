@@ -21,29 +21,25 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, composed_epsilon, noise_of_round, rdp
 from canaryproof.verify.canife.attack import Response, TrialRound, attack, coins, score_law
 from canaryproof.verify.canife.measure import Deltas, RoundEpsilon, round_epsilon, rounds_served, training_epsilon
-from canaryproof.verify.check.declared_tests import (
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.p_values import above, below, mean_limits
+from canaryproof.verify.check.power import visible_factor, visible_shift
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.check.verdicts import from_p_values
+from canaryproof.verify.claims.review import TO_ZYJW
+from canaryproof.verify.claims.transcripts import Canife
+from canaryproof.verify.comparison.canife_methods import TrainingFacts, composed, largest_round
+from canaryproof.verify.suites import canife_ablations
+from canaryproof.verify.suites.canife_ratios import (
     FACTOR,
     FALLS,
-    LEVEL,
-    POWER,
     RISES,
     UNMOVED,
     Ratio,
-    above,
-    below,
     capped_ratio,
-    mean_limits,
+    mean_sd,
     ratio,
-    spoken,
-    visible_factor,
-    visible_shift,
 )
-from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import judged
-from canaryproof.verify.claims.printed import Canife
-from canaryproof.verify.claims.review import TO_ZYJW
-from canaryproof.verify.comparison.canife_methods import TrainingFacts, composed, largest_round
-from canaryproof.verify.suites import canife_ablations
 
 if TYPE_CHECKING:
     from canaryproof.verify.suites.canife_trainings import Numbers
@@ -517,7 +513,7 @@ def level(context: Context) -> Outcome:
         POWER,
         len(values),
     )
-    return Outcome(judged(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
+    return Outcome(from_p_values(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
 
 
 def rise(context: Context) -> Outcome:
@@ -536,7 +532,7 @@ def rise(context: Context) -> Outcome:
         POWER,
         len(values),
     )
-    return Outcome(judged(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
+    return Outcome(from_p_values(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
 
 
 def gap(context: Context) -> Outcome:
@@ -552,7 +548,7 @@ def gap(context: Context) -> Outcome:
         against_it += [below(of_round, math.log(_GAP)), below(of_training, math.log(_GAP))]
         parts.append(
             f"ε = {epsilon:g}: {one.rounds.mean():.2f} of {theory:.1f} ({one.limited.mean():.1f} with unlimited "
-            f"scores), training {spoken(one.training)}"
+            f"scores), training {mean_sd(one.training)}"
         )
     design = Design(
         f"at some ε the theoretical ε of a round or of the training is at most {_GAP:g} times CANIFE's",
@@ -562,7 +558,7 @@ def gap(context: Context) -> Outcome:
         runs,
     )
     finding = f"ε̂ of a round: {'; '.join(parts)}"
-    return Outcome(judged(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
+    return Outcome(from_p_values(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
 
 
 def health(context: Context) -> Outcome:
@@ -570,7 +566,9 @@ def health(context: Context) -> Outcome:
     found, _ = _monitored(context, _EPSILONS[-1])
     first, late = (np.concatenate([part(one.health) for one in found.values()]) for part in (_first, _late))
     for_it, against_it = [above(late, _HEALTH)], [below(late, _HEALTH)]
-    finding = f"health {spoken(late)} after two epochs in {len(late)} trainings, {spoken(first)} before the first round"
+    finding = (
+        f"health {mean_sd(late)} after two epochs in {len(late)} trainings, {mean_sd(first)} before the first round"
+    )
     design = Design(
         f"mean health after two epochs is at most {_HEALTH:.0%}",
         LEVEL,
@@ -578,7 +576,7 @@ def health(context: Context) -> Outcome:
         POWER,
         len(late),
     )
-    return Outcome(judged(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
+    return Outcome(from_p_values(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
 
 
 def undisturbed(context: Context) -> Outcome:
@@ -599,12 +597,12 @@ def plausible(context: Context) -> Outcome:
     for name in ("pinned", "fitted"):
         over, under = np.log(rows[name] / lower), np.log(upper / rows[name])
         tests[name] = [above(over), above(under), below(over), below(under)]
-        verdicts[name] = judged(tests[name][:2], tests[name][2:], 0.5 * LEVEL)
+        verdicts[name] = from_p_values(tests[name][:2], tests[name][2:], 0.5 * LEVEL)
     valid = above(np.log(upper / lower))
     finding = (
-        f"95% lower bound from 100 observed and 100 unobserved random canaries {spoken(lower)}, analytical ε "
-        f"{upper[0]:.1f} (p = {valid:.1g} that the bound is not below); estimates pinned {spoken(rows['pinned'])} "
-        f"({verdicts['pinned']}), fitted {spoken(rows['fitted'])} ({verdicts['fitted']})"
+        f"95% lower bound from 100 observed and 100 unobserved random canaries {mean_sd(lower)}, analytical ε "
+        f"{upper[0]:.1f} (p = {valid:.1g} that the bound is not below); estimates pinned {mean_sd(rows['pinned'])} "
+        f"({verdicts['pinned']}), fitted {mean_sd(rows['fitted'])} ({verdicts['fitted']})"
     )
     design = Design(
         "an estimate is not above the bound, or not below the analytical ε",
@@ -630,9 +628,9 @@ def stronger(context: Context) -> Outcome:
     rows, runs = _beside(context)
     p_value = above(np.log(rows["bound"] / rows["round"]))
     finding = (
-        f"95% lower bounds are {spoken(rows['bound'])} from 100 observed and 100 unobserved random canaries in all "
+        f"95% lower bounds are {mean_sd(rows['bound'])} from 100 observed and 100 unobserved random canaries in all "
         "rounds and "
-        f"{spoken(rows['round'])} from 100 scores of CANIFE's canary in one known round; scores of both kinds in one "
+        f"{mean_sd(rows['round'])} from 100 scores of CANIFE's canary in one known round; scores of both kinds in one "
         "known round would decide"
     )
     design = Design(

@@ -15,21 +15,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.canife.attack import TrialRound
-from canaryproof.verify.check.declared_tests import (
-    LEVEL,
-    POWER,
-    above,
-    below,
-    geometric_mean,
-    share_above,
-    share_below,
-    spoken,
-    visible_share,
-    visible_shift,
-)
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.p_values import above, below, share_above, share_below
+from canaryproof.verify.check.power import visible_share, visible_shift
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import both, judged
-from canaryproof.verify.claims.printed import Canife
+from canaryproof.verify.check.verdicts import both, from_p_values
+from canaryproof.verify.claims.transcripts import Canife
+from canaryproof.verify.suites.canife_ratios import geometric_mean, mean_sd
 
 if TYPE_CHECKING:
     from canaryproof.verify.suites.canife_trainings import DesignSample
@@ -69,7 +61,7 @@ def default(context: Context) -> Outcome:
     first = int((found.healthy & (found.attempts == 1)).sum())
     finding = (
         f"{hits} of {size} canaries are healthy and have a label of weight 1, {first} from the first start; deviation "
-        f"of the scores {spoken(found.deviation[:, 0])}"
+        f"of the scores {mean_sd(found.deviation[:, 0])}"
     )
     evidence = {"attempts": found.attempts.tolist(), "healthy": found.healthy.tolist(), "p": wrong}
     verdict = Verdict.CONFIRMED if wrong <= 0.5 * LEVEL else Verdict.REFUTED
@@ -86,12 +78,12 @@ def rate(context: Context) -> Outcome:
         [share_below(hits, size, 0.5), below(gain)],
     )
     parts = [
-        f"{size - int(found.healthy.sum())} of {size} fail, mean accuracy {spoken(found.accuracy[:, 0])}"
+        f"{size - int(found.healthy.sum())} of {size} fail, mean accuracy {mean_sd(found.accuracy[:, 0])}"
         for found in (ours, printed)
     ]
     finding = (
         f"2,500 steps, as printed (rate 1, uniform pixels, fixed label): {parts[1]}, mean health "
-        f"{spoken(printed.health)}; rate 0.1, normal pixels, soft label: {parts[0]}"
+        f"{mean_sd(printed.health)}; rate 0.1, normal pixels, soft label: {parts[0]}"
     )
     evidence = {
         "default": ours.accuracy[:, 0].tolist(),
@@ -107,7 +99,7 @@ def rate(context: Context) -> Outcome:
         POWER,
         size,
     )
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 def steps(context: Context) -> Outcome:
@@ -117,7 +109,7 @@ def steps(context: Context) -> Outcome:
     falls = [np.log(one.deviation[:, 0] / more.deviation[:, 0]) for one, more in pairwise(found)]
     for_it, against_it = [above(fall) for fall in falls], [below(fall) for fall in falls]
     listed = ", ".join(
-        f"{count:,}: {spoken(one.deviation[:, 0])} ({one.accuracy.mean():.3f})"
+        f"{count:,}: {mean_sd(one.deviation[:, 0])} ({one.accuracy.mean():.3f})"
         for count, one in zip(counts, found, strict=True)
     )
     finding = f"deviation (accuracy) by iterations {listed}; the larger p-value is {max(for_it):.1g}"
@@ -125,7 +117,9 @@ def steps(context: Context) -> Outcome:
         "deviation": {str(count): one.deviation[:, 0].tolist() for count, one in zip(counts, found, strict=True)},
         "p": [*for_it, *against_it],
     }
-    return Outcome(judged(for_it, against_it), finding, evidence, of_pairs(size, 2, "more iterations do not narrow"))
+    return Outcome(
+        from_p_values(for_it, against_it), finding, evidence, of_pairs(size, 2, "more iterations do not narrow")
+    )
 
 
 def start(context: Context) -> Outcome:
@@ -144,11 +138,11 @@ def start(context: Context) -> Outcome:
         size,
     )
     finding = (
-        f"from random pixels the scores' deviation is {spoken(one)}, from a sample of the pool {spoken(other)}, "
-        f"{geometric_mean(other, one):.2f} times; as printed, accuracy {spoken(literal[0])} and {spoken(literal[1])}"
+        f"from random pixels the scores' deviation is {mean_sd(one)}, from a sample of the pool {mean_sd(other)}, "
+        f"{geometric_mean(other, one):.2f} times; as printed, accuracy {mean_sd(literal[0])} and {mean_sd(literal[1])}"
     )
     evidence = {"log ratio": values.tolist(), "p": [*for_it, *against_it]}
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 def model(context: Context) -> Outcome:
@@ -159,8 +153,8 @@ def model(context: Context) -> Outcome:
         early, late = (varied(context, size, printed=printed, training=count).accuracy[:, 0] for count in (0, 300))
         rise = late - early
         for_it, against_it = [below(rise, GAIN)], [above(rise, GAIN)]
-        verdicts.append(judged(for_it, against_it, 0.5 * LEVEL))
-        parts.append(f"{name} {spoken(early)} before training and {spoken(late)} after")
+        verdicts.append(from_p_values(for_it, against_it, 0.5 * LEVEL))
+        parts.append(f"{name} {mean_sd(early)} before training and {mean_sd(late)} after")
         evidence[name] = {"early": early.tolist(), "late": late.tolist(), "p": [*for_it, *against_it]}
     finding = f"accuracy of the attack {'; '.join(parts)} 300 steps, to 91% of held-out images"
     design = of_pairs(size, 1, f"training raises by {GAIN:g} or more", 0.5 * LEVEL)
@@ -194,11 +188,9 @@ def losses(context: Context) -> Outcome:
     covariance, mean = (varied(context, size, loss=loss).accuracy[:, 0] for loss in ("covariance", "mean"))
     gain = covariance - mean
     for_it, against_it = [above(gain)], [below(gain)]
-    finding = (
-        f"accuracy {spoken(covariance)} with the covariance loss, {spoken(mean)} with the mean's (p = {for_it[0]:.1g})"
-    )
+    finding = f"accuracy {mean_sd(covariance)} with the covariance loss, {mean_sd(mean)} with the mean's (p = {for_it[0]:.1g})"
     evidence = {"covariance": covariance.tolist(), "mean": mean.tolist(), "p": [*for_it, *against_it]}
-    return Outcome(judged(for_it, against_it), finding, evidence, of_pairs(size, 1, "the loss does not move"))
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, of_pairs(size, 1, "the loss does not move"))
 
 
 def constancy(context: Context) -> Outcome:
@@ -212,7 +204,7 @@ def constancy(context: Context) -> Outcome:
     finding = f"attacks of {size} with accuracy {POOR:.0%} or more (mean accuracy) by pool {listed}"
     evidence = {"accuracy": {str(count): values.tolist() for count, values in found.items()}, "p": for_it + against_it}
     design = of_share(size, len(pools), f"attacks have an accuracy of {POOR:.0%}")
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 def sensitivity(context: Context) -> Outcome:
@@ -222,12 +214,12 @@ def sensitivity(context: Context) -> Outcome:
     rise = large - small
     for_it, against_it = [below(rise, GAIN)], [above(rise, GAIN)]
     finding = (
-        f"accuracy with loss 1 {spoken(small)} with a pool of 32, {spoken(large)} with 256: a change of "
+        f"accuracy with loss 1 {mean_sd(small)} with a pool of 32, {mean_sd(large)} with 256: a change of "
         f"{rise.mean():+.3f} (p = {above(rise):.1g} for no rise, {for_it[0]:.1g} for one of {GAIN:g} or more)"
     )
     evidence = {"32": small.tolist(), "256": large.tolist(), "p": [*for_it, *against_it]}
     design = of_pairs(size, 1, f"a larger pool raises by {GAIN:g} or more")
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 def constants(context: Context) -> Outcome:
@@ -242,7 +234,7 @@ def constants(context: Context) -> Outcome:
     )
     finding = (
         f"with the constant C {hits} of {size} attacks have accuracy {NEARLY:.0%} or more; deviation "
-        f"{spoken(enough.deviation[:, 0])}, and {spoken(large.deviation[:, 0])} with 1,000 C"
+        f"{mean_sd(enough.deviation[:, 0])}, and {mean_sd(large.deviation[:, 0])} with 1,000 C"
     )
     design = Design(
         f"1,000 C does not widen the scores, or with C at most {SHARE:.0%} of attacks have accuracy {NEARLY:.0%}",
@@ -252,7 +244,9 @@ def constants(context: Context) -> Outcome:
         POWER,
         size,
     )
-    return Outcome(judged(for_it, against_it), finding, {"log ratio": harm.tolist(), "p": for_it + against_it}, design)
+    return Outcome(
+        from_p_values(for_it, against_it), finding, {"log ratio": harm.tolist(), "p": for_it + against_it}, design
+    )
 
 
 def health(context: Context) -> Outcome:
@@ -262,7 +256,7 @@ def health(context: Context) -> Outcome:
     fails, sound = int((found.accuracy[:, 0] < POOR).sum()), int((found.health >= POOR).sum())
     for_it, against_it = [share_below(fails, size, 0.5)], [share_above(fails, size, 0.5)]
     finding = (
-        f"with 1,000 C, beyond both, accuracy {spoken(found.accuracy[:, 0])}, health {spoken(found.health)}: {fails} "
+        f"with 1,000 C, beyond both, accuracy {mean_sd(found.accuracy[:, 0])}, health {mean_sd(found.health)}: {fails} "
         f"of {size} attacks are below {POOR:.0%}, and {size - sound} canaries"
     )
     seen = visible_share(size, 0.5, 1)
@@ -274,7 +268,7 @@ def health(context: Context) -> Outcome:
         size,
     )
     evidence = {"accuracy": found.accuracy[:, 0].tolist(), "health": found.health.tolist(), "p": for_it + against_it}
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 # CANIFE where every client has one example (Sections 3.2 and 4.1, Appendix D), measured.
@@ -310,11 +304,11 @@ def success(context: Context) -> Outcome:
         size,
     )
     finding = (
-        f"{hits} of {size} attacks err in no trial; mean standard deviation of the scores {spoken(deviation)}, printed "
+        f"{hits} of {size} attacks err in no trial; mean standard deviation of the scores {mean_sd(deviation)}, printed "
         "0.006 with two times the pool"
     )
     evidence = {"deviation": deviation.tolist(), "accuracy": found.accuracy[:, 1].tolist(), "p": [for_it, against_it]}
-    return Outcome(judged([for_it], [against_it]), finding, evidence, design)
+    return Outcome(from_p_values([for_it], [against_it]), finding, evidence, design)
 
 
 def close_to_noise(context: Context) -> Outcome:
@@ -333,11 +327,13 @@ def close_to_noise(context: Context) -> Outcome:
         len(values),
     )
     finding = (
-        f"at σ = {Canife.TOY_SIGMA} and 64 clients the scores' deviation is {spoken(values)} of the noise's in "
+        f"at σ = {Canife.TOY_SIGMA} and 64 clients the scores' deviation is {mean_sd(values)} of the noise's in "
         f"{len(values)} "
         f"attacks; the paper's one attack has {margin:.3f}"
     )
-    return Outcome(judged(for_it, against_it), finding, {"ratio": values.tolist(), "p": [*for_it, *against_it]}, design)
+    return Outcome(
+        from_p_values(for_it, against_it), finding, {"ratio": values.tolist(), "p": [*for_it, *against_it]}, design
+    )
 
 
 def clients(context: Context) -> Outcome:
@@ -353,10 +349,10 @@ def clients(context: Context) -> Outcome:
         POWER,
         len(found),
     )
-    listed = ", ".join(f"{count}: {spoken(column)}" for count, column in zip(_COHORTS, found.T, strict=True))
+    listed = ", ".join(f"{count}: {mean_sd(column)}" for count, column in zip(_COHORTS, found.T, strict=True))
     finding = f"deviation without noise by clients a round {listed}; the larger p-value is {max(for_it):.1g}"
     evidence = {"deviation": found.T.tolist(), "p": [*for_it, *against_it]}
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 def pool(context: Context) -> Outcome:
@@ -381,7 +377,7 @@ def pool(context: Context) -> Outcome:
         POWER,
         size,
     )
-    listed = ", ".join(f"{count}: {spoken(column)}" for count, column in zip(_POOLS, columns, strict=True))
+    listed = ", ".join(f"{count}: {mean_sd(column)}" for count, column in zip(_POOLS, columns, strict=True))
     last = above(falls[1])
     finding = (
         f"deviation by pool {listed}; the first fourfold pool makes it {geometric_mean(columns[1], columns[0]):.2f} "
@@ -389,7 +385,7 @@ def pool(context: Context) -> Outcome:
         f"(p = {last:.1g} that this is no fall)"
     )
     evidence = {"deviation": dict(zip(map(str, _POOLS), (c.tolist() for c in columns), strict=True))}
-    return Outcome(judged(for_it, against_it), finding, {**evidence, "p": [*for_it, *against_it, last]}, design)
+    return Outcome(from_p_values(for_it, against_it), finding, {**evidence, "p": [*for_it, *against_it, last]}, design)
 
 
 def slowly(context: Context) -> Outcome:
@@ -414,7 +410,9 @@ def slowly(context: Context) -> Outcome:
         "the law of "
         "the scores (counted in 100 trials at the best threshold)"
     )
-    return Outcome(judged(for_it, against_it), finding, {"fall": fall.tolist(), "p": [*for_it, *against_it]}, design)
+    return Outcome(
+        from_p_values(for_it, against_it), finding, {"fall": fall.tolist(), "p": [*for_it, *against_it]}, design
+    )
 
 
 def separated(context: Context) -> Outcome:
@@ -436,7 +434,7 @@ def separated(context: Context) -> Outcome:
         size,
     )
     finding = (
-        f"{size} audits of 100 scores at σ = {sigma:g}: separation {spoken(distance)}, deviation {spoken(deviation)} "
+        f"{size} audits of 100 scores at σ = {sigma:g}: separation {mean_sd(distance)}, deviation {mean_sd(deviation)} "
         f"of the noise's (p = {wrong:.1g} for a mean outside the margins)"
     )
     evidence = {"separation": distance.tolist(), "deviation": deviation.tolist(), "p": wrong}

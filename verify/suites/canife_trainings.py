@@ -39,7 +39,7 @@ from canaryproof.verify.training.data.federation import Federation
 from canaryproof.verify.training.networks import Model, Params, model
 from canaryproof.verify.training.noise import Independent
 from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
-from canaryproof.verify.training.training import Trainer, Training
+from canaryproof.verify.training.trainer import Trainer, Training
 
 Array = NDArray[np.float64]
 

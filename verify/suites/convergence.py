@@ -14,7 +14,9 @@ from statsmodels.tools.tools import add_constant
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.proofs_check import consistency, finite_bounds, normal_distance, release_moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, mean_p_value, visible_mean
+from canaryproof.verify.check.levels import LEVEL, PART_LEVEL, POWER
+from canaryproof.verify.check.p_values import mean_p_value
+from canaryproof.verify.check.power import visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
 

@@ -17,7 +17,8 @@ from scipy import special, stats
 from canaryproof.kernels import gaussian_mechanism, threshold_attack, two_gaussians
 from canaryproof.kernels.certified import estimates
 from canaryproof.proofs_check import consistency
-from canaryproof.verify.check.declared_tests import LEVEL, LOOKS, POWER, looks, runs_for_share, visible_mean
+from canaryproof.verify.check.levels import LEVEL, LOOKS, POWER, looks
+from canaryproof.verify.check.power import runs_for_share, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import shares_hold
 from canaryproof.verify.estimators import estimators, simulation

@@ -12,7 +12,8 @@ from scipy import stats
 
 from canaryproof.kernels import exact_law
 from canaryproof.proofs_check import discretised_canaries
-from canaryproof.verify.check.declared_tests import LEVEL, LOOKS, POWER, looks, visible_distance
+from canaryproof.verify.check.levels import LEVEL, LOOKS, POWER, looks
+from canaryproof.verify.check.power import visible_distance
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.claims import simulated_tables
 from canaryproof.verify.estimators import algorithm_1

@@ -19,18 +19,9 @@ from canaryproof.verify.blindspots.alarms import ALPHA, Range, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Coverage, Method, ScoreSample, normal_null, prepare
-from canaryproof.verify.check.declared_tests import (
-    EPSILON,
-    LEVEL,
-    PART_LEVEL,
-    POWER,
-    mean_p_value,
-    share_above,
-    visible_distance,
-    visible_mean,
-    visible_share,
-    visible_spread,
-)
+from canaryproof.verify.check.levels import EPSILON, LEVEL, PART_LEVEL, POWER
+from canaryproof.verify.check.p_values import mean_p_value, share_above
+from canaryproof.verify.check.power import visible_distance, visible_mean, visible_share, visible_spread
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators.estimators import Moments

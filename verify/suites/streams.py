@@ -10,7 +10,8 @@ from scipy import special, stats
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import null_cosine
 from canaryproof.verify.canaries.seeds import Purpose, generator
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, visible_mean
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.power import visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1
 from canaryproof.verify.suites.stream_quality import quality

@@ -29,7 +29,7 @@ from canaryproof.proofs_check import (
     first_version,
     joint_law,
     lemma_a_1,
-    regime,
+    limits,
     release_moments,
     section_3_2,
     sphere_moments,
@@ -37,9 +37,11 @@ from canaryproof.proofs_check import (
     theorem_3_2,
     theorem_3_3,
 )
-from canaryproof.proofs_check.lines import displayed
+from canaryproof.proofs_check.displayed_lines import displayed
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z
-from canaryproof.verify.check.declared_tests import LEVEL, PART_LEVEL, POWER, mean_p_value, visible_mean
+from canaryproof.verify.check.levels import LEVEL, PART_LEVEL, POWER
+from canaryproof.verify.check.p_values import mean_p_value
+from canaryproof.verify.check.power import visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.suites import convergence
 
@@ -186,7 +188,7 @@ _LIMITS: tuple[tuple[Expr, Expr | None], ...] = (
 
 
 def _limits(_: Context) -> Outcome:
-    wrong = [str(expression) for expression, exact in _LIMITS if regime.limit(expression) != exact]
+    wrong = [str(expression) for expression, exact in _LIMITS if limits.limit(expression) != exact]
     finding = f"{len(_LIMITS) - len(wrong)} of {len(_LIMITS)} are right"
     if wrong:
         finding += f"; not {', '.join(wrong)}"

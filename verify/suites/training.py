@@ -17,10 +17,12 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import Coverage, ScoreSample, cosine_null, prepare
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share, less, visible_difference
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.p_values import less
+from canaryproof.verify.check.power import least_share, visible_difference
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import judged
-from canaryproof.verify.claims.printed import QUANTILES, Final
+from canaryproof.verify.check.verdicts import from_p_values
+from canaryproof.verify.claims.transcripts import QUANTILES, Final
 from canaryproof.verify.suites import training_definition
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
@@ -276,7 +278,7 @@ def final_below_all(context: Context) -> Outcome:
         f"is {max(for_it):.1g}"
     )
     evidence = {"runs": runs, "cells": rows, "p_values": for_it}
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 def presentations(context: Context) -> Outcome:
@@ -326,7 +328,7 @@ def presentations(context: Context) -> Outcome:
         f"deviations: {means}; the largest of {len(for_it)} p-values is {max(for_it):.1g}"
     )
     evidence = {"runs": runs, "cells": rows, "p_values": for_it}
-    return Outcome(judged(for_it, against_it), finding, evidence, design)
+    return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 def bits(context: Context) -> Outcome:

@@ -14,7 +14,8 @@ from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.participation import Participation
 from canaryproof.verify.canaries.round_scores import AnyCanaries
 from canaryproof.verify.canaries.seeds import Purpose, generator
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, least_share
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.power import least_share
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import Settings

@@ -25,7 +25,7 @@ from canaryproof.verify.training.data.federation import FederatedData
 from canaryproof.verify.training.networks import Model
 from canaryproof.verify.training.noise import Independent
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CanaryScores
-from canaryproof.verify.training.training import Trainer, Training
+from canaryproof.verify.training.trainer import Trainer, Training
 
 Array = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from canaryproof.verify.training.data import cifar10, digits, idx, leaf, plays, 
 from canaryproof.verify.training.data.federation import FederatedData
 from canaryproof.verify.training.networks import Model
 from canaryproof.verify.training.noise import Correlated, Independent, Noise, SquareRoot, Tree
-from canaryproof.verify.training.training import Trainer, Training
+from canaryproof.verify.training.trainer import Trainer, Training
 
 _MOST = 2 * 10**7
 

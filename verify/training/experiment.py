@@ -23,11 +23,11 @@ from canaryproof.verify.files.training_record import (
     TrainingSeconds,
 )
 from canaryproof.verify.files.writing import own_folder, replaced
-from canaryproof.verify.training import assembly, canife, outcome
+from canaryproof.verify.training import assembly, canife_audits, outcome
 from canaryproof.verify.training.configuration import Configuration, Settings
 from canaryproof.verify.training.cost import Cost, estimate
+from canaryproof.verify.training.jobs import CANIFE, DONE, Job, Trainings, read_canary_scores, read_facts
 from canaryproof.verify.training.outcome import CanaryScores, audits, densities, theory
-from canaryproof.verify.training.trainings import CANIFE, DONE, Job, Trainings, read_canary_scores, read_facts
 
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster
@@ -57,7 +57,7 @@ class Experiment:
                 if cell.settings.canaries is not None:
                     assembly.canaries(cell.settings.canaries, 0, model.dim)
                 trainings.auditor(job)
-                if not canife.audited_rounds(cell.settings.canife, rounds) and cell.settings.canife is not None:
+                if not canife_audits.audited_rounds(cell.settings.canife, rounds) and cell.settings.canife is not None:
                     raise ValueError(f"canife.every: must be at most the number of rounds, {rounds}")
             self._rounds.append(rounds)
 
@@ -130,7 +130,7 @@ class Experiment:
         federations = [trainings.federation(trainings.settings(job).data) for job in trainings.jobs]
         tasks = ((i, (self._configuration, data, federations[i].digest, i)) for i in numbers)
         lost = []
-        with closing(cluster.results("canaryproof.verify.training.trainings:train", tasks)) as results:
+        with closing(cluster.results("canaryproof.verify.training.jobs:train", tasks)) as results:
             for i, found in results:
                 if isinstance(found, Lost):
                     lost.append(f"training {self.names[i]}: {found.reason}")

@@ -34,7 +34,7 @@ from canaryproof.verify.training.configuration import CanifePlan, Settings
 
 if TYPE_CHECKING:
     from canaryproof.verify.canaries.canary_clients import CanaryClients
-    from canaryproof.verify.training.training import Trainer
+    from canaryproof.verify.training.trainer import Trainer
 
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -7,7 +7,7 @@ from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.misuse import _fit, declared, misuse, visible_trace
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
+from canaryproof.verify.check.levels import LEVEL, POWER
 
 SIGMA = 1.54
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import special, stats
 
 from canaryproof.verify.audit.misuse import misuse
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
+from canaryproof.verify.check.levels import LEVEL, POWER
 from tests.rows import chequered
 
 PAGE = Path(__file__).parents[3] / "docs" / "sharp_edges.md"

@@ -15,7 +15,7 @@ from canaryproof.verify.blindspots.alarms import Size, alarms_of
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
+from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.estimators import estimators
 
 

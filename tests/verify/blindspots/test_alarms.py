@@ -11,7 +11,7 @@ from canaryproof.kernels import exact_law
 from canaryproof.verify.blindspots import alarms
 from canaryproof.verify.blindspots.alarms import Size, blind_spots, ranges
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseResidual, single
-from canaryproof.verify.check.declared_tests import POWER
+from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Moments
 

@@ -8,10 +8,10 @@ import numpy as np
 from canaryproof.kernels.gaussian_mechanism import noise_multiplier
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
-from canaryproof.verify.check.records import plain
+from canaryproof.verify.check.json_records import plain
 from canaryproof.verify.check.results import Context, Level
-from canaryproof.verify.claims import finished
-from canaryproof.verify.claims.deciding import POPULATIONS, decided
+from canaryproof.verify.claims import experiment_results
+from canaryproof.verify.claims.needs_data import POPULATIONS, decided
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.training import configuration
 
@@ -138,7 +138,7 @@ def write(folder, made):
 
 def context(folder=None):
     """What a check is given: the experiments of a folder, or none."""
-    return Context(Level.QUICK, 0, None if folder is None else finished.read(folder))
+    return Context(Level.QUICK, 0, None if folder is None else experiment_results.read(folder))
 
 
 def judge(claim, folder):

@@ -4,7 +4,7 @@ import pytest
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import canife_attack, canife_experiments
-from canaryproof.verify.claims.printed import Canife, Task
+from canaryproof.verify.claims.transcripts import Canife, Task
 
 ALTERED = Task("x", "X", 100, 8508, 30, 85, 2550, 1, 63)
 

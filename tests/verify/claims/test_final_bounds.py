@@ -10,7 +10,7 @@ from scipy import special, stats
 from canaryproof.kernels import two_gaussians
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import final_bounds
-from canaryproof.verify.claims.printed import Final
+from canaryproof.verify.claims.transcripts import Final
 
 CONTEXT = Context(Level.QUICK, 0)
 

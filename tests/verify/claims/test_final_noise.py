@@ -8,7 +8,7 @@ from scipy import special
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_noise
-from canaryproof.verify.claims.printed import Final
+from canaryproof.verify.claims.transcripts import Final
 
 NOISY_ROWS = (*Final.TABLE_3[1:], *Final.TABLE_4[1:])
 EMNIST = {"users": 3383, "users × epochs": 3383 * 15}

@@ -6,7 +6,7 @@ import pytest
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_setting
-from canaryproof.verify.claims.printed import Final
+from canaryproof.verify.claims.transcripts import Final
 
 
 def test_largest_bound_is_the_closed_form():

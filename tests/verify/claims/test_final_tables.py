@@ -9,8 +9,8 @@ from scipy import stats
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_tables
-from canaryproof.verify.claims.printed import QUANTILES, Final, read_quantiles, read_rows
 from canaryproof.verify.claims.simulated_tables import CELLS
+from canaryproof.verify.claims.transcripts import QUANTILES, Final, read_quantiles, read_rows
 
 TABLE_2 = [cell for cell in CELLS if cell.id.startswith("final.table2.")]
 

@@ -7,9 +7,9 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.claims import final_tables, review
-from canaryproof.verify.claims.printed import Final
 from canaryproof.verify.claims.review import CHECKS
 from canaryproof.verify.claims.simulated_tables import CELLS
+from canaryproof.verify.claims.transcripts import Final
 
 SWEEP = [cell for cell in CELLS if cell.id.startswith("review.sweep.")]
 

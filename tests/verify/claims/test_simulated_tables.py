@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import simulated_tables
 from canaryproof.verify.claims.simulated_tables import CELLS, CHECKS

@@ -8,7 +8,7 @@ from scipy import stats
 
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims import submission, submission_experiments
-from canaryproof.verify.claims.printed import Submission
+from canaryproof.verify.claims.transcripts import Submission
 
 NAMES_OF_CHANCE = ("submission.table1.row3",)
 # Table 3's rows with noise, and the same with the first ε raised by 1.

@@ -7,8 +7,8 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.claims import final_setting, tables_judging, v1
-from canaryproof.verify.claims.printed import FirstVersion, Row
+from canaryproof.verify.claims import final_setting, table_judges, v1
+from canaryproof.verify.claims.transcripts import FirstVersion, Row
 
 QUICK = Context(Level.QUICK, 0)
 DELTA = FirstVersion.DELTA
@@ -48,16 +48,16 @@ def test_another_seed_changes_no_verdict(quick_run):
         (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.00", "0.310"), "pinned"), Verdict.REFUTED),
         (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "pinned"), Verdict.QUALIFIED),
         (partial(v1.judge_cell, QUICK, ("4.22", "1.0", "1.37", "0.326"), "fitted"), Verdict.CONFIRMED),
-        (partial(tables_judging.judge_threat_models, (LIKE_ROW_4,)), Verdict.CONFIRMED),
-        (partial(tables_judging.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="60"),)), Verdict.QUALIFIED),
-        (partial(tables_judging.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="93"),)), Verdict.REFUTED),
-        (partial(tables_judging.judge_separation, (LIKE_ROW_4,)), Verdict.CONFIRMED),
-        (partial(tables_judging.judge_separation, (replace(LIKE_ROW_4, lower_all="9.3"),)), Verdict.REFUTED),
+        (partial(table_judges.judge_threat_models, (LIKE_ROW_4,)), Verdict.CONFIRMED),
+        (partial(table_judges.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="60"),)), Verdict.QUALIFIED),
+        (partial(table_judges.judge_threat_models, (replace(LIKE_ROW_4, estimate_final="93"),)), Verdict.REFUTED),
+        (partial(table_judges.judge_separation, (LIKE_ROW_4,)), Verdict.CONFIRMED),
+        (partial(table_judges.judge_separation, (replace(LIKE_ROW_4, lower_all="9.3"),)), Verdict.REFUTED),
         (partial(v1.judge_high, (LIKE_ROW_4, replace(LIKE_ROW_4, estimate_all="4.9"))), Verdict.QUALIFIED),
         (partial(v1.judge_high, (replace(LIKE_ROW_4, estimate_all="4.9"),)), Verdict.REFUTED),
-        (partial(tables_judging.judge_regime, (LIKE_ROW_4,)), Verdict.CONFIRMED),
-        (partial(tables_judging.judge_regime, (LIKE_ROW_4,), stated=False), Verdict.QUALIFIED),
-        (partial(tables_judging.judge_regime, (replace(LIKE_ROW_4, estimate_final="2.1"),)), Verdict.REFUTED),
+        (partial(table_judges.judge_regime, (LIKE_ROW_4,)), Verdict.CONFIRMED),
+        (partial(table_judges.judge_regime, (LIKE_ROW_4,), stated=False), Verdict.QUALIFIED),
+        (partial(table_judges.judge_regime, (replace(LIKE_ROW_4, estimate_final="2.1"),)), Verdict.REFUTED),
     ],
 )
 def test_another_number_changes_the_verdict(judge: partial[Outcome], verdict: Verdict) -> None:
@@ -90,7 +90,7 @@ def test_a_calibration_is_judged_within_the_rounding_of_the_noise() -> None:
         return {"inverse": 1.0 / sigma, "far": 100.0 / sigma}
 
     def judge(epsilon: str, stated: str = "inverse") -> Verdict:
-        return tables_judging.calibrated("0.50", epsilon, readings, 1e-6, frozenset({stated})).verdict
+        return table_judges.calibrated("0.50", epsilon, readings, 1e-6, frozenset({stated})).verdict
 
     # σ is between 0.495 and 0.505, so that 1/σ is between 1.980 and 2.020.
     assert (judge("2.0"), judge("2.03"), judge("1.97")) == (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.REFUTED)

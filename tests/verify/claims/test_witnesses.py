@@ -15,7 +15,7 @@ from scipy import integrate, optimize, special, stats
 
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.claims import CHECKS
-from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Reviews, Submission
+from canaryproof.verify.claims.transcripts import Canife, Final, FirstVersion, Reviews, Submission
 from canaryproof.verify.engine import expected
 
 QUICK = Context(Level.QUICK, 0)

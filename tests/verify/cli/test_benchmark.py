@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 from canaryproof.reports import canife as canife_page
 from canaryproof.reports.markdown import Section
-from canaryproof.verify.check.records import written
-from canaryproof.verify.claims import measured_canife
+from canaryproof.verify.check.json_records import written
+from canaryproof.verify.claims import canife_rules
 from canaryproof.verify.cli import benchmark
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.comparison import canife
@@ -26,7 +26,7 @@ def told(monkeypatch):
     """What the benchmark of CANIFE was told, in place of its running."""
     arguments = []
     monkeypatch.setattr(canife, "measure", lambda *told, **_: arguments.append(told[:4]) or RECORD)
-    monkeypatch.setattr(measured_canife, "with_printed", lambda document, _: document)
+    monkeypatch.setattr(canife_rules, "with_printed", lambda document, _: document)
     monkeypatch.setattr(canife_page, "about", lambda found: f"clients {found.clients}")
     monkeypatch.setattr(canife_page, "sections", lambda _: [Section("A title", ("one",), (("[cell]",),), "a note")])
     monkeypatch.setattr(canife_page, "render", lambda found: {"canife.md": str(found)})

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.verify.check.results import Level, Run, Verdict
-from canaryproof.verify.claims import finished
-from canaryproof.verify.claims.finished import FinishedMeasurements
+from canaryproof.verify.claims import experiment_results
+from canaryproof.verify.claims.experiment_results import FinishedMeasurements
 from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
-from canaryproof.verify.engine import expected, origin
+from canaryproof.verify.engine import expected, provenance
 from canaryproof.verify.engine.plan import load
 
 
@@ -53,7 +53,7 @@ def test_a_refuted_document_is_a_finding_and_not_a_failure(run):
 
 def test_measurements_reach_the_checks_and_decide_which_run_goes_on(run, tmp_path, monkeypatch):
     digests = iter(("one", "one", "two"))
-    monkeypatch.setattr(finished, "read", lambda _: FinishedMeasurements({}, None, {}, next(digests)))
+    monkeypatch.setattr(experiment_results, "read", lambda _: FinishedMeasurements({}, None, {}, next(digests)))
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out").exit_code == 0
     assert json.loads((tmp_path / "out" / "environment.json").read_text())["measurements"] == "one"
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out", "--resume").exit_code == 0
@@ -210,7 +210,7 @@ def test_another_run_is_not_resumed(run, tmp_path):
 
 def test_a_run_of_other_code_is_not_resumed(run, tmp_path, monkeypatch):
     run("good", "--out", tmp_path)
-    monkeypatch.setattr(origin, "_digest_of_code", lambda: "other")
+    monkeypatch.setattr(provenance, "_digest_of_code", lambda: "other")
     result = run("good", "--out", tmp_path, "--resume")
     assert result.exit_code == 2
     assert "was begun with source code" in result.output

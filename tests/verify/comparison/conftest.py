@@ -1,7 +1,7 @@
 import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
-from canaryproof.verify.claims import measured_canife
+from canaryproof.verify.claims import canife_rules
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_training import Bench, Sizes
 from canaryproof.verify.training.data import digits
@@ -23,12 +23,12 @@ def measured(bench):
 
     def run(advance, **options):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(canife.LEVELS, "tiny", canife.Extent(2, (canife.POISSON,), (0.1,)))
+            patch.setitem(canife.LEVELS, "tiny", canife.Repetitions(2, (canife.POISSON,), (0.1,)))
             # Seconds of work that its own tests do, and nothing is compiled twice.
             patch.setattr(accountants, "pld", lambda *_: 2.5)
             patch.setattr(canife, "Bench", lambda *_: bench)
             found = canife.measure(bench.federation, TINY, "tiny", None, advance, hidden=8, **options)
-            return measured_canife.with_printed(found, fashion=False)
+            return canife_rules.with_printed(found, fashion=False)
 
     return run
 

@@ -5,10 +5,10 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from canaryproof.verify.check import records
-from canaryproof.verify.check.records import written
+from canaryproof.verify.check import json_records
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims.measured_canife import with_printed
+from canaryproof.verify.claims.canife_rules import with_printed
 from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, AuditedRun, on_cluster, read, train
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
@@ -17,7 +17,7 @@ from canaryproof.verify.files.errors import InputError
 
 def test_the_record_goes_through_json_and_has_all_parts(record):
     document = json.loads(json.dumps(written(record), allow_nan=False))
-    assert written(records.read(BenchmarkRecord, document)) == document
+    assert written(json_records.read(BenchmarkRecord, document)) == document
     assert [scenario.name for scenario in record.scenarios] == ["Poisson samples"]
     for scenario in record.scenarios:
         assert len(scenario.runs) == len(scenario.accuracies) == record.repeat == 2

@@ -3,7 +3,7 @@ import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
 from canaryproof.verify.canife.factored import FactoredUpdates
-from canaryproof.verify.check.records import written
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.comparison import canife_training
 from canaryproof.verify.comparison.canife_training import (
     CONFIDENCE,

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
-from canaryproof.verify.engine import origin
+from canaryproof.verify.engine import provenance
 from canaryproof.verify.engine.run_file import kept
 from canaryproof.verify.files.errors import InputError
 
@@ -217,7 +217,7 @@ def refused(status, printed, errors):
 
 
 def test_a_worker_of_another_version_is_refused(served, refusal, monkeypatch):
-    monkeypatch.setattr(origin, "_digest_of_code", lambda: "another")
+    monkeypatch.setattr(provenance, "_digest_of_code", lambda: "another")
     said = refusal(served.engine)
     assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has source code \w+, not another", said)
 

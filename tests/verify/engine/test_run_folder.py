@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.check.records import written
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.run_file import RunFile

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 from canaryproof.verify.bounds import fixed_sequence, guesses, ladders, one_run, thresholds
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.suites import bounds
 from canaryproof.verify.suites.bounds import FAMILIES, gaussian, laplace, randomised_response, rounded_gaussian

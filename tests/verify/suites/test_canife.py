@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from canaryproof.verify.check import declared_tests
+from canaryproof.verify.check import p_values
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import canife, canife_ablations, canife_trainings, catalogue
 from canaryproof.verify.suites.canife import CHECKS
@@ -162,8 +162,8 @@ def test_the_second_road_notices_what_is_wrong(monkeypatch, quick_run):
 
 
 def test_equal_values_are_judged_by_their_signs():
-    assert declared_tests.above(np.full(10, 0.5)) == 0.5**10
-    assert declared_tests.above(np.zeros(10)) == declared_tests.below(np.full(10, 0.5)) == 1.0
+    assert p_values.above(np.full(10, 0.5)) == 0.5**10
+    assert p_values.above(np.zeros(10)) == p_values.below(np.full(10, 0.5)) == 1.0
 
 
 def test_the_suite_needs_the_extra(monkeypatch):

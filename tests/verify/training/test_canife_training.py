@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.check.records import written
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.training import configuration, trainings
+from canaryproof.verify.training import configuration, jobs
 from canaryproof.verify.training.experiment import Experiment
 from canaryproof.verify.training.outcome import read
 
@@ -23,12 +23,12 @@ PLAN = configuration.CanifePlan(scores=40)
 @pytest.fixture(autouse=True)
 def shared(monkeypatch):
     """Compile once for all experiments here on the same data."""
-    monkeypatch.setattr(trainings.networks, "model", _model)
-    monkeypatch.setattr(trainings.canife, "compiled", _compiled)
+    monkeypatch.setattr(jobs.networks, "model", _model)
+    monkeypatch.setattr(jobs.canife, "compiled", _compiled)
 
 
 MADE, COMPILED = {}, {}
-MODEL, COMPILE = trainings.networks.model, trainings.canife.compiled
+MODEL, COMPILE = jobs.networks.model, jobs.canife.compiled
 
 
 def _model(name, data, hidden):
@@ -63,8 +63,8 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     (folder / "tiny.toml").write_text(TEXT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainings.networks, "model", _model)
-        patch.setattr(trainings.canife, "compiled", _compiled)
+        patch.setattr(jobs.networks, "model", _model)
+        patch.setattr(jobs.canife, "compiled", _compiled)
         return folder, *run(configuration.read(str(folder / "tiny.toml"), "quick"), folder)
 
 
@@ -98,10 +98,10 @@ def test_a_training_without_random_canaries_has_audits_by_canife_alone(finished)
 
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finished, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(jobs, "_SAVE_EVERY", 0.0)
     stops = iter((1, 2, 3))
     stop = next(stops)
-    audit, done = trainings.Auditor.audit, []
+    audit, done = jobs.Auditor.audit, []
 
     def counted(self, params, rounds):
         done.append(rounds)
@@ -117,7 +117,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finish
             stop = next(stops, None)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(trainings.Auditor, "audit", counted)
+    monkeypatch.setattr(jobs.Auditor, "audit", counted)
     for _ in range(4):
         with pytest.raises(KeyboardInterrupt):
             run(configured(), tmp_path / "run", advance)
@@ -133,7 +133,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finish
 
 
 def test_a_damaged_audit_of_a_stopped_training_is_refused(configured, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(jobs, "_SAVE_EVERY", 0.0)
 
     def stop(_, done, __):
         if done == 3:
@@ -169,7 +169,7 @@ def test_a_cluster_finds_the_same(configured, finished, cluster, tmp_path):
 def test_audits_beside_random_canaries_leave_their_training_alone(configured):
     plan = "[canife]\nsteps = 20\nscores = 40\npool = 50\naudits = 2\n"
     text = TINY.replace("epochs = 4", "epochs = 1") + "without_canaries = true\n"
-    alone, both = (trainings.Trainings(configured(content), None) for content in (text, text + plan))
+    alone, both = (jobs.Trainings(configured(content), None) for content in (text, text + plan))
     assert both.jobs == alone.jobs
     files, expected = both.train(both.jobs[0]), alone.train(alone.jobs[0])
     assert files.keys() - expected.keys() == {"canife.npz"}
@@ -194,7 +194,7 @@ def test_a_training_ends_at_an_accuracy(configured, tmp_path, monkeypatch, on, e
         seen.append(len(shown[1]))
         return accuracies[len(seen) - 1]
 
-    monkeypatch.setattr(trainings, "accuracy", accuracy)
+    monkeypatch.setattr(jobs, "accuracy", accuracy)
     ends = f'rounds = 9\nuntil_accuracy = 0.5\naccuracy_every = 2\naccuracy_on = "{on}"'
     _, document, _ = run(configured(TEXT.replace("rounds = 5", ends)), tmp_path / on)
     (facts,) = document["cells"][0]["results"][0]["runs"]
@@ -241,4 +241,4 @@ def test_settings_that_do_not_fit_are_refused_before_anything_is_trained(configu
     with pytest.raises(InputError) as error:
         Experiment(configured(TEXT.replace(before, after)), None)
     assert error.value.message.startswith(message)
-    assert trainings.CANIFE == "canife.npz"
+    assert jobs.CANIFE == "canife.npz"

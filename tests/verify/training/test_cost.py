@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.training import configuration, cost
-from canaryproof.verify.training.trainings import Job, Trainings
+from canaryproof.verify.training.jobs import Job, Trainings
 
 TEXT = (Path(__file__).parents[1] / "tiny.toml").read_text()
 CANIFE = """

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.verify.accounting.training import Accounting
-from canaryproof.verify.check.records import written
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.training import configuration, experiment, trainings
+from canaryproof.verify.training import configuration, experiment, jobs
 from canaryproof.verify.training.experiment import Experiment
 from canaryproof.verify.training.noise import Independent
 
@@ -101,7 +101,7 @@ def test_files_of_a_training_give_the_same_audits(finished):
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_bits(configured, finished, tmp_path, monkeypatch):
     folder, expected, _, _ = finished
-    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(jobs, "_SAVE_EVERY", 0.0)
     stops = iter((2, 8, 31))
     stop = next(stops)
 
@@ -183,7 +183,7 @@ def test_a_training_that_is_given_up_keeps_no_other_from_being_done(configured, 
 
 def test_other_data_on_a_worker_is_refused(configured):
     with pytest.raises(InputError, match=r"^folder: holds other data than where the command runs$"):
-        trainings.train(configured(), Path("folder"), "other", 0)
+        jobs.train(configured(), Path("folder"), "other", 0)
 
 
 def test_damaged_scores_are_refused(finished, configured, tmp_path):
@@ -206,7 +206,7 @@ def test_scores_that_cannot_be_audited_name_the_cell(finished, configured, tmp_p
 
 
 def test_a_damaged_checkpoint_is_refused(configured, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainings, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(jobs, "_SAVE_EVERY", 0.0)
 
     def stop(_, done, __):
         if done == 3:

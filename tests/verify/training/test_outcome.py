@@ -9,7 +9,7 @@ from canaryproof.verify.audit.audit import audit as audited
 from canaryproof.verify.audit.findings import Scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.canife.measure import round_epsilon
-from canaryproof.verify.check.records import written
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import from_dimension
 from canaryproof.verify.training import outcome

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.verify.check.records import plain, written
+from canaryproof.verify.check.json_records import plain, written
 from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.claims import deciding, finished
-from canaryproof.verify.claims.deciding import decided
-from canaryproof.verify.claims.finished import FinishedMeasurements
+from canaryproof.verify.claims import experiment_results, needs_data
+from canaryproof.verify.claims.experiment_results import FinishedMeasurements
+from canaryproof.verify.claims.needs_data import decided
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training import configuration
 from canaryproof.verify.training.experiment import Experiment
@@ -25,7 +25,7 @@ import made_images
 
 SHIPPED = Path(configuration.__file__).with_name("experiments")
 NAMES = sorted(
-    {name for decision in deciding.DECISIONS.values() for name in decision.experiments} - {deciding.BENCHMARK}
+    {name for decision in needs_data.DECISIONS.values() for name in decision.experiments} - {needs_data.BENCHMARK}
 )
 # Others take minutes to compile; each kind of data is trained on in its own tests.
 QUICK = ("final_figure4",)
@@ -122,16 +122,16 @@ def test_an_experiment_is_trained_on_made_data_and_judged(tmp_path, name):
     if name == "fashion_mnist":
         # What the paper states is not so here: such results are none of the printed experiment.
         with pytest.raises(InputError, match=r"settings\.training\.cohort: must be 128 as in fashion_mnist"):
-            finished.read(tmp_path / "results")
+            experiment_results.read(tmp_path / "results")
         return
-    measurements = finished.read(tmp_path / "results")
-    claims = [claim for claim, decision in deciding.DECISIONS.items() if name in decision.experiments]
+    measurements = experiment_results.read(tmp_path / "results")
+    claims = [claim for claim, decision in needs_data.DECISIONS.items() if name in decision.experiments]
     for claim in claims:
         quick = decided(claim, "data", Context(Level.QUICK, 0, measurements))
         assert quick.verdict is Verdict.NEEDS_DATA
         assert f"{name} is there at its quick size" in quick.finding
     found = replace(measurements.experiments[name], size="full")
-    population = deciding.POPULATIONS[name]
+    population = needs_data.POPULATIONS[name]
     assert {cell.federation for cell in found.cells} == {population.federation}
     for claim in claims:
         few = decided(claim, "data", Context(Level.QUICK, 0, FinishedMeasurements({name: found}, None, {}, "")))

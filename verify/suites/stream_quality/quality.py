@@ -16,7 +16,7 @@ from scipy import optimize, special, stats
 
 from canaryproof.kernels import _canary_stream as stream
 from canaryproof.kernels._compiled import njit
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 
 TILE, RUN = stream.TILE, stream.RUN
 # Tiles of the largest dimension.

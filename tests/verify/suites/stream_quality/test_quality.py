@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 from canaryproof.kernels.canaries import noise
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.suites import streams as plain
 from canaryproof.verify.suites.stream_quality import quality
 from canaryproof.verify.suites.stream_quality.quality import (

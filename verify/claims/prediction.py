@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import found, holds, rounding
-from canaryproof.verify.claims.finished import FinishedCell, FinishedExperiment
+from canaryproof.verify.check.verdicts import conclude, holds, rounding
+from canaryproof.verify.claims.experiment_results import FinishedCell, FinishedExperiment
 
 Array = NDArray[np.float64]
 
@@ -120,7 +120,7 @@ def readings(judged: Mapping[str, Sequence[Part]], experiment: FinishedExperimen
     if told != first:
         listed = f"only {told} ({listed}); {first}: {'; '.join(part.text for part in judged[first])}"
     rest = {name: str(one) for name, one in verdicts.items()}
-    return found(verdict, f"{listed}; {not_stated(experiment)}", readings=rest, folder=experiment.folder, **evidence)
+    return conclude(verdict, f"{listed}; {not_stated(experiment)}", readings=rest, folder=experiment.folder, **evidence)
 
 
 def not_stated(experiment: FinishedExperiment) -> str:

@@ -4,7 +4,7 @@ import pytest
 import sympy
 from sympy import Rational, Symbol, exp, gamma, log, oo, pi, sqrt
 
-from canaryproof.proofs_check.spelling import shortened, text
+from canaryproof.proofs_check.formula_text import shortened, text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.suites.theorems import MODULES
 

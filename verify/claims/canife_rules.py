@@ -10,20 +10,20 @@ import numpy as np
 from scipy import optimize, stats
 
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
+from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import close, found, holds, rounding
-from canaryproof.verify.claims import measured
-from canaryproof.verify.claims.finished import (
+from canaryproof.verify.check.verdicts import close, conclude, holds, rounding
+from canaryproof.verify.claims import prediction
+from canaryproof.verify.claims.andrew_rules import accuracy
+from canaryproof.verify.claims.experiment_results import (
     FinishedCell,
     FinishedExperiment,
     FinishedMeasurements,
     FinishedTraining,
     Trials,
 )
-from canaryproof.verify.claims.measured import ALPHA, NEAR, Part
-from canaryproof.verify.claims.measured_andrew import accuracy
-from canaryproof.verify.claims.printed import Canife, Final
+from canaryproof.verify.claims.prediction import ALPHA, NEAR, Part
+from canaryproof.verify.claims.transcripts import Canife, Final
 from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
 from canaryproof.verify.files.benchmark_record import AuditedTraining, BenchmarkRecord, PrintedReading, PrintedRecord
 
@@ -55,9 +55,9 @@ def model_accuracy(printed: str, epsilon: str, experiment: FinishedExperiment, s
     shares = [run.accuracy for cell in found for run in cell.runs()]
     parts = [accuracy("test accuracy", printed, shares, ALPHA)]
     if not stated:
-        return measured.readings({"as printed": parts}, experiment)
+        return prediction.readings({"as printed": parts}, experiment)
     literal = [Part(Verdict.REFUTED, f"at ε = {stated} nothing is learnt")]
-    return measured.readings({"as printed": literal, f"for ε = {stated} read as ε = {epsilon}": parts}, experiment)
+    return prediction.readings({"as printed": literal, f"for ε = {stated} read as ε = {epsilon}": parts}, experiment)
 
 
 def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcome | None:
@@ -71,8 +71,8 @@ def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcom
         verdict = Verdict.REFUTED if low >= float(epsilon) else Verdict.INCONCLUSIVE
         if high < float(epsilon):
             verdict = Verdict.CONFIRMED if high <= float(epsilon) / _FAR else Verdict.QUALIFIED
-        parts.append(Part(verdict, f"at ε = {epsilon} ε̂ is {measured.shown(composed)}"))
-    return measured.readings({"as printed": parts}, experiment)
+        parts.append(Part(verdict, f"at ε = {epsilon} ε̂ is {prediction.shown(composed)}"))
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def final_epsilon(printed: str, epsilon: str, experiment: FinishedExperiment) -> Outcome | None:
@@ -81,8 +81,8 @@ def final_epsilon(printed: str, epsilon: str, experiment: FinishedExperiment) ->
     if not found or (composed := _composed(found[0])) is None or not np.isfinite(composed).all():
         return None
     verdict = close([float(np.mean(composed)) / float(printed)])
-    part = Part(verdict, f"ε̂ ≈ {printed}, measured {measured.shown(composed)}")
-    return measured.readings({"as printed": [part]}, experiment)
+    part = Part(verdict, f"ε̂ ≈ {printed}, measured {prediction.shown(composed)}")
+    return prediction.readings({"as printed": [part]}, experiment)
 
 
 def gap(least: str, most: str, experiment: FinishedExperiment) -> Outcome | None:
@@ -101,11 +101,11 @@ def gap(least: str, most: str, experiment: FinishedExperiment) -> Outcome | None
         ratios = [float(theory / one) for one in means]
         mean = float(np.mean(ratios))
         verdict = holds(low <= mean <= high, low / NEAR <= mean <= high * NEAR)
-        return [Part(verdict, f"{least} to {most} times, measured {measured.shown(ratios)}, of ε = {theory:.3g}")]
+        return [Part(verdict, f"{least} to {most} times, measured {prediction.shown(ratios)}, of ε = {theory:.3g}")]
 
     # The δ of the theoretical ε is not printed.
     deltas = {"as printed": Canife.CODE_DELTA, "with δ = 1/n": Canife.SCORES_DELTA}
-    return measured.readings({name: judged(delta) for name, delta in deltas.items()}, experiment)
+    return prediction.readings({name: judged(delta) for name, delta in deltas.items()}, experiment)
 
 
 def health(printed: Sequence[tuple[str, int]], experiment: FinishedExperiment) -> Outcome | None:
@@ -123,9 +123,9 @@ def health(printed: Sequence[tuple[str, int]], experiment: FinishedExperiment) -
         if len(means) < 2:
             return None
         lacking = f"{1 - float(text):.{len(text.partition('.')[2])}f}"
-        interval = measured.student(means, ALPHA / len(printed))
-        parts.append(measured.number(f"what health lacks after round {after}", lacking, means, interval))
-    return measured.readings({"as printed": parts}, experiment)
+        interval = prediction.student(means, ALPHA / len(printed))
+        parts.append(prediction.number(f"what health lacks after round {after}", lacking, means, interval))
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def settles(experiment: FinishedExperiment) -> Outcome | None:
@@ -142,7 +142,7 @@ def settles(experiment: FinishedExperiment) -> Outcome | None:
     first, second = (float(np.mean(one)) for one in zip(*halves, strict=True))
     change = factor(first, second)
     text = f"ε̂ of rounds in the halves of what follows the first epoch: {first:.3g} and {second:.3g}"
-    return measured.readings({"as printed": [Part(little(change), text)]}, experiment)
+    return prediction.readings({"as printed": [Part(little(change), text)]}, experiment)
 
 
 def stable(experiments: Mapping[str, FinishedExperiment], lowest: str) -> Outcome | None:
@@ -154,11 +154,11 @@ def stable(experiments: Mapping[str, FinishedExperiment], lowest: str) -> Outcom
     parts = []
     for task, drawn in composed.items():
         spread = float(np.std(drawn, ddof=1) / np.mean(drawn)) if np.isfinite(drawn).all() else math.inf
-        parts.append(Part(little(1.0 + spread), f"{task}'s ε̂ is {measured.shown(drawn)}"))
+        parts.append(Part(little(1.0 + spread), f"{task}'s ε̂ is {prediction.shown(drawn)}"))
     means = {task: float(np.mean(drawn)) for task, drawn in composed.items()}
     least = min(means, key=lambda task: means[task])
     parts.append(Part(holds(least == lowest), f"{least}'s is lowest"))
-    return measured.readings({"as printed": parts}, experiments[lowest])
+    return prediction.readings({"as printed": parts}, experiments[lowest])
 
 
 def at_its_bound(experiment: FinishedExperiment) -> Outcome | None:
@@ -180,7 +180,7 @@ def at_its_bound(experiment: FinishedExperiment) -> Outcome | None:
         f"infinite in {infinite} audits of {runs} trainings",
     )
     parts = [Part(holds(share >= 0.9), text), once]
-    return measured.readings({"as printed": parts}, experiment)
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcome | None:
@@ -209,7 +209,7 @@ def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Finis
         if quantity == "model":
             last = float(np.mean([one for cell in found for one in values(cell, "accuracy")]))
             parts.append(Part(share_of("1.00", last), f"attack's accuracy in the end {last:.3f}"))
-    return measured.readings({"as printed": parts}, experiment)
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def share_of(printed: str, value: float) -> Verdict:
@@ -236,7 +236,7 @@ def _private(experiment: FinishedExperiment, epsilon: str) -> list[FinishedCell]
     """Return the cells trained to a final ε, with CANIFE's audits; ``inf`` is no noise."""
     if epsilon == "inf":
         return [cell for cell in experiment.cells if cell.noise_multiplier == 0.0]
-    return measured.cells(experiment, training__epsilon=epsilon)
+    return prediction.cells(experiment, training__epsilon=epsilon)
 
 
 def _composed(cell: FinishedCell) -> list[float] | None:
@@ -270,25 +270,25 @@ def reached(printed: str, experiment: FinishedExperiment) -> Outcome | None:
     short = [100 * one for one in best if 100 * one < float(printed)]
     text = f"{len(best) - len(short)} of {len(best)} trainings reach {printed}%"
     if short:
-        text += f", others {measured.shown(short)}%"
+        text += f", others {prediction.shown(short)}%"
     verdict = holds(not short, len(short) < len(best))
-    return measured.readings({"as printed": [Part(verdict, text)]}, experiment)
+    return prediction.readings({"as printed": [Part(verdict, text)]}, experiment)
 
 
 def deviation(printed: str, noise: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a printed standard deviation of histograms, at a noise multiplier, with 64 clients and a pool of 512."""
     cell = {"training__noise_multiplier": noise, "training__cohort": 64, "canife__pool": 512}
-    found = measured.cells(experiment, **cell)
+    found = prediction.cells(experiment, **cell)
     drawn = [one for cell in found for one in values(cell, "deviation")]
     if len(found) != 1 or not drawn:
         return None
-    if len(drawn) >= measured.FEW and min(drawn) > 0.0:
-        interval = measured.student(drawn, ALPHA, logarithmic=True)
+    if len(drawn) >= prediction.FEW and min(drawn) > 0.0:
+        interval = prediction.student(drawn, ALPHA, logarithmic=True)
     else:
         reach = stats.norm.isf(0.5 * ALPHA) * _DEVIATION_ERROR * np.sqrt(1.0 + 1.0 / len(drawn))
         middle = float(np.mean(drawn))
         interval = (middle * float(np.exp(-reach)), middle * float(np.exp(reach)))
-    return measured.readings({"as printed": [measured.number("deviation", printed, drawn, interval)]}, experiment)
+    return prediction.readings({"as printed": [prediction.number("deviation", printed, drawn, interval)]}, experiment)
 
 
 def clients_and_pools(experiment: FinishedExperiment) -> Outcome | None:
@@ -312,14 +312,14 @@ def clients_and_pools(experiment: FinishedExperiment) -> Outcome | None:
         f"mean factor {by_clients:.2g} from {cohorts[0]} to {cohorts[-1]} clients, {by_pools:.2g} from a pool of "
         f"{pools[0]} to {pools[-1]}",
     )
-    return measured.readings(
-        {"as printed": [measured.order("deviation with clients", steps, ALPHA), hardly]}, experiment
+    return prediction.readings(
+        {"as printed": [prediction.order("deviation with clients", steps, ALPHA), hardly]}, experiment
     )
 
 
 def start_and_pool(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that neither start nor pool changes the deviation much: mean factors, at 2,500 steps."""
-    found = measured.cells(experiment, canife__steps=2500)
+    found = prediction.cells(experiment, canife__steps=2500)
     means = {
         (str(cell.settings["canife.start"]), int(cell.settings["canife.pool"])): float(np.mean(drawn))
         for cell in found
@@ -335,35 +335,35 @@ def start_and_pool(experiment: FinishedExperiment) -> Outcome | None:
         Part(little(starts), f"mean factor {starts:.3g} between both starts"),
         Part(little(widest), f"{widest:.3g} between the pools that differ most"),
     ]
-    return measured.readings({"as printed": parts}, experiment)
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def steps(printed: Sequence[tuple[int, str]], experiment: FinishedExperiment) -> Outcome | None:
     """Judge the attack's accuracy after so many iterations of the design; 1.00 stands for almost 1."""
     parts = []
     for count, text in printed:
-        found = measured.cells(experiment, canife__steps=count, canife__start="noise", canife__pool=512)
+        found = prediction.cells(experiment, canife__steps=count, canife__start="noise", canife__pool=512)
         drawn = [one for cell in found for one in values(cell, "accuracy")]
         if not drawn:
             return None
         mean = float(np.mean(drawn))
         # More than is printed for few iterations is no less true of "just so many are needed".
         verdict = Verdict.CONFIRMED if text != "1.00" and mean >= float(text) else share_of(text, mean)
-        parts.append(Part(verdict, f"{count} iterations {text}, measured {measured.shown(drawn)}"))
-    return measured.readings({"as printed": parts}, experiment)
+        parts.append(Part(verdict, f"{count} iterations {text}, measured {prediction.shown(drawn)}"))
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def losses(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that the covariance loss attacks better than the mean's, at every pool, by a test of ranks over all."""
     drawn = {
-        loss: [one for cell in measured.cells(experiment, canife__loss=loss) for one in values(cell, "accuracy")]
+        loss: [one for cell in prediction.cells(experiment, canife__loss=loss) for one in values(cell, "accuracy")]
         for loss in ("covariance", "mean")
     }
     if min(map(len, drawn.values())) < 2:
         return None
     test = stats.mannwhitneyu(drawn["covariance"], drawn["mean"], alternative="greater")
-    text = ", ".join(f"{loss} {measured.shown(one)}" for loss, one in drawn.items())
-    return measured.readings({"as printed": [_tested("accuracy", float(test.pvalue), text)]}, experiment)
+    text = ", ".join(f"{loss} {prediction.shown(one)}" for loss, one in drawn.items())
+    return prediction.readings({"as printed": [_tested("accuracy", float(test.pvalue), text)]}, experiment)
 
 
 def falls_with_clients(quantity: str, experiment: FinishedExperiment) -> Outcome | None:
@@ -376,7 +376,7 @@ def falls_with_clients(quantity: str, experiment: FinishedExperiment) -> Outcome
     cohorts, drawn = np.array(sorted(pairs)).T
     if np.ptp(drawn) == 0.0:
         alike = Part(Verdict.INCONCLUSIVE, f"all {len(drawn)} are {drawn[0]:.3g}")
-        return measured.readings({"as printed": [alike]}, experiment)
+        return prediction.readings({"as printed": [alike]}, experiment)
     falling = quantity == "accuracy"
     test = stats.spearmanr(cohorts, drawn, alternative="less" if falling else "greater")
     means = {c: float(np.mean([v for _, v in group])) for c, group in groupby(sorted(pairs), key=lambda pair: pair[0])}
@@ -385,7 +385,7 @@ def falls_with_clients(quantity: str, experiment: FinishedExperiment) -> Outcome
     if falling:
         first, *_, last = means.values()
         parts.append(Part(little(factor(first, last)), f"by a factor of {factor(first, last):.3g}"))
-    return measured.readings({"as printed": parts}, experiment)
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def norm_constants(accuracy_at: int, health_at: int, experiment: FinishedExperiment) -> Outcome | None:
@@ -398,9 +398,9 @@ def norm_constants(accuracy_at: int, health_at: int, experiment: FinishedExperim
         if min(map(len, drawn.values())) < 2:
             return None
         test = stats.mannwhitneyu(drawn[False], drawn[True], alternative="greater")
-        text = f"{quantity} to {border} {measured.shown(drawn[False])}, above {measured.shown(drawn[True])}"
+        text = f"{quantity} to {border} {prediction.shown(drawn[False])}, above {prediction.shown(drawn[True])}"
         parts.append(_tested(quantity, float(test.pvalue), text))
-    return measured.readings({"as printed": parts}, experiment)
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def _tested(name: str, p_value: float, text: str) -> Part:
@@ -591,7 +591,7 @@ def printed(claim: str, measurements: FinishedMeasurements) -> Outcome | None:
         return None
     listed = "; ".join(f"{row.method} {row.reading} ({row.finding})" for row in rows)
     readings = {row.method: str(row.reading) for row in rows}
-    return found(rows[0].verdict, f"{listed}; {_NOT_STATED}", readings=readings)
+    return conclude(rows[0].verdict, f"{listed}; {_NOT_STATED}", readings=readings)
 
 
 def ours(measurements: FinishedMeasurements) -> Outcome | None:
@@ -603,11 +603,11 @@ def ours(measurements: FinishedMeasurements) -> Outcome | None:
         return None
     values = [one.attacks["all"].fitted for one in cells[0].repetitions]
     verdict, finding = compared(values, claim.mean, claim.deviation, float("inf"))
-    shuffled = f"in a shuffled epoch {measured.shown(values)} ({finding})"
+    shuffled = f"in a shuffled epoch {prediction.shown(values)} ({finding})"
     total = poisson.verdict
     if verdict is Verdict.CONFIRMED and total is not Verdict.CONFIRMED:
         total = Verdict.QUALIFIED
-    return found(total, f"{poisson.finding}; {shuffled}: {verdict}", shuffled=values, **poisson.evidence)
+    return conclude(total, f"{poisson.finding}; {shuffled}: {verdict}", shuffled=values, **poisson.evidence)
 
 
 def cost(measurements: FinishedMeasurements) -> Outcome | None:
@@ -618,7 +618,7 @@ def cost(measurements: FinishedMeasurements) -> Outcome | None:
     verdict = Verdict.CONFIRMED if canaries <= _NEGLIGIBLE and canife > canaries else Verdict.QUALIFIED
     if canife <= canaries:
         verdict = Verdict.REFUTED
-    return found(verdict, _shares(canaries, canife), seconds=dict(seconds))
+    return conclude(verdict, _shares(canaries, canife), seconds=dict(seconds))
 
 
 def crafting(measurements: FinishedMeasurements) -> Outcome | None:
@@ -627,7 +627,7 @@ def crafting(measurements: FinishedMeasurements) -> Outcome | None:
         return None
     canaries, canife = (seconds[name] / seconds["training"] for name in ("oneshot", "canife"))
     verdict = Verdict.CONFIRMED if canife >= _MUCH else Verdict.QUALIFIED
-    return found(
+    return conclude(
         Verdict.REFUTED if canife <= _NEGLIGIBLE else verdict, _shares(canaries, canife), seconds=dict(seconds)
     )
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import measured
+from canaryproof.verify.claims import prediction
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
@@ -16,7 +16,7 @@ def test_students_interval_misses_a_further_draw_as_often_as_it_says(logarithmic
     draws = np.exp(draws) if logarithmic else draws
     missed = 0
     for row in draws:
-        low, high = measured.student(row[:4].tolist(), 0.05, logarithmic=logarithmic)
+        low, high = prediction.student(row[:4].tolist(), 0.05, logarithmic=logarithmic)
         missed += not low <= row[4] <= high
     # 200 are expected; 5 standard deviations.
     assert abs(missed - 200) < 5 * math.sqrt(190)
@@ -39,7 +39,7 @@ def test_students_interval_misses_a_further_draw_as_often_as_it_says(logarithmic
     ],
 )
 def test_a_printed_number(printed, values, interval, verdict):
-    assert measured.number("ε", printed, values, interval).verdict is verdict
+    assert prediction.number("ε", printed, values, interval).verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_a_printed_number(printed, values, interval, verdict):
 )
 def test_an_order(heights, verdict):
     steps = [(str(i), height, 1.0) for i, height in enumerate(heights)]
-    assert measured.order("it", steps, 0.01).verdict is verdict
+    assert prediction.order("it", steps, 0.01).verdict is verdict

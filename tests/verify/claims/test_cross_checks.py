@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.claims import final_tables, findings, laws
-from canaryproof.verify.claims.printed import Final, FirstVersion, Row, Submission
+from canaryproof.verify.claims import cross_checks, distributions, final_tables
+from canaryproof.verify.claims.transcripts import Final, FirstVersion, Row, Submission
 
 DELTA = FirstVersion.DELTA
 ROW = Row("0.1836", "100", "2.44", "92.0", "0.802", "0.865")
@@ -18,30 +18,33 @@ WITHOUT_NOISE = Submission.TABLE_2[0]
 
 
 def test_all_are_statements_of_ours_and_hold(quick_run):
-    assert {check.subject for check in findings.CHECKS} == {Subject.IMPLEMENTATION}
-    assert all(quick_run.results[check.id].verdict is Verdict.CONFIRMED for check in findings.CHECKS)
+    assert {check.subject for check in cross_checks.CHECKS} == {Subject.IMPLEMENTATION}
+    assert all(quick_run.results[check.id].verdict is Verdict.CONFIRMED for check in cross_checks.CHECKS)
 
 
 @pytest.mark.parametrize(
     ("judge", "verdict"),
     [
-        (partial(findings.judge_repeated, {"batch": ("16", "16")}), Verdict.CONFIRMED),
-        (partial(findings.judge_repeated, {"batch": ("16", "20")}), Verdict.REFUTED),
-        (partial(findings.judge_without_noise, WITHOUT_NOISE, WITHOUT_NOISE), Verdict.REFUTED),
+        (partial(cross_checks.judge_repeated, {"batch": ("16", "16")}), Verdict.CONFIRMED),
+        (partial(cross_checks.judge_repeated, {"batch": ("16", "20")}), Verdict.REFUTED),
+        (partial(cross_checks.judge_without_noise, WITHOUT_NOISE, WITHOUT_NOISE), Verdict.REFUTED),
         (
-            partial(findings.judge_without_noise, WITHOUT_NOISE, replace(WITHOUT_NOISE, estimate_final="12")),
+            partial(cross_checks.judge_without_noise, WITHOUT_NOISE, replace(WITHOUT_NOISE, estimate_final="12")),
             Verdict.REFUTED,
         ),
-        (partial(findings.judge_lower_bounds), Verdict.CONFIRMED),
-        (partial(findings.judge_lower_bounds, {"like": [replace(ROW, lower_final="0.866")]}), Verdict.REFUTED),
-        (partial(findings.judge_falling, {"like": [ROW, replace(ROW, lower_final="0.9")]}), Verdict.REFUTED),
-        (partial(findings.judge_emnist, Final.EMNIST), Verdict.REFUTED),
-        (partial(findings.judge_between, Submission.TABLE_3, Final.TABLE_3), Verdict.REFUTED),
-        (partial(findings.judge_above_analytical, {"like": (ROW, ROW)}), Verdict.REFUTED),
-        (partial(findings.judge_above_analytical, {"like": (ROW, replace(ROW, analytical="91"))}), Verdict.CONFIRMED),
-        (partial(findings.judge_noise_alone, (ROW,), DELTA, 2048), Verdict.CONFIRMED),
-        (partial(findings.judge_noise_alone, (replace(ROW, estimate_final="4.0"),), DELTA, 2048), Verdict.REFUTED),
-        (partial(findings.judge_floor, Final.TABLE_3[-2]), Verdict.REFUTED),
+        (partial(cross_checks.judge_lower_bounds), Verdict.CONFIRMED),
+        (partial(cross_checks.judge_lower_bounds, {"like": [replace(ROW, lower_final="0.866")]}), Verdict.REFUTED),
+        (partial(cross_checks.judge_falling, {"like": [ROW, replace(ROW, lower_final="0.9")]}), Verdict.REFUTED),
+        (partial(cross_checks.judge_emnist, Final.EMNIST), Verdict.REFUTED),
+        (partial(cross_checks.judge_between, Submission.TABLE_3, Final.TABLE_3), Verdict.REFUTED),
+        (partial(cross_checks.judge_above_analytical, {"like": (ROW, ROW)}), Verdict.REFUTED),
+        (
+            partial(cross_checks.judge_above_analytical, {"like": (ROW, replace(ROW, analytical="91"))}),
+            Verdict.CONFIRMED,
+        ),
+        (partial(cross_checks.judge_noise_alone, (ROW,), DELTA, 2048), Verdict.CONFIRMED),
+        (partial(cross_checks.judge_noise_alone, (replace(ROW, estimate_final="4.0"),), DELTA, 2048), Verdict.REFUTED),
+        (partial(cross_checks.judge_floor, Final.TABLE_3[-2]), Verdict.REFUTED),
         (partial(final_tables.judge_decrease, "0.48"), Verdict.QUALIFIED),
         (partial(final_tables.judge_less_separable, [*reversed(Final.TABLE_3)], DELTA), Verdict.REFUTED),
     ],
@@ -60,7 +63,7 @@ def test_noise_alone_by_simulating_rounds() -> None:
 
 
 def test_presented_twice_at_twice_the_noise_a_canary_tells_as_much() -> None:
-    assert findings.noise_mean(0.2, 2048, 2) == pytest.approx(findings.noise_mean(0.1, 2048))
+    assert cross_checks.noise_mean(0.2, 2048, 2) == pytest.approx(cross_checks.noise_mean(0.1, 2048))
 
 
 def plain_epsilon(delta: float, mean: float, ratio: float) -> float:
@@ -86,7 +89,7 @@ def test_the_floor_by_drawing_cosines_and_integrating_densities() -> None:
     rng = np.random.default_rng(20231122)
     sets = rng.standard_normal((120, 1000))
     values = [plain_epsilon(DELTA, float(one.mean()), float(one.std())) for one in sets]
-    found = findings.judge_floor().evidence
+    found = cross_checks.judge_floor().evidence
     hits = sum(value >= 0.569 for value in values)
     assert stats.binom.cdf(hits, 120, found["chance"]) > 5e-7
     assert stats.binom.sf(hits - 1, 120, found["chance"]) > 5e-7
@@ -110,9 +113,9 @@ def plain_threshold(delta: float, mean: float, ratio: float) -> float:
 @pytest.mark.parametrize(
     ("law", "estimate", "row"),
     [
-        (laws.fitted, plain_epsilon, Final.TABLE_3[3]),
-        (laws.fitted, plain_epsilon, Final.TABLE_3[1]),
-        (laws.thresholded, plain_threshold, FirstVersion.TABLE_3[1]),
+        (distributions.fitted, plain_epsilon, Final.TABLE_3[3]),
+        (distributions.fitted, plain_epsilon, Final.TABLE_3[1]),
+        (distributions.thresholded, plain_threshold, FirstVersion.TABLE_3[1]),
     ],
 )
 def test_a_printed_estimate_is_the_median_at_its_distance(law, estimate, row) -> None:
@@ -124,11 +127,11 @@ def test_a_printed_estimate_is_the_median_at_its_distance(law, estimate, row) ->
 
 def test_a_canary_in_every_round_tells_more_by_the_sum_than_by_the_largest() -> None:
     # Of T shifted normals the mean is √T shifts away, the largest one shift; a null's largest deviates by less than 1.
-    final, everywhere = findings.both_estimates(8, 1.0, 8, np.random.default_rng(3))
+    final, everywhere = cross_checks.both_estimates(8, 1.0, 8, np.random.default_rng(3))
     assert final > everywhere > 1.0
-    assert findings.judge_above(Context(Level.QUICK, 7)).verdict is Verdict.CONFIRMED
+    assert cross_checks.judge_above(Context(Level.QUICK, 7)).verdict is Verdict.CONFIRMED
 
 
 def test_more_rounds_hide_one_presentation_from_the_sum(monkeypatch) -> None:
-    monkeypatch.setattr(findings, "_TRAININGS", ((8, 1.0, 8, 0.5), (100, 0.2, 1, 0.1)))
-    assert findings.judge_above(Context(Level.QUICK, 0)).verdict is Verdict.REFUTED
+    monkeypatch.setattr(cross_checks, "_TRAININGS", ((8, 1.0, 8, 0.5), (100, 0.2, 1, 0.1)))
+    assert cross_checks.judge_above(Context(Level.QUICK, 0)).verdict is Verdict.REFUTED

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import found
-from canaryproof.verify.claims import measured, measured_andrew, measured_canife
-from canaryproof.verify.claims.finished import FinishedExperiment, FinishedMeasurements
-from canaryproof.verify.claims.measured_andrew import EMNIST, STACKOVERFLOW, Reading, quantiles, row
-from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Row, Submission
+from canaryproof.verify.check.verdicts import conclude
+from canaryproof.verify.claims import andrew_rules, canife_rules, prediction
+from canaryproof.verify.claims.andrew_rules import EMNIST, STACKOVERFLOW, Reading, quantiles, row
+from canaryproof.verify.claims.experiment_results import FinishedExperiment, FinishedMeasurements
+from canaryproof.verify.claims.transcripts import Canife, Final, FirstVersion, Row, Submission
 from canaryproof.verify.training.data import idx
 
 BENCHMARK = "benchmark canife"
@@ -83,7 +83,7 @@ def _anderson(
     claims: str, name: str, rows: Sequence[tuple[str, Sequence[str]]], presentations: Sequence[int]
 ) -> Iterator[tuple[str, Decision]]:
     for number, (noise, values) in enumerate(rows, 1):
-        yield claims.format(number), _one(name, partial(measured_andrew.anderson, noise, presentations, values))
+        yield claims.format(number), _one(name, partial(andrew_rules.anderson, noise, presentations, values))
 
 
 _NOISES, _EMNIST_NOISES = (tuple(one.noise for one in table) for table in (Final.TABLE_3, Final.TABLE_4))
@@ -96,7 +96,7 @@ _V1_TABLE_3 = [
     for (noise, *_), one in zip(FirstVersion.TABLE_2, FirstVersion.TABLE_3, strict=True)
 ]
 _V1_TABLE_4 = list(zip(_V1_NOISES, FirstVersion.TABLE_4.values(), strict=True))
-_FIGURES = {"separates": measured_andrew.separates, "rises": measured_andrew.rises}
+_FIGURES = {"separates": andrew_rules.separates, "rises": andrew_rules.rises}
 
 
 def _figure(claim: str, name: str, what: str, noises: Sequence[str], times: Sequence[int]) -> tuple[str, Decision]:
@@ -110,12 +110,12 @@ def _alike(figures: Mapping[str, tuple[Sequence[str], bool]]) -> Decision:
         found_of = {
             (name, rule): rule(noises, _TIMES, measurements.experiments[name])
             for name, (noises, cosines) in figures.items()
-            for rule in (measured_andrew.rises, *([measured_andrew.separates] if cosines else []))
+            for rule in (andrew_rules.rises, *([andrew_rules.separates] if cosines else []))
         }
-        parts = [measured.Part(one.verdict, f"{name}: {one.finding}") for (name, _), one in found_of.items() if one]
+        parts = [prediction.Part(one.verdict, f"{name}: {one.finding}") for (name, _), one in found_of.items() if one]
         if len(parts) < len(found_of):
             return None
-        return found(measured.worst(parts), "; ".join(part.text for part in parts))
+        return conclude(prediction.worst(parts), "; ".join(part.text for part in parts))
 
     return Decision(tuple(figures), judge)
 
@@ -124,31 +124,31 @@ _TASKS = {task: f"canife_figure1_{task}" for task in ("sent140", "celeba", "shak
 
 
 def _stable(measurements: FinishedMeasurements) -> Outcome | None:
-    return measured_canife.stable({task: measurements.experiments[name] for task, name in _TASKS.items()}, "sent140")
+    return canife_rules.stable({task: measurements.experiments[name] for task, name in _TASKS.items()}, "sent140")
 
 
 def _canife() -> Iterator[tuple[str, Decision]]:
-    far = partial(measured_canife.far_below, ("10", "30", "50"))
+    far = partial(canife_rules.far_below, ("10", "30", "50"))
     for task, name in _TASKS.items():
         yield f"figure1.{task}", _one(name, far)
         yield (
             f"section4.2.accuracy.{task}",
-            _one(name, partial(measured_canife.model_accuracy, Canife.ACCURACIES[task], "50")),
+            _one(name, partial(canife_rules.model_accuracy, Canife.ACCURACIES[task], "50")),
         )
-        yield f"section4.2.gap.{task}", _one(name, partial(measured_canife.gap, *Canife.GAPS[task]))
+        yield f"section4.2.gap.{task}", _one(name, partial(canife_rules.gap, *Canife.GAPS[task]))
     sent140, celeba, shakespeare = _TASKS.values()
     means = ((Canife.HEALTH[0], 0), (Canife.LATE_HEALTH[0], Canife.LATE_ROUNDS))
-    yield "section4.2.health.measured", _one(sent140, partial(measured_canife.health, means))
-    yield "figure4.a", _one(sent140, measured_canife.settles)
-    yield "figure4.b", _one(celeba, partial(measured_canife.gap, *Canife.GAPS["celeba"]))
-    yield "section1.celeba", _one(celeba, partial(measured_canife.final_epsilon, "6", "50"))
+    yield "section4.2.health.measured", _one(sent140, partial(canife_rules.health, means))
+    yield "figure4.a", _one(sent140, canife_rules.settles)
+    yield "figure4.b", _one(celeba, partial(canife_rules.gap, *Canife.GAPS["celeba"]))
+    yield "section1.celeba", _one(celeba, partial(canife_rules.final_epsilon, "6", "50"))
     yield "figure4.c", Decision(tuple(_TASKS.values()), _stable)
-    together = measured_canife.goes_with_accuracy
+    together = canife_rules.goes_with_accuracy
     for task, name in _TASKS.items():
         yield f"figure7.{task}", _one(name, partial(together, "epsilon", ("10", "30", "50")))
-    yield "figure6", _one(shakespeare, measured_canife.at_its_bound)
+    yield "figure6", _one(shakespeare, canife_rules.at_its_bound)
     # The text says ε = 0, and means no noise.
-    no_privacy = partial(measured_canife.model_accuracy, epsilon="inf", stated="0")
+    no_privacy = partial(canife_rules.model_accuracy, epsilon="inf", stated="0")
     yield (
         "appendixB.shakespeare.accuracy",
         _one(shakespeare, lambda found: no_privacy(Canife.FREE_ACCURACIES["shakespeare"], experiment=found)),
@@ -158,17 +158,17 @@ def _canife() -> Iterator[tuple[str, Decision]]:
         _one("canife_figure5c", lambda found: no_privacy(Canife.FREE_ACCURACIES["sent140"], experiment=found)),
     )
     yield "figure5.c", _one("canife_figure5c", partial(together, "model", ("inf",)))
-    yield "section4.1.accuracy", _one("canife_figure3", partial(measured_canife.reached, "60"))
+    yield "section4.1.accuracy", _one("canife_figure3", partial(canife_rules.reached, "60"))
     for letter, deviation, noise in (("a", Canife.NOISELESS, "0"), ("b", Canife.DEVIATION, Canife.TOY_SIGMA)):
-        yield f"figure3.{letter}", _one("canife_figure3", partial(measured_canife.deviation, deviation, noise))
-    yield "figure3.c", _one("canife_figure3", measured_canife.clients_and_pools)
-    yield "figure5.a", _one("canife_figure5", measured_canife.start_and_pool)
-    yield "figure5.b", _one("canife_figure5", partial(measured_canife.steps, ((1000, "0.95"), (3000, "1.00"))))
-    yield "section4.3.few-thousand", _one("canife_figure5", partial(measured_canife.steps, ((3000, "1.00"),)))
-    yield "figure8.a", _one("canife_figure8", measured_canife.losses)
-    yield "figure8.b", _one("canife_figure8b", partial(measured_canife.falls_with_clients, "accuracy"))
-    yield "figure8.c", _one("canife_figure8b", partial(measured_canife.falls_with_clients, "composed"))
-    yield "figure9", _one("canife_figure9", partial(measured_canife.norm_constants, 50, 600))
+        yield f"figure3.{letter}", _one("canife_figure3", partial(canife_rules.deviation, deviation, noise))
+    yield "figure3.c", _one("canife_figure3", canife_rules.clients_and_pools)
+    yield "figure5.a", _one("canife_figure5", canife_rules.start_and_pool)
+    yield "figure5.b", _one("canife_figure5", partial(canife_rules.steps, ((1000, "0.95"), (3000, "1.00"))))
+    yield "section4.3.few-thousand", _one("canife_figure5", partial(canife_rules.steps, ((3000, "1.00"),)))
+    yield "figure8.a", _one("canife_figure8", canife_rules.losses)
+    yield "figure8.b", _one("canife_figure8b", partial(canife_rules.falls_with_clients, "accuracy"))
+    yield "figure8.c", _one("canife_figure8b", partial(canife_rules.falls_with_clients, "composed"))
+    yield "figure9", _one("canife_figure9", partial(canife_rules.norm_constants, 50, 600))
 
 
 DECISIONS: Mapping[str, Decision] = dict(
@@ -182,7 +182,7 @@ DECISIONS: Mapping[str, Decision] = dict(
         _figure("final.figure3", "final_figure4", "separates", _EMNIST_NOISES, _TIMES),
         _figure("final.figure4", "final_figure4", "rises", _EMNIST_NOISES, _TIMES),
         *(
-            (claim, _one("final_table3", measured_andrew.cost))
+            (claim, _one("final_table3", andrew_rules.cost))
             for claim in ("final.section5.1.accuracy", "submission.section5.accuracy", "review.accuracy.decrease")
         ),
         (
@@ -194,7 +194,7 @@ DECISIONS: Mapping[str, Decision] = dict(
             _alike({"final_figure2": (_NOISES, False), "submission_figure2": (("0.16", "0.18", "0.195"), False)}),
         ),
         *(
-            (f"v1.table2.row{number}", _one("v1_table3", partial(measured_andrew.accuracies, noise, without, with_)))
+            (f"v1.table2.row{number}", _one("v1_table3", partial(andrew_rules.accuracies, noise, without, with_)))
             for number, (noise, _, without, with_) in enumerate(FirstVersion.TABLE_2, 1)
         ),
         *_rows("v1.table3.row{}", "v1_table3", _V1_TABLE_3, STACKOVERFLOW),
@@ -211,15 +211,15 @@ DECISIONS: Mapping[str, Decision] = dict(
         *(
             (claim, Decision((BENCHMARK,), rule))
             for claim, rule in (
-                ("final.section5.4.canife", partial(measured_canife.printed, "final.section5.4.canife")),
-                ("submission.appendixH.canife", partial(measured_canife.printed, "final.section5.4.canife")),
-                ("review.canife.bound", partial(measured_canife.printed, "review.canife.bound")),
-                ("final.section5.4.cost", measured_canife.cost),
-                ("submission.appendixH.cost", measured_canife.crafting),
+                ("final.section5.4.canife", partial(canife_rules.printed, "final.section5.4.canife")),
+                ("submission.appendixH.canife", partial(canife_rules.printed, "final.section5.4.canife")),
+                ("review.canife.bound", partial(canife_rules.printed, "review.canife.bound")),
+                ("final.section5.4.cost", canife_rules.cost),
+                ("submission.appendixH.cost", canife_rules.crafting),
             )
         ),
         *(
-            (claim, Decision((BENCHMARK, "fashion_mnist"), measured_canife.ours))
+            (claim, Decision((BENCHMARK, "fashion_mnist"), canife_rules.ours))
             for claim in ("final.section5.4.ours", "submission.appendixH.canaries")
         ),
         *((f"canife.{claim}", decision) for claim, decision in _canife()),
@@ -247,7 +247,7 @@ def decided(claim: str, what: str, context: Context, known: str = "", **evidence
     """Judge a claim by the user's experiments; if they are not there, say what decides it."""
     if claim in UNDECIDABLE:
         finding = f"{known}needs {what}; no training here decides it: {UNDECIDABLE[claim]}"
-        return found(Verdict.NEEDS_DATA, finding, data=what, **evidence)
+        return conclude(Verdict.NEEDS_DATA, finding, data=what, **evidence)
     decision, lacking = DECISIONS[claim], ""
     there = context.measurements if isinstance(context.measurements, FinishedMeasurements) else None
     if there is not None and all(_in_full(there, name) for name in decision.experiments):
@@ -255,7 +255,7 @@ def decided(claim: str, what: str, context: Context, known: str = "", **evidence
         lacking = "".join(f"; {name} is there on {data}" for name, data in others.items() if data)
         outcome = None if lacking else decision.judge(there)
         if outcome is not None:
-            return found(outcome.verdict, known + outcome.finding, **evidence, **outcome.evidence)
+            return conclude(outcome.verdict, known + outcome.finding, **evidence, **outcome.evidence)
         lacking = lacking or "; what is there lacks a cell or its canaries"
     elif there is not None:
         small = [name for name in decision.experiments if name in there.experiments and not _in_full(there, name)]
@@ -264,7 +264,7 @@ def decided(claim: str, what: str, context: Context, known: str = "", **evidence
     # The command that decides stands last, and the trainings before it.
     told = " and ".join(f"`{command}`" for command in commands)
     finding = f"{known}needs {what}{lacking}; {told}, then `{_COMMAND}`, decide it"
-    return found(Verdict.NEEDS_DATA, finding, data=what, command="; ".join([*commands, _COMMAND]), **evidence)
+    return conclude(Verdict.NEEDS_DATA, finding, data=what, command="; ".join([*commands, _COMMAND]), **evidence)
 
 
 def _in_full(there: FinishedMeasurements, name: str) -> bool:

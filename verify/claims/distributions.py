@@ -17,9 +17,9 @@ from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial, gaussian_mechanism
 from canaryproof.kernels.threshold_attack import threshold_epsilon
-from canaryproof.verify.check.declared_tests import LEVEL, POWER
+from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Design
-from canaryproof.verify.claims.printed import Final
+from canaryproof.verify.claims.transcripts import Final
 from canaryproof.verify.estimators import estimators
 
 Array = NDArray[np.float64]

@@ -20,9 +20,9 @@ Count = Annotated[int, "not negative"]
 
 _T = TypeVar("_T")
 # A list that has entries.
-Some = Annotated[tuple[_T, ...], "not empty"]
+NonEmpty = Annotated[tuple[_T, ...], "not empty"]
 # A field, None by default, that is not written then.
-LeftOut = Annotated[_T | None, "left out if None"]
+OmittedIfNone = Annotated[_T | None, "left out if None"]
 
 _WORDS = ("inf", "-inf", "nan")
 # Evidence is free in form; ours is nested less than 10 deep. Seeds have 64 bits.
@@ -110,7 +110,7 @@ def _converter(exact: bool) -> "Converter":
         made.register_structure_hook(float, lambda value, _: _number(value))
     made.register_structure_hook_func(lambda kind: kind == Count, lambda value, _: _count(made.structure(value, int)))
     made.register_structure_hook_func(
-        lambda kind: _says(kind, Some),
+        lambda kind: _says(kind, NonEmpty),
         lambda value, kind: _some(made.structure(value, kind.__origin__)),
     )
     made.register_structure_hook(StrEnum, _member)
@@ -140,7 +140,7 @@ def _converter(exact: bool) -> "Converter":
     def writer(kind: Any) -> Any:
         write = make_dict_unstructure_fn(kind, made)
         # cattrs can leave out a default itself, but writes such fields last.
-        optional = {one.name for one in fields(kind) if _says(one.type, LeftOut)}
+        optional = {one.name for one in fields(kind) if _says(one.type, OmittedIfNone)}
         return lambda record: {
             name: value for name, value in write(record).items() if value is not None or name not in optional
         }

@@ -1,6 +1,6 @@
 import pytest
 
-from canaryproof.proofs_check.lines import Kind, displayed, held, judged, kind_of, line
+from canaryproof.proofs_check.displayed_lines import Kind, displayed, held, judged, kind_of, line
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 
 

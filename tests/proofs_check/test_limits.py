@@ -1,8 +1,8 @@
 import pytest
 import sympy
 
-from canaryproof.proofs_check.lines import Kind, kind_of
-from canaryproof.proofs_check.regime import bounded, equation, limit, vanishes
+from canaryproof.proofs_check.displayed_lines import Kind, kind_of
+from canaryproof.proofs_check.limits import bounded, equation, limit, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 

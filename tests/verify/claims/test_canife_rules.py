@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.check.declared_tests import LEVEL
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import CHECKS, measured_canife
-from canaryproof.verify.claims.finished import (
+from canaryproof.verify.claims import CHECKS, canife_rules
+from canaryproof.verify.claims.canife_rules import PRINTED, between, compared, visible_shift
+from canaryproof.verify.claims.experiment_results import (
     FinishedCell,
     FinishedExperiment,
     FinishedRound,
@@ -16,8 +17,7 @@ from canaryproof.verify.claims.finished import (
     Repetition,
     Trials,
 )
-from canaryproof.verify.claims.measured_canife import PRINTED, between, compared, visible_shift
-from canaryproof.verify.claims.printed import Canife
+from canaryproof.verify.claims.transcripts import Canife
 from canaryproof.verify.comparison.canife_methods import METHODS
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
@@ -61,13 +61,13 @@ def epsilons(composed, accuracy=0.639):
 
 def test_estimates_far_below_the_final_epsilon():
     levels = ("10", "30", "50")
-    assert measured_canife.far_below(levels, epsilons((2, 5, 8))).verdict is CONFIRMED
-    assert measured_canife.far_below(levels, epsilons((8, 5, 8))).verdict is QUALIFIED
-    assert measured_canife.far_below(levels, epsilons((20, 5, 8))).verdict is REFUTED
-    assert measured_canife.model_accuracy("63.9", "50", epsilons((2, 5, 8))).verdict is CONFIRMED
-    assert measured_canife.model_accuracy("63.9", "50", epsilons((2, 5, 8), 0.5)).verdict is REFUTED
-    assert measured_canife.model_accuracy("63.9", "50", epsilons((2, 5, 8)), "0").verdict is QUALIFIED
-    assert measured_canife.model_accuracy("63.9", "inf", epsilons((2, 5, 8))) is None
+    assert canife_rules.far_below(levels, epsilons((2, 5, 8))).verdict is CONFIRMED
+    assert canife_rules.far_below(levels, epsilons((8, 5, 8))).verdict is QUALIFIED
+    assert canife_rules.far_below(levels, epsilons((20, 5, 8))).verdict is REFUTED
+    assert canife_rules.model_accuracy("63.9", "50", epsilons((2, 5, 8))).verdict is CONFIRMED
+    assert canife_rules.model_accuracy("63.9", "50", epsilons((2, 5, 8), 0.5)).verdict is REFUTED
+    assert canife_rules.model_accuracy("63.9", "50", epsilons((2, 5, 8)), "0").verdict is QUALIFIED
+    assert canife_rules.model_accuracy("63.9", "inf", epsilons((2, 5, 8))) is None
 
 
 def attack(health=0.97, accuracy=0.9, deviation=0.4, epsilon=3.0, separated=None):
@@ -89,15 +89,15 @@ def monitored(values, seed=0, **options):
 
 
 def test_the_gap_of_a_round():
-    theory = measured_canife.rdp(0.5, Canife.CODE_DELTA)
+    theory = canife_rules.rdp(0.5, Canife.CODE_DELTA)
     for ratio, verdict in ((4.5, CONFIRMED), (8.0, QUALIFIED), (20.0, REFUTED)):
-        found = measured_canife.gap("4", "5", monitored([theory / ratio] * 8))
+        found = canife_rules.gap("4", "5", monitored([theory / ratio] * 8))
         assert found.verdict is verdict
 
 
 def test_estimates_that_settle_within_an_epoch():
-    assert measured_canife.settles(monitored([1.0, *[3.0] * 9])).verdict is CONFIRMED
-    assert measured_canife.settles(monitored(np.linspace(1, 10, 10))).verdict is REFUTED
+    assert canife_rules.settles(monitored([1.0, *[3.0] * 9])).verdict is CONFIRMED
+    assert canife_rules.settles(monitored(np.linspace(1, 10, 10))).verdict is REFUTED
 
 
 def healthy(mean, seed):
@@ -114,14 +114,14 @@ def healthy(mean, seed):
 
 
 def test_health():
-    assert measured_canife.health((("0.970", 0),), healthy(0.97, 0)).verdict is CONFIRMED
-    assert measured_canife.health((("0.970", 0),), healthy(0.80, 0)).verdict is REFUTED
+    assert canife_rules.health((("0.970", 0),), healthy(0.97, 0)).verdict is CONFIRMED
+    assert canife_rules.health((("0.970", 0),), healthy(0.80, 0)).verdict is REFUTED
 
 
 def test_stable_final_estimates():
     tasks = {"sent140": epsilons((2, 5, 8)), "celeba": epsilons((3, 9, 15))}
-    assert measured_canife.stable(tasks, "sent140").verdict is CONFIRMED
-    assert measured_canife.stable(tasks, "celeba").verdict is REFUTED
+    assert canife_rules.stable(tasks, "sent140").verdict is CONFIRMED
+    assert canife_rules.stable(tasks, "celeba").verdict is REFUTED
 
 
 def without_privacy(attacks, accuracies=None):
@@ -133,21 +133,21 @@ def without_privacy(attacks, accuracies=None):
 
 def test_without_privacy_estimates_are_at_their_bound():
     once = [attack(epsilon=3.89)] * 19 + [attack(epsilon=3.89, separated=math.inf)]
-    assert measured_canife.at_its_bound(without_privacy(once)).verdict is CONFIRMED
+    assert canife_rules.at_its_bound(without_privacy(once)).verdict is CONFIRMED
     always = [attack(epsilon=3.89, separated=math.inf)] * 20
-    assert measured_canife.at_its_bound(without_privacy(always)).verdict is QUALIFIED
+    assert canife_rules.at_its_bound(without_privacy(always)).verdict is QUALIFIED
     loose = [attack(epsilon=1.0 + i / 10) for i in range(20)]
-    assert measured_canife.at_its_bound(without_privacy(loose)).verdict is REFUTED
+    assert canife_rules.at_its_bound(without_privacy(loose)).verdict is REFUTED
 
 
 def test_attacks_go_with_accuracy():
     rises = [attack(accuracy=0.5 + i / 40) for i in range(21)]
     models = np.linspace(0.5, 0.65, 21)
-    assert measured_canife.goes_with_accuracy("model", ("inf",), without_privacy(rises, models)).verdict is CONFIRMED
+    assert canife_rules.goes_with_accuracy("model", ("inf",), without_privacy(rises, models)).verdict is CONFIRMED
     falls = without_privacy(rises[::-1], models)
-    assert measured_canife.goes_with_accuracy("model", ("inf",), falls).verdict is REFUTED
+    assert canife_rules.goes_with_accuracy("model", ("inf",), falls).verdict is REFUTED
     pairs = [attack(accuracy=0.5 + i / 40, epsilon=i / 5) for i in range(20)]
-    assert measured_canife.goes_with_accuracy("epsilon", ("inf",), without_privacy(pairs)).verdict is CONFIRMED
+    assert canife_rules.goes_with_accuracy("epsilon", ("inf",), without_privacy(pairs)).verdict is CONFIRMED
 
 
 def grid(settings, quantity):
@@ -171,14 +171,14 @@ def test_deviations_of_histograms():
         for p in (64, 512)
     ]
     rising_ = grid(settings, {"deviation": lambda one: 0.006 * one["training.cohort"] / 64})
-    assert measured_canife.clients_and_pools(rising_).verdict is CONFIRMED
-    assert measured_canife.deviation("0.006", "0", rising_).verdict is CONFIRMED
-    assert measured_canife.deviation("0.009", "0", rising_).verdict is QUALIFIED
-    assert measured_canife.deviation("0.060", "0", rising_).verdict is REFUTED
-    assert measured_canife.reached("60", rising_).verdict is CONFIRMED
-    assert measured_canife.reached("75", rising_).verdict is REFUTED
+    assert canife_rules.clients_and_pools(rising_).verdict is CONFIRMED
+    assert canife_rules.deviation("0.006", "0", rising_).verdict is CONFIRMED
+    assert canife_rules.deviation("0.009", "0", rising_).verdict is QUALIFIED
+    assert canife_rules.deviation("0.060", "0", rising_).verdict is REFUTED
+    assert canife_rules.reached("60", rising_).verdict is CONFIRMED
+    assert canife_rules.reached("75", rising_).verdict is REFUTED
     falling = grid(settings, {"deviation": lambda one: 1.0 / one["training.cohort"]})
-    assert measured_canife.clients_and_pools(falling).verdict is REFUTED
+    assert canife_rules.clients_and_pools(falling).verdict is REFUTED
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.1, CONFIRMED), (1.6, QUALIFIED), (3.0, REFUTED)])
@@ -187,24 +187,24 @@ def test_starts_and_pools(factor, verdict):
         {"canife.steps": 2500, "canife.start": s, "canife.pool": p} for s in ("noise", "sample") for p in (32, 512)
     ]
     found = grid(settings, {"deviation": lambda one: factor if one["canife.start"] == "noise" else 1.0})
-    assert measured_canife.start_and_pool(found).verdict is verdict
+    assert canife_rules.start_and_pool(found).verdict is verdict
 
 
 def test_steps_of_the_design():
     settings = [{"canife.steps": s, "canife.start": "noise", "canife.pool": 512} for s in (1000, 3000)]
     printed = ((1000, "0.95"), (3000, "1.00"))
     good = grid(settings, {"accuracy": lambda one: 0.95 if one["canife.steps"] == 1000 else 0.99})
-    assert measured_canife.steps(printed, good).verdict is CONFIRMED
-    assert measured_canife.steps(printed, grid(settings, {"accuracy": lambda _: 0.7})).verdict is REFUTED
+    assert canife_rules.steps(printed, good).verdict is CONFIRMED
+    assert canife_rules.steps(printed, grid(settings, {"accuracy": lambda _: 0.7})).verdict is REFUTED
 
 
 def test_losses():
     settings = [{"canife.loss": loss, "canife.pool": p} for loss in ("covariance", "mean") for p in range(8)]
     better = {"covariance": 0.98, "mean": 0.8}
     spread = lambda one: better[one["canife.loss"]] + one["canife.pool"] / 1000  # noqa: E731
-    assert measured_canife.losses(grid(settings, {"accuracy": spread})).verdict is CONFIRMED
+    assert canife_rules.losses(grid(settings, {"accuracy": spread})).verdict is CONFIRMED
     worse = lambda one: -spread(one)  # noqa: E731
-    assert measured_canife.losses(grid(settings, {"accuracy": worse})).verdict is REFUTED
+    assert canife_rules.losses(grid(settings, {"accuracy": worse})).verdict is REFUTED
 
 
 def test_clients_a_round():
@@ -215,8 +215,8 @@ def test_clients_a_round():
         )
         for c in (25, 50, 100, 200)
     ]
-    assert measured_canife.falls_with_clients("accuracy", made(*cells_)).verdict is CONFIRMED
-    assert measured_canife.falls_with_clients("composed", made(*cells_)).verdict is CONFIRMED
+    assert canife_rules.falls_with_clients("accuracy", made(*cells_)).verdict is CONFIRMED
+    assert canife_rules.falls_with_clients("composed", made(*cells_)).verdict is CONFIRMED
 
 
 def test_norm_constants():
@@ -228,7 +228,7 @@ def test_norm_constants():
             "health": lambda one: (0.98 if one["canife.norm_constant"] <= 600 else 0.6) + one["i"] / 100,
         },
     )
-    assert measured_canife.norm_constants(50, 600, found).verdict is CONFIRMED
+    assert canife_rules.norm_constants(50, 600, found).verdict is CONFIRMED
 
 
 # The comparison on Fashion-MNIST.
@@ -293,7 +293,7 @@ def test_a_claim_follows_its_readings():
         ((REFUTED, REFUTED), INCONCLUSIVE),
         ((REFUTED, INCONCLUSIVE), INCONCLUSIVE),
     ):
-        assert measured_canife._verdict(readings) is verdict
+        assert canife_rules._verdict(readings) is verdict
 
 
 def test_readings_are_methods_and_numbers_those_of_the_ledger():

@@ -4,8 +4,8 @@ from importlib.util import find_spec
 import pytest
 
 from canaryproof.verify.check.results import Context, Level
-from canaryproof.verify.engine import origin as module
-from canaryproof.verify.engine.origin import origin
+from canaryproof.verify.engine import provenance as module
+from canaryproof.verify.engine.provenance import origin
 
 
 def test_it_names_the_plan_the_code_the_versions_and_the_machine():

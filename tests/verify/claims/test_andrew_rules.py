@@ -8,8 +8,8 @@ from made_results import figure, judge, rising
 from scipy import stats
 
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import finished, measured, measured_andrew
-from canaryproof.verify.claims.printed import QUANTILES, Row
+from canaryproof.verify.claims import andrew_rules, experiment_results, prediction
+from canaryproof.verify.claims.transcripts import QUANTILES, Row
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
@@ -45,16 +45,16 @@ def printed_row(attacks, factor=1.0):
 def test_a_row_that_is_another_draw_is_confirmed_and_a_distant_one_refuted(tmp_path, repetitions):
     made, other = row_document(6.0, 5, repetitions)
     made_results.write(tmp_path, made)
-    experiment = finished.read(tmp_path).experiments["final_table3"]
-    readings = {"as printed": measured_andrew.AS_PRINTED}
-    outcome = measured_andrew.row(printed_row(other), readings, experiment)
+    experiment = experiment_results.read(tmp_path).experiments["final_table3"]
+    readings = {"as printed": andrew_rules.AS_PRINTED}
+    outcome = andrew_rules.row(printed_row(other), readings, experiment)
     assert outcome.verdict is CONFIRMED, outcome.finding
     # What the paper does not state is always told.
     assert "training.batch_size 16" in outcome.finding
     far = replace(printed_row(other), estimate_all=str(3 * float(printed_row(other).estimate_all)))
-    assert measured_andrew.row(far, readings, experiment).verdict is REFUTED
+    assert andrew_rules.row(far, readings, experiment).verdict is REFUTED
     near = replace(printed_row(other), estimate_all=f"{1.8 * float(printed_row(other).estimate_all):.4g}")
-    assert measured_andrew.row(near, readings, experiment).verdict in (QUALIFIED, REFUTED)
+    assert andrew_rules.row(near, readings, experiment).verdict in (QUALIFIED, REFUTED)
 
 
 def test_a_row_that_only_another_reading_has_is_qualified(tmp_path):
@@ -64,8 +64,8 @@ def test_a_row_that_only_another_reading_has_is_qualified(tmp_path):
         for result in cell["results"]:
             result["audits"]["final"]["exact"] = made_results.attack(rng, made_results.distance(2.0))
     made_results.write(tmp_path, made)
-    experiment = finished.read(tmp_path).experiments["final_table3"]
-    outcome = measured_andrew.row(printed_row(other), measured_andrew.STACKOVERFLOW, experiment)
+    experiment = experiment_results.read(tmp_path).experiments["final_table3"]
+    outcome = andrew_rules.row(printed_row(other), andrew_rules.STACKOVERFLOW, experiment)
     assert outcome.verdict is QUALIFIED
     assert outcome.finding.startswith("only from the change of the model")
 
@@ -142,9 +142,9 @@ def test_quantiles_of_fifty_experiments():
         ours, theirs = (np.sort(rng.normal(2.0, 0.33, 50)) for _ in range(2))
         for factor in verdicts:
             parts = [
-                measured_andrew._quantile(q, f"{factor * np.quantile(theirs, q):.2f}", ours, 0.002) for q in QUANTILES
+                andrew_rules._quantile(q, f"{factor * np.quantile(theirs, q):.2f}", ours, 0.002) for q in QUANTILES
             ]
-            verdicts[factor] += measured.worst(parts) is CONFIRMED
+            verdicts[factor] += prediction.worst(parts) is CONFIRMED
     assert verdicts[1.0] >= 190
     assert verdicts[1.3] <= 20
 
@@ -155,7 +155,7 @@ def test_a_quantile_of_fifty_lies_between_two_of_its_order_statistics(share, ran
     # 21 of ours are below 20.45, and as many below 20.55.
     first, second = (stats.nhypergeom(90, 40, below) for below in (rank, rank + 1))
     p_value = 2.0 * min(first.cdf(21), second.sf(20))
-    part = measured_andrew._quantile(share, "20.5", np.arange(40.0), 0.002)
+    part = andrew_rules._quantile(share, "20.5", np.arange(40.0), 0.002)
     assert f"(p = {min(1.0, p_value):.2g})" in part.text
 
 

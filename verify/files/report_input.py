@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from canaryproof.verify.check.records import read
+from canaryproof.verify.check.json_records import read
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.errors import InputError

@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.check import declared_tests
-from canaryproof.verify.check.declared_tests import (
-    FACTOR,
-    POWER,
-    Ratio,
-    capped_ratio,
-    mean_limits,
-    ratio,
-    visible_factor,
-)
+from canaryproof.verify.check import levels, p_values, power
+from canaryproof.verify.check.levels import POWER
+from canaryproof.verify.check.p_values import mean_limits
+from canaryproof.verify.check.power import visible_factor
+from canaryproof.verify.suites.canife_ratios import FACTOR, Ratio, capped_ratio, ratio
 
 
 @pytest.mark.parametrize(
@@ -80,20 +75,20 @@ def reach(level, sides=2):
 
 
 def test_looks_end_with_all_runs():
-    assert declared_tests.looks(1600) == (100, 400, 1600)
-    assert declared_tests.looks(10) == (1, 2, 10)
-    assert len(declared_tests.looks(7)) == declared_tests.LOOKS
+    assert levels.looks(1600) == (100, 400, 1600)
+    assert levels.looks(10) == (1, 2, 10)
+    assert len(levels.looks(7)) == levels.LOOKS
 
 
 @pytest.mark.parametrize("runs", [50, 20_000])
 def test_visible_means_and_spreads_are_those_of_normal_tests(runs):
-    assert declared_tests.visible_mean(runs, LEVEL) == pytest.approx(reach(LEVEL) / math.sqrt(runs), rel=1e-3)
+    assert power.visible_mean(runs, LEVEL) == pytest.approx(reach(LEVEL) / math.sqrt(runs), rel=1e-3)
     spread = math.exp(reach(LEVEL) / math.sqrt(2 * (runs - 1)))
-    assert declared_tests.visible_spread(runs, LEVEL) == pytest.approx(spread, rel=1e-3)
+    assert power.visible_spread(runs, LEVEL) == pytest.approx(spread, rel=1e-3)
 
 
 def test_runs_for_a_share_give_the_power():
-    runs = declared_tests.runs_for_share(0.94, 0.8, LEVEL)
+    runs = power.runs_for_share(0.94, 0.8, LEVEL)
     rejected = stats.binom.ppf(LEVEL, runs, 0.94)
     # The normal law that the size rests on is rough at this level; the exact power is near.
     assert stats.binom.cdf(rejected, runs, 0.8) == pytest.approx(POWER, abs=0.1)
@@ -102,7 +97,7 @@ def test_runs_for_a_share_give_the_power():
 @pytest.mark.parametrize("samples", [1, 2])
 def test_visible_distances_are_noticed_and_level_is_kept(samples):
     runs, level = 400, 0.01
-    distance = declared_tests.visible_distance(runs, level, samples)
+    distance = power.visible_distance(runs, level, samples)
     rng = np.random.default_rng(7)
     # Uniform numbers of which a share is moved to an end: the distribution functions differ by it there.
     noticed = 0
@@ -120,7 +115,7 @@ def test_visible_distances_are_noticed_and_level_is_kept(samples):
 )
 def test_p_values_of_means_are_uniform(power, expected):
     values = np.random.default_rng(3).standard_normal((4000, 2000)) ** power
-    found = np.array([declared_tests.mean_p_value(row, expected) for row in values])
+    found = np.array([p_values.mean_p_value(row, expected) for row in values])
     for level in (0.5, 0.05, 0.005):
         # Fourth powers are the farthest from a gamma law: 1.6 times the level in simulations, at 0.005.
         allowed = stats.binom.isf(LEVEL / 3, len(found), min(1.0, (1.25 if level > 0.01 else 2.0) * level))
@@ -130,11 +125,11 @@ def test_p_values_of_means_are_uniform(power, expected):
 
 def test_a_mean_that_is_off_has_a_small_p_value():
     values = np.random.default_rng(5).standard_normal(20_000) ** 2
-    assert declared_tests.mean_p_value(values, 1.1) < 1e-9
-    assert declared_tests.mean_p_value(values, 0.9) < 1e-9
-    assert declared_tests.mean_p_value(values - 1.0, 0.1) < 1e-9
+    assert p_values.mean_p_value(values, 1.1) < 1e-9
+    assert p_values.mean_p_value(values, 0.9) < 1e-9
+    assert p_values.mean_p_value(values - 1.0, 0.1) < 1e-9
 
 
 def test_shares_count_what_was_hit_too():
-    assert declared_tests.share_above(3, 3, 0.5) == declared_tests.share_below(0, 3, 0.5) == 0.125
-    assert declared_tests.share_above(0, 3, 0.5) == declared_tests.share_below(3, 3, 0.5) == 1.0
+    assert p_values.share_above(3, 3, 0.5) == p_values.share_below(0, 3, 0.5) == 0.125
+    assert p_values.share_above(0, 3, 0.5) == p_values.share_below(3, 3, 0.5) == 1.0

@@ -11,8 +11,8 @@ from typing import Any
 import sympy
 from sympy import Expr, Rational, Symbol
 
-from canaryproof.proofs_check.lines import Kind, judged
-from canaryproof.proofs_check.spelling import shortened, text
+from canaryproof.proofs_check.displayed_lines import Kind, judged
+from canaryproof.proofs_check.formula_text import shortened, text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
 from canaryproof.verify.check.results import Outcome
 

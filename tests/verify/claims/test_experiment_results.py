@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from made_results import context, figure, rising
 
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import finished
-from canaryproof.verify.claims.deciding import decided
+from canaryproof.verify.claims import experiment_results
+from canaryproof.verify.claims.needs_data import decided
 from canaryproof.verify.files.errors import InputError
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
@@ -27,15 +27,15 @@ def whole():
 
 def test_the_folder_may_be_that_of_the_experiment_itself(tmp_path):
     figure(tmp_path, "final_figure2")
-    assert set(finished.read(tmp_path / "final_figure2").experiments) == {"final_figure2"}
+    assert set(experiment_results.read(tmp_path / "final_figure2").experiments) == {"final_figure2"}
 
 
 def test_other_measurements_have_another_digest(tmp_path):
     for i in (1, 2):
         figure(tmp_path / str(i), "final_figure2", factor=float(i))
-    first, second = (finished.read(tmp_path / str(i)) for i in (1, 2))
+    first, second = (experiment_results.read(tmp_path / str(i)) for i in (1, 2))
     assert first.digest != second.digest
-    assert first.digest == finished.read(tmp_path / "1").digest
+    assert first.digest == experiment_results.read(tmp_path / "1").digest
 
 
 def damage(folder, change):
@@ -84,7 +84,7 @@ def test_damaged_results_are_refused_in_one_line(tmp_path, change, message):
     figure(tmp_path, "final_figure2")
     damage(tmp_path, change)
     with pytest.raises(InputError) as error:
-        finished.read(tmp_path)
+        experiment_results.read(tmp_path)
     assert error.value.message == f"{tmp_path}/final_figure2/results.json: {message}"
 
 
@@ -133,17 +133,17 @@ def test_any_change_is_read_or_refused_in_one_line(tmp_path_factory, whole, data
 def test_a_file_that_is_no_json_is_refused(tmp_path, text, message):
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(InputError) as error:
-        finished.read(tmp_path)
+        experiment_results.read(tmp_path)
     assert error.value.message == f"{tmp_path}/results.json: {message}"
 
 
 def test_folders_that_hold_nothing_or_one_experiment_twice_are_refused(tmp_path):
     with pytest.raises(InputError, match="must be a folder"):
-        finished.read(tmp_path / "none")
+        experiment_results.read(tmp_path / "none")
     with pytest.raises(InputError, match="must hold folders that canaryproof train"):
-        finished.read(tmp_path)
+        experiment_results.read(tmp_path)
     figure(tmp_path, "final_figure2")
     (tmp_path / "final_figure2").rename(tmp_path / "one")
     figure(tmp_path, "final_figure2")
     with pytest.raises(InputError, match="name: final_figure2 is in final_figure2 too"):
-        finished.read(tmp_path)
+        experiment_results.read(tmp_path)

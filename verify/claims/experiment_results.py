@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from canaryproof.verify.check import records
-from canaryproof.verify.check.records import plain
+from canaryproof.verify.check import json_records
+from canaryproof.verify.check.json_records import plain
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord, PrintedReading
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import LARGEST_DOCUMENT, content, opened, parsed_json
@@ -189,7 +189,7 @@ def _experiment(document: Any, folder: Path) -> FinishedExperiment | None:
     name = document.get("name") if isinstance(document, dict) else None
     if not isinstance(name, str) or name not in configuration.names():
         return None
-    record = records.read(ExperimentRecord, document)
+    record = json_records.read(ExperimentRecord, document)
     if record.size not in configuration.SIZES:
         raise ValueError(f"size: must be one of {', '.join(configuration.SIZES)}, not {repr(record.size)[:60]}")
     shipped = configuration.read(name, record.size)
@@ -304,7 +304,7 @@ def _training(record: TrainingRecord) -> FinishedTraining:
 
 def _benchmark(document: Any) -> tuple[tuple[PrintedReading, ...], Mapping[str, float]] | None:
     """Return the rows on printed numbers, with the seconds of the parts; None if it is not of Fashion-MNIST in full."""
-    found = records.read(BenchmarkRecord, document)
+    found = json_records.read(BenchmarkRecord, document)
     if found.printed is None or not found.printed.fashion or found.level != "full":
         return None
     return found.printed.claims, asdict(found.scenarios[0].seconds)

@@ -13,14 +13,14 @@ from jax.flatten_util import ravel_pytree
 from canaryproof.verify.canife.design import AS_PRINTED
 from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
-from canaryproof.verify.training import canife, networks
-from canaryproof.verify.training.canife import Auditor, Designing, audited_rounds, compiled, pool, starts
+from canaryproof.verify.training import canife_audits, networks
+from canaryproof.verify.training.canife_audits import Auditor, Designing, audited_rounds, compiled, pool, starts
 from canaryproof.verify.training.clients import chunk_of, clipped_updates
 from canaryproof.verify.training.clipping import FixedClip
 from canaryproof.verify.training.configuration import CanifePlan, Federated, Network, read
 from canaryproof.verify.training.data.federation import Federation
 from canaryproof.verify.training.noise import Independent
-from canaryproof.verify.training.training import Training
+from canaryproof.verify.training.trainer import Training
 
 SETTINGS = replace(
     read("presentations", "quick").cells[0].settings,
@@ -192,7 +192,7 @@ def test_designs_of_texts_begin_as_the_plan_says(every_token):
 
 
 def test_mock_clients_that_do_not_fit_into_memory_are_refused(auditor, monkeypatch):
-    monkeypatch.setattr(canife.os, "sysconf", lambda _: 10)
+    monkeypatch.setattr(canife_audits.os, "sysconf", lambda _: 10)
     with pytest.raises(ValueError, match=r"^canife.pool: 8 mock clients' updates take 0.0 GB, and this machine has 0"):
         replace(auditor)
 

@@ -13,10 +13,10 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import rounding
-from canaryproof.verify.claims import measured
-from canaryproof.verify.claims.finished import FinishedAudit, FinishedCell, FinishedExperiment
-from canaryproof.verify.claims.measured import ALPHA, ENOUGH, FEW, Part
-from canaryproof.verify.claims.printed import QUANTILES, Row
+from canaryproof.verify.claims import prediction
+from canaryproof.verify.claims.experiment_results import FinishedAudit, FinishedCell, FinishedExperiment
+from canaryproof.verify.claims.prediction import ALPHA, ENOUGH, FEW, Part
+from canaryproof.verify.claims.transcripts import QUANTILES, Row
 from canaryproof.verify.estimators import estimators
 
 # Confidence of printed lower bounds.
@@ -43,7 +43,7 @@ EMNIST = {
 @lru_cache(maxsize=64)
 def simulated(attack: FinishedAudit, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
     """Return the range of estimates and bounds of further experiments like ours, by ``FinishedAudit``'s fields."""
-    rng = measured.generator(repr(attack))
+    rng = prediction.generator(repr(attack))
     # Our own error, and then the other experiment's.
     centre = attack.distance + attack.distance_error * rng.standard_normal((draws, 1))
     spread = attack.ratio * np.exp(attack.ratio_error / attack.ratio * rng.standard_normal((draws, 1)))
@@ -74,20 +74,20 @@ def row(printed: Row, readings: Mapping[str, Reading], experiment: FinishedExper
         usable = all(map(math.isfinite, values))
         if usable and len(values) >= ENOUGH:
             logarithmic = attack == "all" and field != "bound" and min(values) > 0.0
-            interval = measured.student(values, alpha, logarithmic=logarithmic)
-            return measured.number(name, text, values, interval, telling=field != "bound")
+            interval = prediction.student(values, alpha, logarithmic=logarithmic)
+            return prediction.number(name, text, values, interval, telling=field != "bound")
         if not usable:
-            return measured.number(name, text, values, None)
+            return prediction.number(name, text, values, None)
         draws = math.ceil(2.0 / alpha) - 1
         ends = [simulated(one, cell.dim, cell.settings["audit.delta"], draws)[field] for one in found]
         # What any of them says, which is wider than what all say together.
         interval = min(low for low, _ in ends), max(high for _, high in ends)
-        return measured.number(name, text, values, interval, telling=field != "bound")
+        return prediction.number(name, text, values, interval, telling=field != "bound")
 
     parts = {}
     for name, reading in readings.items():
         swept = {field: value for field, value in reading.items() if "__" in field}
-        found = measured.cells(experiment, training__noise_multiplier=printed.noise, **swept)
+        found = prediction.cells(experiment, training__noise_multiplier=printed.noise, **swept)
         if len(found) != 1 or not all(one.attacks for one in found[0].repetitions):
             return None
         cell, attack, estimator = found[0], reading["attack"], reading["estimator"]
@@ -97,14 +97,14 @@ def row(printed: Row, readings: Mapping[str, Reading], experiment: FinishedExper
             judged("lower bound, final model,", printed.lower_final, cell, attack, "bound"),
             judged("estimate, final model,", printed.estimate_final, cell, attack, estimator),
         ]
-    return measured.readings(parts, experiment)
+    return prediction.readings(parts, experiment)
 
 
 def quantiles(
     noise: str, runs: int, count: int, printed: Sequence[str], experiment: FinishedExperiment
 ) -> Outcome | None:
     """Judge quantiles of fifty experiments by the ranks that they have among ours, which are beta-binomial."""
-    found = measured.cells(experiment, training__noise_multiplier=noise, canaries__runs=runs, canaries__count=count)
+    found = prediction.cells(experiment, training__noise_multiplier=noise, canaries__runs=runs, canaries__count=count)
     if len(found) != 1:
         return None
 
@@ -117,10 +117,10 @@ def quantiles(
         ]
 
     parts = {name: judged(one["attack"], one["estimator"]) for name, one in STACKOVERFLOW.items()}
-    return measured.readings(parts, experiment)
+    return prediction.readings(parts, experiment)
 
 
-def _quantile(share: float, text: str, ours: measured.Array, alpha: float) -> Part:
+def _quantile(share: float, text: str, ours: prediction.Array, alpha: float) -> Part:
     # A printed quantile lies between two order statistics of its fifty.
     lower = math.floor(share * (_EXPERIMENTS - 1)) + 1
     (low, high), count = (float(end) for end in rounding(text)), len(ours)
@@ -133,7 +133,7 @@ def _quantile(share: float, text: str, ours: measured.Array, alpha: float) -> Pa
     listed = f"quantile {share} {text}, measured {median:.3g} (p = {min(1.0, p_value):.2g})"
     if p_value >= alpha:
         return Part(Verdict.CONFIRMED, listed)
-    near = median > 0.0 and 1.0 / measured.NEAR <= float(text) / median <= measured.NEAR
+    near = median > 0.0 and 1.0 / prediction.NEAR <= float(text) / median <= prediction.NEAR
     return Part(Verdict.QUALIFIED if near else Verdict.REFUTED, listed)
 
 
@@ -150,10 +150,10 @@ def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> 
     ours = 100.0 * np.asarray(values)
     least, most = (float(end) for end in rounding(printed))
     distance = max(0.0, least - float(ours.mean()), float(ours.mean()) - most)
-    text = f"{name} {printed}%, measured {measured.shown(ours.tolist())}%"
+    text = f"{name} {printed}%, measured {prediction.shown(ours.tolist())}%"
     inside = False
     if len(ours) >= FEW:
-        low, high = measured.student(ours.tolist(), alpha)
+        low, high = prediction.student(ours.tolist(), alpha)
         inside = low <= float(printed) <= high and high - low <= 2 * _POINTS
     if inside or distance <= _POINT:
         return Part(Verdict.CONFIRMED, text)
@@ -163,7 +163,7 @@ def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> 
 
 def accuracies(noise: str, without: str, with_canaries: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a row of accuracies without canaries and with them, and what they cost."""
-    found = measured.cells(experiment, training__noise_multiplier=noise)
+    found = prediction.cells(experiment, training__noise_multiplier=noise)
     if len(found) != 1 or any(run.without is None for run in found[0].runs()):
         return None
     runs = list(found[0].runs())
@@ -172,7 +172,7 @@ def accuracies(noise: str, without: str, with_canaries: str, experiment: Finishe
         accuracy("accuracy without canaries", without, base, ALPHA / 2),
         accuracy("with them", with_canaries, [run.accuracy for run in runs], ALPHA / 2),
     ]
-    return measured.readings({"as printed": parts}, experiment)
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def cost(experiment: FinishedExperiment) -> Outcome | None:
@@ -197,7 +197,7 @@ def cost(experiment: FinishedExperiment) -> Outcome | None:
         clear = float(stats.norm.isf(ALPHA / len(experiment.cells))) * error
         verdict = Verdict.CONFIRMED if lost <= allowed else Verdict.INCONCLUSIVE
         parts.append(Part(verdict if lost <= allowed + clear else Verdict.REFUTED, text))
-    return measured.readings({"as printed": parts}, experiment)
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def anderson(
@@ -211,7 +211,7 @@ def anderson(
     law = anderson_darling.limit_law(True)
     parts = []
     for count, text in zip(presentations, printed, strict=True):
-        found = measured.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+        found = prediction.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
         if len(found) != 1:
             return None
         values = [one.attacks["final"].statistic for one in found[0].repetitions]
@@ -223,9 +223,11 @@ def anderson(
         verdict = Verdict.CONFIRMED if min(theirs, ours) >= ALPHA / (2 * len(printed)) else Verdict.QUALIFIED
         if ours < ALPHA / (2 * len(printed)):
             verdict = Verdict.REFUTED
-        listed = f"{count} presentations {text} (p = {theirs:.2g}), measured {measured.shown(values)} (p = {ours:.2g})"
+        listed = (
+            f"{count} presentations {text} (p = {theirs:.2g}), measured {prediction.shown(values)} (p = {ours:.2g})"
+        )
         parts.append(Part(verdict, listed))
-    return measured.readings({"as printed": parts}, experiment)
+    return prediction.readings({"as printed": parts}, experiment)
 
 
 def rises(noises: Sequence[str], presentations: Sequence[int], experiment: FinishedExperiment) -> Outcome | None:
@@ -235,7 +237,7 @@ def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Finis
     above = 0
     for noise in noises:
         found = [
-            measured.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+            prediction.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
             for count in (presentations[0], presentations[-1])
         ]
         if any(len(one) != 1 for one in found):
@@ -243,7 +245,7 @@ def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Finis
         ends = [_distance(cells[0], "final") for cells in found]
         means = [float(np.mean([one.attacks["final"].fitted for one in cells[0].repetitions])) for cells in found]
         step = (f"noise {noise}", ends[1][0] - ends[0][0], math.hypot(ends[0][1], ends[1][1]))
-        part = measured.order(f"the cosines' mean at noise {noise}", [step], alpha)
+        part = prediction.order(f"the cosines' mean at noise {noise}", [step], alpha)
         factor = means[1] / means[0] if means[0] > 0.0 else math.inf
         text = f"at noise {noise} ε̂ from {means[0]:.3g} to {means[1]:.3g}"
         verdict = part.verdict
@@ -253,12 +255,12 @@ def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Finis
         above += sum(
             one.attacks["final"].bound > one.attacks["final"].fitted
             for count in presentations
-            for cell in measured.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+            for cell in prediction.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
             for one in cell.repetitions
         )
     # One of v1's fifteen; how many there are by chance is no verdict.
     parts[-1] = replace(parts[-1], text=f"{parts[-1].text}; {above} lower bounds are above their estimates")
-    return measured.readings({"as printed": parts}, experiment, bounds_above_estimates=above)
+    return prediction.readings({"as printed": parts}, experiment, bounds_above_estimates=above)
 
 
 def separates(noises: Sequence[str], presentations: Sequence[int], experiment: FinishedExperiment) -> Outcome | None:
@@ -266,7 +268,7 @@ def separates(noises: Sequence[str], presentations: Sequence[int], experiment: F
     grid = {}
     for noise in noises:
         for count in presentations:
-            found = measured.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+            found = prediction.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
             if len(found) != 1:
                 return None
             grid[noise, count] = _distance(found[0], "final")
@@ -279,11 +281,11 @@ def separates(noises: Sequence[str], presentations: Sequence[int], experiment: F
     more = [step(f"noise {noise}", (noise, first), (noise, last)) for noise in noises]
     less = [step(f"{count} presentations", (noises[-1], count), (noises[0], count)) for count in presentations]
     parts = [
-        measured.order(f"separation from {first} to {last} presentations", more, ALPHA / 2),
-        measured.order(f"separation from noise {noises[-1]} to {noises[0]}", less, ALPHA / 2),
+        prediction.order(f"separation from {first} to {last} presentations", more, ALPHA / 2),
+        prediction.order(f"separation from noise {noises[-1]} to {noises[0]}", less, ALPHA / 2),
     ]
     listed = {f"{noise}, {count}": value for (noise, count), (value, _) in grid.items()}
-    return measured.readings({"as printed": parts}, experiment, distances=listed)
+    return prediction.readings({"as printed": parts}, experiment, distances=listed)
 
 
 def _distance(cell: FinishedCell, attack: str) -> tuple[float, float]:

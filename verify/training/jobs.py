@@ -15,25 +15,25 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.canaries.participation import Schedule
-from canaryproof.verify.check.records import plain, written
+from canaryproof.verify.check.json_records import plain, written
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.material import read_record
 from canaryproof.verify.files.reading import read_scores
+from canaryproof.verify.files.report_input import read_record
 from canaryproof.verify.files.training_record import CanifeScores, Finished, PartSeconds
 from canaryproof.verify.files.writing import own_folder, replaced
-from canaryproof.verify.training import assembly, canife, networks, outcome
-from canaryproof.verify.training.canife import Audit, Auditor, Compiled, Designing
+from canaryproof.verify.training import assembly, canife_audits, networks, outcome
+from canaryproof.verify.training.canife_audits import Audit, Auditor, Compiled, Designing
 from canaryproof.verify.training.configuration import Cell, Configuration, Data, Network, Settings
 from canaryproof.verify.training.data.federation import FederatedData, check_same
 from canaryproof.verify.training.networks import Model, Params
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
-from canaryproof.verify.training.training import Round, Trainer, Training
+from canaryproof.verify.training.trainer import Round, Trainer, Training
 
 # Clients whose examples show the accuracy on training data; ours, as the paper does not say on which it is.
 _SHOWN = 1000
 
 
-class Course:
+class TrainingWithAudits:
     """The course of a training.
 
     ``audits`` are those that are done, with files in ``place`` to which a stopped training returns; ``reached`` says
@@ -171,7 +171,7 @@ class Trainings:
         @cache
         def compiled(designing: Designing) -> Compiled:
             data, network = designing.data, designing.network
-            return canife.compiled(designing, federation(data), model(network, data))
+            return canife_audits.compiled(designing, federation(data), model(network, data))
 
         self.federation, self.model, self._compiled = federation, model, compiled
 
@@ -245,7 +245,7 @@ class Trainings:
 
         auditor = self.auditor(job)
         rounds = self.prepared(job)[0].rounds
-        course = Course(training, rounds, settings, federation, model, auditor, place)
+        course = TrainingWithAudits(training, rounds, settings, federation, model, auditor, place)
         course.run(after)
         files: dict[str, bytes] = {}
         seconds, warnings, reached = dict(training.seconds), [], None

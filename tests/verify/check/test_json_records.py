@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from canaryproof.verify.check.records import Count, LeftOut, Some, read, written
+from canaryproof.verify.check.json_records import Count, NonEmpty, OmittedIfNone, read, written
 
 
 @dataclass(frozen=True)
 class Inner:
     number: float
-    optional: LeftOut[float] = None
+    optional: OmittedIfNone[float] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outer:
     count: Count
-    absent: LeftOut[Inner] = None
+    absent: OmittedIfNone[Inner] = None
     named: Mapping[str, Inner | None]
     pair: tuple[float, float]
-    entries: Some[Inner]
+    entries: NonEmpty[Inner]
     free: Mapping[str, Any]
     right: bool
 

@@ -7,11 +7,18 @@ from functools import partial
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Check, Outcome, Verdict
-from canaryproof.verify.check.verdicts import Judge, Within, claim, close, found, holds, rounding
-from canaryproof.verify.claims import final_bounds, final_noise, final_setting, final_tables, laws, simulated_tables
-from canaryproof.verify.claims.deciding import needs_data
+from canaryproof.verify.check.verdicts import Judge, Within, claim, close, conclude, holds, rounding
+from canaryproof.verify.claims import (
+    distributions,
+    final_bounds,
+    final_noise,
+    final_setting,
+    final_tables,
+    simulated_tables,
+)
 from canaryproof.verify.claims.final_tables import FACTOR
-from canaryproof.verify.claims.printed import Row, columns
+from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.transcripts import Row, columns
 
 # What decides a row of results, in words.
 STACKOVERFLOW = "federated StackOverflow and a word model trained on it"
@@ -64,7 +71,7 @@ def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, 
         if named
         else f"under none of {len(values)} readings; the nearest is {nearest} with {values[nearest]:.6g}"
     ) + f"; one round has ε = {exact.lo:.8g} by its enclosure"
-    return found(verdict, finding, delta=delta, readings=values, holding=holding)
+    return conclude(verdict, finding, delta=delta, readings=values, holding=holding)
 
 
 # Tables of lower bounds and estimates.
@@ -83,7 +90,7 @@ def judge_threat_models(rows: Sequence[Row]) -> Outcome:
         for row, lower in zip(rows, bounds, strict=True)
         if not lower
     )
-    return found(
+    return conclude(
         verdict,
         f"by the estimates in {sum(estimates)} of {len(rows)} rows, by a factor of {ratio:.3g} at least; by the 95% "
         f"lower bounds in {sum(bounds)}{f': {against}' if against else ''}",
@@ -95,7 +102,7 @@ def judge_threat_models(rows: Sequence[Row]) -> Outcome:
 def judge_separation(rows: Sequence[Row], least: float = 10.0) -> Outcome:
     """Judge that estimates from all iterates are far above the lower bounds: by a factor of ten or more."""
     ratios = [float(row.estimate_all) / float(row.lower_all) for row in rows]
-    return found(
+    return conclude(
         holds(min(ratios) >= least),
         f"by factors of {', '.join(f'{ratio:.3g}' for ratio in ratios)}; no bound from 1,000 canaries exceeds "
         f"{max(final_bounds.largest_bounds(1000).values()):.2f}",
@@ -110,11 +117,15 @@ def judge_regime(rows: Sequence[Row], stated: bool = True) -> Outcome:
     finding = f"the estimates are {', '.join(map(str, values))}, where ∼ 1 is {Within.MAGNITUDE}"
     if not stated:
         finding = f"only if this regime is ε ∼ 1, as later versions say: {finding}"
-    return found(holds(near and stated, near), finding, values=values)
+    return conclude(holds(near and stated, near), finding, values=values)
 
 
 def figure(
-    make: Callable[[str, str, str, Judge], Check], number: int, rows: Sequence[Row], delta: float, law: laws.EstimateLaw
+    make: Callable[[str, str, str, Judge], Check],
+    number: int,
+    rows: Sequence[Row],
+    delta: float,
+    law: distributions.EstimateLaw,
 ) -> list[Check]:
     """Return the claims on a figure of cosines that a table's estimates decide, for canaries seen once."""
     return [

@@ -14,19 +14,21 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.check.declared_tests import LEVEL, POWER, share_above, visible_share
+from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.p_values import share_above
+from canaryproof.verify.check.power import visible_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import fixed, found, holds, prints
+from canaryproof.verify.check.verdicts import conclude, fixed, holds, prints
 from canaryproof.verify.claims import (
     canife_composition,
     canife_experiments,
+    distributions,
     final_bounds,
     final_noise,
     final_tables,
-    laws,
     submission_experiments,
 )
-from canaryproof.verify.claims.printed import Canife, Final, FirstVersion, Row, Submission, columns
+from canaryproof.verify.claims.transcripts import Canife, Final, FirstVersion, Row, Submission, columns
 from canaryproof.verify.estimators import estimators
 
 _SOURCE = "verify.claims.findings"
@@ -38,7 +40,7 @@ def judge_repeated(pairs: Mapping[str, tuple[object, object]]) -> Outcome:
     """Judge that documents print the same, by name of what they print."""
     other = [name for name, (one, printed) in pairs.items() if one != printed]
     finding = f"{len(pairs) - len(other)} of {len(pairs)} agree" + (f"; not: {', '.join(other)}" if other else "")
-    return found(holds(not other), finding, compared=list(pairs), other=other)
+    return conclude(holds(not other), finding, compared=list(pairs), other=other)
 
 
 def _repeated() -> Outcome:
@@ -81,7 +83,7 @@ def judge_emnist(
         Fraction(int(values["epochs"]) * int(values["users"]), int(values["clients a round"]))
         for values in (setting, Final.EMNIST)
     ]
-    return found(
+    return conclude(
         holds(len(differing) == 2 and len(results) == 3 and abs(rounds[0] / rounds[1] - 1) < Fraction(2, 100)),
         f"{', '.join(differing)}, which are {float(rounds[0]):.1f} and {float(rounds[1]):.1f} rounds; without noise "
         f"{', '.join(results)}",
@@ -111,7 +113,7 @@ def judge_between(rows: Sequence[Row] = Submission.TABLE_3, others: Sequence[Row
             for name, value, high, low in zip(names, values_here, before, after, strict=True)
             if not low < value < high
         ]
-    return found(
+    return conclude(
         holds(not misfits),
         f"{count - len(misfits)} of {count} results fit, in spite of the other sampling rate; misfits: "
         f"{', '.join(misfits) or 'none'}",
@@ -122,14 +124,14 @@ def judge_between(rows: Sequence[Row] = Submission.TABLE_3, others: Sequence[Row
 def judge_without_noise(row: Row = Submission.TABLE_2[0], other: Row = FirstVersion.TABLE_3[0]) -> Outcome:
     """Judge whether two versions' results of one setting without noise differ, and can be those of two runs."""
     values = (float(row.estimate_final), float(other.estimate_final))
-    p_value = laws.same_mean(*values, FirstVersion.DELTA)
+    p_value = distributions.same_mean(*values, FirstVersion.DELTA)
     pairs = [(float(a), float(b)) for a, b in zip(astuple(row)[2:], astuple(other)[2:], strict=True)]
     same = sum(a == b for a, b in pairs)
     finding = (
         f"{same} of {len(pairs)} numbers are equal ({', '.join(f'{a:g} and {b:g}' for a, b in pairs)}); that the final "
         f"model's estimates are of two runs has p = {p_value:.2g}"
     )
-    noticed = laws.noticed_beside(min(values), FirstVersion.DELTA, LEVEL)
+    noticed = distributions.noticed_beside(min(values), FirstVersion.DELTA, LEVEL)
     design = Design(
         "both printed estimates are by fitted from 1,000 independent normal cosines each, with the null's variance and "
         "one mean",
@@ -139,7 +141,7 @@ def judge_without_noise(row: Row = Submission.TABLE_2[0], other: Row = FirstVers
         FirstVersion.CANARIES,
     )
     verdict = holds(same < len(pairs) and p_value >= LEVEL)
-    return found(verdict, finding, design, pairs=pairs, p_value=p_value, level=LEVEL)
+    return conclude(verdict, finding, design, pairs=pairs, p_value=p_value, level=LEVEL)
 
 
 def judge_same_setting() -> Outcome:
@@ -169,7 +171,7 @@ def judge_same_setting() -> Outcome:
                     )
     contradicting = [name for name, pairs in rising.items() if pairs]
     finding = f"{'; '.join(rising['estimate_all'])}; lower bounds and the final model's estimates fall with the noise"
-    return found(holds(contradicting == ["estimate_all"]), finding, rising=rising)
+    return conclude(holds(contradicting == ["estimate_all"]), finding, rising=rising)
 
 
 # Estimates beside the analytical ε, noise alone, and no leakage at all.
@@ -194,7 +196,7 @@ def judge_lower_bounds(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome
     ratios = [estimate / low for low, estimate in pairs]
     held = sum(ratio > 1 for ratio in ratios)
     finding = f"in {held} of {len(pairs)} pairs, by factors from {min(ratios):.3g} to {max(ratios):.3g}"
-    return found(holds(held == len(pairs)), finding, pairs=pairs, ratios=ratios)
+    return conclude(holds(held == len(pairs)), finding, pairs=pairs, ratios=ratios)
 
 
 def judge_falling(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
@@ -206,7 +208,7 @@ def judge_falling(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
         f"{column} ({name})": values for name, rows in tables.items() for column, values in columns(rows).items()
     }
     rising = [name for name, values in columns_of.items() if any(later > one for one, later in pairwise(values))]
-    return found(holds(not rising), f"{len(rising)} of {len(columns_of)} columns rise somewhere", rising=rising)
+    return conclude(holds(not rising), f"{len(rising)} of {len(columns_of)} columns rise somewhere", rising=rising)
 
 
 def judge_above_analytical(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
@@ -223,7 +225,7 @@ def judge_above_analytical(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Out
                     f"{row.estimate_all} beside {row.analytical} at noise {row.noise} ({name}), where noise and "
                     f"canaries alone give {alone:.4g}"
                 )
-    return found(holds(above), f"{len(above)} of {count}: {'; '.join(above)}", above=above)
+    return conclude(holds(above), f"{len(above)} of {count}: {'; '.join(above)}", above=above)
 
 
 def noise_mean(noise_multiplier: float, rounds: int, presentations: int = 1) -> float:
@@ -242,19 +244,22 @@ def judge_noise_alone(rows: Sequence[Row], delta: float, rounds: int, epochs: in
     means = [noise_mean(float(row.noise), rounds) for row in rows]
     p_values, listed = [], []
     for row, mean in zip(rows, means, strict=True):
-        low, high = (laws.quantile(laws.fitted, q, mean, delta) for q in (0.05, 0.95))
-        below = laws.fitted(float(row.estimate_final), mean, delta)
-        p_values.append(float(laws.two_sided(below)[0, 0]))
+        low, high = (distributions.quantile(distributions.fitted, q, mean, delta) for q in (0.05, 0.95))
+        below = distributions.fitted(float(row.estimate_final), mean, delta)
+        p_values.append(float(distributions.two_sided(below)[0, 0]))
         listed.append(f"{low:.2f} to {high:.2f} ({row.estimate_final} printed)")
     joint = min(1.0, len(rows) * min(p_values))
     finding = f"with noise alone and one participation of each canary 90% of estimates are {', '.join(listed)}"
     if epochs > 1:
-        often = [laws.quantile(laws.fitted, 0.5, noise_mean(float(row.noise), rounds, epochs), delta) for row in rows]
+        often = [
+            distributions.quantile(distributions.fitted, 0.5, noise_mean(float(row.noise), rounds, epochs), delta)
+            for row in rows
+        ]
         finding += (
             f". With a participation in each of {epochs} epochs, as of users, the medians would be "
             f"{', '.join(f'{median:.2f}' for median in often)}"
         )
-    shares = [mean / laws.noticed_mean(mean, delta, LEVEL / len(rows)) for mean in means]
+    shares = [mean / distributions.noticed_mean(mean, delta, LEVEL / len(rows)) for mean in means]
     design = Design(
         "the printed estimates are by fitted from 1,000 independent normal cosines each, as noise alone gives them",
         LEVEL,
@@ -262,14 +267,14 @@ def judge_noise_alone(rows: Sequence[Row], delta: float, rounds: int, epochs: in
         POWER,
         FirstVersion.CANARIES,
     )
-    return found(holds(joint >= LEVEL), finding, design, p_value=joint, p_values=p_values, level=LEVEL)
+    return conclude(holds(joint >= LEVEL), finding, design, p_value=joint, p_values=p_values, level=LEVEL)
 
 
 def judge_floor(row: Row = Final.TABLE_3[-1], delta: float = Final.STACKOVERFLOW_DELTA) -> Outcome:
     """Judge that a final model's estimate is such as Algorithm 2 gives where nothing leaks, by its exact law."""
-    median = laws.quantile(laws.fitted, 0.5, 0.0, delta)
-    chance = 1.0 - float(laws.fitted(float(row.estimate_final), 0.0, delta)[0, 0])
-    return found(
+    median = distributions.quantile(distributions.fitted, 0.5, 0.0, delta)
+    chance = 1.0 - float(distributions.fitted(float(row.estimate_final), 0.0, delta)[0, 0])
+    return conclude(
         holds(chance >= 0.05),
         f"where nothing leaks, the estimate from {Final.CANARIES:,} canaries has the median {median:.2f} and is "
         f"{row.estimate_final} or more with probability {chance:.2f}; ε is 0 there",
@@ -319,7 +324,7 @@ def judge_above(context: Context) -> Outcome:
         POWER,
         runs,
     )
-    return found(
+    return conclude(
         holds(max(p_values) <= LEVEL / len(_TRAININGS)),
         f"in {'; in '.join(listed)}",
         design,
@@ -345,22 +350,22 @@ def judge_share(stated: Mapping[str, str]) -> Outcome:
         for name, share in shares.items()
     )
     right = all(prints(shares[name], text) for name, text in stated.items())
-    return found(holds(right), listed, shares={name: float(share) for name, share in shares.items()})
+    return conclude(holds(right), listed, shares={name: float(share) for name, share in shares.items()})
 
 
 # Tables of bounds and estimates: rows, rounds, δ, and the law of the document's estimator.
 
-_BESIDE: Mapping[str, tuple[Sequence[Row], int, float, laws.EstimateLaw]] = {
-    "final.table3": (*Final.RESULTS[3], laws.fitted),
-    "final.table4": (*Final.RESULTS[4], laws.fitted),
-    "submission.table2": (Submission.TABLE_2, FirstVersion.ROUNDS, FirstVersion.DELTA, laws.fitted),
+_BESIDE: Mapping[str, tuple[Sequence[Row], int, float, distributions.EstimateLaw]] = {
+    "final.table3": (*Final.RESULTS[3], distributions.fitted),
+    "final.table4": (*Final.RESULTS[4], distributions.fitted),
+    "submission.table2": (Submission.TABLE_2, FirstVersion.ROUNDS, FirstVersion.DELTA, distributions.fitted),
     "submission.table3": (
         Submission.TABLE_3,
         submission_experiments.EMNIST_ROUNDS,
         submission_experiments.EMNIST_DELTA,
-        laws.fitted,
+        distributions.fitted,
     ),
-    "v1.table3": (FirstVersion.TABLE_3, FirstVersion.ROUNDS, FirstVersion.DELTA, laws.thresholded),
+    "v1.table3": (FirstVersion.TABLE_3, FirstVersion.ROUNDS, FirstVersion.DELTA, distributions.thresholded),
 }
 _PLACES = {
     name: f"{document}, Table {name[-1]}"
@@ -371,7 +376,9 @@ _PLACES = {
 _APART = ("v1.table3",)
 
 
-def _lower_final(rows: Sequence[Row], delta: float, purpose: str, law: laws.EstimateLaw, context: Context) -> Outcome:
+def _lower_final(
+    rows: Sequence[Row], delta: float, purpose: str, law: distributions.EstimateLaw, context: Context
+) -> Outcome:
     return final_bounds.judge_fit(context, rows, delta, purpose, law)
 
 
@@ -387,7 +394,7 @@ def _accuracies_fall() -> Outcome:
     }
     falling = all(later < one for values in table.values() for one, later in pairwise(values))
     listed = "; ".join(f"{name} {', '.join(map(str, values))}%" for name, values in table.items())
-    return found(holds(falling), listed, columns=table)
+    return conclude(holds(falling), listed, columns=table)
 
 
 def _ours(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:

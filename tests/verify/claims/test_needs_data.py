@@ -6,9 +6,9 @@ import pytest
 from made_results import context, figure, judge
 
 from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.claims import CHECKS, deciding
-from canaryproof.verify.claims.deciding import decided
-from canaryproof.verify.claims.finished import FinishedMeasurements
+from canaryproof.verify.claims import CHECKS, needs_data
+from canaryproof.verify.claims.experiment_results import FinishedMeasurements
+from canaryproof.verify.claims.needs_data import decided
 from canaryproof.verify.engine import expected
 from canaryproof.verify.files.benchmark_record import PrintedReading, SpreadRecord
 
@@ -20,16 +20,16 @@ TABLE = Path(expected.__file__).with_name("expected_verdicts.csv").read_text(enc
 
 def test_every_claim_that_needs_data_has_an_experiment_or_a_reason():
     needed = {name for (_, name), verdict in expected.read(TABLE).items() if verdict is NEEDS_DATA}
-    known = deciding.DECISIONS.keys() | deciding.UNDECIDABLE.keys()
+    known = needs_data.DECISIONS.keys() | needs_data.UNDECIDABLE.keys()
     assert needed == known
-    assert not deciding.DECISIONS.keys() & deciding.UNDECIDABLE.keys()
+    assert not needs_data.DECISIONS.keys() & needs_data.UNDECIDABLE.keys()
 
 
 def test_every_experiment_comes_with_the_package():
     from canaryproof.verify.training import configuration
 
-    named = {name for one in deciding.DECISIONS.values() for name in one.experiments}
-    assert named - {deciding.BENCHMARK} <= set(configuration.names())
+    named = {name for one in needs_data.DECISIONS.values() for name in one.experiments}
+    assert named - {needs_data.BENCHMARK} <= set(configuration.names())
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_other_data_than_the_papers_decides_nothing_and_is_told(tmp_path, field,
 
 def test_what_tensorflow_federated_releases_is_the_papers_data():
     released = {"stackoverflow": (342_477,), "federated_emnist": (3_383, 3_400)}
-    for population in deciding.POPULATIONS.values():
+    for population in needs_data.POPULATIONS.values():
         for clients in released.get(population.federation, (population.clients,)):
-            assert abs(clients / population.clients - 1) <= deciding.CLIENTS_MARGIN
-    named = {name for one in deciding.DECISIONS.values() for name in one.experiments}
-    assert deciding.POPULATIONS.keys() == named - {deciding.BENCHMARK}
+            assert abs(clients / population.clients - 1) <= needs_data.CLIENTS_MARGIN
+    named = {name for one in needs_data.DECISIONS.values() for name in one.experiments}
+    assert needs_data.POPULATIONS.keys() == named - {needs_data.BENCHMARK}
 
 
 def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
@@ -102,7 +102,7 @@ def test_what_needed_data_may_have_any_verdict_with_data():
 
 @pytest.mark.parametrize(("share", "other"), [(0.97, True), (0.99, False), (1.01, False), (1.03, True)])
 def test_data_of_another_size_are_other_data(share, other):
-    wanted = deciding.POPULATIONS["final_table3"]
+    wanted = needs_data.POPULATIONS["final_table3"]
     cell = SimpleNamespace(federation=wanted.federation, clients=round(share * wanted.clients))
     there = SimpleNamespace(experiments={"final_table3": SimpleNamespace(cells=[cell])})
-    assert bool(deciding._other_data(there, "final_table3")) is other
+    assert bool(needs_data._other_data(there, "final_table3")) is other

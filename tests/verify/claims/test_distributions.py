@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.claims import final_bounds, laws
+from canaryproof.verify.claims import distributions, final_bounds
 from canaryproof.verify.estimators import estimators
 
 DELTA, ROUNDS = 8.2e-7, 500
@@ -30,10 +30,10 @@ def sampled(distance: float, runs: int = 3000) -> np.ndarray:
 
 
 CASES = [
-    (laws.KnownNull(DELTA), known, 0.1),
-    (laws.KnownNull(DELTA), known, 0.9),
-    (laws.SampledNull(ROUNDS, DELTA), sampled, 2.0),
-    (laws.SampledNull(ROUNDS, DELTA), sampled, 3.0),
+    (distributions.KnownNull(DELTA), known, 0.1),
+    (distributions.KnownNull(DELTA), known, 0.9),
+    (distributions.SampledNull(ROUNDS, DELTA), sampled, 2.0),
+    (distributions.SampledNull(ROUNDS, DELTA), sampled, 3.0),
 ]
 
 
@@ -60,19 +60,19 @@ def test_both_tails_fall_to_nothing(law, draw, distance):
 
 @pytest.mark.parametrize(("law", "draw", "distance"), CASES)
 def test_another_distance_is_noticed_as_often_as_said(law, draw, distance):
-    factor = laws.noticed_factor(law, distance, 0.01)
+    factor = distributions.noticed_factor(law, distance, 0.01)
     found = max(
-        np.mean([laws.p_value(law, bound, distance) < 0.01 for bound in draw(other, 300)])
+        np.mean([distributions.p_value(law, bound, distance) < 0.01 for bound in draw(other, 300)])
         for other in (distance * factor, distance / factor)
     )
     assert found >= 0.9 - 5.0 * np.sqrt(0.09 / 300)
 
 
 def test_a_bound_far_from_its_distance_is_rejected_and_the_design_tells_by_how_much():
-    law = laws.KnownNull(DELTA)
-    p_value, design = laws.fit(law, [(0.5, 0.9), (0.3, 0.1)])
+    law = distributions.KnownNull(DELTA)
+    p_value, design = distributions.fit(law, [(0.5, 0.9), (0.3, 0.1)])
     assert p_value < design.level
-    assert laws.fit(law, [(3.0, 0.9), (0.3, 0.1)])[0] == 1.0
+    assert distributions.fit(law, [(3.0, 0.9), (0.3, 0.1)])[0] == 1.0
 
 
 # The laws of estimates by simulation, by normal cosines drawn one by one.
@@ -93,7 +93,7 @@ def test_laws_by_simulation(name: str, mean: float) -> None:
         else estimators.pinned_epsilon(ESTIMATE_DELTA, means)
     )
     values = np.quantile(sample[sample > 0.0], (0.05, 0.3, 0.5, 0.7, 0.95))
-    law = (laws.fitted if fitted else laws.pinned)(values, mean, ESTIMATE_DELTA)[0]
+    law = (distributions.fitted if fitted else distributions.pinned)(values, mean, ESTIMATE_DELTA)[0]
     for value, probability in zip(values, law, strict=True):
         share = float((sample <= value).mean())
         assert share == pytest.approx(probability, abs=5.0 * math.sqrt(probability * (1.0 - probability) / sample.size))
@@ -101,27 +101,29 @@ def test_laws_by_simulation(name: str, mean: float) -> None:
 
 def test_the_pinned_law_at_its_median() -> None:
     mean = 1.0 / float(gaussian_mechanism.noise_multiplier(3.0, ESTIMATE_DELTA))
-    assert laws.pinned(3.0, mean, ESTIMATE_DELTA)[0, 0] == pytest.approx(0.5, abs=1e-9)
+    assert distributions.pinned(3.0, mean, ESTIMATE_DELTA)[0, 0] == pytest.approx(0.5, abs=1e-9)
 
 
 def test_quantiles_and_means_invert_the_law() -> None:
-    value = laws.quantile(laws.fitted, 1.0 - 1e-7, 0.3, ESTIMATE_DELTA)
-    assert 1.0 - laws.fitted(value, 0.3, ESTIMATE_DELTA)[0, 0] == pytest.approx(1e-7, rel=1e-2)
-    assert laws.mean_at(laws.fitted, value, 1.0 - 1e-7, ESTIMATE_DELTA) == pytest.approx(0.3, abs=1e-4)
+    value = distributions.quantile(distributions.fitted, 1.0 - 1e-7, 0.3, ESTIMATE_DELTA)
+    assert 1.0 - distributions.fitted(value, 0.3, ESTIMATE_DELTA)[0, 0] == pytest.approx(1e-7, rel=1e-2)
+    assert distributions.mean_at(distributions.fitted, value, 1.0 - 1e-7, ESTIMATE_DELTA) == pytest.approx(
+        0.3, abs=1e-4
+    )
 
 
 def test_what_is_noticed_is_noticed_as_often_as_said() -> None:
     # At a level at which a simulation sees it: two-sided, 0.02.
-    far = laws.noticed_mean(0.3, ESTIMATE_DELTA, 0.02)
+    far = distributions.noticed_mean(0.3, ESTIMATE_DELTA, 0.02)
     rng = np.random.default_rng(7)
     ratios = np.sqrt(rng.chisquare(999, 4000) / 1000)
     sample = estimators.both_directions(ESTIMATE_DELTA, far + rng.standard_normal(4000) / math.sqrt(1000), ratios)
-    p_values = laws.two_sided(laws.fitted(sample, 0.3, ESTIMATE_DELTA)[0])
+    p_values = distributions.two_sided(distributions.fitted(sample, 0.3, ESTIMATE_DELTA)[0])
     assert (p_values < 0.02).mean() == pytest.approx(0.9, abs=5.0 * math.sqrt(0.09 / 4000))
 
 
 def test_two_estimates_of_one_mean_and_of_two() -> None:
-    assert laws.same_mean(3.0, 3.0, ESTIMATE_DELTA) == 1.0
-    assert laws.same_mean(1.0, 9.0, ESTIMATE_DELTA) < 1e-9
-    far = laws.noticed_beside(3.0, ESTIMATE_DELTA, 1e-6)
-    assert laws.same_mean(3.0, far, ESTIMATE_DELTA) < 1e-6
+    assert distributions.same_mean(3.0, 3.0, ESTIMATE_DELTA) == 1.0
+    assert distributions.same_mean(1.0, 9.0, ESTIMATE_DELTA) < 1e-9
+    far = distributions.noticed_beside(3.0, ESTIMATE_DELTA, 1e-6)
+    assert distributions.same_mean(3.0, far, ESTIMATE_DELTA) < 1e-6

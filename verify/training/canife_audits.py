@@ -35,7 +35,7 @@ from canaryproof.verify.training.clients import chunk_of, clipped_updates
 from canaryproof.verify.training.configuration import CanifePlan, Data, Network, Settings
 from canaryproof.verify.training.data.federation import FederatedData, Federation
 from canaryproof.verify.training.networks import Model
-from canaryproof.verify.training.training import Training
+from canaryproof.verify.training.trainer import Training
 
 # Inputs, labels and mask as ``Federation.cohort`` has them.
 Examples = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float32]]
