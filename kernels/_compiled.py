@@ -30,8 +30,9 @@ import numba
 import numpy as np
 from numba.core import caching, config, event
 from numba.core.dispatcher import Dispatcher
-from numpy.typing import NDArray
 from platformdirs import user_cache_path
+
+from canaryproof.kernels.arrays import Array
 
 _ROOT = Path(__file__).parents[1]
 _PACKAGE = "canaryproof."
@@ -217,7 +218,6 @@ class _Notice(event.Listener):
 
 event.register("numba:compile", _Notice())
 
-Array = NDArray[np.float64]
 
 # Seconds that Python itself may run a loop, with the same bits, before it is worth the seconds of compiling it.
 _PATIENCE = 2.0

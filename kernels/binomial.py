@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, evaluate, njit
+from canaryproof.kernels._compiled import evaluate, njit
+from canaryproof.kernels.arrays import Array
 
 Pair = tuple[float, float]
 

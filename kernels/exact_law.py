@@ -22,7 +22,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from canaryproof.kernels._compiled import Array, njit
+from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.null_cosine import LARGEST_DIM
 
 # So that no square overflows.

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, evaluate, njit
+from canaryproof.kernels._compiled import evaluate, njit
 from canaryproof.kernels._tails import Pair, outside, tails
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.two_gaussians import (
     LARGEST_EPSILON,
     SMALLEST_DELTA,

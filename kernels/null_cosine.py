@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, evaluate, njit
+from canaryproof.kernels._compiled import evaluate, njit
+from canaryproof.kernels.arrays import Array
 
 Pair = tuple[float, float]
 

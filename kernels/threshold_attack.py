@@ -5,8 +5,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels._compiled import Array, evaluate, njit
+from canaryproof.kernels._compiled import evaluate, njit
 from canaryproof.kernels._tails import mills_ratio
+from canaryproof.kernels.arrays import Array
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _GRID = 48

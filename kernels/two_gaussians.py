@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, evaluate, njit
+from canaryproof.kernels._compiled import evaluate, njit
 from canaryproof.kernels._tails import Pair, mills_ratio, outside, scaled_density, tails
+from canaryproof.kernels.arrays import Array
 
 Direction = Literal["forward", "reverse", "both"]
 

@@ -4,12 +4,12 @@ A random sample of the changes that cosmic-ray knows, of each room as many. No f
 process of its own imports, forked where the libraries are loaded already. Quick tests come first, and the first that
 fails ends it. A survivor is a change that no test noticed; somebody must judge whether it makes a difference.
 
-Survivors were judged once: 50 of each room, key 0. Noticed, with 95% limits, were 34 of the kernels (53% to 80%), 37 of
-the bounds (60% to 85%), 34 of the estimators (53% to 80%) and 45 of accounting (78% to 97%). Other or slower tests notice
-3 more, and 21 have tests since. One was not run, a limit of seconds. The other 25 change no result: the steps of a search
-or a quadrature, where thresholds are put, ties, scratch memory, and arguments that no path reads. Of 106 more (keys 3 and
-11) 85 were noticed. Of the other 21, eight have tests since, and the rest are of those kinds. ``kernels/_canary_stream.py``
-is not drawn from, as Python cannot run it; its words are recorded in a test.
+Survivors were judged once: 50 of each room, key 0. Noticed, with 95% limits, were 34 of the kernels (53% to 80%), 37
+of the bounds (60% to 85%), 34 of the estimators (53% to 80%) and 45 of accounting (78% to 97%). Other or slower tests
+notice 3 more, and 21 have tests since. One was not run, a limit of seconds. The other 25 change no result: the steps
+of a search or a quadrature, where thresholds are put, ties, scratch memory, and arguments that no path reads. Of 106
+more (keys 3 and 11) 85 were noticed. Of the other 21, eight have tests since, and the rest are of those kinds.
+``kernels/_canary_stream.py`` is not drawn from, as Python cannot run it; its words are recorded in a test.
 """
 
 import difflib

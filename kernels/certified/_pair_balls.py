@@ -13,8 +13,9 @@ import math
 import numpy as np
 
 from canaryproof.kernels import _double_double as dd
-from canaryproof.kernels._compiled import Array, njit
+from canaryproof.kernels._compiled import njit
 from canaryproof.kernels._tails import mills_ratio
+from canaryproof.kernels.arrays import Array
 
 Ball = tuple[float, float, float]
 # Distance and ratio − 1 of two Gaussians.

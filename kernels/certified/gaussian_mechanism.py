@@ -16,7 +16,7 @@ from flint import arb, fmpq
 from numpy.typing import ArrayLike
 
 from canaryproof.kernels import gaussian_mechanism as fast
-from canaryproof.kernels._compiled import Array
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.certified import _pair_balls, two_gaussians
 from canaryproof.kernels.certified._ball import (
     Enclosure,

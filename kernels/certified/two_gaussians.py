@@ -27,7 +27,7 @@ from flint import arb, fmpq
 from numpy.typing import ArrayLike
 
 from canaryproof.kernels import two_gaussians as fast
-from canaryproof.kernels._compiled import Array
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.certified import _pair_balls
 from canaryproof.kernels.certified._ball import (
     Enclosure,

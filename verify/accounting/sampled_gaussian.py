@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
-Array = NDArray[np.float64]
+from canaryproof.kernels.arrays import Array
 
 # The orders that Opacus tries by default.
 OPACUS_ORDERS = tuple(1.0 + tenths / 10.0 for tenths in range(1, 100)) + tuple(float(order) for order in range(12, 64))

@@ -23,13 +23,12 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.check.levels import EPSILON, LEVEL, POWER
-
-Array = NDArray[np.float64]
 
 # Tests of an audit beside that of the trace, at most: those that ``declared`` lists.
 _OTHERS = 20

@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit import rules
@@ -29,7 +29,6 @@ from canaryproof.verify.check.levels import POWER
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 # More canaries than anybody makes, and than anybody scores in each round.
 MOST, MOST_IN_ROUNDS = 10**7, 10**6

@@ -20,14 +20,8 @@ import numpy as np
 from scipy import stats
 
 from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
-from canaryproof.verify.blindspots.mechanisms import (
-    MECHANISMS,
-    Array,
-    Claim,
-    Mechanism,
-    ReleaseResidual,
-    gaussian_truth,
-)
+from canaryproof.kernels.arrays import Array
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism, ReleaseResidual, gaussian_truth
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import (
     BoundKind,

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from canaryproof.kernels import binomial
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.blindspots.alarms import ALPHA, CONFIDENCE
-from canaryproof.verify.blindspots.mechanisms import Array, Claim, Mechanism, ReleaseResidual
+from canaryproof.verify.blindspots.mechanisms import Claim, Mechanism, ReleaseResidual
 
 
 def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:

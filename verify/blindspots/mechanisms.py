@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, special
 
+from canaryproof.kernels.arrays import Array, Singles
 from canaryproof.kernels.certified import gaussian_mechanism
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -571,29 +570,26 @@ _LAPLACE = (
 # the release of a mechanism with an ε is harmless: whoever attacks could have done it.
 
 
-Single = NDArray[np.float32]
-
-
 def quantiles(bits: int) -> Array:
     """Return the 2^b values of a coordinate of noise of deviation 1: normal quantiles at (i + 1/2)/2^b."""
     size = 2**bits
     return np.asarray(special.ndtri((np.arange(size) + 0.5) / size))
 
 
-def _sum(vector: ArrayLike, sigma: float, quantile: Array) -> Single:
+def _sum(vector: ArrayLike, sigma: float, quantile: Array) -> Singles:
     """Add noise to a vector, as single precision does it: the noise is rounded, its product with σ, and the sum."""
     noise = np.float32(sigma) * quantile.astype(np.float32)
     return np.asarray(np.asarray(vector, dtype=np.float32) + noise)
 
 
-def coarse_release(vector: ArrayLike, bits: int, sigma: float, rng: np.random.Generator, runs: int) -> Single:
+def coarse_release(vector: ArrayLike, bits: int, sigma: float, rng: np.random.Generator, runs: int) -> Singles:
     """Release a vector in single precision, with noise made of b-bit uniforms, b ≤ 24; shape (runs, d)."""
     size = 2**bits
     index = rng.integers(0, size, (runs, np.size(vector)))
     return _sum(vector, sigma, np.asarray(special.ndtri((index + 0.5) / size)))
 
 
-def possible(releases: Single, vector: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
+def possible(releases: Singles, vector: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
     """Say of each coordinate of releases whether some uniform leads there from a vector: a few are tried."""
     size = 2**bits
     start = np.asarray(vector, dtype=np.float64)
@@ -607,7 +603,7 @@ def possible(releases: Single, vector: ArrayLike, bits: int, sigma: float) -> ND
     return found
 
 
-def accuses(releases: Single, others: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
+def accuses(releases: Singles, others: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
     """Attack releases, one a row: is what the other clients' sum leads to ruled out? It is never wrong."""
     return np.asarray(~possible(releases, others, bits, sigma).all(axis=-1))
 

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.bounds.lower_bound import BoundKind, Method, ScoreSample, never
 from canaryproof.verify.bounds.thresholds import split_counts
-
-Array = NDArray[np.float64]
 
 # Nodes on each piece of the quadrature over one rate; the other's integral is its distribution function.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

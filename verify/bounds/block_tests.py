@@ -8,13 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from canaryproof.kernels.arrays import Array, Bools, Ints
 from canaryproof.verify.bounds.precedence import EPSILONS
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # Shares of α: of the declared ranks, and of the sharper test. With 70% and 30%, cells of the suite's grid with few
 # scores are below 90% of what ranks alone find, and the default's mean share of the best bound is less.

@@ -12,21 +12,16 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft, special
 
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arrays import Array, Bools, Complexes, Ints
 from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, NESTED, SHARP, BlockTest, last_before
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, guess_test
 from canaryproof.verify.bounds.ladders import ladder_bound, largest_deltas
 from canaryproof.verify.bounds.lower_bound import ExactNull, Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import worst_tail
 from canaryproof.verify.bounds.thresholds import simultaneous
-
-Array = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # Tests of (ε, δ)-privacy for an exact null.
 #

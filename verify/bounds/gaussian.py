@@ -8,15 +8,13 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import order_statistic
 from canaryproof.verify.bounds.thresholds import misses, null_ranks, places
-
-Array = NDArray[np.float64]
 
 # Thresholds by the null's tail: the best is where about half of the observed are hit.
 _TAILS = np.array([0.5, 0.2, 0.05, 0.005])

@@ -8,17 +8,13 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft, special, stats
 
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arrays import Array, Bools, Complexes, Ints
 from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, BlockTest
 from canaryproof.verify.bounds.lower_bound import ScoreSample
 
-Array = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 # The least count, and the probabilities of it and of those that follow.
 Law = tuple[int, Array]
 

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arrays import Array, Bools, Ints
 from canaryproof.verify.bounds.block_tests import BLOCK, NESTED, SHARP, BlockTest, last_before
 from canaryproof.verify.bounds.guesses import (
     ABSOLUTE,
@@ -39,9 +39,6 @@ from canaryproof.verify.bounds.precedence import (
     rank_tail,
 )
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 # Observed and unobserved ones, the probabilities of an unobserved one on the high and low side, and that side's size.
 Labels = tuple[int, int, float, float, Law]
 # The laws of unobserved labels on the way, all of them on the high side, or some, or none, and how many may be so far.

@@ -7,12 +7,11 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from canaryproof.kernels import null_cosine
-
-Array = NDArray[np.float64]
+from canaryproof.kernels.arrays import Array
 
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from canaryproof.kernels import binomial
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_coins
-
-Array = NDArray[np.float64]
 
 # Shares of the canaries that are guessed; each gets the same share of α.
 _SHARES = (1.0, 0.25, 1.0 / 16.0, 1.0 / 64.0)

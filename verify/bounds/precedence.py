@@ -13,15 +13,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arrays import Array, Bools, Ints
 from canaryproof.verify.bounds.lower_bound import ScoreSample
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # Tested values of ε are this far apart, absolutely and, where that is more, relatively.
 _STEP, _RATIO, _LAST = 0.002, 1.004, 1e4

@@ -7,17 +7,15 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from canaryproof.kernels import binomial
+from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.binomial import Method
 from canaryproof.verify.bounds.guesses import pooled_order
 from canaryproof.verify.bounds.lower_bound import Method as Bound
 from canaryproof.verify.bounds.lower_bound import ScoreSample, never
 from canaryproof.verify.bounds.thresholds import Rates, alarms, misses, rates, sweep
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def best_threshold(scores: ScoreSample, delta: float, alpha: float, method: Method) -> tuple[Array, Array]:

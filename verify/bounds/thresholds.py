@@ -16,11 +16,10 @@ from scipy import signal, special
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.binomial import Method as Limits
 from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import precedence
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from canaryproof.kernels.arrays import Ints
 from canaryproof.verify.accounting.training import SCHEDULED, Members, Sampling
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
-
-Indices = NDArray[np.int64]
 
 _INCLUSIONS = tuple(inclusion.value for inclusion in Inclusion)
 
@@ -40,10 +39,10 @@ class Participation(Protocol):
     def inclusion(self) -> str:
         """``fixed``, or ``coin`` if a fair coin of its own decided whether a canary is included."""
 
-    def clients(self, round: int) -> Indices:  # noqa: A002
+    def clients(self, round: int) -> Ints:  # noqa: A002
         """Return the clients who take part in a round."""
 
-    def canaries(self, round: int) -> Indices:  # noqa: A002
+    def canaries(self, round: int) -> Ints:  # noqa: A002
         """Return the included canaries who take part in a round."""
 
 
@@ -84,7 +83,7 @@ def checked_inclusion(participation: Participation, canaries: int) -> NDArray[np
     return included
 
 
-def checked_canaries(participation: Participation, round: int) -> Indices:  # noqa: A002
+def checked_canaries(participation: Participation, round: int) -> Ints:  # noqa: A002
     """Return the canaries who take part in a round, if they may."""
     included = np.asarray(participation.included)
     members = _checked_members("canaries", round, participation.canaries(round), len(included))
@@ -106,7 +105,7 @@ def checked_integer(name: str, value: object, low: int, high: int | None = None)
     return number
 
 
-def _checked_members(kind: Members, round: int, members: object, population: int) -> Indices:  # noqa: A002
+def _checked_members(kind: Members, round: int, members: object, population: int) -> Ints:  # noqa: A002
     place = f"participation: {kind}({round})"
     array = np.asarray(members)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
@@ -189,8 +188,8 @@ class Schedule:
         How the rounds of a client and of an included canary were drawn.
     """
 
-    client_rounds: tuple[Indices, ...]
-    canary_rounds: tuple[Indices, ...]
+    client_rounds: tuple[Ints, ...]
+    canary_rounds: tuple[Ints, ...]
     included: NDArray[np.bool_]
     inclusion: str
     client_sampling: Sampling
@@ -201,11 +200,11 @@ class Schedule:
         """Number of rounds."""
         return len(self.client_rounds)
 
-    def clients(self, round: int) -> Indices:  # noqa: A002
+    def clients(self, round: int) -> Ints:  # noqa: A002
         """Return the clients who take part in a round."""
         return self.client_rounds[checked_integer("round", round, 0, self.rounds - 1)]
 
-    def canaries(self, round: int) -> Indices:  # noqa: A002
+    def canaries(self, round: int) -> Ints:  # noqa: A002
         """Return the included canaries who take part in a round."""
         return self.canary_rounds[checked_integer("round", round, 0, self.rounds - 1)]
 
@@ -312,7 +311,7 @@ def bernoulli(clients: int, rate: float, rounds: int, seed: Seed, canaries: Inse
 
 
 def _schedule(
-    client_rounds: Sequence[Indices],
+    client_rounds: Sequence[Ints],
     client_sampling: Sampling,
     canaries: Insertion,
     like_clients: Presentations | float | None,
@@ -345,20 +344,20 @@ def _schedule(
     return Schedule(_frozen(client_rounds), _frozen(drawn), included, inclusion.value, client_sampling, sampling)
 
 
-def _spread(members: Indices, rounds: int, rng: np.random.Generator) -> list[Indices]:
+def _spread(members: Ints, rounds: int, rng: np.random.Generator) -> list[Ints]:
     """Give each member one of the rounds, uniformly, such that no round has two more members than another."""
     # The offset makes the expected number the same in all rounds, also where there are fewer members than rounds.
     ends = (np.arange(rounds + 1) * len(members) + rng.integers(rounds)) // rounds
     return np.split(rng.permutation(members), ends[1:-1])
 
 
-def _tossed(members: Indices, rate: float, rounds: int, rng: np.random.Generator) -> list[Indices]:
+def _tossed(members: Ints, rate: float, rounds: int, rng: np.random.Generator) -> list[Ints]:
     """Let each member take part in each round with a probability, independently."""
     numbers = rng.binomial(len(members), rate, size=rounds)
     return [rng.choice(members, number, replace=False) if number else members[:0] for number in numbers]
 
 
-def _last(members: Indices, pattern: LastRounds, rounds: int, rng: np.random.Generator) -> list[Indices]:
+def _last(members: Ints, pattern: LastRounds, rounds: int, rng: np.random.Generator) -> list[Ints]:
     """Let each member take part in a Poisson number of the last rounds."""
     last = checked_integer("rounds of the canaries", pattern.rounds, 1, rounds)
     if not 0.0 <= pattern.mean <= 1e6:
@@ -369,7 +368,7 @@ def _last(members: Indices, pattern: LastRounds, rounds: int, rng: np.random.Gen
     return [members[:0]] * (rounds - last) + [members[row] for row in taking_part]
 
 
-def _frozen(rounds: Sequence[Indices]) -> tuple[Indices, ...]:
+def _frozen(rounds: Sequence[Ints]) -> tuple[Ints, ...]:
     """Sort indices, and make sure that nobody changes a schedule by accident."""
     ordered = tuple(np.sort(indices) for indices in rounds)
     for indices in ordered:

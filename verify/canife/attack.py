@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels._compiled import njit
-
-Array = NDArray[np.float64]
+from canaryproof.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

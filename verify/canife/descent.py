@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels._canary_stream import _wide_vectors
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arrays import Singles
 from canaryproof.verify.canife.design import Designer, DesignOptions, Sample, Variables
 from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
-
-Vector = NDArray[np.float32]
 
 # Examples of clients in a block, unless one client has more.
 _BLOCK = 256
@@ -84,7 +83,7 @@ def _blocks(state: FactoredState, excluded: int) -> tuple[NDArray[np.float32], i
     return np.ascontiguousarray(padded.reshape(-1, height, rows.shape[1]).transpose(0, 2, 1)), each
 
 
-def soft_label(logits: Vector) -> Vector:
+def soft_label(logits: Singles) -> Singles:
     """Return the probabilities of logits."""
     weights = np.exp(logits - logits.max())
     return np.asarray(weights / weights.sum())

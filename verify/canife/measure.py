@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from canaryproof.kernels import binomial
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon, noise_of_round
 
-Array = NDArray[np.float64]
 ZeroCounts = Literal["infinite", "separated", "capped"]
 
 

@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-Array = NDArray[np.float64]
+from canaryproof.kernels.arrays import Array
 
 
 def mean_p_value(values: Array, expected: float) -> float:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
@@ -120,7 +121,7 @@ def quantiles(
     return prediction.readings(parts, experiment)
 
 
-def _quantile(share: float, text: str, ours: prediction.Array, alpha: float) -> Part:
+def _quantile(share: float, text: str, ours: Array, alpha: float) -> Part:
     # A printed quantile lies between two order statistics of its fifty.
     lower = math.floor(share * (_EXPERIMENTS - 1)) + 1
     (low, high), count = (float(end) for end in rounding(text)), len(ours)

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial, gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Design
 from canaryproof.verify.claims.transcripts import Final
 from canaryproof.verify.estimators import estimators
 
-Array = NDArray[np.float64]
 _LIMITS = binomial.upper(np.arange(Final.CANARIES), Final.CANARIES, 0.95, method="jeffreys")
 _MISSES = np.arange(Final.CANARIES)
 # Numbers of errors that are told apart where both rates are counted: the first ones, and ever fewer.

@@ -29,14 +29,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import conclude, holds, rounding
 from canaryproof.verify.claims.experiment_results import FinishedCell, FinishedExperiment
-
-Array = NDArray[np.float64]
 
 # Of all parts of a claim together.
 ALPHA = 0.01

@@ -15,6 +15,7 @@ from scipy import special, stats
 
 from canaryproof.kernels import binomial as limits
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.proofs_check import anderson_darling
@@ -49,7 +50,6 @@ from canaryproof.verify.claims.transcripts import Final, FirstVersion
 from canaryproof.verify.estimators import estimators
 
 _claim = placed("v1", FirstVersion.NAME)
-_Array = NDArray[np.float64]
 # What "slightly" is taken to allow, relatively, and at which ε.
 _SLIGHTLY = 0.1
 _EPSILONS = (1.0, 3.0, 10.0)
@@ -106,10 +106,10 @@ def judge_threshold_choice(context: Context) -> Outcome:
     distance = 1.0 / certified_mechanism.noise_multiplier(epsilon, FirstVersion.DELTA).lo
     misses = limits.upper(np.arange(FirstVersion.CANARIES + 1), FirstVersion.CANARIES, 0.95, "jeffreys")
 
-    def bound(thresholds: _Array, missed: NDArray[np.int_]) -> _Array:
+    def bound(thresholds: Array, missed: NDArray[np.int_]) -> Array:
         hidden = np.maximum(special.ndtr(thresholds) - FirstVersion.DELTA, 1e-300) / misses[missed]
         shown = np.maximum(1 - FirstVersion.DELTA - misses[missed], 1e-300)
-        best: _Array = np.maximum(np.log(hidden), np.log(shown) - special.log_ndtr(-thresholds))
+        best: Array = np.maximum(np.log(hidden), np.log(shown) - special.log_ndtr(-thresholds))
         return best
 
     gains, above, ranks = [], 0, np.arange(FirstVersion.CANARIES)

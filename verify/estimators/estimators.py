@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from canaryproof.kernels import threshold_attack, two_gaussians
-
-Array = NDArray[np.float64]
+from canaryproof.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import exact_law, gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit import audit, misuse
 from canaryproof.verify.audit.findings import Scores
 from canaryproof.verify.check.levels import LEVEL, POWER
@@ -25,7 +25,6 @@ from canaryproof.verify.files import reading
 DELTA = 1e-6
 # Of each number, relative: far above rounding, far below any fault.
 _TOLERANCE = 1e-9
-Array = NDArray[np.float64]
 
 
 def _differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:

@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import bounds
 from canaryproof.verify.suites.tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
-
-Array = NDArray[np.float64]
 
 ALPHA, DELTA = 0.05, 1e-5
 # δ of the worst case, which shows its δ in audits of this size.

@@ -10,10 +10,10 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.blindspots import alarms as audits
 from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.alarms import Size
@@ -169,7 +169,6 @@ def _statement(mechanism: Mechanism) -> str:
 # The diagnostics' levels and power, with residuals in coordinates.
 
 
-Array = NDArray[np.float64]
 # At which the diagnostics are used here.
 _ALPHA = 0.05
 _SIGMA = 0.7

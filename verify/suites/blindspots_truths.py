@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import exact_law
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.blindspots import alarms, mechanisms
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, single
 from canaryproof.verify.check.levels import PART_LEVEL, POWER
 from canaryproof.verify.check.power import visible_distance
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 
-Array = NDArray[np.float64]
 Delta = Callable[[float], float]
 Curve = Callable[[Any], Any]
 # Noise as a matrix, and of each kind of client what its vector of norm 1 becomes in the release.

@@ -16,6 +16,7 @@ from scipy import integrate, optimize, special, stats
 from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.bounds.bayesian import Rate, quantile
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.lower_bound import (
@@ -32,7 +33,6 @@ from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import bounds_grid, bounds_values
 
-Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 
 # δ at which the Gaussian ones are calibrated to their nominal ε.

@@ -11,11 +11,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.fixed_sequence import sequence
 from canaryproof.verify.bounds.lower_bound import Compute, ScoreSample, normal_null, prepare
@@ -23,8 +23,6 @@ from canaryproof.verify.bounds.thresholds import alarms, misses, split_counts
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
 
 _ALPHA, _POWER = 0.05, 0.99

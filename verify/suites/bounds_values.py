@@ -10,15 +10,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import ScoreSample, cosine_null, prepare
 from canaryproof.verify.bounds.thresholds import band
 from canaryproof.verify.check.results import Context, Outcome, Verdict
-
-Array = NDArray[np.float64]
 
 # Rounding, relative and absolute.
 _CLOSE = 1e-6

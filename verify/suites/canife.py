@@ -13,10 +13,10 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import integrate, optimize, stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, composed_epsilon, noise_of_round, rdp
 from canaryproof.verify.canife.attack import Response, TrialRound, attack, coins, score_law
@@ -316,8 +316,6 @@ _OURS = (
 
 # CANIFE's measures by a second road from the same scores: plain counting, a search on dp-accounting, integration.
 
-
-Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-6
 _TRIALS, _DELTA = 100, 1e-5

@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from canaryproof.verify.canife.attack import TrialRound
@@ -26,8 +25,6 @@ from canaryproof.verify.suites.canife_ratios import geometric_mean, mean_sd
 if TYPE_CHECKING:
     from canaryproof.verify.suites.canife_trainings import DesignSample
 
-
-Array = NDArray[np.float64]
 
 _PURPOSE = "canife/design"
 # What is said of nearly all designs holds for more than this share, of which some failures leave no doubt.

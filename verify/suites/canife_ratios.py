@@ -4,13 +4,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.p_values import mean_limits
-
-Array = NDArray[np.float64]
 
 # How much a number must change to be noticed.
 FACTOR = 1.25

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.bounds.catalogue import METHODS
@@ -40,9 +41,6 @@ from canaryproof.verify.training.networks import Model, Params, model
 from canaryproof.verify.training.noise import Independent
 from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
 from canaryproof.verify.training.trainer import Trainer, Training
-
-Array = NDArray[np.float64]
-
 
 # CANIFE and random canaries in the same trainings, with and without faults.
 

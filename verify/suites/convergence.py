@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from statsmodels.regression.linear_model import OLS, WLS
 from statsmodels.tools.tools import add_constant
 
 from canaryproof.kernels import exact_law, gaussian_mechanism
+from canaryproof.kernels.arrays import Array
 from canaryproof.proofs_check import consistency, finite_bounds, normal_distance, release_moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.check.levels import LEVEL, PART_LEVEL, POWER
@@ -22,8 +22,6 @@ from canaryproof.verify.estimators import estimators, simulation
 
 DELTA = 1e-6
 _CONFIDENCE = 0.95
-
-Array = NDArray[np.float64]
 
 
 def _slope(x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None) -> tuple[float, tuple[float, float]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, threshold_attack, two_gaussians
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.certified import estimates
 from canaryproof.proofs_check import consistency
 from canaryproof.verify.check.levels import LEVEL, LOOKS, POWER, looks
@@ -557,8 +558,6 @@ _QUADRATURE = 0.02
 # The pooled test takes the distance's error from its leading terms: the larger one of the normal law's and that by the
 # samples' kurtosis. So intervals of normal scores are somewhat longer than they need be.
 _LESS, _MORE = 0.005, 0.02
-
-Array = NDArray[np.float64]
 
 
 def _outcome(p_values: Mapping[str, float], runs: int, null: str) -> Outcome:

@@ -11,6 +11,7 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels._canary_stream import fill_signs
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.reference import orthonormal_canaries as reference
@@ -32,8 +33,6 @@ from canaryproof.verify.suites.convergence import curve
 DELTA = 1e-6
 # The largest error that the kernel states of a score, in units of 2⁻⁵³ times ‖v‖/√d and a layer.
 _ONE_SCORE = 20.0
-
-Array = NDArray[np.float64]
 
 
 def _seeds(context: Context, purpose: str, count: int) -> list[int]:

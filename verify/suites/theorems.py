@@ -16,10 +16,10 @@ from typing import Any
 import numba
 import numpy as np
 import sympy
-from numpy.typing import NDArray
 from sympy import Expr
 
 from canaryproof.kernels import exact_law
+from canaryproof.kernels.arrays import Array
 from canaryproof.proofs_check import (
     anderson_darling,
     canife_a,
@@ -264,8 +264,6 @@ _CASES = (
     SmallCase(12, 40, Fraction(3, 2), 0),
     SmallCase(50, 8, Fraction(1, 2), 6),
 )
-
-Array = NDArray[np.float64]
 
 
 def _reduced(products: Array, squared_norms: Array, dim: int) -> dict[str, Array]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize, special, stats
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting import sampled_gaussian
 from canaryproof.verify.accounting.training import Members, analytical_epsilon, noise_without_counts
 from canaryproof.verify.canaries import participation as schedules
@@ -21,8 +22,6 @@ from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.noise import Correlated, Factor, Independent, Noise, SquareRoot, Tree
 from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
-
-Array = NDArray[np.float64]
 
 # Uniform cohorts, an epoch of two batches whose last one is short, adaptive clipping and momentum; and Poisson samples
 # in few rounds with Adam. The clip norm and the count's noise are far from 1.

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.training import analytical_epsilon
 from canaryproof.verify.canaries import participation
@@ -26,8 +26,6 @@ from canaryproof.verify.training.networks import Model
 from canaryproof.verify.training.noise import Independent
 from canaryproof.verify.training.outcome import ALL, ATTACKS, CanaryScores
 from canaryproof.verify.training.trainer import Trainer, Training
-
-Array = NDArray[np.float64]
 
 _CLIP = FixedClip(1.0)
 

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.canaries.participation import checked_integer
 from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
-
-Array = NDArray[np.float64]
 
 
 class Noise(Protocol):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.findings import GoodnessOfFit, Scores
@@ -144,7 +145,6 @@ def _attacks(found: Arrays, number: int, settings: Settings) -> tuple[CanifeAtta
 
 # Audits of random canaries' scores.
 
-Array = NDArray[np.float64]
 
 # What the attacker sees, and what a canary's score is then: Algorithm 3's largest cosine with any round's delta;
 # Algorithm 2's cosine with the final model as printed; the same with its change, as the initial model is public.
