@@ -4,6 +4,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ FILES = [
 ]
 # Names that say nothing of what they name.
 EMPTY = {"found", "kept", "one", "ours", "place", "places", "said", "told", "what"}
+# Quantities that modules compute and their functions also take: the field has one name for both.
+QUANTITIES = {"delta", "epsilon", "log_delta", "noise_multiplier"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -26,7 +29,12 @@ def test_no_two_classes_have_one_name():
     assert len(places) > 100
 
 
-def bound(statements: list[ast.stmt]) -> Iterator[ast.Name | ast.arg | Function | ast.ClassDef]:
+COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def bound(
+    statements: list[ast.stmt], without: Any = ast.Lambda
+) -> Iterator[ast.Name | ast.arg | Function | ast.ClassDef]:
     """Yield what statements give a name to in their own scope."""
     for statement in statements:
         if isinstance(statement, Function | ast.ClassDef):
@@ -37,7 +45,7 @@ def bound(statements: list[ast.stmt]) -> Iterator[ast.Name | ast.arg | Function 
             node = inner.pop()
             if isinstance(node, Function | ast.ClassDef):
                 yield node
-            elif not isinstance(node, ast.Lambda):
+            elif not isinstance(node, without):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                     yield node
                 inner += ast.iter_child_nodes(node)
@@ -56,7 +64,7 @@ def name(node: ast.AST) -> str:
 def module_names(tree: ast.Module) -> set[str]:
     imports = (node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
     imported = {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
-    return imported | {name(node) for node in bound(tree.body)}
+    return imported | {name(node) for node in bound(tree.body, ast.Lambda | COMPREHENSION)}
 
 
 def hidden(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -65,7 +73,7 @@ def hidden(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for function in (node for node in ast.walk(tree) if isinstance(node, Function)):
         shared = {each for node in function.body if isinstance(node, ast.Global) for each in node.names}
         for node in (*parameters(function), *bound(function.body)):
-            if name(node) in outer - shared:
+            if name(node) in outer - shared - QUANTITIES:
                 yield node.lineno, name(node)
 
 
