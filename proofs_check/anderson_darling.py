@@ -1,4 +1,4 @@
-"""What a test by Anderson and Darling can say of the cosine's distance from N(0, 1/d): level and power at n samples.
+"""Level and power of Anderson and Darling's test of the cosine's distance from N(0, 1/d), at n samples.
 
 t = τ√d has the distribution function Φ + φ·He₃/(4d) + O(d⁻²). Under n → ∞ with c = √n/(4d) fixed, a local alternative,
 the empirical process √n(Fₙ − Φ) is in the limit a Brownian bridge with drift c·φ·He₃, and A² is Σ (√λⱼξⱼ + c·pⱼ)² with
@@ -9,8 +9,8 @@ independent ξⱼ ~ N(0, 1). In the basis √((2j + 1)/(j(j + 1)))·P¹ⱼ(2u �
 
 and estimating the mean and the variance takes √λᵢλⱼ·(aᵢ(1)aⱼ(1) + aᵢ(2)aⱼ(2)/2) from the kernel (Stephens 1976). The
 drift stays, as t has mean 0 and variance 1 exactly. The law's tail comes from its characteristic function (Imhof 1961;
-Davies 1973). All this is floating-point and asymptotic: probabilities of the limit law are good to 1e-6 for c ≤ 1/2
-and to 2e-5 up to c = 8, by comparison with more terms and finer steps; n and d leave over terms of order 1/d and 1/n.
+Davies 1973). All this is floating-point and asymptotic. Probabilities of the limit law are good to 1e-6 for c ≤ 1/2
+and to 2e-5 up to c = 8, by comparison with more terms and finer steps. Terms of order 1/d and 1/n are left out.
 """
 
 import math
@@ -134,21 +134,21 @@ def power(count: float, dim: float, level: float, estimated: bool) -> float:
     return limit_law(estimated).sf(critical_value(level, estimated), min(_drift(count, dim), _LARGEST_DRIFT))
 
 
-def _drift_for_power(power: float, level: float, estimated: bool) -> float:
-    if not level < power <= 1 - 1e-6:
-        raise ValueError(f"power must lie above the level and be at most 1 - 1e-6, got {power}")
+def _drift_for_power(wanted: float, level: float, estimated: bool) -> float:
+    if not level < wanted <= 1 - 1e-6:
+        raise ValueError(f"power must lie above the level and be at most 1 - 1e-6, got {wanted}")
     law, value = limit_law(estimated), critical_value(level, estimated)
-    return float(optimize.brentq(lambda scale: law.sf(value, scale) - power, 0.0, _LARGEST_DRIFT))
+    return float(optimize.brentq(lambda scale: law.sf(value, scale) - wanted, 0.0, _LARGEST_DRIFT))
 
 
-def samples_for_power(power: float, dim: float, level: float, estimated: bool) -> float:
+def samples_for_power(wanted: float, dim: float, level: float, estimated: bool) -> float:
     """Find the number of cosines for a power, level < power ≤ 1 − 1e-6 (else ValueError); see ``power``."""
-    return (4 * dim * _drift_for_power(power, level, estimated)) ** 2
+    return (4 * dim * _drift_for_power(wanted, level, estimated)) ** 2
 
 
-def dim_for_power(power: float, count: float, level: float, estimated: bool) -> float:
+def dim_for_power(wanted: float, count: float, level: float, estimated: bool) -> float:
     """Find the dimension in which ``count`` cosines give a power; as for ``samples_for_power``."""
-    return math.sqrt(count) / (4 * _drift_for_power(power, level, estimated))
+    return math.sqrt(count) / (4 * _drift_for_power(wanted, level, estimated))
 
 
 def _listed(values: Iterable[float], form: str) -> str:
@@ -240,10 +240,10 @@ def _judge_caption(printed: dict[float, str], values: tuple[float, ...]) -> Outc
             f"at {100 * level:.0f}% the value is {right:.3f}, {100 * size:.3g}% exceed {value}, and {above_printed} of "
             f"{len(values)} statistics do ({above} exceed the right value)"
         )
-    found = f"{read}For {_CANARIES} normal samples, {'; '.join(findings)}."
+    finding = f"{read}For {_CANARIES} normal samples, {'; '.join(findings)}."
     if Verdict.REFUTED in verdicts:
-        return judged(Kind.FALSE, found, {"rows": rows})
-    return judged(Kind.HYPOTHESIS if Verdict.QUALIFIED in verdicts else Kind.EXACT, found, {"rows": rows})
+        return judged(Kind.FALSE, finding, {"rows": rows})
+    return judged(Kind.HYPOTHESIS if Verdict.QUALIFIED in verdicts else Kind.EXACT, finding, {"rows": rows})
 
 
 LINES: tuple[Check, ...] = (
@@ -278,6 +278,6 @@ LINES: tuple[Check, ...] = (
         "It gives the critical values of 1954 in all printed digits, those of 1986 within 0.0015, and, nothing "
         "estimated, mean 1 and variance 2(π² − 9)/3.",
         _judge_limit_law,
-        ours=True,
+        own=True,
     ),
 )

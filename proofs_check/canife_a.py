@@ -24,7 +24,7 @@ K, N, NOISE = sympy.symbols("k n sigma", positive=True)
 
 
 class Setting(NamedTuple):
-    """What the appendix's formulas are made of, in one dimension n: column vectors and n × n matrices."""
+    """The quantities of the appendix's formulas in one dimension n: column vectors and n × n matrices."""
 
     u: Any
     mu: Any
@@ -203,7 +203,7 @@ def _linear_ratio(s: Setting) -> Expr:
     return form(s.precision, s.g, s.u - K * s.mu) - form(s.precision, s.g, s.g) / 2
 
 
-# What the appendix prints: the formula's characters (G for ∇ℓ(z)), and what they mean once their brackets match.
+# The printed formula's characters (G for ∇ℓ(z)), and their meaning once the brackets match.
 _SPLIT = "((u-kμ)-G(z)))^T(kΣ)^{-1}((u-kμ)-G(z))"
 _SPLIT_REPAIRED = _SPLIT.replace(")))^T", "))^T")
 _CENTRED = "(u-kμ)^T(kΣ)^{-1}(u-kμ)"
@@ -250,9 +250,9 @@ def centers(printed: frozenset[int]) -> Outcome:
         for name, centre in (("kμ", K * s.mu), ("kμ + g", K * s.mu + s.g)):
             value = log_ratio(s._replace(u=centre))
             signs[name] += [sign for sign in (-1, 1) if vanishes(value - sign * form(s.precision, s.g, s.g) / 2)]
-    right = all(len(set(found)) == 1 and len(found) == len(_DIMENSIONS) for found in signs.values())
+    right = all(len(set(found_signs)) == 1 and len(found_signs) == len(_DIMENSIONS) for found_signs in signs.values())
     return held(
-        right and {found[0] for found in signs.values()} == printed,
+        right and {found_signs[0] for found_signs in signs.values()} == printed,
         "−½·gᵀQg at kμ and +½·gᵀQg at kμ + g (the printed ± stands for the two, in the other order)",
     )
 
@@ -410,8 +410,8 @@ def _score_line(topic: str, statement: str, judge: Callable[[], Outcome], displa
     return line(f"canife.section-3.2.{topic}", "canife, Section 3.2", statement, judge, display, row)
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
-    return line(f"ours.canife.{topic}", "canife, Appendix A", statement, judge, ours=True)
+def _own_line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+    return line(f"ours.canife.{topic}", "canife, Appendix A", statement, judge, own=True)
 
 
 def _shown(rows: Sequence[tuple[str, Formula, Formula]], row: int) -> str:
@@ -455,9 +455,9 @@ LINES: tuple[Check, ...] = (
         "canife, Appendix A",
         "With DP noise the covariance is kΣ + σ²I, and the separation is smaller and bounded.",
         noisy,
-        ours=True,
+        own=True,
     ),
-    _ours("lower-bound", "gᵀΣ⁻¹g ≥ ‖g‖⁴/(gᵀΣg).", lower_bound),
-    _ours("singular", "From n < d updates, (1/n)·Σuᵢuᵢᵀ has no inverse.", singular),
-    _ours("mean-alternative", "(1/n)·Σ⟨uᵢ, g⟩² = ⟨μ̂, g⟩² + gᵀΣ̂g.", mean_alternative),
+    _own_line("lower-bound", "gᵀΣ⁻¹g ≥ ‖g‖⁴/(gᵀΣg).", lower_bound),
+    _own_line("singular", "From n < d updates, (1/n)·Σuᵢuᵢᵀ has no inverse.", singular),
+    _own_line("mean-alternative", "(1/n)·Σ⟨uᵢ, g⟩² = ⟨μ̂, g⟩² + gᵀΣ̂g.", mean_alternative),
 )

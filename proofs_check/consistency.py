@@ -8,8 +8,8 @@ agree at r = 1, where the larger of them has a kink. With z = −(ε/m + m/2) an
     ∂ε/∂m = a in both directions,  ∂ε/∂r = −(ε/m + m/2)a forward,  (ε/m − m/2)a in reverse.
 
 As √k(m̂ − m_{d,k}) → U ~ N(0, 1) and √k(r̂ − 1) → V ~ N(0, 1/2), independent, with m_{d,k} = 1/√(σ² + k/d), for k →
-∞ and k = o(d) (``corrected_proof.md``, 6), √k(ε̂ − ε(m_{d,k}, 1)) tends to aU for ``pinned`` and to aU + max(−(ε/m
-+ m/2)aV, (ε/m − m/2)aV) for ``fitted``, whose mean is (ε/m)a/√π: a bias of (ε/m)a/√(πk). Centring at ε itself needs
+∞ and k = o(d) (``corrected_proof.md``, 6), √k(ε̂ − ε(m_{d,k}, 1)) tends to aU for ``pinned``. For ``fitted`` it tends to
+aU + max(−(ε/m + m/2)aV, (ε/m − m/2)aV), whose mean is (ε/m)a/√π: a bias of (ε/m)a/√(πk). Centring at ε itself needs
 √k(m_{d,k} − m) → 0, that is, k³ = o(d²).
 
 The moments that the limit laws of the cosines' mean and variance rest on are lines here; the limit theorems that lead
@@ -188,7 +188,7 @@ CLAIMED = (_A, _Z * _A, (_E / _M - _M / 2) * _A)
 
 def _slopes(claimed: tuple[Expr, ...]) -> Outcome:
     pairs = list(zip(_implicit_slopes(), claimed, strict=True))
-    holds = all(sympy.simplify(found - each) == 0 for found, each in pairs)
+    holds = all(sympy.simplify(exact - printed) == 0 for exact, printed in pairs)
     return held(holds, "∂ε/∂m = a, ∂ε/∂r = −(ε/m + m/2)a and (ε/m − m/2)a, from ∂δ/∂ε = −e^ε Φ(z)")
 
 
@@ -199,8 +199,8 @@ def _quotients(claimed: Callable[[float, float], Slopes]) -> Outcome:
     closed = claimed(delta, float(distance))
 
     def epsilon(mean: Fraction, ratio: Fraction, direction: Direction) -> Fraction:
-        found = certified.epsilon(delta, 0, 1, mean, ratio, direction)
-        return (Fraction(found.lo) + Fraction(found.hi)) / 2
+        enclosure = certified.epsilon(delta, 0, 1, mean, ratio, direction)
+        return (Fraction(enclosure.lo) + Fraction(enclosure.hi)) / 2
 
     worst = 0.0
     sides: tuple[tuple[Direction, float], ...] = (("forward", closed.forward), ("reverse", closed.reverse))
@@ -216,8 +216,10 @@ def _quotients(claimed: Callable[[float, float], Slopes]) -> Outcome:
 
 def _kink(gap: Expr) -> Outcome:
     a, forward, reverse = CLAIMED
-    found = sympy.simplify((reverse - forward) / a)
-    return held(sympy.simplify(found - gap) == 0, f"the slopes in r differ by ({text(found)})·a, not 0 for ε > 0")
+    difference = sympy.simplify((reverse - forward) / a)
+    return held(
+        sympy.simplify(difference - gap) == 0, f"the slopes in r differ by ({text(difference)})·a, not 0 for ε > 0"
+    )
 
 
 def _continuity(mean_limit: Expr) -> Outcome:
@@ -225,7 +227,7 @@ def _continuity(mean_limit: Expr) -> Outcome:
     edge = _M / 2 - _E / _M
     forward = _normal(edge) - sympy.exp(_E) * _normal(edge - _M)
     reverse = 1 - _normal((_M - edge) - _M) - sympy.exp(_E) * (1 - _normal(_M - edge))
-    # Of N(0, σ²) and N(1, σ²), with the event above 1/2 + εσ² (Balle and Wang).
+    # The pair is N(0, σ²) and N(1, σ²), and the event lies above 1/2 + εσ² (Balle and Wang).
     mechanism = _normal(1 / (2 * SIGMA) - _E * SIGMA) - sympy.exp(_E) * _normal(-1 / (2 * SIGMA) - _E * SIGMA)
     facts = {
         "directions_agree_at_equal_variances": sympy.simplify((forward - reverse).rewrite(sympy.erfc)) == 0,
@@ -249,10 +251,10 @@ def _fitted_moment(power: int) -> Expr:
 
 
 def _bias(printed: Expr) -> Outcome:
-    found = sympy.simplify(_fitted_moment(1) / sqrt(K) - printed)
+    excess = sympy.simplify(_fitted_moment(1) / sqrt(K) - printed)
     numbers = {f"ε = {e:g}": _bias_at(e) for e in (1.0, 3.0, 10.0)}
     shown = ", ".join(f"{bias:.4f} at {name}" for name, bias in numbers.items())
-    return held(found == 0, f"E max(b₁V, b₂V) = (b₂ − b₁)/(2√π); at δ = 1e-6, k = 1000: {shown}", bias=numbers)
+    return held(excess == 0, f"E max(b₁V, b₂V) = (b₂ − b₁)/(2√π); at δ = 1e-6, k = 1000: {shown}", bias=numbers)
 
 
 def _bias_at(epsilon: float) -> float:
@@ -280,8 +282,8 @@ def _growth(times_as_many: Expr, least: Expr) -> Outcome:
     )
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
-    return line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, ours=True)
+def _own_line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+    return line(f"ours.consistency.{topic}", "proofs_check.consistency", statement, judge, own=True)
 
 
 LINES = (
@@ -297,22 +299,22 @@ LINES = (
         "by the continuous mapping theorem ε̂ converges in probability to ε(N(0, 1) ‖ N(1/σ, 1); δ)",
         partial(_continuity, 1 / SIGMA),
     ),
-    _ours("slopes", "slopes of ε(m, r) at r = 1 in both directions", partial(_slopes, CLAIMED)),
-    _ours("difference-quotients", "certified ε has these slopes", partial(_quotients, slopes)),
-    _ours(
+    _own_line("slopes", "slopes of ε(m, r) at r = 1 in both directions", partial(_slopes, CLAIMED)),
+    _own_line("difference-quotients", "certified ε has these slopes", partial(_quotients, slopes)),
+    _own_line(
         "kink",
         "ε(m, r), the larger of both directions, has a kink at r = 1, where their slopes in r differ by (2ε/m)a",
         partial(_kink, 2 * _E / _M),
     ),
-    _ours(
+    _own_line(
         "fitted-bias",
         "the mean of fitted's limit law, its bias to leading order, is (ε/m)a/√(πk)",
         partial(_bias, _E / _M * _A / sqrt(sympy.pi * K)),
     ),
-    _ours("mean-law", "√k(√d·μ̂ − m_(d,k)) → N(0, 1) for k → ∞, k = o(d)", partial(_mean_law, 1)),
-    _ours("spread-law", "√k(√d·σ̂ − 1) → N(0, 1/2) for k → ∞, k = o(d)", partial(_spread_law, Rational(1, 2))),
-    _ours("centring", "centring at 1/σ, and so at ε, needs k³ = o(d²)", partial(_centring, SHIFT_ORDER)),
-    _ours(
+    _own_line("mean-law", "√k(√d·μ̂ − m_(d,k)) → N(0, 1) for k → ∞, k = o(d)", partial(_mean_law, 1)),
+    _own_line("spread-law", "√k(√d·σ̂ − 1) → N(0, 1/2) for k → ∞, k = o(d)", partial(_spread_law, Rational(1, 2))),
+    _own_line("centring", "centring at 1/σ, and so at ε, needs k³ = o(d²)", partial(_centring, SHIFT_ORDER)),
+    _own_line(
         "growth",
         "in the limit laws (k³ = o(d²)) the mean square error of pinned is a²/k, and that of fitted "
         "1 + (ε²σ² + 1/(4σ²))/2 times as large; at fixed d, pinned's with its shift is least at k³ = 2d²σ⁶",

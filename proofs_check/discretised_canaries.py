@@ -29,7 +29,7 @@ _ROUNDING = 1.0 + 1e-12
 
 @dataclass(frozen=True)
 class Source:
-    """What canaries are made of: by default, as the kernel makes them."""
+    """The words and quantiles that canaries are made of; the defaults are the kernel's."""
 
     bits: int = 32  # b ≥ 3 of a word: 2^(b − 1) equally likely values
     quantile_error: float = 4.6e-7  # largest relative error κ of a value
@@ -88,8 +88,8 @@ def _cells(bits: int) -> tuple[arb, arb, arb, arb]:
 @cache
 def coordinate(source: Source) -> Coordinate:
     """Bound a coordinate's error, of canaries and noise alike."""
-    found = at_precision(_PRECISION, lambda: [float(ball.upper()) for ball in _cells(source.bits)])
-    square, fourth, scaled, lost = found
+    ends = at_precision(_PRECISION, lambda: [float(ball.upper()) for ball in _cells(source.bits)])
+    square, fourth, scaled, lost = ends
     kappa = source.quantile_error
     return Coordinate(
         (1.0 + kappa) * math.sqrt(square) + kappa,
@@ -163,10 +163,10 @@ def estimates(
 
     ``seen`` are √d·μ̂ ≥ 0 and √d·σ̂ > 0 of the run. Infinite where the norm of the release is not bounded away from zero.
     """
-    found = moments(dim, count, noise_multiplier, source)
+    errors = moments(dim, count, noise_multiplier, source)
     # Chebyshev's inequality four times: for A, and for the errors of A, B and T.
     times = math.sqrt(4.0 / probability)
-    a, b, t = times * found.a, times * found.b, times * found.t
+    a, b, t = times * errors.a, times * errors.b, times * errors.t
     numbers = {D: dim, K: count, SIGMA: sympy.Rational(Fraction(noise_multiplier))}
     centre, variance = (float(expression.subs(numbers)) for expression in release_moments.moments("A"))
     least, greatest = (centre + way * times * math.sqrt(variance) for way in (-1.0, 1.0))
@@ -219,14 +219,14 @@ def bounds(true: float, source: Source) -> tuple[float, float, float, float]:
 
 def judge(_: Context, source: Source | None = None) -> Outcome:
     """Judge ``TABLE``."""
-    found = {true: bounds(true, source or Source()) for true in TABLE}
-    holds = all(bound <= said for true in TABLE for bound, said in zip(found[true], TABLE[true], strict=True))
+    computed = {true: bounds(true, source or Source()) for true in TABLE}
+    holds = all(bound <= stated for true in TABLE for bound, stated in zip(computed[true], TABLE[true], strict=True))
     finding = "; ".join(
         f"ε = {true}: {known:.2g} with the variance known, {estimated:.2g} with it estimated"
-        for true, (_, _, known, estimated) in found.items()
+        for true, (_, _, known, estimated) in computed.items()
     )
     names = ("mean", "deviation", "epsilon_variance_known", "epsilon_variance_estimated")
-    rows = [{"epsilon": true, **dict(zip(names, row, strict=True))} for true, row in found.items()]
+    rows = [{"epsilon": true, **dict(zip(names, row, strict=True))} for true, row in computed.items()]
     evidence = {"dim": _DIM, "count": _COUNT, "delta": _DELTA, "probability": _PROBABILITY, "rows": rows}
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
 

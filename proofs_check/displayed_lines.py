@@ -51,10 +51,10 @@ def line(
     display: str = "",
     row: int = 0,
     *,
-    ours: bool = False,
+    own: bool = False,
 ) -> Check:
-    """Return a statement of a proof, or about one, as a check; ``ours`` if no document makes it."""
-    subject = Subject.IMPLEMENTATION if ours else Subject.DOCUMENT
+    """Return a statement of a proof, or about one, as a check; ``own`` if no document makes it."""
+    subject = Subject.IMPLEMENTATION if own else Subject.DOCUMENT
     return Check(id, subject, source, statement, LineJudge(judge, display, row))
 
 

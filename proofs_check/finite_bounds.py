@@ -25,8 +25,10 @@ from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 
 @cache
 def _functions() -> dict[str, tuple[Callable[..., Any], ...]]:
-    found = {name: release_moments.moments(name) for name in "ABW"}
-    return {name: tuple(sympy.lambdify((D, K, SIGMA), part, "math") for part in parts) for name, parts in found.items()}
+    moments = {name: release_moments.moments(name) for name in "ABW"}
+    return {
+        name: tuple(sympy.lambdify((D, K, SIGMA), part, "math") for part in parts) for name, parts in moments.items()
+    }
 
 
 def _at(name: str, dim: int, count: int, noise_multiplier: Fraction) -> tuple[Fraction, Fraction]:
@@ -51,8 +53,8 @@ def _smallest(bound: Callable[[Fraction], Fraction], greatest: Fraction) -> Frac
     def at(share: float) -> float:
         return float(bound(Fraction(share) * greatest))
 
-    found = optimize.minimize_scalar(at, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9})
-    return min(Fraction(1), bound(Fraction(float(found.x)) * greatest))
+    optimum = optimize.minimize_scalar(at, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9})
+    return min(Fraction(1), bound(Fraction(float(optimum.x)) * greatest))
 
 
 def mean_deviates(dim: int, count: int, noise_multiplier: Fraction, distance: Fraction) -> Fraction:

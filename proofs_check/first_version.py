@@ -38,12 +38,12 @@ def _normal_moments(variance: Expr) -> list[Expr]:
 def _coordinates(variance: Expr) -> Outcome:
     """A canary of d coordinates against N(0, variance·I): its length tells them apart, a few coordinates do not."""
     length = sympy.cancel(expectation((Z, Z), (Z, Z)) / D**2 - 1)
-    found = [sympy.limit(expectation(*([("i", "e")] * (2 * p))) * D**p, D, sympy.oo) for p in range(1, 5)]
-    few = found == [sympy.simplify(moment) for moment in _normal_moments(D * variance)]
+    limits = [sympy.limit(expectation(*([("i", "e")] * (2 * p))) * D**p, D, sympy.oo) for p in range(1, 5)]
+    few = limits == [sympy.simplify(moment) for moment in _normal_moments(D * variance)]
     finding = (
         "only a fixed number of coordinates tends to independent normals (even moments of √d·x → "
-        f"{', '.join(map(text, found))}); all d together do not: ‖Z‖²/d has variance {text(length)}, a canary's length "
-        "none, and the total variation is 1 for every d"
+        f"{', '.join(map(text, limits))}); all d together do not: ‖Z‖²/d has variance {text(length)}, a canary's "
+        "length none, and the total variation is 1 for every d"
     )
     kind = Kind.FALSE if not few else Kind.EXACT if length == 0 else Kind.HYPOTHESIS
     return judged(kind, finding, {"variance_of_length": text(length)})
@@ -67,8 +67,10 @@ def _with_sum(centre: Expr, variance: Expr) -> Outcome:
 
 
 def _with_noise(variance: Expr) -> Outcome:
-    found = [SIGMA ** (2 * p) * expectation(*([("i", Z)] * (2 * p))) for p in range(1, 5)]
-    return held(found == _normal_moments(variance), f"even moments {', '.join(map(text, found))}, for all d")
+    even_moments = [SIGMA ** (2 * p) * expectation(*([("i", Z)] * (2 * p))) for p in range(1, 5)]
+    return held(
+        even_moments == _normal_moments(variance), f"even moments {', '.join(map(text, even_moments))}, for all d"
+    )
 
 
 def _dot_product_limit(centre: Expr, variance: Expr) -> Outcome:

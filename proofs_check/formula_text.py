@@ -38,7 +38,7 @@ class _Speller(StrPrinter):  # type: ignore[misc]  # sympy publishes no types
     def _print_Add(self, expr: Any, order: str | None = None) -> str:  # noqa: N802
         terms = [str(self._print(term)) for term in self._as_ordered_terms(expr, order=order)]
         # A sum should not begin with a minus if it need not.
-        first = next((place for place, term in enumerate(terms) if not term.startswith("−")), 0)
+        first = next((i for i, term in enumerate(terms) if not term.startswith("−")), 0)
         terms.insert(0, terms.pop(first))
         return " + ".join(terms).replace("+ −", "− ")
 

@@ -111,7 +111,7 @@ _printed_law = partial(limit_law, 1 / (SIGMA * sqrt(D)), 1 / D)
 def _makes_shift_vanish(small: Expr) -> bool:
     """Whether the shift vanishes for all k ≥ 1 and d for which small = kᵃ/dᵇ does."""
     power = -sympy.simplify(D * sympy.diff(log(small), D))
-    # What is left over after the b-th root is a power of k, bounded if it does not rise.
+    # After the b-th root a power of k is left over, which is bounded if it does not rise.
     left = sympy.simplify(K * sympy.diff(log(SHIFT_ORDER / small ** (1 / power)), K))
     return bool(left <= 0)
 
@@ -207,13 +207,13 @@ def _fourth_moment(centre: Expr, deviation: Expr) -> Outcome:
     """E⟨cᵢ, ρ⟩⁴ is bounded: the largest cosine and the sum of fourth powers are under control."""
     factors = [dot(vector("i"), release(name)) for name in ("a", "b", "c", "e")]
     fourth = sympy.factor(mean(times(*factors)).subs(S, 0) / K)
-    found, normal = limit(fourth), sympy.expand(centre**4 + 6 * centre**2 * deviation**2 + 3 * deviation**4)
-    holds = found is not None and sympy.expand(found - normal) == 0
-    return held(holds, f"E⟨cᵢ, ρ⟩⁴ → {text(found)}, as for N(1, σ²)", exact=text(fourth))
+    fourth_limit, normal = limit(fourth), sympy.expand(centre**4 + 6 * centre**2 * deviation**2 + 3 * deviation**4)
+    holds = fourth_limit is not None and sympy.expand(fourth_limit - normal) == 0
+    return held(holds, f"E⟨cᵢ, ρ⟩⁴ → {text(fourth_limit)}, as for N(1, σ²)", exact=text(fourth))
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
-    return line(f"ours.joint-law.{topic}", "proofs_check.joint_law", statement, judge, ours=True)
+def _own_line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+    return line(f"ours.joint-law.{topic}", "proofs_check.joint_law", statement, judge, own=True)
 
 
 LINES = (
@@ -242,20 +242,20 @@ LINES = (
         "Gaussian margins alone would not make the method right: the cosines of a run could all be equal",
         partial(_not_sufficient, 1),
     ),
-    _ours("fixed-number", "any fixed number of √d·gᵢ tends to independent N(1/σ, 1) if k = o(d)", _printed_law),
-    _ours(
+    _own_line("fixed-number", "any fixed number of √d·gᵢ tends to independent N(1/σ, 1) if k = o(d)", _printed_law),
+    _own_line(
         "necessary",
         "for k = o(d), √k(1/√(σ² + k/d) − 1/σ), the standard errors by which the cosines' mean is off 1/σ, vanishes if "
         "and only if k³ = o(d²)",
         partial(_necessity, SHIFT_ORDER),
     ),
-    _ours(
+    _own_line(
         "split",
         "‖ρ − Σcᵢ‖² = (‖ρ‖ − Σgᵢ)² + ‖Σ√(1 − gᵢ²)uᵢ‖²",
         partial(_split, lambda length, total: (length - total) ** 2),
     ),
-    _ours("log-concave", "−(log f_d)″ ≥ d − 3 for d > 3", partial(_log_concave, D - 3)),
-    _ours(
+    _own_line("log-concave", "−(log f_d)″ ≥ d − 3 for d > 3", partial(_log_concave, D - 3)),
+    _own_line(
         "fourth-moment",
         "E⟨cᵢ, ρ⟩⁴ is bounded where k = o(d), and tends to that of N(1, σ²)",
         partial(_fourth_moment, sympy.Integer(1), SIGMA),
@@ -266,6 +266,6 @@ LINES = (
         "for canaries N(0, I/d) the divergence of the cosines from k independent N(1/√(σ² + k/d), 1) is at most "
         "(x − log(1 − x))/2 with x = k/(dσ² + k), and vanishes for all k = o(d)",
         partial(_gaussian_canaries, SIGMA, (X - log(1 - X)) / 2),
-        ours=True,
+        own=True,
     ),
 )

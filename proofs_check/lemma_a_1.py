@@ -32,7 +32,7 @@ from canaryproof.verify.check.results import Check, Outcome, Verdict
 _INVERSE = Symbol("h", positive=True)
 _TERMS = 4
 _HALF = Rational(1, 2)
-_ONE = sympy.Integer(1)
+_UNIT = sympy.Integer(1)
 _ROOT = sqrt(D)
 _LENGTH = Symbol("r", positive=True)
 
@@ -124,7 +124,7 @@ def _judge_expansion(name: str, exact: Callable[[Any], Any], series: Callable[[E
         f"The {name} is {text(exact(D))} = {_lowest(expansion)}. As d → ∞ the ratio of {text(printed)} to it tends to "
         f"{ratio}."
     )
-    return judged(kind, finding, {"at d = 1": text(sympy.simplify(exact(_ONE))), "series": _lowest(expansion)})
+    return judged(kind, finding, {"at d = 1": text(sympy.simplify(exact(_UNIT))), "series": _lowest(expansion)})
 
 
 def _product_is_dim() -> bool:
@@ -145,7 +145,7 @@ def _judge_chi(printed: Callable[[Any], Any] = _chi_density) -> Outcome:
     return held(facts, "Exact: with d degrees of freedom.")
 
 
-def _judge_unit_sphere(radius: Any = _ONE) -> Outcome:
+def _judge_unit_sphere(radius: Any = _UNIT) -> Outcome:
     # E(R/√d − r)² = E R²/d − 2r·m(d)/√d + r².
     distance = sympy.expand(expectation(("Z", "Z")) / D - 2 * radius * mean_length_series() + radius**2)
     left = distance.subs(_INVERSE, 0)
@@ -196,7 +196,7 @@ def _length_variance(printed: Any = _HALF) -> Outcome:
     return _judge_expansion("variance", lambda d: d - mean_length(d) ** 2, lambda g: (1 - g**2) / _INVERSE, printed)
 
 
-def _scaled_mean(printed: Any = _ONE) -> Outcome:
+def _scaled_mean(printed: Any = _UNIT) -> Outcome:
     return _judge_expansion("mean", lambda d: mean_length(d) / sqrt(d), lambda g: g, printed)
 
 

@@ -36,8 +36,8 @@ variation, for all whole d ≥ 2; u = 1/d, and He₃, He₄ are Hermite's polyno
 
        −Δ(t₁) = ∫₀^t₁ φ(1 − r) ≤ −u·φHe₃(t₁)/4 + u²c/2,
 
-   s²(s/6 − 3/4) being negative there. Likewise for Δ(t₂) = ∫ φ(1 − r) over t > t₂, where what lies beyond s = d/2 is
-   at most 1 − Φ(√(d/2)) ≤ ½e^(−d/4) ≤ 192u³ (e^(−y) ≤ 6/y³), and the rest, where there is one, at most u·φHe₃(t₂)/4
+   s²(s/6 − 3/4) being negative there. Likewise for Δ(t₂) = ∫ φ(1 − r) over t > t₂. The part beyond s = d/2 is
+   at most 1 − Φ(√(d/2)) ≤ ½e^(−d/4) ≤ 192u³ (e^(−y) ≤ 6/y³). The rest, where there is one, is at most u·φHe₃(t₂)/4
    (He₃ is positive at the upper end) plus u²·∫₀^∞ φ(c + s³/3) = u²(c/2 + 5/2). The largest values of ∓φHe₃/4 for t
    below and above √3 are M₁ and M₂, where He₄ = 0, that is, at t² = 3 ∓ √6. Therefore
 
@@ -94,9 +94,9 @@ def _excess(s: fmpq, dim: int) -> arb:
     return (central - (arb(s) / 2).sqrt().erf()) / 2
 
 
-def _exactly(ball: arb) -> fmpq:
+def _exactly(enclosed: arb) -> fmpq:
     """Midpoint of a ball."""
-    mantissa, exponent = map(int, ball.mid().man_exp())
+    mantissa, exponent = map(int, enclosed.mid().man_exp())
     return fmpq(mantissa << exponent) if exponent >= 0 else fmpq(mantissa, 1 << -exponent)
 
 
@@ -318,13 +318,13 @@ def log_ratio_bounds() -> Outcome:
     """Judge −log r ≤ u·He₄/4 + u²(c − 3s²/4 + q·s³/6) for s ≤ 3 (q = 1) and for 3 ≤ s ≤ d/2 (q = 2)."""
     u, s = _U, _S
     factor = (1 - 3 * u) / (2 * u)
-    kept = s * u + (s * u) ** 2 / 2
+    terms = s * u + (s * u) ** 2 / 2
     # g = s/2 + factor·log(1 − su), and −log(1 − su) ≤ kept + (su)³/(3(1 − su)): the coefficients 1/n fall.
     remainder = factor * (s * u) ** 3 / (3 * (1 - s * u))
     c = Rational(9, 16) / (1 - 3 * u / 2)
     at_zero = 3 * u / 4 + u**2 * c
     main = u * (s**2 - 6 * s + 3) / 4
-    polynomial = sympy.simplify(at_zero - (s / 2 - factor * kept) - main - u**2 * (c - 3 * s**2 / 4))
+    polynomial = sympy.simplify(at_zero - (s / 2 - factor * terms) - main - u**2 * (c - 3 * s**2 / 4))
     share = sympy.simplify(remainder / (u**2 * s**3 / 6))
     y = 3 * u / 2
     tail_of_log = sympy.simplify((at_zero - y / 2) - y**2 / (4 * (1 - y)))
@@ -472,11 +472,11 @@ def judge_expansion(first: Expr | None = None) -> Outcome:
     largest = 0.0
     for t in _POINTS:
         for dim in _EXPANSION_DIMS:
-            exact = difference(t, dim).ball
+            gap = difference(t, dim).ball
 
-            def left(t: Fraction = t, dim: int = dim, exact: arb = exact) -> arb:
+            def left(t: Fraction = t, dim: int = dim, gap: arb = gap) -> arb:
                 two_terms = _density(t) * (_at(stated, t) / dim + _at(p2, t) / dim**2)
-                return ((exact - two_terms) * dim**3 - _density(t) * _at(p3, t)) * dim
+                return ((gap - two_terms) * dim**3 - _density(t) * _at(p3, t)) * dim
 
             largest = max(largest, float(abs(at_precision(_MORE_BITS, left)).upper()))
     return held(
@@ -534,25 +534,25 @@ def judge_distances() -> Outcome:
     )
 
 
-def _ours(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
+def _own_line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
     """Make a line of our own on Theorem 3.2."""
-    return line(f"ours.theorem-3.2.{topic}", "our own, on Theorem 3.2", statement, judge, ours=True)
+    return line(f"ours.theorem-3.2.{topic}", "our own, on Theorem 3.2", statement, judge, own=True)
 
 
 DISTANCE_LINES: tuple[Check, ...] = (
-    _ours("gamma-bounds", "1 − 3/(2d) < (2/d)(Γ(d/2)/Γ((d − 1)/2))² ≤ 1 − 1/d", gamma_bounds),
-    _ours("crossings", "the densities of τ√d and N(0, 1) cross at one t₁ < √3 and one t₂ > √3 (d ≤ 3: at t₁ only)",
+    _own_line("gamma-bounds", "1 − 3/(2d) < (2/d)(Γ(d/2)/Γ((d − 1)/2))² ≤ 1 − 1/d", gamma_bounds),
+    _own_line("crossings", "the densities of τ√d and N(0, 1) cross at one t₁ < √3 and one t₂ > √3 (d ≤ 3: at t₁ only)",
           crossings),
-    _ours("log-ratio-bounds", "−log f̂_d/φ ≤ He₄(t)/(4d) + (c − 3t⁴/4 + q·t⁶/6)/d², q = 1 (t² ≤ 3) or 2 "
+    _own_line("log-ratio-bounds", "−log f̂_d/φ ≤ He₄(t)/(4d) + (c − 3t⁴/4 + q·t⁶/6)/d², q = 1 (t² ≤ 3) or 2 "
           "(3 ≤ t² ≤ d/2), d ≥ 3",
           log_ratio_bounds),
-    _ours("analytic-range", "K ≤ 0.138/(d − 1) and TV ≤ 0.396/(d − 1) for all d ≥ 450", analytic_range),
-    _ours("certified-range", "K ≤ 0.138/(d − 1) and TV ≤ 0.396/(d − 1) for 2 ≤ d < 450", certified_range),
-    _ours("kolmogorov-bound", "sup |P(τ√d ≤ t) − Φ(t)| ≤ 0.138/(d − 1) for all d ≥ 2", judge_kolmogorov_bound),
-    _ours("total-variation-bound", "½∫|f̂_d − φ| ≤ 0.396/(d − 1) for all d ≥ 2", judge_total_variation_bound),
-    _ours("expansion", "P(τ√d ≤ t) in powers of 1/d begins Φ + φ·(P₁/d + P₂/d² + P₃/d³), P₁ = (t³ − 3t)/4; in numbers, "
-          "d³ times what two terms leave is φP₃ within 10/d", judge_expansion),
-    _ours("distances", "enclosures of K and TV at d = 2, 3, 10, …, 1e6, all below the bounds", judge_distances),
+    _own_line("analytic-range", "K ≤ 0.138/(d − 1) and TV ≤ 0.396/(d − 1) for all d ≥ 450", analytic_range),
+    _own_line("certified-range", "K ≤ 0.138/(d − 1) and TV ≤ 0.396/(d − 1) for 2 ≤ d < 450", certified_range),
+    _own_line("kolmogorov-bound", "sup |P(τ√d ≤ t) − Φ(t)| ≤ 0.138/(d − 1) for all d ≥ 2", judge_kolmogorov_bound),
+    _own_line("total-variation-bound", "½∫|f̂_d − φ| ≤ 0.396/(d − 1) for all d ≥ 2", judge_total_variation_bound),
+    _own_line("expansion", "P(τ√d ≤ t) in powers of 1/d begins Φ + φ·(P₁/d + P₂/d² + P₃/d³), P₁ = (t³ − 3t)/4; in "
+          "numbers, d³ times what two terms leave is φP₃ within 10/d", judge_expansion),
+    _own_line("distances", "enclosures of K and TV at d = 2, 3, 10, …, 1e6, all below the bounds", judge_distances),
 )  # fmt: skip
 
 
@@ -689,6 +689,6 @@ TAIL_LINES: tuple[Check, ...] = (
         "at Table 2's thresholds the exact tail of the null is lighter than that of N(0, 1/d), by the share "
         "(t³ − 3t)φ(t)/(4d(1 − Φ(t))) within a factor 1 ± 200/d, d = 100, 1000, …, 1e6",
         judge_tail_errors,
-        ours=True,
+        own=True,
     ),
 )

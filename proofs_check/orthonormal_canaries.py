@@ -30,19 +30,19 @@ def _split(dim: int) -> tuple[int, int]:
 def _window(dim: int, start: int, signs: tuple[int, ...]) -> Matrix:
     """Return A_w or B_w: H D_w on the window's coordinates."""
     order, _ = _split(dim)
-    found = sympy.eye(dim)
-    found[start : start + order, start : start + order] = Matrix(walsh(order) * signs) / sqrt(order)
-    return found
+    matrix = sympy.eye(dim)
+    matrix[start : start + order, start : start + order] = Matrix(walsh(order) * signs) / sqrt(order)
+    return matrix
 
 
 def _rotation(dim: int) -> Matrix:
     order, rest = _split(dim)
-    found = sympy.eye(dim)
+    matrix = sympy.eye(dim)
     for i in range(rest):
-        found[i, i] = found[order + i, order + i] = sqrt(Rational(rest, dim))
-        found[i, order + i] = -sqrt(Rational(order, dim))
-        found[order + i, i] = sqrt(Rational(order, dim))
-    return found
+        matrix[i, i] = matrix[order + i, order + i] = sqrt(Rational(rest, dim))
+        matrix[i, order + i] = -sqrt(Rational(order, dim))
+        matrix[order + i, i] = sqrt(Rational(order, dim))
+    return matrix
 
 
 def _orthonormal(cosine_square: Expr) -> Outcome:
@@ -62,8 +62,8 @@ def _rounding(constant: int) -> Outcome:
     """Judge the error of a pair of G: 5/2 of the terms of each part, the norm of which is at most c + s, and 1."""
     root = sympy.sqrt(_T) + sympy.sqrt(1 - _T)
     largest = max(root.subs(_T, at) for at in (0, 1, *sympy.solve(sympy.diff(root), _T)))
-    found = Rational(5, 2) * largest + 1
-    return held({"below the constant": bool(found < constant)}, f"a pair of G errs by less than {float(found):.4g}u")
+    error = Rational(5, 2) * largest + 1
+    return held({"below the constant": bool(error < constant)}, f"a pair of G errs by less than {float(error):.4g}u")
 
 
 def mean_squares(dim: int, exchanged: Fraction) -> NDArray[np.object_]:
@@ -81,8 +81,8 @@ def mean_squares(dim: int, exchanged: Fraction) -> NDArray[np.object_]:
         rotated[i, i] = rotated[order + i, order + i] = 1 - exchanged
         rotated[i, order + i] = rotated[order + i, i] = exchanged
     last, first = windows[1], windows[0]
-    found: NDArray[np.object_] = last @ rotated @ last @ first
-    return found
+    squares: NDArray[np.object_] = last @ rotated @ last @ first
+    return squares
 
 
 def _second_moment(exchanged: Callable[[int], Fraction]) -> Outcome:
@@ -112,10 +112,10 @@ def _scores(data: tuple[int, ...], layers: int) -> NDArray[np.int64]:
     """d^(L/2) times the scores of all rows, for all signs: integers."""
     dim = len(data)
     signs = np.array(list(product((-1, 1), repeat=dim)))
-    found = np.array([data])
+    scores = np.array([data])
     for _ in range(layers):
-        found = (found[:, np.newaxis] * signs).reshape(-1, dim) @ walsh(dim)
-    return found
+        scores = (scores[:, np.newaxis] * signs).reshape(-1, dim) @ walsh(dim)
+    return scores
 
 
 def _moments(formula: Callable[[tuple[Fraction | int, ...], int], Fraction]) -> Outcome:
@@ -159,7 +159,7 @@ def _white(signed: Callable[[Matrix], Matrix]) -> Outcome:
 
 
 def _line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
-    return line(f"orthonormal.proof.{topic}", _SOURCE, statement, judge, ours=True)
+    return line(f"orthonormal.proof.{topic}", _SOURCE, statement, judge, own=True)
 
 
 LINES = (

@@ -1,7 +1,7 @@
 """Exact moments of the release and its inner products with the canaries, in the notation of Theorem 3.3's proof.
 
-With ρ = Σ cⱼ + s·X + σZ, as in ``sphere_moments``: A = ‖ρ‖²/d, B = (1/k) Σ ⟨cᵢ, ρ⟩, T = (1/k) Σ ⟨cᵢ, ρ⟩² and
-W = T − B², so that √d·μ̂ = B/√A and d·σ̂² = W/A; Y is W less the sample variance of the σ⟨cᵢ, Z⟩ alone. The theorem has
+Let ρ = Σ cⱼ + s·X + σZ, as in ``sphere_moments``, A = ‖ρ‖²/d, B = (1/k) Σ ⟨cᵢ, ρ⟩, T = (1/k) Σ ⟨cᵢ, ρ⟩² and
+W = T − B². Then √d·μ̂ = B/√A and d·σ̂² = W/A. Y is W less the sample variance of the σ⟨cᵢ, Z⟩ alone. The theorem has
 no data vectors: s = 0.
 
 Moments of A and B are found a second time, with no step of ``sphere_moments``: R = ‖c₁ + … + c_k‖² is a random walk in
@@ -187,7 +187,7 @@ LINES = (
         _SOURCE,
         "means, variances and fourth central moments of A and B: integrals over the sphere and the random walk agree",
         _both_roads,
-        ours=True,
+        own=True,
     ),
-    line("ours.moments.table", _SOURCE, "the moments of A, B, T and W as the proof writes them", _table, ours=True),
+    line("ours.moments.table", _SOURCE, "the moments of A, B, T and W as the proof writes them", _table, own=True),
 )

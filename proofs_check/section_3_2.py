@@ -245,12 +245,12 @@ def balle_wang(numerator: int = 1) -> Outcome:
     sigmas = (Fraction(1, 5), Fraction(541, 1000), Fraction(1), Fraction(422, 100))
     for sigma, epsilon in itertools.product(sigmas, (Fraction(0), Fraction(1, 10), Fraction(1), Fraction(3))):
         # The two kernels share the case of equal deviations; the recipe's ball shares nothing with them.
-        found = (
+        enclosures = (
             difference(epsilon, Gaussian(1, sigma), Gaussian(0, sigma)),
             two_gaussians.delta(epsilon, 1, sigma, 0, sigma).ball,
             gaussian_mechanism.delta(epsilon, sigma).ball,
         )
-        overlaps.append(all(first.overlaps(second) for first, second in itertools.combinations(found, 2)))
+        overlaps.append(all(first.overlaps(second) for first, second in itertools.combinations(enclosures, 2)))
     return held(
         derived and all(overlaps),
         f"a = 0 and b = 1/σ² > 0 give S = (εσ² + 1/2, ∞) and Balle and Wang's Theorem 8; the recipe's ball and the "
@@ -271,7 +271,7 @@ _DENSITY1, _DENSITY2 = (
     exp(-square / 2) / (deviation * sqrt(2 * pi)) for square, deviation in ((_SQUARE1, SIGMA1), (_SQUARE2, SIGMA2))
 )
 
-# What the section prints.
+# The section prints these.
 COEFFICIENTS = (
     (1 / SIGMA2**2 - 1 / SIGMA1**2) / 2,
     MU1 / SIGMA1**2 - MU2 / SIGMA2**2,
@@ -308,8 +308,8 @@ def two_tails(printed: frozenset[str]) -> Outcome:
     b, rest, low = sympy.symbols("b c r_1", real=True)
     root = (-b - sqrt(b**2 - 4 * a * rest)) / (2 * a)
     factors = vanishes(a * (X - root) * (X - (-b / a - root)) - (a * X**2 + b * X + rest))
-    places = {"below": low - step, "between": low + gap * step / (1 + step), "above": low + gap + step}
-    signs = {name: sympy.factor(a * (place - low) * (place - low - gap)).is_positive for name, place in places.items()}
+    points = {"below": low - step, "between": low + gap * step / (1 + step), "above": low + gap + step}
+    signs = {name: sympy.factor(a * (point - low) * (point - low - gap)).is_positive for name, point in points.items()}
     positive = {name for name, sign in signs.items() if sign}
     return held(
         factors and None not in signs.values() and positive == printed,
@@ -339,7 +339,7 @@ def cases(by_sign_of_b: bool = False) -> Outcome:
         if a or b:
             key = map(_sign, (a, b * b - 4 * a * rest, b if by_sign_of_b and not a else 0))
             shapes.setdefault(tuple(key), set()).add(_pattern(a, b, rest))
-    unclear = [key for key, found in shapes.items() if len(found) > 1]
+    unclear = [key for key, patterns in shapes.items() if len(patterns) > 1]
     discriminant = _B**2 - 4 * _A * (_C - EPSILON)
     terms = (MU1 - MU2) ** 2 / (SIGMA1 * SIGMA2) ** 2 + 4 * _A * (EPSILON + log(SIGMA1) - log(SIGMA2))
     split = vanishes(discriminant - terms)
@@ -396,8 +396,8 @@ def invalid_bound(multiple: int) -> Outcome:
     The paragraph is on numerical stability, but does not say that it speaks of computed probabilities.
     """
     never = is_best_event(FIRST, SECOND, exp(multiple * EPSILON), _LOSS, -_REVERSE_LOSS)
-    found = [difference(*point, multiple) for point in grid()]
-    negative, empty = sum(ball < 0 for ball in found), sum(ball.is_zero() for ball in found)
+    differences = [difference(*point, multiple) for point in grid()]
+    negative, empty = sum(ball < 0 for ball in differences), sum(ball.is_zero() for ball in differences)
     rounded = _naive(3.0, 1e8 + 1, 1e8)
     exact = float(difference(Fraction(3), Gaussian(10**8 + 1, 1), Gaussian(10**8, 1)))
     kind = Kind.HYPOTHESIS if rounded < 0 else Kind.FALSE
@@ -407,8 +407,8 @@ def invalid_bound(multiple: int) -> Outcome:
         f"{rounded:.6f} for N(10⁸ + 1, 1) from N(10⁸, 1) at ε = 3, where it is {exact:.6f}. The exact difference is "
         "never negative: it is the integral of p₁ − e^ε·p₂ where that is positive"
         if never
-        else f"it does for {negative} of {len(found)} pairs of a grid",
-        {"pairs": len(found), "negative": negative, "zero": empty, "float": rounded, "exact": exact},
+        else f"it does for {negative} of {len(differences)} pairs of a grid",
+        {"pairs": len(differences), "negative": negative, "zero": empty, "float": rounded, "exact": exact},
     )
 
 
@@ -524,27 +524,27 @@ LINES: tuple[Check, ...] = (
         "final, Section 3.2",
         "The two inequalities suffice: the pair is (ε, δ)-DP if and only if both hold.",
         converse,
-        ours=True,
+        own=True,
     ),
     line(
         "ours.section-3.2.derivative",
         "final, Section 3.2",
         "δ′(ε) = −e^ε·Pr[−Z₂ > ε] where δ is positive.",
         derivative,
-        ours=True,
+        own=True,
     ),
     line(
         "ours.section-3.2.recipe",
         "final, Section 3.2",
         "The section's recipe gives the certified δ(ε) in every case.",
         recipe,
-        ours=True,
+        own=True,
     ),
     line(
         "ours.section-3.2.balle-wang",
         "final, Section 3.2",
         "At equal variances δ = Φ(1/(2σ) − εσ) − e^ε·Φ(−1/(2σ) − εσ), Balle and Wang's.",
         balle_wang,
-        ours=True,
+        own=True,
     ),
 )

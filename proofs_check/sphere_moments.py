@@ -51,18 +51,18 @@ def _pairings(items: tuple[str, ...]) -> Iterator[tuple[Edge, ...]]:
         yield ()
         return
     first, rest = items[0], items[1:]
-    for place, partner in enumerate(rest):
-        for others in _pairings(rest[:place] + rest[place + 1 :]):
+    for i, partner in enumerate(rest):
+        for others in _pairings(rest[:i] + rest[i + 1 :]):
             yield ((first, partner), *others)
 
 
-def _relabelled(edges: Sequence[Edge], *kept: str) -> tuple[Edge, ...]:
-    """Name all but the ``kept`` vectors by their first appearance in sorted order: a key that equal graphs share."""
-    names = {name: name for name in kept}
+def _relabelled(edges: Sequence[Edge], *fixed: str) -> tuple[Edge, ...]:
+    """Name all but the ``fixed`` vectors by their first appearance in sorted order: a key that equal graphs share."""
+    names = {name: name for name in fixed}
     degrees = Counter(name for edge in edges for name in edge)
     for edge in sorted(edges, key=lambda e: (-edges.count(e), sorted((-degrees[e[0]], -degrees[e[1]])), e)):
-        for vector in edge:
-            names.setdefault(vector, f"v{len(names):02}")
+        for label in edge:
+            names.setdefault(label, f"v{len(names):02}")
     return tuple(sorted((min(a, b), max(a, b)) for a, b in ((names[u], names[v]) for u, v in edges)))
 
 
@@ -73,14 +73,14 @@ def _uniform(edges: tuple[Edge, ...]) -> Any:
         return _FIELD.one
     degrees: dict[str, int] = {}
     for edge in edges:
-        for vector in edge:
-            degrees[vector] = degrees.get(vector, 0) + 1
+        for label in edge:
+            degrees[label] = degrees.get(label, 0) + 1
     chosen = min(degrees, key=lambda vector: (degrees[vector], vector))
-    kept = [edge for edge in edges if chosen not in edge]
+    others = [edge for edge in edges if chosen not in edge]
     partners = tuple(b if a == chosen else a for a, b in edges if chosen in (a, b))
     total = _FIELD.zero
     for pairing in _pairings(partners):
-        total += _uniform(_relabelled([*kept, *(pair for pair in pairing if pair[0] != pair[1])]))
+        total += _uniform(_relabelled([*others, *(pair for pair in pairing if pair[0] != pair[1])]))
     return total / _rising(degrees[chosen] // 2)
 
 
@@ -143,8 +143,8 @@ def _partitions(items: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ...]]
     first, rest = items[0], items[1:]
     for blocks in _partitions(rest):
         yield ((first,), *blocks)
-        for place, block in enumerate(blocks):
-            yield (*blocks[:place], (first, *block), *blocks[place + 1 :])
+        for i, block in enumerate(blocks):
+            yield (*blocks[:i], (first, *block), *blocks[i + 1 :])
 
 
 def _falling(blocks: int) -> Any:

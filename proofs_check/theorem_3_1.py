@@ -32,7 +32,7 @@ Formula: TypeAlias = Callable[[Any], Any]
 
 THETA = Symbol("theta", positive=True)
 _POWER = Symbol("n", positive=True)
-_ONE = sympy.Integer(1)
+_UNIT = sympy.Integer(1)
 # Formulas as printed, of the lines whose judges have them as defaults.
 _CIRCLE = 2 * pi * sin(THETA)
 _RADIUS = sin(THETA)
@@ -52,7 +52,7 @@ def _line(name: str, statement: str, judge: Callable[[], Outcome], display: str 
     """Return a line on Theorem 3.1, of the document with which its name begins."""
     document, topic = name.split(".", 1)
     return line(
-        f"{document}.theorem-3.1.{topic}", _SOURCES[document], statement, judge, display, row, ours=document == "ours"
+        f"{document}.theorem-3.1.{topic}", _SOURCES[document], statement, judge, display, row, own=document == "ours"
     )
 
 
@@ -66,14 +66,14 @@ def same(first: Any, second: Any, variable: Symbol, point: Any = 0) -> bool:
     logs = [sympy.expand_log(sympy.log(expression), force=True) for expression in (first, second)]
     slope = sympy.simplify(sympy.diff(logs[0] - logs[1], variable))
     quotient = first / second
-    if slope == 0 and _one(quotient.subs(variable, point)):
+    if slope == 0 and _is_one(quotient.subs(variable, point)):
         return True
     if abs(sympy.N(quotient.subs({D: 7, variable: Rational(2, 5)}), 40) - 1) < Rational(1, 10**30):
         raise ArithmeticError("an equality could be neither proven nor disproven")
     return False
 
 
-def _one(quotient: Any) -> bool:
+def _is_one(quotient: Any) -> bool:
     return bool(sympy.gammasimp(sympy.powsimp(quotient)) == 1)
 
 
@@ -110,7 +110,7 @@ def _metric() -> sympy.ImmutableMatrix:
 def _polar_volume(dim: int) -> tuple[Any, list[Symbol]]:
     """Squared volume element of the unit sphere of R^d in polar angles, and these, the first being θ."""
     angles = [THETA, *sympy.symbols(f"a2:{dim}", positive=True)]
-    point = [sympy.prod([sin(a) for a in angles[:place]]) * cos(angle) for place, angle in enumerate(angles)]
+    point = [sympy.prod([sin(a) for a in angles[:i]]) * cos(angle) for i, angle in enumerate(angles)]
     jacobian = sympy.Matrix([*point, sympy.prod([sin(a) for a in angles])]).jacobian(angles)
     return sympy.simplify(sympy.simplify(jacobian.T * jacobian).det()), angles
 
@@ -129,7 +129,7 @@ def volume_element() -> Mapping[str, bool]:
     explicit = []
     for dim in (2, 3, 4):
         volume, angles = _polar_volume(dim)
-        expected = sympy.prod([sin(angle) ** (2 * (dim - 2 - place)) for place, angle in enumerate(angles)])
+        expected = sympy.prod([sin(angle) ** (2 * (dim - 2 - i)) for i, angle in enumerate(angles)])
         explicit.append(sympy.simplify(volume - expected) == 0)
     return {
         "the angle runs at unit speed": metric[0, 0] == 1,
@@ -157,8 +157,8 @@ def _judge_area(printed: Formula = area) -> Outcome:
     radius = Symbol("r", positive=True)
     gaussian = sympy.integrate(radius ** (D - 1) * sympy.exp(-(radius**2)), (radius, 0, sympy.oo))
     facts = {
-        "S_1 = 2": printed(_ONE) == 2,
-        "S_d = S_{d−1} W(d − 2)": _one(printed(D) / (printed(D - 1) * sine_integral(D - 2))),
+        "S_1 = 2": printed(_UNIT) == 2,
+        "S_d = S_{d−1} W(d − 2)": _is_one(printed(D) / (printed(D - 1) * sine_integral(D - 2))),
         "S_d ∫ r^(d−1) exp(−r²) dr = π^(d/2)": sympy.simplify(printed(D) * gaussian / pi ** (D / 2)) == 1,
         **sine_integrals(),
     }
@@ -196,7 +196,7 @@ def _judge_shell(radius: Any = _RADIUS) -> Outcome:
 def _judge_volume_element(printed: Formula = boundary) -> Outcome:
     facts = {
         "the element is the boundary's measure": same(printed(D), _exact_boundary(D), THETA, pi / 2),
-        "its integral over (0, π) is S_d": _one(area(D - 1) * sine_integral(D - 2) / area(D)),
+        "its integral over (0, π) is S_d": _is_one(area(D - 1) * sine_integral(D - 2) / area(D)),
         **volume_element(),
         **sine_integrals(),
     }
@@ -209,8 +209,8 @@ def _judge_volume_element(printed: Formula = boundary) -> Outcome:
 
 def _from_two(exact: Outcome, finding: str, printed: Formula = boundary) -> Outcome:
     """Judge what is exact for d ≥ 2: at d = 1 the printed boundary's measure must have the sphere's as its integral."""
-    mass = sympy.integrate(printed(_ONE), (THETA, 0, pi))
-    if exact.verdict is not Verdict.CONFIRMED or mass == area(_ONE):
+    mass = sympy.integrate(printed(_UNIT), (THETA, 0, pi))
+    if exact.verdict is not Verdict.CONFIRMED or mass == area(_UNIT):
         return exact
     only = (
         f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral of M_d is {text(mass)}, and the sphere's "
@@ -219,7 +219,7 @@ def _from_two(exact: Outcome, finding: str, printed: Formula = boundary) -> Outc
     return judged(Kind.HYPOTHESIS, f"{only} {finding}".strip(), {**exact.evidence, "integral at d = 1": text(mass)})
 
 
-def _judge_rate(printed_factor: Any = _ONE) -> Outcome:
+def _judge_rate(printed_factor: Any = _UNIT) -> Outcome:
     density = _exact_boundary(D) / (area(D - 1) * sine_integral(D - 2))
     facts = {
         "the factor does not depend on θ": sympy.diff(printed_factor, THETA) == 0,
@@ -362,12 +362,12 @@ def _closed_form(x: fmpq, dim: int) -> tuple[fmpq | arb, fmpq | arb]:
     return weight / total, fmpq(1, 2) + integral / total
 
 
-def _judge_kernel(place: int, kernel: Callable[[Fraction, int], Enclosure]) -> Outcome:
+def _judge_kernel(index: int, kernel: Callable[[Fraction, int], Enclosure]) -> Outcome:
     def compare() -> tuple[list[str], int]:
         outside, widest = [], 0
         for dim in _DIMS:
             for x in _POINTS:
-                value = _closed_form(x, dim)[place]
+                value = _closed_form(x, dim)[index]
                 enclosure = kernel(Fraction(int(x.p), int(x.q)), dim)
                 lo, hi = (fmpq(*end.as_integer_ratio()) for end in (enclosure.lo, enclosure.hi))
                 # For a ball: certainly so.
@@ -379,8 +379,8 @@ def _judge_kernel(place: int, kernel: Callable[[Fraction, int], Enclosure]) -> O
     outside, widest = at_precision(8192, compare)
     facts = {"the closed form lies inside all enclosures": not outside, "they are at most 2 ulps wide": widest <= 2}
     count = len(_DIMS) * len(_POINTS)
-    text = f"At {count} pairs (x, d), d from {_DIMS[0]} to {_DIMS[-1]}, the closed form lies in the enclosure."
-    return held(facts, text, outside=outside[:5], pairs=count, widest_in_ulps=widest)
+    finding = f"At {count} pairs (x, d), d from {_DIMS[0]} to {_DIMS[-1]}, the closed form lies in the enclosure."
+    return held(facts, finding, outside=outside[:5], pairs=count, widest_in_ulps=widest)
 
 
 # The theorem and its proof.
@@ -415,7 +415,7 @@ def _judge_row(
         return judged(kind, finding, evidence)
     earlier = rows[row - 2] if row > 1 else before
     if earlier is None:
-        mass = sympy.integrate(printed(_ONE), (variable, *ends))
+        mass = sympy.integrate(printed(_UNIT), (variable, *ends))
         unbounded = "" if variable == THETA else " (at d = 2 the density is unbounded at ±1)"
         finding = (
             f"Exact for every d ≥ 2{unbounded}, which is to be assumed: at d = 1 the formula, with 1/Γ(0) = 0, has the "
@@ -423,7 +423,7 @@ def _judge_row(
         )
         kind = Kind.EXACT if mass == 1 else Kind.HYPOTHESIS
         return judged(kind, finding, {**evidence, "mass at d = 1": text(mass)})
-    at_one = same(printed(_ONE), earlier(_ONE), variable, middle)
+    at_one = same(printed(_UNIT), earlier(_UNIT), variable, middle)
     finding = (
         "Equal to the exact density for symbolic d (the ends of the range, a null set, aside), and at d = 1, where "
     )
@@ -463,7 +463,7 @@ DISPLAYS: dict[str, int] = {
 
 
 def _theorem(rows: Sequence[Formula] = _THEOREM) -> Outcome:
-    return _judge_row(rows, 1, exact_density, None, TAU, (-_ONE, _ONE))
+    return _judge_row(rows, 1, exact_density, None, TAU, (-_UNIT, _UNIT))
 
 
 def _angle(row: int, rows: Sequence[Formula] = _ANGLE_ROWS) -> Outcome:
@@ -471,7 +471,7 @@ def _angle(row: int, rows: Sequence[Formula] = _ANGLE_ROWS) -> Outcome:
 
 
 def _cosine(row: int, rows: Sequence[Formula] = _COSINE_ROWS) -> Outcome:
-    return _judge_row(rows, row, exact_density, _from_angle, TAU, (-_ONE, _ONE))
+    return _judge_row(rows, row, exact_density, _from_angle, TAU, (-_UNIT, _UNIT))
 
 
 def _judge_constant_vector() -> Outcome:
@@ -517,11 +517,11 @@ def _judge_instability() -> Outcome:
     # At d = 289, below what the text names, and above it.
     near, far = ({root**2: _cancellation(Fraction(t, root), root**2) for root in (17, 23, 31)} for t in (3, 10))
     lost = all(far[dim] > 2**53 for dim in (529, 961))
-    kept = all(near[dim] < 2**10 for dim in (529, 961))
+    stable = all(near[dim] < 2**10 for dim in (529, 961))
     # x(1 − x²)^((d−1)/2)·Σ cₙx²ⁿ has the derivative (1 − x²)^((d−3)/2) if c₀ = 1 and (2n + 3)cₙ₊₁ = (2n + d)cₙ.
     n = _N
     positive = sympy.cancel((2 * n + 3) * (D / 2 + n) / (Rational(3, 2) + n) - (2 * n + D)) == 0
-    kind = (Kind.HYPOTHESIS if kept and positive else Kind.EXACT) if lost else Kind.FALSE
+    kind = (Kind.HYPOTHESIS if stable and positive else Kind.EXACT) if lost else Kind.FALSE
     finding = (
         "True only of the alternating series ₂F₁(1/2, (3 − d)/2; 3/2; τ²) far from 0: at d = 529 its terms add up to "
         f"{near[529]:.0f} times their sum at τ√d = 3 and to {far[529]:.0e} times at τ√d = 10. The same function has a "

@@ -71,9 +71,9 @@ def chain(topic: str, display: str, *rows: tuple[str, Callable[[], Outcome]]) ->
     return tuple(_line(f"{topic}.{row}", *both, display, row) for row, both in enumerate(rows, 1))
 
 
-def order(name: str, place: int, printed: str, claim: Callable[[Expr], bool]) -> Outcome:
-    """Judge a printed order of magnitude of a mean (place 0) or variance (place 1), of A, B, T or W."""
-    exact = release_moments.moments(name)[place]
+def order(name: str, index: int, printed: str, claim: Callable[[Expr], bool]) -> Outcome:
+    """Judge a printed order of magnitude of a mean (index 0) or variance (index 1), of A, B, T or W."""
+    exact = release_moments.moments(name)[index]
     return held(claim(exact), f"{printed} holds for {shortened(exact)}", exact=text(exact), printed=printed)
 
 
@@ -113,10 +113,10 @@ def _first_of_mean(in_expectation: bool) -> Outcome:
 
 def _chi_squared(centre: Expr, spread: Expr) -> Outcome:
     """Raw moments of the chi-squared law: d(d + 2) ⋯ (d + 2p − 2)."""
-    found = [expectation(*([(Z, Z)] * p)) for p in range(1, 5)]
-    same = all(sympy.expand(m - 2**p * sympy.rf(D / 2, p).expand(func=True)) == 0 for p, m in enumerate(found, 1))
-    holds = same and found[0] == centre and variance((Z, Z)) == spread
-    return held(holds, f"the first four moments agree; mean {text(found[0])}, variance {text(variance((Z, Z)))}")
+    raw_moments = [expectation(*([(Z, Z)] * p)) for p in range(1, 5)]
+    same = all(sympy.expand(m - 2**p * sympy.rf(D / 2, p).expand(func=True)) == 0 for p, m in enumerate(raw_moments, 1))
+    holds = same and raw_moments[0] == centre and variance((Z, Z)) == spread
+    return held(holds, f"the first four moments agree; mean {text(raw_moments[0])}, variance {text(variance((Z, Z)))}")
 
 
 def _inner_product(centre: Expr, spread: Expr) -> Outcome:
@@ -147,13 +147,13 @@ def _norm_variance_printed() -> Expr:
 
 
 def _uncorrelated(ordered: bool) -> Outcome:
-    """Covariances of inner products of Z and four canaries; where ``ordered``, ⟨cⱼ, cᵢ⟩ counts beside ⟨cᵢ, cⱼ⟩."""
+    """Covariances of inner products of Z and four canaries; where ``ordered``, ⟨cⱼ, cᵢ⟩ counts as well as ⟨cᵢ, cⱼ⟩."""
     names = (Z, "a", "b", "c", "d")
-    products = [(u, v) for place, u in enumerate(names) for v in names[place:] if u != v or u == Z]
+    products = [(u, v) for i, u in enumerate(names) for v in names[i:] if u != v or u == Z]
     correlated = [
         f"{p} and {q}"
-        for place, p in enumerate(products)
-        for q in products[place + 1 :]
+        for i, p in enumerate(products)
+        for q in products[i + 1 :]
         if sympy.cancel(expectation(p, q) - expectation(p) * expectation(q)) != 0
     ]
     same = sympy.cancel(expectation(("a", "b"), ("b", "a")))
@@ -207,8 +207,8 @@ def _product_variance_printed() -> Expr:
     return sympy.cancel((sum_of_variances(("i", "j")) + SIGMA**2 * sum_of_variances((Z, "i"))) / K**2)
 
 
-def _exact_of(name: str, place: int, printed: Callable[[], Expr] | Expr, concludes: Callable[[Expr], bool]) -> Outcome:
-    return equation(printed() if callable(printed) else printed, release_moments.moments(name)[place], concludes)
+def _exact_of(name: str, index: int, printed: Callable[[], Expr] | Expr, concludes: Callable[[Expr], bool]) -> Outcome:
+    return equation(printed() if callable(printed) else printed, release_moments.moments(name)[index], concludes)
 
 
 def _goes_on(printed: Expr, before: Callable[[], Expr]) -> Outcome:
@@ -323,10 +323,10 @@ _CASES: dict[str, tuple[tuple[Edge, Edge], Expr]] = {
 
 def _by_case(value: Callable[[Edge, Edge], Expr] | None = None) -> Outcome:
     """Judge a row of the display for j ≠ ℓ in both cases: by default the one that prints their values."""
-    found = {name: (value(*edges) if value else row, variance(*edges)) for name, (edges, row) in _CASES.items()}
-    said = "" if value else "printed "
-    finding = "; ".join(f"{name}: {said}{text(row)}, exact {text(exact)}" for name, (row, exact) in found.items())
-    return held(all(sympy.cancel(row - exact) == 0 for row, exact in found.values()), finding)
+    by_case = {name: (value(*edges) if value else row, variance(*edges)) for name, (edges, row) in _CASES.items()}
+    prefix = "" if value else "printed "
+    finding = "; ".join(f"{name}: {prefix}{text(row)}, exact {text(exact)}" for name, (row, exact) in by_case.items())
+    return held(all(sympy.cancel(row - exact) == 0 for row, exact in by_case.values()), finding)
 
 
 def _conditioned(first: Edge, second: Edge) -> Expr:
@@ -359,9 +359,9 @@ def _noise_sum(printed: Expr) -> Outcome:
 
 def _squared_product(spread: Expr) -> Outcome:
     """Moments of ⟨cᵢ, Z⟩: those of N(0, 1), which has no others' moments."""
-    found = [expectation(*([_IZ] * (2 * p))) for p in range(1, 5)]
-    facts = {"moments": found == [1, 3, 15, 105], "variance": SIGMA**4 * variance(_IZ, _IZ) == spread}
-    return held(facts, f"even moments of ⟨cᵢ, Z⟩ {', '.join(map(text, found))}, as N(0, 1) has; Var⟨cᵢ, Z⟩² = 2")
+    moments = [expectation(*([_IZ] * (2 * p))) for p in range(1, 5)]
+    facts = {"moments": moments == [1, 3, 15, 105], "variance": SIGMA**4 * variance(_IZ, _IZ) == spread}
+    return held(facts, f"even moments of ⟨cᵢ, Z⟩ {', '.join(map(text, moments))}, as N(0, 1) has; Var⟨cᵢ, Z⟩² = 2")
 
 
 LINES = (

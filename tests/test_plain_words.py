@@ -38,9 +38,10 @@ def test_words_are_those_of_the_field(page):
 def test_docstrings_and_comments_are_in_plain_sentences(path):
     code = path.read_text(encoding="utf-8")
     for line, text in (*docstrings(code), *comments(code)):
-        assert PRIVATE.search(text) is None, (line, text)
+        assert PRIVATE.search(" ".join(sentences(text))) is None, (line, text)
         assert FRAGMENT.match(text) is None, (line, text)
-        assert longest(text)[1] <= 30, (line, longest(text)[2])
+        # As in a page of proofs, formulas count as words.
+        assert longest(text)[1] <= (40 if "proofs_check" in path.parts else 30), (line, longest(text)[2])
 
 
 def commands(group):

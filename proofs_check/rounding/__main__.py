@@ -13,13 +13,13 @@ from canaryproof.proofs_check.rounding import budgets, canary_quantile, gappa, p
 
 def _canary_quantile(folder: Path | None) -> tuple[bool, str]:
     """Try every word, and compare with the certificate; write it into ``folder`` instead if given."""
-    found = canary_quantile.prove()
+    certificate = canary_quantile.prove()
     if folder:
-        (folder / canary_quantile.CERTIFICATE).write_text(canary_quantile.written(found))
-    holds = found == canary_quantile.read() if not folder else True
+        (folder / canary_quantile.CERTIFICATE).write_text(canary_quantile.written(certificate))
+    holds = certificate == canary_quantile.read() if not folder else True
     return holds, (
-        f"{found.words:,} words: relative error {found.error:.4g}, stated {canary_quantile.STATED_ERROR:g}; "
-        f"distance of the law to the normal one {found.kolmogorov:.3g}"
+        f"{certificate.words:,} words: relative error {certificate.error:.4g}, stated "
+        f"{canary_quantile.STATED_ERROR:g}; distance of the law to the normal one {certificate.kolmogorov:.3g}"
     )
 
 
@@ -43,9 +43,9 @@ def _primitives(folder: Path | None) -> tuple[bool, str]:
     if folder:
         (folder / primitives.TABLE).write_text(text)
     same = bool(folder) or text == (files(__package__) / primitives.TABLE).read_text()
-    found = json.loads(text)["bounds"]
-    broken = [name for name, row in found.items() if row["proven"] > row["stated"]]
-    return same and not broken, f"{len(found) - len(broken)} of {len(found)} bounds are as stated"
+    bounds = json.loads(text)["bounds"]
+    broken = [name for name, row in bounds.items() if row["proven"] > row["stated"]]
+    return same and not broken, f"{len(bounds) - len(broken)} of {len(bounds)} bounds are as stated"
 
 
 def _budgets(folder: Path | None) -> tuple[bool, str]:

@@ -34,7 +34,7 @@ from canaryproof.proofs_check.rounding import primitives
 TABLE = "budgets.csv"
 BUDGET = 8.0
 _PRECISION = 192
-# What the kernels accept as a last step: of u, in units of its scale, and of log m, times √(1 + w).
+# The last steps that the kernels accept: of u, in units of its scale, and of log m, times √(1 + w).
 EPSILON_STEP, NOISE_STEP = two_gaussians._LAST_STEP, 4e-9
 
 
@@ -183,7 +183,7 @@ def _tail_rows() -> Iterator[ProvenRow]:
     # 1/2 ∓ C in two roundings.
     central = 2 * u * _MORE + _series_error() / least
     beyond = (fraction + u) * _MORE
-    # Of log(1 − T): T/((1 − T)·(−log(1 − T))) grows with T.
+    # The relative error of log(1 − T) has the factor T/((1 − T)·(−log(1 − T))), which grows with T.
     inner, outer = ((t / (1 - t) / -(1 - t).log()) for t in (half, most))
     # Far out the logarithm is a sum with one of at most 16 in size, below −600.
     far = (fraction + 3 * u + 16 * 2 * u + 17 * u + _exponent_error(arb(600))) / 600
@@ -244,7 +244,7 @@ def _tail(x: arb) -> arb:
 
 @dataclass(frozen=True)
 class _Cell:
-    """What corners say of a rectangle a ≤ u ≤ b, c ≤ ε ≤ d; pairs are least and largest values."""
+    """Bounds on a rectangle a ≤ u ≤ b, c ≤ ε ≤ d, by its corners; pairs are least and largest values."""
 
     u: tuple[fmpq, fmpq]
     epsilon: tuple[fmpq, fmpq]
@@ -280,7 +280,7 @@ def _cells() -> tuple[_Cell, ...]:
     """Return the cells that practice reaches, widened so that the last point before a root lies in one too."""
     if not (_tail(arb(_MOST_U)) < 1e-12 and _tail(arb(-_LEAST_U)) < fmpq(1, 2**54)):
         raise RuntimeError("the cells do not hold all of practice")
-    found, steps, factor = [], 157, fmpq(11, 10)
+    cells, steps, factor = [], 157, fmpq(11, 10)
     width = (_MOST_U - _LEAST_U) / steps
     epsilon = fmpq(99, 1000)
     while epsilon < fmpq(501, 10):
@@ -288,9 +288,9 @@ def _cells() -> tuple[_Cell, ...]:
             a = _LEAST_U + i * width
             cell = _cell(a - fmpq(1, 10**6), a + width + fmpq(1, 10**6), epsilon, epsilon * factor)
             if cell.delta[1] >= 1e-12:
-                found.append(cell)
+                cells.append(cell)
         epsilon *= factor
-    return tuple(found)
+    return tuple(cells)
 
 
 def _relative_errors(cell: _Cell) -> tuple[arb, arb]:
@@ -300,12 +300,12 @@ def _relative_errors(cell: _Cell) -> tuple[arb, arb]:
     # u and u + m err by roundings of their terms, of at most w and m; −(log M)′ ≤ 0.8 + |u|.
     argument = (2 * add + 2 * over) * (cell.w[1] + cell.m[1])
     size = max(abs(float(cell.u[0])), abs(float(cell.u[1])))
-    one = mills + argument * (arb(size) + 1)
+    single = mills + argument * (arb(size) + 1)
     density = _of("exponential, |a| < 1e9") + 3 * times + times * 50 + arb(size) * argument
     # second/first is compared with 0.999 before they are subtracted; a little above r, what is compared errs too.
     if not cell.ratio[1] < 0.9989:
         raise RuntimeError("a cell of practice is reached by quadrature")
-    return 2 * one / (1 - cell.ratio[1]) + add + density, 2 * one + add + density
+    return 2 * single / (1 - cell.ratio[1]) + add + density, 2 * single + add + density
 
 
 def _delta_ulps(cell: _Cell) -> arb:
@@ -352,7 +352,7 @@ def _noise_ulps(cell: _Cell) -> arb:
     u, worst = _u(), arb(0)
     excess, total = _relative_errors(cell)
     size = max(abs(float(cell.u[0])), abs(float(cell.u[1])))
-    # What 1 + step leaves of its exponential is half a square more.
+    # 1 + step differs from its exponential by little more than half the step's square.
     square = arb(NOISE_STEP) ** 2 / (1 + cell.w[0]) * arb("1.001") / 2
     if cell.delta[0] <= 0.5:
         second = 2 + size * cell.w[1] + cell.m[1] / cell.excess[0]
@@ -402,7 +402,7 @@ def _certain_rows() -> Iterator[ProvenRow]:
 
 _CLOSE, _PAIR_STEP = _tails._CLOSE, two_gaussians._LAST_STEP
 _LEAST_EPSILON = arb("0.0999")
-# Of u, for δ ≥ 1e-13, and of T.
+# These bound u, for δ ≥ 1e-13, and T.
 _FARTHEST, _MOST_LOSS = arb("7.46"), arb("50.7")
 
 
@@ -450,13 +450,13 @@ def _data_error() -> arb:
 
 def _least_mean() -> arb:
     """Bound the mean of t in (0, 1) of weight exp(−pt − ht²), p + h ≤ 46, from below: it falls with p and with h."""
-    found = []
+    means = []
     for low in range(46):
         p, h = arb(low + 1), arb(46 - low)
         end = (2 * h).sqrt()
         whole = _mills(p / end) - (-p - h).exp() * _mills(p / end + end)
-        found.append((1 - (-p - h).exp() - p / end * whole) / (end * whole))
-    return min(found, key=lambda ball: float(ball.lower()))
+        means.append((1 - (-p - h).exp() - p / end * whole) / (end * whole))
+    return min(means, key=lambda ball: float(ball.lower()))
 
 
 def _rule_error() -> arb:
@@ -513,25 +513,25 @@ def _pair_step_square() -> arb:
     # α ≥ 0: rest ≥ M(x)/s, 1/M(x) ≤ x + 0.8, and qR/δ ≤ 2qM(y)/(M(u) − M(y)) ≤ 2(y + 1.42) for y = u + q = sx. With
     # δ ≤ 1/2 u is at least −0.68, as P(|X| < |u|) ≤ δ for u < 0.
     q = 2 * x
-    found = [far**2 * (q**2 + 2 * q * (2 * x + arb("1.42")) + 4 * q * (x + arb("0.8")))]
+    squares = [far**2 * (q**2 + 2 * q * (2 * x + arb("1.42")) + 4 * q * (x + arb("0.8")))]
     # α < 0, s < 1: 1/rest ≤ 1.6(y + 1) or 1.6/L, |α| ≤ 3/8. With V the smaller of L/2 and 1/(1 + u), excess is at least
     # 0.035qV² or 0.043V, and rest at most 1.32V for V < L/2. Otherwise the scale is at most L/2 ≤ 1.
     q, inverse = x, arb("1.6") * (x + 1)
-    found.append(far**2 * (q**2 + (38 * q * far).max(31 * q**2) + 2 * q * inverse))
-    found.append(q**2 + 43 + 47 * q**2 + 2 * q * inverse)
+    squares.append(far**2 * (q**2 + (38 * q * far).max(31 * q**2) + 2 * q * inverse))
+    squares.append(q**2 + 43 + 47 * q**2 + 2 * q * inverse)
     # u < 0 and δ ≤ 1/2 make u ≥ −3, else w is above 2 on (−1, 1). Half a unit of v near P₁'s mean has w ≥ q/8.
     x = (9 + 2 * _MOST_LOSS).sqrt()
     q = x + 3
-    found.append(16 * (q**2 + arb("8.3") * q * (q + 8) + 2 * q * arb("1.6") * (x + 1)))
+    squares.append(16 * (q**2 + arb("8.3") * q * (q + 8) + 2 * q * arb("1.6") * (x + 1)))
     # δ > 1/2: δ is a float, so that −9 ≤ u ≤ 0.68.
     x = (81 + 2 * _MOST_LOSS).sqrt()
     q = 2 * x + 9
-    found.append(100 * (q**2 + 4 * q * (x + arb("0.8"))))
-    return max(found, key=lambda ball: float(ball.upper())) / 2 * _MORE
+    squares.append(100 * (q**2 + 4 * q * (x + arb("0.8"))))
+    return max(squares, key=lambda ball: float(ball.upper())) / 2 * _MORE
 
 
 def _pair_epsilon_rows() -> Iterator[tuple[str, arb]]:
-    # An error e of log δ moves ε by e(1 − r)/r, one of log(1 − δ) by e(1 + P₁(Z ≤ ε)/R). r is at least 1/200: else
+    # An error e of log δ moves ε by e(1 − r)/r, one of log(1 − δ) by e(1 + P₁(Z ≤ ε)/R). r is at least 1/200. Else
     # P(|X| < |u|) ≤ P₁(Z > ε) ≤ δ·200/199 for u < 0, so that u ≥ −0.68 and excess ≤ 2M(−0.68); rest is as above.
     x = (_FARTHEST**2 + 2 * _MOST_LOSS).sqrt()
     inverse = (2 * (x + arb("0.8"))).max(arb("1.6") * (x + 1))
@@ -551,10 +551,10 @@ def _pair_epsilon_rows() -> Iterator[tuple[str, arb]]:
 
 
 def _pair_rows() -> Iterator[ProvenRow]:
-    for name, rows in (("log-delta", _pair_log_delta_rows), ("epsilon", _pair_epsilon_rows)):
-        found = [(cell, _rounded_up(ulps)) for cell, ulps in rows()]
+    for name, prove in (("log-delta", _pair_log_delta_rows), ("epsilon", _pair_epsilon_rows)):
+        cell_bounds = [(cell, _rounded_up(ulps)) for cell, ulps in prove()]
         for direction in ("forward", "reverse", "both"):
-            yield from (ProvenRow(f"two-gaussians.{name}.{direction}", cell, ulps) for cell, ulps in found)
+            yield from (ProvenRow(f"two-gaussians.{name}.{direction}", cell, ulps) for cell, ulps in cell_bounds)
 
 
 def rows() -> tuple[ProvenRow, ...]:
@@ -582,7 +582,7 @@ def read() -> tuple[ProvenRow, ...]:
 
 def proven() -> dict[str, float]:
     """Bound in ulps, in practice, of each function whose budget there is proven."""
-    found: dict[str, float] = {}
+    largest: dict[str, float] = {}
     for row in read():
-        found[row.function] = max(found.get(row.function, 0.0), row.ulps)
-    return {name: ulps for name, ulps in found.items() if ulps <= BUDGET}
+        largest[row.function] = max(largest.get(row.function, 0.0), row.ulps)
+    return {name: ulps for name, ulps in largest.items() if ulps <= BUDGET}

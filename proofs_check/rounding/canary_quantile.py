@@ -5,10 +5,10 @@ sweep tries all 2³² words: those of equal a and those of the other tail must g
 x(a) is compared with q(a).
 
 q is known by some 300 polynomials. Each is the Taylor polynomial of q on a cell of words, its coefficients and its
-remainder enclosed by balls: y = q(p) has y′ = g and g′ = y·g², from which the coefficients follow one from the other,
-at the cell's centre for the polynomial and over the whole cell for the remainder. Near p = 1/2, where q is 0, the
-polynomial has odd powers alone. Floats evaluate the polynomials. What that and the remainder may amount to is added to
-every bound.
+remainder enclosed by balls. By y′ = g and g′ = y·g² for y = q(p), the coefficients follow one from the other. They
+are taken at the cell's centre for the polynomial, and over the whole cell for the remainder. Near p = 1/2, where q is
+0, the polynomial has odd powers alone. Floats evaluate the polynomials. What that and the remainder may amount to is
+added to every bound.
 
 The law of a coordinate follows: moments from exact squares and their products in pairs of floats, and the Kolmogorov
 distance to the normal law from the sorted values. Sorting is local, as words whose quantiles differ by more than the
@@ -37,7 +37,7 @@ from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.certified._ball import at_precision
 
 CERTIFICATE = "canary_quantile.json"
-# What the kernel and ``discretised_canaries`` state.
+# The kernel and ``discretised_canaries`` state this bound.
 STATED_ERROR = 4.6e-7
 
 _BITS = 32
@@ -70,13 +70,13 @@ class QuantileCell(NamedTuple):
 
 def constants_digest() -> str:
     """Digest of the constants and the operations that make a quantile of a word."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for name in ("_LOG", "_NUMERATOR", "_DENOMINATOR", "_SQRT2", "_HALF", "_TWO32"):
-        found.update(np.atleast_1d(np.array(getattr(stream, name), np.float32)).astype("<f4").tobytes())
+        hashed.update(np.atleast_1d(np.array(getattr(stream, name), np.float32)).astype("<f4").tobytes())
     functions: tuple[Any, ...] = (stream._depth, stream._normal)  # which a decorator has made more than functions
     for function in functions:
-        found.update(inspect.getsource(function.py_func).encode())
-    return found.hexdigest()
+        hashed.update(inspect.getsource(function.py_func).encode())
+    return hashed.hexdigest()
 
 
 def exact(a: int) -> arb:
@@ -118,15 +118,15 @@ def cells() -> list[QuantileCell]:
     """Cut the odd words below 2³¹ into cells."""
 
     def make() -> list[QuantileCell]:
-        found, first, end = [], 1, _HALF - _CENTRAL
+        cut, first, end = [], 1, _HALF - _CENTRAL
         while first < end:
             last = min(first + 2 * (first // (2 * _WIDTH)), end - 1)
             centre = (first + last) // 2
             reach = fmpq(max(centre - first, last - centre))
-            found.append(_cell(first, last, fmpq(centre), reach))
+            cut.append(_cell(first, last, fmpq(centre), reach))
             first = last + 2
-        found.append(_cell(first, _HALF - 1, fmpq(_HALF), fmpq(_CENTRAL)))
-        return found
+        cut.append(_cell(first, _HALF - 1, fmpq(_HALF), fmpq(_CENTRAL)))
+        return cut
 
     return at_precision(_PRECISION, make)
 
@@ -143,31 +143,31 @@ class Polynomials(NamedTuple):
 
 def polynomials() -> Polynomials:
     """Return all cells' polynomials, filled with zeros to one length."""
-    found = cells()
-    longest = max(len(cell.coefficients) for cell in found)
-    table = np.zeros((len(found), longest))
-    for row, cell in zip(table, found, strict=True):
+    quantile_cells = cells()
+    longest = max(len(cell.coefficients) for cell in quantile_cells)
+    table = np.zeros((len(quantile_cells), longest))
+    for row, cell in zip(table, quantile_cells, strict=True):
         row[: len(cell.coefficients)] = cell.coefficients
     return Polynomials(
-        np.array([cell.first for cell in found], np.int64),
-        np.array([cell.centre for cell in found]),
-        np.array([cell.scale for cell in found]),
+        np.array([cell.first for cell in quantile_cells], np.int64),
+        np.array([cell.centre for cell in quantile_cells]),
+        np.array([cell.scale for cell in quantile_cells]),
         table,
-        np.array([cell.error for cell in found]),
+        np.array([cell.error for cell in quantile_cells]),
     )
 
 
 @njit(error_model="numpy", nogil=True)
-def _exact_quantiles(first: Any, cells: Any, q: Any, errors: Any) -> None:
+def _exact_quantiles(first: Any, table: Any, q: Any, errors: Any) -> None:
     """Fill in q of consecutive odd words, and bounds on what that errs by, relative."""
-    cell = np.searchsorted(cells.first, first, side="right") - 1
+    cell = np.searchsorted(table.first, first, side="right") - 1
     i = 0
     while i < len(q):
         end = len(q)
-        if cell + 1 < len(cells.first):
-            end = min(end, (cells.first[cell + 1] - first) // 2)
-        c = cells.coefficients[cell]
-        centre, scale, error = cells.centre[cell], cells.scale[cell], cells.error[cell]
+        if cell + 1 < len(table.first):
+            end = min(end, (table.first[cell + 1] - first) // 2)
+        c = table.coefficients[cell]
+        centre, scale, error = table.centre[cell], table.scale[cell], table.error[cell]
         for k in range(i, end):
             z = (np.float64(first + 2 * k) - centre) * scale
             value = c[-1]
@@ -249,7 +249,7 @@ def _largest_distance(descending: Any, q: Any, errors: Any) -> float:
 
 @dataclass(frozen=True)
 class Chunk:
-    """What was found of a chunk of words."""
+    """Extreme errors and sums over a chunk of words."""
 
     above: tuple[float, int]  # largest x/q − 1, and its word
     below: tuple[float, int]  # largest 1 − x/q, and its word
@@ -292,11 +292,11 @@ def _parts(table: Polynomials) -> Iterator[Chunk]:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proven of the quantile at all words; a bound where nothing else is said."""
+    """Proven properties of the quantile at all words; numbers are bounds unless stated otherwise."""
 
     constants: str  # Digest of the compiled constants and operations
-    words: int  # How many were tried
-    cells: int  # How many enclosed polynomials they were compared with
+    words: int  # Number of words tried
+    cells: int  # Number of enclosed polynomials that they were compared with
     symmetric: bool  # Whether x is odd to the bit, and the lowest bit of a word counts for nothing
     largest_above: float  # of x/q − 1
     word_above: int  # where it is found
@@ -326,7 +326,7 @@ def prove() -> Certificate:
     moments = {}
     for n, order in enumerate(_ORDERS):
         mean = sum((part.sums[n] for part in parts), Fraction(0)) / _WORDS
-        # Of products and sums in pairs, each term's relative error is below (chunk/lanes + 13)·4e-32.
+        # Products and sums are in pairs: each term's relative error is below (chunk/lanes + 13)·4e-32.
         slack = mean * Fraction(1, 10**28)
         low, high = (float(end) for end in (mean - slack, mean + slack))
         moments[str(order)] = (math.nextafter(low, 0.0), math.nextafter(high, math.inf))

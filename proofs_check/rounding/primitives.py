@@ -4,8 +4,9 @@ Rounding: a float's operation errs by at most u = 2⁻⁵³, relative. ``two_sum
 Dekker), so that an operation on pairs is straight-line code. The scripts that ``gappa`` writes bound those, and their
 bounds are the constants below. Where a result is composed of such steps, the bounds are added up here, in balls.
 
-Approximation: what a polynomial or a series leaves out is enclosed over whole intervals: by a Taylor polynomial of the
-difference at the centre of a cell, with balls for coefficients, and a bound on the next derivative over the cell.
+Approximation: the remainder of a polynomial or a series is enclosed over whole intervals. A Taylor polynomial of the
+difference at the centre of a cell, with balls for coefficients, and a bound on the next derivative over the cell do
+that.
 
 All constants come from the kernels' own modules. Nothing underflows or overflows: the kernels' domains see to that.
 """
@@ -63,10 +64,10 @@ def _number(high: float, low: float = 0.0) -> arb:
 
 
 def _largest(values: Sequence[arb]) -> arb:
-    found = arb(0)
+    largest = arb(0)
     for value in values:
-        found = found.max(abs(value))
-    return found.upper()
+        largest = largest.max(abs(value))
+    return largest.upper()
 
 
 def _inverses(length: int, at: arb) -> list[arb]:
@@ -160,10 +161,10 @@ def _clenshaw(t: Sequence[arb]) -> list[arb]:
 def _mills_series(x: arb, length: int) -> list[arb]:
     """Taylor coefficients of M at x, from M′ = xM − 1."""
     value = (arb.pi() / 2).sqrt() * (x * x / 2).exp() * (x / arb(2).sqrt()).erfc()
-    found = [value, x * value - 1]
+    coefficients = [value, x * value - 1]
     for k in range(1, length - 1):
-        found.append((x * found[k] + found[k - 1]) / (k + 1))
-    return found[:length]
+        coefficients.append((x * coefficients[k] + coefficients[k - 1]) / (k + 1))
+    return coefficients[:length]
 
 
 _TERMS = 40
@@ -304,19 +305,19 @@ def density_series_bound(least: fmpq) -> arb:
 
         def log_over(c: fmpq) -> list[arb]:
             # log(1 + ch)/h from its power series, whose rest alternates.
-            found = []
+            coefficients = []
             for k in range(length):
                 total = arb(0)
                 for j in range(k, k + 60):
                     total += arb((-1) ** j * c ** (j + 1) / (j + 1)) * math.comb(j, k) * h ** (j - k)
                 # From there on terms alternate, each less than half of the one before.
                 rest = arb(c) ** (k + 61) * math.comb(k + 60, k) * abs(h) ** 60 * 2
-                found.append(total + arb(0, rest.upper()))
-            return found
+                coefficients.append(total + arb(0, rest.upper()))
+            return coefficients
 
         def log_of(c: fmpq) -> list[arb]:
-            found = [(1 + c * h).log()]
-            return found + [arb((-1) ** (k + 1)) / k * (arb(c) / (1 + c * h)) ** k for k in range(1, length)]
+            constant = [(1 + c * h).log()]
+            return constant + [arb((-1) ** (k + 1)) / k * (arb(c) / (1 + c * h)) ** k for k in range(1, length)]
 
         def inverse_power(c: fmpq, power: int) -> list[arb]:
             # (h/(1 + ch))^power.
@@ -364,11 +365,11 @@ def density_scale_bound(least: fmpq) -> arb:
 
 
 def bounds() -> tuple[Bound, ...]:
-    """Prove all of them, beside what the code states."""
+    """Prove all bounds, and return each with the one that the code states."""
 
     def upper(prove: Callable[[], arb]) -> float:
-        found = at_precision(_PRECISION, prove)
-        return math.nextafter(float(found.upper()), math.inf)
+        ball = at_precision(_PRECISION, prove)
+        return math.nextafter(float(ball.upper()), math.inf)
 
     log, log1p = at_precision(_PRECISION, log_bounds)
     stated = _pair_balls
@@ -395,15 +396,15 @@ def _says_nothing(line: ast.stmt) -> bool:
 
 def digest() -> str:
     """Digest of the modules that bounds are proven of: their code, without comments, docstrings and imports."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for module in (dd, _tails, binomial, null_cosine, two_gaussians, gaussian_mechanism, _pair_balls):
         tree = ast.parse(inspect.getsource(module))
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
             if isinstance(body, list):
                 body[:] = [line for line in body if not _says_nothing(line)]
-        found.update(ast.dump(tree).encode())
-    return found.hexdigest()
+        hashed.update(ast.dump(tree).encode())
+    return hashed.hexdigest()
 
 
 def written() -> str:

@@ -26,7 +26,7 @@ def test_held_is_exact_only_if_all_facts_hold():
 )
 @pytest.mark.parametrize("ours", [True, False])
 def test_kinds_become_verdicts(kind, verdict, ours):
-    check = line("x", "a source", "a statement", lambda: judged(kind, "found", {"a": 1}), "a display", 2, ours=ours)
+    check = line("x", "a source", "a statement", lambda: judged(kind, "found", {"a": 1}), "a display", 2, own=ours)
     assert check.subject is (Subject.IMPLEMENTATION if ours else Subject.DOCUMENT)
     assert displayed(check) == ("a display", 2)
     outcome = check.judge(Context(Level.QUICK, 0))
