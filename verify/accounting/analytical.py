@@ -151,19 +151,19 @@ def readings(
     The first is the exact Gaussian mechanism for the rounds in which one record takes part.
     """
     counts = {participations: f"{participations} of {rounds} rounds", rounds: "every round", 1: "one round"}
-    found = {}
+    epsilons = {}
     for count in sorted(counts, key=lambda count: (count != participations, count)):
         where = counts[count]
-        found[f"exact Gaussian, {where}"] = gaussian(noise_multiplier, delta, count)
-        found[f"exact Gaussian, {where}, replacing a record"] = gaussian(0.5 * noise_multiplier, delta, count)
-        found[f"tail of the privacy loss, {where}"] = loss_tail(noise_multiplier, delta, count)
+        epsilons[f"exact Gaussian, {where}"] = gaussian(noise_multiplier, delta, count)
+        epsilons[f"exact Gaussian, {where}, replacing a record"] = gaussian(0.5 * noise_multiplier, delta, count)
+        epsilons[f"tail of the privacy loss, {where}"] = loss_tail(noise_multiplier, delta, count)
         choices: tuple[tuple[str, Literal["library", "dense"]], ...] = (("", "library"), (", dense orders", "dense"))
         for suffix, orders in choices:
-            found[f"RDP improved, {where}{suffix}"] = rdp(noise_multiplier, delta, count, orders=orders)
-            found[f"RDP classical, {where}{suffix}"] = rdp(
+            epsilons[f"RDP improved, {where}{suffix}"] = rdp(noise_multiplier, delta, count, orders=orders)
+            epsilons[f"RDP classical, {where}{suffix}"] = rdp(
                 noise_multiplier, delta, count, conversion="classical", orders=orders
             )
     if sampling < 1.0:
-        found |= sampled_readings(noise_multiplier, delta, rounds, sampling)
-        found["PLD, Poisson sampling"] = pld(noise_multiplier, delta, rounds, sampling)
-    return found
+        epsilons |= sampled_readings(noise_multiplier, delta, rounds, sampling)
+        epsilons["PLD, Poisson sampling"] = pld(noise_multiplier, delta, rounds, sampling)
+    return epsilons

@@ -1,8 +1,8 @@
 """Rényi accounting of the sampled Gaussian mechanism with the signs of its series, as in Opacus, CANIFE's library.
 
 Mironov, Talwar and Zhang (arXiv 1908.10530), Section 3.3. dp-accounting 0.6 sums the same series without the signs that
-its binomials have at orders that are no whole numbers, an upper bound that is 4% too high at order 1.5 and σ = 0.42:
-too coarse for ε = 50, where the best order is near 1.5.
+its binomials have at orders that are no whole numbers. Its upper bound is 4% too high at order 1.5 and σ = 0.42,
+which is too coarse for ε = 50, where the best order is near 1.5.
 """
 
 import math
@@ -86,7 +86,7 @@ def poisson_noise_multiplier(epsilon: float, delta: float, rounds: int, sampling
 def noise_of_round(epsilon: float, delta: float, orders: Sequence[float] = OPACUS_ORDERS) -> float:
     """Return the least noise multiplier at which one round without sampling costs ε: CANIFE's Algorithm 2, line 7.
 
-    It is 0 for an infinite ε, and infinite for one that no noise makes so small: with finitely many orders the
+    It is 0 for an infinite ε, and infinite for one that no noise makes so small. With finitely many orders the
     accounting ends above 0, at 0.103 with Opacus's and δ = 1e-5.
     """
     if math.isnan(epsilon):
@@ -108,8 +108,8 @@ def composed_epsilon(
     """Compose so many rounds of each noise multiplier under Poisson sampling: CANIFE's Algorithm 2, line 11.
 
     ε is infinite if a noise multiplier is 0. dp-accounting's bound is equal at whole orders. At others it adds absolute
-    values, and is above by 0.02% at σ = 0.4, 469 rounds and a sampling rate of 128/60000, by 7% at σ = 0.5, 510 rounds
-    and 60/1016.
+    values. It is above by 0.02% at σ = 0.4, 469 rounds and a sampling rate of 128/60000, and by 7% at σ = 0.5,
+    510 rounds and 60/1016.
     """
     if not 0.0 < sampling <= 1.0:
         raise ValueError(f"sampling must lie in (0, 1], not {sampling!r}")

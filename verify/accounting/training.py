@@ -1,4 +1,4 @@
-"""The analytical ε of a training, beside which an empirical one is put: for which neighbours, and by which rule.
+"""The analytical ε of a training, to compare an empirical one with: for which neighbours, and by which rule.
 
 Each value is an upper bound on ε for an attacker who sees all deltas, and knows who takes part when unless the rule
 counts on chance. Where no rule is known, there is no value.
@@ -19,7 +19,7 @@ from canaryproof.verify.accounting import analytical as accountants
 
 Members = Literal["clients", "canaries"]
 
-# Of the Gaussian mechanism: both the average's divisor m and the other members' updates are as they were.
+# Neighbours of the Gaussian mechanism: both the average's divisor m and the other members' updates are as they were.
 ADD_OR_REMOVE = "one member more or less, the divisor m unchanged"
 REPLACE = "one member replaced by another"
 
@@ -128,7 +128,7 @@ def analytical_epsilon(
     try:
         epsilon = accountants.pld(together, delta, rounds, float(sampling.rate))
     except OverflowError:
-        # So little noise gives dp-accounting losses whose exponentials are no floats.
+        # With so little noise the exponentials of dp-accounting's losses overflow.
         return _always(together, delta, rounds, ADD_OR_REMOVE)
     rule = f"privacy loss distributions (dp-accounting) of {rounds} rounds of Poisson sampling at {sampling.rate:.4g}"
     return Accounting(epsilon, ADD_OR_REMOVE, f"{rule}, {_UNCOUNTED}")

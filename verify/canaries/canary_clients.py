@@ -202,17 +202,17 @@ class CanaryClients:
         Whoever hands over gradients, or θ₀ − θ_T, gets negated cosines, and scores that look as if nobody took part.
         The comment at ``FALSE_ALARM`` says how this is found, at which level and with what power.
         """
-        found = []
+        sentences = []
         if self.skipped:
-            found.append(f"{self.skipped} of {self.rounds} rounds had a zero delta and were not scored")
+            sentences.append(f"{self.skipped} of {self.rounds} rounds had a zero delta and were not scored")
         counts = np.zeros(self.canaries.count)
         for t in range(self.rounds):
             counts[checked_canaries(self.participation, t)] += 1.0
         if away(self._product, counts, self.canaries.dim):
-            found.append("the rounds' deltas point away from their canaries: they look like gradients, not updates")
+            sentences.append("the rounds' deltas point away from their canaries: they look like gradients, not updates")
         if self._final is not None and away(self._final, self._included.astype(float), self.canaries.dim):
-            found.append("the final vector points away from the observed canaries: its sign looks wrong")
-        return tuple(found)
+            sentences.append("the final vector points away from the observed canaries: its sign looks wrong")
+        return tuple(sentences)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to two files, the larger one of at most a little more than the deltas that wait.
@@ -287,9 +287,9 @@ def _scores_file(path: Path, rounds: int) -> Path:
     return path.with_name(f"{path.name}.{rounds}")
 
 
-def _check_finite(vector: NDArray[np.generic], what: str) -> None:
+def _check_finite(vector: NDArray[np.generic], name: str) -> None:
     if vector.dtype.kind == "f" and not np.isfinite(vector).all():
-        raise ValueError(f"{what} is not finite")
+        raise ValueError(f"{name} is not finite")
 
 
 def _checked_clip_norm(clip_norm: float) -> float:
@@ -307,7 +307,7 @@ def _checked_clip_norm(clip_norm: float) -> float:
 # the right sign make A larger, so that a false alarm is rarer still.
 #
 # With the wrong sign √d·A/√Σr_j² has the mean −√k/s for k canaries that take part once, in deltas of norm s·√d clip
-# norms before they are divided, and a deviation of about 1: the power is Φ(√k/s − 5.26), 0.99 for k = 1,000 and s = 4.
+# norms before they are divided. Its deviation is about 1. So the power is Φ(√k/s − 5.26), 0.99 for k = 1,000 and s = 4.
 # Maxima over many rounds would hardly show it, since a canary then only misses one round of all.
 
 # Probability that clients who leave the vectors alone are accused.

@@ -147,7 +147,7 @@ def _check_served(optimizer: Any) -> None:
     """Refuse by name what is not one of the optimizers that are served."""
     kind = type(optimizer)
     if not kind.__module__.startswith("opacus."):
-        ancestry = [one.__name__ for one in kind.__mro__ if one.__module__.startswith("opacus.")]
+        ancestry = [base.__name__ for base in kind.__mro__ if base.__module__.startswith("opacus.")]
         rule = f"a subclass of {ancestry[0]} may clip or add noise in another way" if ancestry else "it is none"
         raise ValueError(
             f"optimizer: must be Opacus' DPOptimizer, as make_private returns it, not {kind.__name__}: {rule}"

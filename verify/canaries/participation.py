@@ -25,7 +25,7 @@ _INCLUSIONS = tuple(inclusion.value for inclusion in Inclusion)
 
 
 class Participation(Protocol):
-    """What a training loop asks; a schedule of one's own needs no more."""
+    """The questions of a training loop; a schedule of one's own needs no more."""
 
     @property
     def rounds(self) -> int:
@@ -106,17 +106,17 @@ def checked_integer(name: str, value: object, low: int, high: int | None = None)
 
 
 def _checked_members(kind: Members, round: int, members: object, population: int) -> Ints:  # noqa: A002
-    place = f"participation: {kind}({round})"
+    field = f"participation: {kind}({round})"
     array = np.asarray(members)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(f"{place}: must be a one-dimensional array of integers, not {array.ndim}-d {array.dtype}")
+        raise ValueError(f"{field}: must be a one-dimensional array of integers, not {array.ndim}-d {array.dtype}")
     wrong = array[(array < 0) | (array >= population)]
     if len(wrong):
-        raise ValueError(f"{place}: index {wrong[0]} is out of range, there are {population} {kind}")
+        raise ValueError(f"{field}: index {wrong[0]} is out of range, there are {population} {kind}")
     ordered = np.sort(array)
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(again):
-        raise ValueError(f"{place}: index {again[0]} takes part twice")
+        raise ValueError(f"{field}: index {again[0]} takes part twice")
     return array.astype(np.int64)
 
 
@@ -137,8 +137,8 @@ class Presentations:
 class LastRounds:
     """A canary takes part in a Poisson number of the last rounds (first version, Section 4).
 
-    Where clients are drawn with replacement in each round, the number of times that one takes part is nearly Poisson;
-    late rounds leave more of a trace in the final model.
+    Where clients are drawn with replacement in each round, the number of times that one takes part is nearly Poisson.
+    The last rounds leave more of a trace in the final model.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ def shuffled_epochs(clients: int, cohort: int, epochs: int, seed: Seed, canaries
     checked_integer("epochs", epochs, 1)
     rng = generator(seed, Purpose.CLIENTS)
     rounds = math.ceil(clients / cohort)
-    drawn = [one for _ in range(epochs) for one in _spread(np.arange(clients), rounds, rng)]
+    drawn = [cohort_members for _ in range(epochs) for cohort_members in _spread(np.arange(clients), rounds, rng)]
     return _schedule(drawn, SCHEDULED, canaries, Presentations(epochs), seed)
 
 
@@ -331,7 +331,7 @@ def _schedule(
     elif isinstance(pattern, Presentations):
         number = checked_integer("number", pattern.number, 1, rounds)
         periods = np.diff(np.arange(number + 1) * rounds // number)
-        drawn = [one for length in periods for one in _spread(chosen, length, rng)]
+        drawn = [members for length in periods for members in _spread(chosen, length, rng)]
         sampling = SCHEDULED
     elif isinstance(pattern, LastRounds):
         drawn, sampling = _last(chosen, pattern, rounds, rng), Sampling("poisson number")
@@ -363,8 +363,8 @@ def _last(members: Ints, pattern: LastRounds, rounds: int, rng: np.random.Genera
     if not 0.0 <= pattern.mean <= 1e6:
         raise ValueError(f"mean must lie in [0, 1e6], not {pattern.mean!r}")
     taking_part = np.zeros((last, len(members)), dtype=bool)
-    for place, number in enumerate(rng.poisson(pattern.mean, len(members))):
-        taking_part[rng.choice(last, min(number, last), replace=False), place] = True
+    for column, number in enumerate(rng.poisson(pattern.mean, len(members))):
+        taking_part[rng.choice(last, min(number, last), replace=False), column] = True
     return [members[:0]] * (rounds - last) + [members[row] for row in taking_part]
 
 

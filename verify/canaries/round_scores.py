@@ -116,9 +116,9 @@ class RoundScores:
         # A power of two brings the largest coordinate to [1/2, 1], or less if it is subnormal: no cosine changes,
         # and no float64 gets out of float32's range.
         scale = np.ldexp(1.0, min(1000, -int(np.frexp(largest)[1])))
-        place = self.rounds % self.block
-        np.multiply(vector, scale, out=self._buffer[place], dtype=np.float64, casting="same_kind")
-        if place == self.block - 1:
+        row = self.rounds % self.block
+        np.multiply(vector, scale, out=self._buffer[row], dtype=np.float64, casting="same_kind")
+        if row == self.block - 1:
             self._maxima = self._maxima_with(self._buffer)
         # Last, so that a round whose scoring was interrupted can be added again.
         self.rounds += 1
@@ -228,9 +228,11 @@ def _read_field(
         with archive.open(member) as file:
             version = np.lib.format.read_magic(file)
             require(version == (1, 0), f"{name}: must be an array of .npy format 1.0")
-            found = np.lib.format.read_array_header_1_0(file)
+            header = np.lib.format.read_array_header_1_0(file)
             expected = shape, False, np.dtype(dtype)
-            require(found == expected, f"{name}: must be {expected[2]} of shape {shape}, not {found[2]} of {found[0]}")
+            require(
+                header == expected, f"{name}: must be {expected[2]} of shape {shape}, not {header[2]} of {header[0]}"
+            )
             size = int(np.prod(shape, dtype=object)) * expected[2].itemsize
             require(member.file_size - file.tell() == size, f"{name}: must have {size} bytes")
             array: NDArray[Any] = np.empty(shape, dtype) if out is None else out

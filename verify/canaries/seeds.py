@@ -9,19 +9,19 @@ Seed = int | np.random.SeedSequence
 
 @unique
 class Purpose(IntEnum):
-    """What random numbers are for, so that one seed may serve all."""
+    """Purposes of random numbers, so that one seed serves all of them."""
 
     CLIENTS = 0  # which clients take part
     CANARIES = 1  # which canaries take part
     COINS = 2  # which canaries are included at all
     NOISE = 3  # a row of the noise on the sums of updates
     COUNTS = 4  # a round's noise on the number of unclipped updates
-    CANIFE = 5  # a round's audit by CANIFE; mock clients at place 0
+    CANIFE = 5  # a round's audit by CANIFE; mock clients at index 0
 
 
-def generator(seed: Seed, purpose: Purpose, place: int = 0) -> np.random.Generator:
-    """Return a generator of its own for a purpose and a place, such as a round; equal calls return equal ones."""
+def generator(seed: Seed, purpose: Purpose, index: int = 0) -> np.random.Generator:
+    """Return a generator of its own for a purpose and an index, such as a round; equal calls return equal ones."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     # Not ``spawn``, which would change the sequence and so make the next call's children others.
-    key = (*sequence.spawn_key, int(purpose), place)
+    key = (*sequence.spawn_key, int(purpose), index)
     return np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))

@@ -7,10 +7,10 @@ A tree is an array of numpy, JAX or torch, on any device, or a mapping, list or 
 - a torch state dict: a mapping. A parameter that two modules share stands in it twice, and in a module once;
 - any other pytree once JAX is loaded, such as a registered dataclass: its children in JAX's order.
 
-Its coordinates stand in one order: a mapping's values by sorted key, whatever order it was filled in; a sequence's
-items one after the other; an array's entries row by row. ``None`` has no coordinates. This is the order of
-``jax.flatten_util.ravel_pytree``, but for ``OrderedDict``, whose own order JAX keeps: a state dict and a delta made
-from it may well be filled differently, and a canary that is looked for in another order than it was put in is never
+Its coordinates stand in one order. A mapping's values are sorted by key, whatever order it was filled in. A sequence's
+items follow one another, and an array's entries go row by row. ``None`` has no coordinates. This is the order of
+``jax.flatten_util.ravel_pytree``, but for ``OrderedDict``, whose own order JAX keeps. A state dict and a delta made
+from it may be filled in different orders. A canary that is scored in another order than it was inserted in is never
 found.
 """
 
@@ -45,11 +45,11 @@ def flatten(tree: Tree) -> NDArray[np.float32] | NDArray[np.float64]:
     """
     parts: list[NDArray[Any]] = []
 
-    def take(leaf: Any, place: str) -> None:
+    def take(leaf: Any, path: str) -> None:
         array = _on_host(leaf)
         # V: bfloat16 and its like are strangers to numpy, but convert exactly.
         if array.dtype.kind not in "fV" or not np.can_cast(array.dtype, np.float64):
-            raise ValueError(f"{place}: must be an array of floating-point numbers, not {array.dtype}")
+            raise ValueError(f"{path}: must be an array of floating-point numbers, not {array.dtype}")
         parts.append(array.astype(np.promote_types(array.dtype, np.float32), copy=False).ravel())
 
     _mapped(take, tree, "tree")
@@ -96,35 +96,35 @@ def split(vector: ArrayLike, like: Tree) -> Tree:
     return tree
 
 
-def _mapped(visit: Callable[[Any, str], Any], tree: Tree, place: str) -> Tree:
-    """Replace each array, in order, by what ``visit`` makes of it and its place."""
+def _mapped(visit: Callable[[Any, str], Any], tree: Tree, path: str) -> Tree:
+    """Replace each array, in order, by what ``visit`` makes of it and its path."""
     if tree is None:
         return None
     if _is_of("torch.nn", "Module", tree):
-        tree = {name: one for name, one in tree.named_parameters() if one.requires_grad}
+        tree = {name: array for name, array in tree.named_parameters() if array.requires_grad}
     elif isinstance(tree, Iterator):
-        tree = _named(tree, place)
+        tree = _named(tree, path)
     if isinstance(tree, Mapping):
-        values = {key: _mapped(visit, tree[key], f"{place}[{key!r}]") for key in sorted(tree)}
+        values = {key: _mapped(visit, tree[key], f"{path}[{key!r}]") for key in sorted(tree)}
         return type(tree)({key: values[key] for key in tree})  # type: ignore[call-arg]
     if isinstance(tree, (list, tuple)):
-        items = [_mapped(visit, item, f"{place}[{i}]") for i, item in enumerate(tree)]
+        items = [_mapped(visit, item, f"{path}[{i}]") for i, item in enumerate(tree)]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if "jax" in sys.modules:
         library = sys.modules["jax"].tree_util
-        children, structure = library.tree_flatten(tree, is_leaf=lambda one: one is not tree)
+        children, structure = library.tree_flatten(tree, is_leaf=lambda node: node is not tree)
         if not library.treedef_is_leaf(structure):
-            items = [_mapped(visit, child, f"{place}, child {i}") for i, child in enumerate(children)]
+            items = [_mapped(visit, child, f"{path}, child {i}") for i, child in enumerate(children)]
             return library.tree_unflatten(structure, items)
-    return visit(tree, place)
+    return visit(tree, path)
 
 
-def _named(pairs: Iterator[Any], place: str) -> dict[Any, Any]:
+def _named(pairs: Iterator[Any], path: str) -> dict[Any, Any]:
     """Return what ``named_parameters()`` goes through as a mapping."""
     try:
         return dict(pairs)
     except (TypeError, ValueError):
-        raise ValueError(f"{place}: an iterator must give pairs of a name and an array") from None
+        raise ValueError(f"{path}: an iterator must give pairs of a name and an array") from None
 
 
 def _is_of(module: str, name: str, value: object) -> bool:

@@ -1,1 +1,1 @@
-"""What a check is, how it is judged, and what a run of checks finds."""
+"""The vocabulary of checks: check, outcome, verdict, level and power."""

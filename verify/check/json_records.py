@@ -25,7 +25,7 @@ NonEmpty = Annotated[tuple[_T, ...], "not empty"]
 OmittedIfNone = Annotated[_T | None, "left out if None"]
 
 _WORDS = ("inf", "-inf", "nan")
-# Evidence is free in form; ours is nested less than 10 deep. Seeds have 64 bits.
+# Evidence is free in form; that of the suites is nested less than 10 deep. Seeds have 64 bits.
 _DEEPEST, _LARGEST_WHOLE = 50, 2**64
 
 
@@ -140,7 +140,7 @@ def _converter(exact: bool) -> "Converter":
     def writer(kind: Any) -> Any:
         write = make_dict_unstructure_fn(kind, made)
         # cattrs can leave out a default itself, but writes such fields last.
-        optional = {one.name for one in fields(kind) if _says(one.type, OmittedIfNone)}
+        optional = {field.name for field in fields(kind) if _says(field.type, OmittedIfNone)}
         return lambda record: {
             name: value for name, value in write(record).items() if value is not None or name not in optional
         }
@@ -162,7 +162,7 @@ def _instance(value: Any, kind: type, rule: str) -> Any:
 
 
 def _limited(value: Any) -> Any:
-    """Refuse a number that no calculation of ours could take."""
+    """Refuse a number that no calculation of the package can take."""
     if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
         raise ValueError(f"must be a whole number of at most 2^64, not {shortened(str(value))}")
     if isinstance(value, float) and not math.isfinite(value):
@@ -212,12 +212,14 @@ def _line(error: BaseException, path: str) -> str:
         step = getattr(note, "name", None) or note.index
         named = shortened(step if isinstance(step, str) and step.isprintable() else repr(step))
         return _line(inner, f"{path}[{step}]" if isinstance(step, int) else f"{path}.{named}" if path else named)
-    place = f"{path}: " if path else ""
+    prefix = f"{path}: " if path else ""
     if isinstance(error, KeyError):
-        return f"{place}is missing"
+        return f"{prefix}is missing"
     if isinstance(error, RecursionError):
-        return f"{place}is nested too deeply"
+        return f"{prefix}is nested too deeply"
     if isinstance(error, ForbiddenExtraKeysError):
         inside, extra = f"{path}." if path else "", shortened(min(error.extra_fields))
-        return f"{inside}{extra}: there is no such field; there are {', '.join(one.name for one in fields(error.cl))}"
-    return f"{place}{error}"
+        return (
+            f"{inside}{extra}: there is no such field; there are {', '.join(field.name for field in fields(error.cl))}"
+        )
+    return f"{prefix}{error}"

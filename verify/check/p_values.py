@@ -11,8 +11,8 @@ from canaryproof.kernels.arrays import Array
 def mean_p_value(values: Array, expected: float) -> float:
     """Two-sided p-value of the mean of independent draws from a law of a known mean.
 
-    By a gamma law with the sample's coefficient of variation if no value is negative, as powers of deviations are
-    not: their sums are skewed, and the central limit theorem errs by powers of ten so far out. Else by Student's law.
+    A gamma law with the sample's coefficient of variation gives it if no value is negative, as for powers of deviations.
+    Their sums are skewed, and the central limit theorem errs by powers of ten so far out. Else it is Student's.
     """
     runs, mean = values.size, float(values.mean())
     spread = float(values.var(ddof=1))

@@ -1,4 +1,4 @@
-"""How a verdict is made: of a printed number, of a sentence, of p-values, of two settings.
+"""Decide a verdict from a printed number, a sentence, p-values, or two settings.
 
 A printed number is confirmed if the exact value, rounded to the printed digits, is the printed one under the reading
 that the text states. It is qualified if the digits come out under a reading that the text does not state, and refuted
@@ -34,8 +34,8 @@ def fixed(judge: Callable[..., Outcome], *arguments: object) -> Callable[[Contex
 def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:
     """Return the maker of a document's claims from place in the id, place in words, statement and judge."""
 
-    def make(place: str, source: str, statement: str, judge: Judge) -> Check:
-        return claim(f"{document}.{place}", f"{name}, {source}", statement, fixed(judge))
+    def make(topic: str, source: str, statement: str, judge: Judge) -> Check:
+        return claim(f"{document}.{topic}", f"{name}, {source}", statement, fixed(judge))
 
     return make
 
@@ -53,7 +53,7 @@ def holds(condition: object, otherwise: object = False) -> Verdict:
 
 
 class Within(StrEnum):
-    """What the text itself allows, by its words."""
+    """Tolerance that the text itself states, by its words."""
 
     DIGITS = "rounds to the printed digits"
     ABOUT = 'within 10%, as "about", "close" and "slightly" allow'
@@ -137,11 +137,11 @@ def shares_hold(p_values: Mapping[str, float], runs: int, null: str, visible: st
     )
 
 
-def both(ours: Verdict, printed: Verdict) -> Verdict:
+def both(own: Verdict, printed: Verdict) -> Verdict:
     """Put the verdicts of two settings together, each found at half the level."""
-    if ours is printed:
-        return ours
-    return Verdict.QUALIFIED if {ours, printed} == {Verdict.CONFIRMED, Verdict.REFUTED} else Verdict.INCONCLUSIVE
+    if own is printed:
+        return own
+    return Verdict.QUALIFIED if {own, printed} == {Verdict.CONFIRMED, Verdict.REFUTED} else Verdict.INCONCLUSIVE
 
 
 def rounding(printed: str) -> tuple[Fraction, Fraction]:

@@ -36,7 +36,7 @@ class Plan:
     @property
     def kinds(self) -> list[tuple[str, str]]:
         """Suite of each check, and the name of what it shares with others, in order."""
-        return [(suite, _checks(self.source, suite)[name].shares) for suite, name in self.checks]
+        return [(suite, _checks(self.source, suite)[name].shared_key) for suite, name in self.checks]
 
 
 @cache

@@ -1,7 +1,7 @@
 """Estimators of ε from the moments of a run's observed cosines, each with its standard error and interval.
 
-All work on many runs at once. Their model is that of Andrew et al. (arXiv 2302.03098): observed cosines are normal with
-unknown mean and variance, independent enough for the usual laws of a sample's mean and variance, and the null is
+All work on many runs at once. Their model is that of Andrew et al. (arXiv 2302.03098). Observed cosines are normal with
+unknown mean and variance, and independent enough for the usual laws of a sample's mean and variance. The null is
 N(0, 1/d) or a Gaussian fitted to unobserved canaries. What that model is worth at finite d and k is measured by the
 ``gaussian`` suite. Where scores are not normal, an estimate and its interval are of ε of the two Gaussians with their
 means and variances, whatever the mechanism's is.
@@ -301,21 +301,21 @@ def _heavier(moments: Moments) -> Moments:
 def adaptive(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
     """``pinned`` unless a test of equal variances at level 0.01 rejects, else ``fitted``; arguments as there.
 
-    The interval admits that a test cannot prove equality. ε only rises when the variances differ at a fixed distance,
-    so that the lower end of ``pinned`` holds in any case, with a margin for the heavy tails of a fitted null. The upper
+    The interval admits that a test cannot prove equality. ε only rises when the variances differ at a fixed distance.
+    So the lower end of ``pinned`` holds in any case, with a margin for the heavy tails of a fitted null. The upper
     end is that of ``fitted``, which allows for any ratio that the data allow.
 
     The standard error is the deviation that ε̂ would have if the moments were the true ones, the jump between the two
-    estimators counted. It errs as the moments do: in simulations with 50 normal or t₅ scores of each kind it was on
+    estimators included. It errs as the moments do. In simulations with 50 normal or t₅ scores of each kind it was on
     average 0.9 to 2.1 times the true deviation, and too large near equal variances. Go by the interval.
     """
     equal = variance_p_value(moments) >= TEST_LEVEL
-    one = pinned(_heavier(moments), delta, confidence)
+    with_equal = pinned(_heavier(moments), delta, confidence)
     low, high = _range(both_directions, moments, delta, confidence)
     fitted_epsilon = both_directions(delta, moments.distance, moments.ratio)
     # Heavy tails make that test reject too often: the lower end asks one that allows for the scores' shape.
-    low = np.where(equal | _held(moments), one.low, low)
-    epsilon = np.where(equal, one.epsilon, fitted_epsilon)
+    low = np.where(equal | _held(moments), with_equal.low, low)
+    epsilon = np.where(equal, with_equal.epsilon, fitted_epsilon)
     return Estimate(epsilon, low, high, lambda: propagate(both_directions, moments, delta, pretest=True)[1])
 
 
@@ -479,8 +479,8 @@ def _correlation(moments: Moments) -> Array:
     return np.clip(product / (_distance_error(moments) * log_ratio_error(moments)), -1.0, 1.0)
 
 
-# Quadrature over the laws of a sample's mean and log deviation: for the mean at a given deviation, and on each piece of
-# the log deviation between its kinks and jumps, up to so many standard errors on either side. A standard error is
+# Quadrature runs over the laws of a sample's mean and log deviation. The mean is at a given deviation, and the log
+# deviation piecewise between its kinks and jumps, up to ``_REACH`` standard errors on either side. A standard error is
 # right to 2%.
 _MEAN_NODES, _MEAN_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _RATIO_NODES, _RATIO_WEIGHTS = np.polynomial.legendre.leggauss(12)
