@@ -20,10 +20,10 @@ from canaryproof.verify.check.power import visible_share, visible_shift
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import both, from_p_values
 from canaryproof.verify.claims.transcripts import Canife
-from canaryproof.verify.suites.canife_ratios import geometric_mean, mean_sd
+from canaryproof.verify.suites.canife.ratios import geometric_mean, mean_sd
 
 if TYPE_CHECKING:
-    from canaryproof.verify.suites.canife_trainings import DesignSample
+    from canaryproof.verify.suites.canife.samples import DesignSample
 
 
 _PURPOSE = "canife/design"
@@ -38,21 +38,21 @@ _EQUAL, GAIN = 1.25, 0.05
 def varied(context: Context, size: int, *, printed: bool = False, **changes: Any) -> "DesignSample":
     """Repeat the base design, or that as printed, with other fields of the plan or of its settings."""
     from canaryproof.verify.canife.design import AS_PRINTED
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
-    settings = AS_PRINTED if printed else studies.BASE
+    settings = AS_PRINTED if printed else samples.BASE
     of_plan: dict[str, Any] = {"start": "uniform"} if printed else {}
     of_plan |= {name: changes.pop(name) for name in ("start", "pool", "training") if name in changes}
-    plan = studies.DesignPlan(replace(settings, **changes), **of_plan)
-    return studies.sample(context, _PURPOSE, plan, size)
+    plan = samples.DesignPlan(replace(settings, **changes), **of_plan)
+    return samples.sample(context, _PURPOSE, plan, size)
 
 
 def default(context: Context) -> Outcome:
     """Judge that designs of the default settings do not fail, and that their soft labels are probabilities."""
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
     size = context.pick(80, 500)
-    found = studies.sample(context, _PURPOSE, studies.DesignPlan(studies.DEFAULT), size)
+    found = samples.sample(context, _PURPOSE, samples.DesignPlan(samples.DEFAULT), size)
     hits = int((found.healthy & (np.abs(found.label - 1.0) < 1e-5)).sum())
     wrong = share_above(hits, size, SHARE)
     first = int((found.healthy & (found.attempts == 1)).sum())
@@ -185,7 +185,10 @@ def losses(context: Context) -> Outcome:
     covariance, mean = (varied(context, size, loss=loss).accuracy[:, 0] for loss in ("covariance", "mean"))
     gain = covariance - mean
     for_it, against_it = [above(gain)], [below(gain)]
-    finding = f"accuracy {mean_sd(covariance)} with the covariance loss, {mean_sd(mean)} with the mean's (p = {for_it[0]:.1g})"
+    finding = (
+        f"accuracy {mean_sd(covariance)} with the covariance loss, {mean_sd(mean)} with the mean's "
+        f"(p = {for_it[0]:.1g})"
+    )
     evidence = {"covariance": covariance.tolist(), "mean": mean.tolist(), "p": [*for_it, *against_it]}
     return Outcome(from_p_values(for_it, against_it), finding, evidence, of_pairs(size, 1, "the loss does not move"))
 
@@ -301,8 +304,8 @@ def success(context: Context) -> Outcome:
         size,
     )
     finding = (
-        f"{hits} of {size} attacks err in no trial; mean standard deviation of the scores {mean_sd(deviation)}, printed "
-        "0.006 with two times the pool"
+        f"{hits} of {size} attacks err in no trial; mean standard deviation of the scores {mean_sd(deviation)}, "
+        "printed 0.006 with two times the pool"
     )
     evidence = {"deviation": deviation.tolist(), "accuracy": found.accuracy[:, 1].tolist(), "p": [for_it, against_it]}
     return Outcome(from_p_values([for_it], [against_it]), finding, evidence, design)
@@ -354,13 +357,13 @@ def clients(context: Context) -> Outcome:
 
 def pool(context: Context) -> Outcome:
     """Judge that a larger pool narrows the scores, the less the larger it is."""
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
     # Pilots with other seeds had 0.4 to 1 standard deviation of a pair between the first fall and the second. A first
     # size of 80 pairs, too few for that, had not decided at seed 0.
     size = context.pick(200, 600)
     columns = [
-        studies.sample(context, _ONE_SAMPLE, studies.DesignPlan(studies.AUDIT, pool=count), size).deviation[:, 0]
+        samples.sample(context, _ONE_SAMPLE, samples.DesignPlan(samples.AUDIT, pool=count), size).deviation[:, 0]
         for count in _POOLS
     ]
     falls = [np.log(one / other) for one, other in pairwise(columns)]
@@ -414,11 +417,11 @@ def slowly(context: Context) -> Outcome:
 
 def separated(context: Context) -> Outcome:
     """Judge our promise on scores in the rounds of ``benchmark canife``: their separation and their deviation."""
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
     size, sigma = context.pick(60, 400), 0.2
-    plan = studies.DesignPlan(studies.DEFAULT, rounds=(TrialRound(16, sigma),))
-    found = studies.sample(context, "canife/separated", plan, size)
+    plan = samples.DesignPlan(samples.DEFAULT, rounds=(TrialRound(16, sigma),))
+    found = samples.sample(context, "canife/separated", plan, size)
     distance, deviation = found.separation[:, 0], found.deviation[:, 0] / sigma
     wrong = max(above(distance, 0.95), below(distance, 1.05), above(deviation, 0.85), below(deviation, 1.15))
     spreads = sigma / 5.0, np.sqrt(0.5 / 98)
@@ -440,10 +443,10 @@ def separated(context: Context) -> Outcome:
 
 
 def _found(context: Context) -> "DesignSample":
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
-    return studies.sample(
-        context, _ONE_SAMPLE, studies.DesignPlan(studies.AUDIT, rounds=_ROUNDS), context.pick(80, 500)
+    return samples.sample(
+        context, _ONE_SAMPLE, samples.DesignPlan(samples.AUDIT, rounds=_ROUNDS), context.pick(80, 500)
     )
 
 
