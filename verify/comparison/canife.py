@@ -25,7 +25,7 @@ from canaryproof.verify.comparison.canife_methods import (
     largest_round,
     spread,
 )
-from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes
+from canaryproof.verify.comparison.canife_training import SEED, Bench, Scenario, Sizes
 from canaryproof.verify.engine.executors import EngineError, Lost, threads
 from canaryproof.verify.engine.provenance import code_and_machine
 from canaryproof.verify.files.benchmark_record import (
@@ -46,6 +46,7 @@ from canaryproof.verify.files.training_record import BoundRecord
 from canaryproof.verify.training import networks
 from canaryproof.verify.training.data import digits, idx
 from canaryproof.verify.training.data.federation import Federation, check_same
+from canaryproof.verify.training.faults import Fault
 
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster

@@ -20,10 +20,11 @@ from jax.flatten_util import ravel_pytree
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.training import assembly
+from canaryproof.verify.training.audited_run import shown
 from canaryproof.verify.training.canife_audits import Auditor, Designing, audited_rounds, compiled, pool
 from canaryproof.verify.training.clients import Clients, between, chunk_of
 from canaryproof.verify.training.configuration import CanaryPlan, Data, Network, Settings
-from canaryproof.verify.training.jobs import Job, Trainings, shown
+from canaryproof.verify.training.jobs import Job, Trainings
 
 # What touches fewer coordinates takes less than a minute or so, and is not measured.
 _SMALL = 10**10
@@ -207,7 +208,7 @@ class _Pieces:
         )
         params = few.model.init(0)
         few.audit(params, 1)
-        designed = float(few.audit(params, 2)["seconds"]["design"])
+        designed = float(few.audit(params, 2).seconds["design"])
         there = _mock_clients(few)
         client = self._client(_client_settings(auditor.settings))
         step = max(0.0, designed - there * client) / _STEPS

@@ -23,11 +23,11 @@ from canaryproof.verify.files.training_record import (
     TrainingSeconds,
 )
 from canaryproof.verify.files.writing import own_folder, replaced
-from canaryproof.verify.training import assembly, canife_audits, outcome
+from canaryproof.verify.training import assembly, canife_audits, canife_record
+from canaryproof.verify.training.canary_scores import CanaryScores, audits, densities
 from canaryproof.verify.training.configuration import Configuration, Settings
 from canaryproof.verify.training.cost import Cost, estimate
 from canaryproof.verify.training.jobs import CANIFE, DONE, Job, Trainings, read_canary_scores, read_facts
-from canaryproof.verify.training.outcome import CanaryScores, audits, densities, theory
 
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster
@@ -170,7 +170,9 @@ class Experiment:
             rounds=rounds,
             noise_multiplier=sigma,
             analytical=Analytical(**asdict(accounting)),
-            canife=None if settings.canife is None else theory(settings, sigma, rounds, self._sampling(settings)),
+            canife=None
+            if settings.canife is None
+            else canife_record.theory(settings, sigma, rounds, self._sampling(settings)),
             results=tuple(results),
         )
 
@@ -195,8 +197,8 @@ class Experiment:
             without = read_facts(folder / twin.name).accuracy
         if settings.canife is not None:
             rounds = self._rounds[job.cell] if found.rounds is None else found.rounds
-            scores = outcome.read(folder / job.name / CANIFE, settings.canife)
-            audited = outcome.canife_record(scores, settings, rounds, self._sampling(settings))
+            scores = canife_record.read(folder / job.name / CANIFE, settings.canife)
+            audited = canife_record.canife_record(scores, settings, rounds, self._sampling(settings))
         seed = self._trainings.seeds(job).canaries
         return TrainingRecord(seed, found.accuracy, without, found.warnings, audited)
 

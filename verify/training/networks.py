@@ -19,7 +19,7 @@ from flax import linen as nn
 from jax import Array
 from numpy.typing import NDArray
 
-from canaryproof.verify.training.data.federation import FederatedData
+from canaryproof.verify.training.data.federation import ExampleForm
 
 # As PyTorch adds to a variance.
 _EPSILON = 1e-5
@@ -291,7 +291,7 @@ class Model:
     accuracy: Callable[..., Array | np.float32]
 
 
-def model(name: str, federation: FederatedData, hidden: int | None = None) -> Model:
+def model(name: str, federation: ExampleForm, hidden: int | None = None) -> Model:
     """Return a network for the examples of a federation; ``hidden`` is another width than the papers'.
 
     ``two_layer``, for images: one hidden layer of 128, d = 101,770 on MNIST. Andrew et al. (final version, Section 5.4)
@@ -349,7 +349,7 @@ def model(name: str, federation: FederatedData, hidden: int | None = None) -> Mo
     return _model(name, make(classes, width if hidden is None else hidden), federation)
 
 
-def _model(name: str, network: nn.Module, federation: FederatedData) -> Model:
+def _model(name: str, network: nn.Module, federation: ExampleForm) -> Model:
     shapes = jax.eval_shape(network.init, jax.random.key(0), federation.template[0])["params"]
     unscored = federation.unscored
 

@@ -128,11 +128,11 @@ def test_verdicts_along_trainings(monkeypatch, judge, values, verdict):
     ],
 )
 def test_the_reviewers_experiment(monkeypatch, changes, plausible, stronger):
-    base = samples.Beside(analytical=90.0, bound=1.0, fitted=20.0, pinned=5.0, round=3.4)._replace(**changes)
+    base = samples.SideBySide(analytical=90.0, bound=1.0, fitted=20.0, pinned=5.0, round=3.4)._replace(**changes)
 
     def make(_, __, runs):
         rng = np.random.default_rng(1)
-        return [samples.Beside(*np.array(base) * np.exp(0.05 * rng.standard_normal(5))) for _ in range(runs)]
+        return [samples.SideBySide(*np.array(base) * np.exp(0.05 * rng.standard_normal(5))) for _ in range(runs)]
 
     monkeypatch.setattr(samples, "side_by_side", make)
     assert trainings.plausible(QUICK).verdict is plausible

@@ -7,7 +7,7 @@ import pytest
 from canaryproof.verify.check.results import Context, Level
 from canaryproof.verify.suites.canife import samples
 from canaryproof.verify.suites.canife.samples import SCENARIOS, SETTING
-from canaryproof.verify.training.outcome import CanaryScores
+from canaryproof.verify.training.canary_scores import CanaryScores
 
 
 def test_pairs_share_seeds_and_less_noise_is_in_scores():
@@ -33,7 +33,7 @@ def test_scenarios_are_those_of_the_benchmark():
 def test_the_first_versions_estimate_by_a_second_road():
     """From the raw scores, in plain numpy, and ε of the Gaussian mechanism in mpmath."""
     done = samples._bench().train(np.random.SeedSequence(12), SCENARIOS["poisson"])
-    scores = CanaryScores.of(done.trainer, done.canary_clients)
+    scores = CanaryScores.of(done.trainer)
     observed, unobserved = scores.observed["all"], scores.unobserved["all"]
     squares = np.sum((observed - observed.mean()) ** 2) + np.sum((unobserved - unobserved.mean()) ** 2)
     pooled = math.sqrt(squares / (len(observed) + len(unobserved)))

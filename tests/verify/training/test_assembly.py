@@ -119,7 +119,8 @@ def test_canaries_have_the_directions_of_the_plan():
 @pytest.mark.parametrize(("inclusion", "others"), [("fixed", tiny.MODEL.dim - 20), ("coin", 20)])
 def test_all_other_directions_of_orthonormal_canaries_are_unobserved(inclusion, others):
     settings = changed(canaries={"directions": "orthonormal", "inclusion": inclusion, "count": 20})
-    _, canary_clients = assembly.trainer(settings, tiny.federation([2] * 80), tiny.MODEL, assembly.Seeds.of(ROOT))
+    trainer = assembly.trainer(settings, tiny.federation([2] * 80), tiny.MODEL, assembly.Seeds.of(ROOT))
+    canary_clients = trainer.canary_clients
     canary_clients.add(np.random.default_rng(0).standard_normal(tiny.MODEL.dim))
     observed, unobserved = canary_clients.all_rounds()
     assert len(observed) + len(unobserved) == 20 + others

@@ -13,34 +13,30 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from canaryproof.kernels.arrays import Array
-from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.canaries import participation as schedules
-from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import NO_CANARIES, Insertion
 from canaryproof.verify.canife.attack import ScoreLaw, TrialRound, accuracy, attack, coins, halves, score_law
-from canaryproof.verify.canife.descent import DenseDesigner
 from canaryproof.verify.canife.design import DesignOptions, Starts, noise, pool_samples
-from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
 from canaryproof.verify.canife.measure import Deltas, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.results import Context
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_methods import largest_round
-from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes, Trained
+from canaryproof.verify.comparison.canife_training import SEED, AuditedTrainer, Bench, Scenario, Sizes
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
 from canaryproof.verify.files.benchmark_record import RoundAuditRecord, ScoreLawRecord
 from canaryproof.verify.training import networks
-from canaryproof.verify.training.assembly import Seeds
-from canaryproof.verify.training.clipping import FixedClip
+from canaryproof.verify.training.assembly import Seeds, sgd_trainer
+from canaryproof.verify.training.canary_scores import ALL, CHANGE, FINAL, CanaryScores
 from canaryproof.verify.training.data import digits
 from canaryproof.verify.training.data.federation import Federation
+from canaryproof.verify.training.dense_audits import DenseAuditor
+from canaryproof.verify.training.faults import Fault
 from canaryproof.verify.training.networks import Model, Params, model
-from canaryproof.verify.training.noise import Independent
-from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
-from canaryproof.verify.training.trainer import Trainer, Training
+from canaryproof.verify.training.trainer import Trainer
 
 # CANIFE and random canaries in the same trainings, with and without faults.
 
@@ -111,8 +107,8 @@ def rounds() -> int:
     return _bench().rounds
 
 
-def _said(done: Trained) -> dict[str, float]:
-    scores, delta, dim = CanaryScores.of(done.trainer, done.canary_clients), SETTING.delta, dimension()
+def _said(done: AuditedTrainer) -> dict[str, float]:
+    scores, delta, dim = CanaryScores.of(done.trainer), SETTING.delta, dimension()
     all_rounds = from_unobserved(scores.observed[ALL], scores.unobserved[ALL])
     found: dict[str, Any] = {
         "algorithm-3": estimators.both_directions(delta, all_rounds.distance, all_rounds.ratio),
@@ -202,9 +198,8 @@ def _attacked(
     params = _network(entropy, spawn_key, plan.training)
     images = federation()
     chosen = pool.permutation(len(images.test_labels))[: plan.pool]
-    state = mock_clients(params, images.test_inputs[chosen], images.test_labels[chosen])
-    canary = designer(plan.settings).design(state, _starts(plan.start, chosen), design)
-    response = updates().response(mock_clients(params, images.inputs, images.labels), [canary])
+    audit = auditor(plan.settings).audit(params, chosen, design, starts=_starts(plan.start, chosen))
+    canary, response = audit.canary, audit.response
     found = []
     for mechanism in plan.rounds:
         observed, unobserved = attack(response, halves(TRIALS, 1, scores), mechanism, scores).of()
@@ -239,15 +234,9 @@ def two_layer() -> Model:
 
 
 @cache
-def updates() -> FactoredUpdates:
-    """Return the clients' updates at clip norm 1."""
-    return FactoredUpdates()
-
-
-@cache
-def designer(settings: DesignOptions) -> DenseDesigner:
-    """Return a designer of these options."""
-    return DenseDesigner(updates(), settings)
+def auditor(settings: DesignOptions) -> DenseAuditor:
+    """Return what audits by designs of these options, at clip norm 1."""
+    return DenseAuditor(federation(), settings)
 
 
 def trained(steps: int, rng: np.random.Generator) -> Params:
@@ -266,11 +255,6 @@ def _descent() -> Any:
         return jax.tree.map(lambda p, s: p - _RATE * s, params, slope), None
 
     return jax.jit(lambda params, batches: jax.lax.scan(step, params, batches)[0])
-
-
-def mock_clients(params: Params, inputs: NDArray[Any], labels: NDArray[Any]) -> FactoredState:
-    """Return the updates of clients that have one example each."""
-    return updates().prepare(params, inputs[:, None], labels[:, None], np.ones((len(labels), 1), np.float32))
 
 
 def _starts(start: str, chosen: NDArray[np.int64]) -> Starts:
@@ -304,7 +288,7 @@ class Monitored:
     accuracy: Array  # Of each final model on held-out images, alike
 
 
-class Beside(NamedTuple):
+class SideBySide(NamedTuple):
     """A training that both audit: its analytical ε, and what is found."""
 
     analytical: float  # ε by the paper's accounting
@@ -347,38 +331,23 @@ def _monitored(entropy: int, spawn_key: tuple[int, ...], epsilon: float, repetit
 
 
 def _along(root: np.random.SeedSequence, sigma: float) -> tuple[list[tuple[float, float, float]], float]:
-    images, rng = federation(), np.random.default_rng(root.spawn(1)[0])
-    training, _ = trainer(root, sigma)
-    audits = []
-    for number in AUDITED:
-        training.run(until=number - 1)
-        audits.append(_audit(training, sigma, rng))
-    training.run()
-    test = images.test_inputs, images.test_labels
+    rng = np.random.default_rng(root.spawn(1)[0])
+    training = trainer(root, sigma)
+    audits = [_measured(training, sigma, rng) for _ in training.pauses(number - 1 for number in AUDITED)]
+    test = federation().test_inputs, federation().test_labels
     return audits, float(two_layer().accuracy(training.params, *test))
 
 
 def trainer(
     root: np.random.SeedSequence, sigma: float, rounds: int = ROUNDS, inserted: Insertion = NO_CANARIES
-) -> tuple[Trainer, CanaryClients | None]:
-    """Return a training at a noise multiplier, and its random canaries if there are any."""
-    seeds, images, network = Seeds.of(root), federation(), two_layer()
+) -> Trainer:
+    """Return the trainer of a training at a noise multiplier, with random canaries or none."""
+    seeds, images = Seeds.of(root), federation()
     participation = schedules.bernoulli(images.clients, SAMPLING, rounds, seeds.training, inserted)
-    training = Training(
-        clip=FixedClip(1.0),
-        noise=Independent(sigma, seeds.training),
-        client_rate=1.0,
-        batch_size=1,
-        examples_per_client=1,
-        seed=seeds.model,
-    )
-    canaries = None
-    if inserted is not NO_CANARIES:
-        canaries = CanaryClients(Canaries(seeds.canaries, inserted.count, network.dim), participation)
-    return Trainer(images, network, participation, training, canaries), canaries
+    return sgd_trainer(images, two_layer(), participation, seeds, sigma)
 
 
-def _audit(training: Trainer, sigma: float, rng: np.random.Generator) -> tuple[float, float, float]:
+def _measured(training: Trainer, sigma: float, rng: np.random.Generator) -> tuple[float, float, float]:
     """Return ε̂ of the round that is next, ε of unlimited scores, and the canary's health."""
     observed, unobserved, law, health = _audited(training, sigma, rng, coins)
     delta = 1.0 / TRIALS
@@ -388,48 +357,39 @@ def _audit(training: Trainer, sigma: float, rng: np.random.Generator) -> tuple[f
 def _audited(
     training: Trainer, sigma: float, rng: np.random.Generator, insert: Callable[..., NDArray[np.bool_]]
 ) -> tuple[Array, Array, ScoreLaw, float]:
-    images = federation()
-    chosen = rng.permutation(len(images.test_labels))[:POOL]
-    state = mock_clients(training.params, images.test_inputs[chosen], images.test_labels[chosen])
-    starts = noise(images.inputs.shape[1:], images.classes)
-    canary = designer(AUDIT).design(state, starts, rng)
-    present = mock_clients(training.params, images.inputs, images.labels)
-    response, mechanism = updates().response(present, [canary]), TrialRound(COHORT, sigma)
-    scores = attack(response, insert(TRIALS, 1, rng), mechanism, rng)
-    return *scores.of(), score_law(response, mechanism), canary.health
+    chosen = rng.permutation(len(federation().test_labels))[:POOL]
+    audit = auditor(AUDIT).audit(training.params, chosen, rng)
+    mechanism = TrialRound(COHORT, sigma)
+    scores = attack(audit.response, insert(TRIALS, 1, rng), mechanism, rng)
+    return *scores.of(), score_law(audit.response, mechanism), audit.canary.health
 
 
 def undisturbed(root: np.random.SeedSequence) -> bool:
     """Whether a training that is audited ends with the same bits as one that is not."""
     sigma, rng = noise_multiplier(50.0), np.random.default_rng(root.spawn(1)[0])
-    (audited, _), (alone, _) = trainer(root, sigma), trainer(root, sigma)
-    for number in AUDITED:
-        audited.run(until=number - 1)
-        _audit(audited, sigma, rng)
-    audited.run()
+    audited, alone = trainer(root, sigma), trainer(root, sigma)
+    for _ in audited.pauses(number - 1 for number in AUDITED):
+        _measured(audited, sigma, rng)
     alone.run()
     return audited.theta.tobytes() == alone.theta.tobytes()
 
 
-def side_by_side(context: Context, purpose: str, repetitions: int) -> list[Beside]:
+def side_by_side(context: Context, purpose: str, repetitions: int) -> list[SideBySide]:
     """Audit an epoch of training by CANIFE and by 100 random canaries, at the noise of the papers' comparison."""
-    return [_beside(root) for root in context.key(purpose).spawn(repetitions)]
+    return [_side_by_side(root) for root in context.key(purpose).spawn(repetitions)]
 
 
-def _beside(root: np.random.SeedSequence) -> Beside:
+def _side_by_side(root: np.random.SeedSequence) -> SideBySide:
     rng, count, sigma = np.random.default_rng(root.spawn(1)[0]), TRIALS, 0.2
-    training, canaries = trainer(root, sigma, EPOCH, schedules.Insertion(2 * count, count))
-    assert canaries is not None
-    rounds = []
-    for number in (1, EPOCH // 2, EPOCH):
-        training.run(until=number - 1)
-        # Of equal sizes, as a bound takes long for each size that is new.
-        observed, unobserved, _, _ = _audited(training, sigma, rng, halves)
-        rounds.append(_bound(observed, unobserved))
-    training.run()
-    observed, unobserved = canaries.all_rounds()
+    training = trainer(root, sigma, EPOCH, schedules.Insertion(2 * count, count))
+    assert training.canary_clients is not None
+    # Of equal sizes, as a bound takes long for each size that is new.
+    rounds = [
+        _bound(*_audited(training, sigma, rng, halves)[:2]) for _ in training.pauses((0, EPOCH // 2 - 1, EPOCH - 1))
+    ]
+    observed, unobserved = training.canary_clients.all_rounds()
     moments = from_unobserved(observed, unobserved)
-    return Beside(
+    return SideBySide(
         composed_epsilon([sigma], [EPOCH], SAMPLING, DELTA),
         _bound(observed, unobserved),
         float(estimators.both_directions(DELTA, moments.distance, moments.ratio)),

@@ -191,7 +191,7 @@ def _beside(context: Context) -> tuple[dict[str, Array], int]:
 
     runs = context.pick(16, 40)
     found = samples.side_by_side(context, "canife/side-by-side", runs)
-    return {name: np.array([getattr(one, name) for one in found]) for name in samples.Beside._fields}, runs
+    return {name: np.array([getattr(one, name) for one in found]) for name in samples.SideBySide._fields}, runs
 
 
 def _audits_mean(values: Array, first: int, end: int | None) -> Array:
