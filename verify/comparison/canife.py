@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AuditedRun:
+class BenchmarkRun:
     """One training, audited by all methods."""
 
     repetition: int  # scenarios and rates of one repetition share the seed
@@ -80,7 +80,7 @@ def images(folder: Path | None) -> Federation:
     return digits.load(1, SEED) if folder is None else idx.load(folder, 1, SEED)
 
 
-def here(bench: Bench, runs: Sequence[AuditedRun], advance: Callable[[str], object]) -> list[AuditedTraining]:
+def here(bench: Bench, runs: Sequence[BenchmarkRun], advance: Callable[[str], object]) -> list[AuditedTraining]:
     """Do runs one after another."""
     found = []
     for run in runs:
@@ -94,7 +94,7 @@ def on_cluster(
     data: Path | None,
     bench: Bench,
     hidden: int | None,
-    runs: Sequence[AuditedRun],
+    runs: Sequence[BenchmarkRun],
     advance: Callable[[str], object],
 ) -> list[AuditedTraining]:
     """Do runs on a cluster, where each finds the same as here.
@@ -115,7 +115,7 @@ def on_cluster(
     return [found[i] for i in range(len(runs))]
 
 
-def _described(run: AuditedRun) -> tuple[Any, ...]:
+def _described(run: BenchmarkRun) -> tuple[Any, ...]:
     """Return what ``train`` makes the run of, without classes of ours."""
     scenario = run.scenario
     return run.repetition, scenario.name, scenario.shuffled, scenario.fault and scenario.fault.name, run.rate
@@ -132,10 +132,10 @@ def train(
     fault: str | None,
     rate: float | None,
 ) -> AuditedTraining:
-    """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``AuditedRun``."""
+    """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``BenchmarkRun``."""
     bench = _bench(data, setting, hidden)
     check_same(bench.federation, digest, data)
-    return AuditedRun(repetition, Scenario(name, shuffled, Fault[fault] if fault else None), rate).on(bench)
+    return BenchmarkRun(repetition, Scenario(name, shuffled, Fault[fault] if fault else None), rate).on(bench)
 
 
 # Tasks of one benchmark come one after another.
@@ -213,8 +213,8 @@ def measure(
     advance("compiling")
     compilation = bench.compile()
     # Scenarios take turns, so that whatever else the machine does hits all alike.
-    wanted = [AuditedRun(i, scenario) for i in range(repetitions) for scenario in plan.scenarios]
-    wanted += [AuditedRun(0, POISSON, rate) for rate in plan.rates]
+    wanted = [BenchmarkRun(i, scenario) for i in range(repetitions) for scenario in plan.scenarios]
+    wanted += [BenchmarkRun(0, POISSON, rate) for rate in plan.rates]
     done = (
         here(bench, wanted, advance) if cluster is None else on_cluster(cluster, data, bench, hidden, wanted, advance)
     )
