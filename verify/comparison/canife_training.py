@@ -63,7 +63,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a training does otherwise than CANIFE takes for granted."""
+    """A way in which a training differs from CANIFE's assumptions."""
 
     name: str
     shuffled: bool = False  # each client takes part once, in a shuffled order; else rounds are Poisson samples
@@ -105,7 +105,7 @@ class Bench:
         trainer, setting = finished.trainer, self.setting
         assert trainer.canary_clients is not None
         test = self.federation.test_inputs, self.federation.test_labels
-        # What the operator believes: the accounting of a training without the fault.
+        # The operator accounts for a training without the fault.
         believed = Independent(setting.noise_multiplier, root), setting.delta, trainer.participation
         return AuditedTraining(
             Analytical(**asdict(analytical_epsilon(*believed, FixedClip(setting.clip_norm)))),
@@ -189,7 +189,7 @@ class Bench:
         for trials in setting.trials:
             observed, unobserved = attack(audit.response, halves(trials, 1, rng), mechanism, rng).of()
             if not scores:
-                # What CANIFE itself costs ends with its own number of scores.
+                # CANIFE's own cost ends with its own number of scores.
                 seconds = time.perf_counter() - began
                 bounds = self._bounds(observed, unobserved) if with_bounds else {}
             scores.append(_measured(observed, unobserved))

@@ -53,14 +53,14 @@ def sample(
     distances, ratios = [], []
     for i in range(repetitions):
         pooled = CanaryScores.pooled([trained(chosen, root, attacks) for root in roots[i * runs : (i + 1) * runs]])
-        found = [
+        moments_by_attack = [
             from_unobserved(pooled.observed[attack], pooled.unobserved[attack])
             if attack == ALL
             else from_dimension(pooled.observed[attack], dim)
             for attack in attacks
         ]
-        distances.append([float(moments.distance) for moments in found])
-        ratios.append([float(moments.ratio) for moments in found])
+        distances.append([float(moments.distance) for moments in moments_by_attack])
+        ratios.append([float(moments.ratio) for moments in moments_by_attack])
     distance, ratio = (dict(zip(attacks, np.array(rows).T, strict=True)) for rows in (distances, ratios))
     delta = chosen.audit.delta
     epsilon = {attack: estimators.both_directions(delta, distance[attack], ratio[attack]) for attack in attacks}
@@ -102,9 +102,9 @@ def noise_alone(chosen: Settings, rounds: int, noise_multiplier: float, root: np
 def noise_alone_epsilon(rounds: int, noise_multiplier: float, delta: float) -> float:
     """Return the analytical ε of ``noise_alone`` at δ."""
     noise = Independent(noise_multiplier, 0)
-    found = analytical_epsilon(noise, delta, _every_round(2, rounds, 1, np.random.SeedSequence(0)), _CLIP)
-    assert found.epsilon is not None
-    return found.epsilon
+    accounting = analytical_epsilon(noise, delta, _every_round(2, rounds, 1, np.random.SeedSequence(0)), _CLIP)
+    assert accounting.epsilon is not None
+    return accounting.epsilon
 
 
 def _every_round(count: int, rounds: int, observed: int | None, root: np.random.SeedSequence) -> Schedule:
@@ -116,11 +116,11 @@ def dimension(chosen: Settings) -> int:
     return _model(chosen.model, chosen.data).dim
 
 
-def same(one: CanaryScores, other: CanaryScores) -> bool:
+def same(scores: CanaryScores, other: CanaryScores) -> bool:
     """Whether two trainings' scores have the same bits."""
     pairs: Sequence[tuple[Mapping[str, Array], Mapping[str, Array]]] = (
-        (one.observed, other.observed),
-        (one.unobserved, other.unobserved),
+        (scores.observed, other.observed),
+        (scores.unobserved, other.unobserved),
     )
     return all(left[attack].tobytes() == right[attack].tobytes() for left, right in pairs for attack in ATTACKS)
 

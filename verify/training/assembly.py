@@ -43,11 +43,11 @@ class Seeds:
     @classmethod
     def of(cls, root: np.random.SeedSequence) -> Self:
         """Draw them from a root of their own."""
-        canaries, model = root.generate_state(2, np.uint64).tolist()
-        return cls(canaries, model, root)
+        of_canaries, of_model = root.generate_state(2, np.uint64).tolist()
+        return cls(of_canaries, of_model, root)
 
 
-def seeds(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> Seeds:
+def seeds_of(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> Seeds:
     """Return the seeds of a training: those of other cells, repetitions and runs are independent of them.
 
     A cell's seeds depend on its swept values and not on which other cells there are. Cells whose canaries differ in

@@ -17,12 +17,13 @@ from canaryproof.verify.files.training_record import AuditRecord, BoundRecord, D
 if TYPE_CHECKING:
     from canaryproof.verify.training.trainer import Trainer
 
-# What the attacker sees, and what a canary's score is then: Algorithm 3's largest cosine with any round's delta;
-# Algorithm 2's cosine with the final model as printed; the same with its change, as the initial model is public.
+# Attacks by what the attacker sees. With ``all`` rounds a canary's score is Algorithm 3's largest cosine with any
+# round's delta. Algorithm 2's is the cosine with the final model, as printed, or with the model's change, as the
+# initial model is public.
 ALL, FINAL, CHANGE = ATTACKS = ("all", "final", "change")
 # Where the scores of a canary that did not take part come from.
 UNOBSERVED, EXACT = "unobserved", "exact"
-_PLACES = 97
+_POINTS = 97
 _DIGITS = 6
 
 
@@ -68,17 +69,17 @@ def audits(
     Algorithm 3 has unobserved canaries for its null. Algorithm 2 has the cosine's exact law, and unobserved canaries
     here as well: they show whether that law holds, and some bounds need them.
     """
-    found: dict[str, dict[str, AuditRecord]] = {}
+    by_attack: dict[str, dict[str, AuditRecord]] = {}
     for attack in ATTACKS:
         observed, unobserved = scores.observed[attack], scores.unobserved[attack]
         nulls: dict[str, Array | None] = {UNOBSERVED: unobserved}
         if attack != ALL:
             nulls = {EXACT: None, **nulls}
-        found[attack] = {
+        by_attack[attack] = {
             name: _audit(observed, null, dim if attack != ALL else None, delta, confidence, inclusion)
             for name, null in nulls.items()
         }
-    return found
+    return by_attack
 
 
 def _audit(
@@ -89,37 +90,37 @@ def _audit(
     serving = tuple(name for name, method in METHODS.items() if method.serves(prepared))
     # Forced, as a training is of interest whatever its scores look like.
     scores = Scores(observed, unobserved, dim, inclusion)
-    found = audit(scores, delta, confidence, bounds=serving, force=True)
+    result = audit(scores, delta, confidence, bounds=serving, force=True)
     return AuditRecord(
-        observed=found.count,
-        unobserved=found.null_count,
-        distance=found.standardised_mean,
-        distance_error=found.mean_error,
-        ratio=found.deviation_ratio,
-        ratio_error=found.ratio_error,
-        variance_p_value=found.variance_p_value,
-        normality=_fit(found.normality),
-        null_law=_fit(found.null_law),
+        observed=result.count,
+        unobserved=result.null_count,
+        distance=result.standardised_mean,
+        distance_error=result.mean_error,
+        ratio=result.deviation_ratio,
+        ratio_error=result.ratio_error,
+        variance_p_value=result.variance_p_value,
+        normality=_fit(result.normality),
+        null_law=_fit(result.null_law),
         estimates={
-            one.name: EstimateRecord(one.epsilon, one.standard_error, one.low, one.high, one.certified)
-            for one in found.estimates
+            row.name: EstimateRecord(row.epsilon, row.standard_error, row.low, row.high, row.certified)
+            for row in result.estimates
         },
         bounds={
-            one.name: BoundRecord(
-                one.low, one.high if one.kind == BoundKind.POSTERIOR else None, one.kind, one.coverage, one.cap
+            row.name: BoundRecord(
+                row.low, row.high if row.kind == BoundKind.POSTERIOR else None, row.kind, row.coverage, row.cap
             )
-            for one in found.bounds
+            for row in result.bounds
         },
     )
 
 
 def bound_record(bound: LowerBound) -> BoundRecord:
-    """Return what a record keeps of a lower bound."""
+    """Return the record of a lower bound."""
     return BoundRecord(bound.value, bound.upper, str(bound.kind), str(bound.coverage), bound.cap)
 
 
-def _fit(found: GoodnessOfFit | None) -> FitRecord | None:
-    return None if found is None else FitRecord(found.statistic, found.p_value)
+def _fit(fit: GoodnessOfFit | None) -> FitRecord | None:
+    return None if fit is None else FitRecord(fit.statistic, fit.p_value)
 
 
 def densities(scores: CanaryScores, dim: int) -> dict[str, Density]:
@@ -128,16 +129,16 @@ def densities(scores: CanaryScores, dim: int) -> dict[str, Density]:
     Scores are in units of the null's deviation, from the null's mean on: √d times a cosine, or for all rounds by the
     mean and deviation of unobserved canaries.
     """
-    found = {}
+    by_attack = {}
     for attack in ATTACKS:
         observed, unobserved = scores.observed[attack], scores.unobserved[attack]
-        place, scale = (unobserved.mean(), unobserved.std()) if attack == ALL else (0.0, 1.0 / np.sqrt(dim))
-        values = (observed - place) / scale
+        centre, scale = (unobserved.mean(), unobserved.std()) if attack == ALL else (0.0, 1.0 / np.sqrt(dim))
+        values = (observed - centre) / scale
         kernel = stats.gaussian_kde(values)
         margin = 3.0 * float(np.sqrt(kernel.covariance[0, 0]))
-        x = np.linspace(values.min() - margin, values.max() + margin, _PLACES)
-        found[attack] = Density(_short(x), _short(kernel(x)))
-    return found
+        x = np.linspace(values.min() - margin, values.max() + margin, _POINTS)
+        by_attack[attack] = Density(_short(x), _short(kernel(x)))
+    return by_attack
 
 
 def _short(values: Array) -> tuple[float, ...]:

@@ -1,13 +1,13 @@
 """Audits of a training by CANIFE (Maddock et al., arXiv 2210.02912), on its way or at its end.
 
-An audit freezes the model, designs canaries with mock clients of held-out examples, and draws the scores of trials:
-rounds of the training's own clients, which are drawn as it draws them, with the canary's client on top of them.
+An audit freezes the model, designs canaries with mock clients of held-out examples, and draws the scores of trials.
+Trials are rounds of the training's own clients, which are drawn as it draws them, and of the canary's client.
 What is random depends on the seed and the round alone, so that no audit depends on another or moves the training.
 
 The paper speaks of pools of samples. As in the authors' public code (github.com/facebookresearch/canife, commit
-8f4a9dd), held-out clients in random order are mock clients until they have so many; where nobody knows whose held-out
-examples are, they are dealt out to clients as large as the training's. Two more choices are not the paper's: canaries
-are designed by their update and not by their gradient, which differ by the client rate, and in trials the canary
+8f4a9dd), held-out clients in random order are mock clients until they have so many. Where nobody knows whose held-out
+examples are, they are dealt out to clients as large as the training's. Two more choices are not the paper's. Canaries
+are designed by their update and not by their gradient, which differ by the client rate; and in trials the canary
 replaces nobody.
 """
 
@@ -46,17 +46,17 @@ def pool(data: FederatedData, samples: int, most: int, rng: np.random.Generator)
 
     ``most`` is the largest number of examples of a mock client. A ``ValueError`` says that there are too few examples.
     """
-    inputs, labels, starts = data.test_inputs, data.test_labels, data.test_starts
-    if starts is None:
-        order, starts = rng.permutation(len(labels)), np.arange(0, len(labels) + 1, min(most, len(labels)))
+    inputs, labels, begins = data.test_inputs, data.test_labels, data.test_starts
+    if begins is None:
+        order, begins = rng.permutation(len(labels)), np.arange(0, len(labels) + 1, min(most, len(labels)))
         inputs, labels = inputs[order], labels[order]
-    sizes = np.minimum(np.diff(starts), most)
+    sizes = np.minimum(np.diff(begins), most)
     clients = rng.permutation(np.flatnonzero(sizes))
     sums = np.cumsum(sizes[clients])
     if samples > sums[-1]:
         raise ValueError(f"canife.pool: must be at most {sums[-1]}, as mock clients have no more examples")
     chosen = clients[: np.searchsorted(sums, samples) + 1]
-    held_out = Federation("held out", inputs, labels, starts, inputs[:0], labels[:0], data.classes)
+    held_out = Federation("held out", inputs, labels, begins, inputs[:0], labels[:0], data.classes)
     return held_out.cohort(chosen, int(sizes[chosen].max()))
 
 
@@ -88,7 +88,7 @@ _INSERTION = {"halves": halves, "coins": coins}
 
 
 class Compiled(NamedTuple):
-    """What designs canaries for a model, and what makes their updates; compiled at its first use."""
+    """The designer of canaries for a model, and the function of their updates; compiled at the first use."""
 
     designer: Designer
     whole: GeneralUpdates
@@ -96,7 +96,7 @@ class Compiled(NamedTuple):
 
 @dataclass(frozen=True)
 class Designing:
-    """What of the settings decides how canaries are designed; cells that share it share what is compiled."""
+    """Settings that determine the compiled canary designer: its key in a cache."""
 
     data: Data
     network: Network

@@ -25,9 +25,9 @@ from canaryproof.verify.training.configuration import CanifePlan, Settings
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# What no error of a kind makes of ε̂ of a round: as Appendix C.5 describes it, and finite.
+# Rules for a round without an error of a kind: ε̂ as Appendix C.5 describes it, and a finite ε̂.
 RULES: tuple[ZeroCounts, ...] = ("separated", "capped")
-# Of an audit, of its attacks, and of their trials.
+# Fields of an audit, of its attacks, and of their trials.
 _BY_AUDIT, _BY_ATTACK = ("round", "accuracy"), ("loss", "initial_loss", "norm", "attempts", "healthy")
 _BY_TRIAL = ("scores", "inserted")
 
@@ -48,9 +48,9 @@ def read(file: Path, plan: CanifePlan) -> dict[str, NDArray[Any]]:
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_BY_AUDIT, ()) | dict.fromkeys(_BY_ATTACK, (plan.audits,))
     shapes |= dict.fromkeys(_BY_TRIAL, (plan.audits, plan.scores))
     with opened(file) as content:
-        found = checkpoint.stored(content, tuple(shapes))
-        audits = len(found["round"]) if found["round"].ndim else 0
-        for name, array in found.items():
+        stored = checkpoint.stored(content, tuple(shapes))
+        audits = len(stored["round"]) if stored["round"].ndim else 0
+        for name, array in stored.items():
             kinds = {"round": "iu", "attempts": "iu", "healthy": "b", "inserted": "b"}.get(name, "f")
             expected = (audits, *shapes[name])
             # Where a training ended before its first audit there is nothing to tell shapes and types by.
@@ -58,35 +58,35 @@ def read(file: Path, plan: CanifePlan) -> dict[str, NDArray[Any]]:
                 raise ValueError(f"{name}: must have the shape {expected}, not {array.shape}")
             if audits and array.dtype.kind not in kinds:
                 raise ValueError(f"{name}: is {array.dtype}, of another kind than was written")
-    return found
+    return stored
 
 
-def canife_record(found: Arrays, settings: Settings, rounds: int, sampling: float | None) -> CanifeRecord:
+def canife_record(stored: Arrays, settings: Settings, rounds_done: int, sampling: float | None) -> CanifeRecord:
     """Measure a training of so many rounds by its audits, of which ``read`` returned the arrays.
 
     There is no ε̂ of several rounds where participation is no Poisson sampling, and ``sampling`` is None.
     """
-    attacks = [_attacks(found, i, settings) for i in range(len(found["round"]))]
-    audited = [int(number) for number in found["round"]]
-    deltas = Deltas.as_printed(found["scores"].shape[-1], settings.audit.delta)
+    attacks = [_attacks(stored, i, settings) for i in range(len(stored["round"]))]
+    audited = [int(number) for number in stored["round"]]
+    deltas = Deltas.as_printed(stored["scores"].shape[-1], settings.audit.delta)
 
-    def composed(count: int, rounds: int) -> dict[str, tuple[float, ...] | None]:
+    def composed(count: int, rounds_done: int) -> dict[str, tuple[float, ...] | None]:
         if sampling is None or not count:
             return dict.fromkeys(RULES)
-        served = rounds_served(audited[:count], rounds)
+        served = rounds_served(audited[:count], rounds_done)
         return {
             rule: tuple(
-                training_epsilon([getattr(one, rule).epsilon for one in each], served, sampling, deltas)
+                training_epsilon([getattr(record, rule).epsilon for record in each], served, sampling, deltas)
                 for each in zip(*attacks[:count], strict=True)
             )
             for rule in RULES
         }
 
     audits = tuple(
-        CanifeAuditRecord(audited[i], float(found["accuracy"][i]), attacks[i], composed(i + 1, audited[i]))
+        CanifeAuditRecord(audited[i], float(stored["accuracy"][i]), attacks[i], composed(i + 1, audited[i]))
         for i in range(len(audited))
     )
-    return CanifeRecord(rounds, audits, composed(len(audits), rounds))
+    return CanifeRecord(rounds_done, audits, composed(len(audits), rounds_done))
 
 
 def theory(settings: Settings, noise_multiplier: float, rounds: int, sampling: float | None) -> CanifeTheory:
@@ -98,12 +98,12 @@ def theory(settings: Settings, noise_multiplier: float, rounds: int, sampling: f
     )
 
 
-def _attacks(found: Arrays, number: int, settings: Settings) -> tuple[CanifeAttackRecord, ...]:
+def _attacks(stored: Arrays, number: int, settings: Settings) -> tuple[CanifeAttackRecord, ...]:
     attacks = []
-    for attack in range(found["loss"].shape[1]):
-        scores, inserted = found["scores"][number, attack], found["inserted"][number, attack]
+    for attack in range(stored["loss"].shape[1]):
+        scores, inserted = stored["scores"][number, attack], stored["inserted"][number, attack]
         observed, unobserved = scores[inserted], scores[~inserted]
-        loss, initial_loss = (np.float64(found[name][number, attack]) for name in ("loss", "initial_loss"))
+        loss, initial_loss = (np.float64(stored[name][number, attack]) for name in ("loss", "initial_loss"))
         # Designs may overflow.
         with np.errstate(all="ignore"):
             health = float(1.0 - loss / initial_loss)
@@ -118,10 +118,10 @@ def _attacks(found: Arrays, number: int, settings: Settings) -> tuple[CanifeAtta
                 separated=separated,
                 capped=capped,
                 loss=float(loss),
-                norm=float(found["norm"][number, attack]),
+                norm=float(stored["norm"][number, attack]),
                 health=health,
-                attempts=int(found["attempts"][number, attack]),
-                healthy=bool(found["healthy"][number, attack]),
+                attempts=int(stored["attempts"][number, attack]),
+                healthy=bool(stored["healthy"][number, attack]),
                 accuracy=accuracy(observed, unobserved),
                 deviations=(float(observed.std(ddof=1)), float(unobserved.std(ddof=1))),
             )

@@ -24,7 +24,7 @@ class DenseAudit:
 
 
 class DenseAuditor:
-    """What audits models of one federation; compiled at the first design.
+    """Auditor of the models of one federation; compiled at the first design.
 
     In DP-SGD updates are negative gradients, so that clients make one step at rate 1.
     """

@@ -30,7 +30,7 @@ from canaryproof.verify.training.data.federation import FederatedData, check_sam
 from canaryproof.verify.training.networks import Model
 from canaryproof.verify.training.trainer import Round, Training
 
-# What a finished training says of itself: its file is the last to be written.
+# File of a finished training's facts, the last to be written.
 DONE = "run.json"
 _SAVE_EVERY = 30.0  # seconds
 # Files of scores by attack.
@@ -85,8 +85,8 @@ class Trainings:
         try:
             yield
         except ValueError as error:
-            place = ", ".join(f"{name} = {value}" for name, value in cell.swept.items())
-            raise InputError(f"{self._configuration.name}{f' ({place})' if place else ''}: {error}") from error
+            swept = ", ".join(f"{name} = {value}" for name, value in cell.swept.items())
+            raise InputError(f"{self._configuration.name}{f' ({swept})' if swept else ''}: {error}") from error
 
     def settings(self, job: Job) -> Settings:
         """Return the settings of a training."""
@@ -95,7 +95,7 @@ class Trainings:
     def seeds(self, job: Job) -> assembly.Seeds:
         """Return the seeds of a training."""
         swept = self._configuration.cells[job.cell].swept
-        return assembly.seeds(self._configuration.heading.seed, swept, job.repetition, job.run)
+        return assembly.seeds_of(self._configuration.heading.seed, swept, job.repetition, job.run)
 
     def prepared(self, job: Job) -> tuple[Schedule, Training]:
         """Decide who takes part in a training when, and make its options."""
@@ -104,9 +104,9 @@ class Trainings:
         return assembly.prepared(settings, clients, self.seeds(job), with_canaries=job.with_canaries)
 
     def auditor(self, job: Job) -> Auditor | None:
-        """Return what audits a training by CANIFE; None if it is not to be."""
+        """Return the auditor of a training by CANIFE; None if it is not to be audited."""
         settings = self.settings(job)
-        # Of a pair with and without random canaries, the one with them.
+        # In a pair with and without random canaries, the one with them is audited.
         if settings.canife is None or (settings.canaries is not None and not job.with_canaries):
             return None
         federation, model = self.federation(settings.data), self.model(settings.model, settings.data)
@@ -184,7 +184,7 @@ class Trainings:
 def train(configuration: Configuration, data: Path | None, digest: str, number: int) -> dict[str, bytes]:
     """Do a training on a worker of a cluster, without checkpoints.
 
-    ``number`` is its place in ``Trainings.jobs``, ``digest`` that of the data where the command runs. An InputError
+    ``number`` is its index in ``Trainings.jobs``, ``digest`` that of the data where the command runs. An InputError
     says that the data here is another, or that the training diverges.
     """
     trainings = _trainings(configuration, data)
@@ -197,18 +197,18 @@ def train(configuration: Configuration, data: Path | None, digest: str, number: 
 _trainings = lru_cache(maxsize=1)(Trainings)
 
 
-def read_facts(place: Path) -> Finished:
-    """Read what a finished training in a folder says of itself."""
-    return read_record(Finished, place / DONE)
+def read_facts(folder: Path) -> Finished:
+    """Read the facts of a finished training in a folder."""
+    return read_record(Finished, folder / DONE)
 
 
-def read_canary_scores(place: Path) -> CanaryScores:
+def read_canary_scores(folder: Path) -> CanaryScores:
     """Read the scores of a finished training in a folder."""
     observed, unobserved = {}, {}
     for attack in ATTACKS:
-        scores = read_scores(place / _SCORES[attack])
+        scores = read_scores(folder / _SCORES[attack])
         if scores.unobserved is None:
-            raise InputError(f"{place / _SCORES[attack]}: must have an array named unobserved")
+            raise InputError(f"{folder / _SCORES[attack]}: must have an array named unobserved")
         observed[attack], unobserved[attack] = scores.observed, scores.unobserved
     return CanaryScores(observed, unobserved)
 

@@ -137,7 +137,7 @@ class DivergenceError(ValueError):
 
 @dataclass(frozen=True)
 class Round:
-    """What happened in a round."""
+    """A finished round."""
 
     number: int  # t, from 0 on
     delta: NDArray[np.float32]  # ρ̄, what Algorithm 3's attacker sees, shape (dim,)
@@ -259,13 +259,13 @@ class Trainer:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a checkpoint to a folder of its own; a crash leaves the old one or the new one, whole."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
         if self.canary_clients is not None:
-            self.canary_clients.save(place / _canaries_file(self.rounds))
-        checkpoint.write(place / _FILE, self._description, self._state())
+            self.canary_clients.save(target / _canaries_file(self.rounds))
+        checkpoint.write(target / _FILE, self._description, self._state())
         # Only from here on are the scores of an earlier round of no use.
-        for old in place.glob("canaries-*"):
+        for old in target.glob("canaries-*"):
             if not old.name.startswith(_canaries_file(self.rounds)):
                 old.unlink()
 
@@ -280,11 +280,11 @@ class Trainer:
         A ``ValueError`` names the file, the field and the rule if one is damaged, or of a training with other
         arguments.
         """
-        place = Path(folder)
-        state = checkpoint.read(place / _FILE, self._description, self._state())
+        source = Path(folder)
+        state = checkpoint.read(source / _FILE, self._description, self._state())
         rounds = int(state["rounds"])
         if self.canary_clients is not None:
-            scores = place / _canaries_file(rounds)
+            scores = source / _canaries_file(rounds)
             self.canary_clients.load(scores)
             if self.canary_clients.rounds != rounds:
                 raise ValueError(f"{scores}: rounds: must be {rounds}, not {self.canary_clients.rounds}")
@@ -322,8 +322,8 @@ class Trainer:
         yield
         self.seconds[part] += time.perf_counter() - start
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise DivergenceError(f"the model diverged in round {self.rounds}: {what}")
+    def _refuse(self, problem: str) -> NoReturn:
+        raise DivergenceError(f"the model diverged in round {self.rounds}: {problem}")
 
 
 def _canaries_file(rounds: int) -> str:

@@ -45,4 +45,4 @@ def test_the_first_versions_estimate_by_a_second_road():
         return mpmath.ncdf(upper) - mpmath.exp(epsilon) * mpmath.ncdf(lower) - SETTING.delta
 
     epsilon = mpmath.findroot(excess, (0, 100), solver="bisect", tol=1e-20, maxsteps=200)
-    assert samples._said(done)["algorithm-3-pinned"] == pytest.approx(float(epsilon), rel=1e-9)
+    assert samples._values_by_method(done)["algorithm-3-pinned"] == pytest.approx(float(epsilon), rel=1e-9)

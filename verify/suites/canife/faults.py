@@ -1,11 +1,11 @@
-"""What CANIFE's canaries are in themselves, and CANIFE beside random canaries in the same trainings.
+"""CANIFE's canaries themselves, and CANIFE and random canaries side by side in the same trainings.
 
 Of CANIFE's canaries these checks judge what the number of scores caps, and how near to orthogonal they are to clients.
 Where an assumption is broken they judge which method notices. A method notices a fault if its number rises by more than
-a quarter over that of trainings with the same seeds and without the fault; it is blind to it if the number rises or
-falls by less. In between nothing is claimed. Statements of ours were written after pilots with other seeds: pairs of
-fault and method that these left open, or showed with too little power to be seen with any seed, have none, and stand in
-the evidence.
+a quarter over that of trainings with the same seeds and without the fault. It is blind to it if the number rises or
+falls by less. In between nothing is claimed. Our own statements were written after pilots with other seeds. Pairs of
+fault and method that these left open, or showed with too little power to be seen with any seed, have no statement and
+stand in the evidence.
 """
 
 import math
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Training images of MNIST and of Fashion-MNIST.
 _EXAMPLES = 60_000
-# Of the gap, what the cap makes; and the most that cohorts may make of the deviation of scores.
+# The share of the gap that the cap makes, and the most by which cohorts may multiply the deviation of scores.
 _SHARE, _LITTLE = 0.95, 1.05
 
 
@@ -51,11 +51,11 @@ def share_of_cap(context: Context) -> Outcome:
     repetitions = context.pick(24, 200)
 
     def training(trials: int, rng: np.random.Generator) -> float:
-        half, found = trials // 2, []
+        half, epsilons = trials // 2, []
         for _ in audited:
             observed, unobserved = 1.0 + sigma * rng.standard_normal(half), sigma * rng.standard_normal(trials - half)
-            found.append(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts="capped").epsilon)
-        return composed(tuple(found), plan, delta)
+            epsilons.append(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts="capped").epsilon)
+        return composed(tuple(epsilons), plan, delta)
 
     rows: list[dict[str, Any]] = []
     for trials in PRINTED.trials:
@@ -89,15 +89,15 @@ def share_of_cap(context: Context) -> Outcome:
 
 def cause(context: Context) -> Outcome:
     """Judge whether CANIFE's gap comes from canaries that are orthogonal to a small auxiliary set only."""
-    found = share_of_cap(context)
-    least = min(row["limits"][0] for row in found.evidence["rows"])
-    decided = found.verdict is Verdict.CONFIRMED
+    outcome = share_of_cap(context)
+    least = min(row["limits"][0] for row in outcome.evidence["rows"])
+    decided = outcome.verdict is Verdict.CONFIRMED
     finding = (
         f"for {1.0 - least:.2%} of the gap at most: perfect canaries leave the rest, which the cap makes; "
-        f"{found.finding}"
+        f"{outcome.finding}"
     )
     finding = f"only {finding}" if decided else f"{finding}; more scores an audit would decide"
-    return replace(found, verdict=Verdict.QUALIFIED if decided else Verdict.INCONCLUSIVE, finding=finding)
+    return replace(outcome, verdict=Verdict.QUALIFIED if decided else Verdict.INCONCLUSIVE, finding=finding)
 
 
 def orthogonality(context: Context) -> Outcome:
@@ -108,12 +108,12 @@ def orthogonality(context: Context) -> Outcome:
     numbers, _ = samples.pairs(context, "poisson", runs)
     random = samples.dimension() ** -0.5
     crafted = np.sqrt((numbers.cosines**2).mean(axis=1))
-    found = ratio(np.full(runs, random), crafted)
-    verdict = _verdict(found.high < 1.0, found.low > 1.0)
+    factor = ratio(np.full(runs, random), crafted)
+    verdict = _verdict(factor.high < 1.0, factor.low > 1.0)
     finding = (
         f"root mean square of the cosine with a client's update: {np.exp(np.log(crafted).mean()):.4g} of crafted "
-        f"canaries, {random:.4g} = 1/√d of random ones, a factor of {found.value:.3g}, within [{found.low:.3g}, "
-        f"{found.high:.3g}]"
+        f"canaries, {random:.4g} = 1/√d of random ones, a factor of {factor.value:.3g}, within [{factor.low:.3g}, "
+        f"{factor.high:.3g}]"
     )
     design = Design(
         "crafted and random canaries have the same root mean square",
@@ -126,17 +126,17 @@ def orthogonality(context: Context) -> Outcome:
 
 
 def disturbance(context: Context) -> Outcome:
-    """Judge that what a cohort's updates add to the deviation of CANIFE's scores is little beside the noise."""
+    """Judge that what a cohort's updates add to the deviation of CANIFE's scores is little against the noise."""
     from canaryproof.verify.suites.canife import samples
 
     runs = context.pick(24, 60)
     numbers, _ = samples.pairs(context, "poisson", runs)
     deviations = numbers.deviations.mean(axis=1)
-    found = ratio(np.ones(runs), deviations)
-    verdict = _verdict(found.high < _LITTLE, found.low > _LITTLE)
+    factor = ratio(np.ones(runs), deviations)
+    verdict = _verdict(factor.high < _LITTLE, factor.low > _LITTLE)
     finding = (
-        f"deviation of scores over cohorts and noise, in that of the noise: {found.value:.4f}, within "
-        f"[{found.low:.4f}, {found.high:.4f}]"
+        f"deviation of scores over cohorts and noise, in that of the noise: {factor.value:.4f}, within "
+        f"[{factor.low:.4f}, {factor.high:.4f}]"
     )
     design = Design(
         f"the deviation is {_LITTLE:g} or more of the noise's",
@@ -153,10 +153,10 @@ def _verdict(holds: bool, fails: bool) -> Verdict:
     return Verdict.CONFIRMED if holds else Verdict.REFUTED if fails else Verdict.INCONCLUSIVE
 
 
-# Of the methods, the one whose numbers have a limit that they hardly leave.
+# The method whose numbers have a limit that they hardly leave.
 _CAPPED = "canife"
 
-# What each fault does, and who could see it at all.
+# The effect of each fault.
 _PRINCIPLES = {
     "shuffled": "A round's scores do not depend on how its cohort was drawn",
     "reused": "Each delta has its noise, but the difference of two has none",
@@ -166,8 +166,8 @@ _PRINCIPLES = {
 
 
 def _ratios(without: "Numbers", with_fault: "Numbers") -> dict[str, Ratio]:
-    found = {name: ratio(values, with_fault.values[name]) for name, values in without.values.items()}
-    return {**found, _CAPPED: capped_ratio(without.rounds.ravel(), with_fault.rounds.ravel())}
+    ratios = {name: ratio(values, with_fault.values[name]) for name, values in without.values.items()}
+    return {**ratios, _CAPPED: capped_ratio(without.rounds.ravel(), with_fault.rounds.ravel())}
 
 
 def _design(method: str, expected: str, runs: int, audits: int) -> Design:
@@ -177,7 +177,7 @@ def _design(method: str, expected: str, runs: int, audits: int) -> Design:
         assert least > 1.0 / FACTOR
         null = f"ε̂ of a round is on average below {1.0 / FACTOR:.0%} of its cap, with the fault or without"
         return Design(null, LEVEL, "every audit's ε̂ is its cap", 1.0, audits)
-    # Of an unmoved number two limits must be right of it and left of it.
+    # A number is unmoved if one limit is above it and one below.
     power = 1.0 - 0.5 * (1.0 - POWER) if expected == UNMOVED else POWER
     effect = visible_factor(runs, power)
     if expected == UNMOVED:
@@ -195,21 +195,21 @@ def _judge(fault: str, method: str, expected: str, verdicts: Mapping[str, Verdic
     runs = context.pick(24, 60)
     without, with_fault = samples.pairs(context, fault, runs)
     ratios = _ratios(without, with_fault)
-    found = ratios[method]
-    verdict = verdicts.get(found.moves, Verdict.INCONCLUSIVE)
+    change = ratios[method]
+    verdict = verdicts.get(change.moves, Verdict.INCONCLUSIVE)
     means = {name: (_mean(without, name), _mean(with_fault, name)) for name in ratios}
     before, after = means[method]
     share = " as a share of its cap" if method == _CAPPED else ""
     finding = (
-        f"ε̂{share} is {before:.4g} without the fault and {after:.4g} with it, by a factor of {found.value:.3g} "
-        f"(limits {found.low:.3g} to {found.high:.3g}). {_PRINCIPLES[fault]}"
+        f"ε̂{share} is {before:.4g} without the fault and {after:.4g} with it, by a factor of {change.value:.3g} "
+        f"(limits {change.low:.3g} to {change.high:.3g}). {_PRINCIPLES[fault]}"
     )
     evidence = {
         "runs": runs,
-        "moves": found.moves,
+        "moves": change.moves,
         "methods": {
-            name: {"means": list(means[name]), "factor": one.value, "limits": [one.low, one.high]}
-            for name, one in ratios.items()
+            name: {"means": list(means[name]), "factor": factor.value, "limits": [factor.low, factor.high]}
+            for name, factor in ratios.items()
         },
     }
     return Outcome(verdict, finding, evidence, _design(method, expected, runs, without.rounds.size))
@@ -221,30 +221,30 @@ def _not_followed(fault: str, context: Context) -> Outcome:
 
     sigma, delta, cap = SETTING.noise_multiplier, SETTING.delta, largest_round(SETTING.trials[0])
     before = analytical.pld(sigma, delta, rounds(), 1.0 / rounds())
-    # Of one round that is known to the attacker; the other faults leave something without noise.
+    # The attacker knows the one round of a client; the other faults leave something without noise.
     after = float(gaussian_mechanism.epsilon(delta, sigma)) if fault == "shuffled" else math.inf
-    found = _judge(fault, _CAPPED, UNMOVED, _decided(UNMOVED), context)
+    outcome = _judge(fault, _CAPPED, UNMOVED, _verdicts_by_change(UNMOVED), context)
     moves = max(before / after, after / before) > FACTOR
-    verdict = found.verdict if moves else Verdict.REFUTED
+    verdict = outcome.verdict if moves else Verdict.REFUTED
     deltas = Deltas.as_printed(SETTING.trials[0], delta)
-    # Of a round's mean ε̂ in all rounds.
-    composed = [
+    # All rounds have the mean ε̂ of a round.
+    totals = [
         training_epsilon([share * cap], [rounds()], 1.0 / rounds(), deltas)
-        for share in found.evidence["methods"][_CAPPED]["means"]
+        for share in outcome.evidence["methods"][_CAPPED]["means"]
     ]
-    said = (
-        f"Composed, ε̂ is {composed[0]:.4g} and {composed[1]:.4g}, where the analytical ε is "
+    prefix = (
+        f"Composed, ε̂ is {totals[0]:.4g} and {totals[1]:.4g}, where the analytical ε is "
         f"{before:.4g} and {after:.4g}. Of a round, "
     )
-    return replace(found, verdict=verdict, finding=said + found.finding)
+    return replace(outcome, verdict=verdict, finding=prefix + outcome.finding)
 
 
 def _mean(numbers: "Numbers", method: str) -> float:
     return float((numbers.rounds if method == _CAPPED else numbers.values[method]).mean())
 
 
-def _decided(expected: str) -> dict[str, Verdict]:
-    """Verdicts by what is certain of a number; where nothing is, there is none."""
+def _verdicts_by_change(expected: str) -> dict[str, Verdict]:
+    """Return verdicts by what is certain of a number's change; where nothing is, there is none."""
     return {moves: Verdict.CONFIRMED if moves == expected else Verdict.REFUTED for moves in (RISES, FALLS, UNMOVED)}
 
 
@@ -270,7 +270,7 @@ _SAYS = {
     FALLS: "falls by more than a fifth where {}",
     UNMOVED: "rises by less than a quarter and falls by less than a fifth where {}",
 }
-_OURS = (
+_STATEMENTS = (
     ("shuffled", "algorithm-3-pinned", RISES),
     ("shuffled", "change", UNMOVED),
     ("shuffled", "canife-law", UNMOVED),
@@ -323,9 +323,9 @@ CHECKS: tuple[Check, ...] = (
             Subject.IMPLEMENTATION,
             "verify.comparison.canife_training",
             f"ε̂ of {_NAMES[method]} {_SAYS[expected].format(_FAULTS[fault])}",
-            partial(_judge, fault, method, expected, _decided(expected)),
+            partial(_judge, fault, method, expected, _verdicts_by_change(expected)),
         )
-        for fault, method, expected in _OURS
+        for fault, method, expected in _STATEMENTS
     ),
     Check(
         "comparison.cap",

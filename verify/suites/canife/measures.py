@@ -1,4 +1,4 @@
-"""CANIFE's measures by a second way from the same scores: plain counting, a search on dp-accounting, integration."""
+"""CANIFE's measures computed again from the same scores: by plain counting, a search on dp-accounting, integration."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _ROUNDS, _EVERY, _SAMPLING = 469, 100, 128 / 60_000
 
 
 def measures(context: Context) -> Outcome:
-    """Compare ε̂ of rounds with its limits, their noise, and ε̂ of trainings with a second road."""
+    """Compare ε̂ of rounds with its limits, their noise, and ε̂ of trainings with a second computation."""
     rng = np.random.default_rng(context.key("canife/measures"))
     audited = range(_EVERY, _ROUNDS + 1, _EVERY)
     deltas = Deltas.as_printed(_TRIALS, _DELTA)
@@ -37,13 +37,13 @@ def measures(context: Context) -> Outcome:
             attack(response, coins(_TRIALS, 1, rng), TrialRound(64, float(sigma)), rng).of()
             for _ in range(len(audited))
         ]
-        found = [round_epsilon(*pair, deltas.scores, zero_counts="capped") for pair in scores]
-        for one, pair in zip(found, scores, strict=True):
-            _note(worst, "ε̂ of a round", one.epsilon, _by_counting(*pair, deltas.scores))
-            for end, expected in zip((one.lower, one.upper), _limits(one, deltas.scores), strict=True):
+        audits = [round_epsilon(*pair, deltas.scores, zero_counts="capped") for pair in scores]
+        for audit, pair in zip(audits, scores, strict=True):
+            _note(worst, "ε̂ of a round", audit.epsilon, _by_counting(*pair, deltas.scores))
+            for end, expected in zip((audit.lower, audit.upper), _limits(audit, deltas.scores), strict=True):
                 _note(worst, "its limits", end, expected)
-            _note(worst, "σ̂ of a round", noise_of_round(one.epsilon, _DELTA), _by_search(one.epsilon))
-        epsilons = [one.epsilon for one in found]
+            _note(worst, "σ̂ of a round", noise_of_round(audit.epsilon, _DELTA), _by_search(audit.epsilon))
+        epsilons = [audit.epsilon for audit in audits]
         total = training_epsilon(epsilons, rounds_served(audited, _ROUNDS), _SAMPLING, deltas)
         _note(worst, "ε̂ of a training", total, _by_rounds(audited, [_by_search(value) for value in epsilons]))
     listed = ", ".join(f"{name} {value:.1g}" for name, value in worst.items())
@@ -70,16 +70,18 @@ def _cohorts(context: Context) -> Outcome:
     scores = attack(Response(canaries @ updates.T, canaries @ canaries.T), inserted, TrialRound(clients, 0.0), rng)
     for i, j in np.ndindex(inserted.shape):
         taking_part = [*updates, *canaries[inserted[i]]]
-        _note(worst, "score", float(scores.values[i, j]), math.fsum(float(canaries[j] @ one) for one in taking_part))
+        _note(
+            worst, "score", float(scores.values[i, j]), math.fsum(float(canaries[j] @ update) for update in taking_part)
+        )
     finding = f"{clients} sizes of cohort; largest relative error {max(worst.values()):.1g}"
     return Outcome(
         Verdict.CONFIRMED if max(worst.values()) <= _TOLERANCE else Verdict.REFUTED, finding, {"errors": worst}
     )
 
 
-def _note(worst: dict[str, float], name: str, found: float, expected: float) -> None:
-    error = 0.0 if found == expected else abs(found - expected) / max(abs(expected), 1e-3)
-    # What is no number, such as ∞ − ∞, is as wrong as can be.
+def _note(worst: dict[str, float], name: str, value: float, expected: float) -> None:
+    error = 0.0 if value == expected else abs(value - expected) / max(abs(expected), 1e-3)
+    # A NaN, such as ∞ − ∞, is as wrong as can be.
     worst[name] = max(worst[name], error if math.isfinite(error) else math.inf)
 
 
@@ -91,23 +93,23 @@ def _by_counting(observed: Array, unobserved: Array, delta: float) -> float:
         missed = Fraction(int(sum(score < threshold for score in observed)), len(observed))
         if false == missed == 0:
             return math.log((1.0 - delta) * max(len(observed), len(unobserved)))
-        terms = [(1 - Fraction(delta) - one, other) for one, other in ((false, missed), (missed, false))]
-        best = max([best, *(math.log(rest / other) for rest, other in terms if rest > 0 and other > 0)])
+        terms = [(1 - Fraction(delta) - error, opposite) for error, opposite in ((false, missed), (missed, false))]
+        best = max([best, *(math.log(rest / opposite) for rest, opposite in terms if rest > 0 and opposite > 0)])
     return best
 
 
-def _limits(one: RoundEpsilon, delta: float) -> tuple[float, float]:
+def _limits(audit: RoundEpsilon, delta: float) -> tuple[float, float]:
     """Limits of ε̂ by scipy's intervals of both rates."""
     rates = [
         stats.binomtest(wrong, size).proportion_ci(0.95, "exact")
-        for wrong, size in ((one.false_alarms, one.null_count), (one.missed, one.count))
+        for wrong, size in ((audit.false_alarms, audit.null_count), (audit.missed, audit.count))
     ]
     ends = []
     for end in ("high", "low"):
         false, missed = (float(getattr(rate, end)) for rate in rates)
         terms = [
-            math.inf if other == 0.0 else math.log(rest / other)
-            for rest, other in ((1.0 - delta - false, missed), (1.0 - delta - missed, false))
+            math.inf if opposite == 0.0 else math.log(rest / opposite)
+            for rest, opposite in ((1.0 - delta - false, missed), (1.0 - delta - missed, false))
             if rest > 0.0
         ]
         ends.append(max(terms, default=-math.inf))
@@ -132,7 +134,7 @@ def _by_rounds(audited: Sequence[int], sigmas: Sequence[float]) -> float:
     """ε̂ of a training, round by round, each with the noise of the last audit before it or else of the first."""
     counts = dict.fromkeys(range(len(sigmas)), 0)
     for number in range(1, _ROUNDS + 1):
-        counts[max((i for i, place in enumerate(audited) if place <= number), default=0)] += 1
+        counts[max((i for i, audit_round in enumerate(audited) if audit_round <= number), default=0)] += 1
     best = math.inf
     for order in OPACUS_ORDERS:
         # ε at an order is convex in it, or nearly: beyond the least value there is no need to integrate.
@@ -154,7 +156,7 @@ def _log_moment(order: float, sigma: float) -> float:
     low, high = -12.0 * sigma, order + 12.0 * sigma
     grid = np.linspace(low, high, 2001)
     peaks = log_value(grid)
-    top, place = float(peaks.max()), float(grid[peaks.argmax()])
+    top, peak = float(peaks.max()), float(grid[peaks.argmax()])
     total = integrate.quad(
         lambda x: math.exp(float(log_value(x)) - top),
         low,
@@ -162,7 +164,7 @@ def _log_moment(order: float, sigma: float) -> float:
         epsabs=0.0,
         epsrel=1e-10,
         limit=500,
-        points=[0.0, place],
+        points=[0.0, peak],
     )[0]
     return top + math.log(total / (sigma * math.sqrt(2.0 * math.pi)))
 

@@ -56,7 +56,7 @@ _ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Numbers:
-    """What each method says of repeated trainings."""
+    """Numbers of each method in repeated trainings."""
 
     values: Mapping[str, Array]  # Numbers by method, shape (trainings,)
     rounds: Array  # ε̂ of CANIFE's audits as shares of its cap, shape (trainings, audits)
@@ -72,14 +72,14 @@ def pairs(context: Context, scenario: str, runs: int) -> tuple[Numbers, Numbers]
 @cache
 def _numbers(context: Context, scenario: str, runs: int) -> Numbers:
     roots = context.key("canife-comparison").spawn(runs)
-    done = [_bench().train(root, SCENARIOS[scenario], with_bounds=False) for root in roots]
-    found = [_said(one) for one in done]
+    trainings = [_bench().train(root, SCENARIOS[scenario], with_bounds=False) for root in roots]
+    values = [_values_by_method(finished) for finished in trainings]
     cap = largest_round(SETTING.trials[0])
     return Numbers(
-        {name: np.array([one[name] for one in found]) for name in found[0]},
-        np.array([[min(1.0, _round(audit) / cap) for audit in one.audits] for one in done]),
-        np.array([[audit.cosines.root_mean_square for audit in one.audits] for one in done]),
-        np.array([[_deviation(audit.law) for audit in one.audits] for one in done]),
+        {name: np.array([row[name] for row in values]) for name in values[0]},
+        np.array([[min(1.0, _round(audit) / cap) for audit in finished.audits] for finished in trainings]),
+        np.array([[audit.cosines.root_mean_square for audit in finished.audits] for finished in trainings]),
+        np.array([[_deviation(audit.law) for audit in finished.audits] for finished in trainings]),
     )
 
 
@@ -93,8 +93,8 @@ def _deviation(law: ScoreLawRecord) -> float:
 
 @cache
 def _bench() -> Bench:
-    federation = digits.load(1, SEED)
-    return Bench(federation, networks.model("two_layer", federation, None), SETTING)
+    images = digits.load(1, SEED)
+    return Bench(images, networks.model("two_layer", images, None), SETTING)
 
 
 def dimension() -> int:
@@ -107,10 +107,10 @@ def rounds() -> int:
     return _bench().rounds
 
 
-def _said(done: AuditedTrainer) -> dict[str, float]:
+def _values_by_method(done: AuditedTrainer) -> dict[str, float]:
     scores, delta, dim = CanaryScores.of(done.trainer), SETTING.delta, dimension()
     all_rounds = from_unobserved(scores.observed[ALL], scores.unobserved[ALL])
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "algorithm-3": estimators.both_directions(delta, all_rounds.distance, all_rounds.ratio),
         "algorithm-3-pinned": estimators.pinned(all_rounds, delta).epsilon,
         "bound": METHODS["fixed-threshold"]
@@ -119,11 +119,11 @@ def _said(done: AuditedTrainer) -> dict[str, float]:
     }
     for seen in (FINAL, CHANGE):
         moments = from_dimension(scores.observed[seen], dim)
-        found[seen] = estimators.pinned(moments, delta).epsilon
-        found[f"{seen}-fitted"] = estimators.both_directions(delta, moments.distance, moments.ratio)
-    # Of the rounds, whose mean is geometric: one canary that happens to avoid the noise decides no other.
-    found["canife-law"] = np.exp(np.mean([np.log(audit.law.epsilon) for audit in done.audits]))
-    return {name: float(value) for name, value in found.items()}
+        values[seen] = estimators.pinned(moments, delta).epsilon
+        values[f"{seen}-fitted"] = estimators.both_directions(delta, moments.distance, moments.ratio)
+    # The mean over rounds is geometric, so that one canary that happens to avoid the noise does not decide it.
+    values["canife-law"] = np.exp(np.mean([np.log(audit.law.epsilon) for audit in done.audits]))
+    return {name: float(value) for name, value in values.items()}
 
 
 # Designs and attacks for the suite ``canife``: small networks on digits, repeated with seeds of their own.
@@ -152,8 +152,8 @@ AUDIT = DesignOptions(steps=1000)
 class DesignPlan:
     """How canaries are designed and what they attack."""
 
-    settings: DesignOptions  # Of the design
-    # Random pixels of one law or the other, or a sample of the pool.
+    settings: DesignOptions
+    # Designs begin with random pixels of one law or the other, or with a sample of the pool.
     start: Literal["normal", "uniform", "pool"] = "normal"
     pool: int = POOL  # Mock clients, at most ``POOL``
     training: int = _STEPS  # Steps of the network's training
@@ -162,7 +162,7 @@ class DesignPlan:
 
 @dataclass(frozen=True)
 class DesignSample:
-    """What repetitions of a plan found, shape (repetitions,) or (repetitions, rounds)."""
+    """Numbers of a plan's repetitions, shape (repetitions,) or (repetitions, rounds)."""
 
     # healthy, health, attempts, label: of the canaries' designs; the last is the sum of the soft label's probabilities.
     healthy: NDArray[np.bool_]
@@ -183,8 +183,8 @@ def sample(context: Context, purpose: str, plan: DesignPlan, repetitions: int) -
     """Design a canary for each of many networks, and attack; ``purpose`` names the randomness."""
     root = context.key(purpose)
     assert isinstance(root.entropy, int)
-    found = [_attacked(root.entropy, (*root.spawn_key, i), plan) for i in range(repetitions)]
-    canaries, attacks = zip(*found, strict=True)
+    attacked = [_attacked(root.entropy, (*root.spawn_key, i), plan) for i in range(repetitions)]
+    canaries, attacks = zip(*attacked, strict=True)
     designs = (np.array(column) for column in zip(*canaries, strict=True))
     return DesignSample(*designs, *np.moveaxis(np.array(attacks), 2, 0))
 
@@ -200,14 +200,14 @@ def _attacked(
     chosen = pool.permutation(len(images.test_labels))[: plan.pool]
     audit = auditor(plan.settings).audit(params, chosen, design, starts=_starts(plan.start, chosen))
     canary, response = audit.canary, audit.response
-    found = []
+    attacks = []
     for mechanism in plan.rounds:
         observed, unobserved = attack(response, halves(TRIALS, 1, scores), mechanism, scores).of()
         law = score_law(response, mechanism)
         spread = 0.5 * (observed.std(ddof=1) + unobserved.std(ddof=1))
         separation = observed.mean() - unobserved.mean()
-        found.append((separation, spread, accuracy(observed, unobserved), law.shift, law.deviation))
-    return (canary.healthy, canary.health, canary.attempts, float(canary.label.sum(dtype=np.float64))), found
+        attacks.append((separation, spread, accuracy(observed, unobserved), law.shift, law.deviation))
+    return (canary.healthy, canary.health, canary.attempts, float(canary.label.sum(dtype=np.float64))), attacks
 
 
 @lru_cache(maxsize=2048)
@@ -235,7 +235,7 @@ def two_layer() -> Model:
 
 @cache
 def auditor(settings: DesignOptions) -> DenseAuditor:
-    """Return what audits by designs of these options, at clip norm 1."""
+    """Return an auditor by designs of these options, at clip norm 1."""
     return DenseAuditor(federation(), settings)
 
 
@@ -277,7 +277,7 @@ DELTA = 1e-5
 
 @dataclass(frozen=True)
 class Monitored:
-    """What CANIFE finds along trainings."""
+    """CANIFE's numbers along trainings."""
 
     # rounds, limited, health: ε̂ of each audit, ε of unlimited scores at the same δ, and the canary's health, shape
     # (trainings, audits).
@@ -285,11 +285,11 @@ class Monitored:
     limited: Array
     health: Array
     training: Array  # ε̂ of each training, shape (trainings,)
-    accuracy: Array  # Of each final model on held-out images, alike
+    accuracy: Array  # Accuracy of each final model on held-out images, alike
 
 
 class SideBySide(NamedTuple):
-    """A training that both audit: its analytical ε, and what is found."""
+    """Analytical ε of a training that both audit, and their numbers."""
 
     analytical: float  # ε by the paper's accounting
     # bound, fitted, pinned: 95% lower bound, and estimates, from random canaries in all rounds.
@@ -320,14 +320,14 @@ def monitored(context: Context, purpose: str, epsilon: float, repetitions: int) 
 def _monitored(entropy: int, spawn_key: tuple[int, ...], epsilon: float, repetitions: int) -> Monitored:
     sigma = noise_multiplier(epsilon)
     roots = np.random.SeedSequence(entropy, spawn_key=spawn_key).spawn(repetitions)
-    found = [_along(root, sigma) for root in roots]
+    trainings = [_along(root, sigma) for root in roots]
     served = rounds_served(AUDITED, ROUNDS)
     deltas = Deltas.as_printed(TRIALS, DELTA)
-    rows = np.array([audits for audits, _ in found])
+    rows = np.array([audits for audits, _ in trainings])
     composed = [training_epsilon(audits[:, 0].tolist(), served, SAMPLING, deltas) for audits in rows]
-    accuracies = [accuracy for _, accuracy in found]
-    rounds, limited, health = np.moveaxis(rows, 2, 0)
-    return Monitored(rounds, limited, health, np.array(composed), np.array(accuracies))
+    accuracies = [share for _, share in trainings]
+    measured, limited, health = np.moveaxis(rows, 2, 0)
+    return Monitored(measured, limited, health, np.array(composed), np.array(accuracies))
 
 
 def _along(root: np.random.SeedSequence, sigma: float) -> tuple[list[tuple[float, float, float]], float]:
@@ -339,11 +339,11 @@ def _along(root: np.random.SeedSequence, sigma: float) -> tuple[list[tuple[float
 
 
 def trainer(
-    root: np.random.SeedSequence, sigma: float, rounds: int = ROUNDS, inserted: Insertion = NO_CANARIES
+    root: np.random.SeedSequence, sigma: float, count: int = ROUNDS, inserted: Insertion = NO_CANARIES
 ) -> Trainer:
     """Return the trainer of a training at a noise multiplier, with random canaries or none."""
     seeds, images = Seeds.of(root), federation()
-    participation = schedules.bernoulli(images.clients, SAMPLING, rounds, seeds.training, inserted)
+    participation = schedules.bernoulli(images.clients, SAMPLING, count, seeds.training, inserted)
     return sgd_trainer(images, two_layer(), participation, seeds, sigma)
 
 
@@ -383,8 +383,8 @@ def _side_by_side(root: np.random.SeedSequence) -> SideBySide:
     rng, count, sigma = np.random.default_rng(root.spawn(1)[0]), TRIALS, 0.2
     training = trainer(root, sigma, EPOCH, schedules.Insertion(2 * count, count))
     assert training.canary_clients is not None
-    # Of equal sizes, as a bound takes long for each size that is new.
-    rounds = [
+    # Both kinds have equal sizes, as a bound takes long for each new size.
+    bounds = [
         _bound(*_audited(training, sigma, rng, halves)[:2]) for _ in training.pauses((0, EPOCH // 2 - 1, EPOCH - 1))
     ]
     observed, unobserved = training.canary_clients.all_rounds()
@@ -394,7 +394,7 @@ def _side_by_side(root: np.random.SeedSequence) -> SideBySide:
         _bound(observed, unobserved),
         float(estimators.both_directions(DELTA, moments.distance, moments.ratio)),
         float(estimators.pinned_epsilon(DELTA, moments.distance)),
-        max(rounds),
+        max(bounds),
     )
 
 

@@ -37,15 +37,18 @@ def _monitored(context: Context, *epsilons: float) -> tuple[dict[float, Any], in
 
 def level(context: Context) -> Outcome:
     """Judge that ε̂ of rounds keeps to a level after the first epoch, by the last and the first audits after it."""
-    found, _ = _monitored(context, _EPSILONS[-1])
+    trainings, _ = _monitored(context, _EPSILONS[-1])
     values = np.concatenate(
-        [np.log(_audits_mean(one.rounds, -2, None) / _audits_mean(one.rounds, 2, 4)) for one in found.values()]
+        [
+            np.log(_audits_mean(training.rounds, -2, None) / _audits_mean(training.rounds, 2, 4))
+            for training in trainings.values()
+        ]
     )
     for_it = [below(values, _EQUAL), above(values, -_EQUAL)]
     against_it = [above(values, _EQUAL), below(values, -_EQUAL)]
     finding = (
         f"ε̂ of the last two audits is {math.exp(values.mean()):.3f} times that of the first two after the first epoch, "
-        f"in {len(values)} trainings; mean ε̂ by audit {_by_audit(found)}"
+        f"in {len(values)} trainings; mean ε̂ by audit {_by_audit(trainings)}"
     )
     design = Design(
         "the level rises or falls by a quarter or more from the second epoch to the third",
@@ -55,13 +58,15 @@ def level(context: Context) -> Outcome:
         POWER,
         len(values),
     )
-    return Outcome(from_p_values(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
+    return Outcome(from_p_values(for_it, against_it), finding, _evidence(trainings, [*for_it, *against_it]), design)
 
 
 def rise(context: Context) -> Outcome:
     """Judge that ε̂ of the first round is not much lower than that of rounds after the first epoch."""
-    found, _ = _monitored(context, _EPSILONS[-1])
-    values = np.concatenate([np.log(_audits_mean(one.rounds, 2, None) / one.rounds[:, 0]) for one in found.values()])
+    trainings, _ = _monitored(context, _EPSILONS[-1])
+    values = np.concatenate(
+        [np.log(_audits_mean(training.rounds, 2, None) / training.rounds[:, 0]) for training in trainings.values()]
+    )
     for_it, against_it = [below(values, _EQUAL)], [above(values, _EQUAL)]
     finding = (
         f"after the first epoch ε̂ is {math.exp(values.mean()):.3f} times that of the first round, where the canary "
@@ -74,23 +79,23 @@ def rise(context: Context) -> Outcome:
         POWER,
         len(values),
     )
-    return Outcome(from_p_values(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
+    return Outcome(from_p_values(for_it, against_it), finding, _evidence(trainings, [*for_it, *against_it]), design)
 
 
 def gap(context: Context) -> Outcome:
     """Judge that the theoretical ε of a round and of a training is more than half as large again as CANIFE's."""
     from canaryproof.verify.suites.canife import samples
 
-    found, runs = _monitored(context, *_EPSILONS)
+    trainings, runs = _monitored(context, *_EPSILONS)
     for_it, against_it, parts = [], [], []
-    for epsilon, one in found.items():
+    for epsilon, training in trainings.items():
         theory = rdp(samples.noise_multiplier(epsilon), samples.DELTA)
-        of_round, of_training = np.log(theory / one.rounds.mean(axis=1)), np.log(epsilon / one.training)
+        of_round, of_training = np.log(theory / training.rounds.mean(axis=1)), np.log(epsilon / training.training)
         for_it += [above(of_round, math.log(_GAP)), above(of_training, math.log(_GAP))]
         against_it += [below(of_round, math.log(_GAP)), below(of_training, math.log(_GAP))]
         parts.append(
-            f"ε = {epsilon:g}: {one.rounds.mean():.2f} of {theory:.1f} ({one.limited.mean():.1f} with unlimited "
-            f"scores), training {mean_sd(one.training)}"
+            f"ε = {epsilon:g}: {training.rounds.mean():.2f} of {theory:.1f} ({training.limited.mean():.1f} with "
+            f"unlimited scores), training {mean_sd(training.training)}"
         )
     design = Design(
         f"at some ε the theoretical ε of a round or of the training is at most {_GAP:g} times CANIFE's",
@@ -100,13 +105,15 @@ def gap(context: Context) -> Outcome:
         runs,
     )
     finding = f"ε̂ of a round: {'; '.join(parts)}"
-    return Outcome(from_p_values(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
+    return Outcome(from_p_values(for_it, against_it), finding, _evidence(trainings, [*for_it, *against_it]), design)
 
 
 def health(context: Context) -> Outcome:
     """Judge that after two epochs canaries' loss is reduced by the printed share or more."""
-    found, _ = _monitored(context, _EPSILONS[-1])
-    first, late = (np.concatenate([part(one.health) for one in found.values()]) for part in (_first, _late))
+    trainings, _ = _monitored(context, _EPSILONS[-1])
+    first, late = (
+        np.concatenate([part(training.health) for training in trainings.values()]) for part in (_first, _late)
+    )
     for_it, against_it = [above(late, _HEALTH)], [below(late, _HEALTH)]
     finding = (
         f"health {mean_sd(late)} after two epochs in {len(late)} trainings, {mean_sd(first)} before the first round"
@@ -118,7 +125,7 @@ def health(context: Context) -> Outcome:
         POWER,
         len(late),
     )
-    return Outcome(from_p_values(for_it, against_it), finding, _evidence(found, [*for_it, *against_it]), design)
+    return Outcome(from_p_values(for_it, against_it), finding, _evidence(trainings, [*for_it, *against_it]), design)
 
 
 def undisturbed(context: Context) -> Outcome:
@@ -133,7 +140,7 @@ def undisturbed(context: Context) -> Outcome:
 
 def plausible(context: Context) -> Outcome:
     """Judge that estimates lie between a lower bound from the same canaries and the analytical ε."""
-    rows, runs = _beside(context)
+    rows, runs = _side_by_side(context)
     lower, upper = rows["bound"], rows["analytical"]
     verdicts, tests = {}, {}
     for name in ("pinned", "fitted"):
@@ -164,10 +171,10 @@ def plausible(context: Context) -> Outcome:
 def stronger(context: Context) -> Outcome:
     """Judge that random canaries attack better than designed ones, by valid bounds from as many scores.
 
-    Random canaries take part in a round that the attacker does not know, and designed ones in a known one: a higher
-    bound of theirs would be a stronger attack all the same, and a lower one is none that is weaker.
+    Random canaries take part in a round that the attacker does not know, and designed ones in a known one. A higher
+    bound of random canaries would thus show a stronger attack, but a lower one does not show a weaker attack.
     """
-    rows, runs = _beside(context)
+    rows, runs = _side_by_side(context)
     p_value = above(np.log(rows["bound"] / rows["round"]))
     finding = (
         f"95% lower bounds are {mean_sd(rows['bound'])} from 100 observed and 100 unobserved random canaries in all "
@@ -186,12 +193,12 @@ def stronger(context: Context) -> Outcome:
     return Outcome(verdict, finding, {**{k: v.tolist() for k, v in rows.items()}, "p": p_value}, design)
 
 
-def _beside(context: Context) -> tuple[dict[str, Array], int]:
+def _side_by_side(context: Context) -> tuple[dict[str, Array], int]:
     from canaryproof.verify.suites.canife import samples
 
     runs = context.pick(16, 40)
-    found = samples.side_by_side(context, "canife/side-by-side", runs)
-    return {name: np.array([getattr(one, name) for one in found]) for name in samples.SideBySide._fields}, runs
+    pairs = samples.side_by_side(context, "canife/side-by-side", runs)
+    return {name: np.array([getattr(pair, name) for pair in pairs]) for name in samples.SideBySide._fields}, runs
 
 
 def _audits_mean(values: Array, first: int, end: int | None) -> Array:
@@ -207,23 +214,23 @@ def _late(values: Array) -> Array:
     return _audits_mean(values, -2, None)
 
 
-def _by_audit(found: dict[float, Any]) -> str:
+def _by_audit(trainings: dict[float, Any]) -> str:
     return "; ".join(
-        f"ε = {epsilon:g}: " + ", ".join(f"{value:.2f}" for value in one.rounds.mean(axis=0))
-        for epsilon, one in found.items()
+        f"ε = {epsilon:g}: " + ", ".join(f"{value:.2f}" for value in training.rounds.mean(axis=0))
+        for epsilon, training in trainings.items()
     )
 
 
-def _evidence(found: dict[float, Any], tests: list[float]) -> dict[str, Any]:
+def _evidence(trainings: dict[float, Any], tests: list[float]) -> dict[str, Any]:
     rows = {
         f"{epsilon:g}": {
-            "rounds": one.rounds.tolist(),
-            "unlimited": one.limited.tolist(),
-            "health": one.health.tolist(),
-            "training": one.training.tolist(),
-            "accuracy": one.accuracy.tolist(),
+            "rounds": training.rounds.tolist(),
+            "unlimited": training.limited.tolist(),
+            "health": training.health.tolist(),
+            "training": training.training.tolist(),
+            "accuracy": training.accuracy.tolist(),
         }
-        for epsilon, one in found.items()
+        for epsilon, training in trainings.items()
     }
     return {"trainings": rows, "p": tests}
 
