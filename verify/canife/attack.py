@@ -19,7 +19,7 @@ from canaryproof.kernels.arrays import Array
 
 @dataclass(frozen=True)
 class Response:
-    """What canaries' clipped updates have in common with the clients' and with each other."""
+    """Inner products of canaries' clipped updates with the clients' and with each other."""
 
     products: Array  # ⟨u_c, uᵢ⟩, shape (canaries, clients)
     gram: Array  # ⟨u_c, u_c'⟩, shape (canaries, canaries)
@@ -115,9 +115,9 @@ def _cohorts(clients: int, cohort: int, trials: int, rng: np.random.Generator) -
 
 @njit(cache=True)
 def _shuffle(order: Any, chosen: Any) -> None:
-    """Turn places from i on that number i is swapped with, into what then stands there: Fisher and Yates's shuffle.
+    """Turn the positions that numbers are swapped with into the numbers there: Fisher and Yates's shuffle.
 
-    It ends after so many numbers, and goes on for the next row from the order that the last one left.
+    The shuffle ends after a row's length. The next row goes on from the order that the last one left.
     """
     for row in chosen:
         for i in range(len(row)):

@@ -153,33 +153,33 @@ def _add_products(
 
 @njit(error_model="numpy", fastmath=_FAST)
 def _square(vector: Any, begin: int, end: int) -> Any:
-    found = np.float32(0.0)
+    total = np.float32(0.0)
     for i in range(begin, end):
-        found += vector[i] * vector[i]
-    return found
+        total += vector[i] * vector[i]
+    return total
 
 
 @njit(error_model="numpy", fastmath=_FAST)
-def _softmax(logits: Any, begin: int, found: Any) -> None:
+def _softmax(logits: Any, begin: int, probabilities: Any) -> None:
     largest = total = np.float32(0.0)
-    for j in range(len(found)):
+    for j in range(len(probabilities)):
         largest = logits[begin] if j == 0 else max(largest, logits[begin + j])
-    for j in range(len(found)):
+    for j in range(len(probabilities)):
         weight = np.float32(math.exp(logits[begin + j] - largest))
-        found[j] = weight if weight > _LEAST else np.float32(0.0)
-        total += found[j]
-    for j in range(len(found)):
-        found[j] /= total
+        probabilities[j] = weight if weight > _LEAST else np.float32(0.0)
+        total += probabilities[j]
+    for j in range(len(probabilities)):
+        probabilities[j] /= total
 
 
 @njit(error_model="numpy", fastmath=_FAST)
-def _through_softmax(probabilities: Any, slopes: Any, at: int, sign: Any, found: Any, found_at: int) -> None:
+def _through_softmax(probabilities: Any, slopes: Any, at: int, sign: Any, slope: Any, slope_at: int) -> None:
     """Write the derivatives by logits, of those by probabilities times a sign."""
     mean = np.float32(0.0)
     for j in range(len(probabilities)):
         mean += probabilities[j] * slopes[at + j]
     for j in range(len(probabilities)):
-        found[found_at + j] = sign * probabilities[j] * (slopes[at + j] - mean)
+        slope[slope_at + j] = sign * probabilities[j] * (slopes[at + j] - mean)
 
 
 @njit(error_model="numpy", fastmath=_FAST)
@@ -226,10 +226,10 @@ def _slope(
     """Return loss and norm at a point, and write the gradient.
 
     ``values`` gets the point's own factors, in the order of a client's, and ``slopes`` the loss's derivatives by them.
-    ``live`` gets the units that are not cut by a ReLU, first those of the input and last those of the output: what is
-    cut is 0, and has no slope.
+    ``live`` gets the units that no ReLU cuts, from those of the input to those of the output. A unit that is cut is 0
+    and has no slope.
     """
-    zero, one, two = np.float32(0.0), np.float32(1.0), np.float32(2.0)
+    zero, unit, two = np.float32(0.0), np.float32(1.0), np.float32(2.0)
     layers, width, classes = len(network), network[0, 0], len(label)
     # Signals forwards; where the last layer's gradient stands, ``top``, first its logits.
     for i in range(width):
@@ -265,7 +265,7 @@ def _slope(
     for k in range(layers - 1, -1, -1):
         inputs, outputs = network[k, 0], network[k, 1]
         begin -= (inputs + 1) * outputs
-        squared += (one + _square(values, at - inputs, at)) * _square(values, at, at + outputs)
+        squared += (unit + _square(values, at - inputs, at)) * _square(values, at, at + outputs)
         if k > 0:
             below = at - 2 * inputs
             for i in range(inputs):
@@ -281,7 +281,7 @@ def _slope(
     for k in range(layers):
         inputs, outputs = network[k, 0], network[k, 1]
         middle, end = at + inputs, at + inputs + outputs
-        by_signal, by_gradient = pull * _square(values, middle, end), pull * (one + _square(values, at, middle))
+        by_signal, by_gradient = pull * _square(values, middle, end), pull * (unit + _square(values, at, middle))
         for i in range(at, middle):
             slopes[i] = by_signal * values[i]
         for i in range(middle, end):
@@ -321,8 +321,8 @@ def _slope(
         at += inputs + outputs
         begin += (inputs + 1) * outputs
     if soft:
-        _through_softmax(label, slopes, top, -one, gradient, width)
-    _through_softmax(probabilities, slopes, top, one, slopes, top)
+        _through_softmax(label, slopes, top, -unit, gradient, width)
+    _through_softmax(probabilities, slopes, top, unit, slopes, top)
     above = top
     for k in range(layers - 1, -1, -1):
         inputs, outputs = network[k, 0], network[k, 1]
@@ -339,10 +339,10 @@ def _slope(
 def _step(point: Any, gradient: Any, first: Any, second: Any, rate: Any, scale: Any) -> None:
     """Make a step of Adam: the rate and the scale have the corrections of the means' bias."""
     _wide_vectors()
-    one = np.float32(1.0)
+    unit = np.float32(1.0)
     for i in range(len(point)):
-        first[i] = _FIRST * first[i] + (one - _FIRST) * gradient[i]
-        second[i] = _SECOND * second[i] + (one - _SECOND) * gradient[i] * gradient[i]
+        first[i] = _FIRST * first[i] + (unit - _FIRST) * gradient[i]
+        second[i] = _SECOND * second[i] + (unit - _SECOND) * gradient[i] * gradient[i]
         point[i] -= rate * first[i] / (np.sqrt(second[i] * scale) + _TINY)
 
 
@@ -372,8 +372,8 @@ def descend(
     products, sums = np.empty((2 * len(network), height), np.float32), np.empty(height, np.float32)
     first, second = np.zeros_like(point), np.zeros_like(point)
     flat = clients.ravel()
-    one, begun = np.float32(1.0), np.float32(0.0)
-    first_left = second_left = one
+    unit, begun = np.float32(1.0), np.float32(0.0)
+    first_left = second_left = unit
     for step in range(steps + 1):
         loss, norm = _slope(
             network,
@@ -401,5 +401,5 @@ def descend(
         if step < steps:
             first_left *= _FIRST
             second_left *= _SECOND
-            _step(point, gradient, first, second, np.float32(rate) / (one - first_left), one / (one - second_left))
+            _step(point, gradient, first, second, np.float32(rate) / (unit - first_left), unit / (unit - second_left))
     return begun, loss, norm

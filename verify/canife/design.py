@@ -58,7 +58,7 @@ State = Any
 
 
 class Updates(Protocol):
-    """What computes inner products of updates: ``FactoredUpdates``, ``GeneralUpdates`` or ``TextUpdates``.
+    """A way to compute inner products of updates: ``FactoredUpdates``, ``GeneralUpdates`` or ``TextUpdates``.
 
     Its states hold a frozen model and the clipped updates uᵢ of its mock clients.
     """
@@ -76,10 +76,10 @@ class Updates(Protocol):
     def response(self, state: State, canaries: list[Canary]) -> Response:
         """Inner products of canaries' clipped updates with the mock clients' and with each other."""
 
-    def padded(self, state: State, places: int) -> State:
+    def padded(self, state: State, count: int) -> State:
         """Return the state with so many more clients, whose updates are 0."""
 
-    def placed(self, state: State, canary: Canary, place: int) -> State:
+    def placed(self, state: State, canary: Canary, index: int) -> State:
         """Return the state with a canary's clipped update for that of one client."""
 
 
@@ -89,7 +89,8 @@ class DesignOptions:
 
     steps: int = 2500  # iterations T
     rate: float = 0.1  # Adam's learning rate β
-    # ``covariance``: the sum of squared products with all clients (equation 1; "loss 2" of Appendix D), or ``mean``:
+
+    # ``covariance`` is the sum of squared products with all clients (equation 1; "loss 2" of Appendix D). ``mean`` is
     # the squared product with the clients' mean (Appendix A; "loss 1").
     loss: Literal["covariance", "mean"] = "covariance"
     # Length that the hinge asks of the update before clipping, in clip norms. The hinge lets it end a few per cent
@@ -140,7 +141,7 @@ def pool_samples(inputs: ArrayLike, labels: ArrayLike, classes: int) -> Starts:
 
 
 class Variables(NamedTuple):
-    """What descends; no logits where the label is fixed."""
+    """Variables of the descent: input, and logits unless the label is fixed."""
 
     input: jax.Array | NDArray[Any]
     logits: jax.Array | NDArray[Any] | None
@@ -157,8 +158,8 @@ class Designer:
         """Design a canary, from another start while it is poor; that of the smallest loss is kept.
 
         Maddock et al. (arXiv 2210.02912), Algorithm 1, lines 4 to 9. The paper's health compares with the initial loss,
-        which is in the hundreds on MNIST: a sample without any gradient, and so of no use, has loss C² and health
-        0.998. What is poor is therefore decided by the loss itself.
+        which is in the hundreds on MNIST. A sample without any gradient is of no use, but has loss C² and health 0.998.
+        Whether a canary is poor is therefore decided by the loss itself.
         """
         largest = self.settings.largest_loss * self._least_norm**2
         best: Canary | None = None
@@ -170,9 +171,9 @@ class Designer:
             seed = rng.integers(2**32, dtype=np.uint32)
             sample, initial, loss, norm = self._descend(state, variables, label, start.client, seed)
             # A descent that overflowed is the poorest of all.
-            found = float(loss) if np.isfinite(loss) else math.inf
-            if best is None or found < best.loss:
-                best = Canary(np.asarray(sample.input), np.asarray(sample.label), found, float(initial), float(norm))
+            reached = float(loss) if np.isfinite(loss) else math.inf
+            if best is None or reached < best.loss:
+                best = Canary(np.asarray(sample.input), np.asarray(sample.label), reached, float(initial), float(norm))
         assert best is not None
         return replace(best, attempts=attempts, healthy=best.loss <= largest)
 
@@ -203,7 +204,7 @@ class Designer:
         return inner + jnp.maximum(self._least_norm - norm, 0.0) ** 2, norm
 
     def _begun(self, start: Start) -> tuple[Variables, ArrayLike]:
-        """Return what descends, and the label if it does not."""
+        """Return the variables of the descent, and the label if it is none of them."""
         label = np.eye(len(start.logits), dtype=np.float32)[np.argmax(start.logits)]
         return Variables(start.input, start.logits if self.settings.label == "soft" else None), label
 

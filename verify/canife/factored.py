@@ -68,8 +68,8 @@ class FactoredUpdates:
         # A model that diverges overflows, and says so by what it gives.
         with np.errstate(all="ignore"):
             # One product for all clients, and not one for each.
-            found = gradient_factors(layers, *(part.reshape(-1, part.shape[-1]) for part in (inputs, labels)))
-            factors = [Factors(*(part.reshape(*mask.shape, -1) for part in each)) for each in found]
+            gradients = gradient_factors(layers, *(part.reshape(-1, part.shape[-1]) for part in (inputs, labels)))
+            factors = [Factors(*(part.reshape(*mask.shape, -1) for part in each)) for each in gradients]
             factors = [Factors(a, g * share) for a, g in factors]
             # ‖Σ a gᵀ‖² over a client's examples, by its examples' products among each other.
             squared = np.zeros(len(mask), mask.dtype)
@@ -93,19 +93,19 @@ class FactoredUpdates:
         own = self._own(state, canaries)
         return Response(_inner(own, state.clients), _inner(own, own))
 
-    def padded(self, state: FactoredState, places: int) -> FactoredState:
+    def padded(self, state: FactoredState, count: int) -> FactoredState:
         """Return the state with so many more clients, whose updates are 0."""
         return state._replace(
-            clients=jax.tree.map(lambda part: np.pad(part, ((0, places), (0, 0), (0, 0))), state.clients)
+            clients=jax.tree.map(lambda part: np.pad(part, ((0, count), (0, 0), (0, 0))), state.clients)
         )
 
-    def placed(self, state: FactoredState, canary: Canary, place: int) -> FactoredState:
+    def placed(self, state: FactoredState, canary: Canary, index: int) -> FactoredState:
         """Return the state with a canary's clipped update for that of the client at a place."""
 
         def put(part: ArrayLike, own: ArrayLike) -> NDArray[np.floating]:
             changed = np.array(part)
-            changed[place] = 0.0
-            changed[place, 0] = np.asarray(own)[0, 0]
+            changed[index] = 0.0
+            changed[index, 0] = np.asarray(own)[0, 0]
             return changed
 
         return state._replace(clients=jax.tree.map(put, state.clients, self._own(state, [canary])))
@@ -123,11 +123,11 @@ def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
     Every layer has a ``kernel`` of shape (inputs, outputs) and a ``bias``. Names are not heeded: flax numbers layers in
     the order in which a network's expression makes them, which may be from the last.
     """
-    found: list[Layer] = []
+    unused: list[Layer] = []
 
     def walk(tree: Params) -> None:
         if isinstance(tree, Mapping) and set(tree) == {"kernel", "bias"} and np.ndim(tree["kernel"]) == 2:
-            found.append(Layer(np.asarray(tree["kernel"]), np.asarray(tree["bias"])))
+            unused.append(Layer(np.asarray(tree["kernel"]), np.asarray(tree["bias"])))
         elif isinstance(tree, Mapping) and "kernel" not in tree:
             for part in tree.values():
                 walk(part)
@@ -136,13 +136,13 @@ def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
 
     walk(params)
     layers: list[Layer] = []
-    while found:
-        next_ones = [layer for layer in found if layer.kernel.shape[0] == width]
+    while unused:
+        next_ones = [layer for layer in unused if layer.kernel.shape[0] == width]
         if len(next_ones) != 1:
-            shapes = [layer.kernel.shape for layer in found]
+            shapes = [layer.kernel.shape for layer in unused]
             raise ValueError(f"params: of kernels of shapes {shapes} exactly one must take {width} inputs")
         layers += next_ones
-        found = [layer for layer in found if layer is not next_ones[0]]
+        unused = [layer for layer in unused if layer is not next_ones[0]]
         width = next_ones[0].kernel.shape[1]
     return tuple(layers)
 
@@ -162,18 +162,18 @@ def gradient_factors(layers: tuple[Layer, ...], inputs: Any, labels: Any) -> lis
     return [Factors(a, g) for a, g in zip(entering, leaving[::-1], strict=True)]
 
 
-def _inner(one: tuple[Factors, ...], other: tuple[Factors, ...]) -> NDArray[np.float64]:
-    """Products between two lists of clients, shape (of one, of other)."""
+def _inner(left: tuple[Factors, ...], right: tuple[Factors, ...]) -> NDArray[np.float64]:
+    """Return the products between two lists of clients, shape (of left, of right)."""
 
     def between(part: ArrayLike, opposite: ArrayLike) -> NDArray[np.float64]:
         # Examples of all clients, one after another.
-        left, right = (np.asarray(each, np.float64).reshape(-1, np.shape(each)[-1]) for each in (part, opposite))
-        return left @ right.T
+        rows, columns = (np.asarray(each, np.float64).reshape(-1, np.shape(each)[-1]) for each in (part, opposite))
+        return rows @ columns.T
 
     products = np.sum(
-        [(1.0 + between(p.inputs, q.inputs)) * between(p.outputs, q.outputs) for p, q in zip(one, other, strict=True)],
+        [(1.0 + between(p.inputs, q.inputs)) * between(p.outputs, q.outputs) for p, q in zip(left, right, strict=True)],
         axis=0,
     )
-    # The axes are client and example of the one, client and example of the other.
-    shape = (*np.shape(one[0].inputs)[:2], *np.shape(other[0].inputs)[:2])
+    # The axes are client and example of the left, client and example of the right.
+    shape = (*np.shape(left[0].inputs)[:2], *np.shape(right[0].inputs)[:2])
     return np.asarray(products.reshape(shape).sum(axis=(1, 3)))

@@ -39,8 +39,8 @@ class GeneralState(NamedTuple):
 class GeneralUpdates:
     """Updates of clients of any model.
 
-    The canary's update is designed for ``local``, through all of whose steps the design then goes back (Appendix F,
-    second way), or for ``design``: one step however many the clients make (first way).
+    The canary's update is designed for ``local``, and the design goes back through all of its steps (Appendix F, second
+    way). Or it is designed for ``design``: one step, however many the clients make (first way).
     """
 
     def __init__(
@@ -78,24 +78,24 @@ class GeneralUpdates:
         products, gram = (own @ np.asarray(other).T for other in (state.updates, own))
         return Response(products.astype(np.float64), gram.astype(np.float64))
 
-    def padded(self, state: GeneralState, places: int) -> GeneralState:
+    def padded(self, state: GeneralState, count: int) -> GeneralState:
         """Return the state with so many more clients, whose updates are 0."""
-        return state._replace(updates=np.pad(state.updates, ((0, places), (0, 0))))
+        return state._replace(updates=np.pad(state.updates, ((0, count), (0, 0))))
 
-    def placed(self, state: GeneralState, canary: Canary, place: int) -> GeneralState:
+    def placed(self, state: GeneralState, canary: Canary, index: int) -> GeneralState:
         """Return the state with a canary's clipped update for that of the client at a place."""
         updates = np.array(state.updates)
-        updates[place] = self.canary_updates(state.params, [canary])[0]
+        updates[index] = self.canary_updates(state.params, [canary])[0]
         return state._replace(updates=updates)
 
     def _clip(self, update: jax.Array) -> jax.Array:
         return update * clip_factor(jnp.linalg.norm(update), self.clip_norm)
 
     def _clipped(self, params: Params, inputs: jax.Array, labels: jax.Array, mask: jax.Array) -> jax.Array:
-        def one(client: tuple[jax.Array, ...]) -> jax.Array:
+        def of_client(client: tuple[jax.Array, ...]) -> jax.Array:
             return self._clip(local_update(lambda p: self.loss(p, *client), params, self.local))
 
-        updates: jax.Array = jax.lax.map(one, (inputs, labels, mask), batch_size=_CHUNK)
+        updates: jax.Array = jax.lax.map(of_client, (inputs, labels, mask), batch_size=_CHUNK)
         return updates
 
     def _of_sample(self, params: Params, sample: Sample, local: LocalTraining) -> jax.Array:

@@ -1,7 +1,7 @@
 """CANIFE's measures of privacy: per-round ε̂, its equivalent noise σ̂, and their composition (Appendix C).
 
 The same scores make quite different ε̂ of a training, depending on three values of δ that the paper writes as one or
-does not print: that of a round's ε̂, that of its conversion into noise, and that of the composition.
+does not print. They are that of a round's ε̂, that of its conversion into noise, and that of the composition.
 """
 
 import math
@@ -65,11 +65,11 @@ def round_epsilon(
 ) -> RoundEpsilon:
     """Return ε̂ of a round at the best of all scores as thresholds: Section 3.4 and Appendix C.1.
 
-    1 − α is the confidence of the limits, two-sided for both rates. ``zero_counts`` says what no error of a kind makes
-    of a term that divides by it: ``infinite``, as the formula is printed, which almost any scores then reach at some
-    threshold; ``separated``, nothing unless there is no error of either kind, as Appendix C.5 describes it; ``capped``,
-    the same with the largest finite value in place of infinity. Of thresholds with the same ε̂ that with the fewest
-    errors is taken.
+    1 − α is the confidence of the limits, two-sided for both rates. ``zero_counts`` is the rule for a term that
+    divides by zero, as there is no error of its kind. With ``infinite`` it is infinite, as the formula is printed;
+    almost any scores then reach infinity at some threshold. With ``separated`` it does not count unless there is no
+    error of either kind, as Appendix C.5 describes it. ``capped`` is the same with the largest finite value in place of
+    infinity. Of thresholds with the same ε̂ the result has the one with the fewest errors.
     """
     seen, unseen = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (observed, unobserved))
     if min(seen.size, unseen.size) == 0 or not (np.isfinite(seen).all() and np.isfinite(unseen).all()):

@@ -1,9 +1,9 @@
 """Canaries of text: descent on the logits of tokens through the Gumbel-softmax distribution (Section 3.3).
 
 Each step draws relaxed tokens, softmax((Θ + Gumbel noise)/temperature), and descends on Θ. At the end tokens are drawn
-from softmax(Θ), and those of the smallest loss are the canary. A relaxed token enters the network as the mixture of
-embeddings that it is: the network is given an embedding table with one more row for each place of the text, so that
-any model with a table will do. Sources of the paper: Guo et al. (arXiv 2104.13733), Jang et al. (arXiv 1611.01144).
+from softmax(Θ), and those of the smallest loss are the canary. A relaxed token enters the network as a mixture of
+embeddings. For this the network gets an embedding table with one more row for each position of the text, so that any
+model with a table will do. Sources of the paper: Guo et al. (arXiv 2104.13733), Jang et al. (arXiv 1611.01144).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""CANIFE beside Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098), in the setting of its Section 5.4.
+"""CANIFE compared with Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098), in the setting of its Section 5.4.
 
 The comparison there is one mean and deviation for each method. Here both audit the very same trainings, with what
 each number is, its cap, and what it takes for granted. Trainings are done here, or on a cluster.
@@ -25,7 +25,7 @@ from canaryproof.verify.comparison.canife_methods import (
     largest_round,
     spread,
 )
-from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes
+from canaryproof.verify.comparison.canife_training import SEED, Bench, Scenario, Sizes
 from canaryproof.verify.engine.executors import EngineError, Lost, threads
 from canaryproof.verify.engine.provenance import code_and_machine
 from canaryproof.verify.files.benchmark_record import (
@@ -46,13 +46,14 @@ from canaryproof.verify.files.training_record import BoundRecord
 from canaryproof.verify.training import networks
 from canaryproof.verify.training.data import digits, idx
 from canaryproof.verify.training.data.federation import Federation, check_same
+from canaryproof.verify.training.faults import Fault
 
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster
 
 
 @dataclass(frozen=True)
-class AuditedRun:
+class BenchmarkRun:
     """One training, audited by all methods."""
 
     repetition: int  # scenarios and rates of one repetition share the seed
@@ -61,13 +62,13 @@ class AuditedRun:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The run's name."""
         if self.rate is not None:
             return f"learning rate {self.rate:g}"
         return f"{self.scenario.name}, repetition {self.repetition + 1}"
 
-    def on(self, bench: Bench) -> AuditedTraining:
-        """Do it."""
+    def run(self, bench: Bench) -> AuditedTraining:
+        """Train and audit."""
         root = np.random.SeedSequence(SEED, spawn_key=(self.repetition,))
         # A BLAS of one thread, as on a worker: its bits depend on how many it has.
         with threadpool_limits(1, user_api="blas"):
@@ -79,13 +80,13 @@ def images(folder: Path | None) -> Federation:
     return digits.load(1, SEED) if folder is None else idx.load(folder, 1, SEED)
 
 
-def here(bench: Bench, runs: Sequence[AuditedRun], advance: Callable[[str], object]) -> list[AuditedTraining]:
+def here(bench: Bench, runs: Sequence[BenchmarkRun], advance: Callable[[str], object]) -> list[AuditedTraining]:
     """Do runs one after another."""
-    found = []
+    trainings = []
     for run in runs:
         advance(run.name)
-        found.append(run.on(bench))
-    return found
+        trainings.append(run.run(bench))
+    return trainings
 
 
 def on_cluster(
@@ -93,7 +94,7 @@ def on_cluster(
     data: Path | None,
     bench: Bench,
     hidden: int | None,
-    runs: Sequence[AuditedRun],
+    runs: Sequence[BenchmarkRun],
     advance: Callable[[str], object],
 ) -> list[AuditedTraining]:
     """Do runs on a cluster, where each finds the same as here.
@@ -103,19 +104,19 @@ def on_cluster(
     """
     common = data and data.absolute(), bench.federation.digest, astuple(bench.setting), hidden
     tasks = ((i, (*common, *_described(run))) for i, run in enumerate(runs))
-    found: dict[int, AuditedTraining] = {}
+    trainings: dict[int, AuditedTraining] = {}
     advance(f"none of {len(runs)} trainings done")
     with closing(cluster.results("canaryproof.verify.comparison.canife:train", tasks)) as results:
-        for i, one in results:
-            if isinstance(one, Lost):
-                raise EngineError(f"{runs[i].name}: {one.reason}")
-            found[i] = one
-            advance(f"{len(found)} of {len(runs)} trainings done")
-    return [found[i] for i in range(len(runs))]
+        for i, result in results:
+            if isinstance(result, Lost):
+                raise EngineError(f"{runs[i].name}: {result.reason}")
+            trainings[i] = result
+            advance(f"{len(trainings)} of {len(runs)} trainings done")
+    return [trainings[i] for i in range(len(runs))]
 
 
-def _described(run: AuditedRun) -> tuple[Any, ...]:
-    """Return what ``train`` makes the run of, without classes of ours."""
+def _described(run: BenchmarkRun) -> tuple[Any, ...]:
+    """Return the arguments by which ``train`` makes the run, of built-in types alone."""
     scenario = run.scenario
     return run.repetition, scenario.name, scenario.shuffled, scenario.fault and scenario.fault.name, run.rate
 
@@ -131,10 +132,10 @@ def train(
     fault: str | None,
     rate: float | None,
 ) -> AuditedTraining:
-    """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``AuditedRun``."""
+    """Do a run on a worker of a cluster; arguments are those of ``on_cluster`` and the fields of ``BenchmarkRun``."""
     bench = _bench(data, setting, hidden)
     check_same(bench.federation, digest, data)
-    return AuditedRun(repetition, Scenario(name, shuffled, Fault[fault] if fault else None), rate).on(bench)
+    return BenchmarkRun(repetition, Scenario(name, shuffled, Fault[fault] if fault else None), rate).run(bench)
 
 
 # Tasks of one benchmark come one after another.
@@ -144,13 +145,13 @@ def _bench(data: Path | None, setting: tuple[Any, ...], hidden: int | None) -> B
     return Bench(federation, networks.model("two_layer", federation, hidden), Sizes(*setting))
 
 
-# Of images by the ten thousand, as printed: an epoch at batch 128 is 469 rounds of MNIST.
+# Sizes for images by the ten thousand, as printed: an epoch at batch 128 is 469 rounds of MNIST.
 PRINTED = Sizes(batch=128, canaries=1000, every=100, pool=512)
 # Scikit-learn's 1,500 digits: a batch of an eighth makes 94 rounds of an epoch. Canaries and rounds between audits are
 # a fifth, as rounds are, so that a round has two canaries and a training four audits; 297 images are held out.
 DIGITS = Sizes(batch=16, canaries=200, every=20, pool=256)
-# The paper does not print the learning rate. Of these, one training each, 1 is near the best accuracy: MNIST without
-# canaries 67, 80, 88, 91 and 92% of held-out images, digits with canaries 31, 50, 71, 80 and 83%.
+# The paper does not print the learning rate. Among these, with one training each, 1 is near the best accuracy. MNIST
+# without canaries has 67, 80, 88, 91 and 92% of held-out images right, digits with canaries 31, 50, 71, 80 and 83%.
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
 
 POISSON = Scenario("Poisson samples")
@@ -173,7 +174,7 @@ _SOURCES = (
 
 @dataclass(frozen=True)
 class Repetitions:
-    """How much is run."""
+    """Trainings of a benchmark at one level."""
 
     repeat: int  # trainings of each scenario, unless the user says how many
     scenarios: tuple[Scenario, ...]
@@ -212,18 +213,18 @@ def measure(
     advance("compiling")
     compilation = bench.compile()
     # Scenarios take turns, so that whatever else the machine does hits all alike.
-    wanted = [AuditedRun(i, scenario) for i in range(repetitions) for scenario in plan.scenarios]
-    wanted += [AuditedRun(0, POISSON, rate) for rate in plan.rates]
-    done = (
+    wanted = [BenchmarkRun(i, scenario) for i in range(repetitions) for scenario in plan.scenarios]
+    wanted += [BenchmarkRun(0, POISSON, rate) for rate in plan.rates]
+    trainings = (
         here(bench, wanted, advance) if cluster is None else on_cluster(cluster, data, bench, hidden, wanted, advance)
     )
     runs: dict[str, list[AuditedTraining]] = {scenario.name: [] for scenario in plan.scenarios}
     sweep = []
-    for run, found in zip(wanted, done, strict=True):
+    for run, training in zip(wanted, trainings, strict=True):
         if run.rate is None:
-            runs[run.scenario.name].append(found)
+            runs[run.scenario.name].append(training)
         else:
-            sweep.append((run.rate, found))
+            sweep.append((run.rate, training))
     facts = TrainingFacts(
         tuple(bench.audited),
         bench.rounds,
@@ -243,31 +244,31 @@ def measure(
         memory=bench.memory(),
         rdp=composed_epsilon([setting.noise_multiplier], [bench.rounds], bench.sampling, setting.delta),
         scenarios=tuple(
-            replace(_summary(name, setting.rate, found, facts), runs=tuple(found)) for name, found in runs.items()
+            replace(_summary(name, setting.rate, group, facts), runs=tuple(group)) for name, group in runs.items()
         ),
         counts=_counts(runs[POISSON.name], facts),
         unlimited=_unlimited(runs[POISSON.name], facts),
-        sweep=tuple(_summary(POISSON.name, rate, [one], facts) for rate, one in sweep),
+        sweep=tuple(_summary(POISSON.name, rate, [training], facts) for rate, training in sweep),
         environment={**code_and_machine(), "threads": str(threads())},
     )
 
 
-def _summary(name: str, rate: float, found: Sequence[AuditedTraining], plan: TrainingFacts) -> ScenarioRecord:
+def _summary(name: str, rate: float, trainings: Sequence[AuditedTraining], plan: TrainingFacts) -> ScenarioRecord:
     """Put what the runs of a scenario found together, method by method."""
     rows = []
     for method in METHODS:
-        values = tuple(method.value(run, plan) for run in found)
+        values = tuple(method.value(training, plan) for training in trainings)
         epsilon = spread([value.epsilon for value in values])
-        cap = method.cap(found[0], plan)
+        cap = method.cap(trainings[0], plan)
         rows.append(MethodRecord(method.name, method.kind, method.needs, method.family, epsilon, values, cap))
-    audits = [audit for run in found for audit in run.canife]
+    audits = [audit for training in trainings for audit in training.canife]
     # The first run of all has compilation in it.
-    seconds = np.median([astuple(run.seconds) for run in found], axis=0)
+    seconds = np.median([astuple(training.seconds) for training in trainings], axis=0)
     return ScenarioRecord(
         name,
         rate,
-        analytical=found[0].analytical,
-        accuracies=tuple(run.accuracy for run in found),
+        analytical=trainings[0].analytical,
+        accuracies=tuple(training.accuracy for training in trainings),
         methods=tuple(rows),
         seconds=SecondsRecord(*map(float, seconds)),
         canife=CanariesRecord(
@@ -280,41 +281,46 @@ def _summary(name: str, rate: float, found: Sequence[AuditedTraining], plan: Tra
             unhealthy=sum(not audit.canary.healthy for audit in audits),
             audits=len(audits),
         ),
-        audits=_audits(found),
+        audits=_audits(trainings),
     )
 
 
-def _audits(found: Sequence[AuditedTraining]) -> tuple[EstimateOrBound, ...]:
+def _audits(trainings: Sequence[AuditedTraining]) -> tuple[EstimateOrBound, ...]:
     """List every estimate and every bound of each kind of score."""
     rows = []
     for name, attack, null in _SOURCES:
-        estimates = [run.oneshot[attack][null].estimates for run in found]
+        estimates = [training.oneshot[attack][null].estimates for training in trainings]
         rows += [
-            EstimateOrBound(name, one, "estimate", "", spread([each[one].epsilon for each in estimates]), math.inf)
-            for one in estimates[0]
+            EstimateOrBound(
+                name, estimator, "estimate", "", spread([each[estimator].epsilon for each in estimates]), math.inf
+            )
+            for estimator in estimates[0]
         ]
-    # Of two nulls the exact one is the sharper; some bounds need unobserved scores.
+    # The exact null is sharper than unobserved scores, but some bounds need these.
     sources: dict[str, list[Mapping[str, BoundRecord]]] = {
-        name: [{**run.oneshot[attack]["unobserved"].bounds, **run.oneshot[attack][null].bounds} for run in found]
+        name: [
+            {**training.oneshot[attack]["unobserved"].bounds, **training.oneshot[attack][null].bounds}
+            for training in trainings
+        ]
         for name, attack, null in _SOURCES
     }
-    sources["a round of CANIFE"] = [audit.bounds for run in found for audit in run.canife]
+    sources["a round of CANIFE"] = [audit.bounds for training in trainings for audit in training.canife]
     for source, bounds in sources.items():
-        for name, one in bounds[0].items():
+        for name, bound in bounds[0].items():
             values = spread([each[name].value for each in bounds])
-            rows.append(EstimateOrBound(source, name, one.kind, one.coverage, values, one.cap))
+            rows.append(EstimateOrBound(source, name, bound.kind, bound.coverage, values, bound.cap))
     return tuple(rows)
 
 
-def _counts(found: Sequence[AuditedTraining], plan: TrainingFacts) -> tuple[TrialCountRecord, ...]:
+def _counts(trainings: Sequence[AuditedTraining], plan: TrainingFacts) -> tuple[TrialCountRecord, ...]:
     """Show how CANIFE's number grows with the number of scores."""
     rows = []
-    for place, scores in enumerate(found[0].canife[0].scores):
-        audits = [audit.scores[place].epsilon for run in found for audit in run.canife]
+    for index, scores in enumerate(trainings[0].canife[0].scores):
+        audits = [audit.scores[index].epsilon for training in trainings for audit in training.canife]
         largest = largest_round(scores.trials)
         as_printed, at_reciprocal = (
             ComposedRecord(
-                spread([capped(run, plan, place, delta).epsilon for run in found]),
+                spread([capped(training, plan, index, delta).epsilon for training in trainings]),
                 composed((largest,) * len(plan.audited), plan, delta),
             )
             for delta in (plan.delta, 1.0 / scores.trials)
@@ -333,6 +339,6 @@ def _counts(found: Sequence[AuditedTraining], plan: TrainingFacts) -> tuple[Tria
     return tuple(rows)
 
 
-def _unlimited(found: Sequence[AuditedTraining], plan: TrainingFacts) -> UnlimitedRecord:
-    rounds = [audit.law.epsilon for run in found for audit in run.canife]
-    return UnlimitedRecord(spread(rounds), spread([exact(run, plan) for run in found]))
+def _unlimited(trainings: Sequence[AuditedTraining], plan: TrainingFacts) -> UnlimitedRecord:
+    rounds = [audit.law.epsilon for training in trainings for audit in training.canife]
+    return UnlimitedRecord(spread(rounds), spread([exact(training, plan) for training in trainings]))

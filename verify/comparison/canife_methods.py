@@ -31,7 +31,7 @@ _CANIFE = NeedsRecord(
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """What CANIFE's composition is told of a training."""
+    """Inputs of CANIFE's composition."""
 
     audited: tuple[int, ...]
     rounds: int
@@ -66,18 +66,18 @@ def largest_round(trials: int) -> float:
     return measure.largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
 
 
-def capped(found: AuditedTraining, plan: TrainingFacts, place: int, conversion: float) -> MethodValue:
+def capped(training: AuditedTraining, plan: TrainingFacts, index: int, conversion: float) -> MethodValue:
     """Compose the ε̂ and their limits that audits have at one number of scores, at the cap where there is no error."""
     ends = [
-        tuple(getattr(audit.scores[place].epsilon.capped, end) for audit in found.canife)
+        tuple(getattr(audit.scores[index].epsilon.capped, end) for audit in training.canife)
         for end in ("epsilon", "lower", "upper")
     ]
     return MethodValue(*(composed(values, plan, conversion) for values in ends))
 
 
-def exact(found: AuditedTraining, plan: TrainingFacts) -> float:
+def exact(training: AuditedTraining, plan: TrainingFacts) -> float:
     """Compose rounds with the noise that unlimited scores would show: no ε̂, and so no conversion."""
-    noise = [audit.law.deviation / audit.law.shift for audit in found.canife]
+    noise = [audit.law.deviation / audit.law.shift for audit in training.canife]
     served = measure.rounds_served(plan.audited, plan.rounds)
     return composed_epsilon(noise, served, plan.sampling, plan.delta)
 
@@ -85,20 +85,20 @@ def exact(found: AuditedTraining, plan: TrainingFacts) -> float:
 def _estimate(
     attack: str, null: str, estimator: str = "fitted"
 ) -> Callable[[AuditedTraining, TrainingFacts], MethodValue]:
-    def value(found: AuditedTraining, _: TrainingFacts) -> MethodValue:
-        estimate = found.oneshot[attack][null].estimates[estimator]
+    def value(training: AuditedTraining, _: TrainingFacts) -> MethodValue:
+        estimate = training.oneshot[attack][null].estimates[estimator]
         return MethodValue(estimate.epsilon, estimate.low, estimate.high)
 
     return value
 
 
 def _bound(attack: str, null: str, name: str) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
-    def value(found: AuditedTraining, _: TrainingFacts) -> MethodValue:
-        bound = found.oneshot[attack][null].bounds[name]
+    def value(training: AuditedTraining, _: TrainingFacts) -> MethodValue:
+        bound = training.oneshot[attack][null].bounds[name]
         upper = math.inf if bound.upper is None else bound.upper
         return MethodValue(bound.value, bound.value, upper)
 
-    return value, lambda found, _: found.oneshot[attack][null].bounds[name].cap
+    return value, lambda training, _: training.oneshot[attack][null].bounds[name].cap
 
 
 def _no_cap(_: AuditedTraining, __: TrainingFacts) -> float:
@@ -114,30 +114,30 @@ def _crowd_cap(_: AuditedTraining, plan: TrainingFacts) -> float:
 
 
 def _capped(
-    place: int, conversion: Callable[[int, TrainingFacts], float]
+    index: int, conversion: Callable[[int, TrainingFacts], float]
 ) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
-    def value(found: AuditedTraining, plan: TrainingFacts) -> MethodValue:
-        trials = found.canife[0].scores[place].trials
-        return capped(found, plan, place, conversion(trials, plan))
+    def value(training: AuditedTraining, plan: TrainingFacts) -> MethodValue:
+        trials = training.canife[0].scores[index].trials
+        return capped(training, plan, index, conversion(trials, plan))
 
-    def cap(found: AuditedTraining, plan: TrainingFacts) -> float:
-        trials = found.canife[0].scores[place].trials
+    def cap(training: AuditedTraining, plan: TrainingFacts) -> float:
+        trials = training.canife[0].scores[index].trials
         largest = largest_round(trials)
         return composed((largest,) * len(plan.audited), plan, conversion(trials, plan))
 
     return value, cap
 
 
-def _separated(found: AuditedTraining, plan: TrainingFacts) -> MethodValue:
+def _separated(training: AuditedTraining, plan: TrainingFacts) -> MethodValue:
     ends = [
-        tuple(getattr(audit.scores[0].epsilon.separated, end) for audit in found.canife)
+        tuple(getattr(audit.scores[0].epsilon.separated, end) for audit in training.canife)
         for end in ("epsilon", "lower", "upper")
     ]
     return MethodValue(*(composed(values, plan, plan.delta) for values in ends))
 
 
-def _exact(found: AuditedTraining, plan: TrainingFacts) -> MethodValue:
-    value = exact(found, plan)
+def _exact(training: AuditedTraining, plan: TrainingFacts) -> MethodValue:
+    value = exact(training, plan)
     return MethodValue(value, value, value)
 
 
@@ -154,29 +154,29 @@ def _methods() -> Sequence[ComparedMethod]:
             _crowd_cap,
         ),
     )
-    found = [
+    methods = [
         ComparedMethod(name, "estimate", needs, "oneshot", _estimate(attack, null), cap)
         for attack, null, name, needs, cap in attacks
     ]
-    # Of the first version, for equal variances, which maxima of those who took part and those who did not do not have.
+    # The estimator of the first version is for equal variances, which maxima of both kinds of canaries do not have.
     pinned = _estimate("all", "unobserved", "pinned")
-    found.append(ComparedMethod("Algorithm 3, all rounds: pinned", "estimate", rounds, "oneshot", pinned, _no_cap))
+    methods.append(ComparedMethod("Algorithm 3, all rounds: pinned", "estimate", rounds, "oneshot", pinned, _no_cap))
     for attack, null, name, needs, _ in attacks:
         value, cap = _bound(attack, null, "fixed-sequence")
-        found.append(ComparedMethod(f"{name}: fixed-sequence", "lower bound", needs, "oneshot", value, cap))
+        methods.append(ComparedMethod(f"{name}: fixed-sequence", "lower bound", needs, "oneshot", value, cap))
     value, cap = _bound("all", "unobserved", "bayesian")
-    found.append(
+    methods.append(
         ComparedMethod("Algorithm 3, all rounds: bayesian", "posterior interval", rounds, "oneshot", value, cap)
     )
     needs = _CANIFE
     value, cap = _capped(0, lambda _, plan: plan.delta)
-    found.append(ComparedMethod("CANIFE as printed", "composed estimate", needs, "canife", value, cap))
+    methods.append(ComparedMethod("CANIFE as printed", "composed estimate", needs, "canife", value, cap))
     value, cap = _capped(0, lambda trials, _: 1.0 / trials)
-    found.append(ComparedMethod("CANIFE, conversion at 1/n", "composed estimate", needs, "canife", value, cap))
-    found.append(ComparedMethod("CANIFE, no errors are ∞", "composed estimate", needs, "canife", _separated, _no_cap))
+    methods.append(ComparedMethod("CANIFE, conversion at 1/n", "composed estimate", needs, "canife", value, cap))
+    methods.append(ComparedMethod("CANIFE, no errors are ∞", "composed estimate", needs, "canife", _separated, _no_cap))
     known = replace(needs, noise=f"{needs.noise}, and σ")
-    found.append(ComparedMethod("CANIFE, law of its scores", "composed estimate", known, "canife", _exact, _no_cap))
-    return found
+    methods.append(ComparedMethod("CANIFE, law of its scores", "composed estimate", known, "canife", _exact, _no_cap))
+    return methods
 
 
 METHODS = tuple(_methods())

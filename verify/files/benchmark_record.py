@@ -19,7 +19,7 @@ class SpreadRecord:
 
 @dataclass(frozen=True)
 class NeedsRecord:
-    """What an audit must know of a training, or be able to see."""
+    """Knowledge that an audit needs of a training, and views of it."""
 
     participation: str
     noise: str
@@ -110,7 +110,7 @@ class ZeroCountsRecord:
 
 @dataclass(frozen=True)
 class TrialsRecord:
-    """What an attack's scores are, at one number of them."""
+    """An attack's scores, at one number of trials."""
 
     trials: Count
     separation: float
@@ -145,7 +145,7 @@ class AuditedTraining:
 
 @dataclass(frozen=True)
 class CanariesRecord:
-    """What CANIFE's canaries of a scenario are like, over all audited rounds."""
+    """CANIFE's canaries of a scenario, over all audited rounds."""
 
     separation: SpreadRecord
     deviation: SpreadRecord

@@ -107,7 +107,7 @@ class CanifeAttackRecord:
 
 @dataclass(frozen=True)
 class CanifeScores:
-    """What CANIFE's audit of a model leaves until the training ends: of each attack its canary, and its trials."""
+    """CANIFE's audit of a model as it is kept until the training ends: canary and trials of each attack."""
 
     round: Count
     accuracy: float
@@ -174,7 +174,7 @@ class TrainingSeconds(PartSeconds):
 
 @dataclass(frozen=True)
 class Finished:
-    """What a finished training says of itself, its run.json; ``rounds`` where it may end before its last."""
+    """Facts of a finished training, its run.json; ``rounds`` where it may end before its last."""
 
     accuracy: float
     seconds: PartSeconds
@@ -184,7 +184,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Timings:
-    """What all trainings of an experiment took, its timings.json: what differs between equal experiments."""
+    """Times of all trainings of an experiment, its timings.json, which differ between equal experiments."""
 
     trainings: tuple[TrainingSeconds, ...]
 

@@ -19,7 +19,7 @@ _MODULES = {
     "orthonormal": (f"{_SUITES}.orthonormal",),
     "blindspots": (f"{_SUITES}.blindspots",),
     "training": (f"{_SUITES}.training",),
-    "canife": (f"{_SUITES}.canife",),
+    "canife": tuple(f"{_SUITES}.canife.{part}" for part in ("designs", "trainings", "measures", "faults")),
 }
 # The same of suites that run only when they are asked for: they call other people's tools.
 _ASKED_FOR = {

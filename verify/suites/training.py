@@ -24,8 +24,8 @@ from canaryproof.verify.check.results import Check, Context, Design, Level, Outc
 from canaryproof.verify.check.verdicts import from_p_values
 from canaryproof.verify.claims.transcripts import QUANTILES, Final
 from canaryproof.verify.suites import training_definition
+from canaryproof.verify.training.canary_scores import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
 from canaryproof.verify.training.configuration import Settings
-from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
 
 # Attackers who see the model at the end and no round: where they alone are judged, rounds are not scored.
 _FINALS = (FINAL, CHANGE)

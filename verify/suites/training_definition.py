@@ -18,10 +18,10 @@ from canaryproof.verify.canaries.seeds import Purpose, generator
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.power import least_share
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
+from canaryproof.verify.training.canary_scores import ALL, CHANGE, FINAL, CanaryScores
 from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import Settings
 from canaryproof.verify.training.noise import Correlated, Factor, Independent, Noise, SquareRoot, Tree
-from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
 
 # Uniform cohorts, an epoch of two batches whose last one is short, adaptive clipping and momentum; and Poisson samples
 # in few rounds with Adam. The clip norm and the count's noise are far from 1.
@@ -84,10 +84,12 @@ def _differences(changes: dict[str, dict[str, Any]], root: np.random.SeedSequenc
     from canaryproof.verify.suites import training_runs
 
     chosen = training_runs.settings(**changes)
-    trainer, canary_clients = training_runs.made(chosen, root)
+    trainer = training_runs.made(chosen, root)
+    canary_clients = trainer.canary_clients
+    assert canary_clients is not None
     deltas: list[Array] = []
     trainer.run(on_round=lambda done: deltas.append(done.delta.astype(float)))
-    scores = CanaryScores.of(trainer, canary_clients)
+    scores = CanaryScores.of(trainer)
 
     plain = _Plain(chosen, trainer.initial.astype(float), root)
     expected = plain.run(canary_clients.participation, canary_clients.canaries)

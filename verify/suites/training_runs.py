@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 
 from canaryproof.kernels.arrays import Array
-from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.training import analytical_epsilon
 from canaryproof.verify.canaries import participation
-from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, Presentations, Schedule
 from canaryproof.verify.check.results import Context
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
 from canaryproof.verify.training import assembly, networks
 from canaryproof.verify.training.assembly import Seeds
+from canaryproof.verify.training.canary_scores import ALL, ATTACKS, CanaryScores
 from canaryproof.verify.training.clipping import FixedClip
 from canaryproof.verify.training.configuration import Data, Network, Settings, read
 from canaryproof.verify.training.data.federation import FederatedData
 from canaryproof.verify.training.networks import Model
 from canaryproof.verify.training.noise import Independent
-from canaryproof.verify.training.outcome import ALL, ATTACKS, CanaryScores
-from canaryproof.verify.training.trainer import Trainer, Training
+from canaryproof.verify.training.trainer import Trainer
 
 _CLIP = FixedClip(1.0)
 
@@ -55,14 +53,14 @@ def sample(
     distances, ratios = [], []
     for i in range(repetitions):
         pooled = CanaryScores.pooled([trained(chosen, root, attacks) for root in roots[i * runs : (i + 1) * runs]])
-        found = [
+        moments_by_attack = [
             from_unobserved(pooled.observed[attack], pooled.unobserved[attack])
             if attack == ALL
             else from_dimension(pooled.observed[attack], dim)
             for attack in attacks
         ]
-        distances.append([float(moments.distance) for moments in found])
-        ratios.append([float(moments.ratio) for moments in found])
+        distances.append([float(moments.distance) for moments in moments_by_attack])
+        ratios.append([float(moments.ratio) for moments in moments_by_attack])
     distance, ratio = (dict(zip(attacks, np.array(rows).T, strict=True)) for rows in (distances, ratios))
     delta = chosen.audit.delta
     epsilon = {attack: estimators.both_directions(delta, distance[attack], ratio[attack]) for attack in attacks}
@@ -71,21 +69,21 @@ def sample(
 
 def trained(chosen: Settings, root: np.random.SeedSequence, attacks: Sequence[str] = ATTACKS) -> CanaryScores:
     """Train once and score the canaries."""
-    trainer, canary_clients = made(chosen, root)
+    trainer = made(chosen, root)
     trainer.run()
-    return CanaryScores.of(trainer, canary_clients, attacks)
+    return CanaryScores.of(trainer, attacks)
 
 
 def stopped(chosen: Settings, root: np.random.SeedSequence, rounds: int) -> CanaryScores:
     """Train as ``trained`` does, but stop after some rounds and go on in another trainer, from a checkpoint."""
     with tempfile.TemporaryDirectory() as folder:
-        trainer, _ = made(chosen, root)
+        trainer = made(chosen, root)
         trainer.run(until=rounds)
         trainer.save(folder)
-        trainer, canary_clients = made(chosen, root)
+        trainer = made(chosen, root)
         trainer.load(folder)
     trainer.run()
-    return CanaryScores.of(trainer, canary_clients)
+    return CanaryScores.of(trainer)
 
 
 def noise_alone(chosen: Settings, rounds: int, noise_multiplier: float, root: np.random.SeedSequence) -> CanaryScores:
@@ -96,26 +94,17 @@ def noise_alone(chosen: Settings, rounds: int, noise_multiplier: float, root: np
     seeds, plan = Seeds.of(root), chosen.random_canaries
     federation, model = _federation(chosen.data), _model(chosen.model, chosen.data)
     schedule = _every_round(2 * plan.count, rounds, plan.count if plan.inclusion == "fixed" else None, root)
-    canary_clients = CanaryClients(Canaries(seeds.canaries, 2 * plan.count, model.dim), schedule)
-    training = Training(
-        clip=_CLIP,
-        noise=Independent(noise_multiplier, root),
-        client_rate=0.0,
-        batch_size=1,
-        examples_per_client=1,
-        seed=seeds.model,
-    )
-    trainer = Trainer(federation, model, schedule, training, canary_clients)
+    trainer = assembly.sgd_trainer(federation, model, schedule, seeds, noise_multiplier)
     trainer.run()
-    return CanaryScores.of(trainer, canary_clients)
+    return CanaryScores.of(trainer)
 
 
 def noise_alone_epsilon(rounds: int, noise_multiplier: float, delta: float) -> float:
     """Return the analytical ε of ``noise_alone`` at δ."""
     noise = Independent(noise_multiplier, 0)
-    found = analytical_epsilon(noise, delta, _every_round(2, rounds, 1, np.random.SeedSequence(0)), _CLIP)
-    assert found.epsilon is not None
-    return found.epsilon
+    accounting = analytical_epsilon(noise, delta, _every_round(2, rounds, 1, np.random.SeedSequence(0)), _CLIP)
+    assert accounting.epsilon is not None
+    return accounting.epsilon
 
 
 def _every_round(count: int, rounds: int, observed: int | None, root: np.random.SeedSequence) -> Schedule:
@@ -127,21 +116,19 @@ def dimension(chosen: Settings) -> int:
     return _model(chosen.model, chosen.data).dim
 
 
-def same(one: CanaryScores, other: CanaryScores) -> bool:
+def same(scores: CanaryScores, other: CanaryScores) -> bool:
     """Whether two trainings' scores have the same bits."""
     pairs: Sequence[tuple[Mapping[str, Array], Mapping[str, Array]]] = (
-        (one.observed, other.observed),
-        (one.unobserved, other.unobserved),
+        (scores.observed, other.observed),
+        (scores.unobserved, other.unobserved),
     )
     return all(left[attack].tobytes() == right[attack].tobytes() for left, right in pairs for attack in ATTACKS)
 
 
-def made(chosen: Settings, root: np.random.SeedSequence) -> tuple[Trainer, CanaryClients]:
-    """Make a training and its canaries."""
+def made(chosen: Settings, root: np.random.SeedSequence) -> Trainer:
+    """Make the trainer of a training with canaries."""
     federation, model = _federation(chosen.data), _model(chosen.model, chosen.data)
-    trainer, canary_clients = assembly.trainer(chosen, federation, model, Seeds.of(root))
-    assert canary_clients is not None
-    return trainer, canary_clients
+    return assembly.trainer(chosen, federation, model, Seeds.of(root))
 
 
 @cache

@@ -24,6 +24,7 @@ from canaryproof.verify.training.clipping import AdaptiveClip, Clip, FixedClip
 from canaryproof.verify.training.configuration import CanaryPlan, Data, Settings
 from canaryproof.verify.training.data import cifar10, digits, idx, leaf, plays, tff
 from canaryproof.verify.training.data.federation import FederatedData
+from canaryproof.verify.training.faults import Fault
 from canaryproof.verify.training.networks import Model
 from canaryproof.verify.training.noise import Correlated, Independent, Noise, SquareRoot, Tree
 from canaryproof.verify.training.trainer import Trainer, Training
@@ -42,11 +43,11 @@ class Seeds:
     @classmethod
     def of(cls, root: np.random.SeedSequence) -> Self:
         """Draw them from a root of their own."""
-        canaries, model = root.generate_state(2, np.uint64).tolist()
-        return cls(canaries, model, root)
+        of_canaries, of_model = root.generate_state(2, np.uint64).tolist()
+        return cls(of_canaries, of_model, root)
 
 
-def seeds(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> Seeds:
+def seeds_of(seed: int, swept: Mapping[str, Any], repetition: int, run: int) -> Seeds:
     """Return the seeds of a training: those of other cells, repetitions and runs are independent of them.
 
     A cell's seeds depend on its swept values and not on which other cells there are. Cells whose canaries differ in
@@ -170,14 +171,43 @@ def prepared(settings: Settings, clients: int, seeds: Seeds, *, with_canaries: b
 
 def trainer(
     settings: Settings, data: FederatedData, model: Model, seeds: Seeds, *, with_canaries: bool = True
-) -> tuple[Trainer, CanaryClients | None]:
-    """Make a training and its canaries; arguments and errors as for ``prepared``."""
+) -> Trainer:
+    """Make the trainer of a training with its canaries; arguments and errors as for ``prepared``."""
     participation, training = prepared(settings, data.clients, seeds, with_canaries=with_canaries)
-    canary_clients = None
-    if with_canaries:
-        made = canaries(settings.random_canaries, seeds.canaries, model.dim)
-        further = np.zeros(made.count - len(participation.included), bool)
-        participation = replace(participation, included=np.concatenate([participation.included, further]))
-        # Orthonormal canaries are made anew for each round, whatever the block.
-        canary_clients = CanaryClients(made, participation, 1 if layers_of(made) else BLOCK)
-    return Trainer(data, model, participation, training, canary_clients), canary_clients
+    if not with_canaries:
+        return Trainer(data, model, participation, training)
+    planned = canaries(settings.random_canaries, seeds.canaries, model.dim)
+    further = np.zeros(planned.count - len(participation.included), bool)
+    participation = replace(participation, included=np.concatenate([participation.included, further]))
+    # Orthonormal canaries are made anew for each round, whatever the block.
+    canary_clients = CanaryClients(planned, participation, 1 if layers_of(planned) else BLOCK)
+    return Trainer(data, model, participation, training, canary_clients)
+
+
+def sgd_trainer(
+    data: FederatedData,
+    model: Model,
+    participation: Schedule,
+    seeds: Seeds,
+    noise_multiplier: float,
+    *,
+    clip_norm: float = 1.0,
+    rate: float = 1.0,
+    fault: Fault | None = None,
+) -> Trainer:
+    """Make a trainer of DP-SGD, with the canaries that the participation has, on clients of one example each.
+
+    Updates are negative gradients, and the learning rate is the server's.
+    """
+    training = Training(
+        clip=FixedClip(clip_norm),
+        noise=Independent(noise_multiplier, seeds.training),
+        client_rate=1.0,
+        batch_size=1,
+        examples_per_client=1,
+        server_rate=rate,
+        seed=seeds.model,
+    )
+    count = len(participation.included)
+    canary_clients = CanaryClients(Canaries(seeds.canaries, count, model.dim), participation) if count else None
+    return Trainer(data, model, participation, training, canary_clients, fault)

@@ -1,13 +1,13 @@
 """Audits of a training by CANIFE (Maddock et al., arXiv 2210.02912), on its way or at its end.
 
-An audit freezes the model, designs canaries with mock clients of held-out examples, and draws the scores of trials:
-rounds of the training's own clients, which are drawn as it draws them, with the canary's client on top of them.
+An audit freezes the model, designs canaries with mock clients of held-out examples, and draws the scores of trials.
+Trials are rounds of the training's own clients, which are drawn as it draws them, and of the canary's client.
 What is random depends on the seed and the round alone, so that no audit depends on another or moves the training.
 
 The paper speaks of pools of samples. As in the authors' public code (github.com/facebookresearch/canife, commit
-8f4a9dd), held-out clients in random order are mock clients until they have so many; where nobody knows whose held-out
-examples are, they are dealt out to clients as large as the training's. Two more choices are not the paper's: canaries
-are designed by their update and not by their gradient, which differ by the client rate, and in trials the canary
+8f4a9dd), held-out clients in random order are mock clients until they have so many. Where nobody knows whose held-out
+examples are, they are dealt out to clients as large as the training's. Two more choices are not the paper's. Canaries
+are designed by their update and not by their gradient, which differ by the client rate; and in trials the canary
 replaces nobody.
 """
 
@@ -15,7 +15,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -24,12 +23,13 @@ from numpy.typing import NDArray
 
 from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
 from canaryproof.verify.canife import design, general
-from canaryproof.verify.canife.attack import coins, halves, scored
+from canaryproof.verify.canife.attack import TrialScores, coins, halves, scored
 from canaryproof.verify.canife.descent import DenseDesigner
 from canaryproof.verify.canife.design import Designer, Start, Starts, noise, pool_samples
 from canaryproof.verify.canife.factored import FactoredUpdates
 from canaryproof.verify.canife.general import GeneralUpdates, LocalTraining
 from canaryproof.verify.canife.text import TextDesigner, TextUpdates, random_tokens, text_of
+from canaryproof.verify.files.training_record import CanifeScores
 from canaryproof.verify.training import networks
 from canaryproof.verify.training.clients import chunk_of, clipped_updates
 from canaryproof.verify.training.configuration import CanifePlan, Data, Network, Settings
@@ -46,17 +46,17 @@ def pool(data: FederatedData, samples: int, most: int, rng: np.random.Generator)
 
     ``most`` is the largest number of examples of a mock client. A ``ValueError`` says that there are too few examples.
     """
-    inputs, labels, starts = data.test_inputs, data.test_labels, data.test_starts
-    if starts is None:
-        order, starts = rng.permutation(len(labels)), np.arange(0, len(labels) + 1, min(most, len(labels)))
+    inputs, labels, begins = data.test_inputs, data.test_labels, data.test_starts
+    if begins is None:
+        order, begins = rng.permutation(len(labels)), np.arange(0, len(labels) + 1, min(most, len(labels)))
         inputs, labels = inputs[order], labels[order]
-    sizes = np.minimum(np.diff(starts), most)
+    sizes = np.minimum(np.diff(begins), most)
     clients = rng.permutation(np.flatnonzero(sizes))
     sums = np.cumsum(sizes[clients])
     if samples > sums[-1]:
         raise ValueError(f"canife.pool: must be at most {sums[-1]}, as mock clients have no more examples")
     chosen = clients[: np.searchsorted(sums, samples) + 1]
-    held_out = Federation("held out", inputs, labels, starts, inputs[:0], labels[:0], data.classes)
+    held_out = Federation("held out", inputs, labels, begins, inputs[:0], labels[:0], data.classes)
     return held_out.cohort(chosen, int(sizes[chosen].max()))
 
 
@@ -84,13 +84,11 @@ def starts(start: str, data: FederatedData, examples: Examples) -> Starts:
     return sample_text if start == "sample" else random_text
 
 
-# An audit as JSON has it.
-Audit = dict[str, Any]
 _INSERTION = {"halves": halves, "coins": coins}
 
 
 class Compiled(NamedTuple):
-    """What designs canaries for a model, and what makes their updates; compiled at its first use."""
+    """The designer of canaries for a model, and the function of their updates; compiled at the first use."""
 
     designer: Designer
     whole: GeneralUpdates
@@ -98,7 +96,7 @@ class Compiled(NamedTuple):
 
 @dataclass(frozen=True)
 class Designing:
-    """What of the settings decides how canaries are designed; cells that share it share what is compiled."""
+    """Settings that determine the compiled canary designer: its key in a cache."""
 
     data: Data
     network: Network
@@ -141,15 +139,26 @@ def compiled(designing: Designing, data: FederatedData, model: Model) -> Compile
     return Compiled(Designer(whole, designing.settings), whole)
 
 
+@dataclass(frozen=True)
+class _Form:
+    """An ``ExampleForm`` of its own."""
+
+    name: str
+    classes: int
+    vocabulary: int | None
+    unscored: tuple[int, ...]
+    vectors: Any
+    template: tuple[NDArray[Any], NDArray[np.int32]]
+
+
 def _extended_loss(data: FederatedData, network: Network) -> Callable[..., Any]:
     """Return the loss of the model for a vocabulary that is larger by a text's length, as ``TextUpdates`` asks."""
     assert data.vocabulary is not None
     larger = data.vocabulary + data.template[0].shape[1]
 
     def loss(vectors: Any) -> Callable[..., Any]:
-        names = ("name", "classes", "template", "unscored")
-        told = {name: getattr(data, name) for name in names} | {"vocabulary": larger, "vectors": vectors}
-        return networks.model(network.name, cast(FederatedData, SimpleNamespace(**told)), network.hidden).loss
+        extended = _Form(data.name, data.classes, larger, data.unscored, vectors, data.template)
+        return networks.model(network.name, extended, network.hidden).loss
 
     if data.vectors is None:
         return loss(None)
@@ -181,7 +190,7 @@ class Auditor:
                     f"{there / 1e9:.1f} GB"
                 )
 
-    def audit(self, params: Any, rounds: int) -> Audit:
+    def audit(self, params: Any, rounds: int) -> CanifeScores:
         """Audit the model after so many rounds: its accuracy, and of each attack the canary and the trials' scores."""
         plan, began = self._plan, time.perf_counter()
         rngs = generator(self.seed, Purpose.CANIFE, rounds).spawn(plan.audits)
@@ -200,15 +209,18 @@ class Auditor:
         updates = np.where(np.isfinite(updates).all(axis=1, keepdims=True), updates, np.float32(0.0))
         scores = self._scores(theta, updates, rngs)
         attacked = time.perf_counter()
-        accuracy = float(self.model.accuracy(params, self.data.test_inputs, self.data.test_labels))
-        fields = ("loss", "initial_loss", "norm", "attempts", "healthy")
-        return {
-            "round": rounds,
-            "accuracy": accuracy,
-            **{name: [getattr(canary, name) for canary in canaries] for name in fields},
-            **scores,
-            "seconds": {"design": designed - began, "attack": attacked - designed},
-        }
+        return CanifeScores(
+            round=rounds,
+            accuracy=float(self.model.accuracy(params, self.data.test_inputs, self.data.test_labels)),
+            loss=tuple(canary.loss for canary in canaries),
+            initial_loss=tuple(canary.initial_loss for canary in canaries),
+            norm=tuple(canary.norm for canary in canaries),
+            attempts=tuple(canary.attempts for canary in canaries),
+            healthy=tuple(canary.healthy for canary in canaries),
+            scores=tuple(tuple(trials.values[:, 0].tolist()) for trials in scores),
+            inserted=tuple(tuple(trials.inserted[:, 0].tolist()) for trials in scores),
+            seconds={"design": designed - began, "attack": attacked - designed},
+        )
 
     @property
     def _plan(self) -> CanifePlan:
@@ -241,7 +253,7 @@ class Auditor:
 
     def _scores(
         self, theta: NDArray[np.float32], canaries: NDArray[np.float32], rngs: list[np.random.Generator]
-    ) -> dict[str, Any]:
+    ) -> list[TrialScores]:
         """Draw the scores of all attacks; updates of a client that several trials draw are computed once."""
         cohorts = [[self._cohort(rng) for _ in range(self._plan.scores)] for rng in rngs]
         members = np.unique(np.concatenate([cohort for trials in cohorts for cohort in trials]))
@@ -257,10 +269,7 @@ class Auditor:
             sums = np.array([[products[np.searchsorted(members, cohort), i].sum()] for cohort in trials])
             gram = np.array([[np.vdot(canaries[i].astype(np.float64), canaries[i])]])
             drawn.append(scored(sums, gram, _INSERTION[self._plan.inclusion](len(trials), 1, rng), deviation, rng))
-        return {
-            "scores": [one.values[:, 0].tolist() for one in drawn],
-            "inserted": [one.inserted[:, 0].tolist() for one in drawn],
-        }
+        return drawn
 
     def _cohort(self, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw a trial's clients: so many, or with ``bernoulli`` each by a coin of its own."""

@@ -1,9 +1,9 @@
 """The clients' part of a round, lines 4 and 5 of Algorithms 2 and 3: local training, clipping and the sum.
 
-All clients of a cohort are trained at once, ``vmap`` over clients and ``scan`` over local batches, a chunk of the
-cohort at a time, so that memory does not grow with it. Chunks have one shape, whatever the cohort, so that nothing is
-compiled twice: what a chunk lacks is filled with clients whose examples are all masked, so that their update is zero.
-One step of the two-layer network is numpy's.
+The clients of a chunk are trained at once, by ``vmap`` over clients and ``scan`` over local batches. Cohorts are
+trained chunk by chunk, so that memory does not grow with them. Chunks have one shape, whatever the cohort, so that
+nothing is compiled twice. A chunk is filled up with clients whose examples are all masked, so that their update is
+zero. One step of the two-layer network is numpy's.
 """
 
 import math
@@ -33,7 +33,7 @@ _HELD_BETWEEN = 2**27
 
 @dataclass(frozen=True)
 class CohortSum:
-    """What the clients of a round return."""
+    """The clients' part of a round."""
 
     total: NDArray[np.float64]  # Σ Clip(τ_i(θ); S), shape (dim,)
     # ‖τ_i(θ)‖ before clipping, one a client, in their order; not finite where an update is not
@@ -41,7 +41,7 @@ class CohortSum:
 
 
 class CohortSums(Protocol):
-    """What a training loop asks of clients."""
+    """The clients as a training loop sees them."""
 
     def sum(self, theta: jax.Array | NDArray[np.float32], clients: NDArray[np.int64], clip_norm: float) -> CohortSum:
         """Train the clients of a round from θ on and add their clipped updates."""
@@ -51,10 +51,10 @@ class Clients:
     """The training functions τ_i of a federation's clients, and the sum of their clipped updates.
 
     τ_i(θ) is the change that ``epochs`` passes of stochastic gradient descent over the client's examples make from θ
-    on: Andrew et al. (arXiv 2302.03098), Algorithm 2, lines 4, 5, 14 and 15. The examples are cut into batches in their
-    order, the same in each epoch (McMahan et al., arXiv 1602.05629, Algorithm 1, but for the shuffling); the last batch
-    of an epoch may be smaller. With one example a client, a batch of one, one epoch and rate 1, updates are the
-    negative gradients of single examples, as in DP-SGD.
+    on. This is Algorithm 2 of Andrew et al. (arXiv 2302.03098), lines 4, 5, 14 and 15. The examples are cut into
+    batches in their order, the same in each epoch: McMahan et al., arXiv 1602.05629, Algorithm 1, but for the
+    shuffling. The last batch of an epoch may be smaller. With one example a client, a batch of one, one epoch and rate
+    1, updates are the negative gradients of single examples, as in DP-SGD.
 
     A client uses its first ``examples``. ``cohort`` is the largest number of clients in a round; larger rounds work
     too, with chunks that are not of the best size. ``chunk`` clients are trained at a time.
@@ -201,7 +201,7 @@ def chunk_of(model: Model, federation: FederatedData, cohort: int, batch: int) -
     most = max(1, min(_HELD // model.dim, _HELD_BETWEEN // between(model, federation, batch)))
     # Equal chunks, so that the last one is not nearly empty.
     chunk = max(1, math.ceil(cohort / max(1, math.ceil(cohort / most))))
-    # Of few sizes, so that trainings with cohorts of chance do not each compile their own.
+    # Chunks have few sizes, so that trainings with random cohorts do not each compile their own.
     step = max(1, (1 << chunk.bit_length()) // 16)
     return step * math.ceil(chunk / step)
 

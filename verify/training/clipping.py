@@ -1,11 +1,11 @@
 """The clip norm S(t) of Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098): fixed, or adapted to a quantile.
 
-Adaptive clipping is that of Andrew et al. 2021 (arXiv 1905.03871): a noisy count of the updates that were not clipped
+Adaptive clipping is that of Andrew et al. 2021 (arXiv 1905.03871). A noisy count of the updates that were not clipped
 tells whether the clip norm is above or below a quantile of their norms.
 
 A canary client's update has exactly the clip norm and counts as unclipped, as it would in a system that does not know
-its canaries. With a share f of canaries among those who take part, the clip norm tends to the quantile (γ − f)/(1 − f)
-of the clients' norms instead of γ, and to 0 if f ≥ γ.
+its canaries. With a share f of canaries among those who take part, the clip norm tends to another quantile of the
+clients' norms: (γ − f)/(1 − f) instead of γ. It tends to 0 if f ≥ γ.
 """
 
 import math
@@ -17,7 +17,7 @@ from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
 
 
 class Clip(Protocol):
-    """What a training loop and its accounting ask."""
+    """A clip norm as a training loop and its accounting see it."""
 
     @property
     def initial(self) -> float:
@@ -82,9 +82,9 @@ class AdaptiveClip:
         share = (
             unclipped + self.count_noise * generator(self.seed, Purpose.COUNTS, round).standard_normal()
         ) / participants
-        found = clip_norm * math.exp(min(-self.rate * (share - self.quantile), 700.0))
-        _check_positive(f"clip_norm after round {round}", found)
-        return found
+        following = clip_norm * math.exp(min(-self.rate * (share - self.quantile), 700.0))
+        _check_positive(f"clip_norm after round {round}", following)
+        return following
 
 
 def _check_positive(name: str, value: float) -> None:

@@ -1,8 +1,8 @@
-"""What an experiment will cost: hours and memory, told before it starts, from pieces of it that are measured here.
+"""The cost of an experiment before it starts: hours and memory, estimated from pieces of it that are measured here.
 
-Measured are a chunk of clients, a few canaries' updates and scores, a round's noise, the accuracy on a few examples and
-some steps of CANIFE's design, each after its compilation; each is multiplied by how often it will be done. Compilation,
-reading data, and the audits of a repetition's scores, which take seconds, are left out.
+The pieces are a chunk of clients, a few canaries' updates and scores, a round's noise, the accuracy on a few examples
+and some steps of CANIFE's design. Each is measured after its compilation and multiplied by how often it will be done.
+Compilation, reading data, and the audits of a repetition's scores, which take seconds, are left out.
 """
 
 import os
@@ -20,14 +20,15 @@ from jax.flatten_util import ravel_pytree
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.training import assembly
+from canaryproof.verify.training.audited_run import shown
 from canaryproof.verify.training.canife_audits import Auditor, Designing, audited_rounds, compiled, pool
 from canaryproof.verify.training.clients import Clients, between, chunk_of
 from canaryproof.verify.training.configuration import CanaryPlan, Data, Network, Settings
-from canaryproof.verify.training.jobs import Job, Trainings, shown
+from canaryproof.verify.training.jobs import Job, Trainings
 
-# What touches fewer coordinates takes less than a minute or so, and is not measured.
+# Work on fewer coordinates takes less than a minute or so, and is not measured.
 _SMALL = 10**10
-# Sizes of what is measured.
+# Sizes of the measured pieces.
 _DELTAS, _EXAMPLES, _STEPS, _POOL, _SCORES = 32, 64, 10, 16, 20
 # Coordinates of the canaries that are measured, of which there are some for each processor.
 _CANARIES = 2 * 10**7
@@ -35,7 +36,7 @@ _CANARIES = 2 * 10**7
 
 @dataclass(frozen=True)
 class Cost:
-    """What an experiment costs."""
+    """The cost of an experiment."""
 
     trainings: int
     rounds: int  # this and the next three are the largest numbers of a training
@@ -90,7 +91,7 @@ def estimate(trainings: Trainings, jobs: Sequence[Job]) -> Cost:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a training does."""
+    """Counts of the work in a training."""
 
     job: Job
     settings: Settings
@@ -207,14 +208,14 @@ class _Pieces:
         )
         params = few.model.init(0)
         few.audit(params, 1)
-        designed = float(few.audit(params, 2)["seconds"]["design"])
+        designed = float(few.audit(params, 2).seconds["design"])
         there = _mock_clients(few)
         client = self._client(_client_settings(auditor.settings))
         step = max(0.0, designed - there * client) / _STEPS
         if few.compiled.designer.updates is few.compiled.whole:
             # Products with all mock clients' updates, there and back, which are read from memory.
-            updates, one = np.ones((there, few.model.dim), np.float32), np.ones(few.model.dim, np.float32)
-            step += 2.0 * max(0, mock - there) / there * _timed(lambda: updates @ one)
+            updates, vector = np.ones((there, few.model.dim), np.float32), np.ones(few.model.dim, np.float32)
+            step += 2.0 * max(0, mock - there) / there * _timed(lambda: updates @ vector)
         return step
 
 
@@ -245,8 +246,8 @@ def _measured_canary(dim: int, plan: CanaryPlan | None) -> tuple[float, float, f
     noise = _timed(lambda: rng.standard_normal(dim))
     if plan is not None and plan.directions == "orthonormal":
         # A sum and all scores take transforms, however many take part.
-        every, one = assembly.canaries(plan, 0, dim), np.ones((1, dim), np.float32)
-        return (_timed(lambda: every.block_cosines(one)) + _timed(every.sum)) / every.count, 0.0, noise
+        every, vector = assembly.canaries(plan, 0, dim), np.ones((1, dim), np.float32)
+        return (_timed(lambda: every.block_cosines(vector)) + _timed(every.sum)) / every.count, 0.0, noise
     count = min(1000, max(4 * len(os.sched_getaffinity(0)), _CANARIES // dim))
     canaries, deltas = Canaries(0, count, dim), np.ones((_DELTAS, dim), np.float32)
     scoring = _timed(lambda: canaries.block_cosines(deltas)) / (count * _DELTAS)
@@ -269,7 +270,7 @@ def _span(seconds: float) -> str:
 
 
 def _short(value: float) -> str:
-    """Two digits, or what is before the point."""
+    """Return a number of two digits, or all digits before the point."""
     return f"{value:,.0f}" if value >= 10.0 else f"{value:.2g}"
 
 

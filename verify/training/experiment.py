@@ -1,7 +1,7 @@
 """Running an experiment: every cell, repetition and run of it, in a folder from which a stopped one goes on.
 
-Each training has a folder of its own: a checkpoint while it lasts; then its canaries' scores and the change of the
-model, which ``canaryproof audit`` takes; last of all ``run.json``, which says that it is done.
+Each training has a folder of its own, with a checkpoint while it lasts. At its end come its canaries' scores and the
+change of the model, which ``canaryproof audit`` takes. Last comes ``run.json``, which says that it is done.
 """
 
 import shutil
@@ -23,11 +23,11 @@ from canaryproof.verify.files.training_record import (
     TrainingSeconds,
 )
 from canaryproof.verify.files.writing import own_folder, replaced
-from canaryproof.verify.training import assembly, canife_audits, outcome
+from canaryproof.verify.training import assembly, canife_audits, canife_record
+from canaryproof.verify.training.canary_scores import CanaryScores, audits, densities
 from canaryproof.verify.training.configuration import Configuration, Settings
 from canaryproof.verify.training.cost import Cost, estimate
 from canaryproof.verify.training.jobs import CANIFE, DONE, Job, Trainings, read_canary_scores, read_facts
-from canaryproof.verify.training.outcome import CanaryScores, audits, densities, theory
 
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster
@@ -121,9 +121,9 @@ class Experiment:
         self, numbers: Iterable[int], folder: Path, tell: Callable[[int, int], None]
     ) -> Generator[tuple[int, dict[str, bytes]], None, None]:
         for i in numbers:
-            place = folder / self.names[i]
-            own_folder(place)
-            yield i, self._trainings.train(self._trainings.jobs[i], place / _CHECKPOINT, partial(tell, i))
+            training_folder = folder / self.names[i]
+            own_folder(training_folder)
+            yield i, self._trainings.train(self._trainings.jobs[i], training_folder / _CHECKPOINT, partial(tell, i))
 
     def _on(self, cluster: "Cluster", numbers: Iterable[int]) -> Generator[tuple[int, dict[str, bytes]], None, None]:
         trainings, data = self._trainings, self._data and self._data.absolute()
@@ -131,11 +131,11 @@ class Experiment:
         tasks = ((i, (self._configuration, data, federations[i].digest, i)) for i in numbers)
         lost = []
         with closing(cluster.results("canaryproof.verify.training.jobs:train", tasks)) as results:
-            for i, found in results:
-                if isinstance(found, Lost):
-                    lost.append(f"training {self.names[i]}: {found.reason}")
+            for i, files in results:
+                if isinstance(files, Lost):
+                    lost.append(f"training {self.names[i]}: {files.reason}")
                 else:
-                    yield i, found
+                    yield i, files
         if lost:
             raise EngineError(lost[0])
 
@@ -158,7 +158,7 @@ class Experiment:
             audited = audits(scores, model.dim, settings.audit.delta, settings.audit.confidence, plan.inclusion)
             results.append(RepetitionRecord(records, audited, None if repetition else densities(scores, model.dim)))
         # Under correlated noise it depends on the rounds that were drawn: the largest holds for all trainings.
-        accounting = max(accountings, key=lambda found: found.epsilon or 0.0)
+        accounting = max(accountings, key=lambda each: each.epsilon or 0.0)
         sigma, rounds = assembly.noise_multiplier(settings, federation.clients), self._rounds[number]
         return CellRecord(
             swept=dict(cell.swept),
@@ -170,7 +170,9 @@ class Experiment:
             rounds=rounds,
             noise_multiplier=sigma,
             analytical=Analytical(**asdict(accounting)),
-            canife=None if settings.canife is None else theory(settings, sigma, rounds, self._sampling(settings)),
+            canife=None
+            if settings.canife is None
+            else canife_record.theory(settings, sigma, rounds, self._sampling(settings)),
             results=tuple(results),
         )
 
@@ -187,24 +189,24 @@ class Experiment:
         return settings.training.cohort / self._trainings.federation(settings.data).clients
 
     def _record(self, job: Job, folder: Path) -> TrainingRecord:
-        """Return what a training leaves beside its scores, but its times."""
-        found, settings = read_facts(folder / job.name), self._trainings.settings(job)
+        """Return the record of a training, without its scores and times."""
+        facts, settings = read_facts(folder / job.name), self._trainings.settings(job)
         without = audited = None
         if settings.audit.without_canaries:
             twin = Job(job.cell, job.repetition, job.run, with_canaries=False)
             without = read_facts(folder / twin.name).accuracy
         if settings.canife is not None:
-            rounds = self._rounds[job.cell] if found.rounds is None else found.rounds
-            scores = outcome.read(folder / job.name / CANIFE, settings.canife)
-            audited = outcome.canife_record(scores, settings, rounds, self._sampling(settings))
+            rounds = self._rounds[job.cell] if facts.rounds is None else facts.rounds
+            scores = canife_record.read(folder / job.name / CANIFE, settings.canife)
+            audited = canife_record.canife_record(scores, settings, rounds, self._sampling(settings))
         seed = self._trainings.seeds(job).canaries
-        return TrainingRecord(seed, found.accuracy, without, found.warnings, audited)
+        return TrainingRecord(seed, facts.accuracy, without, facts.warnings, audited)
 
 
-def _keep(files: Mapping[str, bytes], place: Path) -> None:
+def _keep(files: Mapping[str, bytes], folder: Path) -> None:
     """Write the files of a training, which needs its checkpoint no more."""
-    own_folder(place)
+    own_folder(folder)
     for name, content in files.items():
-        with replaced(place / name) as file:
+        with replaced(folder / name) as file:
             file.write(content)
-    shutil.rmtree(place / _CHECKPOINT, ignore_errors=True)
+    shutil.rmtree(folder / _CHECKPOINT, ignore_errors=True)

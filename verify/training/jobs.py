@@ -5,7 +5,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,118 +15,22 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.canaries.participation import Schedule
-from canaryproof.verify.check.json_records import plain, written
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import read_scores
 from canaryproof.verify.files.report_input import read_record
-from canaryproof.verify.files.training_record import CanifeScores, Finished, PartSeconds
-from canaryproof.verify.files.writing import own_folder, replaced
-from canaryproof.verify.training import assembly, canife_audits, networks, outcome
-from canaryproof.verify.training.canife_audits import Audit, Auditor, Compiled, Designing
+from canaryproof.verify.files.training_record import Finished, PartSeconds
+from canaryproof.verify.files.writing import own_folder
+from canaryproof.verify.training import assembly, canife_audits, canife_record, networks
+from canaryproof.verify.training.audited_run import AuditedRun
+from canaryproof.verify.training.canary_scores import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
+from canaryproof.verify.training.canife_audits import Auditor, Compiled, Designing
 from canaryproof.verify.training.configuration import Cell, Configuration, Data, Network, Settings
 from canaryproof.verify.training.data.federation import FederatedData, check_same
-from canaryproof.verify.training.networks import Model, Params
-from canaryproof.verify.training.outcome import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
-from canaryproof.verify.training.trainer import Round, Trainer, Training
+from canaryproof.verify.training.networks import Model
+from canaryproof.verify.training.trainer import Round, Training
 
-# Clients whose examples show the accuracy on training data; ours, as the paper does not say on which it is.
-_SHOWN = 1000
-
-
-class TrainingWithAudits:
-    """The course of a training.
-
-    ``audits`` are those that are done, with files in ``place`` to which a stopped training returns; ``reached`` says
-    whether the accuracy was reached at which it was to end.
-    """
-
-    def __init__(
-        self,
-        trainer: Trainer,
-        rounds: int,
-        settings: Settings,
-        data: FederatedData,
-        model: Model,
-        auditor: Auditor | None,
-        place: Path | None,
-    ) -> None:
-        self._trainer, self._rounds, self._training = trainer, rounds, settings.training
-        self._auditor, self._place, self._model = auditor, place, model
-        self._every = None if settings.canife is None else settings.canife.every
-        self.audits: list[Audit] = []
-        self.reached = False
-        if self._training.until_accuracy is not None:
-            self._shown = shown(data, self._training.accuracy_on, settings.data.examples_per_client)
-
-    def run(self, on_round: Callable[[Round], object]) -> None:
-        """Do the rounds that remain, with all audits.
-
-        A DivergenceError is that of ``Trainer.round``; a ValueError says that an earlier audit cannot be read.
-        """
-        trainer, checked = self._trainer, self._training.accuracy_every
-        every = self._every if self._auditor is not None else None
-        if every is not None:
-            # Those of before a stop.
-            self.audits = [self._read(number) for number in range(every, trainer.rounds, every)]
-        ends = self._training.until_accuracy is not None
-        while True:
-            done = trainer.rounds
-            if every is not None and done and done % every == 0:
-                self._audit(done)
-            if ends and done and (done % checked == 0 or done == self._rounds) and self._is_reached():
-                self.reached = True
-                break
-            if done == self._rounds:
-                break
-            steps = [step for step in (every, checked if ends else None) if step is not None]
-            stops = [done - done % step + step for step in steps]
-            trainer.run(until=min([self._rounds, *stops]), on_round=on_round)
-        if self._auditor is not None and every is None:
-            self._audit(trainer.rounds)
-
-    def _is_reached(self) -> bool:
-        assert self._training.until_accuracy is not None
-        return accuracy(self._model, self._trainer.params, self._shown) >= self._training.until_accuracy
-
-    def _audit(self, rounds: int) -> None:
-        assert self._auditor is not None
-        file = self._file(rounds)
-        if file is None or not file.exists():
-            found = self._auditor.audit(self._trainer.params, rounds)
-            if file is not None:
-                with replaced(file) as writing:
-                    writing.write(json.dumps(plain(found)).encode())
-        else:
-            found = self._read(rounds)
-        self.audits.append(found)
-
-    def _file(self, rounds: int) -> Path | None:
-        return None if self._place is None else self._place / f"canife-{rounds}.json"
-
-    def _read(self, rounds: int) -> Audit:
-        file = self._file(rounds)
-        assert file is not None
-        return asdict(read_record(CanifeScores, file))
-
-
-def shown(data: FederatedData, accuracy_on: str, examples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the examples on which an accuracy is looked at.
-
-    ``test``: all that are held out; ``train``: those of up to a thousand clients, evenly spaced.
-    """
-    if accuracy_on == "test":
-        return data.test_inputs, data.test_labels
-    clients = np.unique(np.linspace(0, data.clients - 1, min(_SHOWN, data.clients)).astype(np.int64))
-    inputs, labels, mask = data.cohort(clients, examples)
-    return inputs[mask > 0.0], labels[mask > 0.0]
-
-
-def accuracy(model: Model, params: Params, examples: tuple[np.ndarray, np.ndarray]) -> float:
-    """Return a model's accuracy on examples."""
-    return float(model.accuracy(params, *examples))
-
-
-# What a finished training says of itself: its file is the last to be written.
+# File of a finished training's facts, the last to be written.
 DONE = "run.json"
 _SAVE_EVERY = 30.0  # seconds
 # Files of scores by attack.
@@ -181,8 +85,8 @@ class Trainings:
         try:
             yield
         except ValueError as error:
-            place = ", ".join(f"{name} = {value}" for name, value in cell.swept.items())
-            raise InputError(f"{self._configuration.name}{f' ({place})' if place else ''}: {error}") from error
+            swept = ", ".join(f"{name} = {value}" for name, value in cell.swept.items())
+            raise InputError(f"{self._configuration.name}{f' ({swept})' if swept else ''}: {error}") from error
 
     def settings(self, job: Job) -> Settings:
         """Return the settings of a training."""
@@ -191,7 +95,7 @@ class Trainings:
     def seeds(self, job: Job) -> assembly.Seeds:
         """Return the seeds of a training."""
         swept = self._configuration.cells[job.cell].swept
-        return assembly.seeds(self._configuration.heading.seed, swept, job.repetition, job.run)
+        return assembly.seeds_of(self._configuration.heading.seed, swept, job.repetition, job.run)
 
     def prepared(self, job: Job) -> tuple[Schedule, Training]:
         """Decide who takes part in a training when, and make its options."""
@@ -200,9 +104,9 @@ class Trainings:
         return assembly.prepared(settings, clients, self.seeds(job), with_canaries=job.with_canaries)
 
     def auditor(self, job: Job) -> Auditor | None:
-        """Return what audits a training by CANIFE; None if it is not to be."""
+        """Return the auditor of a training by CANIFE; None if it is not to be audited."""
         settings = self.settings(job)
-        # Of a pair with and without random canaries, the one with them.
+        # In a pair with and without random canaries, the one with them is audited.
         if settings.canife is None or (settings.canaries is not None and not job.with_canaries):
             return None
         federation, model = self.federation(settings.data), self.model(settings.model, settings.data)
@@ -212,64 +116,61 @@ class Trainings:
         )
 
     def train(
-        self, job: Job, place: Path | None = None, on_round: Callable[[int], object] | None = None
+        self, job: Job, folder: Path | None = None, on_round: Callable[[int], object] | None = None
     ) -> dict[str, bytes]:
         """Do a training.
 
-        ``place`` is the folder of its checkpoints, from the last of which it goes on. The file ``DONE`` comes last. An
+        ``folder`` is that of its checkpoints, from the last of which it goes on. The file ``DONE`` comes last. An
         InputError says that it diverges, or that a checkpoint is damaged.
         """
         # A BLAS of one thread, as elsewhere: its bits depend on how many it has.
         with self.named(self._configuration.cells[job.cell]), threadpool_limits(1, user_api="blas"):
-            return self._train(job, place, on_round)
+            return self._train(job, folder, on_round)
 
-    def _train(self, job: Job, place: Path | None, on_round: Callable[[int], object] | None) -> dict[str, bytes]:
+    def _train(self, job: Job, folder: Path | None, on_round: Callable[[int], object] | None) -> dict[str, bytes]:
         settings = self.settings(job)
         federation, model = self.federation(settings.data), self.model(settings.model, settings.data)
-        training, canary_clients = assembly.trainer(
-            settings, federation, model, self.seeds(job), with_canaries=job.with_canaries
-        )
-        if place is not None:
-            own_folder(place)
-            if training.has_saved(place):
-                training.load(place)
+        trainer = assembly.trainer(settings, federation, model, self.seeds(job), with_canaries=job.with_canaries)
+        if folder is not None:
+            own_folder(folder)
+            if trainer.has_saved(folder):
+                trainer.load(folder)
         saved = time.monotonic()
 
         def after(done: Round) -> None:
             nonlocal saved
             if on_round is not None:
                 on_round(done.number + 1)
-            if place is not None and time.monotonic() - saved > _SAVE_EVERY:
-                training.save(place)
+            if folder is not None and time.monotonic() - saved > _SAVE_EVERY:
+                trainer.save(folder)
                 saved = time.monotonic()
 
         auditor = self.auditor(job)
-        rounds = self.prepared(job)[0].rounds
-        course = TrainingWithAudits(training, rounds, settings, federation, model, auditor, place)
-        course.run(after)
+        run = AuditedRun(trainer, settings, federation, model, auditor, folder)
+        run.run(after)
         files: dict[str, bytes] = {}
-        seconds, warnings, reached = dict(training.seconds), [], None
+        seconds, warnings, reached = dict(trainer.seconds), [], None
         if settings.training.until_accuracy is not None:
-            reached = training.rounds
-            if not course.reached:
+            reached = trainer.rounds
+            if not run.reached:
                 warnings.append(
                     f"an accuracy of {settings.training.until_accuracy:g} on {settings.training.accuracy_on} examples "
-                    f"was not reached in {rounds} rounds"
+                    f"was not reached in {trainer.participation.rounds} rounds"
                 )
         if auditor is not None:
-            files[CANIFE] = _bytes(np.savez, **outcome.arrays(course.audits))
-            seconds |= outcome.seconds(course.audits)
-        if canary_clients is not None:
-            scores = CanaryScores.of(training, canary_clients)
+            files[CANIFE] = _bytes(np.savez, **canife_record.arrays(run.audits))
+            seconds |= canife_record.seconds(run.audits)
+        if trainer.canary_clients is not None:
+            scores = CanaryScores.of(trainer)
             for attack in ATTACKS:
                 observed, unobserved = scores.observed[attack], scores.unobserved[attack]
                 files[_SCORES[attack]] = _bytes(np.savez, observed=observed, unobserved=unobserved)
-            warnings += canary_clients.warnings()
+            warnings += trainer.canary_clients.warnings()
             # ``canaryproof audit`` takes the first canaries for the observed ones, which they are not by coins.
             if settings.canaries is not None and settings.canaries.inclusion == "fixed":
-                change = self._in_canary_norms(job, training.theta - training.initial)
+                change = self._in_canary_norms(job, trainer.theta - trainer.initial)
                 files["final.npy"] = _bytes(np.save, change)
-        accuracy = float(model.accuracy(training.params, federation.test_inputs, federation.test_labels))
+        accuracy = float(model.accuracy(trainer.params, federation.test_inputs, federation.test_labels))
         files[DONE] = json.dumps(written(Finished(accuracy, PartSeconds(**seconds), tuple(warnings), reached))).encode()
         return files
 
@@ -283,7 +184,7 @@ class Trainings:
 def train(configuration: Configuration, data: Path | None, digest: str, number: int) -> dict[str, bytes]:
     """Do a training on a worker of a cluster, without checkpoints.
 
-    ``number`` is its place in ``Trainings.jobs``, ``digest`` that of the data where the command runs. An InputError
+    ``number`` is its index in ``Trainings.jobs``, ``digest`` that of the data where the command runs. An InputError
     says that the data here is another, or that the training diverges.
     """
     trainings = _trainings(configuration, data)
@@ -296,18 +197,18 @@ def train(configuration: Configuration, data: Path | None, digest: str, number: 
 _trainings = lru_cache(maxsize=1)(Trainings)
 
 
-def read_facts(place: Path) -> Finished:
-    """Read what a finished training in a folder says of itself."""
-    return read_record(Finished, place / DONE)
+def read_facts(folder: Path) -> Finished:
+    """Read the facts of a finished training in a folder."""
+    return read_record(Finished, folder / DONE)
 
 
-def read_canary_scores(place: Path) -> CanaryScores:
+def read_canary_scores(folder: Path) -> CanaryScores:
     """Read the scores of a finished training in a folder."""
     observed, unobserved = {}, {}
     for attack in ATTACKS:
-        scores = read_scores(place / _SCORES[attack])
+        scores = read_scores(folder / _SCORES[attack])
         if scores.unobserved is None:
-            raise InputError(f"{place / _SCORES[attack]}: must have an array named unobserved")
+            raise InputError(f"{folder / _SCORES[attack]}: must have an array named unobserved")
         observed[attack], unobserved[attack] = scores.observed, scores.unobserved
     return CanaryScores(observed, unobserved)
 

@@ -19,7 +19,7 @@ from flax import linen as nn
 from jax import Array
 from numpy.typing import NDArray
 
-from canaryproof.verify.training.data.federation import FederatedData
+from canaryproof.verify.training.data.federation import ExampleForm
 
 # As PyTorch adds to a variance.
 _EPSILON = 1e-5
@@ -218,7 +218,7 @@ class _Lstm(nn.Module):
         bias = self.param("bias", nn.initializers.zeros, (4 * self.hidden,))
         if self.two_biases:
             bias = bias + self.param("recurrent_bias", nn.initializers.zeros, (4 * self.hidden,))
-        # What does not depend on the output before is one product for all places.
+        # The part that does not depend on the output before is one product for all positions.
         return _recurrence(inputs @ kernel + bias, recurrent)
 
 
@@ -243,8 +243,8 @@ def _recurrence_forward(inputs: Array, recurrent: Array) -> tuple[Array, Any]:
     return outputs, (outputs, pullback)
 
 
-def _recurrence_backward(kept: Any, slopes: Array) -> tuple[Array, Array]:
-    outputs, pullback = kept
+def _recurrence_backward(saved: Any, slopes: Array) -> tuple[Array, Array]:
+    outputs, pullback = saved
     (gates,) = pullback(slopes)
     # One product for all places; XLA would add a matrix to its sum at each of them, which takes twice as long.
     before = jnp.pad(outputs[:, :-1], ((0, 0), (1, 0), (0, 0)))
@@ -291,25 +291,25 @@ class Model:
     accuracy: Callable[..., Array | np.float32]
 
 
-def model(name: str, federation: FederatedData, hidden: int | None = None) -> Model:
+def model(name: str, federation: ExampleForm, hidden: int | None = None) -> Model:
     """Return a network for the examples of a federation; ``hidden`` is another width than the papers'.
 
     ``two_layer``, for images: one hidden layer of 128, d = 101,770 on MNIST. Andrew et al. (final version, Section 5.4)
-    compare with CANIFE on a network of two layers and don't print its width; this one is ours.
+    compare with CANIFE on a network of two layers and don't print its width; the width here is our choice.
 
     ``small_cnn``, for images of at least 6 × 6: 3 × 3 convolutions to 32 and 64 channels, a 2 × 2 maximum and a hidden
     layer of 128, d = 1,206,590 with EMNIST's 62 classes. It is the network of Reddi et al. (arXiv 2003.00295) for
     EMNIST as the repository ``google-research/federated`` has it, without dropout. Andrew et al. (submission) print
     only its 1.2 million parameters.
 
-    ``four_layer_cnn``, for images: four 3 × 3 convolutions of 32 channels with 2 zeros around, each normalised image by
-    image and channel by channel with one scale and shift for all four, and halved by a 2 × 2 maximum; one dense layer.
-    d = 29,282 with 2 classes and 32 × 32 pixels in colour, as CANIFE (arXiv 2210.02912, Appendix B) prints for CelebA;
-    the text leaves it open, and so the repository ``facebookresearch/canife`` has it.
+    ``four_layer_cnn``, for images: four 3 × 3 convolutions of 32 channels with 2 zeros around, and one dense layer.
+    Each convolution is normalised by image and channel, with one scale and shift for all four, and halved by a 2 × 2
+    maximum. With 2 classes and 32 × 32 pixels in colour d = 29,282, as CANIFE (arXiv 2210.02912, Appendix B) prints for
+    CelebA. The text leaves the rest open; here it is as in the repository ``facebookresearch/canife``.
 
-    ``resnet18``, for images: He et al.'s (arXiv 1512.03385, Table 1), with 7 × 7 pixels in the first convolution,
-    projections where the size changes, and normalisation in 32 groups instead of batches, as that repository has it by
-    way of Opacus: batch normalisation would mix a client's examples. d = 11,177,538 with 2 classes, as CANIFE prints.
+    ``resnet18``, for images: He et al.'s (arXiv 1512.03385, Table 1), with 7 × 7 pixels in the first convolution and
+    projections where the size changes. Normalisation is in 32 groups, as that repository has it by way of Opacus: batch
+    normalisation would mix a client's examples. With 2 classes d = 11,177,538, as CANIFE prints.
 
     ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256, d = 820,522 with 90 tokens,
     as the same repository as for EMNIST has it for Shakespeare's plays after McMahan et al. (arXiv 1602.05629).
@@ -349,7 +349,7 @@ def model(name: str, federation: FederatedData, hidden: int | None = None) -> Mo
     return _model(name, make(classes, width if hidden is None else hidden), federation)
 
 
-def _model(name: str, network: nn.Module, federation: FederatedData) -> Model:
+def _model(name: str, network: nn.Module, federation: ExampleForm) -> Model:
     shapes = jax.eval_shape(network.init, jax.random.key(0), federation.template[0])["params"]
     unscored = federation.unscored
 
@@ -389,8 +389,8 @@ def _model(name: str, network: nn.Module, federation: FederatedData) -> Model:
             some, theirs = inputs[start : start + _BATCH], labels[start : start + _BATCH]
             absent = [(0, _BATCH - len(theirs)), *((0, 0) for _ in theirs.shape[1:])]
             filled = np.resize(some, (_BATCH, *some.shape[1:])), np.pad(theirs, absent, constant_values=-1)
-            found, scored = right(params, *filled)
-            hits, count = hits + int(found), count + int(scored)
+            correct, scored = right(params, *filled)
+            hits, count = hits + int(correct), count + int(scored)
         return np.float32(hits) * np.float32(1.0 / max(count, 1))
 
     dim = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))

@@ -1,8 +1,8 @@
 """The noise Z(t) of Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098): independent, or correlated over rounds.
 
 Correlated noise is Z = C⁻¹W, with the rows of W independent and C lower triangular (Denisov et al. 2022, arXiv
-2202.08312): prefix sums of the clipped updates X then have less noise. What is released, X + C⁻¹W = C⁻¹(CX + W), is
-C⁻¹ of a Gaussian mechanism with independent noise, also where updates depend on earlier rounds. Each round's noise is
+2202.08312). Prefix sums of the clipped updates X then have less noise. The release X + C⁻¹W = C⁻¹(CX + W) is C⁻¹ of a
+Gaussian mechanism with independent noise, also where updates depend on earlier rounds. Each round's noise is
 a pure function of seed and round: the rows of W that it needs are made again, so that no state has to be saved.
 """
 
@@ -22,7 +22,7 @@ from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
 
 
 class Noise(Protocol):
-    """What a training loop and its accounting ask; noise of one's own needs no more."""
+    """Noise as a training loop and its accounting see it; a user's own noise needs no more."""
 
     @property
     def noise_multiplier(self) -> float:
@@ -70,7 +70,7 @@ class Factor(Protocol):
 class SquareRoot:
     """C = A^(1/2) for the matrix A of prefix sums: C⁻¹ is Toeplitz with the coefficients of √(1 − x).
 
-    Cut to a band, C⁻¹ costs that many rows of W a round, O(band·dim), and C is what the banded matrix is the inverse of
+    Cut to a band, C⁻¹ costs that many rows of W a round, O(band·dim). C is then the inverse of the banded matrix
     (Kalinin et al. 2025, arXiv 2505.12128). Without, round t makes t + 1 rows anew, and a training O(rounds²·dim)
     normal numbers: some 3 minutes for 500 rounds of 10⁵ coordinates, four times that for twice the rounds.
     """
@@ -96,9 +96,9 @@ class SquareRoot:
 class Tree:
     """Binary tree aggregation of DP-FTRL (Kairouz et al. 2021, arXiv 2103.00039): a prefix sum adds O(log t) nodes.
 
-    Of the full tree only those nodes are kept that a prefix sum uses: one ends with each round n = t + 1, counted from
-    1, and is the sum of the last 2^l rounds, where 2^l is the largest power of two that divides n. A round costs l + 1
-    rows of W, two on average.
+    Only those nodes of the full tree are kept that a prefix sum uses. One node ends with each round n = t + 1, counted
+    from 1. It is the sum of the last 2^l rounds, where 2^l is the largest power of two that divides n. A round costs
+    l + 1 rows of W, two on average.
     """
 
     rounds: int
@@ -111,8 +111,8 @@ class Tree:
         n = round + 1
         level = (n & -n).bit_length() - 1
         # The new node replaces the smaller ones that made up its sum but for this round.
-        places = [round, *(round - (1 << j) for j in range(level))]
-        return np.array(places, np.int64), np.array([1.0] + [-1.0] * level)
+        rows = [round, *(round - (1 << j) for j in range(level))]
+        return np.array(rows, np.int64), np.array([1.0] + [-1.0] * level)
 
 
 @dataclass(frozen=True)
@@ -130,25 +130,26 @@ class Correlated:
     def __post_init__(self) -> None:
         _check_noise_multiplier(self.noise_multiplier)
         for t in range(self.factor.rounds):
-            places, values = self.factor.row(t)
-            if len(set(places.tolist())) < len(places) or not ((places >= 0) & (places <= t)).all():
+            rows, values = self.factor.row(t)
+            if len(set(rows.tolist())) < len(rows) or not ((rows >= 0) & (rows <= t)).all():
                 raise ValueError(f"factor: row {t} must have places from 0 to {t}, none twice")
-            if not np.isfinite(values).all() or not values[places == t].any():
+            if not np.isfinite(values).all() or not values[rows == t].any():
                 raise ValueError(f"factor: row {t} must be finite, and not zero at place {t}")
 
     def sample(self, round: int, dim: int, clip_norm: float) -> Array:  # noqa: A002
         """Return the noise of a round; arguments as for ``Independent``."""
         checked_integer("round", round, 0, self.factor.rounds - 1)
         total = np.zeros(dim)
-        for place, value in zip(*(part.tolist() for part in self.factor.row(round)), strict=True):
-            total += value * _white(self.seed, place, dim)
+        for row, value in zip(*(part.tolist() for part in self.factor.row(round)), strict=True):
+            total += value * _white(self.seed, row, dim)
         return self.noise_multiplier * clip_norm * total
 
     def sensitivity(self, rounds: Sequence[int]) -> float:
         """Return how far one who takes part in these rounds can move CX, in clip norms.
 
-        √Σ|⟨C_s, C_t⟩| over pairs of rounds, C_t the columns: exact where no product is negative, as with the factors
-        here, for equal updates are then the worst; else an upper bound (Choquette-Choo et al. 2022, arXiv 2211.06530).
+        It is √Σ|⟨C_s, C_t⟩| over pairs of rounds, with C_t the columns. It is exact where no product is negative, as
+        with the factors here, for equal updates are then the worst. Else it is an upper bound (Choquette-Choo et al.
+        2022, arXiv 2211.06530).
         """
         return math.sqrt(self._products[np.ix_(rounds, rounds)].sum())
 
@@ -157,8 +158,8 @@ class Correlated:
         """Absolute values of CᵀC."""
         inverse = np.zeros((self.factor.rounds, self.factor.rounds))
         for t, row in enumerate(inverse):
-            places, values = self.factor.row(t)
-            row[places] = values
+            columns, values = self.factor.row(t)
+            row[columns] = values
         strategy = solve_triangular(inverse, np.eye(len(inverse)), lower=True)
         products: Array = np.abs(strategy.T @ strategy)
         return products

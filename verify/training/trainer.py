@@ -14,7 +14,7 @@ The same arguments give the same bits, on one machine, also if the run was stopp
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
@@ -34,6 +34,7 @@ from canaryproof.verify.files import checkpoint
 from canaryproof.verify.training.clients import Clients, CohortSums
 from canaryproof.verify.training.clipping import Clip
 from canaryproof.verify.training.data.federation import FederatedData
+from canaryproof.verify.training.faults import Fault, Unclipped, faulty_noise
 from canaryproof.verify.training.networks import Model
 from canaryproof.verify.training.noise import Noise
 
@@ -136,7 +137,7 @@ class DivergenceError(ValueError):
 
 @dataclass(frozen=True)
 class Round:
-    """What happened in a round."""
+    """A finished round."""
 
     number: int  # t, from 0 on
     delta: NDArray[np.float32]  # ρ̄, what Algorithm 3's attacker sees, shape (dim,)
@@ -149,9 +150,9 @@ class Round:
 class Trainer:
     """A training, round by round.
 
-    ``initial`` is θ₀, ``rounds`` the number of rounds done. ``clients`` does their part of a round; whatever else adds
-    up updates may take its place. ``seconds`` is what training, scoring (with the canaries' updates) and noise have
-    taken so far.
+    ``initial`` is θ₀, ``rounds`` the number of rounds done. ``clients`` does their part of a round. ``seconds`` is the
+    time that training, scoring (with the canaries' updates) and noise have taken so far. A ``fault`` is one of the
+    server, by which audits are compared; ``training`` and accounting know nothing of it.
     """
 
     def __init__(
@@ -161,6 +162,7 @@ class Trainer:
         participation: Participation,
         training: Training,
         canary_clients: CanaryClients | None = None,
+        fault: Fault | None = None,
     ) -> None:
         count = len(participation.included) if canary_clients is None else canary_clients.canaries.count
         check(participation, federation.clients, count)
@@ -168,15 +170,16 @@ class Trainer:
             raise ValueError(f"canary_clients: dim must be the model's, {model.dim}, not {canary_clients.canaries.dim}")
         if canary_clients is not None and canary_clients.participation is not participation:
             raise ValueError("canary_clients: participation must be the training's")
-        self._model, self._participation, self._training = model, participation, training
-        self._federation, self._canary_clients = federation, canary_clients
+        self._model, self.participation, self._training = model, participation, training
+        self._federation, self.canary_clients = federation, canary_clients
+        self._fault, self._noise = fault, faulty_noise(training.noise, fault)
         flat, self._unravel = ravel_pytree(model.init(training.seed))
         self.initial: NDArray[np.float32] = np.asarray(flat)
         self.rounds = 0
         self.seconds = dict.fromkeys(_PARTS, 0.0)
         self._clip_norm = training.clip.initial
         self._server = Server(training.server, training.server_rate, training.momentum, self.initial)
-        self.clients: CohortSums = Clients(
+        clients = Clients(
             federation,
             model,
             rate=training.client_rate,
@@ -185,6 +188,7 @@ class Trainer:
             examples=training.examples_per_client,
             cohort=max(len(participation.clients(t)) for t in range(participation.rounds)),
         )
+        self.clients: CohortSums = Unclipped(clients) if fault is Fault.CLIPPING else clients
 
     @property
     def theta(self) -> NDArray[np.float32]:
@@ -204,26 +208,26 @@ class Trainer:
         ``DivergenceError`` says that an update, the delta or the new parameters are not finite.
         """
         t, clip_norm = self.rounds, self._clip_norm
-        clients = self._participation.clients(t)
+        clients = self.participation.clients(t)
         with self._timed("training"):
             cohort = self.clients.sum(self._server.theta, clients, clip_norm)
         wrong = np.flatnonzero(~np.isfinite(cohort.norms))
         if len(wrong):
             self._refuse(f"the update of client {clients[wrong[0]]} is not finite")
         total, canaries = cohort.total, 0
-        if self._canary_clients is not None:
+        if self.canary_clients is not None:
             with self._timed("scoring"):
-                canaries = len(self._canary_clients.participants(t))
-                total += self._canary_clients.total(t, clip_norm)
+                canaries = len(self.canary_clients.participants(t))
+                total += self.canary_clients.total(t, clip_norm)
         with self._timed("noise"):
-            total += self._training.noise.sample(t, self._model.dim, clip_norm)
+            total += self._noise.sample(t, self._model.dim, clip_norm)
         with self._timed("training"), np.errstate(over="ignore"):
             delta = (total / max(1, len(clients) + canaries)).astype(np.float32)
         if not np.isfinite(delta).all():
             self._refuse("its delta is not finite")
-        if self._canary_clients is not None:
+        if self.canary_clients is not None:
             with self._timed("scoring"):
-                self._canary_clients.add(delta, round=t)
+                self.canary_clients.add(delta, round=t)
         with self._timed("training"):
             self._server.step(delta)
             finite = bool(np.isfinite(self.theta).all())
@@ -236,21 +240,32 @@ class Trainer:
 
     def run(self, until: int | None = None, on_round: Callable[[Round], object] | None = None) -> None:
         """Do the rounds that remain, or those until so many are done; ``on_round`` is called after each."""
-        last = self._participation.rounds if until is None else min(until, self._participation.rounds)
+        last = self.participation.rounds if until is None else min(until, self.participation.rounds)
         while self.rounds < last:
             done = self.round()
             if on_round is not None:
                 on_round(done)
 
+    def pauses(self, stops: Iterable[int], on_round: Callable[[Round], object] | None = None) -> Iterator[int]:
+        """Do the rounds that remain, and pause when so many are done as each of the rising ``stops`` says.
+
+        Yields the number of rounds done. Whoever leaves at a pause leaves the later rounds undone.
+        """
+        for stop in stops:
+            if stop >= self.rounds:
+                self.run(until=stop, on_round=on_round)
+                yield self.rounds
+        self.run(on_round=on_round)
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a checkpoint to a folder of its own; a crash leaves the old one or the new one, whole."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        if self._canary_clients is not None:
-            self._canary_clients.save(place / _canaries_file(self.rounds))
-        checkpoint.write(place / _FILE, self._description, self._state())
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        if self.canary_clients is not None:
+            self.canary_clients.save(target / _canaries_file(self.rounds))
+        checkpoint.write(target / _FILE, self._description, self._state())
         # Only from here on are the scores of an earlier round of no use.
-        for old in place.glob("canaries-*"):
+        for old in target.glob("canaries-*"):
             if not old.name.startswith(_canaries_file(self.rounds)):
                 old.unlink()
 
@@ -265,14 +280,14 @@ class Trainer:
         A ``ValueError`` names the file, the field and the rule if one is damaged, or of a training with other
         arguments.
         """
-        place = Path(folder)
-        state = checkpoint.read(place / _FILE, self._description, self._state())
+        source = Path(folder)
+        state = checkpoint.read(source / _FILE, self._description, self._state())
         rounds = int(state["rounds"])
-        if self._canary_clients is not None:
-            scores = place / _canaries_file(rounds)
-            self._canary_clients.load(scores)
-            if self._canary_clients.rounds != rounds:
-                raise ValueError(f"{scores}: rounds: must be {rounds}, not {self._canary_clients.rounds}")
+        if self.canary_clients is not None:
+            scores = source / _canaries_file(rounds)
+            self.canary_clients.load(scores)
+            if self.canary_clients.rounds != rounds:
+                raise ValueError(f"{scores}: rounds: must be {rounds}, not {self.canary_clients.rounds}")
         self.rounds, self._clip_norm = rounds, float(state["clip_norm"])
         self.seconds = dict(zip(_PARTS, state["seconds"].tolist(), strict=True))
         self._server.restore(state)
@@ -285,17 +300,21 @@ class Trainer:
     def _description(self) -> dict[str, Any]:
         """All that decides the bits, where it is not a number by what it makes."""
         training, federation = self._training, self._federation
-        rounds = range(self._participation.rounds)
+        rounds = range(self.participation.rounds)
         options = {entry.name: getattr(training, entry.name) for entry in fields(training)}
-        return options | {
-            "initial": checkpoint.digest(self.initial),
-            "examples": federation.digest,
-            "participation": checkpoint.digest(*(np.asarray(self._participation.clients(t)) for t in rounds)),
-            # Kinds of noise that begin alike differ in one of the last two rounds.
-            "noise": checkpoint.digest(*(np.asarray(training.noise.sample(t, 1, 1.0)) for t in rounds[-2:])),
-            "clip": [training.clip.initial, training.clip.following(training.clip.initial, 0, 1, 0)],
-            "canaries": self._canary_clients is not None,
-        }
+        return (
+            options
+            | {
+                "initial": checkpoint.digest(self.initial),
+                "examples": federation.digest,
+                "participation": checkpoint.digest(*(np.asarray(self.participation.clients(t)) for t in rounds)),
+                # Kinds of noise that begin alike differ in one of the last two rounds.
+                "noise": checkpoint.digest(*(np.asarray(self._noise.sample(t, 1, 1.0)) for t in rounds[-2:])),
+                "clip": [training.clip.initial, training.clip.following(training.clip.initial, 0, 1, 0)],
+                "canaries": self.canary_clients is not None,
+            }
+            | ({} if self._fault is None else {"fault": self._fault.name})
+        )
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:
@@ -303,8 +322,8 @@ class Trainer:
         yield
         self.seconds[part] += time.perf_counter() - start
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise DivergenceError(f"the model diverged in round {self.rounds}: {what}")
+    def _refuse(self, problem: str) -> NoReturn:
+        raise DivergenceError(f"the model diverged in round {self.rounds}: {problem}")
 
 
 def _canaries_file(rounds: int) -> str:

@@ -8,7 +8,7 @@ from canaryproof.verify.check import levels, p_values, power
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.check.p_values import mean_limits
 from canaryproof.verify.check.power import visible_factor
-from canaryproof.verify.suites.canife_ratios import FACTOR, Ratio, capped_ratio, ratio
+from canaryproof.verify.suites.canife.ratios import FACTOR, Ratio, capped_ratio, ratio
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from canaryproof.verify.check import json_records
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims.canife_rules import with_printed
-from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, AuditedRun, on_cluster, read, train
+from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, BenchmarkRun, on_cluster, read, train
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.errors import InputError
@@ -96,7 +96,7 @@ def test_a_training_that_is_given_up_is_named(bench):
             yield next(iter(tasks))[0], Lost("a reason")
 
     with pytest.raises(EngineError) as error:
-        on_cluster(Elsewhere(), None, bench, 8, [AuditedRun(0, POISSON)], lambda _: None)
+        on_cluster(Elsewhere(), None, bench, 8, [BenchmarkRun(0, POISSON)], lambda _: None)
     assert str(error.value) == "Poisson samples, repetition 1: a reason"
 
 

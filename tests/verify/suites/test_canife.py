@@ -7,10 +7,11 @@ import pytest
 
 from canaryproof.verify.check import p_values
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.suites import canife, canife_ablations, canife_trainings, catalogue
-from canaryproof.verify.suites.canife import CHECKS
-from canaryproof.verify.suites.canife_trainings import DesignPlan, DesignSample, Numbers
+from canaryproof.verify.suites import catalogue
+from canaryproof.verify.suites.canife import designs, faults, measures, samples, trainings
+from canaryproof.verify.suites.canife.samples import DesignPlan, DesignSample, Numbers
 
+CHECKS = (*designs.CHECKS, *trainings.CHECKS, *measures.CHECKS, *faults.CHECKS)
 QUICK = Context(Level.QUICK, 0)
 
 
@@ -32,11 +33,11 @@ def drawn(plan, repetitions, seed, scale=1.0, accuracy=1.0, healthy=True):
     )
 
 
-def samples(monkeypatch, law):
+def drawn_samples(monkeypatch, law):
     """Draw samples whose scale, accuracy and health depend on the plan, in place of designs."""
     # Python's own hashes differ from process to process.
     monkeypatch.setattr(
-        canife_trainings,
+        samples,
         "sample",
         lambda _, __, plan, size: drawn(plan, size, zlib.crc32(repr(plan).encode()), **law(plan)),
     )
@@ -45,45 +46,45 @@ def samples(monkeypatch, law):
 @pytest.mark.parametrize(
     ("judge", "law", "verdict"),
     [
-        (canife_ablations.success, lambda _: {}, Verdict.CONFIRMED),
-        (canife_ablations.success, lambda _: {"accuracy": 0.99}, Verdict.REFUTED),
-        (canife_ablations.close_to_noise, lambda _: {"scale": 0.423 / 0.04}, Verdict.CONFIRMED),
-        (canife_ablations.close_to_noise, lambda _: {"scale": 0.5 / 0.04}, Verdict.REFUTED),
-        (canife_ablations.separated, lambda _: {"scale": 5.0}, Verdict.CONFIRMED),
-        (canife_ablations.separated, lambda _: {"scale": 5.9}, Verdict.REFUTED),
-        (canife_ablations.clients, lambda _: {}, Verdict.INCONCLUSIVE),
-        (canife_ablations.pool, lambda plan: {"scale": {16: 4.0, 64: 1.5, 256: 1.0}[plan.pool]}, Verdict.CONFIRMED),
-        (canife_ablations.pool, lambda plan: {"scale": {16: 1.0, 64: 1.5, 256: 4.0}[plan.pool]}, Verdict.REFUTED),
-        (canife_ablations.steps, lambda plan: {"scale": 100 / plan.settings.steps}, Verdict.CONFIRMED),
-        (canife_ablations.steps, lambda plan: {"scale": plan.settings.steps / 100}, Verdict.REFUTED),
-        (canife_ablations.rate, lambda plan: {"healthy": plan.settings.rate < 1.0}, Verdict.CONFIRMED),
-        (canife_ablations.rate, lambda plan: {"healthy": plan.settings.rate == 1.0}, Verdict.REFUTED),
-        (canife_ablations.start, lambda _: {}, Verdict.REFUTED),
-        (canife_ablations.start, lambda plan: {"scale": 2.0 if plan.start == "pool" else 1.0}, Verdict.CONFIRMED),
-        (canife_ablations.model, lambda plan: {"accuracy": 1.0 if plan.training else 0.6}, Verdict.REFUTED),
-        (canife_ablations.model, lambda _: {}, Verdict.CONFIRMED),
-        (canife_ablations.default, lambda _: {}, Verdict.CONFIRMED),
-        (canife_ablations.default, lambda _: {"healthy": False}, Verdict.REFUTED),
+        (designs.success, lambda _: {}, Verdict.CONFIRMED),
+        (designs.success, lambda _: {"accuracy": 0.99}, Verdict.REFUTED),
+        (designs.close_to_noise, lambda _: {"scale": 0.423 / 0.04}, Verdict.CONFIRMED),
+        (designs.close_to_noise, lambda _: {"scale": 0.5 / 0.04}, Verdict.REFUTED),
+        (designs.separated, lambda _: {"scale": 5.0}, Verdict.CONFIRMED),
+        (designs.separated, lambda _: {"scale": 5.9}, Verdict.REFUTED),
+        (designs.clients, lambda _: {}, Verdict.INCONCLUSIVE),
+        (designs.pool, lambda plan: {"scale": {16: 4.0, 64: 1.5, 256: 1.0}[plan.pool]}, Verdict.CONFIRMED),
+        (designs.pool, lambda plan: {"scale": {16: 1.0, 64: 1.5, 256: 4.0}[plan.pool]}, Verdict.REFUTED),
+        (designs.steps, lambda plan: {"scale": 100 / plan.settings.steps}, Verdict.CONFIRMED),
+        (designs.steps, lambda plan: {"scale": plan.settings.steps / 100}, Verdict.REFUTED),
+        (designs.rate, lambda plan: {"healthy": plan.settings.rate < 1.0}, Verdict.CONFIRMED),
+        (designs.rate, lambda plan: {"healthy": plan.settings.rate == 1.0}, Verdict.REFUTED),
+        (designs.start, lambda _: {}, Verdict.REFUTED),
+        (designs.start, lambda plan: {"scale": 2.0 if plan.start == "pool" else 1.0}, Verdict.CONFIRMED),
+        (designs.model, lambda plan: {"accuracy": 1.0 if plan.training else 0.6}, Verdict.REFUTED),
+        (designs.model, lambda _: {}, Verdict.CONFIRMED),
+        (designs.default, lambda _: {}, Verdict.CONFIRMED),
+        (designs.default, lambda _: {"healthy": False}, Verdict.REFUTED),
         (
-            canife_ablations.losses,
+            designs.losses,
             lambda plan: {"accuracy": 0.9 if plan.settings.loss == "mean" else 1.0},
             Verdict.CONFIRMED,
         ),
-        (canife_ablations.constancy, lambda _: {}, Verdict.CONFIRMED),
-        (canife_ablations.constancy, lambda plan: {"accuracy": 0.9 if plan.pool == 32 else 1.0}, Verdict.REFUTED),
-        (canife_ablations.sensitivity, lambda plan: {"accuracy": 0.9 if plan.pool == 32 else 1.0}, Verdict.REFUTED),
-        (canife_ablations.sensitivity, lambda _: {}, Verdict.CONFIRMED),
+        (designs.constancy, lambda _: {}, Verdict.CONFIRMED),
+        (designs.constancy, lambda plan: {"accuracy": 0.9 if plan.pool == 32 else 1.0}, Verdict.REFUTED),
+        (designs.sensitivity, lambda plan: {"accuracy": 0.9 if plan.pool == 32 else 1.0}, Verdict.REFUTED),
+        (designs.sensitivity, lambda _: {}, Verdict.CONFIRMED),
         (
-            canife_ablations.constants,
+            designs.constants,
             lambda plan: {"scale": 3.0 if plan.settings.norm_constant > 1 else 1.0},
             Verdict.CONFIRMED,
         ),
-        (canife_ablations.health, lambda _: {}, Verdict.CONFIRMED),
-        (canife_ablations.health, lambda _: {"accuracy": 0.6}, Verdict.REFUTED),
+        (designs.health, lambda _: {}, Verdict.CONFIRMED),
+        (designs.health, lambda _: {"accuracy": 0.6}, Verdict.REFUTED),
     ],
 )
 def test_verdicts_follow_what_is_found(monkeypatch, judge, law, verdict):
-    samples(monkeypatch, law)
+    drawn_samples(monkeypatch, law)
     found = judge(QUICK)
     assert found.verdict is verdict
     assert found.design.level == 1e-6
@@ -95,7 +96,7 @@ def monitored(rise=1.0, gap=4.0, health=0.999):
         rounds = 18.0 / gap * np.exp(0.02 * rng.standard_normal((runs, 6)))
         rounds[:, 0] /= rise
         noise = np.exp(0.001 * rng.standard_normal((runs, 6)))
-        return canife_trainings.Monitored(rounds, rounds, health * noise, epsilon / gap * noise[:, 0], np.ones(runs))
+        return samples.Monitored(rounds, rounds, health * noise, epsilon / gap * noise[:, 0], np.ones(runs))
 
     return make
 
@@ -103,18 +104,18 @@ def monitored(rise=1.0, gap=4.0, health=0.999):
 @pytest.mark.parametrize(
     ("judge", "values", "verdict"),
     [
-        (canife.level, {}, Verdict.CONFIRMED),
-        (canife.rise, {}, Verdict.CONFIRMED),
-        (canife.rise, {"rise": 2.0}, Verdict.REFUTED),
-        (canife.gap, {"gap": 0.5}, Verdict.REFUTED),
-        (canife.gap, {"gap": 20.0}, Verdict.CONFIRMED),
-        (canife.health, {}, Verdict.CONFIRMED),
-        (canife.health, {"health": 0.99}, Verdict.INCONCLUSIVE),
-        (canife.health, {"health": 0.9}, Verdict.REFUTED),
+        (trainings.level, {}, Verdict.CONFIRMED),
+        (trainings.rise, {}, Verdict.CONFIRMED),
+        (trainings.rise, {"rise": 2.0}, Verdict.REFUTED),
+        (trainings.gap, {"gap": 0.5}, Verdict.REFUTED),
+        (trainings.gap, {"gap": 20.0}, Verdict.CONFIRMED),
+        (trainings.health, {}, Verdict.CONFIRMED),
+        (trainings.health, {"health": 0.99}, Verdict.INCONCLUSIVE),
+        (trainings.health, {"health": 0.9}, Verdict.REFUTED),
     ],
 )
 def test_verdicts_along_trainings(monkeypatch, judge, values, verdict):
-    monkeypatch.setattr(canife_trainings, "monitored", monitored(**values))
+    monkeypatch.setattr(samples, "monitored", monitored(**values))
     assert judge(QUICK).verdict is verdict
 
 
@@ -127,27 +128,27 @@ def test_verdicts_along_trainings(monkeypatch, judge, values, verdict):
     ],
 )
 def test_the_reviewers_experiment(monkeypatch, changes, plausible, stronger):
-    base = canife_trainings.Beside(analytical=90.0, bound=1.0, fitted=20.0, pinned=5.0, round=3.4)._replace(**changes)
+    base = samples.SideBySide(analytical=90.0, bound=1.0, fitted=20.0, pinned=5.0, round=3.4)._replace(**changes)
 
     def make(_, __, runs):
         rng = np.random.default_rng(1)
-        return [canife_trainings.Beside(*np.array(base) * np.exp(0.05 * rng.standard_normal(5))) for _ in range(runs)]
+        return [samples.SideBySide(*np.array(base) * np.exp(0.05 * rng.standard_normal(5))) for _ in range(runs)]
 
-    monkeypatch.setattr(canife_trainings, "side_by_side", make)
-    assert canife.plausible(QUICK).verdict is plausible
-    assert canife.stronger(QUICK).verdict is stronger
+    monkeypatch.setattr(samples, "side_by_side", make)
+    assert trainings.plausible(QUICK).verdict is plausible
+    assert trainings.stronger(QUICK).verdict is stronger
 
 
 def test_audits_leave_trainings_alone_and_a_difference_is_noticed(monkeypatch):
-    assert canife_trainings.undisturbed(np.random.SeedSequence(3))
-    monkeypatch.setattr(canife_trainings, "undisturbed", lambda _: False)
-    assert canife.undisturbed(QUICK).verdict is Verdict.REFUTED
+    assert samples.undisturbed(np.random.SeedSequence(3))
+    monkeypatch.setattr(samples, "undisturbed", lambda _: False)
+    assert trainings.undisturbed(QUICK).verdict is Verdict.REFUTED
 
 
 def test_plans_of_a_purpose_share_networks_and_starts():
-    plan = DesignPlan(replace(canife_trainings.BASE, steps=20))
-    one, again = (canife_trainings.sample(QUICK, "test", plan, 2) for _ in range(2))
-    other = canife_trainings.sample(QUICK, "test", replace(plan, pool=16), 2)
+    plan = DesignPlan(replace(samples.BASE, steps=20))
+    one, again = (samples.sample(QUICK, "test", plan, 2) for _ in range(2))
+    other = samples.sample(QUICK, "test", replace(plan, pool=16), 2)
     for field in fields(DesignSample):
         np.testing.assert_array_equal(getattr(one, field.name), getattr(again, field.name))
     assert one.label == pytest.approx(np.ones(2), rel=1e-5)
@@ -156,9 +157,9 @@ def test_plans_of_a_purpose_share_networks_and_starts():
 
 def test_the_second_road_notices_what_is_wrong(monkeypatch, quick_run):
     assert quick_run.results["canife.measures"].verdict is Verdict.CONFIRMED
-    real = canife.training_epsilon
-    monkeypatch.setattr(canife, "training_epsilon", lambda *a: (1.0 + 1e-5) * real(*a))
-    assert canife.measures(QUICK).verdict is Verdict.REFUTED
+    real = measures.training_epsilon
+    monkeypatch.setattr(measures, "training_epsilon", lambda *a: (1.0 + 1e-5) * real(*a))
+    assert measures.measures(QUICK).verdict is Verdict.REFUTED
 
 
 def test_equal_values_are_judged_by_their_signs():
@@ -167,7 +168,7 @@ def test_equal_values_are_judged_by_their_signs():
 
 
 def test_the_suite_needs_the_extra(monkeypatch):
-    assert catalogue.SUITES["canife"] == tuple(canife.CHECKS)
+    assert catalogue.SUITES["canife"] == CHECKS
     monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name == "jax" else object())
     assert catalogue.lacking("canife") == "needs jax: pip install canaryproof[federated]"
 
@@ -179,8 +180,8 @@ def trained(monkeypatch, cosine=0.01, deviation=1.01):
         spread = np.exp(0.01 * rng.standard_normal((2, runs, 4)))
         return Numbers({}, np.ones((runs, 4)), cosine * spread[0], deviation * spread[1])
 
-    monkeypatch.setattr(canife_trainings, "pairs", lambda _, __, runs: (numbers(runs), numbers(runs)))
-    monkeypatch.setattr(canife_trainings, "dimension", lambda: 10_000)
+    monkeypatch.setattr(samples, "pairs", lambda _, __, runs: (numbers(runs), numbers(runs)))
+    monkeypatch.setattr(samples, "dimension", lambda: 10_000)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def trained(monkeypatch, cosine=0.01, deviation=1.01):
 )
 def test_orthogonality(monkeypatch, cosine, verdict):
     trained(monkeypatch, cosine=cosine)
-    found = canife.orthogonality(QUICK)
+    found = faults.orthogonality(QUICK)
     assert found.verdict is verdict
     assert found.evidence["random"] == 0.01
 
@@ -197,8 +198,8 @@ def test_orthogonality(monkeypatch, cosine, verdict):
 def test_a_gap_that_the_cap_does_not_make_leaves_its_cause_open(monkeypatch, share, verdict):
     held = Verdict.CONFIRMED if share > 0.95 else Verdict.REFUTED
     of_cap = Outcome(held, "ε̂ is 80 with unlimited scores", {"rows": [{"limits": (share, 1.0)}]})
-    monkeypatch.setattr(canife, "share_of_cap", lambda _: of_cap)
-    found = canife.cause(QUICK)
+    monkeypatch.setattr(faults, "share_of_cap", lambda _: of_cap)
+    found = faults.cause(QUICK)
     assert found.verdict is verdict
     assert f"{1.0 - share:.2%} of the gap at most" in found.finding
 
@@ -208,7 +209,7 @@ def test_a_gap_that_the_cap_does_not_make_leaves_its_cause_open(monkeypatch, sha
 )
 def test_disturbance(monkeypatch, deviation, verdict):
     trained(monkeypatch, deviation=deviation)
-    assert canife.disturbance(QUICK).verdict is verdict
+    assert faults.disturbance(QUICK).verdict is verdict
 
 
 def test_the_cap_is_most_of_the_gap(quick_run):
@@ -237,8 +238,8 @@ def trained_with(monkeypatch, factor, share=1.0):
         ones = np.ones((runs, 4))
         return Numbers(without, ones, ones, ones), Numbers(with_fault, share * ones, ones, ones)
 
-    monkeypatch.setattr(canife_trainings, "pairs", pairs)
-    monkeypatch.setattr(canife_trainings, "rounds", lambda: 30)
+    monkeypatch.setattr(samples, "pairs", pairs)
+    monkeypatch.setattr(samples, "rounds", lambda: 30)
 
 
 @pytest.mark.parametrize("check", [check for check in CHECKS if check.id.startswith("comparison.")], ids=lambda c: c.id)
@@ -271,7 +272,7 @@ def test_a_cap_that_all_audits_reach_hides_a_fault(monkeypatch, share, verdict, 
 
 def test_canife_is_not_wrong_where_nothing_changes(monkeypatch):
     trained_with(monkeypatch, 1.0)
-    monkeypatch.setattr(canife.analytical, "pld", lambda *_: 33.0)
+    monkeypatch.setattr(faults.analytical, "pld", lambda *_: 33.0)
     assert BY_ID["final.section5.4.canife.shuffled"].judge(QUICK).verdict is Verdict.REFUTED
     assert BY_ID["final.section5.4.canife.halved"].judge(QUICK).verdict is Verdict.CONFIRMED
 

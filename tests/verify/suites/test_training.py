@@ -7,7 +7,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import catalogue, training, training_runs
 from canaryproof.verify.suites.training_runs import TrainingSample
-from canaryproof.verify.training.outcome import ATTACKS, CanaryScores
+from canaryproof.verify.training.canary_scores import ATTACKS, CanaryScores
 
 QUICK = Context(Level.QUICK, 0)
 

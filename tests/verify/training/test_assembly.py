@@ -30,16 +30,18 @@ def test_every_training_has_seeds_of_its_own():
         for repetition in (0, 1)
         for run in (0, 1)
     ]
-    drawn = [assembly.seeds(*place) for place in places]
+    drawn = [assembly.seeds_of(*place) for place in places]
     for name in ("canaries", "model"):
         assert len({getattr(one, name) for one in drawn}) == len(places)
     assert len({tuple(one.training.generate_state(2)) for one in drawn}) == len(places)
-    assert assembly.seeds(0, {"a.b": 1, "c.d": 2}, 0, 0).model == assembly.seeds(0, {"c.d": 2, "a.b": 1}, 0, 0).model
+    assert (
+        assembly.seeds_of(0, {"a.b": 1, "c.d": 2}, 0, 0).model == assembly.seeds_of(0, {"c.d": 2, "a.b": 1}, 0, 0).model
+    )
 
 
 def test_directions_are_compared_with_the_same_seeds():
     drawn = [
-        assembly.seeds(0, {"a.b": 1, "canaries.directions": name}, 0, 0) for name in ("independent", "orthonormal")
+        assembly.seeds_of(0, {"a.b": 1, "canaries.directions": name}, 0, 0) for name in ("independent", "orthonormal")
     ]
     assert len({(one.canaries, one.model, *one.training.generate_state(2).tolist()) for one in drawn}) == 1
 
@@ -119,7 +121,8 @@ def test_canaries_have_the_directions_of_the_plan():
 @pytest.mark.parametrize(("inclusion", "others"), [("fixed", tiny.MODEL.dim - 20), ("coin", 20)])
 def test_all_other_directions_of_orthonormal_canaries_are_unobserved(inclusion, others):
     settings = changed(canaries={"directions": "orthonormal", "inclusion": inclusion, "count": 20})
-    _, canary_clients = assembly.trainer(settings, tiny.federation([2] * 80), tiny.MODEL, assembly.Seeds.of(ROOT))
+    trainer = assembly.trainer(settings, tiny.federation([2] * 80), tiny.MODEL, assembly.Seeds.of(ROOT))
+    canary_clients = trainer.canary_clients
     canary_clients.add(np.random.default_rng(0).standard_normal(tiny.MODEL.dim))
     observed, unobserved = canary_clients.all_rounds()
     assert len(observed) + len(unobserved) == 20 + others

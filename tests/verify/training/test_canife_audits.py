@@ -103,16 +103,16 @@ def test_clipped_updates_are_those_of_plain_numpy(batch_size):
 def test_scores_are_those_of_rounds_line_by_line(auditor):
     theta = flat(PARAMS)
     canary = np.random.default_rng(2).normal(size=(1, MODEL.dim)).astype(np.float32)
-    found = auditor._scores(theta, canary, [np.random.default_rng(3)])
+    (found,) = auditor._scores(theta, canary, [np.random.default_rng(3)])
     again, sizes = np.random.default_rng(3), []
     whole = GeneralUpdates(MODEL.loss, 0.2, LocalTraining(0.5))
-    for score, inserted in zip(found["scores"][0], found["inserted"][0], strict=True):
+    for score, inserted in zip(found.values[:, 0], found.inserted[:, 0], strict=True):
         cohort = auditor._cohort(again)
         updates = np.asarray(whole.prepare(PARAMS, *DATA.cohort(cohort, 4)).updates, dtype=float)
         aggregate = updates.sum(axis=0) + inserted * canary[0]
         assert score == pytest.approx(float(canary[0] @ aggregate), rel=1e-4, abs=1e-3)
         sizes.append(len(cohort))
-    assert sum(found["inserted"][0]) == 10
+    assert found.inserted.sum() == 10
     # Poisson samples differ in size.
     assert len(set(sizes)) > 1
 
@@ -121,9 +121,9 @@ def test_noise_is_that_of_a_round(auditor):
     noisy = replace(auditor, training=replace(TRAINING, noise=Independent(3.0, 0)), settings=with_plan(scores=2000))
     canary = np.zeros((1, MODEL.dim), np.float32)
     canary[0, 0] = 0.1
-    scores = np.array(noisy._scores(flat(PARAMS), canary, [np.random.default_rng(3)])["scores"][0])
+    (scores,) = noisy._scores(flat(PARAMS), canary, [np.random.default_rng(3)])
     # Clients' part is at most the cohort's number of clip norms times the canary's; that of noise is 3 · 0.2 · 0.1.
-    assert scores.std() == pytest.approx(0.06, rel=0.1)
+    assert scores.values.std() == pytest.approx(0.06, rel=0.1)
 
 
 def with_plan(**changes):
@@ -131,18 +131,16 @@ def with_plan(**changes):
 
 
 def test_an_audit_depends_on_its_round_and_seed_alone(auditor):
-    one, again, later = (auditor.audit(PARAMS, rounds) for rounds in (2, 2, 3))
-    for audit in (one, again, later):
-        del audit["seconds"]
+    one, again, later = (replace(auditor.audit(PARAMS, rounds), seconds={}) for rounds in (2, 2, 3))
     assert one == again
-    assert one["loss"] != later["loss"]
-    assert one["scores"] != later["scores"]
-    assert replace(auditor, seed=8).audit(PARAMS, 2)["loss"] != one["loss"]
+    assert one.loss != later.loss
+    assert one.scores != later.scores
+    assert replace(auditor, seed=8).audit(PARAMS, 2).loss != one.loss
     # Each attack has a canary and trials of its own; the first has what it has alone.
     two = replace(auditor, settings=with_plan(audits=2)).audit(PARAMS, 2)
-    assert two["loss"][0] == one["loss"][0] != two["loss"][1]
-    assert np.shape(two["scores"]) == np.shape(two["inserted"]) == (2, 20)
-    assert one["accuracy"] == float(MODEL.accuracy(PARAMS, DATA.test_inputs, DATA.test_labels))
+    assert two.loss[0] == one.loss[0] != two.loss[1]
+    assert np.shape(two.scores) == np.shape(two.inserted) == (2, 20)
+    assert one.accuracy == float(MODEL.accuracy(PARAMS, DATA.test_inputs, DATA.test_labels))
 
 
 def test_designs_know_how_mock_clients_train(auditor):
@@ -157,7 +155,7 @@ def test_designs_know_how_mock_clients_train(auditor):
 
 def test_a_canary_whose_update_is_not_finite_never_shows(auditor, monkeypatch):
     monkeypatch.setattr(GeneralUpdates, "canary_updates", lambda *_: np.full((1, MODEL.dim), np.nan, np.float32))
-    assert not np.any(auditor.audit(PARAMS, 1)["scores"])
+    assert not np.any(auditor.audit(PARAMS, 1).scores)
 
 
 def test_designs_begin_as_the_plan_says():

@@ -8,9 +8,9 @@ import pytest
 
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.training import configuration, jobs
+from canaryproof.verify.training import audited_run, configuration, jobs
+from canaryproof.verify.training.canife_record import read
 from canaryproof.verify.training.experiment import Experiment
-from canaryproof.verify.training.outcome import read
 
 TINY = (Path(__file__).parents[1] / "tiny.toml").read_text()
 RANDOM = '[canaries]\ncount = 20\nparticipation = "periods"\n'
@@ -24,11 +24,11 @@ PLAN = configuration.CanifePlan(scores=40)
 def shared(monkeypatch):
     """Compile once for all experiments here on the same data."""
     monkeypatch.setattr(jobs.networks, "model", _model)
-    monkeypatch.setattr(jobs.canife, "compiled", _compiled)
+    monkeypatch.setattr(jobs.canife_audits, "compiled", _compiled)
 
 
 MADE, COMPILED = {}, {}
-MODEL, COMPILE = jobs.networks.model, jobs.canife.compiled
+MODEL, COMPILE = jobs.networks.model, jobs.canife_audits.compiled
 
 
 def _model(name, data, hidden):
@@ -64,7 +64,7 @@ def finished(tmp_path_factory):
     (folder / "tiny.toml").write_text(TEXT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs.networks, "model", _model)
-        patch.setattr(jobs.canife, "compiled", _compiled)
+        patch.setattr(jobs.canife_audits, "compiled", _compiled)
         return folder, *run(configuration.read(str(folder / "tiny.toml"), "quick"), folder)
 
 
@@ -194,7 +194,7 @@ def test_a_training_ends_at_an_accuracy(configured, tmp_path, monkeypatch, on, e
         seen.append(len(shown[1]))
         return accuracies[len(seen) - 1]
 
-    monkeypatch.setattr(jobs, "accuracy", accuracy)
+    monkeypatch.setattr(audited_run, "accuracy", accuracy)
     ends = f'rounds = 9\nuntil_accuracy = 0.5\naccuracy_every = 2\naccuracy_on = "{on}"'
     _, document, _ = run(configured(TEXT.replace("rounds = 5", ends)), tmp_path / on)
     (facts,) = document["cells"][0]["results"][0]["runs"]

@@ -19,11 +19,8 @@ Examples = tuple[NDArray[Any], NDArray[np.int32]]
 _HELD_OUT = 10
 
 
-class FederatedData(Protocol):
-    """What a training asks of its data, which may be in memory or be read from files cohort by cohort.
-
-    Attributes are those of ``Federation``; held-out examples are always in memory.
-    """
+class ExampleForm(Protocol):
+    """The form of examples, on which a network depends; attributes are those of ``Federation``."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -35,6 +32,18 @@ class FederatedData(Protocol):
     def unscored(self) -> tuple[int, ...]: ...  # noqa: D102
     @property
     def vectors(self) -> NDArray[np.float32] | None: ...  # noqa: D102
+
+    @property
+    def template(self) -> Examples:
+        """One example's inputs and labels, of which shape and type alone count."""
+
+
+class FederatedData(ExampleForm, Protocol):
+    """What a training asks of its data, which may be in memory or be read from files cohort by cohort.
+
+    Attributes are those of ``Federation``; held-out examples are always in memory.
+    """
+
     @property
     def test_inputs(self) -> NDArray[np.float32] | NDArray[np.int32]: ...  # noqa: D102
     @property
@@ -45,10 +54,6 @@ class FederatedData(Protocol):
     @property
     def clients(self) -> int:
         """Number of clients."""
-
-    @property
-    def template(self) -> Examples:
-        """One example's inputs and labels, of which shape and type alone count."""
 
     @property
     def digest(self) -> str:

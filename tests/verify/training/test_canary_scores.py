@@ -1,6 +1,4 @@
 import json
-import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,12 +6,10 @@ import pytest
 from canaryproof.verify.audit.audit import audit as audited
 from canaryproof.verify.audit.findings import Scores
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.canife.measure import round_epsilon
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import from_dimension
-from canaryproof.verify.training import outcome
-from canaryproof.verify.training.outcome import ATTACKS, CanaryScores, audits, densities
+from canaryproof.verify.training.canary_scores import ATTACKS, CanaryScores, audits, densities
 
 DIM, DELTA = 1000, 1e-3
 
@@ -92,21 +88,3 @@ def test_densities_are_in_the_nulls_units_and_have_area_one():
         unit = scores.unobserved["all"].std() if attack == "all" else DIM**-0.5
         shift = scores.unobserved["all"].mean() if attack == "all" else 0.0
         assert mean == pytest.approx((scores.observed[attack].mean() - shift) / unit, abs=0.02)
-
-
-def test_attacks_of_canife_have_the_delta_of_their_trials():
-    scores = np.array([2.0, 0.1, 1.8, -0.2, 2.4, 0.3, 1.9, 0.5, 2.2, 1.0])
-    inserted = np.array([True, False, True, False, True, False, True, False, True, True])
-    found = {
-        "scores": scores[np.newaxis, np.newaxis],
-        "inserted": inserted[np.newaxis, np.newaxis],
-        **{name: np.array([[value]]) for name, value in {"loss": 0.25, "initial_loss": 2.0, "norm": 1.0}.items()},
-        "attempts": np.array([[1]]),
-        "healthy": np.array([[True]]),
-    }
-    settings = SimpleNamespace(audit=SimpleNamespace(confidence=0.9))
-    (attack,) = outcome._attacks(found, 0, settings)
-    assert attack.health == 1.0 - 0.25 / 2.0
-    expected = round_epsilon(scores[inserted], scores[~inserted], 0.1, alpha=0.1, zero_counts="capped")
-    assert attack.capped.epsilon == expected.epsilon
-    assert 0.0 < expected.epsilon < math.inf

@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.check.results import Context, Level
-from canaryproof.verify.suites import canife_trainings
-from canaryproof.verify.suites.canife_trainings import SCENARIOS, SETTING
-from canaryproof.verify.training.outcome import CanaryScores
+from canaryproof.verify.suites.canife import samples
+from canaryproof.verify.suites.canife.samples import SCENARIOS, SETTING
+from canaryproof.verify.training.canary_scores import CanaryScores
 
 
 def test_pairs_share_seeds_and_less_noise_is_in_scores():
     context = Context(Level.QUICK, 11)
-    without, with_fault = canife_trainings.pairs(context, "halved", 2)
-    again, _ = canife_trainings.pairs(context, "halved", 2)
+    without, with_fault = samples.pairs(context, "halved", 2)
+    again, _ = samples.pairs(context, "halved", 2)
     assert again is without
-    assert without.rounds.shape == with_fault.rounds.shape == (2, canife_trainings.rounds() // SETTING.every)
+    assert without.rounds.shape == with_fault.rounds.shape == (2, samples.rounds() // SETTING.every)
     assert np.all(without.rounds <= 1.0)
     assert np.all(without.cosines > 0.0)
     assert np.all(with_fault.values["canife-law"] > without.values["canife-law"])
@@ -32,8 +32,8 @@ def test_scenarios_are_those_of_the_benchmark():
 
 def test_the_first_versions_estimate_by_a_second_road():
     """From the raw scores, in plain numpy, and ε of the Gaussian mechanism in mpmath."""
-    done = canife_trainings._bench().train(np.random.SeedSequence(12), SCENARIOS["poisson"])
-    scores = CanaryScores.of(done.trainer, done.canary_clients)
+    done = samples._bench().train(np.random.SeedSequence(12), SCENARIOS["poisson"])
+    scores = CanaryScores.of(done.trainer)
     observed, unobserved = scores.observed["all"], scores.unobserved["all"]
     squares = np.sum((observed - observed.mean()) ** 2) + np.sum((unobserved - unobserved.mean()) ** 2)
     pooled = math.sqrt(squares / (len(observed) + len(unobserved)))
@@ -45,4 +45,4 @@ def test_the_first_versions_estimate_by_a_second_road():
         return mpmath.ncdf(upper) - mpmath.exp(epsilon) * mpmath.ncdf(lower) - SETTING.delta
 
     epsilon = mpmath.findroot(excess, (0, 100), solver="bisect", tol=1e-20, maxsteps=200)
-    assert canife_trainings._said(done)["algorithm-3-pinned"] == pytest.approx(float(epsilon), rel=1e-9)
+    assert samples._values_by_method(done)["algorithm-3-pinned"] == pytest.approx(float(epsilon), rel=1e-9)

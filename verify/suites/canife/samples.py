@@ -13,34 +13,30 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from canaryproof.kernels.arrays import Array
-from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.canaries import participation as schedules
-from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import NO_CANARIES, Insertion
 from canaryproof.verify.canife.attack import ScoreLaw, TrialRound, accuracy, attack, coins, halves, score_law
-from canaryproof.verify.canife.descent import DenseDesigner
 from canaryproof.verify.canife.design import DesignOptions, Starts, noise, pool_samples
-from canaryproof.verify.canife.factored import FactoredState, FactoredUpdates
 from canaryproof.verify.canife.measure import Deltas, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.results import Context
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_methods import largest_round
-from canaryproof.verify.comparison.canife_training import SEED, Bench, Fault, Scenario, Sizes, Trained
+from canaryproof.verify.comparison.canife_training import SEED, AuditedTrainer, Bench, Scenario, Sizes
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
 from canaryproof.verify.files.benchmark_record import RoundAuditRecord, ScoreLawRecord
 from canaryproof.verify.training import networks
-from canaryproof.verify.training.assembly import Seeds
-from canaryproof.verify.training.clipping import FixedClip
+from canaryproof.verify.training.assembly import Seeds, sgd_trainer
+from canaryproof.verify.training.canary_scores import ALL, CHANGE, FINAL, CanaryScores
 from canaryproof.verify.training.data import digits
 from canaryproof.verify.training.data.federation import Federation
+from canaryproof.verify.training.dense_audits import DenseAuditor
+from canaryproof.verify.training.faults import Fault
 from canaryproof.verify.training.networks import Model, Params, model
-from canaryproof.verify.training.noise import Independent
-from canaryproof.verify.training.outcome import ALL, CHANGE, FINAL, CanaryScores
-from canaryproof.verify.training.trainer import Trainer, Training
+from canaryproof.verify.training.trainer import Trainer
 
 # CANIFE and random canaries in the same trainings, with and without faults.
 
@@ -60,7 +56,7 @@ _ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Numbers:
-    """What each method says of repeated trainings."""
+    """Numbers of each method in repeated trainings."""
 
     values: Mapping[str, Array]  # Numbers by method, shape (trainings,)
     rounds: Array  # ε̂ of CANIFE's audits as shares of its cap, shape (trainings, audits)
@@ -76,14 +72,14 @@ def pairs(context: Context, scenario: str, runs: int) -> tuple[Numbers, Numbers]
 @cache
 def _numbers(context: Context, scenario: str, runs: int) -> Numbers:
     roots = context.key("canife-comparison").spawn(runs)
-    done = [_bench().train(root, SCENARIOS[scenario], with_bounds=False) for root in roots]
-    found = [_said(one) for one in done]
+    trainings = [_bench().train(root, SCENARIOS[scenario], with_bounds=False) for root in roots]
+    values = [_values_by_method(finished) for finished in trainings]
     cap = largest_round(SETTING.trials[0])
     return Numbers(
-        {name: np.array([one[name] for one in found]) for name in found[0]},
-        np.array([[min(1.0, _round(audit) / cap) for audit in one.audits] for one in done]),
-        np.array([[audit.cosines.root_mean_square for audit in one.audits] for one in done]),
-        np.array([[_deviation(audit.law) for audit in one.audits] for one in done]),
+        {name: np.array([row[name] for row in values]) for name in values[0]},
+        np.array([[min(1.0, _round(audit) / cap) for audit in finished.audits] for finished in trainings]),
+        np.array([[audit.cosines.root_mean_square for audit in finished.audits] for finished in trainings]),
+        np.array([[_deviation(audit.law) for audit in finished.audits] for finished in trainings]),
     )
 
 
@@ -97,8 +93,8 @@ def _deviation(law: ScoreLawRecord) -> float:
 
 @cache
 def _bench() -> Bench:
-    federation = digits.load(1, SEED)
-    return Bench(federation, networks.model("two_layer", federation, None), SETTING)
+    images = digits.load(1, SEED)
+    return Bench(images, networks.model("two_layer", images, None), SETTING)
 
 
 def dimension() -> int:
@@ -111,10 +107,10 @@ def rounds() -> int:
     return _bench().rounds
 
 
-def _said(done: Trained) -> dict[str, float]:
-    scores, delta, dim = CanaryScores.of(done.trainer, done.canary_clients), SETTING.delta, dimension()
+def _values_by_method(done: AuditedTrainer) -> dict[str, float]:
+    scores, delta, dim = CanaryScores.of(done.trainer), SETTING.delta, dimension()
     all_rounds = from_unobserved(scores.observed[ALL], scores.unobserved[ALL])
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "algorithm-3": estimators.both_directions(delta, all_rounds.distance, all_rounds.ratio),
         "algorithm-3-pinned": estimators.pinned(all_rounds, delta).epsilon,
         "bound": METHODS["fixed-threshold"]
@@ -123,11 +119,11 @@ def _said(done: Trained) -> dict[str, float]:
     }
     for seen in (FINAL, CHANGE):
         moments = from_dimension(scores.observed[seen], dim)
-        found[seen] = estimators.pinned(moments, delta).epsilon
-        found[f"{seen}-fitted"] = estimators.both_directions(delta, moments.distance, moments.ratio)
-    # Of the rounds, whose mean is geometric: one canary that happens to avoid the noise decides no other.
-    found["canife-law"] = np.exp(np.mean([np.log(audit.law.epsilon) for audit in done.audits]))
-    return {name: float(value) for name, value in found.items()}
+        values[seen] = estimators.pinned(moments, delta).epsilon
+        values[f"{seen}-fitted"] = estimators.both_directions(delta, moments.distance, moments.ratio)
+    # The mean over rounds is geometric, so that one canary that happens to avoid the noise does not decide it.
+    values["canife-law"] = np.exp(np.mean([np.log(audit.law.epsilon) for audit in done.audits]))
+    return {name: float(value) for name, value in values.items()}
 
 
 # Designs and attacks for the suite ``canife``: small networks on digits, repeated with seeds of their own.
@@ -156,8 +152,8 @@ AUDIT = DesignOptions(steps=1000)
 class DesignPlan:
     """How canaries are designed and what they attack."""
 
-    settings: DesignOptions  # Of the design
-    # Random pixels of one law or the other, or a sample of the pool.
+    settings: DesignOptions
+    # Designs begin with random pixels of one law or the other, or with a sample of the pool.
     start: Literal["normal", "uniform", "pool"] = "normal"
     pool: int = POOL  # Mock clients, at most ``POOL``
     training: int = _STEPS  # Steps of the network's training
@@ -166,7 +162,7 @@ class DesignPlan:
 
 @dataclass(frozen=True)
 class DesignSample:
-    """What repetitions of a plan found, shape (repetitions,) or (repetitions, rounds)."""
+    """Numbers of a plan's repetitions, shape (repetitions,) or (repetitions, rounds)."""
 
     # healthy, health, attempts, label: of the canaries' designs; the last is the sum of the soft label's probabilities.
     healthy: NDArray[np.bool_]
@@ -187,8 +183,8 @@ def sample(context: Context, purpose: str, plan: DesignPlan, repetitions: int) -
     """Design a canary for each of many networks, and attack; ``purpose`` names the randomness."""
     root = context.key(purpose)
     assert isinstance(root.entropy, int)
-    found = [_attacked(root.entropy, (*root.spawn_key, i), plan) for i in range(repetitions)]
-    canaries, attacks = zip(*found, strict=True)
+    attacked = [_attacked(root.entropy, (*root.spawn_key, i), plan) for i in range(repetitions)]
+    canaries, attacks = zip(*attacked, strict=True)
     designs = (np.array(column) for column in zip(*canaries, strict=True))
     return DesignSample(*designs, *np.moveaxis(np.array(attacks), 2, 0))
 
@@ -202,17 +198,16 @@ def _attacked(
     params = _network(entropy, spawn_key, plan.training)
     images = federation()
     chosen = pool.permutation(len(images.test_labels))[: plan.pool]
-    state = mock_clients(params, images.test_inputs[chosen], images.test_labels[chosen])
-    canary = designer(plan.settings).design(state, _starts(plan.start, chosen), design)
-    response = updates().response(mock_clients(params, images.inputs, images.labels), [canary])
-    found = []
+    audit = auditor(plan.settings).audit(params, chosen, design, starts=_starts(plan.start, chosen))
+    canary, response = audit.canary, audit.response
+    attacks = []
     for mechanism in plan.rounds:
         observed, unobserved = attack(response, halves(TRIALS, 1, scores), mechanism, scores).of()
         law = score_law(response, mechanism)
         spread = 0.5 * (observed.std(ddof=1) + unobserved.std(ddof=1))
         separation = observed.mean() - unobserved.mean()
-        found.append((separation, spread, accuracy(observed, unobserved), law.shift, law.deviation))
-    return (canary.healthy, canary.health, canary.attempts, float(canary.label.sum(dtype=np.float64))), found
+        attacks.append((separation, spread, accuracy(observed, unobserved), law.shift, law.deviation))
+    return (canary.healthy, canary.health, canary.attempts, float(canary.label.sum(dtype=np.float64))), attacks
 
 
 @lru_cache(maxsize=2048)
@@ -239,15 +234,9 @@ def two_layer() -> Model:
 
 
 @cache
-def updates() -> FactoredUpdates:
-    """Return the clients' updates at clip norm 1."""
-    return FactoredUpdates()
-
-
-@cache
-def designer(settings: DesignOptions) -> DenseDesigner:
-    """Return a designer of these options."""
-    return DenseDesigner(updates(), settings)
+def auditor(settings: DesignOptions) -> DenseAuditor:
+    """Return an auditor by designs of these options, at clip norm 1."""
+    return DenseAuditor(federation(), settings)
 
 
 def trained(steps: int, rng: np.random.Generator) -> Params:
@@ -266,11 +255,6 @@ def _descent() -> Any:
         return jax.tree.map(lambda p, s: p - _RATE * s, params, slope), None
 
     return jax.jit(lambda params, batches: jax.lax.scan(step, params, batches)[0])
-
-
-def mock_clients(params: Params, inputs: NDArray[Any], labels: NDArray[Any]) -> FactoredState:
-    """Return the updates of clients that have one example each."""
-    return updates().prepare(params, inputs[:, None], labels[:, None], np.ones((len(labels), 1), np.float32))
 
 
 def _starts(start: str, chosen: NDArray[np.int64]) -> Starts:
@@ -293,7 +277,7 @@ DELTA = 1e-5
 
 @dataclass(frozen=True)
 class Monitored:
-    """What CANIFE finds along trainings."""
+    """CANIFE's numbers along trainings."""
 
     # rounds, limited, health: ε̂ of each audit, ε of unlimited scores at the same δ, and the canary's health, shape
     # (trainings, audits).
@@ -301,11 +285,11 @@ class Monitored:
     limited: Array
     health: Array
     training: Array  # ε̂ of each training, shape (trainings,)
-    accuracy: Array  # Of each final model on held-out images, alike
+    accuracy: Array  # Accuracy of each final model on held-out images, alike
 
 
-class Beside(NamedTuple):
-    """A training that both audit: its analytical ε, and what is found."""
+class SideBySide(NamedTuple):
+    """Analytical ε of a training that both audit, and their numbers."""
 
     analytical: float  # ε by the paper's accounting
     # bound, fitted, pinned: 95% lower bound, and estimates, from random canaries in all rounds.
@@ -336,49 +320,34 @@ def monitored(context: Context, purpose: str, epsilon: float, repetitions: int) 
 def _monitored(entropy: int, spawn_key: tuple[int, ...], epsilon: float, repetitions: int) -> Monitored:
     sigma = noise_multiplier(epsilon)
     roots = np.random.SeedSequence(entropy, spawn_key=spawn_key).spawn(repetitions)
-    found = [_along(root, sigma) for root in roots]
+    trainings = [_along(root, sigma) for root in roots]
     served = rounds_served(AUDITED, ROUNDS)
     deltas = Deltas.as_printed(TRIALS, DELTA)
-    rows = np.array([audits for audits, _ in found])
+    rows = np.array([audits for audits, _ in trainings])
     composed = [training_epsilon(audits[:, 0].tolist(), served, SAMPLING, deltas) for audits in rows]
-    accuracies = [accuracy for _, accuracy in found]
-    rounds, limited, health = np.moveaxis(rows, 2, 0)
-    return Monitored(rounds, limited, health, np.array(composed), np.array(accuracies))
+    accuracies = [share for _, share in trainings]
+    measured, limited, health = np.moveaxis(rows, 2, 0)
+    return Monitored(measured, limited, health, np.array(composed), np.array(accuracies))
 
 
 def _along(root: np.random.SeedSequence, sigma: float) -> tuple[list[tuple[float, float, float]], float]:
-    images, rng = federation(), np.random.default_rng(root.spawn(1)[0])
-    training, _ = trainer(root, sigma)
-    audits = []
-    for number in AUDITED:
-        training.run(until=number - 1)
-        audits.append(_audit(training, sigma, rng))
-    training.run()
-    test = images.test_inputs, images.test_labels
+    rng = np.random.default_rng(root.spawn(1)[0])
+    training = trainer(root, sigma)
+    audits = [_measured(training, sigma, rng) for _ in training.pauses(number - 1 for number in AUDITED)]
+    test = federation().test_inputs, federation().test_labels
     return audits, float(two_layer().accuracy(training.params, *test))
 
 
 def trainer(
-    root: np.random.SeedSequence, sigma: float, rounds: int = ROUNDS, inserted: Insertion = NO_CANARIES
-) -> tuple[Trainer, CanaryClients | None]:
-    """Return a training at a noise multiplier, and its random canaries if there are any."""
-    seeds, images, network = Seeds.of(root), federation(), two_layer()
-    participation = schedules.bernoulli(images.clients, SAMPLING, rounds, seeds.training, inserted)
-    training = Training(
-        clip=FixedClip(1.0),
-        noise=Independent(sigma, seeds.training),
-        client_rate=1.0,
-        batch_size=1,
-        examples_per_client=1,
-        seed=seeds.model,
-    )
-    canaries = None
-    if inserted is not NO_CANARIES:
-        canaries = CanaryClients(Canaries(seeds.canaries, inserted.count, network.dim), participation)
-    return Trainer(images, network, participation, training, canaries), canaries
+    root: np.random.SeedSequence, sigma: float, count: int = ROUNDS, inserted: Insertion = NO_CANARIES
+) -> Trainer:
+    """Return the trainer of a training at a noise multiplier, with random canaries or none."""
+    seeds, images = Seeds.of(root), federation()
+    participation = schedules.bernoulli(images.clients, SAMPLING, count, seeds.training, inserted)
+    return sgd_trainer(images, two_layer(), participation, seeds, sigma)
 
 
-def _audit(training: Trainer, sigma: float, rng: np.random.Generator) -> tuple[float, float, float]:
+def _measured(training: Trainer, sigma: float, rng: np.random.Generator) -> tuple[float, float, float]:
     """Return ε̂ of the round that is next, ε of unlimited scores, and the canary's health."""
     observed, unobserved, law, health = _audited(training, sigma, rng, coins)
     delta = 1.0 / TRIALS
@@ -388,53 +357,44 @@ def _audit(training: Trainer, sigma: float, rng: np.random.Generator) -> tuple[f
 def _audited(
     training: Trainer, sigma: float, rng: np.random.Generator, insert: Callable[..., NDArray[np.bool_]]
 ) -> tuple[Array, Array, ScoreLaw, float]:
-    images = federation()
-    chosen = rng.permutation(len(images.test_labels))[:POOL]
-    state = mock_clients(training.params, images.test_inputs[chosen], images.test_labels[chosen])
-    starts = noise(images.inputs.shape[1:], images.classes)
-    canary = designer(AUDIT).design(state, starts, rng)
-    present = mock_clients(training.params, images.inputs, images.labels)
-    response, mechanism = updates().response(present, [canary]), TrialRound(COHORT, sigma)
-    scores = attack(response, insert(TRIALS, 1, rng), mechanism, rng)
-    return *scores.of(), score_law(response, mechanism), canary.health
+    chosen = rng.permutation(len(federation().test_labels))[:POOL]
+    audit = auditor(AUDIT).audit(training.params, chosen, rng)
+    mechanism = TrialRound(COHORT, sigma)
+    scores = attack(audit.response, insert(TRIALS, 1, rng), mechanism, rng)
+    return *scores.of(), score_law(audit.response, mechanism), audit.canary.health
 
 
 def undisturbed(root: np.random.SeedSequence) -> bool:
     """Whether a training that is audited ends with the same bits as one that is not."""
     sigma, rng = noise_multiplier(50.0), np.random.default_rng(root.spawn(1)[0])
-    (audited, _), (alone, _) = trainer(root, sigma), trainer(root, sigma)
-    for number in AUDITED:
-        audited.run(until=number - 1)
-        _audit(audited, sigma, rng)
-    audited.run()
+    audited, alone = trainer(root, sigma), trainer(root, sigma)
+    for _ in audited.pauses(number - 1 for number in AUDITED):
+        _measured(audited, sigma, rng)
     alone.run()
     return audited.theta.tobytes() == alone.theta.tobytes()
 
 
-def side_by_side(context: Context, purpose: str, repetitions: int) -> list[Beside]:
+def side_by_side(context: Context, purpose: str, repetitions: int) -> list[SideBySide]:
     """Audit an epoch of training by CANIFE and by 100 random canaries, at the noise of the papers' comparison."""
-    return [_beside(root) for root in context.key(purpose).spawn(repetitions)]
+    return [_side_by_side(root) for root in context.key(purpose).spawn(repetitions)]
 
 
-def _beside(root: np.random.SeedSequence) -> Beside:
+def _side_by_side(root: np.random.SeedSequence) -> SideBySide:
     rng, count, sigma = np.random.default_rng(root.spawn(1)[0]), TRIALS, 0.2
-    training, canaries = trainer(root, sigma, EPOCH, schedules.Insertion(2 * count, count))
-    assert canaries is not None
-    rounds = []
-    for number in (1, EPOCH // 2, EPOCH):
-        training.run(until=number - 1)
-        # Of equal sizes, as a bound takes long for each size that is new.
-        observed, unobserved, _, _ = _audited(training, sigma, rng, halves)
-        rounds.append(_bound(observed, unobserved))
-    training.run()
-    observed, unobserved = canaries.all_rounds()
+    training = trainer(root, sigma, EPOCH, schedules.Insertion(2 * count, count))
+    assert training.canary_clients is not None
+    # Both kinds have equal sizes, as a bound takes long for each new size.
+    bounds = [
+        _bound(*_audited(training, sigma, rng, halves)[:2]) for _ in training.pauses((0, EPOCH // 2 - 1, EPOCH - 1))
+    ]
+    observed, unobserved = training.canary_clients.all_rounds()
     moments = from_unobserved(observed, unobserved)
-    return Beside(
+    return SideBySide(
         composed_epsilon([sigma], [EPOCH], SAMPLING, DELTA),
         _bound(observed, unobserved),
         float(estimators.both_directions(DELTA, moments.distance, moments.ratio)),
         float(estimators.pinned_epsilon(DELTA, moments.distance)),
-        max(rounds),
+        max(bounds),
     )
 
 

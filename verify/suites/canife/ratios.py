@@ -10,7 +10,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.p_values import mean_limits
 
-# How much a number must change to be noticed.
+# The least factor of change that counts as noticed.
 FACTOR = 1.25
 RISES, FALLS, UNMOVED, OPEN = "rises", "falls", "unmoved", "open"
 
@@ -25,7 +25,7 @@ class Ratio:
 
     @property
     def moves(self) -> str:
-        """What is certain of it."""
+        """The change that is certain."""
         if self.low > FACTOR:
             return RISES
         if self.high < 1.0 / FACTOR:
@@ -50,18 +50,18 @@ def capped_ratio(without: Array, with_fault: Array) -> Ratio:
     """Compare means of shares of a cap, by limits that need no law.
 
     Shares are independent numbers in [0, 1] given the models that were trained and the canaries designed for them.
-    Hoeffding (1963, Theorem 1): a mean of n such numbers is x or more, where its expectation is p < x, with probability
-    at most exp(−n KL(x ‖ p)); the expectations may differ. Shares are mostly 1, where Student's law says nothing.
+    By Hoeffding (1963, Theorem 1), a mean of n such numbers with expectation p < x is x or more with probability at
+    most exp(−n KL(x ‖ p)). The single expectations may differ. Shares are mostly 1, where Student's law says nothing.
     """
     (low, high), (faulty_low, faulty_high) = (mean_limits(values, 0.25 * LEVEL) for values in (without, with_fault))
     return Ratio(float(with_fault.mean() / without.mean()), faulty_low / high, faulty_high / low)
 
 
-def geometric_mean(one: Array, other: Array) -> float:
+def geometric_mean(numerators: Array, denominators: Array) -> float:
     """Return the geometric mean of ratios."""
-    return math.exp(float(np.mean(np.log(one / other))))
+    return math.exp(float(np.mean(np.log(numerators / denominators))))
 
 
 def mean_sd(values: Array) -> str:
-    """Say a sample's mean and deviation."""
+    """Return a sample's mean and deviation as text."""
     return f"{values.mean():.3g} ± {values.std(ddof=1):.2g}" if len(values) > 1 else f"{values.mean():.3g}"

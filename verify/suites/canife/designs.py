@@ -1,8 +1,7 @@
 """CANIFE's ablations on small networks and digits: designs (Section 4.3, Appendix D), losses, and one example a client.
 
 Deviations are of scores without noise, in rounds of 64 clients. "As printed" is Adam with rate 1 from uniform pixels
-with a fixed label; the default is ours, with rate 0.1 from normal pixels and a soft label. What loads JAX is imported
-when a check runs, as a ledger is listed without it.
+with a fixed label; the default of this package has rate 0.1, normal pixels and a soft label.
 """
 
 from collections.abc import Callable
@@ -20,47 +19,47 @@ from canaryproof.verify.check.power import visible_share, visible_shift
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import both, from_p_values
 from canaryproof.verify.claims.transcripts import Canife
-from canaryproof.verify.suites.canife_ratios import geometric_mean, mean_sd
+from canaryproof.verify.suites.canife.ratios import geometric_mean, mean_sd
 
 if TYPE_CHECKING:
-    from canaryproof.verify.suites.canife_trainings import DesignSample
+    from canaryproof.verify.suites.canife.samples import DesignSample
 
 
 _PURPOSE = "canife/design"
-# What is said of nearly all designs holds for more than this share, of which some failures leave no doubt.
+# Statements on nearly all designs claim more than this share, which is beyond doubt even with some failures.
 SHARE = 0.7
 # An attack that is nearly always right, and one that no longer is.
 NEARLY, POOR = 0.99, 0.95
-# What ratios are usually taken for equal, and the least rise of an accuracy that five attacks could show.
+# Ratios up to the first are usually taken for equal. The second is the least rise of accuracy that five attacks show.
 _EQUAL, GAIN = 1.25, 0.05
 
 
 def varied(context: Context, size: int, *, printed: bool = False, **changes: Any) -> "DesignSample":
     """Repeat the base design, or that as printed, with other fields of the plan or of its settings."""
     from canaryproof.verify.canife.design import AS_PRINTED
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
-    settings = AS_PRINTED if printed else studies.BASE
+    settings = AS_PRINTED if printed else samples.BASE
     of_plan: dict[str, Any] = {"start": "uniform"} if printed else {}
     of_plan |= {name: changes.pop(name) for name in ("start", "pool", "training") if name in changes}
-    plan = studies.DesignPlan(replace(settings, **changes), **of_plan)
-    return studies.sample(context, _PURPOSE, plan, size)
+    plan = samples.DesignPlan(replace(settings, **changes), **of_plan)
+    return samples.sample(context, _PURPOSE, plan, size)
 
 
 def default(context: Context) -> Outcome:
     """Judge that designs of the default settings do not fail, and that their soft labels are probabilities."""
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
     size = context.pick(80, 500)
-    found = studies.sample(context, _PURPOSE, studies.DesignPlan(studies.DEFAULT), size)
-    hits = int((found.healthy & (np.abs(found.label - 1.0) < 1e-5)).sum())
+    designs = samples.sample(context, _PURPOSE, samples.DesignPlan(samples.DEFAULT), size)
+    hits = int((designs.healthy & (np.abs(designs.label - 1.0) < 1e-5)).sum())
     wrong = share_above(hits, size, SHARE)
-    first = int((found.healthy & (found.attempts == 1)).sum())
+    first = int((designs.healthy & (designs.attempts == 1)).sum())
     finding = (
         f"{hits} of {size} canaries are healthy and have a label of weight 1, {first} from the first start; deviation "
-        f"of the scores {mean_sd(found.deviation[:, 0])}"
+        f"of the scores {mean_sd(designs.deviation[:, 0])}"
     )
-    evidence = {"attempts": found.attempts.tolist(), "healthy": found.healthy.tolist(), "p": wrong}
+    evidence = {"attempts": designs.attempts.tolist(), "healthy": designs.healthy.tolist(), "p": wrong}
     verdict = Verdict.CONFIRMED if wrong <= 0.5 * LEVEL else Verdict.REFUTED
     return Outcome(verdict, finding, evidence, of_share(size, 1, "designs are healthy"))
 
@@ -68,22 +67,22 @@ def default(context: Context) -> Outcome:
 def rate(context: Context) -> Outcome:
     """Judge that in a few thousand steps most designs succeed with rate 0.1, and fewer as printed."""
     size = context.pick(100, 500)
-    ours, printed = varied(context, size, steps=2500), varied(context, size, printed=True)
-    hits, gain = int(ours.healthy.sum()), ours.healthy.astype(float) - printed.healthy
+    default_designs, printed = varied(context, size, steps=2500), varied(context, size, printed=True)
+    hits, gain = int(default_designs.healthy.sum()), default_designs.healthy.astype(float) - printed.healthy
     for_it, against_it = (
         [share_above(hits, size, 0.5), above(gain)],
         [share_below(hits, size, 0.5), below(gain)],
     )
     parts = [
-        f"{size - int(found.healthy.sum())} of {size} fail, mean accuracy {mean_sd(found.accuracy[:, 0])}"
-        for found in (ours, printed)
+        f"{size - int(designs.healthy.sum())} of {size} fail, mean accuracy {mean_sd(designs.accuracy[:, 0])}"
+        for designs in (default_designs, printed)
     ]
     finding = (
         f"2,500 steps, as printed (rate 1, uniform pixels, fixed label): {parts[1]}, mean health "
         f"{mean_sd(printed.health)}; rate 0.1, normal pixels, soft label: {parts[0]}"
     )
     evidence = {
-        "default": ours.accuracy[:, 0].tolist(),
+        "default": default_designs.accuracy[:, 0].tolist(),
         "printed": printed.accuracy[:, 0].tolist(),
         "p": [*for_it, *against_it],
     }
@@ -102,16 +101,16 @@ def rate(context: Context) -> Outcome:
 def steps(context: Context) -> Outcome:
     """Judge that designs get better with iterations, by paired tests of neighbours."""
     size, counts = context.pick(80, 500), (100, 1000, 2500)
-    found = [varied(context, size, steps=count) for count in counts]
-    falls = [np.log(one.deviation[:, 0] / more.deviation[:, 0]) for one, more in pairwise(found)]
+    designs = [varied(context, size, steps=count) for count in counts]
+    falls = [np.log(fewer.deviation[:, 0] / more.deviation[:, 0]) for fewer, more in pairwise(designs)]
     for_it, against_it = [above(fall) for fall in falls], [below(fall) for fall in falls]
     listed = ", ".join(
-        f"{count:,}: {mean_sd(one.deviation[:, 0])} ({one.accuracy.mean():.3f})"
-        for count, one in zip(counts, found, strict=True)
+        f"{count:,}: {mean_sd(fewer.deviation[:, 0])} ({fewer.accuracy.mean():.3f})"
+        for count, fewer in zip(counts, designs, strict=True)
     )
     finding = f"deviation (accuracy) by iterations {listed}; the larger p-value is {max(for_it):.1g}"
     evidence = {
-        "deviation": {str(count): one.deviation[:, 0].tolist() for count, one in zip(counts, found, strict=True)},
+        "deviation": {str(count): fewer.deviation[:, 0].tolist() for count, fewer in zip(counts, designs, strict=True)},
         "p": [*for_it, *against_it],
     }
     return Outcome(
@@ -122,8 +121,8 @@ def steps(context: Context) -> Outcome:
 def start(context: Context) -> Outcome:
     """Judge that designs from a sample of the pool have wider scores than those from a random start."""
     size = context.pick(50, 300)
-    one, other = (varied(context, size, start=start).deviation[:, 0] for start in ("normal", "pool"))
-    values, margin = np.log(other / one), np.log(_EQUAL)
+    from_noise, from_pool = (varied(context, size, start=begin).deviation[:, 0] for begin in ("normal", "pool"))
+    values, margin = np.log(from_pool / from_noise), np.log(_EQUAL)
     for_it, against_it = [above(values, margin)], [below(values, margin)]
     # As printed, canaries fail so often that only the accuracy tells something: one without a gradient has scores 0.
     literal = [varied(context, size, printed=True, **change).accuracy[:, 0] for change in ({}, {"start": "pool"})]
@@ -135,8 +134,9 @@ def start(context: Context) -> Outcome:
         size,
     )
     finding = (
-        f"from random pixels the scores' deviation is {mean_sd(one)}, from a sample of the pool {mean_sd(other)}, "
-        f"{geometric_mean(other, one):.2f} times; as printed, accuracy {mean_sd(literal[0])} and {mean_sd(literal[1])}"
+        f"from random pixels the scores' deviation is {mean_sd(from_noise)}, from a sample of the pool "
+        f"{mean_sd(from_pool)}, {geometric_mean(from_pool, from_noise):.2f} times; as printed, accuracy "
+        f"{mean_sd(literal[0])} and {mean_sd(literal[1])}"
     )
     evidence = {"log ratio": values.tolist(), "p": [*for_it, *against_it]}
     return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
@@ -170,10 +170,10 @@ def of_pairs(size: int, parts: int, null: str, level: float = LEVEL) -> Design:
     )
 
 
-def of_share(size: int, parts: int, what: str, level: float = LEVEL) -> Design:
+def of_share(size: int, parts: int, items: str, level: float = LEVEL) -> Design:
     """Return the design of tests of a share."""
     seen = visible_share(size, SHARE, parts, level)
-    return Design(f"at most {SHARE:.0%} of {what}", LEVEL, f"{seen:.2%} of them", POWER, size)
+    return Design(f"at most {SHARE:.0%} of {items}", LEVEL, f"{seen:.2%} of them", POWER, size)
 
 
 # CANIFE's losses and norm constants (Appendix D) on small networks and digits.
@@ -185,7 +185,10 @@ def losses(context: Context) -> Outcome:
     covariance, mean = (varied(context, size, loss=loss).accuracy[:, 0] for loss in ("covariance", "mean"))
     gain = covariance - mean
     for_it, against_it = [above(gain)], [below(gain)]
-    finding = f"accuracy {mean_sd(covariance)} with the covariance loss, {mean_sd(mean)} with the mean's (p = {for_it[0]:.1g})"
+    finding = (
+        f"accuracy {mean_sd(covariance)} with the covariance loss, {mean_sd(mean)} with the mean's "
+        f"(p = {for_it[0]:.1g})"
+    )
     evidence = {"covariance": covariance.tolist(), "mean": mean.tolist(), "p": [*for_it, *against_it]}
     return Outcome(from_p_values(for_it, against_it), finding, evidence, of_pairs(size, 1, "the loss does not move"))
 
@@ -193,13 +196,16 @@ def losses(context: Context) -> Outcome:
 def constancy(context: Context) -> Outcome:
     """Judge that the covariance loss attacks nearly always rightly, whatever the size of the pool."""
     size, pools = context.pick(80, 500), (32, 64, 256)
-    found = {count: varied(context, size, pool=count).accuracy[:, 0] for count in pools}
-    hits = {count: int((values >= POOR).sum()) for count, values in found.items()}
+    accuracies = {count: varied(context, size, pool=count).accuracy[:, 0] for count in pools}
+    hits = {count: int((values >= POOR).sum()) for count, values in accuracies.items()}
     for_it = [share_above(number, size, SHARE) for number in hits.values()]
     against_it = [share_below(number, size, SHARE) for number in hits.values()]
-    listed = ", ".join(f"{count}: {hits[count]} ({values.mean():.4f})" for count, values in found.items())
+    listed = ", ".join(f"{count}: {hits[count]} ({values.mean():.4f})" for count, values in accuracies.items())
     finding = f"attacks of {size} with accuracy {POOR:.0%} or more (mean accuracy) by pool {listed}"
-    evidence = {"accuracy": {str(count): values.tolist() for count, values in found.items()}, "p": for_it + against_it}
+    evidence = {
+        "accuracy": {str(count): values.tolist() for count, values in accuracies.items()},
+        "p": for_it + against_it,
+    }
     design = of_share(size, len(pools), f"attacks have an accuracy of {POOR:.0%}")
     return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
@@ -249,12 +255,12 @@ def constants(context: Context) -> Outcome:
 def health(context: Context) -> Outcome:
     """Judge that with a norm constant beyond all that the paper tries most attacks succeed."""
     size = context.pick(80, 500)
-    found = varied(context, size, norm_constant=1000.0)
-    fails, sound = int((found.accuracy[:, 0] < POOR).sum()), int((found.health >= POOR).sum())
+    designs = varied(context, size, norm_constant=1000.0)
+    fails, sound = int((designs.accuracy[:, 0] < POOR).sum()), int((designs.health >= POOR).sum())
     for_it, against_it = [share_below(fails, size, 0.5)], [share_above(fails, size, 0.5)]
     finding = (
-        f"with 1,000 C, beyond both, accuracy {mean_sd(found.accuracy[:, 0])}, health {mean_sd(found.health)}: {fails} "
-        f"of {size} attacks are below {POOR:.0%}, and {size - sound} canaries"
+        f"with 1,000 C, beyond both, accuracy {mean_sd(designs.accuracy[:, 0])}, health {mean_sd(designs.health)}: "
+        f"{fails} of {size} attacks are below {POOR:.0%}, and {size - sound} canaries"
     )
     seen = visible_share(size, 0.5, 1)
     design = Design(
@@ -264,7 +270,11 @@ def health(context: Context) -> Outcome:
         POWER,
         size,
     )
-    evidence = {"accuracy": found.accuracy[:, 0].tolist(), "health": found.health.tolist(), "p": for_it + against_it}
+    evidence = {
+        "accuracy": designs.accuracy[:, 0].tolist(),
+        "health": designs.health.tolist(),
+        "p": for_it + against_it,
+    }
     return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
@@ -288,11 +298,11 @@ _FALL = 0.05
 
 def success(context: Context) -> Outcome:
     """Judge that without noise an attack errs in no trial, by the share of attacks that do not."""
-    found = _found(context)
-    right = found.accuracy[:, 1] == 1.0
+    attacks = _one_sample_attacks(context)
+    right = attacks.accuracy[:, 1] == 1.0
     size, hits = len(right), int(right.sum())
     for_it, against_it = share_above(hits, size, _SHARE), share_below(hits, size, _SHARE)
-    deviation = found.deviation[:, 1]
+    deviation = attacks.deviation[:, 1]
     design = Design(
         f"at most {_SHARE:.0%} of attacks with 64 clients and no noise are right in all of 100 trials",
         LEVEL,
@@ -301,16 +311,16 @@ def success(context: Context) -> Outcome:
         size,
     )
     finding = (
-        f"{hits} of {size} attacks err in no trial; mean standard deviation of the scores {mean_sd(deviation)}, printed "
-        "0.006 with two times the pool"
+        f"{hits} of {size} attacks err in no trial; mean standard deviation of the scores {mean_sd(deviation)}, "
+        "printed 0.006 with two times the pool"
     )
-    evidence = {"deviation": deviation.tolist(), "accuracy": found.accuracy[:, 1].tolist(), "p": [for_it, against_it]}
+    evidence = {"deviation": deviation.tolist(), "accuracy": attacks.accuracy[:, 1].tolist(), "p": [for_it, against_it]}
     return Outcome(from_p_values([for_it], [against_it]), finding, evidence, design)
 
 
 def close_to_noise(context: Context) -> Outcome:
     """Judge that scores have the noise's deviation or little more: as near as the paper's own is."""
-    values = _found(context).deviation[:, _NOISY][:, 1] / _SIGMA
+    values = _one_sample_attacks(context).deviation[:, _NOISY][:, 1] / _SIGMA
     margin = float(Canife.DEVIATION) / _SIGMA
     for_it = [below(values, margin), above(values, 1.0 / margin)]
     against_it = [above(values, margin), below(values, 1.0 / margin)]
@@ -335,35 +345,35 @@ def close_to_noise(context: Context) -> Outcome:
 
 def clients(context: Context) -> Outcome:
     """Judge that more clients a round widen the scores, by paired tests of neighbours."""
-    found = _found(context).deviation[:, _QUIET]
-    rises = [np.log(more / fewer) for fewer, more in pairwise(found.T)]
+    deviations = _one_sample_attacks(context).deviation[:, _QUIET]
+    rises = [np.log(more / fewer) for fewer, more in pairwise(deviations.T)]
     for_it, against_it = [above(rise) for rise in rises], [below(rise) for rise in rises]
     design = Design(
         "four times as many clients a round do not widen the scores",
         LEVEL,
-        f"each time the mean logarithm of the deviation rises by {visible_shift(len(found), 2):.2g} standard "
+        f"each time the mean logarithm of the deviation rises by {visible_shift(len(deviations), 2):.2g} standard "
         "deviations",
         POWER,
-        len(found),
+        len(deviations),
     )
-    listed = ", ".join(f"{count}: {mean_sd(column)}" for count, column in zip(_COHORTS, found.T, strict=True))
+    listed = ", ".join(f"{count}: {mean_sd(column)}" for count, column in zip(_COHORTS, deviations.T, strict=True))
     finding = f"deviation without noise by clients a round {listed}; the larger p-value is {max(for_it):.1g}"
-    evidence = {"deviation": found.T.tolist(), "p": [*for_it, *against_it]}
+    evidence = {"deviation": deviations.T.tolist(), "p": [*for_it, *against_it]}
     return Outcome(from_p_values(for_it, against_it), finding, evidence, design)
 
 
 def pool(context: Context) -> Outcome:
     """Judge that a larger pool narrows the scores, the less the larger it is."""
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
     # Pilots with other seeds had 0.4 to 1 standard deviation of a pair between the first fall and the second. A first
     # size of 80 pairs, too few for that, had not decided at seed 0.
     size = context.pick(200, 600)
     columns = [
-        studies.sample(context, _ONE_SAMPLE, studies.DesignPlan(studies.AUDIT, pool=count), size).deviation[:, 0]
+        samples.sample(context, _ONE_SAMPLE, samples.DesignPlan(samples.AUDIT, pool=count), size).deviation[:, 0]
         for count in _POOLS
     ]
-    falls = [np.log(one / other) for one, other in pairwise(columns)]
+    falls = [np.log(smaller / larger) for smaller, larger in pairwise(columns)]
     for_it = [above(falls[0]), above(falls[0] - falls[1])]
     against_it = [below(falls[0]), below(falls[0] - falls[1])]
     design = Design(
@@ -387,8 +397,8 @@ def pool(context: Context) -> Outcome:
 
 def slowly(context: Context) -> Outcome:
     """Judge that the accuracy falls with clients a round, and slowly, by the law of the scores at the printed noise."""
-    found = _found(context)
-    accuracies = stats.norm.cdf(0.5 * found.shift[:, _NOISY] / found.law[:, _NOISY])
+    attacks = _one_sample_attacks(context)
+    accuracies = stats.norm.cdf(0.5 * attacks.shift[:, _NOISY] / attacks.law[:, _NOISY])
     fall = accuracies[:, 0] - accuracies[:, -1]
     for_it, against_it = [above(fall), below(fall, _FALL)], [below(fall), above(fall, _FALL)]
     design = Design(
@@ -400,7 +410,7 @@ def slowly(context: Context) -> Outcome:
     )
     means = ", ".join(
         f"{each:.4f} ({counted:.3f})"
-        for each, counted in zip(accuracies.mean(axis=0), found.accuracy[:, _NOISY].mean(axis=0), strict=True)
+        for each, counted in zip(accuracies.mean(axis=0), attacks.accuracy[:, _NOISY].mean(axis=0), strict=True)
     )
     finding = (
         f"mean accuracy with {', '.join(map(str, _CROWDS))} clients a round at σ = {Canife.TOY_SIGMA}: {means}, by "
@@ -414,12 +424,12 @@ def slowly(context: Context) -> Outcome:
 
 def separated(context: Context) -> Outcome:
     """Judge our promise on scores in the rounds of ``benchmark canife``: their separation and their deviation."""
-    from canaryproof.verify.suites import canife_trainings as studies
+    from canaryproof.verify.suites.canife import samples
 
     size, sigma = context.pick(60, 400), 0.2
-    plan = studies.DesignPlan(studies.DEFAULT, rounds=(TrialRound(16, sigma),))
-    found = studies.sample(context, "canife/separated", plan, size)
-    distance, deviation = found.separation[:, 0], found.deviation[:, 0] / sigma
+    plan = samples.DesignPlan(samples.DEFAULT, rounds=(TrialRound(16, sigma),))
+    audits = samples.sample(context, "canife/separated", plan, size)
+    distance, deviation = audits.separation[:, 0], audits.deviation[:, 0] / sigma
     wrong = max(above(distance, 0.95), below(distance, 1.05), above(deviation, 0.85), below(deviation, 1.15))
     spreads = sigma / 5.0, np.sqrt(0.5 / 98)
     design = Design(
@@ -439,17 +449,17 @@ def separated(context: Context) -> Outcome:
     return Outcome(verdict, finding, evidence, design)
 
 
-def _found(context: Context) -> "DesignSample":
-    from canaryproof.verify.suites import canife_trainings as studies
+def _one_sample_attacks(context: Context) -> "DesignSample":
+    from canaryproof.verify.suites.canife import samples
 
-    return studies.sample(
-        context, _ONE_SAMPLE, studies.DesignPlan(studies.AUDIT, rounds=_ROUNDS), context.pick(80, 500)
+    return samples.sample(
+        context, _ONE_SAMPLE, samples.DesignPlan(samples.AUDIT, rounds=_ROUNDS), context.pick(80, 500)
     )
 
 
-def study(name: str, place: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
-    """Return what was measured on small networks and digits, after a study of the paper on other data, as a check."""
-    source = f"verify.canife on digits, after {Canife.STUDIES}{place}"
+def study(name: str, section: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+    """Return the check of a measurement on small networks and digits, after a study of the paper on other data."""
+    source = f"verify.canife on digits, after {Canife.STUDIES}{section}"
     return Check(f"canife.study.{name}", Subject.IMPLEMENTATION, source, f"On digits, {statement}", judge)
 
 
