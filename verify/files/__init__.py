@@ -1,1 +1,1 @@
-"""Users' files in, ours out; errors here know nothing of a command line."""
+"""Users' files in, the package's out; errors here know nothing of a command line."""

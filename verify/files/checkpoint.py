@@ -71,28 +71,31 @@ def stored(file: IO[bytes], names: Collection[str]) -> dict[str, NDArray[Any]]:
         # As it is written; nothing that is packed is unpacked to a size that nobody sees.
         packed = any(entry.file_size > entry.compress_size for entry in entries.values())
         lacking = [name for name in names if name not in entries]
-        found = {} if packed or lacking else {name: archive[name] for name in names}
+        arrays = {} if packed or lacking else {name: archive[name] for name in names}
     if packed:
         raise ValueError("must be stored, as numpy.savez does")
     if lacking:
         raise ValueError(f"{lacking[0]}: is missing")
-    return found
+    return arrays
 
 
 def digest(*arrays: NDArray[Any]) -> str:
     """Return a text that only equal arrays have, to describe what is too large for a description."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for array in arrays:
-        found.update(f"{array.dtype} {array.shape}".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
+        hashed.update(f"{array.dtype} {array.shape}".encode())
+        hashed.update(array.tobytes())
+    return hashed.hexdigest()
 
 
-def _check_description(found: Any, description: Mapping[str, Any]) -> None:
-    require(isinstance(found, dict), "description: must be an object")
+def _check_description(document: Any, description: Mapping[str, Any]) -> None:
+    require(isinstance(document, dict), "description: must be an object")
     # As the file has it: JSON knows no tuples.
     for name, value in json.loads(_described(description)).items():
-        require(name in found and found[name] == value, f"{name}: must be {value!r} here, not {found.get(name)!r:.200}")
+        require(
+            name in document and document[name] == value,
+            f"{name}: must be {value!r} here, not {document.get(name)!r:.200}",
+        )
 
 
 def _described(description: Mapping[str, Any]) -> str:

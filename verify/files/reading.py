@@ -3,11 +3,10 @@
 Nothing in a file is believed: no pickle is loaded, and no size that a header declares is allocated before as many bytes
 are there. Whatever breaks a rule becomes one line that names the file, the place in it and the rule.
 
-Values must be floating-point (text in a ``.csv``). Integers are refused, because an integer cosine can only be −1, 0 or
-1, and an integer release still carries its quantisation step, so that it is not in units of the canary norm. Columns
-and arrays under other names than ``observed`` and ``unobserved`` are refused too: a misspelt name would silently change
-the null hypothesis.
-"""
+Values must be floating-point (text in a ``.csv``). Integers are refused. An integer cosine can only be −1, 0 or 1,
+and an integer release still carries its quantisation step, so that it is not in units of the canary norm. Columns and
+arrays under other names than ``observed`` and ``unobserved`` are refused too: a misspelt name would silently change
+the null hypothesis."""
 
 import codecs
 import contextlib
@@ -43,12 +42,12 @@ _NAMES = ("observed", "unobserved")
 
 
 class Readable(Protocol):
-    """What can be read piece by piece."""
+    """A file that can be read piece by piece."""
 
     def read(self, size: int, /) -> bytes: ...  # noqa: D102
 
 
-# Of any kind but cosines: squares must not overflow.
+# This holds for all scores but cosines: squares must not overflow.
 _LARGEST_SCORE, _SCORE_RULE = 1e100, "a score must lie in [-1e100, 1e100]"
 
 
@@ -59,7 +58,7 @@ def require(holds: bool, rule: str) -> None:
 
 
 class ScoreKind(StrEnum):
-    """What scores are."""
+    """Kinds of scores."""
 
     COSINE = "cosine"  # cosines with one released vector, or their maxima over rounds
     ANY = "any"  # any real scores, higher where a canary left a trace
@@ -83,10 +82,10 @@ class ScoreColumns:
 
 @dataclass(frozen=True)
 class _Column:
-    """Values as a file gives them, and how to name the place of one."""
+    """Values as a file gives them, and how to name the position of one."""
 
     values: NDArray[np.float64]
-    place: Callable[[int], str]
+    position: Callable[[int], str]
 
 
 def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
@@ -114,12 +113,12 @@ def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
     with opened(path, tuple(readers)) as file:
         columns = readers[path.suffix.lower()](file)
         return ScoreColumns(
-            **{name: checked_scores(name, column.values, kind, column.place) for name, column in columns.items()}
+            **{name: checked_scores(name, column.values, kind, column.position) for name, column in columns.items()}
         )
 
 
 def checked_scores(
-    name: str, values: NDArray[np.float64], kind: ScoreKind, place: Callable[[int], str] | None = None
+    name: str, values: NDArray[np.float64], kind: ScoreKind, position: Callable[[int], str] | None = None
 ) -> NDArray[np.float64]:
     """Return scores that keep the rules.
 
@@ -131,8 +130,8 @@ def checked_scores(
         Scores in float64, shape (k,).
     kind
         What they are said to be.
-    place
-        How to name the place of one; by default its index.
+    position
+        How to name the position of one; by default its index.
 
     Returns
     -------
@@ -143,7 +142,7 @@ def checked_scores(
     ValueError
         If one is not finite or out of its range, or there are too few, or all are equal.
     """
-    where = place or (lambda i: f"{name}[{i}]")
+    where = position or (lambda i: f"{name}[{i}]")
     _check_finite(values, where)
     largest, rule = (1.0, "a cosine must lie in [-1, 1]") if kind is ScoreKind.COSINE else (_LARGEST_SCORE, _SCORE_RULE)
     _check_each(values, lambda piece: np.abs(piece) <= largest, where, rule)
@@ -164,17 +163,17 @@ def floats(values: object) -> NDArray[Any]:
     """
     # A tensor of another device or with a gradient raises what its library chooses.
     try:
-        array = np.asarray(values)
+        vector = np.asarray(values)
     except Exception as error:
         raise ValueError(f"must be an array of numbers ({_shortened(str(error), 200)})") from error
     # V: bfloat16 and its like are strangers to numpy, but convert exactly.
-    if array.dtype.kind == "V" and np.can_cast(array.dtype, np.float64):
-        array = array.astype(np.float64)
-    if array.dtype.kind != "f":
-        raise ValueError(f"values must be floating-point, not {_shortened(str(array.dtype))}")
-    if array.ndim != 1:
-        raise ValueError(f"the array must have one axis, not {array.ndim}")
-    return array
+    if vector.dtype.kind == "V" and np.can_cast(vector.dtype, np.float64):
+        vector = vector.astype(np.float64)
+    if vector.dtype.kind != "f":
+        raise ValueError(f"values must be floating-point, not {_shortened(str(vector.dtype))}")
+    if vector.ndim != 1:
+        raise ValueError(f"the array must have one axis, not {vector.ndim}")
+    return vector
 
 
 def checked_release(given: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.float64]:
@@ -264,18 +263,18 @@ def regular(path: Path) -> IO[bytes]:
 
 def read_one_more(file: Readable, size: int) -> bytearray:
     """Read a number of bytes and one more, which tells whether the file goes on; memory is that of what is there."""
-    found = bytearray()
-    while piece := file.read(min(_BLOCK, size + 1 - len(found))):
-        found += piece
-    return found
+    contents = bytearray()
+    while piece := file.read(min(_BLOCK, size + 1 - len(contents))):
+        contents += piece
+    return contents
 
 
 def content(file: Readable, largest: int) -> bytearray:
     """Read all of a file, which must have at most so many bytes; a ``ValueError`` says that it has more."""
-    found = read_one_more(file, largest)
-    if len(found) > largest:
+    contents = read_one_more(file, largest)
+    if len(contents) > largest:
         raise ValueError(f"must have at most {largest} bytes")
-    return found
+    return contents
 
 
 def read_json(path: Path, largest: int = LARGEST_DOCUMENT, most_values: int = _MOST_VALUES) -> object:
@@ -301,8 +300,8 @@ def parsed_json(document: bytes | bytearray, most_values: int = _MOST_VALUES) ->
     try:
         return json.loads(text, parse_constant=_refused_constant)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(f"{place}: truncated or damaged, as it is not JSON ({error.msg})") from None
+        position = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{position}: truncated or damaged, as it is not JSON ({error.msg})") from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
 
@@ -419,7 +418,7 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
                 text.readline()
                 block = text.read().encode()
         table.add(block)
-    return (table or _Table(["observed"], first_line=1)).found()
+    return (table or _Table(["observed"], first_line=1)).columns()
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
@@ -443,7 +442,7 @@ class _Table:
         self._columns = [array("d") for _ in names]
         self._count = 0
 
-    def found(self) -> dict[str, _Column]:
+    def columns(self) -> dict[str, _Column]:
         """Return the columns."""
         return {
             name: _Column(np.frombuffer(column), lambda i, name=name: f"{name}, line {self._first_line + i}")  # type: ignore[misc]
@@ -496,9 +495,9 @@ def _cells(block: bytes, columns: int) -> list[list[bytes]] | None:
     block = block.replace(b"\r\n", b"\n").removesuffix(b"\n")
     if b"\r" in block:
         return None
-    content = np.frombuffer(block + b"\n", np.uint8)
-    ends = np.flatnonzero(content == ord("\n"))
-    commas = np.flatnonzero(content == ord(","))
+    characters = np.frombuffer(block + b"\n", np.uint8)
+    ends = np.flatnonzero(characters == ord("\n"))
+    commas = np.flatnonzero(characters == ord(","))
     # The commas before each line's end.
     if np.diff(ends, prepend=-1).max() > _LONGEST_LINE or not np.array_equal(
         np.searchsorted(commas, ends), (columns - 1) * np.arange(1, len(ends) + 1)
@@ -553,18 +552,18 @@ def _check_names(kind: str, names: list[str]) -> None:
         raise ValueError(f"every {kind} must have a name of its own")
 
 
-def _check_finite(values: NDArray[Any], place: Callable[[int], str]) -> None:
-    _check_each(values, np.isfinite, place, "must be finite")
+def _check_finite(values: NDArray[Any], position: Callable[[int], str]) -> None:
+    _check_each(values, np.isfinite, position, "must be finite")
 
 
 def _check_each(
-    values: NDArray[Any], holds: Callable[[NDArray[Any]], NDArray[np.bool]], place: Callable[[int], str], rule: str
+    values: NDArray[Any], holds: Callable[[NDArray[Any]], NDArray[np.bool]], position: Callable[[int], str], rule: str
 ) -> None:
     for first in range(0, len(values), _PIECE):
         wrong = np.flatnonzero(~holds(values[first : first + _PIECE]))
         if len(wrong):
             i = first + int(wrong[0])
-            raise ValueError(f"{place(i)}: {rule}, not {float(values[i])!r}")
+            raise ValueError(f"{position(i)}: {rule}, not {float(values[i])!r}")
 
 
 def _converted(values: NDArray[Any], dtype: type[np.floating]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""What lies in a run's folder, and what a report is made from: the run, its documents, and trainings beside it."""
+"""The input of a report, read from a run's folder: the run, its documents, and trainings in the same folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from canaryproof.verify.files.training_record import ExperimentRecord, TrainingS
 
 RESULTS, RUN_FILE = "results.json", "run.sqlite"
 ENVIRONMENT, CANIFE = "environment.json", "canife.json"
-# What canaryproof train leaves beside its results.
+# Files that canaryproof train writes next to its results.
 EXPERIMENT, TIMINGS = "experiment.json", "timings.json"
 
 _T = TypeVar("_T")
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class TrainingFolder:
-    """What ``canaryproof train`` left in a folder: its record, and the seconds of each training."""
+    """Output of ``canaryproof train`` in a folder: its record, and the seconds of each training."""
 
     record: ExperimentRecord
     timings: Sequence[TrainingSeconds]
@@ -33,13 +33,13 @@ class Material:
     """A run and its companions."""
 
     run: Run
-    # What made it: command, versions, processor.
+    # The run's command, versions and processor.
     environment: Mapping[str, str] = field(default_factory=dict)
-    # The record of ``canaryproof benchmark canife``, where it was left beside the run.
+    # The record of ``canaryproof benchmark canife``, where it was left in the run's folder.
     canife: BenchmarkRecord | None = None
     # By the folder of the run's folder in which each was left.
     trainings: Mapping[str, TrainingFolder] = field(default_factory=dict)
-    # How many of the documents' statements this version judges and the run did not, by suite.
+    # Number of the documents' statements that this version judges and the run did not, by suite.
     unjudged: Mapping[str, int] = field(default_factory=dict)
     # How far an interrupted run came, or nothing.
     unfinished: str = ""

@@ -1,9 +1,8 @@
 """Files that are written whole or not at all, and never over what others left.
 
-Nothing is written through a symbolic link inside an output folder: a link in place of a file of ours is replaced, the
-file that it points to stays as it was, and a link in place of a folder of ours is refused. The folder itself may be
-one, as its name was given.
-"""
+Nothing is written through a symbolic link inside an output folder. A link in place of a file of the package is
+replaced, and the file that it points to stays as it was. A link in place of a folder of the package is refused. The
+folder itself may be one, as its name was given."""
 
 import errno
 import fcntl
@@ -16,7 +15,7 @@ from typing import IO
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.report_input import read_run
 
-# Beside the files that are ours, it names them, a line each.
+# This file in a folder names the files that the package wrote there, a line each.
 _LIST = ".canaryproof"
 _LARGEST_LIST = 10**6
 
@@ -51,7 +50,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
-        # What a write raises names no file, and what numpy raises has no number either.
+        # The error of a write names no file, and numpy's has no number either.
         if error.filename is None:
             raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
         raise
@@ -88,7 +87,7 @@ def write_files(files: Mapping[str, bytes], folder: Path, patterns: Sequence[str
     listed = _listed(folder)
     left = {path.relative_to(folder).as_posix() for pattern in patterns for path in folder.glob(pattern)}
     stale = (left & listed) - files.keys()
-    # Before the files, so that a crash leaves none that is not known to be ours.
+    # The list is written before the files, so that a crash leaves none that it does not name.
     _write_list(listed | files.keys(), folder)
     for name, contents in files.items():
         path = folder / name
@@ -104,7 +103,7 @@ def write_files(files: Mapping[str, bytes], folder: Path, patterns: Sequence[str
 
 
 def check_files(names: Iterable[str], folder: Path) -> None:
-    """Make sure that a folder holds nothing of somebody else's under names of ours.
+    """Make sure that a folder holds no files of others under the names of the package's files.
 
     Parameters
     ----------

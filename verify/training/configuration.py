@@ -23,79 +23,79 @@ from canaryproof.verify.files.reading import content, opened
 _LONGEST, _LONGEST_LINE = 60, 1000
 
 
-def shortened(text: str) -> str:
+def shortened(words: str) -> str:
     """Cut what would make a message long."""
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return words if len(words) <= _LONGEST else words[:_LONGEST] + "..."
 
 
 def _refuse(rule: str, value: Any) -> ValueError:
     return ValueError(f"must be {rule}, not {shortened(repr(value))}")
 
 
-def _rule(read: Callable[[Any], Any], **options: Any) -> Any:
-    return field(metadata={"read": read}, **options)
+def _rule(reader: Callable[[Any], Any], **options: Any) -> Any:
+    return field(metadata={"read": reader}, **options)
 
 
 def whole(low: int, high: int, **options: Any) -> Any:
     """Field of a whole number in a range."""
 
-    def read(value: Any) -> int:
+    def checked(value: Any) -> int:
         # True is an int to Python.
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         raise _refuse(f"a whole number from {low} to {high}", value)
 
-    return _rule(read, **options)
+    return _rule(checked, **options)
 
 
 def number(low: float, high: float, *, infinite: bool = False, **options: Any) -> Any:
     """Field of a number in a range, or perhaps infinity."""
 
-    def read(value: Any) -> float:
+    def checked(value: Any) -> float:
         known = isinstance(value, int | float) and not isinstance(value, bool)
         if known and (low <= value <= high or (infinite and value == math.inf)):
             return float(value)
         raise _refuse(f"a number from {low:g} to {high:g}{' or inf' if infinite else ''}", value)
 
-    return _rule(read, **options)
+    return _rule(checked, **options)
 
 
-def one_of(*names: str, **options: Any) -> Any:
+def one_of(*words: str, **options: Any) -> Any:
     """Field of one of some words."""
 
-    def read(value: Any) -> str:
-        if isinstance(value, str) and value in names:
+    def checked(value: Any) -> str:
+        if isinstance(value, str) and value in words:
             return value
-        raise _refuse(f"one of {', '.join(names)}", value)
+        raise _refuse(f"one of {', '.join(words)}", value)
 
-    return _rule(read, **options)
+    return _rule(checked, **options)
 
 
 def flag(**options: Any) -> Any:
     """Field of true or false."""
 
-    def read(value: Any) -> bool:
+    def checked(value: Any) -> bool:
         if isinstance(value, bool):
             return value
         raise _refuse("true or false", value)
 
-    return _rule(read, **options)
+    return _rule(checked, **options)
 
 
 def text(**options: Any) -> Any:
     """Field of a line of text."""
 
-    def read(value: Any) -> str:
+    def checked(value: Any) -> str:
         if isinstance(value, str) and len(value) <= _LONGEST_LINE and value.isprintable():
             return value
         raise _refuse(f"a line of at most {_LONGEST_LINE} characters", value)
 
-    return _rule(read, **options)
+    return _rule(checked, **options)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Heading:
-    """What stands above the tables."""
+    """Keys above the first TOML table."""
 
     title: str = text(default="")
     source: str = text(default="")  # what it is an analogue of
@@ -144,9 +144,9 @@ class Federated:
     unclipped clients is a twentieth of the cohort, as in Andrew et al. 2021.
 
     Noise is ``independent`` in each round, or correlated over rounds by a factorisation: ``tree``, or ``square_root``,
-    whose cost grows with the square of the number of rounds. Its multiplier is given, or where noise is independent
-    decided by the analytical ε of a client that takes part in one round, or by the ε of all rounds with ``bernoulli``
-    by Rényi accounting, as CANIFE has it. ``inf`` is no noise.
+    whose cost grows with the square of the number of rounds. Its multiplier is given. Where noise is independent, it may
+    follow from the analytical ε of a client that takes part in one round. With ``bernoulli`` it may follow from the ε
+    of all rounds by Rényi accounting, as CANIFE has it. ``inf`` is no noise.
 
     The training ends when its accuracy on held-out examples (``test``) or on clients' own (``train``), which is looked
     at after every ``accuracy_every`` rounds, is ``until_accuracy`` or more; ``rounds`` is then the largest number of
@@ -354,14 +354,14 @@ def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration
     return Configuration(
         name,
         size,
-        _section(Heading, {field: merged[field] for field in _HEADING if field in merged}, ""),
+        _section(Heading, {key: merged[key] for key in _HEADING if key in merged}, ""),
         tuple(tuple(axis[0]) for axis in axes),
         tuple(Cell(swept, settings(merged, swept)) for swept in combinations),
-        _ours(merged.get("ours", [])),
+        _unstated(merged.get("ours", [])),
     )
 
 
-def _ours(listed: Any) -> tuple[str, ...]:
+def _unstated(listed: Any) -> tuple[str, ...]:
     known = {f"{table}.{entry.name}" for table, kind in _TABLES.items() for entry in fields(kind)}
     if not isinstance(listed, list):
         raise ValueError(f"ours: must be a list of fields, not {shortened(repr(listed))}")
@@ -373,13 +373,13 @@ def _ours(listed: Any) -> tuple[str, ...]:
 
 def settings(document: Mapping[str, Any], swept: Mapping[str, Any] = MappingProxyType({})) -> Settings:
     """Check the tables of a document, with swept values by field instead of those in the tables."""
-    there = {place.partition(".")[0] for place in swept} | document.keys()
+    there = {path.partition(".")[0] for path in swept} | document.keys()
     tables = {
         name: dict(_table(document.get(name, {}), name)) for name in _TABLES if name not in _OPTIONAL or name in there
     }
-    for place, value in swept.items():
-        table, _, field = place.partition(".")
-        tables[table][field] = value
+    for path, value in swept.items():
+        table, _, key = path.partition(".")
+        tables[table][key] = value
     made = Settings(**{name: _section(_TABLES[name], table, f"{name}.") for name, table in tables.items()})
     made.check()
     return made
@@ -407,21 +407,21 @@ def _axes(sweep: Any) -> list[list[dict[str, Any]]]:
         raise ValueError("sweep: must be written as [[sweep]], as there may be several")
     axes: list[list[dict[str, Any]]] = []
     for i, axis in enumerate(sweep):
-        place = f"sweep[{i}]"
+        path = f"sweep[{i}]"
         lists = {
             f"{table}.{name}": values
-            for table, inner in _table(axis, place).items()
-            for name, values in _table(inner, f"{place}.{table}").items()
+            for table, inner in _table(axis, path).items()
+            for name, values in _table(inner, f"{path}.{table}").items()
         }
         for name, values in lists.items():
             if name.partition(".")[0] not in _TABLES:
-                raise ValueError(f"{place}.{shortened(name)}: there is no such field; tables are {', '.join(_TABLES)}")
+                raise ValueError(f"{path}.{shortened(name)}: there is no such field; tables are {', '.join(_TABLES)}")
             if not isinstance(values, list) or not values:
-                raise ValueError(f"{place}.{name}: must be a list of values, not {shortened(repr(values))}")
+                raise ValueError(f"{path}.{name}: must be a list of values, not {shortened(repr(values))}")
             if any(name in earlier[0] for earlier in axes):
-                raise ValueError(f"{place}.{name}: must not be in two sweeps")
+                raise ValueError(f"{path}.{name}: must not be in two sweeps")
         if len({len(values) for values in lists.values()}) != 1:
-            raise ValueError(f"{place}: must have lists of one length")
+            raise ValueError(f"{path}: must have lists of one length")
         axes.append([dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)])
     if math.prod(map(len, axes)) > _MOST_CELLS:
         raise ValueError(f"sweep: must have at most {_MOST_CELLS} combinations")
@@ -436,10 +436,10 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _table(value: Any, place: str) -> dict[str, Any]:
+def _table(value: Any, name: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise ValueError(f"{shortened(place)}: must be a table, not {shortened(repr(value))}")
+    raise ValueError(f"{shortened(name)}: must be a table, not {shortened(repr(value))}")
 
 
 def _check_names(table: Mapping[str, Any], known: tuple[str, ...], inside: str) -> None:

@@ -311,7 +311,7 @@ def model(name: str, federation: ExampleForm, hidden: int | None = None) -> Mode
     projections where the size changes. Normalisation is in 32 groups, as that repository has it by way of Opacus: batch
     normalisation would mix a client's examples. With 2 classes d = 11,177,538, as CANIFE prints.
 
-    ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256, d = 820,522 with 90 tokens,
+    ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256. d = 820,522 with 90 tokens,
     as the same repository as for EMNIST has it for Shakespeare's plays after McMahan et al. (arXiv 1602.05629).
 
     ``word_lstm``, for text: words embedded in 96 dimensions, an LSTM layer of 670 and a dense one of 96 before the

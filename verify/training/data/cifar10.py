@@ -29,8 +29,8 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
     The folder holds the batches, or the archive's folder ``cifar-10-batches-bin`` with them; another is refused by an
     ``InputError``, as is a damaged file. Images that remain are left out.
     """
-    place = _found(folder)
-    *training, (test_images, test_labels) = (_read(inside(folder, place / name)) for name in (*_TRAINING, _TEST))
+    batches = _folder_of(folder)
+    *training, (test_images, test_labels) = (_read(inside(folder, batches / name)) for name in (*_TRAINING, _TEST))
     images, labels = (np.concatenate(part) for part in zip(*training, strict=True))
     try:
         order, starts = equal_lots(len(images), examples_per_client, seed)
@@ -47,14 +47,14 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
     )
 
 
-def _found(folder: Path) -> Path:
+def _folder_of(folder: Path) -> Path:
     """Return where the batches are."""
     if not folder.is_dir():
         raise InputError(f"{folder}: must be a folder")
-    for place in (folder, folder / "cifar-10-batches-bin"):
-        if (place / _TRAINING[0]).exists():
-            return place
-    if any((place / "data_batch_1").exists() for place in (folder, folder / "cifar-10-batches-py")):
+    for inner in (folder, folder / "cifar-10-batches-bin"):
+        if (inner / _TRAINING[0]).exists():
+            return inner
+    if any((inner / "data_batch_1").exists() for inner in (folder, folder / "cifar-10-batches-py")):
         raise InputError(
             f"{folder}: holds CIFAR-10's Python distribution; the binary one is needed, data_batch_1.bin to "
             "data_batch_5.bin (docs/data.md says where it is)"
@@ -64,10 +64,12 @@ def _found(folder: Path) -> Path:
 
 def _read(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     with opened(path) as file:
-        found = content(file, _LARGEST)
-    if len(found) % (1 + _IMAGE):
-        raise InputError(f"{path}: truncated or damaged: must have {1 + _IMAGE} bytes an image, not {len(found)} bytes")
-    records = np.frombuffer(found, np.uint8).reshape(-1, 1 + _IMAGE)
+        contents = content(file, _LARGEST)
+    if len(contents) % (1 + _IMAGE):
+        raise InputError(
+            f"{path}: truncated or damaged: must have {1 + _IMAGE} bytes an image, not {len(contents)} bytes"
+        )
+    records = np.frombuffer(contents, np.uint8).reshape(-1, 1 + _IMAGE)
     labels = records[:, 0].astype(np.int32)
     for i in np.flatnonzero(labels >= _CLASSES)[:1]:
         raise InputError(f"{path}: label {i}: must be a whole number from 0 to {_CLASSES - 1}, not {labels[i]}")

@@ -15,7 +15,7 @@ from canaryproof.verify.files.errors import InputError
 
 # Inputs and labels of one client.
 Examples = tuple[NDArray[Any], NDArray[np.int32]]
-# Of 10 examples of a client, 1 is held out.
+# One in 10 of a client's examples is held out.
 _HELD_OUT = 10
 
 
@@ -39,7 +39,7 @@ class ExampleForm(Protocol):
 
 
 class FederatedData(ExampleForm, Protocol):
-    """What a training asks of its data, which may be in memory or be read from files cohort by cohort.
+    """The data of a training, in memory or read from files cohort by cohort.
 
     Attributes are those of ``Federation``; held-out examples are always in memory.
     """
@@ -171,14 +171,14 @@ def held_out(clients: Iterable[tuple[Sequence[Any], ...]]) -> tuple[list[Any], l
 
     ``clients`` has sequences of each client's, all of the length of its examples: inputs and labels, for instance.
     """
-    kept, held = [], []
+    training, held = [], []
     for sequences in clients:
         count = len(sequences[0])
         first = count - count // _HELD_OUT
-        kept.append(tuple(sequence[:first] for sequence in sequences))
+        training.append(tuple(sequence[:first] for sequence in sequences))
         if first < count:
             held.append(tuple(sequence[first:] for sequence in sequences))
-    return kept, held
+    return training, held
 
 
 _Handle = TypeVar("_Handle")
@@ -254,8 +254,8 @@ class StreamedFederation:
     ) -> tuple[NDArray[np.float32] | NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
         """Read the same number of examples of each of some clients, as ``Federation.cohort`` returns them."""
         # A cohort is filled up with clients that it has already.
-        indices, place = np.unique(np.asarray(clients, dtype=np.int64), return_inverse=True)
-        inputs, labels = (np.empty((len(indices), examples, *one.shape[1:]), one.dtype) for one in self.template)
+        indices, positions = np.unique(np.asarray(clients, dtype=np.int64), return_inverse=True)
+        inputs, labels = (np.empty((len(indices), examples, *array.shape[1:]), array.dtype) for array in self.template)
         mask = np.zeros((len(indices), examples), np.float32)
         for i, client in enumerate(indices.tolist()):
             some = self.source.read(client, examples)
@@ -263,4 +263,4 @@ class StreamedFederation:
             for rows, read in zip((inputs, labels), some, strict=True):
                 rows[i, :count], rows[i, count:] = read, read[-1]
             mask[i, :count] = 1.0
-        return inputs[place], labels[place], mask[place]
+        return inputs[positions], labels[positions], mask[positions]

@@ -37,18 +37,18 @@ def in_folder(folder: Path, pattern: str, data: Path | None = None) -> list[Path
 
 
 class _Inflated:
-    """What a gzip stream holds, as long as it is no more than so many bytes."""
+    """The contents of a gzip stream, of at most a given number of bytes."""
 
     def __init__(self, stream: gzip.GzipFile, most: int) -> None:
         self._stream, self._most, self._left = stream, most, most
 
     def read(self, size: int = -1) -> bytes:
         """Read some bytes, or all; a ``ValueError`` says that there are too many."""
-        found = self._stream.read(self._left + 1 if size < 0 else size)
-        self._left -= len(found)
+        piece = self._stream.read(self._left + 1 if size < 0 else size)
+        self._left -= len(piece)
         if self._left < 0:
             raise ValueError(f"must not inflate to more than {self._most} bytes")
-        return found
+        return piece
 
 
 @contextmanager
@@ -78,5 +78,5 @@ def digest(path: Path) -> str:
 
 def first_line(error: Exception) -> str:
     """Return what a library says of a file: the first line, not too long, and without an object's address."""
-    said = str(error).partition("\n")[0] or type(error).__name__
-    return re.sub(" at 0x[0-9a-f]+", "", said)[:200]
+    message = str(error).partition("\n")[0] or type(error).__name__
+    return re.sub(" at 0x[0-9a-f]+", "", message)[:200]

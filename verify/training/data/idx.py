@@ -1,7 +1,7 @@
 """IDX files: MNIST, Fashion-MNIST and EMNIST.
 
-The format is LeCun's: a magic number, 0x00000803 for images and 0x00000801 for labels, the sizes of the axes in 32 bits
-each, most significant byte first, and a byte for each pixel or label.
+The format is LeCun's. It has a magic number, 0x00000803 for images and 0x00000801 for labels. The sizes of the axes
+follow in 32 bits each, most significant byte first, then a byte for each pixel or label.
 
 EMNIST's files (Cohen et al., arXiv 1702.05373) hold every image with its rows and columns exchanged, as TensorFlow
 Datasets' page on EMNIST says; they are changed back here.
@@ -21,7 +21,7 @@ from canaryproof.verify.files.reading import read_one_more
 from canaryproof.verify.training.data.federation import Federation, equal_lots
 from canaryproof.verify.training.data.files import LARGEST, in_folder, inflated
 
-# torchvision leaves the inflated files beside the gzipped ones, and some archives spell "images.idx3".
+# torchvision leaves the inflated files next to the gzipped ones, and some archives spell "images.idx3".
 _NAME = re.compile(
     r"(?:(?P<emnist>emnist-[a-z]+)-)?(?P<part>train|test|t10k)-(?P<kind>images|labels)[-.]idx[13]-ubyte(?:\.gz)?"
 )
@@ -34,7 +34,7 @@ _CLASSES = {
     "emnist-letters": 27,
 }
 
-# What a federation of Fashion-MNIST is called; no folder that ``load`` names one after has such a name by accident.
+# Name of a federation of Fashion-MNIST; no folder that ``load`` names one after has such a name by accident.
 FASHION = "Fashion-MNIST, files as published"
 
 # MD5 of the gzipped files of Fashion-MNIST, as its authors' page has them (README of zalandoresearch/fashion-mnist).
@@ -54,7 +54,7 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
     ``emnist-byclass-train-images-idx3-ubyte.gz``. The files don't tell who wrote what; LEAF's FEMNIST does. The
     federation is named ``FASHION`` if the folder ``is_fashion``, else after the folder or EMNIST's part.
     """
-    name, paths = _found(folder)
+    name, paths = _files_of(folder)
     classes = _CLASSES.get(name, 10)
     images, labels = _read_part(paths, "train", classes)
     test_images, test_labels = _read_part(paths, "test", classes)
@@ -80,8 +80,8 @@ def load(folder: Path, examples_per_client: int, seed: int) -> Federation:
 
 def is_fashion(folder: Path) -> bool:
     """Whether a folder has Fashion-MNIST: its gzipped files as they were published, none but these inflated."""
-    _, paths = _found(folder)
-    return all(_is_published(paths[place], digest) for place, digest in _FASHION.items())
+    _, paths = _files_of(folder)
+    return all(_is_published(paths[kind], digest) for kind, digest in _FASHION.items())
 
 
 def _is_published(path: Path, digest: str) -> bool:
@@ -93,7 +93,7 @@ def _is_published(path: Path, digest: str) -> bool:
     return packed == path or gzip.decompress(content) == path.read_bytes()
 
 
-def _found(folder: Path) -> tuple[str, dict[tuple[str, str], Path]]:
+def _files_of(folder: Path) -> tuple[str, dict[tuple[str, str], Path]]:
     """Return the data set's name, and its files by part and kind."""
     paths: dict[tuple[str, str], Path] = {}
     names = set()

@@ -1,15 +1,15 @@
 """Data sets of LEAF (Caldas et al., arXiv 1812.01097) in JSON: FEMNIST, Shakespeare, Sent140 and CelebA.
 
 A file is an object with a list ``users``, a list ``num_samples`` and an object ``user_data`` that has two lists for
-each user, ``x`` and ``y``: what LEAF's repository, TalwalkarLab/leaf, says and writes. Its split by sample leaves
+each user, ``x`` and ``y``. So LEAF's repository, TalwalkarLab/leaf, says and writes it. Its split by sample leaves
 users in ``user_data`` whom it took from ``users``; they don't count. Of Shakespeare it leaves out the 79 examples
 for testing that overlap with the last one for training, and counts them in ``num_samples`` all the same
 (data/utils/split_data.py).
 
 CelebA's files (Liu et al. 2015) name images, which stay in a folder ``img_align_celeba`` (data/celeba/README.md there)
 and are read when they are asked for. CANIFE's code (FLSim/examples/canary_example.py of facebookresearch/canife) scales
-an image until its shorter side has 32 pixels and cuts the middle out, and so is it done here; LEAF's own squeezes it
-into 84 × 84.
+an image until its shorter side has 32 pixels and cuts the middle out. So does this module. LEAF's own code squeezes
+it into 84 × 84.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ def load(folder: Path, length: int = 80, side: int = 84) -> FederatedData:
     """Read one of LEAF's data sets; what an example looks like tells which.
 
     The folder holds the folders ``train`` and ``test`` with ``.json`` files, the test users being the same (LEAF's
-    split by sample) or others (by user); or else such files, themselves or in a folder ``all_data``. Then the last
+    split by sample) or others (by user). Or it holds such files, themselves or in a folder ``all_data``. Then the last
     tenth of each user's examples, rounded down, is held out. In Shakespeare examples overlap, and these have nearly
     been seen. Sent140's may be accompanied by a file of GloVe's, CelebA's must be by the images.
 
@@ -53,7 +53,7 @@ def load(folder: Path, length: int = 80, side: int = 84) -> FederatedData:
     into 80. CelebA's images are brought to ``side`` pixels.
 
     Every user of the training part is a client. FEMNIST has 62 classes. In Shakespeare the label is the one character
-    that follows, of 80; in Sent140 it is 1 for a positive tweet and 0 for another, in CelebA 1 for a smile.
+    that follows, of 80. In Sent140 it is 1 for a positive tweet and 0 for another, in CelebA 1 for a smile.
     """
     if length < 1:
         raise InputError(f"{folder}: length must be at least 1, not {length}")
@@ -109,8 +109,8 @@ def _read_leaf(data: Path, inner: str) -> tuple[str, list[tuple[Any, Any]]]:
 
 def _users(path: Path) -> Iterator[tuple[str, list[Any], list[Any]]]:
     """Yield each user of a file with the lists x and y, which have one length, not 0."""
-    found = _parsed(path)
-    users, counts, data = (found.get(key) for key in ("users", "num_samples", "user_data"))
+    document = _parsed(path)
+    users, counts, data = (document.get(key) for key in ("users", "num_samples", "user_data"))
     if not isinstance(users, list) or not isinstance(counts, list) or not isinstance(data, dict):
         raise InputError(f"{path}: must be an object with lists users and num_samples and an object user_data")
     if len(users) != len(counts) or not users:
@@ -131,10 +131,10 @@ def _users(path: Path) -> Iterator[tuple[str, list[Any], list[Any]]]:
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    found = read_json(path, LARGEST, LARGEST)
-    if not isinstance(found, dict):
+    document = read_json(path, LARGEST, LARGEST)
+    if not isinstance(document, dict):
         raise InputError(f"{path}: must be an object")
-    return found
+    return document
 
 
 def _form(example: Any) -> str:
@@ -204,7 +204,7 @@ _WORD = re.compile(r"[\w']+|[.,!?;]")
 def sent140(folder: Path, training: _Users, test: _Users, length: int) -> Federation:
     """Make tweets into tokens: words with a vector, or characters.
 
-    If in the folder or the one above is a file of GloVe's vectors, tokens are words with these, as in LEAF; token 0 is
+    If the folder or the one above has a file of GloVe's vectors, tokens are words with these, as in LEAF. Token 0 is
     any other word and the padding. Otherwise they are the 101 of ``TWEETS``, of the words' characters, as in CANIFE's
     code; what is between the words is left out. The first ``length`` tokens are taken, with padding behind, as in both:
     LEAF takes 25 words, CANIFE's configuration 25 characters.
@@ -285,20 +285,20 @@ class ImageFolder:
     @cached_property
     def digest(self) -> str:
         """A text that only equal data has; every image's file is read for it."""
-        found = hashlib.sha256()
+        hashed = hashlib.sha256()
         for name in self.images:
-            found.update(_content(self.folder / name))
+            hashed.update(_content(self.folder / name))
         tables = checkpoint.digest(self.labels, self.starts, self.test_inputs, self.test_labels)
-        return f"{tables} {found.hexdigest()}"
+        return f"{tables} {hashed.hexdigest()}"
 
     def cohort(
         self, clients: ArrayLike, examples: int
     ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]:
         """Return the same number of examples of each of some clients, as ``Federation.cohort``."""
         chosen, there = first_examples(self.starts, clients, examples)
-        needed, places = np.unique(chosen, return_inverse=True)
+        needed, positions = np.unique(chosen, return_inverse=True)
         images = _read(self.folder, [self.images[i] for i in needed], self.side)
-        return _scaled(images[places.reshape(chosen.shape)]), self.labels[chosen], there
+        return _scaled(images[positions.reshape(chosen.shape)]), self.labels[chosen], there
 
 
 def celeba(folder: Path, training: _Users, test: _Users, side: int) -> ImageFolder:
@@ -306,27 +306,27 @@ def celeba(folder: Path, training: _Users, test: _Users, side: int) -> ImageFold
 
     Held-out images are in memory: those of the first clients, as many as have 2 GB, and of one client at least.
     """
-    place = next((found for inner in ("", "raw") if (found := folder / inner / _FOLDER).is_dir()), None)
-    if place is None:
+    source = next((candidate for inner in ("", "raw") if (candidate := folder / inner / _FOLDER).is_dir()), None)
+    if source is None:
         raise InputError(f"{folder}: must hold a folder {_FOLDER}, or raw/{_FOLDER}, with the images")
-    _check_present(folder, inside(folder, place), training + test)
+    _check_present(folder, inside(folder, source), training + test)
     counts = np.cumsum([len(labels) for _, labels in test])
     held = max(1, int(np.searchsorted(counts, _LARGEST_TEST // (12 * side**2), side="right")))
     images, labels, starts = _joined(training)
     test_images, test_labels, test_starts = _joined(test[:held])
-    test_inputs = _scaled(_read(place, test_images, side))
-    return ImageFolder(place, images, labels, starts, test_inputs, test_labels, test_starts, side)
+    test_inputs = _scaled(_read(source, test_images, side))
+    return ImageFolder(source, images, labels, starts, test_inputs, test_labels, test_starts, side)
 
 
-def _check_present(folder: Path, place: Path, users: _Users) -> None:
-    with os.scandir(place) as found:
-        entries = {entry.name: entry for entry in found}
+def _check_present(folder: Path, images: Path, users: _Users) -> None:
+    with os.scandir(images) as listing:
+        entries = {entry.name: entry for entry in listing}
     for names, _ in users:
         for name in names:
             if name not in entries:
-                raise InputError(f"{place}: must hold the image {name}, which a user of the JSON files has")
+                raise InputError(f"{images}: must hold the image {name}, which a user of the JSON files has")
             if entries[name].is_symlink():
-                inside(folder, place / name)
+                inside(folder, images / name)
 
 
 def _joined(users: _Users) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64]]:
@@ -335,10 +335,10 @@ def _joined(users: _Users) -> tuple[list[str], NDArray[np.int32], NDArray[np.int
     return names, labels, np.cumsum([0, *(len(classes) for _, classes in users)])
 
 
-def _read(place: Path, names: list[str], side: int) -> NDArray[np.uint8]:
+def _read(source: Path, names: list[str], side: int) -> NDArray[np.uint8]:
     images = np.empty((len(names), side, side, 3), dtype=np.uint8)
     for i, name in enumerate(names):
-        images[i] = _decoded(place / name, side)
+        images[i] = _decoded(source / name, side)
     return images
 
 

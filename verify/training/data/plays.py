@@ -12,7 +12,7 @@ from canaryproof.verify.training.data.tokens import SHAKESPEARE, Vocabulary
 _LARGEST = 2**24
 
 
-def load(place: Path, length: int = 80) -> Federation:
+def load(source: Path, length: int = 80) -> Federation:
     """Read a text in UTF-8, or all that end in ``.txt`` in a folder, as plays.
 
     Speeches are separated by blank lines; the first line of each is ``ROLE:``. A role of one file is another client
@@ -21,14 +21,14 @@ def load(place: Path, length: int = 80) -> Federation:
     role's examples, rounded down, is held out. A role without a whole example is no client.
     """
     if length < 1:
-        raise InputError(f"{place}: length must be at least 1, not {length}")
-    paths = in_folder(place, "*.txt") if place.is_dir() else [place]
+        raise InputError(f"{source}: length must be at least 1, not {length}")
+    paths = in_folder(source, "*.txt") if source.is_dir() else [source]
     if sum(path.stat().st_size for path in paths if path.is_file()) > _LARGEST:
-        raise InputError(f"{place}: plays must have at most {_LARGEST} bytes in all")
+        raise InputError(f"{source}: plays must have at most {_LARGEST} bytes in all")
     pieces = (_pieces(text, length) for path in paths for text in _roles(path))
     training, test = held_out((role,) for role in pieces if role)
     if not test:
-        raise InputError(f"{place}: some role must have ten examples, more than {10 * length} characters")
+        raise InputError(f"{source}: some role must have ten examples, more than {10 * length} characters")
     vocabulary = Vocabulary(SHAKESPEARE)
 
     def as_tokens(role: tuple[list[str]]) -> Examples:

@@ -1,13 +1,13 @@
 """Federated EMNIST and StackOverflow as TensorFlow Federated releases them, in HDF5 or SQLite.
 
-Federated EMNIST (tensorflow_federated's ``simulation/datasets/emnist.py``) is that of LEAF's writers: 3,400 with
-671,585 images for training and 77,483 for testing in 62 classes, or the digits alone, 3,383 writers with 341,873 and
+Federated EMNIST (tensorflow_federated's ``simulation/datasets/emnist.py``) is that of LEAF's writers. 3,400 have
+671,585 images for training and 77,483 for testing in 62 classes. For the digits alone there are 3,383 writers with 341,873 and
 40,832 in 10 classes. Every writer has images in both parts. Pixels are between 0 and 1, with 1 for the background.
 Andrew et al. print 3,383 users; the task ``emnist_character`` of their code (google-research/federated,
-``one_shot_epe/train.py``) has the 62 classes and 3,400 users unless it is told otherwise.
+``one_shot_epe/train.py``) has the 62 classes and 3,400 users by default.
 
 StackOverflow (``simulation/datasets/stackoverflow.py`` there) has 342,477 users with 135,818,730 sentences of before
-2018 for training, and 204,088 users with 16,586,035 of later for testing; a third part of held-out users is not read,
+2018 for training, and 204,088 users with 16,586,035 of later for testing. A third part of held-out users is not read,
 as in Reddi et al.'s code.
 """
 
@@ -89,12 +89,12 @@ class Images:
     def read(self, client: int, most: int) -> Examples:
         """Return a client's first images, shape (images, 28, 28, 1), and labels."""
         pixels, labels = self.split.images(client, most)
-        place = f"{self.split.path}: client {self.split.ids[client][:60]!r}"
+        path = f"{self.split.path}: client {self.split.ids[client][:60]!r}"
         # NaN is not between either.
         if not ((pixels >= 0.0) & (pixels <= 1.0)).all():
-            raise InputError(f"{place}: pixels must be between 0 and 1")
+            raise InputError(f"{path}: pixels must be between 0 and 1")
         if not ((labels >= 0) & (labels < self.classes)).all():
-            raise InputError(f"{place}: label must be from 0 to {self.classes - 1}")
+            raise InputError(f"{path}: label must be from 0 to {self.classes - 1}")
         return pixels[..., np.newaxis], labels.astype(np.int32)
 
 
@@ -129,11 +129,11 @@ def load(folder: Path, length: int, count: int) -> StreamedFederation:
     sentence has ``length`` words, of a vocabulary of ``count``.
 
     Clients are in the order of their names. All of EMNIST's test images are held out. Of StackOverflow's test sentences
-    it is 10,000, by the rule of the authors' code: users in the order in which numpy's ``RandomState(0)`` shuffles the
-    sorted names, one's sentences after another's (google-research/federated, ``one_shot_epe/train.py``;
+    10,000 are held out, by the rule of the authors' code: users in the order in which numpy's ``RandomState(0)``
+    shuffles the sorted names, each with all sentences (google-research/federated, ``one_shot_epe/train.py``;
     ``create_tf_dataset_from_all_clients`` in TFF's ``client_data.py``).
     """
-    release = _found(folder)
+    release = _release_of(folder)
     if release.classes is None:
         # Before the clients, whose reading takes longer.
         vocabulary = tokens.read_words(_there(folder, WORD_COUNTS), count)
@@ -160,17 +160,17 @@ def load(folder: Path, length: int, count: int) -> StreamedFederation:
     )
 
 
-def _found(folder: Path) -> _Release:
+def _release_of(folder: Path) -> _Release:
     if not folder.is_dir():
         raise InputError(f"{folder}: must be a folder")
     names = {path.name for path in folder.iterdir()}
-    found = [release for release in _RELEASES if names & set(release.files)]
-    if len(found) == 1:
-        for name in found[0].files:
+    releases = [release for release in _RELEASES if names & set(release.files)]
+    if len(releases) == 1:
+        for name in releases[0].files:
             _there(folder, name)
-        return found[0]
-    if found:
-        raise InputError(f"{folder}: must hold one release, not {', '.join(release.files[0] for release in found)}")
+        return releases[0]
+    if releases:
+        raise InputError(f"{folder}: must hold one release, not {', '.join(release.files[0] for release in releases)}")
     for name in sorted(names):
         if match := _PACKED.fullmatch(name):
             raise InputError(

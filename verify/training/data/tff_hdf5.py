@@ -27,7 +27,7 @@ if find_spec("h5py") is None:
     raise ImportError("h5py")
 
 _READER = "canaryproof.verify.training.data.tff_hdf5_reader"
-# Of an answer, and of its first line: what a crash wrote is not believed.
+# Bytes of an answer, and of its first line: the output of a crash is not believed.
 _LARGEST, _LONGEST_LINE = 2**30, 2**16
 
 

@@ -1,11 +1,11 @@
 """Reading TensorFlow Federated's releases in HDF5, in a process of its own: ``python -m`` this, and the file.
 
-A file has a group ``examples`` with a group for each client, named as the client is, with a dataset for each field
+A file has a group ``examples`` with a group for each client, named as the client is. That has a dataset for each field
 of its examples (``simulation/hdf5_client_data.py`` in older versions of tensorflow_federated): ``pixels`` and
 ``label`` of federated EMNIST, ``tokens`` and others of StackOverflow.
 
 The HDF5 library reads the file's own structures, strings excepted. On a B-tree that somebody made into a circle it does
-not end, or crashes: so it runs in a process of its own, with limits of time and memory, whom ``tff_hdf5`` asks. Only
+not end, or crashes. So it runs in a process of its own, with limits of time and memory, whom ``tff_hdf5`` asks. Only
 what lies in the file itself is read: no external or symbolic link is followed, and no external or virtual dataset is
 opened. Opening a file reads the clients' names and not their groups, of which StackOverflow has 342,477; what a client
 has is checked when it is read.
@@ -13,8 +13,8 @@ has is checked when it is read.
 Strings of variable length are read here, with every length and address checked: HDF5 itself does not end on some
 damaged heaps of such strings, and returns one string as often as it is referred to. Sections IV.B and III.E of the HDF5
 file format specification, version 3, say how. A reference has 16 bytes: a length, the address of a global heap
-collection and the number of an object in it. A collection is ``GCOL``, a version, 3 bytes of no meaning and its size;
-then objects, each a number, a count of references, 4 bytes of no meaning, a size, and as many bytes, filled up to a
+collection and the number of an object in it. A collection is ``GCOL``, a version, 3 bytes of no meaning and its size.
+Then objects follow, each a number, a count of references, 4 bytes of no meaning, a size, and as many bytes, filled up to a
 multiple of 8.
 """
 
@@ -39,7 +39,7 @@ from canaryproof.verify.files.reading import opened
 from canaryproof.verify.training.data import files
 
 _MOST_CLIENTS = 10**7
-# Of one client's field, and of a chunk of it.
+# Bytes of one client's field, and of a chunk of it.
 _LARGEST = 2**28
 # Deflate shrinks to a thousandth at best, and HDF5 inflates a chunk to its end whatever its size should be.
 _LARGEST_PACKED = 2**18
@@ -79,7 +79,7 @@ class Reader:
 
     def _sentences(self, client: int, most: int) -> list[Any]:
         """Return the lengths in int64 of the tokens of a client's first examples, and all these one after another."""
-        found = []
+        sentences = []
         with self._reading(client):
             tokens = self._dataset(client, self._group(client), "tokens")
             if h5py.check_string_dtype(tokens.dtype) is None or len(tokens.shape) != 1:
@@ -88,8 +88,8 @@ class Reader:
             for sentence in tokens[:most].tolist() if fixed else strings(tokens, most):
                 if len(sentence) > _LONGEST_SENTENCE:
                     raise self._refused(client, f"tokens must be strings of at most {_LONGEST_SENTENCE} bytes")
-                found.append(sentence)
-            return [np.array([len(sentence) for sentence in found], np.int64), b"".join(found)]
+                sentences.append(sentence)
+            return [np.array([len(sentence) for sentence in sentences], np.int64), b"".join(sentences)]
 
     def _group(self, client: int) -> Any:
         clients = self._file["examples"]
@@ -150,16 +150,16 @@ def _form(data: Any) -> str:
 
 
 @contextmanager
-def _reading(path: Path, place: str = "") -> Iterator[None]:
+def _reading(path: Path, client: str = "") -> Iterator[None]:
     """Name the file in whatever HDF5 says of it, for which it has no closed list of exceptions."""
     try:
         yield
     except InputError:
         raise
     except MemoryError as error:
-        raise InputError(f"{path}{place}: does not fit in memory") from error
+        raise InputError(f"{path}{client}: does not fit in memory") from error
     except Exception as error:
-        raise InputError(f"{path}{place}: is not a readable HDF5 file ({files.first_line(error)})") from error
+        raise InputError(f"{path}{client}: is not a readable HDF5 file ({files.first_line(error)})") from error
 
 
 _REFERENCE = struct.Struct("<IQI")
@@ -167,7 +167,7 @@ _COLLECTION = struct.Struct("<4sB3xQ")
 _OBJECT = struct.Struct("<HH4xQ")
 _LARGEST_COLLECTION = 2**20
 # Collections kept for other strings of the same client, which lie near each other.
-_KEPT = 16
+_CACHED = 16
 
 
 def strings(data: Any, most: int) -> Iterator[bytes]:
@@ -185,7 +185,7 @@ def strings(data: Any, most: int) -> Iterator[bytes]:
             yield b""
             continue
         if address not in heaps:
-            if len(heaps) == _KEPT:
+            if len(heaps) == _CACHED:
                 heaps.clear()
             heaps[address] = _collection(descriptor, address)
         string = heaps[address].get(number, b"")
@@ -199,12 +199,12 @@ def _references(data: Any, descriptor: int, count: int) -> bytes:
     size = count * _REFERENCE.size
     if data.chunks is None:
         offset = data.id.get_offset()
-        found = b"" if offset is None else os.pread(descriptor, size, offset)
+        header = b"" if offset is None else os.pread(descriptor, size, offset)
     else:
-        found = b"".join(_chunk(data, first) for first in range(0, count, data.chunks[0]))[:size]
-    if len(found) < size:
+        header = b"".join(_chunk(data, first) for first in range(0, count, data.chunks[0]))[:size]
+    if len(header) < size:
         raise ValueError("its references are truncated")
-    return found
+    return header
 
 
 def _chunk(data: Any, first: int) -> bytes:
@@ -232,14 +232,14 @@ def _collection(descriptor: int, address: int) -> dict[int, bytes]:
         raise ValueError("a heap of strings has no header")
     content = _exactly(descriptor, size, address)
     objects = {}
-    place = _COLLECTION.size
-    while place + _OBJECT.size <= size:
-        number, _, length = _OBJECT.unpack_from(content, place)
-        # What follows object 0 is free.
+    offset = _COLLECTION.size
+    while offset + _OBJECT.size <= size:
+        number, _, length = _OBJECT.unpack_from(content, offset)
+        # The space after object 0 is free.
         if number == 0:
             break
-        first, place = place + _OBJECT.size, place + _OBJECT.size + (length + 7) // 8 * 8
-        if place > size:
+        first, offset = offset + _OBJECT.size, offset + _OBJECT.size + (length + 7) // 8 * 8
+        if offset > size:
             raise ValueError("an object is longer than its heap")
         objects[number] = content[first : first + length]
     return objects
@@ -251,9 +251,9 @@ def _exactly(descriptor: int, size: int, address: int) -> bytes:
     return content
 
 
-# Of the processor, for one answer; the names of StackOverflow's 342,477 users take one.
+# Seconds of the processor for one answer; the names of StackOverflow's 342,477 users take one.
 SECONDS = 4
-# Of all, in which numpy, h5py and a client's field of 256 MB have room.
+# Memory of the process: numpy, h5py and a client's field of 256 MB fit into it.
 _MEMORY = 2**30
 
 

@@ -1,7 +1,7 @@
 """TensorFlow Federated's releases in SQLite.
 
 A database has a table ``client_metadata`` (client_id, split_name, num_examples) and a table ``examples`` (split_name,
-client_id, serialized_example_proto) with an index of split_name and client_id; each row of the latter is one example as
+client_id, serialized_example_proto) with an index of split_name and client_id. Each row of the latter is one example as
 a ``tf.train.Example`` (``sql_client_data.py`` and its test in tensorflow_federated's ``simulation/datasets``; fedjax's
 ``core/sqlite_federated_data.py`` has the whole schema). A client's examples are in the order of their rowid, as fedjax
 reads them.
@@ -33,7 +33,7 @@ _COLUMNS = {
 # A row of the releases has some thousand bytes.
 _LONGEST_ROW = 2**18
 _MOST_CLIENTS = 10**7
-# Of bytes; a damaged file could have one row many times.
+# In bytes; a damaged file could have one row many times.
 _SHORTEST_ROW = 8
 _MOST_EXAMPLES = 2**31 - 1
 _CLIENTS = "SELECT client_id, num_examples FROM client_metadata WHERE split_name = ? LIMIT ?"
@@ -131,7 +131,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise ValueError("is not an SQLite database")
     with _reading(path):
-        # Immutable: nothing is locked, and no journal beside it is rolled back.
+        # Immutable: nothing is locked, and no journal next to it is rolled back.
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         database = sqlite3.connect(uri, uri=True, check_same_thread=False)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_ROW)
@@ -146,8 +146,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _check_table(path: Path, database: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None:
-    found = database.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (table,)).fetchall()
-    if len(found) != 1 or found[0][0] != "table" or not str(found[0][1]).upper().startswith("CREATE TABLE"):
+    tables = database.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (table,)).fetchall()
+    if len(tables) != 1 or tables[0][0] != "table" or not str(tables[0][1]).upper().startswith("CREATE TABLE"):
         raise InputError(f"{path}: must have a table {table}, which is no view and not virtual")
     # The last field tells what is generated or hidden.
     there = {row[1] for row in database.execute(f"PRAGMA table_xinfo({table})") if row[6] == 0}

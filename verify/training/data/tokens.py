@@ -25,7 +25,7 @@ class Vocabulary:
 
     Character i of the alphabet is token i. Any other character has the last one's token, and so has U+0000, with which
     text is padded. The 80 characters of ``SHAKESPEARE`` leave no token to spare: there another character is taken for
-    ``}``. LEAF does the same with what is predicted, as its ``find`` gives −1, the last place; as an input, −1 has no
+    ``}``. LEAF does the same with what is predicted, as its ``find`` gives −1, the last index. As an input, −1 has no
     embedding, which matters to nobody because LEAF's text has these 80 characters alone. Of ``TWEETS`` the last token
     is no character's own.
     """
@@ -58,8 +58,8 @@ _PAD = 0
 class Words:
     """A vocabulary of different words, and sentences as its tokens.
 
-    Tokens are those of Reddi et al. (arXiv 2003.00295) in their code: 0 pads, n words are 1 to n, and n + 1 is a word
-    out of the vocabulary, n + 2 the beginning and n + 3 the end of a sentence (google-research/federated,
+    Tokens are those of Reddi et al. (arXiv 2003.00295) in their code. 0 pads, n words are 1 to n, and n + 1 is a word
+    out of the vocabulary. Token n + 2 is the beginning and n + 3 the end of a sentence (google-research/federated,
     ``utils/datasets/stackoverflow_word_prediction.py``, ``get_special_tokens``, with one bucket). Differential privacy
     does not cover the vocabulary: it is taken for public.
     """
@@ -128,16 +128,17 @@ def as_array(words: Words) -> NDArray[np.uint8]:
 # the word and its numbers, with spaces between them. The files' names say how many numbers.
 _GLOVE_NAME = re.compile(r"glove\.(?:6B\.(?:50|100|200|300)|twitter\.27B\.(?:25|50|100|200))d\.txt")
 _NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?")
-# Of 300 numbers and a word, more than five times as long as any.
+# A line has 300 numbers and a word; this is more than five times as long as any.
 _LONGEST_VECTOR = 20_000
 
 
 def glove_file(folder: Path) -> Path | None:
     """Return the file of vectors that is in a folder or, if none is, in the one above it; several are refused."""
-    for place in (folder, folder.resolve().parent):
-        paths = [path for path in in_folder(place, "glove.*.txt") if _GLOVE_NAME.fullmatch(path.name)]
+    for directory in (folder, folder.resolve().parent):
+        paths = [path for path in in_folder(directory, "glove.*.txt") if _GLOVE_NAME.fullmatch(path.name)]
         if len(paths) > 1:
-            raise InputError(f"{place}: must hold one file of GloVe's, not {', '.join(path.name for path in paths)}")
+            names = ", ".join(path.name for path in paths)
+            raise InputError(f"{directory}: must hold one file of GloVe's, not {names}")
         if paths:
             return paths[0]
     return None
