@@ -6,7 +6,8 @@ are there. Whatever breaks a rule becomes one line that names the file, the plac
 Values must be floating-point (text in a ``.csv``). Integers are refused. An integer cosine can only be −1, 0 or 1,
 and an integer release still carries its quantisation step, so that it is not in units of the canary norm. Columns and
 arrays under other names than ``observed`` and ``unobserved`` are refused too: a misspelt name would silently change
-the null hypothesis."""
+the null hypothesis.
+"""
 
 import codecs
 import contextlib

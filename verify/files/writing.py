@@ -2,7 +2,8 @@
 
 Nothing is written through a symbolic link inside an output folder. A link in place of a file of the package is
 replaced, and the file that it points to stays as it was. A link in place of a folder of the package is refused. The
-folder itself may be one, as its name was given."""
+folder itself may be one, as its name was given.
+"""
 
 import errno
 import fcntl

@@ -140,16 +140,16 @@ class Federated:
     replacement; or ``bernoulli``, each in each round by a coin of its own. ``cohort`` is the clients a round, with
     ``bernoulli`` their expected number; ``shuffled`` needs epochs, the others rounds.
 
-    With a quantile, the clip norm adapts to it with the learning rate ``clip_rate``; the noise on the number of
+    With a quantile, the clip norm adapts to it with the learning rate ``clip_rate``. The noise on the number of
     unclipped clients is a twentieth of the cohort, as in Andrew et al. 2021.
 
     Noise is ``independent`` in each round, or correlated over rounds by a factorisation: ``tree``, or ``square_root``,
-    whose cost grows with the square of the number of rounds. Its multiplier is given. Where noise is independent, it may
-    follow from the analytical ε of a client that takes part in one round. With ``bernoulli`` it may follow from the ε
-    of all rounds by Rényi accounting, as CANIFE has it. ``inf`` is no noise.
+    whose cost grows with the square of the number of rounds. Its multiplier is given. Where noise is independent, it
+    may follow from the analytical ε of a client that takes part in one round. With ``bernoulli`` it may follow from
+    the ε of all rounds by Rényi accounting, as CANIFE has it. ``inf`` is no noise.
 
     The training ends when its accuracy on held-out examples (``test``) or on clients' own (``train``), which is looked
-    at after every ``accuracy_every`` rounds, is ``until_accuracy`` or more; ``rounds`` is then the largest number of
+    at after every ``accuracy_every`` rounds, is ``until_accuracy`` or more. ``rounds`` is then the largest number of
     rounds. Participation is drawn and privacy is accounted for as if all of them were done: an upper bound.
     """
 

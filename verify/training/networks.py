@@ -311,14 +311,14 @@ def model(name: str, federation: ExampleForm, hidden: int | None = None) -> Mode
     projections where the size changes. Normalisation is in 32 groups, as that repository has it by way of Opacus: batch
     normalisation would mix a client's examples. With 2 classes d = 11,177,538, as CANIFE prints.
 
-    ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256. d = 820,522 with 90 tokens,
-    as the same repository as for EMNIST has it for Shakespeare's plays after McMahan et al. (arXiv 1602.05629).
+    ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256. d = 820,522 with 90 tokens.
+    So the same repository as for EMNIST has it for Shakespeare's plays, after McMahan et al. (arXiv 1602.05629).
 
     ``word_lstm``, for text: words embedded in 96 dimensions, an LSTM layer of 670 and a dense one of 96 before the
     last, d = 4,050,748 with 10,004 tokens, as Reddi et al. have it for StackOverflow. Andrew et al. (final version,
     Section 4) print 4.1 million parameters.
 
-    ``sent140_lstm``, for text: tokens embedded in 300 dimensions, two LSTM layers of 100 and one dense layer, d =
+    ``sent140_lstm``, for text: tokens embedded in 300 dimensions, two LSTM layers of 100 and one dense layer. d =
     272,102 with 101 characters and 2 classes, as CANIFE prints and its repository has it, but for dropout.
 
     ``leaf_lstm``, for text: as ``char_lstm``, but with the two biases of an LSTM layer that PyTorch has, d = 819,920

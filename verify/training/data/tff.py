@@ -1,9 +1,9 @@
 """Federated EMNIST and StackOverflow as TensorFlow Federated releases them, in HDF5 or SQLite.
 
 Federated EMNIST (tensorflow_federated's ``simulation/datasets/emnist.py``) is that of LEAF's writers. 3,400 have
-671,585 images for training and 77,483 for testing in 62 classes. For the digits alone there are 3,383 writers with 341,873 and
-40,832 in 10 classes. Every writer has images in both parts. Pixels are between 0 and 1, with 1 for the background.
-Andrew et al. print 3,383 users; the task ``emnist_character`` of their code (google-research/federated,
+671,585 images for training and 77,483 for testing in 62 classes. For the digits alone there are 3,383 writers with
+341,873 and 40,832 in 10 classes. Every writer has images in both parts. Pixels are between 0 and 1, with 1 for the
+background. Andrew et al. print 3,383 users; the task ``emnist_character`` of their code (google-research/federated,
 ``one_shot_epe/train.py``) has the 62 classes and 3,400 users by default.
 
 StackOverflow (``simulation/datasets/stackoverflow.py`` there) has 342,477 users with 135,818,730 sentences of before
@@ -129,8 +129,8 @@ def load(folder: Path, length: int, count: int) -> StreamedFederation:
     sentence has ``length`` words, of a vocabulary of ``count``.
 
     Clients are in the order of their names. All of EMNIST's test images are held out. Of StackOverflow's test sentences
-    10,000 are held out, by the rule of the authors' code: users in the order in which numpy's ``RandomState(0)``
-    shuffles the sorted names, each with all sentences (google-research/federated, ``one_shot_epe/train.py``;
+    10,000 are held out, by the rule of the authors' code. It takes the users in the order in which numpy's
+    ``RandomState(0)`` shuffles the sorted names, each with all sentences (google-research/federated, ``one_shot_epe/train.py``;
     ``create_tf_dataset_from_all_clients`` in TFF's ``client_data.py``).
     """
     release = _release_of(folder)

@@ -10,12 +10,12 @@ what lies in the file itself is read: no external or symbolic link is followed, 
 opened. Opening a file reads the clients' names and not their groups, of which StackOverflow has 342,477; what a client
 has is checked when it is read.
 
-Strings of variable length are read here, with every length and address checked: HDF5 itself does not end on some
-damaged heaps of such strings, and returns one string as often as it is referred to. Sections IV.B and III.E of the HDF5
-file format specification, version 3, say how. A reference has 16 bytes: a length, the address of a global heap
+Strings of variable length are read here, with every length and address checked. HDF5 itself does not end on some
+damaged heaps of such strings, and returns one string as often as it is referred to. Sections IV.B and III.E of the
+HDF5 file format specification, version 3, say how. A reference has 16 bytes: a length, the address of a global heap
 collection and the number of an object in it. A collection is ``GCOL``, a version, 3 bytes of no meaning and its size.
-Then objects follow, each a number, a count of references, 4 bytes of no meaning, a size, and as many bytes, filled up to a
-multiple of 8.
+Then objects follow, each a number, a count of references, 4 bytes of no meaning, a size, and as many bytes, filled up
+to a multiple of 8.
 """
 
 import json

@@ -212,7 +212,7 @@ def test_real_mnist(real_data):
 def test_fashion_mnist_is_known_by_its_published_files(tmp_path, monkeypatch):
     put(tmp_path)
     assert not idx.is_fashion(tmp_path)
-    _, paths = idx._found(tmp_path)
+    _, paths = idx._files_of(tmp_path)
     published = {place: hashlib.md5(path.read_bytes()).hexdigest() for place, path in paths.items()}
     assert set(published) == set(idx._FASHION)
     assert idx.load(tmp_path, 1, seed=0).name == tmp_path.name
