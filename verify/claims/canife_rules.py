@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -24,8 +24,14 @@ from canaryproof.verify.claims.experiment_results import (
 )
 from canaryproof.verify.claims.prediction import ALPHA, NEAR, Part
 from canaryproof.verify.claims.transcripts import Canife, Final
-from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
-from canaryproof.verify.files.benchmark_record import AuditedTraining, BenchmarkRecord, PrintedReading, PrintedRecord
+from canaryproof.verify.comparison.canife_methods import METHODS, spread
+from canaryproof.verify.files.benchmark_record import (
+    AuditedTraining,
+    BenchmarkRecord,
+    BenchmarkSizes,
+    PrintedReading,
+    PrintedRecord,
+)
 
 # "Far below": by this factor at least.
 _FAR = 2.0
@@ -465,7 +471,7 @@ _BOUNDS = ("andrew", "fixed-sequence")
 _BETWEEN = (PRINTED[0].mean, PRINTED[1].mean)
 
 
-def claims(found: Sequence[AuditedTraining], plan: TrainingFacts, fashion: bool) -> tuple[PrintedReading, ...]:
+def claims(found: Sequence[AuditedTraining], plan: BenchmarkSizes, fashion: bool) -> tuple[PrintedReading, ...]:
     """Put what is printed beside what was found: a row for each reading of each claim, with the verdicts of both."""
     methods = {method.name: method for method in METHODS}
     rows: tuple[PrintedReading, ...] = ()
@@ -486,9 +492,8 @@ def claims(found: Sequence[AuditedTraining], plan: TrainingFacts, fashion: bool)
 
 def with_printed(record: BenchmarkRecord, fashion: bool) -> BenchmarkRecord:
     """Put the printed numbers, judged, into what ``benchmark canife`` measured."""
-    plan = TrainingFacts(**{field.name: getattr(record.setting, field.name) for field in fields(TrainingFacts)})
     # Poisson samples are the first scenario of every level.
-    found = claims(record.scenarios[0].runs or (), plan, fashion)
+    found = claims(record.scenarios[0].runs or (), record.setting, fashion)
     return replace(record, printed=PrintedRecord(fashion, LEVEL, found))
 
 

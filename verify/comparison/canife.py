@@ -16,15 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
-from canaryproof.verify.comparison.canife_methods import (
-    METHODS,
-    TrainingFacts,
-    capped,
-    composed,
-    exact,
-    largest_round,
-    spread,
-)
+from canaryproof.verify.comparison.canife_methods import METHODS, capped, composed, exact, largest_round, spread
 from canaryproof.verify.comparison.canife_training import SEED, Bench, Scenario, Sizes
 from canaryproof.verify.engine.executors import EngineError, Lost, threads
 from canaryproof.verify.engine.provenance import code_and_machine
@@ -225,35 +217,29 @@ def measure(
             runs[run.scenario.name].append(training)
         else:
             sweep.append((run.rate, training))
-    facts = TrainingFacts(
-        tuple(bench.audited),
-        bench.rounds,
-        bench.sampling,
-        setting.noise_multiplier,
-        setting.delta,
-        network.dim,
-        setting.canaries,
+    sizes = BenchmarkSizes(
+        **asdict(setting), audited=tuple(bench.audited), rounds=bench.rounds, sampling=bench.sampling, dim=network.dim
     )
     return BenchmarkRecord(
         level=level,
         repeat=repetitions,
         seed=SEED,
         data=DataRecord(federation.name, federation.clients, len(federation.test_labels)),
-        setting=BenchmarkSizes(**{**asdict(setting), **asdict(facts)}),
+        setting=sizes,
         compilation=compilation,
         memory=bench.memory(),
         rdp=composed_epsilon([setting.noise_multiplier], [bench.rounds], bench.sampling, setting.delta),
         scenarios=tuple(
-            replace(_summary(name, setting.rate, group, facts), runs=tuple(group)) for name, group in runs.items()
+            replace(_summary(name, setting.rate, group, sizes), runs=tuple(group)) for name, group in runs.items()
         ),
-        counts=_counts(runs[POISSON.name], facts),
-        unlimited=_unlimited(runs[POISSON.name], facts),
-        sweep=tuple(_summary(POISSON.name, rate, [training], facts) for rate, training in sweep),
+        counts=_counts(runs[POISSON.name], sizes),
+        unlimited=_unlimited(runs[POISSON.name], sizes),
+        sweep=tuple(_summary(POISSON.name, rate, [training], sizes) for rate, training in sweep),
         environment={**code_and_machine(), "threads": str(threads())},
     )
 
 
-def _summary(name: str, rate: float, trainings: Sequence[AuditedTraining], plan: TrainingFacts) -> ScenarioRecord:
+def _summary(name: str, rate: float, trainings: Sequence[AuditedTraining], plan: BenchmarkSizes) -> ScenarioRecord:
     """Put what the runs of a scenario found together, method by method."""
     rows = []
     for method in METHODS:
@@ -312,7 +298,7 @@ def _audits(trainings: Sequence[AuditedTraining]) -> tuple[EstimateOrBound, ...]
     return tuple(rows)
 
 
-def _counts(trainings: Sequence[AuditedTraining], plan: TrainingFacts) -> tuple[TrialCountRecord, ...]:
+def _counts(trainings: Sequence[AuditedTraining], plan: BenchmarkSizes) -> tuple[TrialCountRecord, ...]:
     """Show how CANIFE's number grows with the number of scores."""
     rows = []
     for index, scores in enumerate(trainings[0].canife[0].scores):
@@ -339,6 +325,6 @@ def _counts(trainings: Sequence[AuditedTraining], plan: TrainingFacts) -> tuple[
     return tuple(rows)
 
 
-def _unlimited(trainings: Sequence[AuditedTraining], plan: TrainingFacts) -> UnlimitedRecord:
+def _unlimited(trainings: Sequence[AuditedTraining], plan: BenchmarkSizes) -> UnlimitedRecord:
     rounds = [audit.law.epsilon for training in trainings for audit in training.canife]
     return UnlimitedRecord(spread(rounds), spread([exact(training, plan) for training in trainings]))

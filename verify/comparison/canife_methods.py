@@ -11,7 +11,13 @@ from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife import measure
 from canaryproof.verify.canife.measure import Deltas
 from canaryproof.verify.estimators.estimators import pinned_epsilon
-from canaryproof.verify.files.benchmark_record import AuditedTraining, MethodValue, NeedsRecord, SpreadRecord
+from canaryproof.verify.files.benchmark_record import (
+    AuditedTraining,
+    BenchmarkSizes,
+    MethodValue,
+    NeedsRecord,
+    SpreadRecord,
+)
 
 
 def spread(values: Sequence[float]) -> SpreadRecord:
@@ -30,19 +36,6 @@ _CANIFE = NeedsRecord(
 
 
 @dataclass(frozen=True)
-class TrainingFacts:
-    """Inputs of CANIFE's composition."""
-
-    audited: tuple[int, ...]
-    rounds: int
-    sampling: float
-    noise_multiplier: float
-    delta: float
-    dim: int
-    canaries: int
-
-
-@dataclass(frozen=True)
 class ComparedMethod:
     """A row of the table."""
 
@@ -50,12 +43,12 @@ class ComparedMethod:
     kind: str  # what kind of number it gives
     needs: NeedsRecord  # what it must know
     family: str  # ``oneshot`` or ``canife``: whose time and memory it takes
-    value: Callable[[AuditedTraining, TrainingFacts], MethodValue]  # its number, from what a run found
-    cap: Callable[[AuditedTraining, TrainingFacts], float]  # the largest that it can say, whatever leaks
+    value: Callable[[AuditedTraining, BenchmarkSizes], MethodValue]  # its number, from what a run found
+    cap: Callable[[AuditedTraining, BenchmarkSizes], float]  # the largest that it can say, whatever leaks
 
 
 @lru_cache(maxsize=1000)
-def composed(epsilons: tuple[float, ...], plan: TrainingFacts, conversion: float) -> float:
+def composed(epsilons: tuple[float, ...], plan: BenchmarkSizes, conversion: float) -> float:
     """Compose ε̂ of audits into CANIFE's ε̂ of the training, with a δ for the conversion of its own."""
     served = measure.rounds_served(plan.audited, plan.rounds)
     return measure.training_epsilon(epsilons, served, plan.sampling, Deltas(conversion, conversion, plan.delta))
@@ -66,7 +59,7 @@ def largest_round(trials: int) -> float:
     return measure.largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
 
 
-def capped(training: AuditedTraining, plan: TrainingFacts, index: int, conversion: float) -> MethodValue:
+def capped(training: AuditedTraining, plan: BenchmarkSizes, index: int, conversion: float) -> MethodValue:
     """Compose the ε̂ and their limits that audits have at one number of scores, at the cap where there is no error."""
     ends = [
         tuple(getattr(audit.scores[index].epsilon.capped, end) for audit in training.canife)
@@ -75,7 +68,7 @@ def capped(training: AuditedTraining, plan: TrainingFacts, index: int, conversio
     return MethodValue(*(composed(values, plan, conversion) for values in ends))
 
 
-def exact(training: AuditedTraining, plan: TrainingFacts) -> float:
+def exact(training: AuditedTraining, plan: BenchmarkSizes) -> float:
     """Compose rounds with the noise that unlimited scores would show: no ε̂, and so no conversion."""
     noise = [audit.law.deviation / audit.law.shift for audit in training.canife]
     served = measure.rounds_served(plan.audited, plan.rounds)
@@ -84,8 +77,8 @@ def exact(training: AuditedTraining, plan: TrainingFacts) -> float:
 
 def _estimate(
     attack: str, null: str, estimator: str = "fitted"
-) -> Callable[[AuditedTraining, TrainingFacts], MethodValue]:
-    def value(training: AuditedTraining, _: TrainingFacts) -> MethodValue:
+) -> Callable[[AuditedTraining, BenchmarkSizes], MethodValue]:
+    def value(training: AuditedTraining, _: BenchmarkSizes) -> MethodValue:
         estimate = training.oneshot[attack][null].estimates[estimator]
         return MethodValue(estimate.epsilon, estimate.low, estimate.high)
 
@@ -93,7 +86,7 @@ def _estimate(
 
 
 def _bound(attack: str, null: str, name: str) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
-    def value(training: AuditedTraining, _: TrainingFacts) -> MethodValue:
+    def value(training: AuditedTraining, _: BenchmarkSizes) -> MethodValue:
         bound = training.oneshot[attack][null].bounds[name]
         upper = math.inf if bound.upper is None else bound.upper
         return MethodValue(bound.value, bound.value, upper)
@@ -101,11 +94,11 @@ def _bound(attack: str, null: str, name: str) -> tuple[Callable[..., MethodValue
     return value, lambda training, _: training.oneshot[attack][null].bounds[name].cap
 
 
-def _no_cap(_: AuditedTraining, __: TrainingFacts) -> float:
+def _no_cap(_: AuditedTraining, __: BenchmarkSizes) -> float:
     return math.inf
 
 
-def _crowd_cap(_: AuditedTraining, plan: TrainingFacts) -> float:
+def _crowd_cap(_: AuditedTraining, plan: BenchmarkSizes) -> float:
     """ε̂ where the release is the sum of all observed canaries and nothing else, so that cosines are about 1/√k.
 
     By Cauchy and Schwarz the mean cosine of k orthonormal canaries cannot be larger; random ones are nearly so.
@@ -114,13 +107,13 @@ def _crowd_cap(_: AuditedTraining, plan: TrainingFacts) -> float:
 
 
 def _capped(
-    index: int, conversion: Callable[[int, TrainingFacts], float]
+    index: int, conversion: Callable[[int, BenchmarkSizes], float]
 ) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
-    def value(training: AuditedTraining, plan: TrainingFacts) -> MethodValue:
+    def value(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
         trials = training.canife[0].scores[index].trials
         return capped(training, plan, index, conversion(trials, plan))
 
-    def cap(training: AuditedTraining, plan: TrainingFacts) -> float:
+    def cap(training: AuditedTraining, plan: BenchmarkSizes) -> float:
         trials = training.canife[0].scores[index].trials
         largest = largest_round(trials)
         return composed((largest,) * len(plan.audited), plan, conversion(trials, plan))
@@ -128,7 +121,7 @@ def _capped(
     return value, cap
 
 
-def _separated(training: AuditedTraining, plan: TrainingFacts) -> MethodValue:
+def _separated(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
     ends = [
         tuple(getattr(audit.scores[0].epsilon.separated, end) for audit in training.canife)
         for end in ("epsilon", "lower", "upper")
@@ -136,7 +129,7 @@ def _separated(training: AuditedTraining, plan: TrainingFacts) -> MethodValue:
     return MethodValue(*(composed(values, plan, plan.delta) for values in ends))
 
 
-def _exact(training: AuditedTraining, plan: TrainingFacts) -> MethodValue:
+def _exact(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
     value = exact(training, plan)
     return MethodValue(value, value, value)
 

@@ -1,4 +1,5 @@
 import math
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
@@ -6,10 +7,12 @@ import pytest
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife.measure import Deltas, rounds_served, training_epsilon
-from canaryproof.verify.comparison.canife_methods import METHODS, TrainingFacts, spread
-from canaryproof.verify.files.benchmark_record import SpreadRecord, ZeroCountsRecord
+from canaryproof.verify.comparison.canife_methods import METHODS, spread
+from canaryproof.verify.comparison.canife_training import Sizes
+from canaryproof.verify.files.benchmark_record import BenchmarkSizes, SpreadRecord, ZeroCountsRecord
 
-PLAN = TrainingFacts((10, 20), 25, 0.01, 0.5, 1e-5, 10_000, 100)
+SIZES = Sizes(batch=1, canaries=100, every=10, pool=1, noise_multiplier=0.5, delta=1e-5)
+PLAN = BenchmarkSizes(**asdict(SIZES), audited=(10, 20), rounds=25, sampling=0.01, dim=10_000)
 BY_NAME = {method.name: method for method in METHODS}
 
 

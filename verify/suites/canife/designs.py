@@ -69,10 +69,7 @@ def rate(context: Context) -> Outcome:
     size = context.pick(100, 500)
     default_designs, printed = varied(context, size, steps=2500), varied(context, size, printed=True)
     hits, gain = int(default_designs.healthy.sum()), default_designs.healthy.astype(float) - printed.healthy
-    for_it, against_it = (
-        [share_above(hits, size, 0.5), above(gain)],
-        [share_below(hits, size, 0.5), below(gain)],
-    )
+    for_it, against_it = ([share_above(hits, size, 0.5), above(gain)], [share_below(hits, size, 0.5), below(gain)])
     parts = [
         f"{size - int(designs.healthy.sum())} of {size} fail, mean accuracy {mean_sd(designs.accuracy[:, 0])}"
         for designs in (default_designs, printed)
@@ -231,10 +228,7 @@ def constants(context: Context) -> Outcome:
     enough, large = (varied(context, size, norm_constant=constant) for constant in (1.0, 1000.0))
     hits = int((enough.accuracy[:, 0] >= NEARLY).sum())
     harm = np.log(large.deviation[:, 0] / enough.deviation[:, 0])
-    for_it, against_it = (
-        [above(harm), share_above(hits, size, SHARE)],
-        [below(harm), share_below(hits, size, SHARE)],
-    )
+    for_it, against_it = ([above(harm), share_above(hits, size, SHARE)], [below(harm), share_below(hits, size, SHARE)])
     finding = (
         f"with the constant C {hits} of {size} attacks have accuracy {NEARLY:.0%} or more; deviation "
         f"{mean_sd(enough.deviation[:, 0])}, and {mean_sd(large.deviation[:, 0])} with 1,000 C"

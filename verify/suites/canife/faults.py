@@ -10,7 +10,7 @@ stand in the evidence.
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,8 @@ from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import mean_limits
 from canaryproof.verify.check.power import visible_factor
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.comparison.canife_methods import TrainingFacts, composed, largest_round
+from canaryproof.verify.comparison.canife_methods import composed, largest_round
+from canaryproof.verify.files.benchmark_record import BenchmarkSizes
 from canaryproof.verify.suites.canife.ratios import FACTOR, FALLS, RISES, UNMOVED, Ratio, capped_ratio, ratio
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def share_of_cap(context: Context) -> Outcome:
     rounds = -(-_EXAMPLES // PRINTED.batch)
     audited = tuple(range(PRINTED.every, rounds + 1, PRINTED.every))
     sigma, delta = PRINTED.noise_multiplier, PRINTED.delta
-    # No part of CANIFE's composition depends on the last two.
-    plan = TrainingFacts(audited, rounds, PRINTED.batch / _EXAMPLES, sigma, delta, dim=1, canaries=1)
+    # No part of CANIFE's composition depends on the dimension.
+    plan = BenchmarkSizes(**asdict(PRINTED), audited=audited, rounds=rounds, sampling=PRINTED.batch / _EXAMPLES, dim=1)
     limit = composed_epsilon([sigma], [rounds], plan.sampling, delta)
     repetitions = context.pick(24, 200)
 

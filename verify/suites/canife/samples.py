@@ -332,13 +332,13 @@ def _monitored(entropy: int, spawn_key: tuple[int, ...], epsilon: float, repetit
 
 def _along(root: np.random.SeedSequence, sigma: float) -> tuple[list[tuple[float, float, float]], float]:
     rng = np.random.default_rng(root.spawn(1)[0])
-    training = trainer(root, sigma)
-    audits = [_measured(training, sigma, rng) for _ in training.pauses(number - 1 for number in AUDITED)]
+    trainer = private_trainer(root, sigma)
+    audits = [_measured(trainer, sigma, rng) for _ in trainer.pauses(number - 1 for number in AUDITED)]
     test = federation().test_inputs, federation().test_labels
-    return audits, float(two_layer().accuracy(training.params, *test))
+    return audits, float(two_layer().accuracy(trainer.params, *test))
 
 
-def trainer(
+def private_trainer(
     root: np.random.SeedSequence, sigma: float, count: int = ROUNDS, inserted: Insertion = NO_CANARIES
 ) -> Trainer:
     """Return the trainer of a training at a noise multiplier, with random canaries or none."""
@@ -347,18 +347,18 @@ def trainer(
     return sgd_trainer(images, two_layer(), participation, seeds, sigma)
 
 
-def _measured(training: Trainer, sigma: float, rng: np.random.Generator) -> tuple[float, float, float]:
+def _measured(trainer: Trainer, sigma: float, rng: np.random.Generator) -> tuple[float, float, float]:
     """Return ε̂ of the round that is next, ε of unlimited scores, and the canary's health."""
-    observed, unobserved, law, health = _audited(training, sigma, rng, coins)
+    observed, unobserved, law, health = _audited(trainer, sigma, rng, coins)
     delta = 1.0 / TRIALS
     return round_epsilon(observed, unobserved, delta, zero_counts="capped").epsilon, law.epsilon(delta), health
 
 
 def _audited(
-    training: Trainer, sigma: float, rng: np.random.Generator, insert: Callable[..., NDArray[np.bool_]]
+    trainer: Trainer, sigma: float, rng: np.random.Generator, insert: Callable[..., NDArray[np.bool_]]
 ) -> tuple[Array, Array, ScoreLaw, float]:
     chosen = rng.permutation(len(federation().test_labels))[:POOL]
-    audit = auditor(AUDIT).audit(training.params, chosen, rng)
+    audit = auditor(AUDIT).audit(trainer.params, chosen, rng)
     mechanism = TrialRound(COHORT, sigma)
     scores = attack(audit.response, insert(TRIALS, 1, rng), mechanism, rng)
     return *scores.of(), score_law(audit.response, mechanism), audit.canary.health
@@ -367,7 +367,7 @@ def _audited(
 def undisturbed(root: np.random.SeedSequence) -> bool:
     """Whether a training that is audited ends with the same bits as one that is not."""
     sigma, rng = noise_multiplier(50.0), np.random.default_rng(root.spawn(1)[0])
-    audited, alone = trainer(root, sigma), trainer(root, sigma)
+    audited, alone = private_trainer(root, sigma), private_trainer(root, sigma)
     for _ in audited.pauses(number - 1 for number in AUDITED):
         _measured(audited, sigma, rng)
     alone.run()
@@ -381,13 +381,13 @@ def side_by_side(context: Context, purpose: str, repetitions: int) -> list[SideB
 
 def _side_by_side(root: np.random.SeedSequence) -> SideBySide:
     rng, count, sigma = np.random.default_rng(root.spawn(1)[0]), TRIALS, 0.2
-    training = trainer(root, sigma, EPOCH, schedules.Insertion(2 * count, count))
-    assert training.canary_clients is not None
+    trainer = private_trainer(root, sigma, EPOCH, schedules.Insertion(2 * count, count))
+    assert trainer.canary_clients is not None
     # Both kinds have equal sizes, as a bound takes long for each new size.
     bounds = [
-        _bound(*_audited(training, sigma, rng, halves)[:2]) for _ in training.pauses((0, EPOCH // 2 - 1, EPOCH - 1))
+        _bound(*_audited(trainer, sigma, rng, halves)[:2]) for _ in trainer.pauses((0, EPOCH // 2 - 1, EPOCH - 1))
     ]
-    observed, unobserved = training.canary_clients.all_rounds()
+    observed, unobserved = trainer.canary_clients.all_rounds()
     moments = from_unobserved(observed, unobserved)
     return SideBySide(
         composed_epsilon([sigma], [EPOCH], SAMPLING, DELTA),

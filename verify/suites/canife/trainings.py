@@ -242,12 +242,7 @@ CHECKS: tuple[Check, ...] = (
         "from the second epoch on ε̂ of a round keeps to an almost constant level",
         level,
     ),
-    study(
-        "rise",
-        "Section 4.2, Figure 4a",
-        "ε̂ of a round does not grow by a quarter after the first epoch",
-        rise,
-    ),
+    study("rise", "Section 4.2, Figure 4a", "ε̂ of a round does not grow by a quarter after the first epoch", rise),
     study(
         "gap",
         "Section 4.2, Figures 1 and 4",
