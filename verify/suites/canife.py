@@ -21,6 +21,7 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, composed_epsilon, noise_of_round, rdp
 from canaryproof.verify.canife.attack import Response, TrialRound, attack, coins, score_law
 from canaryproof.verify.canife.measure import Deltas, RoundEpsilon, round_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.check.documents import REVIEWS
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import above, below, mean_limits
 from canaryproof.verify.check.power import visible_factor, visible_shift
@@ -727,7 +728,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "review.canife.stronger",
         Subject.DOCUMENT,
-        TO_ZYJW + " and zCeQ",
+        REVIEWS.at(TO_ZYJW + " and zCeQ"),
         "random canaries are a stronger attack than CANIFE's designed ones",
         stronger,
     ),
