@@ -7,7 +7,7 @@ CHECKS = (*canife_attack.CHECKS, *canife_composition.CHECKS, *canife_experiments
 # Only a training decides these.
 MEASURED = {
     *(f"canife.section4.2.gap.{task}" for task in ("sent140", "celeba", "shakespeare")),
-    *(f"canife.{place}" for place, *_ in canife_experiments.MEASURED),
+    *(check.id for check in canife_experiments.MEASURED),
 }
 
 
