@@ -32,6 +32,18 @@ def fixed(judge: Callable[..., Outcome], *arguments: object) -> Callable[[Contex
     return lambda _: judge(*arguments)
 
 
+@dataclass(frozen=True)
+class Printed:
+    """The rule of a claim that prints a number; ``judge`` takes any number in its place, and nothing of the run."""
+
+    number: str
+    judge: Callable[[str], Outcome]
+
+    def __call__(self, _: Context) -> Outcome:
+        """Judge the printed number."""
+        return self.judge(self.number)
+
+
 def conclude(verdict: Verdict, finding: str, design: Design | None = None, **evidence: Any) -> Outcome:
     """Return what a judge found, with the test if it depends on chance, and the numbers behind it."""
     return Outcome(verdict, finding, evidence, design)

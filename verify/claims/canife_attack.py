@@ -13,7 +13,7 @@ from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.verify.check.documents import CANIFE
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import conclude, fixed, holds, number, prints, rounding
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, rounding
 from canaryproof.verify.claims.transcripts import Canife
 
 # Clients' learning rates (Appendix B), and the clip norm that both loss and updates have.
@@ -295,13 +295,13 @@ CHECKS = (
         "section3.4.insertion",
         "Section 3.4",
         f"The canary is inserted into each of 100 rounds with probability 1/2, and ε̂ is at most {Canife.CAP}",
-        fixed(judge_insertion, Canife.CAP),
+        Printed(Canife.CAP, judge_insertion),
     ),
     CANIFE.claim(
         "section3.4.cap",
         "Section 3.4",
         f"With n = 100 trials the per-round ε̂ is at most {Canife.CAP} (δ = 1/n in the sentence after)",
-        fixed(judge_cap, Canife.CAP),
+        Printed(Canife.CAP, judge_cap),
     ),
     CANIFE.claim(
         "appendixC5.infinite",

@@ -14,7 +14,7 @@ from scipy import stats
 
 from canaryproof.verify.check.documents import CANIFE
 from canaryproof.verify.check.results import Check, Outcome, Verdict
-from canaryproof.verify.check.verdicts import conclude, fixed, holds, number, prints, rounding
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, rounding
 from canaryproof.verify.claims import canife_rules
 from canaryproof.verify.claims.experiment_results import FinishedExperiment
 from canaryproof.verify.claims.needs_data import NeedsData, undecidable
@@ -135,22 +135,23 @@ MODELS = (
 PARAMETERS = {model.id: model.printed for model in MODELS}
 
 
-def _judge_model(model: PrintedModel) -> Outcome:
+def judge_model(model: PrintedModel, printed: str) -> Outcome:
+    """Judge a number of parameters by the counts as the text specifies the model, and by unstated readings."""
     counts = {**model.stated, **model.unstated}
     listed = "; ".join(f"{name}: {count:,}" for name, count in counts.items())
-    judged = number(f"{model.printed}", {name: Fraction(count) for name, count in counts.items()}, model.stated)
+    judged = number(printed, {name: Fraction(count) for name, count in counts.items()}, model.stated)
     stated = "; ".join(f"{name}: {counts[name]:,}" for name in model.stated)
     says = {
         Verdict.CONFIRMED: f"counted as stated: {stated}",
         Verdict.QUALIFIED: f"only with {judged.reading}; {stated}",
     }
-    finding = says.get(judged.verdict, f"no reading gives {model.printed:,} ({listed})")
+    finding = says.get(judged.verdict, f"no reading gives {int(printed):,} ({listed})")
     return conclude(judged.verdict, finding, counts=counts, **judged.evidence)
 
 
-def judge_classes(classes: int, parameters: int) -> Outcome:
+def judge_classes(parameters: int, printed: str) -> Outcome:
     """Judge a number of classes by the parameters of LEAF's LSTM, which reads what it predicts, and by the canaries."""
-    rows = []
+    rows, classes = [], int(printed)
     for biases in (1, 2):
         fixed = characters(0, 0, biases)
         solved, rest = divmod(parameters - fixed, characters(1, 1, biases) - fixed)
@@ -252,9 +253,10 @@ def judge_utility(tasks: Sequence[Task] = (Canife.SENT140, Canife.SHAKESPEARE)) 
     )
 
 
-def _judge_two_epochs() -> Outcome:
+def judge_two_epochs(printed: str) -> Outcome:
+    """Judge how many epochs 1,000 rounds on Sent140 are."""
     epochs = Fraction(1000, Canife.SENT140.epoch_rounds)
-    judged = number("2", {f"1,000 rounds of {Canife.SENT140.epoch_rounds} an epoch": epochs})
+    judged = number(printed, {f"1,000 rounds of {Canife.SENT140.epoch_rounds} an epoch": epochs})
     return conclude(
         judged.verdict,
         f"1,000 rounds are {float(epochs):.2f} epochs of {Canife.SENT140.epoch_rounds} rounds, which rounds to two",
@@ -640,7 +642,7 @@ CHECKS = (
             f"appendixB.{model.id}",
             "Appendix B",
             f"The {model.name} has {model.printed:,} parameters",
-            fixed(_judge_model, model),
+            Printed(f"{model.printed}", partial(judge_model, model)),
         )
         for model in MODELS
     ),
@@ -648,7 +650,7 @@ CHECKS = (
         "appendixB.shakespeare.classes",
         "Appendix B",
         "Shakespeare is next-character prediction with 47 classes",
-        fixed(judge_classes, 47, PARAMETERS["shakespeare.lstm"]),
+        Printed("47", partial(judge_classes, PARAMETERS["shakespeare.lstm"])),
     ),
     CANIFE.claim(
         "section4.1.pool",
@@ -660,13 +662,13 @@ CHECKS = (
         "section4.2.epochs",
         "Section 4.2",
         "On Sent140 the first 1,000 rounds are two epochs",
-        fixed(_judge_two_epochs),
+        Printed("2", judge_two_epochs),
     ),
     CANIFE.claim(
         "section4.2.health",
         "Section 4.2",
         "A canary health of 0.990 is a loss reduced by 99%",
-        fixed(judge_reduced, Canife.LATE_HEALTH[0], "99"),
+        Printed("99", partial(judge_reduced, Canife.LATE_HEALTH[0])),
     ),
     *(
         CANIFE.claim(

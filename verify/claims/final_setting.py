@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +14,7 @@ from canaryproof.kernels.certified import at_precision, binomial, gaussian_mecha
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.documents import FINAL
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import conclude, fixed, holds, number, prints, proven
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, proven
 from canaryproof.verify.claims.transcripts import Canife, Final
 
 DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
@@ -143,7 +144,7 @@ def judge_clipping(estimate: str) -> Outcome:
     return conclude(holds(tenth > 0.9), finding, even=even, tenth=tenth)
 
 
-def judge_posterior(epsilon: str = "5", prior: str = "0.1", printed: str = "0.94") -> Outcome:
+def judge_posterior(printed: str, epsilon: str = "5", prior: str = "0.1") -> Outcome:
     """Judge the largest belief that an attacker may reach from a prior under ε-DP."""
     after = at_precision(128, lambda: belief(epsilon, Fraction(prior)))
     low, high = float(after.lower()), float(after.upper())
@@ -158,10 +159,10 @@ def _judge_scale() -> Outcome:
     return conclude(holds(reached), finding, clients=Final.STACKOVERFLOW_CLIENTS)
 
 
-def _judge_sha_3() -> Outcome:
+def _judge_sha_3(printed: str) -> Outcome:
     years = {name: (_WRITTEN - start).days / 365.2425 for name, start in _SHA_3.items()}
     # The text does not say from when it counts.
-    judged = number("11", years, stated=())
+    judged = number(printed, years, stated=())
     listed = ", ".join(f"{value:.1f} years since {name}" for name, value in years.items())
     return conclude(judged.verdict, f"only counted from {judged.reading}: {listed}", years=years, **judged.evidence)
 
@@ -179,12 +180,11 @@ _EMNIST_VERSIONS = {
 _EMNIST_BY_CLASS = 814_255
 
 
-def judge_epoch(
-    clients: int = 341, rounds: int = Final.STACKOVERFLOW_ROUNDS, cohort: int = Final.STACKOVERFLOW_COHORT
-) -> Outcome:
-    """Judge whether rounds × clients a round is one participation of each client, given in thousands."""
+def judge_epoch(printed: str) -> Outcome:
+    """Judge whether rounds × clients a round is one participation of each of the printed clients."""
+    rounds, cohort = Final.STACKOVERFLOW_ROUNDS, Final.STACKOVERFLOW_COHORT
     places = rounds * cohort
-    judged = number(f"{clients}k", {"all places": Fraction(places), "without canaries": Fraction(places - 1000)})
+    judged = number(printed, {"all places": Fraction(places), "without canaries": Fraction(places - 1000)})
     only = "only if the canaries count among the clients of a round: " if judged.verdict is Verdict.QUALIFIED else ""
     finding = (
         f"{only}{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - Final.CANARIES:,}"
@@ -194,7 +194,7 @@ def judge_epoch(
     return conclude(judged.verdict, finding, places=places, without_canaries=left, **judged.evidence)
 
 
-def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
+def judge_emnist_rounds(printed: str) -> Outcome:
     """Judge the number of rounds that the printed epochs and clients a round amount to."""
     exact = Fraction(Final.EMNIST_USERS * Final.EMNIST_EPOCHS, Final.EMNIST_COHORT)
     readings = {
@@ -207,20 +207,20 @@ def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
     }
     # The text leaves open how a short last round counts.
     counts = {"all participations": exact, **{name: Fraction(n) for name, n in readings.items()}}
-    judged = number(f"{rounds}", counts, stated=counts)
+    judged = number(printed, counts, stated=counts)
     only = "only as " if judged.verdict is Verdict.QUALIFIED else ""
     finding = (
         f"{only}{judged.reading}: {Final.EMNIST_EPOCHS} × {Final.EMNIST_USERS} / {Final.EMNIST_COHORT} = "
         f"{float(exact):.1f} rounds "
-        f"(by reading {', '.join(str(value) for value in readings.values())}); {rounds} rounds are "
-        f"{float(Final.EMNIST_EPOCHS * rounds / exact):.2f} epochs"
+        f"(by reading {', '.join(str(value) for value in readings.values())}); {printed} rounds are "
+        f"{float(Final.EMNIST_EPOCHS * int(printed) / exact):.2f} epochs"
     )
     return conclude(judged.verdict, finding, exact=float(exact), readings=readings, **judged.evidence)
 
 
-def judge_emnist_size(users: int = Final.EMNIST_USERS, thousands: int = 814) -> Outcome:
+def judge_emnist_size(printed: str, users: int = Final.EMNIST_USERS) -> Outcome:
     """Judge the number of EMNIST's characters and writers against its public versions."""
-    both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and prints(size, f"{thousands}k")]
+    both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and prints(size, printed)]
     listed = "; ".join(f"{name} has {size:,} by {count:,}" for name, (count, size) in _EMNIST_VERSIONS.items())
     finding = f"{listed}; {_EMNIST_BY_CLASS:,} is all of EMNIST by class, more than each of these holds"
     return conclude(holds(bool(both)), finding, versions=_EMNIST_VERSIONS)
@@ -237,7 +237,7 @@ def cnn_parameters(classes: int) -> int:
     return (9 + 1) * 32 + (9 * 32 + 1) * 64 + (12 * 12 * 64 + 1) * 128 + (128 + 1) * classes
 
 
-def judge_parameters(printed: str, counts: Mapping[str, int]) -> Outcome:
+def judge_parameters(counts: Mapping[str, int], printed: str) -> Outcome:
     """Judge a number of parameters in millions, against those of the model that the text names or may mean."""
     millions = {name: Fraction(count, 10**6) for name, count in counts.items()}
     # What comes out whatever model is meant needs no reading.
@@ -247,15 +247,16 @@ def judge_parameters(printed: str, counts: Mapping[str, int]) -> Outcome:
     return conclude(judged.verdict, listed, counts=counts, **judged.evidence)
 
 
-def judge_trainings(runs: int = 10, settings: int = 2, repetitions: int = 50, printed: int = 1000) -> Outcome:
+def judge_trainings(printed: str, runs: int = 10, settings: int = 2, repetitions: int = 50) -> Outcome:
     """Judge the number of models trained for Table 5."""
     many, single = runs * settings * repetitions, settings * repetitions
     finding = f"{runs} × {settings} × {repetitions} = {many:,}, and {single} more in the rows of one run each"
-    return conclude(holds(many == printed), finding, many=many, single=single)
+    return conclude(holds(many == int(printed)), finding, many=many, single=single)
 
 
-def judge_canaries(models: int = 10, each: int = 100, total: int = Final.CANARIES) -> Outcome:
+def judge_canaries(printed: str, models: int = 10, each: int = 100) -> Outcome:
     """Judge that models with so many canaries each, a tenth of one model's, have as many cosines together."""
+    total = int(printed)
     finding = f"{models} × {each} = {models * each:,}, and {total // each} times fewer a run"
     return conclude(holds(models * each == total and total == 10 * each), finding, total=models * each)
 
@@ -326,7 +327,7 @@ CHECKS = (
         "section5.1.posterior",
         "footnote 6",
         "at ε = 5 an attacker can go from a suspicion of 10% to a certainty of 94%",
-        fixed(judge_posterior),
+        Printed("0.94", judge_posterior),
     ),
     FINAL.claim(
         "section5.1.clipping",
@@ -344,53 +345,55 @@ CHECKS = (
         "section6.sha3",
         "Section 6",
         "SHA-3 has stood for 11 years",
-        fixed(_judge_sha_3),
+        Printed("11", _judge_sha_3),
     ),
     FINAL.claim(
         "section5.1.parameters",
         "Section 5.1",
         "the word model of Reddi et al. has 4.1M parameters",
-        fixed(judge_parameters, "4.1", {"10,000 words and four special tokens": lstm_parameters(10_004)}),
+        Printed("4.1", partial(judge_parameters, {"10,000 words and four special tokens": lstm_parameters(10_004)})),
     ),
     FINAL.claim(
         "section5.1.epoch",
         "Section 5.1",
         "2048 rounds of 167 clients are one epoch in which each of 341k clients takes part exactly once",
-        fixed(judge_epoch),
+        Printed("341k", judge_epoch),
     ),
     FINAL.claim(
         "section5.2.1.size",
         "Section 5.2.1",
         "EMNIST holds 814k characters by 3,383 users",
-        fixed(judge_emnist_size),
+        Printed("814k", judge_emnist_size),
     ),
     FINAL.claim(
         "section5.2.1.parameters",
         "Section 5.2.1",
         "the CNN for EMNIST has 1.2M parameters",
-        fixed(
-            judge_parameters,
+        Printed(
             "1.2",
-            {"Reddi et al., 62 classes": cnn_parameters(62), "Reddi et al., 10 classes": cnn_parameters(10)},
+            partial(
+                judge_parameters,
+                {"Reddi et al., 62 classes": cnn_parameters(62), "Reddi et al., 10 classes": cnn_parameters(10)},
+            ),
         ),
     ),
     FINAL.claim(
         "section5.2.1.rounds",
         "Section 5.2.1",
         "15 epochs over 3,383 users with 101 clients a round are 500 rounds",
-        fixed(judge_emnist_rounds),
+        Printed(f"{Final.EMNIST_ROUNDS}", judge_emnist_rounds),
     ),
     FINAL.claim(
         "section5.3.trainings",
         "Section 5.3",
         "ten runs, two noise settings and fifty repetitions are 1000 trained models",
-        fixed(judge_trainings),
+        Printed("1000", judge_trainings),
     ),
     FINAL.claim(
         "section5.3.canaries",
         "Section 5.3 and Table 5",
         "ten models with one hundred canaries give 1000 cosines, an order of magnitude fewer canaries a run",
-        fixed(judge_canaries),
+        Printed(f"{Final.CANARIES}", judge_canaries),
     ),
     FINAL.claim(
         "section5.4.audits",

@@ -24,7 +24,7 @@ from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import above, below
 from canaryproof.verify.check.power import visible_mean, visible_shift
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import close, conclude, fixed, holds, number
+from canaryproof.verify.check.verdicts import Printed, close, conclude, fixed, holds, number
 from canaryproof.verify.claims import (
     andrew_rules,
     canife_attack,
@@ -243,10 +243,12 @@ def judge_wide(rows: Sequence[Row]) -> Outcome:
     return conclude(holds(min(everywhere) > max(final)), finding, all=everywhere, final=final)
 
 
-def judge_quantiles(printed: int) -> Outcome:
+def judge_quantiles(printed: str) -> Outcome:
     """Judge the number of quantiles in the submission's Table 6."""
     counts = {len(quantiles) for *_, quantiles in Submission.TABLE_6}
-    return conclude(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
+    return conclude(
+        holds(counts == {int(printed)}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts)
+    )
 
 
 # Sizes, accuracy, and the answers' simulations.
@@ -266,11 +268,11 @@ def judge_share(canaries: int, users: int, printed: str) -> Outcome:
     return conclude(judged.verdict, finding, share=float(share), **judged.evidence)
 
 
-def judge_times(ours: int, least: int, times: int) -> Outcome:
-    """Judge that "more than" so many users are so many times ours."""
-    ratio = Fraction(least, ours)
-    judged = number(f"{times}", {f"{least:,} over {ours:,}": ratio})
-    finding = f"{least:,} are {float(ratio):.2f} times {ours:,}; {times} times takes {times * ours:,}"
+def judge_times(clients: int, least: int, printed: str) -> Outcome:
+    """Judge that "more than" so many users are so many times the clients."""
+    ratio = Fraction(least, clients)
+    judged = number(printed, {f"{least:,} over {clients:,}": ratio})
+    finding = f"{least:,} are {float(ratio):.2f} times {clients:,}; {printed} times takes {int(printed) * clients:,}"
     if judged.verdict is Verdict.QUALIFIED:
         finding = f"only as a round number: {finding}"
     return conclude(judged.verdict, finding, ratio=float(ratio), **judged.evidence)
@@ -411,7 +413,7 @@ CHECKS = (
         "epsilon-lo.cap",
         TO_ZYJW + " and zCeQ",
         "In this case (Table 2) the lower bound cannot go higher than 6.24, where the empirical FNR is 0",
-        fixed(judge_cap, "6.24"),
+        Printed("6.24", judge_cap),
     ),
     REVIEWS.claim(
         "epsilon-lo.not-falsified",
@@ -423,7 +425,7 @@ CHECKS = (
         "canife.analytical",
         TO_ZYJW,
         "34.5 is the analytical upper bound in the comparison with CANIFE (noise multiplier 0.2)",
-        fixed(final_noise.judge_canife_epsilon, Reviews.ANALYTICAL, 0.2),
+        Printed(Reviews.ANALYTICAL, final_noise.judge_canife_epsilon),
     ),
     REVIEWS.claim(
         "canife.maximum",
@@ -489,19 +491,19 @@ CHECKS = (
         "table6.quantiles",
         _REVIEWER,
         "Table 6 shows five quantiles",
-        fixed(judge_quantiles, 5),
+        Printed("5", judge_quantiles),
     ),
     REVIEWS.claim(
         "replaced.share",
         TO_ZCEQ,
         "Replacing 1,000 of 3 million users by canaries loses 0.033% of the data",
-        fixed(judge_share, Final.CANARIES, 3_000_000, "0.033"),
+        Printed("0.033", partial(judge_share, Final.CANARIES, 3_000_000)),
     ),
     REVIEWS.claim(
         "users.ratio",
         TO_LDHU,
         "More than 3 million users are ten times the 341,000 of the experiments",
-        fixed(judge_times, Final.STACKOVERFLOW_CLIENTS, 3_000_000, 10),
+        Printed("10", partial(judge_times, Final.STACKOVERFLOW_CLIENTS, 3_000_000)),
     ),
     REVIEWS.claim(
         "users.languages",

@@ -18,7 +18,7 @@ from canaryproof.kernels.certified.two_gaussians import Direction
 from canaryproof.verify.check.documents import FINAL, REVIEWS
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import fixed, holds, prints
+from canaryproof.verify.check.verdicts import Printed, holds, prints
 from canaryproof.verify.claims.transcripts import Final, Reviews
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators.estimators import Moments
@@ -233,7 +233,7 @@ CHECKS = (
             f"table2.row{number}.sigma",
             "Table 2",
             f"σ = {noise} is Balle and Wang's calibration of ε = {epsilon} at δ = {DELTA:g}",
-            fixed(_judge_noise, float(epsilon), noise),
+            Printed(noise, partial(_judge_noise, float(epsilon))),
         )
         for number, (epsilon, noise) in enumerate(Final.TABLE_2_NOISE, 1)
     ),

@@ -15,7 +15,7 @@ from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.documents import SUBMISSION
 from canaryproof.verify.check.results import Check, Outcome
-from canaryproof.verify.check.verdicts import conclude, fixed, holds, number, rounding
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, rounding
 from canaryproof.verify.claims import andrew_rules, canife_rules, distributions, submission_experiments, v1
 from canaryproof.verify.claims.final_setting import judge_assumptions
 from canaryproof.verify.claims.final_tables import LEVELS
@@ -29,7 +29,6 @@ _FASHION = "Fashion-MNIST, CANIFE's code and a two-layer network"
 _FIGURE_1 = (tuple(row.noise for row in Submission.TABLE_2), (1, 2, 4, 8))
 # Figure 2's noise.
 _FIGURE_2 = ("0.16", "0.18", "0.195")
-_PLOTS_IN_TEXT = 3
 
 
 def exceedance(count: int, least: int, level: Fraction) -> Fraction:
@@ -39,7 +38,7 @@ def exceedance(count: int, least: int, level: Fraction) -> Fraction:
     )
 
 
-def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
+def judge_three_of_fifteen(printed: str) -> Outcome:
     """Judge the probability that three or more of 15 Gaussian sets exceed the 15% point."""
     level = Fraction(3, 20)
     three, two = exceedance(15, 3, level), exceedance(15, 2, level)
@@ -47,7 +46,7 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
     size = anderson_darling.limit_law(True).sf(FirstVersion.WEAK_CRITICAL_VALUE)
     sized = float(stats.binom.sf(2, 15, size))
     right = anderson_darling.sample_critical_value(0.15, FirstVersion.CANARIES)
-    judged = number(text, {"three or more at the 15% point": three, "three or more at 0.574": sized})
+    judged = number(printed, {"three or more at the 15% point": three, "three or more at 0.574": sized})
     return conclude(
         judged.verdict,
         f"P(3 or more of 15) is {float(three):.4f} at 15% each; {float(two):.4f} is two or more. The right critical "
@@ -75,10 +74,10 @@ def judge_figure_1() -> Outcome:
     )
 
 
-def judge_plots() -> Outcome:
+def judge_plots(printed: str) -> Outcome:
     """Judge the number of Figure 1's plots."""
     count = len(_FIGURE_1[0])
-    return conclude(holds(count == _PLOTS_IN_TEXT), f"the caption has {count} values of noise, one a plot", plots=count)
+    return conclude(holds(count == int(printed)), f"the caption has {count} values of noise, one a plot", plots=count)
 
 
 def judge_bounded(rows: Sequence[Row] = Submission.TABLE_2[1:]) -> Outcome:
@@ -165,14 +164,17 @@ CHECKS: tuple[Check, ...] = (
     *v1.table_1_checks(SUBMISSION, Submission.TABLE_1, "fitted"),
     *submission_experiments.CHECKS,
     SUBMISSION.claim(
-        "appendixE.plots", "Appendix E and Figure 1", "Figure 1 shows three plots of growing noise", fixed(judge_plots)
+        "appendixE.plots",
+        "Appendix E and Figure 1",
+        "Figure 1 shows three plots of growing noise",
+        Printed("3", judge_plots),
     ),
     *v1.anderson_checks(SUBMISSION, Submission.TABLE_4),
     SUBMISSION.claim(
         "table4.probability",
         "Table 4's caption",
         "three or more of 15 independent Gaussian sets exceed 0.574, the 15% point, with probability 68%",
-        fixed(judge_three_of_fifteen),
+        Printed("0.68", judge_three_of_fifteen),
     ),
     SUBMISSION.claim("table4.figure1", "Table 4's caption", "its sets are those of Figure 1", fixed(judge_figure_1)),
     SUBMISSION.claim(

@@ -27,7 +27,7 @@ from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import mean_p_value
 from canaryproof.verify.check.power import visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import conclude, fixed, holds, number, proven, rounding
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, proven, rounding
 from canaryproof.verify.claims import andrew_rules, distributions
 from canaryproof.verify.claims.final_setting import (
     STACKOVERFLOW_TRAINING_CLIENTS,
@@ -234,11 +234,11 @@ _PRIORS = Fraction(1, 2), Fraction(1, 10)
 _CENSUS = ("17.14", "2.47")
 
 
-def judge_users(users: str = "341k") -> Outcome:
+def judge_users(printed: str) -> Outcome:
     """Judge the number of users against the data set's documentation."""
     count = STACKOVERFLOW_TRAINING_CLIENTS
     real = Fraction(count - FirstVersion.CANARIES)
-    judged = number(users, {"all of the data set": Fraction(count), "all but those that canaries replace": real})
+    judged = number(printed, {"all of the data set": Fraction(count), "all but those that canaries replace": real})
     return conclude(
         judged.verdict,
         f"TensorFlow Federated documents {count:,} training users, which is {count / 1000:.0f}k; it holds if canaries "
@@ -248,9 +248,9 @@ def judge_users(users: str = "341k") -> Outcome:
     )
 
 
-def judge_delta(text: str = "8.20e-7") -> Outcome:
+def judge_delta(printed: str) -> Outcome:
     """Judge the value of δ = 341000^(−1.1)."""
-    agreed, value = proven(lambda: arb(FirstVersion.USERS) ** arb(fmpq(-11, 10)), text)
+    agreed, value = proven(lambda: arb(FirstVersion.USERS) ** arb(fmpq(-11, 10)), printed)
     return conclude(
         holds(agreed),
         f"341000^(−1.1) = {value:.6e}, which is {value * FirstVersion.USERS:.2f} of one over the number of users",
@@ -258,19 +258,19 @@ def judge_delta(text: str = "8.20e-7") -> Outcome:
     )
 
 
-def judge_quotient(text: str = "0.081") -> Outcome:
+def judge_quotient(printed: str) -> Outcome:
     """Judge the decimal value of the quotient printed as the sampling rate."""
     rate = Fraction(FirstVersion.COHORT, FirstVersion.ROUNDS)
-    judged = number(text, {f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS}": rate})
-    cut = f", and {text} only cut and not rounded" if judged.verdict is Verdict.QUALIFIED else ""
+    judged = number(printed, {f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS}": rate})
+    cut = f", and {printed} only cut and not rounded" if judged.verdict is Verdict.QUALIFIED else ""
     finding = f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS} = {float(rate):.5f} rounds to {float(rate):.3f}{cut}"
     return conclude(judged.verdict, finding, rate=float(rate), **judged.evidence)
 
 
-def judge_rate(text: str = "0.081") -> Outcome:
+def judge_rate(printed: str) -> Outcome:
     """Judge the sampling rate of a client in a round."""
     rate = Fraction(FirstVersion.COHORT, FirstVersion.USERS)
-    judged = number(text, {f"{FirstVersion.COHORT}/{FirstVersion.USERS:,}": rate})
+    judged = number(printed, {f"{FirstVersion.COHORT}/{FirstVersion.USERS:,}": rate})
     return conclude(
         judged.verdict,
         f"clients of a round over all clients is {FirstVersion.COHORT}/{FirstVersion.USERS:,} = {float(rate):.3e}, "
@@ -292,10 +292,10 @@ def judge_epochs(rounds: int = FirstVersion.ROUNDS, epochs: tuple[int, ...] = (1
     return conclude(verdict, finding, remainders={n: rounds % n for n in epochs})
 
 
-def judge_confidence(text: str = "0.993", epsilon: str = "5") -> Outcome:
+def judge_confidence(printed: str, epsilon: str = "5") -> Outcome:
     """Judge the decimal value of e^ε/(1 + e^ε), which the text gives as the belief that ε allows."""
-    even, low = (proven(partial(belief, epsilon, prior), text)[1] for prior in _PRIORS)
-    judged = number(text, {f"e^{epsilon}/(1 + e^{epsilon})": even})
+    even, low = (proven(partial(belief, epsilon, prior), printed)[1] for prior in _PRIORS)
+    judged = number(printed, {f"e^{epsilon}/(1 + e^{epsilon})": even})
     return conclude(
         judged.verdict,
         f"e^{epsilon}/(1 + e^{epsilon}) = {100 * even:.3f}%, the belief from even odds; from a prior of 10% it is "
@@ -320,10 +320,10 @@ def judge_loss_probability() -> Outcome:
     )
 
 
-def judge_census(text: str = "19.6") -> Outcome:
+def judge_census(printed: str) -> Outcome:
     """Judge the ε of the census of 2020 and that it lies in the range printed with it."""
     total = sum((Fraction(part) for part in _CENSUS), Fraction(0))
-    judged = number(text, {"both files together": total})
+    judged = number(printed, {"both files together": total})
     return conclude(
         holds(judged.verdict is Verdict.CONFIRMED and 5 <= total <= 20),
         f"{' for persons plus '.join(_CENSUS)} for housing units is {float(total):g} (Census Bureau, June 2021), in "
@@ -415,11 +415,11 @@ def judge_excess() -> Outcome:
     )
 
 
-def judge_three(count: int = 3) -> Outcome:
+def judge_three(printed: str) -> Outcome:
     """Judge that as many statistics as printed exceed the 15% point, and that so many are no surprise."""
     values = [float(value) for row in FirstVersion.TABLE_4.values() for value in row]
     law = anderson_darling.limit_law(True)
-    above = sum(value > FirstVersion.WEAK_CRITICAL_VALUE for value in values)
+    above, count = sum(value > FirstVersion.WEAK_CRITICAL_VALUE for value in values), int(printed)
     chance = float(stats.binom.sf(count - 1, len(values), 0.15))
     p_values = sorted(law.sf(value) for value in values)
     # The smallest of 15 independent p-values, and the second.
@@ -516,11 +516,16 @@ CHECKS: tuple[Check, ...] = (
         "choosing the threshold on the same sample makes the lower bound somewhat higher than otherwise",
         judge_threshold_choice,
     ),
-    FIRST_VERSION.claim("section5.users", "Section 5", "there are 341k real clients", fixed(judge_users)),
-    FIRST_VERSION.claim("section5.delta", "Section 5", "δ = 341000^(−1.1) ≈ 8.20 × 10⁻⁷", fixed(judge_delta)),
-    FIRST_VERSION.claim("section5.quotient", "Section 5", "167/2048 ≈ 0.081", fixed(judge_quotient)),
+    FIRST_VERSION.claim("section5.users", "Section 5", "there are 341k real clients", Printed("341k", judge_users)),
     FIRST_VERSION.claim(
-        "section5.rate", "Section 5", "the rate of Bernoulli sampling of a client is 0.081", fixed(judge_rate)
+        "section5.delta", "Section 5", "δ = 341000^(−1.1) ≈ 8.20 × 10⁻⁷", Printed("8.20e-7", judge_delta)
+    ),
+    FIRST_VERSION.claim("section5.quotient", "Section 5", "167/2048 ≈ 0.081", Printed("0.081", judge_quotient)),
+    FIRST_VERSION.claim(
+        "section5.rate",
+        "Section 5",
+        "the rate of Bernoulli sampling of a client is 0.081",
+        Printed("0.081", judge_rate),
     ),
     FIRST_VERSION.claim(
         "section5.3.epochs",
@@ -532,7 +537,7 @@ CHECKS: tuple[Check, ...] = (
         "section6.confidence",
         "Section 6",
         "ε = 5 lets an attacker conclude with confidence e⁵/(1 + e⁵) ≈ 99.3%",
-        fixed(judge_confidence),
+        Printed("0.993", judge_confidence),
     ),
     FIRST_VERSION.claim(
         "section6.probability",
@@ -553,7 +558,7 @@ CHECKS: tuple[Check, ...] = (
         fixed(_cited, "their tables of ε"),
     ),
     FIRST_VERSION.claim(
-        "section6.census", "Section 6", "the census of 2020 was released with ε = 19.6", fixed(judge_census)
+        "section6.census", "Section 6", "the census of 2020 was released with ε = 19.6", Printed("19.6", judge_census)
     ),
     FIRST_VERSION.claim(
         "section6.sizes",
@@ -623,7 +628,7 @@ CHECKS: tuple[Check, ...] = (
         "table4.three",
         "Table 4's caption",
         "three of the 15 statistics are above 0.574, which is no surprise for normal samples",
-        fixed(judge_three),
+        Printed("3", judge_three),
     ),
     separable(FIRST_VERSION, FirstVersion.TABLE_3[0], distributions.thresholded),
     *(
