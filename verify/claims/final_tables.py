@@ -17,7 +17,8 @@ from canaryproof.verify.check.documents import FINAL
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, holds, rounding
-from canaryproof.verify.claims import andrew_rules, canife_rules, distributions
+from canaryproof.verify.claims import andrew_rules, distributions
+from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.distributions import MEANS, EstimateLaw
 from canaryproof.verify.claims.needs_data import BENCHMARK, NeedsData
 from canaryproof.verify.claims.simulated_tables import CELLS, DELTA, PRINTED_RUNS, PrintedCell

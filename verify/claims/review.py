@@ -25,15 +25,10 @@ from canaryproof.verify.check.p_values import above, below
 from canaryproof.verify.check.power import visible_mean, visible_shift
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Printed, close, conclude, fixed, holds, number
-from canaryproof.verify.claims import (
-    andrew_rules,
-    canife_attack,
-    canife_composition,
-    canife_rules,
-    distributions,
-    final_noise,
-    final_tables,
-)
+from canaryproof.verify.claims import andrew_rules, distributions, final_noise, final_tables
+from canaryproof.verify.claims.canife import attack as canife_attack
+from canaryproof.verify.claims.canife import composition as canife_composition
+from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.final_bounds import largest_bounds, overlapping
 from canaryproof.verify.claims.final_tables import unbiased
 from canaryproof.verify.claims.needs_data import BENCHMARK, NeedsData

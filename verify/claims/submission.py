@@ -16,7 +16,8 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.documents import SUBMISSION
 from canaryproof.verify.check.results import Check, Outcome
 from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, rounding
-from canaryproof.verify.claims import andrew_rules, canife_rules, distributions, submission_experiments, v1
+from canaryproof.verify.claims import andrew_rules, distributions, submission_experiments, v1
+from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.final_setting import judge_assumptions
 from canaryproof.verify.claims.final_tables import LEVELS
 from canaryproof.verify.claims.needs_data import BENCHMARK, NeedsData

@@ -7,8 +7,9 @@ from scipy import stats
 
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import CHECKS, canife_rules
-from canaryproof.verify.claims.canife_rules import PRINTED, between, compared, visible_shift
+from canaryproof.verify.claims import CHECKS
+from canaryproof.verify.claims.canife import rules as canife_rules
+from canaryproof.verify.claims.canife.rules import PRINTED, between, compared, visible_shift
 from canaryproof.verify.claims.experiment_results import FinishedExperiment
 from canaryproof.verify.claims.transcripts import Canife
 from canaryproof.verify.comparison.canife_methods import METHODS

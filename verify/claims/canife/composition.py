@@ -22,8 +22,8 @@ from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.power import visible_spread
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, holds, rounding
-from canaryproof.verify.claims import canife_rules
-from canaryproof.verify.claims.canife_attack import estimate
+from canaryproof.verify.claims.canife import rules
+from canaryproof.verify.claims.canife.attack import estimate
 from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.claims.transcripts import Canife, Task, noise_for
 
@@ -467,7 +467,7 @@ CHECKS = (
             NeedsData(
                 task.data,
                 (f"canife_figure1_{task.id}",),
-                partial(canife_rules.gap, least, most),
+                partial(rules.gap, least, most),
                 partial(judge_reach, task, least, most),
             ),
         )

@@ -15,7 +15,7 @@ from scipy import stats
 from canaryproof.verify.check.documents import CANIFE
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, rounding
-from canaryproof.verify.claims import canife_rules
+from canaryproof.verify.claims.canife import rules
 from canaryproof.verify.claims.experiment_results import FinishedExperiment
 from canaryproof.verify.claims.needs_data import NeedsData, undecidable
 from canaryproof.verify.claims.transcripts import Canife, Task
@@ -431,7 +431,7 @@ MEASURED = (
             f"{task.name}: there is a significant gap between ε̂ and the final ε of 10, 30 and 50",
             task.data,
             f"canife_figure1_{task.id}",
-            partial(canife_rules.far_below, _LEVELS),
+            partial(rules.far_below, _LEVELS),
         )
         for task, panel in ((Canife.SENT140, "a"), (Canife.CELEBA, "b"), (Canife.SHAKESPEARE, "c"))
     ),
@@ -441,7 +441,7 @@ MEASURED = (
         "On CelebA ε̂ ≈ 6 for a model trained with a formal guarantee of ε = 50",
         _CELEBA,
         "canife_figure1_celeba",
-        partial(canife_rules.final_epsilon, "6", "50"),
+        partial(rules.final_epsilon, "6", "50"),
     ),
     CANIFE.claim(
         "section4.hours",
@@ -455,7 +455,7 @@ MEASURED = (
         "ResNet18 on CIFAR10 is trained to 60% test accuracy",
         _CIFAR10,
         "canife_figure3",
-        partial(canife_rules.reached, "60"),
+        partial(rules.reached, "60"),
     ),
     _measured(
         "figure3.a",
@@ -463,7 +463,7 @@ MEASURED = (
         f"Without noise the histograms' mean standard deviation is {Canife.NOISELESS}",
         _CIFAR10,
         "canife_figure3",
-        partial(canife_rules.deviation, Canife.NOISELESS, "0"),
+        partial(rules.deviation, Canife.NOISELESS, "0"),
     ),
     _measured(
         "figure3.b",
@@ -471,7 +471,7 @@ MEASURED = (
         f"At σ = {Canife.TOY_SIGMA} the histograms' mean standard deviation is {Canife.DEVIATION}",
         _CIFAR10,
         "canife_figure3",
-        partial(canife_rules.deviation, Canife.DEVIATION, Canife.TOY_SIGMA),
+        partial(rules.deviation, Canife.DEVIATION, Canife.TOY_SIGMA),
     ),
     _measured(
         "figure3.c",
@@ -480,7 +480,7 @@ MEASURED = (
         "diminishing effect",
         _CIFAR10,
         "canife_figure3",
-        canife_rules.clients_and_pools,
+        rules.clients_and_pools,
     ),
     *(
         _measured(
@@ -489,7 +489,7 @@ MEASURED = (
             f"{Canife.ACCURACIES[task.id]}% test accuracy on {task.name} at ε = 50",
             task.data,
             f"canife_figure1_{task.id}",
-            partial(canife_rules.model_accuracy, Canife.ACCURACIES[task.id], "50"),
+            partial(rules.model_accuracy, Canife.ACCURACIES[task.id], "50"),
         )
         for task in (Canife.SENT140, Canife.CELEBA, Canife.SHAKESPEARE)
     ),
@@ -500,7 +500,7 @@ MEASURED = (
         f"{' ± '.join(Canife.LATE_HEALTH)} without the first 1,000 rounds of each",
         _SENT140,
         "canife_figure1_sent140",
-        partial(canife_rules.health, ((Canife.HEALTH[0], 0), (Canife.LATE_HEALTH[0], Canife.LATE_ROUNDS))),
+        partial(rules.health, ((Canife.HEALTH[0], 0), (Canife.LATE_HEALTH[0], Canife.LATE_ROUNDS))),
     ),
     _measured(
         "figure4.a",
@@ -508,7 +508,7 @@ MEASURED = (
         "Sent140's per-round ε̂ grows to an almost constant level within one epoch and stays there",
         _SENT140,
         "canife_figure1_sent140",
-        canife_rules.settles,
+        rules.settles,
     ),
     _measured(
         "figure4.b",
@@ -516,7 +516,7 @@ MEASURED = (
         f"On CelebA the gap between the theoretical per-round ε and ε̂ is {' to '.join(Canife.GAPS['celeba'])} times",
         _CELEBA,
         "canife_figure1_celeba",
-        partial(canife_rules.gap, *Canife.GAPS["celeba"]),
+        partial(rules.gap, *Canife.GAPS["celeba"]),
     ),
     CANIFE.claim(
         "figure4.c",
@@ -525,7 +525,7 @@ MEASURED = (
         NeedsData(
             _SENT140,
             tuple(f"canife_figure1_{task.id}" for task in (Canife.SENT140, Canife.CELEBA, Canife.SHAKESPEARE)),
-            partial(canife_rules.stable, "sent140"),
+            partial(rules.stable, "sent140"),
         ),
     ),
     _measured(
@@ -534,7 +534,7 @@ MEASURED = (
         "Neither initialisation nor the pool's size has a significant effect on the mean deviation",
         _CELEBA,
         "canife_figure5",
-        canife_rules.start_and_pool,
+        rules.start_and_pool,
     ),
     _measured(
         "figure5.b",
@@ -542,7 +542,7 @@ MEASURED = (
         "1,000 design iterations give 95% attack accuracy, 3,000 almost 100%",
         _CELEBA,
         "canife_figure5",
-        partial(canife_rules.steps, ((1000, "0.95"), (3000, "1.00"))),
+        partial(rules.steps, ((1000, "0.95"), (3000, "1.00"))),
     ),
     _measured(
         "section4.3.few-thousand",
@@ -550,7 +550,7 @@ MEASURED = (
         "Only a few thousand design iterations are needed for near-optimal canaries",
         _CELEBA,
         "canife_figure5",
-        partial(canife_rules.steps, ((3000, "1.00"),)),
+        partial(rules.steps, ((3000, "1.00"),)),
     ),
     CANIFE.claim(
         "section4.3.gpu",
@@ -564,7 +564,7 @@ MEASURED = (
         "The attack's accuracy nears 100% as the model converges",
         _SENT140,
         "canife_figure5c",
-        partial(canife_rules.goes_with_accuracy, "model", ("inf",)),
+        partial(rules.goes_with_accuracy, "model", ("inf",)),
     ),
     *(
         _measured(
@@ -575,7 +575,7 @@ MEASURED = (
             task.data,
             experiment,
             # The text says ε = 0, and means no noise.
-            partial(canife_rules.model_accuracy, Canife.FREE_ACCURACIES[task.id], "inf", stated="0"),
+            partial(rules.model_accuracy, Canife.FREE_ACCURACIES[task.id], "inf", stated="0"),
         )
         for task, final, experiment in (
             (Canife.SENT140, "", "canife_figure5c"),
@@ -588,7 +588,7 @@ MEASURED = (
         "Without privacy the per-round ε̂ on Shakespeare is essentially constant and consistently reaches its bounds",
         _SHAKESPEARE,
         "canife_figure1_shakespeare",
-        canife_rules.at_its_bound,
+        rules.at_its_bound,
     ),
     *(
         _measured(
@@ -597,7 +597,7 @@ MEASURED = (
             f"{task.name}: per-round ε̂ and attack accuracy have a consistent relationship at ε = 10, 30 and 50",
             task.data,
             f"canife_figure1_{task.id}",
-            partial(canife_rules.goes_with_accuracy, "epsilon", _LEVELS),
+            partial(rules.goes_with_accuracy, "epsilon", _LEVELS),
         )
         for task, panel in ((Canife.SENT140, "a"), (Canife.SHAKESPEARE, "b"), (Canife.CELEBA, "c"))
     ),
@@ -607,7 +607,7 @@ MEASURED = (
         "There is a clear difference in accuracy: the covariance loss attacks better than the mean's (5 attacks)",
         _CELEBA,
         "canife_figure8",
-        canife_rules.losses,
+        rules.losses,
     ),
     _measured(
         "figure8.b",
@@ -615,7 +615,7 @@ MEASURED = (
         "Attack accuracy falls slowly with clients a round (5 runs)",
         _CELEBA,
         "canife_figure8b",
-        partial(canife_rules.falls_with_clients, "accuracy"),
+        partial(rules.falls_with_clients, "accuracy"),
     ),
     _measured(
         "figure8.c",
@@ -623,7 +623,7 @@ MEASURED = (
         "Final ε̂ falls as there are fewer clients a round",
         _CELEBA,
         "canife_figure8b",
-        partial(canife_rules.falls_with_clients, "composed"),
+        partial(rules.falls_with_clients, "composed"),
     ),
     _measured(
         "figure9",
@@ -631,7 +631,7 @@ MEASURED = (
         "At 70% test accuracy, over 10 attacks, accuracy drops for norm constants above 50, health only above 600",
         _CELEBA,
         "canife_figure9",
-        partial(canife_rules.norm_constants, 50, 600),
+        partial(rules.norm_constants, 50, 600),
     ),
 )
 

@@ -5,7 +5,7 @@ from scipy import integrate, stats
 
 from canaryproof.verify.accounting import analytical, sampled_gaussian
 from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.claims import canife_composition
+from canaryproof.verify.claims.canife import composition as canife_composition
 from canaryproof.verify.claims.transcripts import Canife
 
 CONTEXT = Context(Level.QUICK, 20230206)

@@ -3,7 +3,8 @@ from fractions import Fraction
 import pytest
 
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import canife_attack, canife_experiments
+from canaryproof.verify.claims.canife import attack as canife_attack
+from canaryproof.verify.claims.canife import experiments as canife_experiments
 from canaryproof.verify.claims.transcripts import Canife, Task
 
 ALTERED = Task("x", "X", 100, 8508, 30, 85, 2550, 1, 63)
