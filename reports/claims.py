@@ -6,36 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from canaryproof.reports.markdown import interval, table
+from canaryproof.verify.check.documents import DOCUMENTS
 from canaryproof.verify.check.results import Result, Run, Subject, Verdict
+from canaryproof.verify.check.verdicts import MEANINGS, rule
 
-# Documents in the order of their pages, by the first part of a claim's id.
-TITLES = {
-    "final": "Andrew et al., final version",
-    "v1": "Andrew et al., first version",
-    "submission": "Andrew et al., anonymous submission",
-    "review": "Reviews of Andrew et al. and the authors' answers",
-    "canife": "Maddock et al., CANIFE",
-    "bounds": "Lower bounds of the literature",
-}
-MEANINGS = {
-    Verdict.CONFIRMED: "holds as printed",
-    Verdict.QUALIFIED: "holds under a reading that the text does not state, which is named",
-    Verdict.REFUTED: "false as printed under every reading; what is true is given",
-    Verdict.INCONCLUSIVE: "the evidence cannot decide; what would decide is named",
-    Verdict.NEEDS_DATA: "only a data set decides, which is named",
-}
+# Titles of the documents' pages, in their order.
+TITLES = {document.id: document.title for document in DOCUMENTS}
 # What fails is what people come for.
 ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA)
-
-
-def rule(result: Result) -> str:
-    """Say in a line why a statement has its verdict: of a printed number by the value and the reading."""
-    judged = result.evidence.get("rule")
-    if not isinstance(judged, Mapping):
-        return f"{result.verdict}: {MEANINGS[result.verdict]}"
-    value = judged["value"]
-    computed = interval(value) if isinstance(value, list | tuple) else repr(value).removesuffix(".0")
-    return f"{judged['why']}; printed {judged['printed']}, computed {computed} ({judged['reading']})"
 
 
 def statements(run: Run, document: str) -> list[Result]:

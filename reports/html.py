@@ -20,11 +20,12 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from canaryproof.reports.claims import MEANINGS, ORDER, RULE, TITLES, described, findings, in_passing, rule
+from canaryproof.reports.claims import ORDER, RULE, TITLES, described, findings, in_passing
 from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.figures import inline
 from canaryproof.reports.pages import Chapter
 from canaryproof.verify.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
+from canaryproof.verify.check.verdicts import MEANINGS, rule
 from canaryproof.verify.files.report_input import Material
 
 # Besides its colour each verdict has a sign, so that colour never speaks alone.

@@ -15,15 +15,16 @@ from flint import arb, fmpq
 
 from canaryproof.kernels.certified import Enclosure, at_precision
 from canaryproof.verify.check.levels import LEVEL, POWER
-from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.check.results import Context, Design, Outcome, Result, Verdict
 
-# A judge's answer without the context, which only stochastic claims need.
-Judge = Callable[[], Outcome]
-
-
-def claim(id: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:  # noqa: A002
-    """Return a document's claim as a check, with an id such as ``final.table2.row1`` or ``canife.section3.4.cap``."""
-    return Check(id, Subject.DOCUMENT, source, statement, judge)
+# What each verdict means, in words.
+MEANINGS = {
+    Verdict.CONFIRMED: "holds as printed",
+    Verdict.QUALIFIED: "holds under a reading that the text does not state, which is named",
+    Verdict.REFUTED: "false as printed under every reading; what is true is given",
+    Verdict.INCONCLUSIVE: "the evidence cannot decide; what would decide is named",
+    Verdict.NEEDS_DATA: "only a data set decides, which is named",
+}
 
 
 def fixed(judge: Callable[..., Outcome], *arguments: object) -> Callable[[Context], Outcome]:
@@ -31,13 +32,16 @@ def fixed(judge: Callable[..., Outcome], *arguments: object) -> Callable[[Contex
     return lambda _: judge(*arguments)
 
 
-def placed(document: str, name: str) -> Callable[[str, str, str, Judge], Check]:
-    """Return the maker of a document's claims from place in the id, place in words, statement and judge."""
+@dataclass(frozen=True)
+class Printed:
+    """The rule of a claim that prints a number; ``judge`` takes any number in its place, and nothing of the run."""
 
-    def make(topic: str, source: str, statement: str, judge: Judge) -> Check:
-        return claim(f"{document}.{topic}", f"{name}, {source}", statement, fixed(judge))
+    number: str
+    judge: Callable[[str], Outcome]
 
-    return make
+    def __call__(self, _: Context) -> Outcome:
+        """Judge the printed number."""
+        return self.judge(self.number)
 
 
 def conclude(verdict: Verdict, finding: str, design: Design | None = None, **evidence: Any) -> Outcome:
@@ -107,6 +111,17 @@ def number(
     name, value = next(iter(readings.items()))
     why = f"refuted: none of {len(readings)} readings {within}"
     return NumberVerdict(Verdict.REFUTED, printed, name, _plain(value), why)
+
+
+def rule(result: Result) -> str:
+    """Return in a line why a statement has its verdict: of a printed number by the value and the reading."""
+    judged = result.evidence.get("rule")
+    if not isinstance(judged, Mapping):
+        return f"{result.verdict}: {MEANINGS[result.verdict]}"
+    value = judged["value"]
+    is_interval = isinstance(value, list | tuple)
+    computed = f"[{value[0]!r}, {value[1]!r}]" if is_interval else repr(value).removesuffix(".0")
+    return f"{judged['why']}; printed {judged['printed']}, computed {computed} ({judged['reading']})"
 
 
 def close(ratios: Sequence[float], within: Within = Within.ABOUT) -> Verdict:

@@ -5,9 +5,7 @@ tables, among them the final version's Table 2, are judged in the suite ``gaussi
 """
 
 from canaryproof.verify.claims import (
-    canife_attack,
-    canife_composition,
-    canife_experiments,
+    canife,
     cross_checks,
     final_bounds,
     final_noise,
@@ -26,8 +24,6 @@ CHECKS = (
     *v1.CHECKS,
     *submission.CHECKS,
     *review.CHECKS,
-    *canife_attack.CHECKS,
-    *canife_composition.CHECKS,
-    *canife_experiments.CHECKS,
+    *canife.CHECKS,
     *cross_checks.CHECKS,
 )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -13,12 +14,13 @@ from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import rounding
+from canaryproof.verify.check.verdicts import conclude, rounding
 from canaryproof.verify.claims import prediction
-from canaryproof.verify.claims.experiment_results import FinishedAudit, FinishedCell, FinishedExperiment
+from canaryproof.verify.claims.experiment_results import BOUND, FinishedExperiment
 from canaryproof.verify.claims.prediction import ALPHA, ENOUGH, FEW, Part
 from canaryproof.verify.claims.transcripts import QUANTILES, Row
 from canaryproof.verify.estimators import estimators
+from canaryproof.verify.files.training_record import AuditRecord, CellRecord
 
 # Confidence of printed lower bounds.
 _BOUND_ALPHA = 0.05
@@ -41,25 +43,55 @@ EMNIST = {
 }
 
 
+def reported(audit: AuditRecord, name: str) -> float:
+    """Return an audit's estimate of that name, or the lower bound that the papers print."""
+    return audit.bounds[BOUND].value if name == "bound" else audit.estimates[name].epsilon
+
+
+def statistic(audit: AuditRecord) -> float:
+    """Return Anderson's statistic of an audit; NaN if there is none."""
+    return math.nan if audit.normality is None else audit.normality.statistic
+
+
+class Sample(NamedTuple):
+    """The cosines of an audit, as a simulation draws others like them."""
+
+    observed: int
+    unobserved: int | None
+    distance: float
+    distance_error: float
+    ratio: float
+    ratio_error: float
+
+
+def simulated(audit: AuditRecord, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
+    """Return the ranges of estimates and of the bound over experiments that are simulated after one of the user's."""
+    sample = Sample(*(getattr(audit, field) for field in Sample._fields))
+    parts = {field: getattr(sample, field) for field in Sample._fields}
+    parts |= {"statistic": statistic(audit)} | {name: reported(audit, name) for name in ("fitted", "pinned", "bound")}
+    # The words are the seed of what is drawn.
+    words = f"FinishedAudit({', '.join(f'{name}={value!r}' for name, value in parts.items())})"
+    return _simulated(words, sample, dim, delta, draws)
+
+
 @lru_cache(maxsize=64)
-def simulated(attack: FinishedAudit, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
-    """Return the range of estimates and bounds of further experiments like ours, by ``FinishedAudit``'s fields."""
-    rng = prediction.generator(repr(attack))
+def _simulated(words: str, sample: Sample, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
+    rng = prediction.generator(words)
     # Our own error, and then the other experiment's.
-    centre = attack.distance + attack.distance_error * rng.standard_normal((draws, 1))
-    spread = attack.ratio * np.exp(attack.ratio_error / attack.ratio * rng.standard_normal((draws, 1)))
-    observed = centre + spread * rng.standard_normal((draws, attack.observed))
-    if attack.unobserved is None:
+    centre = sample.distance + sample.distance_error * rng.standard_normal((draws, 1))
+    spread = sample.ratio * np.exp(sample.ratio_error / sample.ratio * rng.standard_normal((draws, 1)))
+    observed = centre + spread * rng.standard_normal((draws, sample.observed))
+    if sample.unobserved is None:
         observed /= math.sqrt(dim)
-        found = estimators.from_dimension(observed, dim)
+        moments = estimators.from_dimension(observed, dim)
         scores = prepare(observed, None, cosine_null(dim))
     else:
-        unobserved = rng.standard_normal((draws, attack.unobserved))
-        found = estimators.from_unobserved(observed, unobserved)
+        unobserved = rng.standard_normal((draws, sample.unobserved))
+        moments = estimators.from_unobserved(observed, unobserved)
         scores = prepare(observed, unobserved)
     values = {
-        "fitted": estimators.both_directions(delta, found.distance, found.ratio),
-        "pinned": estimators.pinned_epsilon(delta, estimators.pinned_distance(found)),
+        "fitted": estimators.both_directions(delta, moments.distance, moments.ratio),
+        "pinned": estimators.pinned_epsilon(delta, estimators.pinned_distance(moments)),
         "bound": METHODS["andrew"].compute(scores, delta, _BOUND_ALPHA)[0],
     }
     return {name: (float(np.min(drawn)), float(np.max(drawn))) for name, drawn in values.items()}
@@ -69,9 +101,9 @@ def row(printed: Row, readings: Mapping[str, Reading], experiment: FinishedExper
     """Judge a row of lower bounds and estimates from all rounds and from the final model; None if a cell is missing."""
     alpha = ALPHA / 4
 
-    def judged(name: str, text: str, cell: FinishedCell, attack: str, field: str) -> Part:
-        found = [repetition.attacks[attack] for repetition in cell.repetitions]
-        values = [float(getattr(one, field)) for one in found]
+    def judged(name: str, text: str, cell: CellRecord, attack: str, field: str) -> Part:
+        audits = [repetition.audit(attack) for repetition in cell.results]
+        values = [reported(audit, field) for audit in audits]
         usable = all(map(math.isfinite, values))
         if usable and len(values) >= ENOUGH:
             logarithmic = attack == "all" and field != "bound" and min(values) > 0.0
@@ -80,18 +112,18 @@ def row(printed: Row, readings: Mapping[str, Reading], experiment: FinishedExper
         if not usable:
             return prediction.number(name, text, values, None)
         draws = math.ceil(2.0 / alpha) - 1
-        ends = [simulated(one, cell.dim, cell.settings["audit.delta"], draws)[field] for one in found]
-        # What any of them says, which is wider than what all say together.
+        ends = [simulated(audit, cell.dim, cell.settings["audit.delta"], draws)[field] for audit in audits]
+        # The interval of any of them, which is wider than that of all together.
         interval = min(low for low, _ in ends), max(high for _, high in ends)
         return prediction.number(name, text, values, interval, telling=field != "bound")
 
     parts = {}
     for name, reading in readings.items():
         swept = {field: value for field, value in reading.items() if "__" in field}
-        found = prediction.cells(experiment, training__noise_multiplier=printed.noise, **swept)
-        if len(found) != 1 or not all(one.attacks for one in found[0].repetitions):
+        cell = prediction.cell(experiment, training__noise_multiplier=printed.noise, **swept)
+        if cell is None or not all(repetition.audits for repetition in cell.results):
             return None
-        cell, attack, estimator = found[0], reading["attack"], reading["estimator"]
+        attack, estimator = reading["attack"], reading["estimator"]
         parts[name] = [
             judged("lower bound, all rounds,", printed.lower_all, cell, "all", "bound"),
             judged("estimate, all rounds,", printed.estimate_all, cell, "all", "fitted"),
@@ -105,19 +137,18 @@ def quantiles(
     noise: str, runs: int, count: int, printed: Sequence[str], experiment: FinishedExperiment
 ) -> Outcome | None:
     """Judge quantiles of fifty experiments by the ranks that they have among ours, which are beta-binomial."""
-    found = prediction.cells(experiment, training__noise_multiplier=noise, canaries__runs=runs, canaries__count=count)
-    if len(found) != 1:
+    cell = prediction.cell(experiment, training__noise_multiplier=noise, canaries__runs=runs, canaries__count=count)
+    if cell is None:
         return None
 
     def judged(attack: str, estimator: str) -> list[Part]:
-        ours = np.sort([float(getattr(one.attacks[attack], estimator)) for one in found[0].repetitions])
-        if len(ours) < _FEWEST:
-            return [Part(Verdict.INCONCLUSIVE, f"only {len(ours)} experiments of {_EXPERIMENTS}")]
-        return [
-            _quantile(share, text, ours, ALPHA / len(printed)) for share, text in zip(QUANTILES, printed, strict=True)
-        ]
+        estimates = np.sort([reported(repetition.audit(attack), estimator) for repetition in cell.results])
+        if len(estimates) < _FEWEST:
+            return [Part(Verdict.INCONCLUSIVE, f"only {len(estimates)} experiments of {_EXPERIMENTS}")]
+        alpha = ALPHA / len(printed)
+        return [_quantile(share, text, estimates, alpha) for share, text in zip(QUANTILES, printed, strict=True)]
 
-    parts = {name: judged(one["attack"], one["estimator"]) for name, one in STACKOVERFLOW.items()}
+    parts = {name: judged(reading["attack"], reading["estimator"]) for name, reading in STACKOVERFLOW.items()}
     return prediction.readings(parts, experiment)
 
 
@@ -142,6 +173,8 @@ def _quantile(share: float, text: str, ours: Array, alpha: float) -> Part:
 
 # In percentage points, within which an accuracy is confirmed or qualified.
 _POINT, _POINTS = 1.0, 3.0
+# Presentations of a canary in the figures of the final version and of the submission.
+TIMES = (1, 2, 4, 8)
 # "Sharply", "dramatically": by this factor at least from the fewest presentations to the most.
 _SHARP = 2.0
 
@@ -164,11 +197,11 @@ def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> 
 
 def accuracies(noise: str, without: str, with_canaries: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a row of accuracies without canaries and with them, and what they cost."""
-    found = prediction.cells(experiment, training__noise_multiplier=noise)
-    if len(found) != 1 or any(run.without is None for run in found[0].runs()):
+    cell = prediction.cell(experiment, training__noise_multiplier=noise)
+    if cell is None or any(run.accuracy_without is None for run in cell.runs()):
         return None
-    runs = list(found[0].runs())
-    base = [float(run.without or 0.0) for run in runs]
+    runs = list(cell.runs())
+    base = [run.accuracy_without or 0.0 for run in runs]
     parts = [
         accuracy("accuracy without canaries", without, base, ALPHA / 2),
         accuracy("with them", with_canaries, [run.accuracy for run in runs], ALPHA / 2),
@@ -184,9 +217,9 @@ def cost(experiment: FinishedExperiment) -> Outcome | None:
     parts = []
     for cell in experiment.cells:
         runs = list(cell.runs())
-        if any(run.without is None for run in runs):
+        if any(run.accuracy_without is None for run in runs):
             return None
-        base = float(np.mean([run.without for run in runs]))
+        base = float(np.mean([run.accuracy_without for run in runs]))
         lost = base - float(np.mean([run.accuracy for run in runs]))
         error = math.sqrt(2.0 * base * (1.0 - base) / (cell.test_examples * len(runs)))
         text = (
@@ -212,21 +245,20 @@ def anderson(
     law = anderson_darling.limit_law(True)
     parts = []
     for count, text in zip(presentations, printed, strict=True):
-        found = prediction.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
-        if len(found) != 1:
+        cell = prediction.cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+        if cell is None:
             return None
-        values = [one.attacks["final"].statistic for one in found[0].repetitions]
+        values = [statistic(audit) for audit in _final(cell)]
         if not all(map(math.isfinite, values)):
             parts.append(Part(Verdict.INCONCLUSIVE, f"{count} presentations have no statistic"))
             continue
-        theirs = float(law.sf(float(text)))
-        ours = min(1.0, len(values) * min(float(law.sf(value)) for value in values))
-        verdict = Verdict.CONFIRMED if min(theirs, ours) >= ALPHA / (2 * len(printed)) else Verdict.QUALIFIED
-        if ours < ALPHA / (2 * len(printed)):
+        p_printed = float(law.sf(float(text)))
+        p_measured = min(1.0, len(values) * min(float(law.sf(value)) for value in values))
+        verdict = Verdict.CONFIRMED if min(p_printed, p_measured) >= ALPHA / (2 * len(printed)) else Verdict.QUALIFIED
+        if p_measured < ALPHA / (2 * len(printed)):
             verdict = Verdict.REFUTED
-        listed = (
-            f"{count} presentations {text} (p = {theirs:.2g}), measured {prediction.shown(values)} (p = {ours:.2g})"
-        )
+        shown = prediction.shown(values)
+        listed = f"{count} presentations {text} (p = {p_printed:.2g}), measured {shown} (p = {p_measured:.2g})"
         parts.append(Part(verdict, listed))
     return prediction.readings({"as printed": parts}, experiment)
 
@@ -237,14 +269,14 @@ def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Finis
     alpha = ALPHA / len(noises)
     above = 0
     for noise in noises:
-        found = [
-            prediction.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+        few, many = (
+            prediction.cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
             for count in (presentations[0], presentations[-1])
-        ]
-        if any(len(one) != 1 for one in found):
+        )
+        if few is None or many is None:
             return None
-        ends = [_distance(cells[0], "final") for cells in found]
-        means = [float(np.mean([one.attacks["final"].fitted for one in cells[0].repetitions])) for cells in found]
+        ends = [_distance(cell) for cell in (few, many)]
+        means = [float(np.mean([reported(audit, "fitted") for audit in _final(cell)])) for cell in (few, many)]
         step = (f"noise {noise}", ends[1][0] - ends[0][0], math.hypot(ends[0][1], ends[1][1]))
         part = prediction.order(f"the cosines' mean at noise {noise}", [step], alpha)
         factor = means[1] / means[0] if means[0] > 0.0 else math.inf
@@ -254,10 +286,10 @@ def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Finis
             verdict = Verdict.QUALIFIED
         parts.append(Part(verdict, text))
         above += sum(
-            one.attacks["final"].bound > one.attacks["final"].fitted
+            reported(audit, "bound") > reported(audit, "fitted")
             for count in presentations
             for cell in prediction.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
-            for one in cell.repetitions
+            for audit in _final(cell)
         )
     # One of v1's fifteen; how many there are by chance is no verdict.
     parts[-1] = replace(parts[-1], text=f"{parts[-1].text}; {above} lower bounds are above their estimates")
@@ -269,10 +301,10 @@ def separates(noises: Sequence[str], presentations: Sequence[int], experiment: F
     grid = {}
     for noise in noises:
         for count in presentations:
-            found = prediction.cells(experiment, training__noise_multiplier=noise, canaries__presentations=count)
-            if len(found) != 1:
+            cell = prediction.cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+            if cell is None:
                 return None
-            grid[noise, count] = _distance(found[0], "final")
+            grid[noise, count] = _distance(cell)
 
     def step(name: str, low: tuple[str, int], high: tuple[str, int]) -> tuple[str, float, float]:
         (below, error), (above, other) = grid[low], grid[high]
@@ -289,8 +321,25 @@ def separates(noises: Sequence[str], presentations: Sequence[int], experiment: F
     return prediction.readings({"as printed": parts}, experiment, distances=listed)
 
 
-def _distance(cell: FinishedCell, attack: str) -> tuple[float, float]:
-    """Mean of the cosines in the null's deviations, with its standard error."""
-    found = [one.attacks[attack] for one in cell.repetitions]
-    error = math.sqrt(sum(one.distance_error**2 for one in found)) / len(found)
-    return float(np.mean([one.distance for one in found])), error
+def _final(cell: CellRecord) -> list[AuditRecord]:
+    return [repetition.audit("final") for repetition in cell.results]
+
+
+def _distance(cell: CellRecord) -> tuple[float, float]:
+    """Return the mean of the final model's cosines in the null's deviations, with its standard error."""
+    audits = _final(cell)
+    error = math.sqrt(sum(audit.distance_error**2 for audit in audits)) / len(audits)
+    return float(np.mean([audit.distance for audit in audits])), error
+
+
+def alike(noises: Sequence[Sequence[str]], cosines: bool, *experiments: FinishedExperiment) -> Outcome | None:
+    """Judge that repetitions do the same on two data sets: estimates rise, and cosines separate if they are shown."""
+    outcomes = {
+        (experiment.name, rule): rule(levels, TIMES, experiment)
+        for levels, experiment in zip(noises, experiments, strict=True)
+        for rule in (rises, *([separates] if cosines else []))
+    }
+    parts = [Part(judged.verdict, f"{name}: {judged.finding}") for (name, _), judged in outcomes.items() if judged]
+    if len(parts) < len(outcomes):
+        return None
+    return conclude(prediction.worst(parts), "; ".join(part.text for part in parts))

@@ -19,15 +19,9 @@ from canaryproof.verify.check.p_values import share_above
 from canaryproof.verify.check.power import visible_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import conclude, fixed, holds, prints
-from canaryproof.verify.claims import (
-    canife_composition,
-    canife_experiments,
-    distributions,
-    final_bounds,
-    final_noise,
-    final_tables,
-    submission_experiments,
-)
+from canaryproof.verify.claims import distributions, final_bounds, final_noise, final_tables, submission_experiments
+from canaryproof.verify.claims.canife import composition as canife_composition
+from canaryproof.verify.claims.canife import experiments as canife_experiments
 from canaryproof.verify.claims.transcripts import Canife, Final, FirstVersion, Row, Submission, columns
 from canaryproof.verify.estimators import estimators
 

@@ -5,15 +5,14 @@ must be as in the one that comes with the package.
 """
 
 import hashlib
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from canaryproof.verify.check import json_records
 from canaryproof.verify.check.json_records import plain
-from canaryproof.verify.files.benchmark_record import BenchmarkRecord, PrintedReading
+from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import LARGEST_DOCUMENT, content, opened, parsed_json
 from canaryproof.verify.files.training_record import (
@@ -22,7 +21,6 @@ from canaryproof.verify.files.training_record import (
     CellRecord,
     ExperimentRecord,
     RepetitionRecord,
-    TrainingRecord,
 )
 from canaryproof.verify.training import configuration
 
@@ -30,114 +28,29 @@ RESULTS, BENCHMARK = "results.json", "canife.json"
 # Twenty times the papers' number; experiments are simulated with so many.
 _MOST_CANARIES = 20_000
 # The lower bound that the papers print.
-_BOUND = "andrew"
-# What CANIFE makes of an attack without errors, which its figures show at the bound.
-_RULE = "capped"
-
-
-@dataclass(frozen=True)
-class FinishedAudit:
-    """The audit of a repetition's canaries under one threat model.
-
-    ``distance`` is their mean in the null's deviations, ``ratio`` their deviation in those, ``statistic`` Anderson's,
-    and ``bound`` the 95% lower bound by the authors' method.
-    """
-
-    observed: int
-    unobserved: int | None
-    distance: float
-    distance_error: float
-    ratio: float
-    ratio_error: float
-    statistic: float
-    fitted: float
-    pinned: float
-    bound: float
-
-
-@dataclass(frozen=True)
-class Trials:
-    """An attack by CANIFE: its canary's health, and of its scores the accuracy, the deviation and ε̂.
-
-    ``epsilon`` is at the cap where a threshold makes no error, and ``separated`` infinite there.
-    """
-
-    health: float
-    accuracy: float
-    deviation: float
-    epsilon: float
-    separated: float
-
-
-@dataclass(frozen=True)
-class FinishedRound:
-    """CANIFE's audit of a model: rounds done, the model's accuracy then, and the attacks."""
-
-    round: int
-    accuracy: float
-    trials: tuple[Trials, ...]
-
-
-@dataclass(frozen=True)
-class FinishedTraining:
-    """One training: accuracy with canaries, and without if that was trained; CANIFE's audits in order, and its ε̂."""
-
-    accuracy: float
-    without: float | None
-    audits: tuple[FinishedRound, ...]
-    composed: float | None
-
-
-@dataclass(frozen=True)
-class Repetition:
-    """A cell's repetition: its trainings, and the audits of all canaries in them by attack."""
-
-    runs: tuple[FinishedTraining, ...]
-    attacks: Mapping[str, FinishedAudit]
-
-
-@dataclass(frozen=True)
-class FinishedCell:
-    """A combination of swept values: these and all settings by field, facts of its trainings, and what was found."""
-
-    swept: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    federation: str
-    dim: int
-    rounds: int
-    clients: int
-    test_examples: int
-    noise_multiplier: float
-    repetitions: tuple[Repetition, ...]
-
-    def runs(self) -> Iterator[FinishedTraining]:
-        """Give the trainings of all repetitions."""
-        for repetition in self.repetitions:
-            yield from repetition.runs
+BOUND = "andrew"
 
 
 @dataclass(frozen=True)
 class FinishedExperiment:
-    """A finished experiment that comes with the package; ``ours`` are the fields that its source does not state."""
+    """A finished experiment that comes with the package, with the fields that its source does not state.
+
+    The settings of its cells are by field, such as ``training.cohort``.
+    """
 
     name: str
     size: str
     folder: str
-    ours: tuple[str, ...]
-    cells: tuple[FinishedCell, ...]
+    unstated: tuple[str, ...]
+    cells: tuple[CellRecord, ...]
 
 
 @dataclass(frozen=True)
 class FinishedMeasurements:
-    """All that a folder holds, with the digest of all files that were read.
-
-    ``benchmark`` has the rows on the papers' numbers of CANIFE's benchmark on Fashion-MNIST, None if there is none, and
-    ``seconds`` what canaries, CANIFE and training took there on average.
-    """
+    """All experiments in a folder, CANIFE's benchmark on Fashion-MNIST in full, and the digest of the files."""
 
     experiments: Mapping[str, FinishedExperiment]
-    benchmark: tuple[PrintedReading, ...] | None
-    seconds: Mapping[str, float]
+    benchmark: BenchmarkRecord | None
     digest: str
 
 
@@ -150,38 +63,37 @@ def read(folder: Path) -> FinishedMeasurements:
     try:
         if not folder.is_dir():
             raise InputError(f"{folder}: must be a folder")
-        places = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
+        folders = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from error
     experiments: dict[str, FinishedExperiment] = {}
-    benchmark: tuple[PrintedReading, ...] | None = None
-    seconds: Mapping[str, float] = {}
+    benchmark: BenchmarkRecord | None = None
     digests = []
-    for path in (place / name for place in places for name in (RESULTS, BENCHMARK)):
+    for path in (inner / name for inner in folders for name in (RESULTS, BENCHMARK)):
         if not path.is_file():
             continue
         with opened(path) as file:
-            found_bytes = content(file, LARGEST_DOCUMENT)
-            document = parsed_json(found_bytes)
+            encoded = content(file, LARGEST_DOCUMENT)
+            document = parsed_json(encoded)
             if path.name == RESULTS:
-                found = _experiment(document, path.parent)
-                if found is None:
+                experiment = _experiment(document, path.parent)
+                if experiment is None:
                     continue
-                if found.name in experiments:
-                    raise ValueError(f"name: {found.name} is in {experiments[found.name].folder} too")
-                experiments[found.name] = found
-            elif (rows := _benchmark(document)) is not None:
+                if (name := experiment.name) in experiments:
+                    raise ValueError(f"name: {name} is in {experiments[name].folder} too")
+                experiments[name] = experiment
+            elif _decides(record := json_records.read(BenchmarkRecord, document)):
                 if benchmark is not None:
                     raise ValueError("another folder has such results too")
-                benchmark, seconds = rows
-        digests.append(hashlib.sha256(found_bytes).hexdigest())
+                benchmark = record
+        digests.append(hashlib.sha256(encoded).hexdigest())
     if not digests:
         raise InputError(
             f"{folder}: must hold folders that canaryproof train or benchmark canife left, such as those of "
             "the experiments that come with the package"
         )
     digest = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
-    return FinishedMeasurements(experiments, benchmark, seconds, digest)
+    return FinishedMeasurements(experiments, benchmark, digest)
 
 
 def _experiment(document: Any, folder: Path) -> FinishedExperiment | None:
@@ -220,91 +132,49 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cell(record: CellRecord, place: str) -> FinishedCell:
-    return FinishedCell(
-        record.swept,
-        _settings(record.settings, f"{place}.settings"),
-        record.federation,
-        record.dim,
-        record.rounds,
-        record.clients,
-        record.test_examples,
-        record.noise_multiplier,
-        tuple(_repetition(one, f"{place}.results[{i}]") for i, one in enumerate(record.results)),
-    )
+def _cell(record: CellRecord, path: str) -> CellRecord:
+    """Return a cell with its settings by field, after checking what its rules rely on."""
+    settings = _settings(record.settings, f"{path}.settings")
+    for i, repetition in enumerate(record.results):
+        if repetition.audits is not None:
+            _check_audits(repetition, f"{path}.results[{i}].audits")
+    return replace(record, settings=settings)
 
 
-def _settings(value: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _settings(value: Mapping[str, Any], path: str) -> dict[str, Any]:
     """Read settings by the rules of an experiment's file, where what is absent here is null."""
     tables = {}
     for name, table in value.items():
         if table is not None and not isinstance(table, dict):
-            raise ValueError(f"{place}.{name[:60]}: must be an object")
+            raise ValueError(f"{path}.{name[:60]}: must be an object")
         if given := {field: entry for field, entry in (table or {}).items() if entry is not None}:
             tables[name] = given
     try:
         return _flat(asdict(configuration.settings(tables)))
     except ValueError as error:
-        raise ValueError(f"{place}.{error}") from None
+        raise ValueError(f"{path}.{error}") from None
 
 
-def _repetition(record: RepetitionRecord, place: str) -> Repetition:
-    attacks = {}
-    if record.audits is not None:
-        for attack, null in NULLS.items():
-            inside = f"{place}.audits.{attack}"
-            for found, path in ((record.audits, inside), (record.audits.get(attack, {}), f"{inside}.{null}")):
-                if path.rpartition(".")[2] not in found:
-                    raise ValueError(f"{path}: is missing")
-            attacks[attack] = _attack(record.audit(attack), f"{inside}.{null}")
-    return Repetition(tuple(map(_training, record.runs)), attacks)
+def _check_audits(repetition: RepetitionRecord, path: str) -> None:
+    audits = repetition.audits or {}
+    for attack, null in NULLS.items():
+        inside = f"{path}.{attack}"
+        for audit_path, part, name in ((inside, audits, attack), (f"{inside}.{null}", audits.get(attack, {}), null)):
+            if name not in part:
+                raise ValueError(f"{audit_path}: is missing")
+        _check_audit(repetition.audit(attack), f"{inside}.{null}")
 
 
-def _attack(audit: AuditRecord, place: str) -> FinishedAudit:
+def _check_audit(audit: AuditRecord, path: str) -> None:
     if not audit.ratio > 0.0 or not min(audit.distance_error, audit.ratio_error) >= 0.0:
-        raise ValueError(f"{place}.ratio: must be above 0, and errors not below")
+        raise ValueError(f"{path}.ratio: must be above 0, and errors not below")
     if not 2 <= audit.observed <= _MOST_CANARIES:
-        raise ValueError(f"{place}.observed: must be from 2 to {_MOST_CANARIES:,}")
-    for part, name in (("estimates", "fitted"), ("estimates", "pinned"), ("bounds", _BOUND)):
+        raise ValueError(f"{path}.observed: must be from 2 to {_MOST_CANARIES:,}")
+    for part, name in (("estimates", "fitted"), ("estimates", "pinned"), ("bounds", BOUND)):
         if name not in getattr(audit, part):
-            raise ValueError(f"{place}.{part}.{name}: is missing")
-    return FinishedAudit(
-        observed=audit.observed,
-        unobserved=audit.unobserved,
-        distance=audit.distance,
-        distance_error=audit.distance_error,
-        ratio=audit.ratio,
-        ratio_error=audit.ratio_error,
-        statistic=math.nan if audit.normality is None else audit.normality.statistic,
-        fitted=audit.estimates["fitted"].epsilon,
-        pinned=audit.estimates["pinned"].epsilon,
-        bound=audit.bounds[_BOUND].value,
-    )
+            raise ValueError(f"{path}.{part}.{name}: is missing")
 
 
-def _training(record: TrainingRecord) -> FinishedTraining:
-    if record.canife is None:
-        return FinishedTraining(record.accuracy, record.accuracy_without, (), None)
-    audits = tuple(
-        FinishedRound(
-            audit.round,
-            audit.model_accuracy,
-            tuple(
-                Trials(one.health, one.accuracy, one.deviation, one.capped.epsilon, one.separated.epsilon)
-                for one in audit.attacks
-            ),
-        )
-        for audit in record.canife.audits
-    )
-    # The mean over the attacks of an audit, of which most experiments have one.
-    composed = record.canife.composed.get(_RULE)
-    mean = math.fsum(composed) / len(composed) if composed else None
-    return FinishedTraining(record.accuracy, record.accuracy_without, audits, mean)
-
-
-def _benchmark(document: Any) -> tuple[tuple[PrintedReading, ...], Mapping[str, float]] | None:
-    """Return the rows on printed numbers, with the seconds of the parts; None if it is not of Fashion-MNIST in full."""
-    found = json_records.read(BenchmarkRecord, document)
-    if found.printed is None or not found.printed.fashion or found.level != "full":
-        return None
-    return found.printed.claims, asdict(found.scenarios[0].seconds)
+def _decides(record: BenchmarkRecord) -> bool:
+    """Return whether a benchmark is one of Fashion-MNIST in full."""
+    return record.printed is not None and record.printed.fashion and record.level == "full"

@@ -15,11 +15,11 @@ from canaryproof.kernels.certified import at_precision
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.kernels.certified.binomial import Method
 from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.documents import FINAL
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, conclude, fixed, holds, number, prints
+from canaryproof.verify.check.verdicts import conclude, fixed, holds, number, prints
 from canaryproof.verify.claims import distributions
-from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.transcripts import Final, Row
 from canaryproof.verify.estimators import estimators
 
@@ -92,7 +92,7 @@ def _ranges(errors: Mapping[str, float]) -> str:
     return f"of 1,000 unobserved canaries {' or '.join(listed)} are above the lowest observed"
 
 
-def _judge_tighter(_: Context) -> Outcome:
+def _judge_tighter() -> Outcome:
     misses = np.arange(Final.CANARIES)
     one, other = (
         binomial.upper(misses, Final.CANARIES, 0.95, method=method) for method in ("jeffreys", "clopper-pearson")
@@ -335,44 +335,44 @@ def judge_maximum() -> Outcome:
 
 
 CHECKS = (
-    claim(
-        "final.section4.1.maximum",
-        f"{DOCUMENT}, Section 4.1, Algorithm 3",
+    FINAL.claim(
+        "section4.1.maximum",
+        "Section 4.1, Algorithm 3",
         "two Gaussians approximate the canaries' largest cosines over the rounds, and the optimal ε is computed",
         fixed(judge_maximum),
     ),
     *(
-        claim(
-            f"final.table{table}.row{number}.cap",
-            f"{DOCUMENT}, Section 5.1 and Table {table}",
+        FINAL.claim(
+            f"table{table}.row{number}.cap",
+            f"Section 5.1 and Table {table}",
             f"from 1k canaries at noise {row.noise}, told apart easily, the 95% lower bound is {row.lower_all}",
-            lambda _, row=row: judge_cap(row),  # type: ignore[misc]
+            fixed(judge_cap, row),
         )
         for table, (rows, _, _) in Final.RESULTS.items()
         for number, row in enumerate(rows[:2], 1)
     ),
-    claim(
-        "final.section5.1.jeffreys",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.jeffreys",
+        "Section 5.1",
         "the Jeffreys upper limit of FNR is tighter than Clopper and Pearson's",
-        _judge_tighter,
+        fixed(_judge_tighter),
     ),
-    claim(
-        "final.section5.1.centered",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.centered",
+        "Section 5.1",
         "the Jeffreys interval is more centered than Clopper and Pearson's",
-        lambda _: judge_centered(),
+        fixed(judge_centered),
     ),
-    claim(
-        "final.section5.1.confidence",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.confidence",
+        "Section 5.1",
         "with α = 0.05 the bound at some threshold holds with 95% confidence",
         judge_confidence,
     ),
-    claim(
-        "final.section5.tight",
-        f"{DOCUMENT}, Section 5",
+    FINAL.claim(
+        "section5.tight",
+        "Section 5",
         "where all iterates are observed, the method gives a tight estimate of ε",
-        lambda _: judge_tight(),
+        fixed(judge_tight),
     ),
 )

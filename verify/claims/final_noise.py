@@ -8,9 +8,9 @@ from flint import arb, fmpq
 
 from canaryproof.kernels.certified import at_precision, gaussian_mechanism
 from canaryproof.verify.accounting import analytical
-from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, conclude, holds, number, prints, rounding
-from canaryproof.verify.claims.final_setting import DOCUMENT
+from canaryproof.verify.check.documents import FINAL
+from canaryproof.verify.check.results import Outcome, Verdict
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, rounding
 from canaryproof.verify.claims.transcripts import Final, Row
 
 _TAIL = "tail of the privacy loss, one round"
@@ -184,7 +184,7 @@ def judge_no_bound(rows: Sequence[Row]) -> Outcome:
     return conclude(holds(not bounds, bounds), finding, bounds=bounds)
 
 
-def _judge_footnote_5(_: Context) -> Outcome:
+def _judge_footnote_5() -> Outcome:
     rows: list[dict[str, Any]] = []
     for row in Final.TABLE_3[1:]:
         exact = gaussian_mechanism.epsilon(Final.STACKOVERFLOW_DELTA, Fraction(row.noise))
@@ -208,7 +208,7 @@ def _judge_footnote_5(_: Context) -> Outcome:
 _DELTAS = {"1e-5": 1e-5, "1e-6": 1e-6, "1/n": 1.0 / Final.FASHION_EXAMPLES, "n^(−1.1)": Final.FASHION_EXAMPLES**-1.1}
 
 
-def judge_canife_epsilon(printed: str = Final.CANIFE_ANALYTICAL, sigma: float = float(Final.CANIFE_NOISE)) -> Outcome:
+def judge_canife_epsilon(printed: str, sigma: float = float(Final.CANIFE_NOISE)) -> Outcome:
     """Judge the analytical ε of the comparison with CANIFE under every accounting at every usual δ."""
     rounds = round(Final.FASHION_EXAMPLES / Final.FASHION_BATCH)
     sampling = Final.FASHION_BATCH / Final.FASHION_EXAMPLES
@@ -229,12 +229,12 @@ _NOISY_3, _NOISY_4 = Final.TABLE_3[1:], Final.TABLE_4[1:]
 
 CHECKS = (
     *(
-        claim(
-            f"final.table{table}.row{number}.noise",
-            f"{DOCUMENT}, Section {section} and Table {table}",
+        FINAL.claim(
+            f"table{table}.row{number}.noise",
+            f"Section {section} and Table {table}",
             f"on {data}, noise multiplier {row.noise} has an analytical ε of "
             f"{row.analytical.replace('inf', '∞')} {delta}",
-            lambda _, row=row, judge=judge if Fraction(row.noise) else judge_no_noise: judge(row),  # type: ignore[misc]
+            fixed(judge if Fraction(row.noise) else judge_no_noise, row),
         )
         for table, section, data, delta, rows, judge in (
             (3, "5.1", "StackOverflow", "at δ = m^(−1.1)", Final.TABLE_3, _judge_stackoverflow),
@@ -242,34 +242,34 @@ CHECKS = (
         )
         for number, row in enumerate(rows, 1)
     ),
-    claim(
-        "final.section5.1.footnote5",
-        f"{DOCUMENT}, footnote 5",
+    FINAL.claim(
+        "section5.1.footnote5",
+        "footnote 5",
         "the analytical ε of 300, 100 and 30 equal the privacy loss of one unamplified Gaussian mechanism",
-        _judge_footnote_5,
+        fixed(_judge_footnote_5),
     ),
-    claim(
-        "final.table3.delta",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "table3.delta",
+        "Section 5.1",
         "δ = m^(−1.1) with m the number of clients, 341k",
-        lambda _: judge_size(_NOISY_3, _STACKOVERFLOW),
+        fixed(judge_size, _NOISY_3, _STACKOVERFLOW),
     ),
-    claim(
-        "final.table4.epochs",
-        f"{DOCUMENT}, Section 5.2.1 and Table 4",
+    FINAL.claim(
+        "table4.epochs",
+        "Section 5.2.1 and Table 4",
         "the analytical ε of 300, 100 and 30 bound the privacy loss of 15 epochs on EMNIST",
-        lambda _: judge_epochs(_NOISY_4),
+        fixed(judge_epochs, _NOISY_4),
     ),
-    claim(
-        "final.section5.no-bound",
-        f"{DOCUMENT}, Section 5",
+    FINAL.claim(
+        "section5.no-bound",
+        "Section 5",
         "where a user's participations are capped, no analytical bound of ε is known",
-        lambda _: judge_no_bound(Final.TABLE_3),
+        fixed(judge_no_bound, Final.TABLE_3),
     ),
-    claim(
-        "final.section5.4.analytical",
-        f"{DOCUMENT}, Section 5.4",
+    FINAL.claim(
+        "section5.4.analytical",
+        "Section 5.4",
         "one epoch of Fashion-MNIST in batches of 128 at noise multiplier 0.2 has an analytical ε of 34.5",
-        lambda _: judge_canife_epsilon(),
+        Printed(Final.CANIFE_ANALYTICAL, judge_canife_epsilon),
     ),
 )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -11,8 +12,9 @@ from flint import arb, fmpq
 
 from canaryproof.kernels.certified import at_precision, binomial, gaussian_mechanism, null_cosine
 from canaryproof.kernels.threshold_attack import threshold_epsilon
-from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, conclude, holds, number, prints, proven
+from canaryproof.verify.check.documents import FINAL
+from canaryproof.verify.check.results import Outcome, Verdict
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, proven
 from canaryproof.verify.claims.transcripts import Canife, Final
 
 DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
@@ -37,7 +39,7 @@ def largest_bound(runs: int, confidence: float = 0.95) -> tuple[float, float]:
     return math.log1p(-limit.hi) - math.log(limit.hi), math.log1p(-limit.lo) - math.log(limit.lo)
 
 
-def _judge_retrainings(_: Context) -> Outcome:
+def _judge_retrainings() -> Outcome:
     reach = {runs: largest_bound(runs)[0] for runs in (100, *_THOUSANDS, 100_000)}
     low, high = (reach[runs] for runs in _THOUSANDS)
     # Retrainings by which the faultless attack certifies ε: (1 - limit)^(n/2) = 0.05.
@@ -51,7 +53,7 @@ def _judge_retrainings(_: Context) -> Outcome:
     return conclude(holds(False, typical), finding, reach=reach, needed=needed)
 
 
-def _judge_equation_1(_: Context) -> Outcome:
+def _judge_equation_1() -> Outcome:
     rows: list[dict[str, Any]] = []
     for delta, sigma in _MECHANISMS:
         best = float(threshold_epsilon(delta, 1.0 / sigma, 1.0))
@@ -142,7 +144,7 @@ def judge_clipping(estimate: str) -> Outcome:
     return conclude(holds(tenth > 0.9), finding, even=even, tenth=tenth)
 
 
-def judge_posterior(epsilon: str = "5", prior: str = "0.1", printed: str = "0.94") -> Outcome:
+def judge_posterior(printed: str, epsilon: str = "5", prior: str = "0.1") -> Outcome:
     """Judge the largest belief that an attacker may reach from a prior under ε-DP."""
     after = at_precision(128, lambda: belief(epsilon, Fraction(prior)))
     low, high = float(after.lower()), float(after.upper())
@@ -151,16 +153,16 @@ def judge_posterior(epsilon: str = "5", prior: str = "0.1", printed: str = "0.94
     return conclude(judged.verdict, finding, posterior=(low, high), **judged.evidence)
 
 
-def _judge_scale(_: Context) -> Outcome:
+def _judge_scale() -> Outcome:
     reached = min(Final.PARAMETERS.values()) >= 10**6 and 10**5 <= Final.STACKOVERFLOW_CLIENTS < 10**6
     finding = "341k clients and 4.1M parameters on StackOverflow; EMNIST has 1.2M parameters and only 3,383 clients"
     return conclude(holds(reached), finding, clients=Final.STACKOVERFLOW_CLIENTS)
 
 
-def _judge_sha_3(_: Context) -> Outcome:
+def _judge_sha_3(printed: str) -> Outcome:
     years = {name: (_WRITTEN - start).days / 365.2425 for name, start in _SHA_3.items()}
     # The text does not say from when it counts.
-    judged = number("11", years, stated=())
+    judged = number(printed, years, stated=())
     listed = ", ".join(f"{value:.1f} years since {name}" for name, value in years.items())
     return conclude(judged.verdict, f"only counted from {judged.reading}: {listed}", years=years, **judged.evidence)
 
@@ -178,12 +180,11 @@ _EMNIST_VERSIONS = {
 _EMNIST_BY_CLASS = 814_255
 
 
-def judge_epoch(
-    clients: int = 341, rounds: int = Final.STACKOVERFLOW_ROUNDS, cohort: int = Final.STACKOVERFLOW_COHORT
-) -> Outcome:
-    """Judge whether rounds × clients a round is one participation of each client, given in thousands."""
+def judge_epoch(printed: str) -> Outcome:
+    """Judge whether rounds × clients a round is one participation of each of the printed clients."""
+    rounds, cohort = Final.STACKOVERFLOW_ROUNDS, Final.STACKOVERFLOW_COHORT
     places = rounds * cohort
-    judged = number(f"{clients}k", {"all places": Fraction(places), "without canaries": Fraction(places - 1000)})
+    judged = number(printed, {"all places": Fraction(places), "without canaries": Fraction(places - 1000)})
     only = "only if the canaries count among the clients of a round: " if judged.verdict is Verdict.QUALIFIED else ""
     finding = (
         f"{only}{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - Final.CANARIES:,}"
@@ -193,7 +194,7 @@ def judge_epoch(
     return conclude(judged.verdict, finding, places=places, without_canaries=left, **judged.evidence)
 
 
-def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
+def judge_emnist_rounds(printed: str) -> Outcome:
     """Judge the number of rounds that the printed epochs and clients a round amount to."""
     exact = Fraction(Final.EMNIST_USERS * Final.EMNIST_EPOCHS, Final.EMNIST_COHORT)
     readings = {
@@ -206,20 +207,20 @@ def judge_emnist_rounds(rounds: int = Final.EMNIST_ROUNDS) -> Outcome:
     }
     # The text leaves open how a short last round counts.
     counts = {"all participations": exact, **{name: Fraction(n) for name, n in readings.items()}}
-    judged = number(f"{rounds}", counts, stated=counts)
+    judged = number(printed, counts, stated=counts)
     only = "only as " if judged.verdict is Verdict.QUALIFIED else ""
     finding = (
         f"{only}{judged.reading}: {Final.EMNIST_EPOCHS} × {Final.EMNIST_USERS} / {Final.EMNIST_COHORT} = "
         f"{float(exact):.1f} rounds "
-        f"(by reading {', '.join(str(value) for value in readings.values())}); {rounds} rounds are "
-        f"{float(Final.EMNIST_EPOCHS * rounds / exact):.2f} epochs"
+        f"(by reading {', '.join(str(value) for value in readings.values())}); {printed} rounds are "
+        f"{float(Final.EMNIST_EPOCHS * int(printed) / exact):.2f} epochs"
     )
     return conclude(judged.verdict, finding, exact=float(exact), readings=readings, **judged.evidence)
 
 
-def judge_emnist_size(users: int = Final.EMNIST_USERS, thousands: int = 814) -> Outcome:
+def judge_emnist_size(printed: str, users: int = Final.EMNIST_USERS) -> Outcome:
     """Judge the number of EMNIST's characters and writers against its public versions."""
-    both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and prints(size, f"{thousands}k")]
+    both = [n for n, (count, size) in _EMNIST_VERSIONS.items() if count == users and prints(size, printed)]
     listed = "; ".join(f"{name} has {size:,} by {count:,}" for name, (count, size) in _EMNIST_VERSIONS.items())
     finding = f"{listed}; {_EMNIST_BY_CLASS:,} is all of EMNIST by class, more than each of these holds"
     return conclude(holds(bool(both)), finding, versions=_EMNIST_VERSIONS)
@@ -236,7 +237,7 @@ def cnn_parameters(classes: int) -> int:
     return (9 + 1) * 32 + (9 * 32 + 1) * 64 + (12 * 12 * 64 + 1) * 128 + (128 + 1) * classes
 
 
-def judge_parameters(printed: str, counts: Mapping[str, int]) -> Outcome:
+def judge_parameters(counts: Mapping[str, int], printed: str) -> Outcome:
     """Judge a number of parameters in millions, against those of the model that the text names or may mean."""
     millions = {name: Fraction(count, 10**6) for name, count in counts.items()}
     # What comes out whatever model is meant needs no reading.
@@ -246,15 +247,16 @@ def judge_parameters(printed: str, counts: Mapping[str, int]) -> Outcome:
     return conclude(judged.verdict, listed, counts=counts, **judged.evidence)
 
 
-def judge_trainings(runs: int = 10, settings: int = 2, repetitions: int = 50, printed: int = 1000) -> Outcome:
+def judge_trainings(printed: str, runs: int = 10, settings: int = 2, repetitions: int = 50) -> Outcome:
     """Judge the number of models trained for Table 5."""
     many, single = runs * settings * repetitions, settings * repetitions
     finding = f"{runs} × {settings} × {repetitions} = {many:,}, and {single} more in the rows of one run each"
-    return conclude(holds(many == printed), finding, many=many, single=single)
+    return conclude(holds(many == int(printed)), finding, many=many, single=single)
 
 
-def judge_canaries(models: int = 10, each: int = 100, total: int = Final.CANARIES) -> Outcome:
+def judge_canaries(printed: str, models: int = 10, each: int = 100) -> Outcome:
     """Judge that models with so many canaries each, a tenth of one model's, have as many cosines together."""
+    total = int(printed)
     finding = f"{models} × {each} = {models * each:,}, and {total // each} times fewer a run"
     return conclude(holds(models * each == total and total == 10 * each), finding, total=models * each)
 
@@ -291,116 +293,119 @@ def judge_canife_settings(pool: int = 512, iterations: int = 2500, every: int = 
 
 
 CHECKS = (
-    claim(
-        "final.abstract.retrainings",
-        f"{DOCUMENT}, abstract and Section 1",
+    FINAL.claim(
+        "abstract.retrainings",
+        "abstract and Section 1",
         "existing estimates of ε need retraining typically on the order of thousands of times",
-        _judge_retrainings,
+        fixed(_judge_retrainings),
     ),
-    claim(
-        "final.section2.equation1",
-        f"{DOCUMENT}, Section 2, Equation (1)",
+    FINAL.claim(
+        "section2.equation1",
+        "Section 2, Equation (1)",
         "ε̂ = max{log((1 − δ − FPR)/FNR), log((1 − δ − FNR)/FPR)} turns error rates into ε",
-        _judge_equation_1,
+        fixed(_judge_equation_1),
     ),
-    claim(
-        "final.table1.order",
-        f"{DOCUMENT}, Table 1's caption",
+    FINAL.claim(
+        "table1.order",
+        "Table 1's caption",
         "within each category of Table 1 methods are ordered from least to most strict assumptions",
-        lambda _: judge_assumptions(),
+        fixed(judge_assumptions),
     ),
-    claim(
-        "final.section5.3.orthogonal",
-        f"{DOCUMENT}, Sections 1, 4 and 5.3",
+    FINAL.claim(
+        "section5.3.orthogonal",
+        "Sections 1, 4 and 5.3",
         "in the limit of high dimension, random canaries are essentially orthogonal to one another",
-        lambda _: judge_orthogonal(),
+        fixed(judge_orthogonal),
     ),
-    claim(
-        "final.section4.orthogonal",
-        f"{DOCUMENT}, Section 4",
+    FINAL.claim(
+        "section4.orthogonal",
+        "Section 4",
         "random canaries are nearly orthogonal to all true client updates where d is large beside the clients",
-        lambda _: judge_orthogonal_to_clients(),
+        fixed(judge_orthogonal_to_clients),
     ),
-    claim(
-        "final.section5.1.posterior",
-        f"{DOCUMENT}, footnote 6",
+    FINAL.claim(
+        "section5.1.posterior",
+        "footnote 6",
         "at ε = 5 an attacker can go from a suspicion of 10% to a certainty of 94%",
-        lambda _: judge_posterior(),
+        Printed("0.94", judge_posterior),
     ),
-    claim(
-        "final.section5.1.clipping",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.clipping",
+        "Section 5.1",
         f"with clipping only the final model's estimate is {Final.TABLE_3[0].estimate_final}, a quite high leakage",
-        lambda _: judge_clipping(Final.TABLE_3[0].estimate_final),
+        fixed(judge_clipping, Final.TABLE_3[0].estimate_final),
     ),
-    claim(
-        "final.section6.scale",
-        f"{DOCUMENT}, Section 6",
+    FINAL.claim(
+        "section6.scale",
+        "Section 6",
         "natural production-sized problems, of millions of parameters and hundreds of thousands of clients, are tried",
-        _judge_scale,
+        fixed(_judge_scale),
     ),
-    claim(
-        "final.section6.sha3",
-        f"{DOCUMENT}, Section 6",
+    FINAL.claim(
+        "section6.sha3",
+        "Section 6",
         "SHA-3 has stood for 11 years",
-        _judge_sha_3,
+        Printed("11", _judge_sha_3),
     ),
-    claim(
-        "final.section5.1.parameters",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.parameters",
+        "Section 5.1",
         "the word model of Reddi et al. has 4.1M parameters",
-        lambda _: judge_parameters("4.1", {"10,000 words and four special tokens": lstm_parameters(10_004)}),
+        Printed("4.1", partial(judge_parameters, {"10,000 words and four special tokens": lstm_parameters(10_004)})),
     ),
-    claim(
-        "final.section5.1.epoch",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.epoch",
+        "Section 5.1",
         "2048 rounds of 167 clients are one epoch in which each of 341k clients takes part exactly once",
-        lambda _: judge_epoch(),
+        Printed("341k", judge_epoch),
     ),
-    claim(
-        "final.section5.2.1.size",
-        f"{DOCUMENT}, Section 5.2.1",
+    FINAL.claim(
+        "section5.2.1.size",
+        "Section 5.2.1",
         "EMNIST holds 814k characters by 3,383 users",
-        lambda _: judge_emnist_size(),
+        Printed("814k", judge_emnist_size),
     ),
-    claim(
-        "final.section5.2.1.parameters",
-        f"{DOCUMENT}, Section 5.2.1",
+    FINAL.claim(
+        "section5.2.1.parameters",
+        "Section 5.2.1",
         "the CNN for EMNIST has 1.2M parameters",
-        lambda _: judge_parameters(
+        Printed(
             "1.2",
-            {"Reddi et al., 62 classes": cnn_parameters(62), "Reddi et al., 10 classes": cnn_parameters(10)},
+            partial(
+                judge_parameters,
+                {"Reddi et al., 62 classes": cnn_parameters(62), "Reddi et al., 10 classes": cnn_parameters(10)},
+            ),
         ),
     ),
-    claim(
-        "final.section5.2.1.rounds",
-        f"{DOCUMENT}, Section 5.2.1",
+    FINAL.claim(
+        "section5.2.1.rounds",
+        "Section 5.2.1",
         "15 epochs over 3,383 users with 101 clients a round are 500 rounds",
-        lambda _: judge_emnist_rounds(),
+        Printed(f"{Final.EMNIST_ROUNDS}", judge_emnist_rounds),
     ),
-    claim(
-        "final.section5.3.trainings",
-        f"{DOCUMENT}, Section 5.3",
+    FINAL.claim(
+        "section5.3.trainings",
+        "Section 5.3",
         "ten runs, two noise settings and fifty repetitions are 1000 trained models",
-        lambda _: judge_trainings(),
+        Printed("1000", judge_trainings),
     ),
-    claim(
-        "final.section5.3.canaries",
-        f"{DOCUMENT}, Section 5.3 and Table 5",
+    FINAL.claim(
+        "section5.3.canaries",
+        "Section 5.3 and Table 5",
         "ten models with one hundred canaries give 1000 cosines, an order of magnitude fewer canaries a run",
-        lambda _: judge_canaries(),
+        Printed(f"{Final.CANARIES}", judge_canaries),
     ),
-    claim(
-        "final.section5.4.audits",
-        f"{DOCUMENT}, Section 5.4",
+    FINAL.claim(
+        "section5.4.audits",
+        "Section 5.4",
         "CANIFE audits every 100 rounds, with 100 scores each, in one epoch of batches of 128",
-        lambda _: judge_audits(),
+        fixed(judge_audits),
     ),
-    claim(
-        "final.section5.4.settings",
-        f"{DOCUMENT}, Section 5.4",
+    FINAL.claim(
+        "section5.4.settings",
+        "Section 5.4",
         "a design pool of 512, 2500 optimisation steps, audits every 100 rounds with 100 scores follow experiments of "
         "CANIFE's",
-        lambda _: judge_canife_settings(),
+        fixed(judge_canife_settings),
     ),
 )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,13 +13,14 @@ from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.proofs_check import anderson_darling
+from canaryproof.verify.check.documents import FINAL
 from canaryproof.verify.check.levels import LEVEL, POWER
-from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import Within, claim, close, conclude, holds, rounding
-from canaryproof.verify.claims import distributions
+from canaryproof.verify.check.results import Design, Outcome, Verdict
+from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, holds, rounding
+from canaryproof.verify.claims import andrew_rules, distributions
+from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.distributions import MEANS, EstimateLaw
-from canaryproof.verify.claims.final_setting import DOCUMENT
-from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.needs_data import BENCHMARK, NeedsData
 from canaryproof.verify.claims.simulated_tables import CELLS, DELTA, PRINTED_RUNS, PrintedCell
 from canaryproof.verify.claims.transcripts import QUANTILES, Final, FirstVersion, QuantileRow, Row, columns
 from canaryproof.verify.estimators import estimators
@@ -211,7 +213,7 @@ def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
     return conclude(holds(same), finding, ratios=ratios)
 
 
-def _judge_separation(_: Context) -> Outcome:
+def _judge_separation() -> Outcome:
     ratios = [float(row.estimate_all) / float(row.lower_all) for row in Final.TABLE_3[:2]]
     return conclude(
         holds(min(ratios) > 10.0),
@@ -220,13 +222,13 @@ def _judge_separation(_: Context) -> Outcome:
     )
 
 
-def _judge_final_lower(_: Context) -> Outcome:
+def _judge_final_lower() -> Outcome:
     ratios = [float(r.estimate_all) / float(r.estimate_final) for r in (*Final.TABLE_3, *Final.TABLE_4)]
     finding = f"smaller by factors of {min(ratios):.1f} to {max(ratios):.0f}"
     return conclude(holds(min(ratios) > 2.0), finding, ratios=ratios)
 
 
-def _judge_order_of_one(_: Context) -> Outcome:
+def _judge_order_of_one() -> Outcome:
     values = columns(Final.TABLE_3[1:])["estimate_final"]
     finding = f"{', '.join(f'{value:g}' for value in values)}: within a factor of two of 1 at every noise above 0"
     return conclude(close(values, Within.MAGNITUDE), finding, values=values)
@@ -440,155 +442,192 @@ def judge_medians(rows: Sequence[Row] = Final.TABLE_3) -> Outcome:
 _STACKOVERFLOW, _EMNIST, _FASHION = "StackOverflow (TFF)", "federated EMNIST (TFF)", "Fashion-MNIST"
 
 
-def _measured(id: str, place: str, statement: str, data: str) -> Check:  # noqa: A002
-    return claim(id, f"{DOCUMENT}, {place}", statement, needs_data(id, data))
+_NOISES, _EMNIST_NOISES = (tuple(row.noise for row in table) for table in (Final.TABLE_3, Final.TABLE_4))
 
 
 CHECKS = (
-    claim(
-        "final.section3.close",
-        f"{DOCUMENT}, Section 3 and Table 2",
+    FINAL.claim(
+        "section3.close",
+        "Section 3 and Table 2",
         "Algorithm 1's estimates 0.972 ± 0.148, 3.04 ± 0.137 and 9.98 ± 0.190 are very close to 1, 3 and 10, and "
         "deviate little",
-        lambda _: judge_very_close(TABLE_2),
+        fixed(judge_very_close, TABLE_2),
     ),
-    claim(
-        "final.section4.1.moderate",
-        f"{DOCUMENT}, Section 4.1",
+    FINAL.claim(
+        "section4.1.moderate",
+        "Section 4.1",
         "at moderate noise the estimates from all rounds are close to the analytical ε (Tables 3 and 4)",
-        lambda _: judge_ballpark((*Final.TABLE_3[1:], *Final.TABLE_4[1:]), Within.ABOUT),
+        fixed(judge_ballpark, (*Final.TABLE_3[1:], *Final.TABLE_4[1:]), Within.ABOUT),
     ),
-    claim(
-        "final.table3.ballpark",
-        f"{DOCUMENT}, caption of Table 3",
+    FINAL.claim(
+        "table3.ballpark",
+        "caption of Table 3",
         "for moderate noise the estimate from all iterates is in the ballpark of the analytical ε",
-        lambda _: judge_ballpark(Final.TABLE_3[1:]),
+        fixed(judge_ballpark, Final.TABLE_3[1:]),
     ),
-    claim(
-        "final.section5.1.separation",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.separation",
+        "Section 5.1",
         "at the lower noise multipliers the estimates from all rounds are much higher than the lower bounds",
-        _judge_separation,
+        fixed(_judge_separation),
     ),
-    claim(
-        "final.section5.1.close",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.close",
+        "Section 5.1",
         "at low and medium noise the estimates are relatively close to the analytical ε: 382 and 300, 89.4 and 100",
-        lambda _: judge_close(Final.TABLE_3[1:3]),
+        fixed(judge_close, Final.TABLE_3[1:3]),
     ),
-    claim(
-        "final.section5.2.1.close",
-        f"{DOCUMENT}, Section 5.2.1",
+    FINAL.claim(
+        "section5.2.1.close",
+        "Section 5.2.1",
         "all iterates and a low amount of noise give estimates close to the analytical bound, on EMNIST (258 and 300)",
-        lambda _: judge_close(Final.TABLE_4[1:2]),
+        fixed(judge_close, Final.TABLE_4[1:2]),
     ),
-    claim(
-        "final.section5.1.final-lower",
-        f"{DOCUMENT}, Sections 5.1 and 5.2.1, captions of Tables 3 and 4",
+    FINAL.claim(
+        "section5.1.final-lower",
+        "Sections 5.1 and 5.2.1, captions of Tables 3 and 4",
         "estimates from the final model are far lower than those from all iterates, in Tables 3 and 4",
-        _judge_final_lower,
+        fixed(_judge_final_lower),
     ),
-    claim(
-        "final.section5.1.order-of-one",
-        f"{DOCUMENT}, Section 5.1",
+    FINAL.claim(
+        "section5.1.order-of-one",
+        "Section 5.1",
         "with even a little noise the final model's estimate approaches the high-privacy regime of ε ∼ 1",
-        _judge_order_of_one,
+        fixed(_judge_order_of_one),
     ),
-    claim(
-        "final.table4.high",
-        f"{DOCUMENT}, caption of Table 4",
+    FINAL.claim(
+        "table4.high",
+        "caption of Table 4",
         high(Final.TABLE_4),
-        lambda _: judge_high(Final.TABLE_4),
+        fixed(judge_high, Final.TABLE_4),
     ),
-    claim(
-        "final.section5.2.1.similar",
-        f"{DOCUMENT}, Section 5.2.1",
+    FINAL.claim(
+        "section5.2.1.similar",
+        "Section 5.2.1",
         "the results on EMNIST are similar to those on StackOverflow",
-        lambda _: judge_similar(Final.TABLE_3, Final.TABLE_4),
+        fixed(judge_similar, Final.TABLE_3, Final.TABLE_4),
     ),
-    claim(
-        "final.section5.4.closer",
-        f"{DOCUMENT}, Section 5.4",
+    FINAL.claim(
+        "section5.4.closer",
+        "Section 5.4",
         "an estimate of 6.76 is much closer to the analytical 34.5 than CANIFE's 0.879",
-        lambda _: judge_much_closer(),
+        fixed(judge_much_closer),
     ),
-    claim(
-        "final.appendixB.gaussian",
-        f"{DOCUMENT}, Section 5.2, Appendix B and Table 6",
+    FINAL.claim(
+        "appendixB.gaussian",
+        "Section 5.2, Appendix B and Table 6",
         "Anderson's test cannot rule out that the sixteen sets of 1000 cosines are Gaussian",
-        lambda _: judge_gaussianity(),
+        fixed(judge_gaussianity),
     ),
     *(
-        claim(
-            f"final.figure{figure}.separable",
-            f"{DOCUMENT}, Section 5.2, Figure {figure} and Table {table}",
+        FINAL.claim(
+            f"figure{figure}.separable",
+            f"Section 5.2, Figure {figure} and Table {table}",
             "without noise the distribution of observed cosines is easily separable from the null distribution",
-            lambda _, row=rows[0], delta=delta: judge_separable(row, delta),  # type: ignore[misc]
+            fixed(judge_separable, rows[0], delta),
         )
         for figure, table in _FIGURES
         for rows, _, delta in (Final.RESULTS[table],)
     ),
-    claim(
-        "final.table5.close",
-        f"{DOCUMENT}, Section 5.3 and Table 5",
+    FINAL.claim(
+        "table5.close",
+        "Section 5.3 and Table 5",
         "one run with 1000 canaries and ten runs with 100 have very close distributions of the estimate",
-        lambda _: judge_one_run_and_ten(),
+        fixed(judge_one_run_and_ten),
     ),
     *(
-        _measured(
-            f"final.table{table}.row{number}.measured",
+        FINAL.claim(
+            f"table{table}.row{number}.measured",
             f"Table {table}",
             f"at noise {row.noise}: lower bound {row.lower_all} and estimate {row.estimate_all} from all model deltas, "
             f"{row.lower_final} and {row.estimate_final} from the final model",
-            data,
+            NeedsData(data, (f"final_table{table}",), partial(andrew_rules.row, row, readings)),
         )
-        for table, rows, data in ((3, Final.TABLE_3, _STACKOVERFLOW), (4, Final.TABLE_4, _EMNIST))
+        for table, rows, data, readings in (
+            (3, Final.TABLE_3, _STACKOVERFLOW, andrew_rules.STACKOVERFLOW),
+            (4, Final.TABLE_4, _EMNIST, andrew_rules.EMNIST),
+        )
         for number, row in enumerate(rows, 1)
     ),
     *(
-        _measured(
-            f"final.table5.row{number}.measured",
+        FINAL.claim(
+            f"table5.row{number}.measured",
             "Table 5",
             f"fifty experiments at noise {noise} with {runs} × {canaries} canaries have the {LEVELS} quantiles "
             f"{', '.join(quantiles)}",
-            _STACKOVERFLOW,
+            NeedsData(
+                _STACKOVERFLOW, ("final_table5",), partial(andrew_rules.quantiles, noise, runs, canaries, quantiles)
+            ),
         )
         for number, (noise, runs, canaries, quantiles) in enumerate(Final.TABLE_5, 1)
     ),
     *(
-        _measured(
-            f"final.table6.row{number}.measured",
+        FINAL.claim(
+            f"table6.row{number}.measured",
             "Table 6",
-            f"at noise {noise} Anderson's statistics for 1, 2, 4 and 8 presentations are "
-            f"{', '.join(f'{value:g}' for value in values)}",
-            _STACKOVERFLOW,
+            f"at noise {noise} Anderson's statistics for 1, 2, 4 and 8 presentations are {', '.join(statistics)}",
+            NeedsData(
+                _STACKOVERFLOW,
+                ("final_figure2",),
+                partial(andrew_rules.anderson, noise, andrew_rules.TIMES, statistics),
+            ),
         )
         for number, (noise, values) in enumerate(Final.TABLE_6, 1)
+        for statistics in ([f"{value:g}" for value in values],)
     ),
     *(
-        _measured(f"final.figure{number}.measured", f"Figure {number}", statement, data)
-        for number, statement, data in (
-            (1, "cosines separate more with 1, 2, 4, 8 presentations and less with noise", _STACKOVERFLOW),
-            (2, "the estimate rises sharply from 1 to 8 presentations at every noise", _STACKOVERFLOW),
-            (3, "cosines separate more with 1, 2, 4, 8 presentations and less with noise", _EMNIST),
-            (4, "the estimate rises sharply from 1 to 8 presentations at every noise", _EMNIST),
+        FINAL.claim(
+            f"figure{number}.measured",
+            f"Figure {number}",
+            statement,
+            NeedsData(data, (experiment,), partial(rule, noises, andrew_rules.TIMES)),
+        )
+        for first, data, experiment, noises in (
+            (1, _STACKOVERFLOW, "final_figure2", _NOISES),
+            (3, _EMNIST, "final_figure4", _EMNIST_NOISES),
+        )
+        for number, rule, statement in (
+            (
+                first,
+                andrew_rules.separates,
+                "cosines separate more with 1, 2, 4, 8 presentations and less with noise",
+            ),
+            (
+                first + 1,
+                andrew_rules.rises,
+                "the estimate rises sharply from 1 to 8 presentations at every noise",
+            ),
         )
     ),
-    _measured(
-        "final.section5.2.1.repetitions",
+    FINAL.claim(
+        "section5.2.1.repetitions",
         "Section 5.2.1, Figures 3 and 4",
         "the effect of more canary repetitions on EMNIST is qualitatively similar to the case of StackOverflow",
-        f"{_STACKOVERFLOW} and {_EMNIST}",
+        NeedsData(
+            f"{_STACKOVERFLOW} and {_EMNIST}",
+            ("final_figure2", "final_figure4"),
+            partial(andrew_rules.alike, (_NOISES, _EMNIST_NOISES), True),
+        ),
     ),
-    _measured("final.section5.1.accuracy", "Section 5.1", DECREASE, _STACKOVERFLOW),
-    _measured("final.section5.4.canife", "Section 5.4", "CANIFE's estimate is 0.879 ± 0.124", _FASHION),
-    _measured(
-        "final.section5.4.ours", "Section 5.4", "the estimate from 1000 + 1000 canaries is 6.76 ± 1.06", _FASHION
+    FINAL.claim(
+        "section5.1.accuracy", "Section 5.1", DECREASE, NeedsData(_STACKOVERFLOW, ("final_table3",), andrew_rules.cost)
     ),
-    _measured(
-        "final.section5.4.cost",
+    FINAL.claim(
+        "section5.4.canife",
+        "Section 5.4",
+        f"CANIFE's estimate is {' ± '.join(Final.CANIFE)}",
+        NeedsData(_FASHION, (BENCHMARK,), partial(canife_rules.printed, "final.section5.4.canife")),
+    ),
+    FINAL.claim(
+        "section5.4.ours",
+        "Section 5.4",
+        f"the estimate from 1000 + 1000 canaries is {' ± '.join(Final.OURS)}",
+        NeedsData(_FASHION, (BENCHMARK, "fashion_mnist"), canife_rules.one_shot),
+    ),
+    FINAL.claim(
+        "section5.4.cost",
         "Sections 1 and 5.4",
         "canaries add negligible computation, CANIFE's 2500 optimisation steps from a pool of 512 much",
-        _FASHION,
+        NeedsData(_FASHION, (BENCHMARK,), canife_rules.cost),
     ),
 )

@@ -33,7 +33,8 @@ from scipy import stats
 
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import conclude, holds, rounding
-from canaryproof.verify.claims.experiment_results import FinishedCell, FinishedExperiment
+from canaryproof.verify.claims.experiment_results import FinishedExperiment
+from canaryproof.verify.files.training_record import CellRecord
 
 # Of all parts of a claim together.
 ALPHA = 0.01
@@ -123,13 +124,13 @@ def readings(judged: Mapping[str, Sequence[Part]], experiment: FinishedExperimen
 def not_stated(experiment: FinishedExperiment) -> str:
     """List what the source of an experiment does not state, with the values that it had."""
     listed = []
-    for field in experiment.ours:
+    for field in experiment.unstated:
         values = list(dict.fromkeys(repr(cell.settings.get(field)) for cell in experiment.cells))
         listed.append(f"{field} {', '.join(values)}")
     return f"not stated, and ours: {'; '.join(listed)}"
 
 
-def cells(experiment: FinishedExperiment, **swept: Any) -> list[FinishedCell]:
+def cells(experiment: FinishedExperiment, **swept: Any) -> list[CellRecord]:
     """Return the cells whose settings are such: fields with ``__`` for the dot, numbers as printed."""
     return [
         cell
@@ -138,9 +139,15 @@ def cells(experiment: FinishedExperiment, **swept: Any) -> list[FinishedCell]:
     ]
 
 
-def _equal(one: Any, other: Any) -> bool:
-    number_ = isinstance(one, int | float) and not isinstance(one, bool)
-    return math.isclose(one, float(other), rel_tol=1e-9) if number_ else one == str(other)
+def cell(experiment: FinishedExperiment, **swept: Any) -> CellRecord | None:
+    """Return the one cell of such settings; None if there are none or several."""
+    matching = cells(experiment, **swept)
+    return matching[0] if len(matching) == 1 else None
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return math.isclose(value, float(wanted), rel_tol=1e-9) if numeric else value == str(wanted)
 
 
 def generator(*names: str) -> np.random.Generator:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,20 +19,23 @@ from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.sampled_gaussian import rdp
+from canaryproof.verify.check.documents import REVIEWS
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import above, below
 from canaryproof.verify.check.power import visible_mean, visible_shift
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, close, conclude, fixed, holds, number
-from canaryproof.verify.claims import canife_attack, canife_composition, distributions, final_noise, final_tables
+from canaryproof.verify.check.verdicts import Printed, close, conclude, fixed, holds, number
+from canaryproof.verify.claims import andrew_rules, distributions, final_noise, final_tables
+from canaryproof.verify.claims.canife import attack as canife_attack
+from canaryproof.verify.claims.canife import composition as canife_composition
+from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.final_bounds import largest_bounds, overlapping
 from canaryproof.verify.claims.final_tables import unbiased
-from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.needs_data import BENCHMARK, NeedsData
 from canaryproof.verify.claims.simulated_tables import CELLS, PRINTED_RUNS, PrintedCell
 from canaryproof.verify.claims.transcripts import Canife, Final, Reviews, Row, Submission, noise_for
 
-_ANSWERS = "Reviews of Andrew et al., authors' answers"
-TO_ZYJW, TO_ZCEQ, TO_LDHU = (f"{_ANSWERS} to reviewer {name}" for name in ("ZyjW", "zCeQ", "LDHu"))
+TO_ZYJW, TO_ZCEQ, TO_LDHU = (f"authors' answers to reviewer {name}" for name in ("ZyjW", "zCeQ", "LDHu"))
 
 # The submission's Table 2 is the final version's Table 3; its own EMNIST table is another.
 SUBMISSION_EMNIST = tuple(Row(*astuple(row)) for row in Submission.TABLE_3)
@@ -151,7 +155,7 @@ def judge_bias(context: Context) -> Outcome:
 
 # The printed estimates: beside their bounds, beside the analytical ε, and by the noise.
 
-_REVIEWER = "Reviews of Andrew et al., reviewer ZyjW"
+_REVIEWER = "reviewer ZyjW"
 
 
 def judge_smallest(limit: float, smallest: str, tables: Mapping[str, Sequence[Row]]) -> Outcome:
@@ -234,10 +238,12 @@ def judge_wide(rows: Sequence[Row]) -> Outcome:
     return conclude(holds(min(everywhere) > max(final)), finding, all=everywhere, final=final)
 
 
-def judge_quantiles(printed: int) -> Outcome:
+def judge_quantiles(printed: str) -> Outcome:
     """Judge the number of quantiles in the submission's Table 6."""
     counts = {len(quantiles) for *_, quantiles in Submission.TABLE_6}
-    return conclude(holds(counts == {printed}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts))
+    return conclude(
+        holds(counts == {int(printed)}), f"{', '.join(map(str, counts))} in each row", counts=sorted(counts)
+    )
 
 
 # Sizes, accuracy, and the answers' simulations.
@@ -257,11 +263,11 @@ def judge_share(canaries: int, users: int, printed: str) -> Outcome:
     return conclude(judged.verdict, finding, share=float(share), **judged.evidence)
 
 
-def judge_times(ours: int, least: int, times: int) -> Outcome:
-    """Judge that "more than" so many users are so many times ours."""
-    ratio = Fraction(least, ours)
-    judged = number(f"{times}", {f"{least:,} over {ours:,}": ratio})
-    finding = f"{least:,} are {float(ratio):.2f} times {ours:,}; {times} times takes {times * ours:,}"
+def judge_times(clients: int, least: int, printed: str) -> Outcome:
+    """Judge that "more than" so many users are so many times the clients."""
+    ratio = Fraction(least, clients)
+    judged = number(printed, {f"{least:,} over {clients:,}": ratio})
+    finding = f"{least:,} are {float(ratio):.2f} times {clients:,}; {printed} times takes {int(printed) * clients:,}"
     if judged.verdict is Verdict.QUALIFIED:
         finding = f"only as a round number: {finding}"
     return conclude(judged.verdict, finding, ratio=float(ratio), **judged.evidence)
@@ -398,26 +404,26 @@ def judge_growth(cells: Sequence[PrintedCell], exponent: float) -> Outcome:
 
 
 CHECKS = (
-    claim(
-        "review.epsilon-lo.cap",
+    REVIEWS.claim(
+        "epsilon-lo.cap",
         TO_ZYJW + " and zCeQ",
         "In this case (Table 2) the lower bound cannot go higher than 6.24, where the empirical FNR is 0",
-        fixed(judge_cap, "6.24"),
+        Printed("6.24", judge_cap),
     ),
-    claim(
-        "review.epsilon-lo.not-falsified",
+    REVIEWS.claim(
+        "epsilon-lo.not-falsified",
         TO_ZYJW + " and zCeQ",
         "No estimate is falsified by its lower bound, also below 6.24",
         fixed(judge_not_falsified, SUBMISSION),
     ),
-    claim(
-        "review.canife.analytical",
+    REVIEWS.claim(
+        "canife.analytical",
         TO_ZYJW,
         "34.5 is the analytical upper bound in the comparison with CANIFE (noise multiplier 0.2)",
-        fixed(final_noise.judge_canife_epsilon, Reviews.ANALYTICAL, 0.2),
+        Printed(Reviews.ANALYTICAL, final_noise.judge_canife_epsilon),
     ),
-    claim(
-        "review.canife.maximum",
+    REVIEWS.claim(
+        "canife.maximum",
         TO_ZYJW,
         "There is a maximum that CANIFE's estimate cannot exceed, because samples are finite",
         fixed(
@@ -427,75 +433,75 @@ CHECKS = (
             float(Reviews.CANARIES_ESTIMATE),
         ),
     ),
-    claim(
-        "review.canife.lower-bound",
+    REVIEWS.claim(
+        "canife.lower-bound",
         TO_ZYJW + " and zCeQ",
         "CANIFE estimates a round's ε by a lower bound of it",
         fixed(judge_lower_bound),
     ),
-    claim(
-        "review.canife.bias",
+    REVIEWS.claim(
+        "canife.bias",
         TO_ZYJW + " and zCeQ",
         "CANIFE's estimate of a round has a built-in bias towards a lower ε",
         judge_bias,
     ),
-    claim(
-        "review.canife.bound",
+    REVIEWS.claim(
+        "canife.bound",
         TO_ZYJW,
         "A lower bound from random canaries (its value is lost in our text) is significantly above CANIFE's 0.879, and "
         "6.76 is in the plausible range, from it to 34.5",
-        needs_data("review.canife.bound", "Fashion-MNIST"),
+        NeedsData("Fashion-MNIST", (BENCHMARK,), partial(canife_rules.printed, "review.canife.bound")),
     ),
-    claim(
-        "review.epsilon-final.smallest",
+    REVIEWS.claim(
+        "epsilon-final.smallest",
         TO_LDHU,
         "Even at the smallest analytical ε, 30, the final model's estimate is below 1",
         fixed(judge_smallest, 1.0, "30", SUBMISSION),
     ),
-    claim(
-        "review.epsilon-final.smaller",
+    REVIEWS.claim(
+        "epsilon-final.smaller",
         TO_LDHU,
         "More noise leads to smaller estimates still, from all rounds and from the final model",
         fixed(judge_smaller, SUBMISSION),
     ),
-    claim(
-        "review.epsilon-final.overstated",
+    REVIEWS.claim(
+        "epsilon-final.overstated",
         TO_LDHU,
         "The analytical ε vastly overstates the true risk of releasing only the final model",
         fixed(judge_overstated, SUBMISSION),
     ),
-    claim(
-        "review.figure1.indistinguishable",
+    REVIEWS.claim(
+        "figure1.indistinguishable",
         TO_LDHU,
         "At the analytical ε of 30, observed cosines in Figure 1 can hardly be told by eye from the null distribution",
         fixed(judge_indistinguishable, Final.TABLE_3[-1]),
     ),
-    claim(
-        "review.table2.wide",
+    REVIEWS.claim(
+        "table2.wide",
         _REVIEWER,
         "Table 2's intervals from bound to estimate are huge in the columns of all rounds",
         fixed(judge_wide, Final.TABLE_3),
     ),
-    claim(
-        "review.table6.quantiles",
+    REVIEWS.claim(
+        "table6.quantiles",
         _REVIEWER,
         "Table 6 shows five quantiles",
-        fixed(judge_quantiles, 5),
+        Printed("5", judge_quantiles),
     ),
-    claim(
-        "review.replaced.share",
+    REVIEWS.claim(
+        "replaced.share",
         TO_ZCEQ,
         "Replacing 1,000 of 3 million users by canaries loses 0.033% of the data",
-        fixed(judge_share, Final.CANARIES, 3_000_000, "0.033"),
+        Printed("0.033", partial(judge_share, Final.CANARIES, 3_000_000)),
     ),
-    claim(
-        "review.users.ratio",
+    REVIEWS.claim(
+        "users.ratio",
         TO_LDHU,
         "More than 3 million users are ten times the 341,000 of the experiments",
-        fixed(judge_times, Final.STACKOVERFLOW_CLIENTS, 3_000_000, 10),
+        Printed("10", partial(judge_times, Final.STACKOVERFLOW_CLIENTS, 3_000_000)),
     ),
-    claim(
-        "review.users.languages",
+    REVIEWS.claim(
+        "users.languages",
         TO_ZCEQ + " and LDHu",
         "Almost all of Gboard's language models by Xu et al. have more than 3 million users each",
         lambda _: conclude(
@@ -504,38 +510,38 @@ CHECKS = (
             "them; its table of models with their numbers of users would decide",
         ),
     ),
-    claim(
-        "review.accuracy.decrease",
+    REVIEWS.claim(
+        "accuracy.decrease",
         TO_LDHU,
         final_tables.DECREASE,
-        needs_data("review.accuracy.decrease", "StackOverflow"),
+        NeedsData("StackOverflow", ("final_table3",), andrew_rules.cost),
     ),
-    claim(
-        "review.models.size",
+    REVIEWS.claim(
+        "models.size",
         TO_LDHU,
         "The models of both benchmarks have more than a million parameters",
         fixed(judge_sizes, 10**6, Final.PARAMETERS),
     ),
-    claim(
-        "review.sweep.variance",
+    REVIEWS.claim(
+        "sweep.variance",
         TO_LDHU,
         "The method works down to d = 10,000, with a higher variance only",
         fixed(judge_sweep, _SWEEP),
     ),
-    claim(
-        "review.sweep.rerun",
+    REVIEWS.claim(
+        "sweep.rerun",
         TO_LDHU,
         "The sweep's row d = 1 million runs Table 2's experiment again",
         fixed(judge_rerun, [cell for cell in _SWEEP if cell.dim == 10**6], final_tables.TABLE_2),
     ),
-    claim(
-        "review.sweep.dimension",
+    REVIEWS.claim(
+        "sweep.dimension",
         TO_ZCEQ,
         "Where d is large the estimate does not depend on d, from 10,000 to 10 million",
         fixed(judge_dimension, _SWEEP),
     ),
-    claim(
-        "review.sweep.canaries",
+    REVIEWS.claim(
+        "sweep.canaries",
         TO_LDHU,
         "The number of canaries is set by d",
         fixed(judge_growth, _SWEEP, 0.5),

@@ -15,10 +15,10 @@ from canaryproof.kernels.certified import Enclosures, estimates
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.kernels.certified import two_gaussians as certified_gaussians
 from canaryproof.kernels.certified.two_gaussians import Direction
+from canaryproof.verify.check.documents import FINAL, REVIEWS
 from canaryproof.verify.check.levels import LEVEL
-from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, holds, prints
-from canaryproof.verify.claims.final_setting import DOCUMENT
+from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.check.verdicts import Printed, holds, prints
 from canaryproof.verify.claims.transcripts import Final, Reviews
 from canaryproof.verify.estimators import estimators, simulation
 from canaryproof.verify.estimators.estimators import Moments
@@ -63,15 +63,17 @@ def _cell(
     return PrintedCell(id, source, dim, count, epsilon, mean, deviation, statement)
 
 
-_TABLE_2 = f"{DOCUMENT}, Table 2"
-_SWEEP = "Reviews of Andrew et al., authors' answer, sweep over d; submission, Table 1, whose experiment it reruns"
+_SWEEP = "authors' answer, sweep over d; submission, Table 1, whose experiment it reruns"
 # The answer's formula for k lost its symbols in our copy.
 _UNSTATED = " (k = √d, as we read the lost formula; δ and the simulations after the submission's Table 1)"
 
 CELLS = (
-    *(_cell(f"final.table2.row{row}", _TABLE_2, 10**6, 1000, numbers) for row, numbers in enumerate(Final.TABLE_2, 1)),
     *(
-        _cell(f"review.sweep.{name}.epsilon{numbers[0]}", _SWEEP, dim, count, numbers, _UNSTATED)
+        _cell(f"final.table2.row{number}", FINAL.at("Table 2"), 10**6, 1000, numbers)
+        for number, numbers in enumerate(Final.TABLE_2, 1)
+    ),
+    *(
+        _cell(f"review.sweep.{name}.epsilon{numbers[0]}", REVIEWS.at(_SWEEP), dim, count, numbers, _UNSTATED)
         for name, dim, count, rows in Reviews.SWEEP
         for numbers in rows
     ),
@@ -225,25 +227,15 @@ def _judge_noise(epsilon: float, printed: str) -> Outcome:
     return Outcome(holds(prints(sigma, printed)), finding, evidence)
 
 
-def _noise_check(row: int, epsilon: str, printed: str) -> Check:
-    return claim(
-        f"final.table2.row{row}.sigma",
-        _TABLE_2,
-        f"σ = {printed} is Balle and Wang's calibration of ε = {epsilon} at δ = {DELTA:g}",
-        lambda _: _judge_noise(float(epsilon), printed),
-    )
-
-
-def _check(cell: PrintedCell) -> Check:
-    return claim(
-        cell.id,
-        cell.source,
-        cell.statement,
-        lambda context: _judge(cell, context),
-    )
-
-
 CHECKS = (
-    *(_noise_check(row, epsilon, noise) for row, (epsilon, noise) in enumerate(Final.TABLE_2_NOISE, 1)),
-    *(_check(cell) for cell in CELLS),
+    *(
+        FINAL.claim(
+            f"table2.row{number}.sigma",
+            "Table 2",
+            f"σ = {noise} is Balle and Wang's calibration of ε = {epsilon} at δ = {DELTA:g}",
+            Printed(noise, partial(_judge_noise, float(epsilon))),
+        )
+        for number, (epsilon, noise) in enumerate(Final.TABLE_2_NOISE, 1)
+    ),
+    *(Check(cell.id, Subject.DOCUMENT, cell.source, cell.statement, partial(_judge, cell)) for cell in CELLS),
 )

@@ -13,21 +13,23 @@ from scipy import stats
 
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.documents import SUBMISSION
 from canaryproof.verify.check.results import Check, Outcome
-from canaryproof.verify.check.verdicts import claim, conclude, holds, number, placed, rounding
-from canaryproof.verify.claims import distributions, submission_experiments, v1
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, rounding
+from canaryproof.verify.claims import andrew_rules, distributions, submission_experiments, v1
+from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.final_setting import judge_assumptions
 from canaryproof.verify.claims.final_tables import LEVELS
-from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.needs_data import BENCHMARK, NeedsData
 from canaryproof.verify.claims.submission_experiments import EMNIST
-from canaryproof.verify.claims.table_judges import STACKOVERFLOW, experiment, figure, repeated
+from canaryproof.verify.claims.table_judges import STACKOVERFLOW, repeated, separable
 from canaryproof.verify.claims.transcripts import FirstVersion, Row, Submission
 
-_claim = placed("submission", Submission.NAME)
 _FASHION = "Fashion-MNIST, CANIFE's code and a two-layer network"
 # Figure 1's caption: its noise, by the analytical ε ∞, 300, 100 and 30, and its repetitions.
 _FIGURE_1 = (tuple(row.noise for row in Submission.TABLE_2), (1, 2, 4, 8))
-_PLOTS_IN_TEXT = 3
+# Figure 2's noise.
+_FIGURE_2 = ("0.16", "0.18", "0.195")
 
 
 def exceedance(count: int, least: int, level: Fraction) -> Fraction:
@@ -37,7 +39,7 @@ def exceedance(count: int, least: int, level: Fraction) -> Fraction:
     )
 
 
-def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
+def judge_three_of_fifteen(printed: str) -> Outcome:
     """Judge the probability that three or more of 15 Gaussian sets exceed the 15% point."""
     level = Fraction(3, 20)
     three, two = exceedance(15, 3, level), exceedance(15, 2, level)
@@ -45,7 +47,7 @@ def judge_three_of_fifteen(text: str = "0.68") -> Outcome:
     size = anderson_darling.limit_law(True).sf(FirstVersion.WEAK_CRITICAL_VALUE)
     sized = float(stats.binom.sf(2, 15, size))
     right = anderson_darling.sample_critical_value(0.15, FirstVersion.CANARIES)
-    judged = number(text, {"three or more at the 15% point": three, "three or more at 0.574": sized})
+    judged = number(printed, {"three or more at the 15% point": three, "three or more at 0.574": sized})
     return conclude(
         judged.verdict,
         f"P(3 or more of 15) is {float(three):.4f} at 15% each; {float(two):.4f} is two or more. The right critical "
@@ -73,10 +75,10 @@ def judge_figure_1() -> Outcome:
     )
 
 
-def judge_plots() -> Outcome:
+def judge_plots(printed: str) -> Outcome:
     """Judge the number of Figure 1's plots."""
     count = len(_FIGURE_1[0])
-    return conclude(holds(count == _PLOTS_IN_TEXT), f"the caption has {count} values of noise, one a plot", plots=count)
+    return conclude(holds(count == int(printed)), f"the caption has {count} values of noise, one a plot", plots=count)
 
 
 def judge_bounded(rows: Sequence[Row] = Submission.TABLE_2[1:]) -> Outcome:
@@ -110,36 +112,30 @@ def judge_gaussian() -> Outcome:
     )
 
 
-def _measured(place: str, source: str, statement: str, data: str) -> Check:
-    return claim(
-        f"submission.{place}", f"{Submission.NAME}, {source}", statement, needs_data(f"submission.{place}", data)
-    )
-
-
 # Claims that the final version repeats.
 _REPEATED = {
-    "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
-    "equation1": ("equation 1", "final.section2.equation1"),
-    "section3.close": ("Section 3 and Table 1", "final.section3.close"),
-    "section4.maximum": ("Section 4, Algorithm 3", "final.section4.1.maximum"),
-    "section4.orthogonal": ("Section 4", "final.section4.orthogonal"),
-    "section5.parameters": ("Section 5", "final.section5.1.parameters"),
-    "section5.rounds": ("Section 5", "final.section5.1.epoch"),
-    "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
-    "section5.centered": ("Section 5", "final.section5.1.centered"),
-    "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
-    "footnote5": ("footnote 5", "final.section5.1.posterior"),
-    "table2.row2.cap": ("Section 5 and Table 2", "final.table3.row2.cap"),
-    "appendixD.data": ("Appendix D", "final.section5.2.1.size"),
-    "appendixD.parameters": ("Appendix D", "final.section5.2.1.parameters"),
-    "appendixH.epsilon": ("Appendix H", "final.section5.4.analytical"),
-    "appendixH.settings": ("Appendix H", "final.section5.4.settings"),
-    "appendixH.audits": ("Appendix H", "final.section5.4.audits"),
-    "appendixH.closer": ("Appendix H", "final.section5.4.closer"),
-    "table6.close": ("Appendix J and Table 6", "final.table5.close"),
-    "appendixJ.canaries": ("Appendix J", "final.section5.3.canaries"),
-    "appendixJ.models": ("Appendix J", "final.section5.3.trainings"),
-    "appendixJ.orthogonal": ("Appendix J", "final.section5.3.orthogonal"),
+    "abstract.retrainings": ("abstract and Section 1", "abstract.retrainings"),
+    "equation1": ("equation 1", "section2.equation1"),
+    "section3.close": ("Section 3 and Table 1", "section3.close"),
+    "section4.maximum": ("Section 4, Algorithm 3", "section4.1.maximum"),
+    "section4.orthogonal": ("Section 4", "section4.orthogonal"),
+    "section5.parameters": ("Section 5", "section5.1.parameters"),
+    "section5.rounds": ("Section 5", "section5.1.epoch"),
+    "section5.jeffreys": ("Section 5", "section5.1.jeffreys"),
+    "section5.centered": ("Section 5", "section5.1.centered"),
+    "section5.lower-bound": ("Section 5", "section5.1.confidence"),
+    "footnote5": ("footnote 5", "section5.1.posterior"),
+    "table2.row2.cap": ("Section 5 and Table 2", "table3.row2.cap"),
+    "appendixD.data": ("Appendix D", "section5.2.1.size"),
+    "appendixD.parameters": ("Appendix D", "section5.2.1.parameters"),
+    "appendixH.epsilon": ("Appendix H", "section5.4.analytical"),
+    "appendixH.settings": ("Appendix H", "section5.4.settings"),
+    "appendixH.audits": ("Appendix H", "section5.4.audits"),
+    "appendixH.closer": ("Appendix H", "section5.4.closer"),
+    "table6.close": ("Appendix J and Table 6", "table5.close"),
+    "appendixJ.canaries": ("Appendix J", "section5.3.canaries"),
+    "appendixJ.models": ("Appendix J", "section5.3.trainings"),
+    "appendixJ.orthogonal": ("Appendix J", "section5.3.orthogonal"),
 }
 
 # The submission leaves out that the dimension is to be high relative to the number of clients; a digit may be lost.
@@ -151,77 +147,101 @@ _REWORDED = {
 
 CHECKS: tuple[Check, ...] = (
     *(
-        repeated(f"submission.{place}", f"{Submission.NAME}, {source}", original, _REWORDED.get(place, ""))
-        for place, (source, original) in _REPEATED.items()
+        repeated(SUBMISSION, name, place, original, _REWORDED.get(name, ""))
+        for name, (place, original) in _REPEATED.items()
     ),
-    _claim(
+    SUBMISSION.claim(
         "footnote4",
         "footnote 4",
         "the analytical ε of 300, 100 and 30 are bounds: that of one unamplified Gaussian mechanism",
-        judge_bounded,
+        fixed(judge_bounded),
     ),
-    _claim(
+    SUBMISSION.claim(
         "table5.order",
         "Table 5's caption",
         "within each category of Table 5 methods are ordered from least to most strict assumptions",
-        partial(judge_assumptions, Submission.TABLE_5),
+        fixed(judge_assumptions, Submission.TABLE_5),
     ),
-    *v1.table_1_checks("submission", Submission.NAME, Submission.TABLE_1, "fitted"),
+    *v1.table_1_checks(SUBMISSION, Submission.TABLE_1, "fitted"),
     *submission_experiments.CHECKS,
-    _claim("appendixE.plots", "Appendix E and Figure 1", "Figure 1 shows three plots of growing noise", judge_plots),
-    *(
-        experiment(
-            "submission.table4",
-            f"{Submission.NAME}, Table 4",
-            number,
-            f"at noise {noise} the statistics for 1, 2, 3, 5 and 10 repetitions are {', '.join(values)}",
-            STACKOVERFLOW,
-        )
-        for number, (noise, values) in enumerate(Submission.TABLE_4.items(), 1)
+    SUBMISSION.claim(
+        "appendixE.plots",
+        "Appendix E and Figure 1",
+        "Figure 1 shows three plots of growing noise",
+        Printed("3", judge_plots),
     ),
-    _claim(
+    *v1.anderson_checks(SUBMISSION, Submission.TABLE_4),
+    SUBMISSION.claim(
         "table4.probability",
         "Table 4's caption",
         "three or more of 15 independent Gaussian sets exceed 0.574, the 15% point, with probability 68%",
-        judge_three_of_fifteen,
+        Printed("0.68", judge_three_of_fifteen),
     ),
-    _claim("table4.figure1", "Table 4's caption", "its sets are those of Figure 1", judge_figure_1),
-    _claim(
+    SUBMISSION.claim("table4.figure1", "Table 4's caption", "its sets are those of Figure 1", fixed(judge_figure_1)),
+    SUBMISSION.claim(
         "appendixG.gaussian",
         "Appendix G",
         "a strong test of goodness of fit cannot rule out that the 15 sets of cosines are Gaussian",
-        judge_gaussian,
+        fixed(judge_gaussian),
     ),
-    *figure(_claim, 1, Submission.TABLE_2, FirstVersion.DELTA, distributions.fitted),
+    separable(SUBMISSION, Submission.TABLE_2[0], distributions.fitted),
+    SUBMISSION.claim(
+        "figure1.measured",
+        "Figure 1",
+        "cosines separate more with 1, 2, 4 and 8 repetitions and less with noise",
+        NeedsData(STACKOVERFLOW, ("final_figure2",), partial(andrew_rules.separates, *_FIGURE_1)),
+    ),
     *(
-        _measured(f"figure{number}.measured", f"Figure {number}", statement, data)
-        for number, statement, data in (
-            (1, "cosines separate more with 1, 2, 4 and 8 repetitions and less with noise", STACKOVERFLOW),
-            (2, "the estimate rises sharply from 1 to 8 repetitions at every noise", EMNIST),
-            (3, "the estimate rises sharply from 1 to 8 repetitions at every noise", STACKOVERFLOW),
+        SUBMISSION.claim(
+            f"figure{number}.measured",
+            f"Figure {number}",
+            "the estimate rises sharply from 1 to 8 repetitions at every noise",
+            NeedsData(data, (experiment,), partial(andrew_rules.rises, noises, andrew_rules.TIMES)),
+        )
+        for number, data, experiment, noises in (
+            (2, EMNIST, "submission_figure2", _FIGURE_2),
+            (3, STACKOVERFLOW, "final_figure2", _FIGURE_1[0]),
         )
     ),
-    _measured(
+    SUBMISSION.claim(
         "appendixD.repetitions",
         "Appendix D, Figure 2",
         "the effect of more canary repetitions on EMNIST is qualitatively similar to the case of StackOverflow",
-        f"{STACKOVERFLOW}, and {EMNIST}",
+        NeedsData(
+            f"{STACKOVERFLOW}, and {EMNIST}",
+            ("final_figure2", "submission_figure2"),
+            partial(andrew_rules.alike, (_FIGURE_1[0], _FIGURE_2), False),
+        ),
     ),
     *(
-        _measured(f"appendixH.{place}", "Appendix H", statement, _FASHION)
-        for place, statement in (
-            ("canife", "CANIFE's ε has mean 0.879 and standard deviation 0.124"),
-            ("canaries", "the canaries' ε has mean 6.76 and standard deviation 1.06"),
-            ("cost", "crafting canaries, in 2500 steps from a pool of 512, costs much computation"),
+        SUBMISSION.claim(f"appendixH.{name}", "Appendix H", statement, NeedsData(_FASHION, experiments, rule))
+        for name, statement, experiments, rule in (
+            (
+                "canife",
+                "CANIFE's ε has mean {} and standard deviation {}".format(*Submission.CANIFE),
+                (BENCHMARK,),
+                partial(canife_rules.printed, "final.section5.4.canife"),
+            ),
+            (
+                "canaries",
+                "the canaries' ε has mean {} and standard deviation {}".format(*Submission.CANARIES),
+                (BENCHMARK, "fashion_mnist"),
+                canife_rules.one_shot,
+            ),
+            (
+                "cost",
+                "crafting canaries, in 2500 steps from a pool of 512, costs much computation",
+                (BENCHMARK,),
+                canife_rules.crafting,
+            ),
         )
     ),
     *(
-        experiment(
-            "submission.table6",
-            f"{Submission.NAME}, Table 6",
-            number,
+        SUBMISSION.claim(
+            f"table6.row{number}",
+            "Table 6",
             f"at noise {noise} with {runs} × {count} canaries the {LEVELS} quantiles are {', '.join(values)}",
-            STACKOVERFLOW,
+            NeedsData(STACKOVERFLOW, ("final_table5",), partial(andrew_rules.quantiles, noise, runs, count, values)),
         )
         for number, (noise, runs, count, values) in enumerate(Submission.TABLE_6, 1)
     ),

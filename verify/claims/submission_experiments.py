@@ -6,12 +6,14 @@ from functools import partial
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.documents import SUBMISSION
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import Within, claim, close, conclude, holds, placed, prints, rounding
+from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, holds, prints, rounding
+from canaryproof.verify.claims import andrew_rules
 from canaryproof.verify.claims.final_noise import calibrated_by_tail
 from canaryproof.verify.claims.final_setting import judge_clipping
 from canaryproof.verify.claims.final_tables import DECREASE, high, judge_ballpark, judge_high, judge_order
-from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.claims.table_judges import (
     STACKOVERFLOW,
     calibrated,
@@ -23,7 +25,6 @@ from canaryproof.verify.claims.table_judges import (
 from canaryproof.verify.claims.transcripts import FirstVersion, Submission
 from canaryproof.verify.claims.v1 import judge_sizes
 
-_claim = placed("submission", Submission.NAME)
 # Our copy of the submission reads m = 34k, perhaps a slip of its conversion; both other versions have 341k.
 _USERS = {"m = 34k": 34_000, "m = 341k": FirstVersion.USERS}
 
@@ -197,106 +198,111 @@ def judge_close() -> Outcome:
 
 
 CHECKS = (
-    _claim(
+    SUBMISSION.claim(
         "section4.moderate",
         "Section 4 and Tables 2 and 3",
         "under moderate noise the printed estimates from all iterates are close to the analytical ε",
-        lambda: judge_ballpark((*Submission.TABLE_2[1:], *Submission.TABLE_3[1:]), Within.ABOUT),
+        fixed(judge_ballpark, (*Submission.TABLE_2[1:], *Submission.TABLE_3[1:]), Within.ABOUT),
     ),
-    _claim("section5.users", "Section 5", "each of m = 34k clients (as our copy reads) is in one round", judge_users),
-    _claim("section5.delta", "Section 5", "δ = m^(−1.1), with m = 34k as our copy reads", judge_delta),
+    SUBMISSION.claim(
+        "section5.users", "Section 5", "each of m = 34k clients (as our copy reads) is in one round", fixed(judge_users)
+    ),
+    SUBMISSION.claim("section5.delta", "Section 5", "δ = m^(−1.1), with m = 34k as our copy reads", fixed(judge_delta)),
     *(
-        _claim(
+        SUBMISSION.claim(
             f"table2.row{number}.epsilon",
             "Section 5, footnote 4 and Table 2",
             f"on StackOverflow, noise multiplier {row.noise} has an analytical ε of {row.analytical} at δ = m^(−1.1), "
             "bounded by one unamplified Gaussian mechanism",
-            partial(judge_epsilon, row.noise, row.analytical),
+            fixed(judge_epsilon, row.noise, row.analytical),
         )
         for number, row in enumerate(Submission.TABLE_2, 1)
         if row.analytical != "inf"
     ),
-    claim(
-        "submission.section5.accuracy",
-        f"{Submission.NAME}, Section 5",
+    SUBMISSION.claim(
+        "section5.accuracy",
+        "Section 5",
         DECREASE,
-        needs_data("submission.section5.accuracy", STACKOVERFLOW),
+        NeedsData(STACKOVERFLOW, ("final_table3",), andrew_rules.cost),
     ),
     *results_checks(
-        _claim,
-        "submission.table2",
-        f"{Submission.NAME}, Table 2",
+        SUBMISSION,
+        2,
         Submission.TABLE_2,
-        STACKOVERFLOW,
+        lambda row: NeedsData(
+            STACKOVERFLOW, ("final_table3",), partial(andrew_rules.row, row, andrew_rules.STACKOVERFLOW)
+        ),
         "Section 5",
     ),
-    _claim(
+    SUBMISSION.claim(
         "section5.separation",
         "Section 5",
         "at the lower noise multipliers the estimates from all iterates are much higher than the lower bounds",
-        lambda: judge_separation(Submission.TABLE_2[:2]),
+        fixed(judge_separation, Submission.TABLE_2[:2]),
     ),
-    _claim(
+    SUBMISSION.claim(
         "table2.ballpark",
         "Table 2's caption",
         "for moderate noise the estimate from all iterates is in the ballpark of the analytical ε",
-        lambda: judge_ballpark(Submission.TABLE_2[1:]),
+        fixed(judge_ballpark, Submission.TABLE_2[1:]),
     ),
-    _claim(
+    SUBMISSION.claim(
         "section5.clipping",
         "Section 5",
         "with clipping only the final model's estimate is 4.60, which is still essentially vacuous",
-        partial(judge_clipping, Submission.TABLE_2[0].estimate_final),
+        fixed(judge_clipping, Submission.TABLE_2[0].estimate_final),
     ),
-    _claim(
+    SUBMISSION.claim(
         "section5.regime",
         "Section 5",
         "with even a little noise the final model's estimate approaches the high-privacy regime of ε ∼ 1",
-        lambda: judge_regime(Submission.TABLE_2[1:]),
+        fixed(judge_regime, Submission.TABLE_2[1:]),
     ),
-    _claim(
+    SUBMISSION.claim(
         "section6.sizes",
         "Section 6",
         "the experiments are of natural production size: millions of parameters, hundreds of thousands of clients",
-        judge_sizes,
+        fixed(judge_sizes),
     ),
     *(
-        _claim(
+        SUBMISSION.claim(
             f"table3.row{number}.epsilon",
             "Table 3",
             f"noise multiplier {row.noise} has the analytical ε {row.analytical}",
-            partial(judge_emnist_epsilon, row.noise, row.analytical),
+            fixed(judge_emnist_epsilon, row.noise, row.analytical),
         )
         for number, row in enumerate(Submission.TABLE_3, 1)
         if row.analytical != "inf"
     ),
-    _claim(
+    SUBMISSION.claim(
         "table3.epochs",
         "Appendix D and Table 3",
         "its analytical ε are upper bounds, for five epochs of training",
-        judge_epochs,
+        fixed(judge_epochs),
     ),
-    _claim(
-        "appendixD.similar", "Appendix D", "the results on EMNIST are similar to those on StackOverflow", judge_similar
+    SUBMISSION.claim(
+        "appendixD.similar",
+        "Appendix D",
+        "the results on EMNIST are similar to those on StackOverflow",
+        fixed(judge_similar),
     ),
     *results_checks(
-        _claim,
-        "submission.table3",
-        f"{Submission.NAME}, Table 3",
+        SUBMISSION,
+        3,
         Submission.TABLE_3,
-        EMNIST,
+        lambda row: NeedsData(EMNIST, ("submission_table3",), partial(andrew_rules.row, row, andrew_rules.EMNIST)),
     ),
-    _claim(
+    SUBMISSION.claim(
         "table3.high",
         "Table 3's caption",
         high(Submission.TABLE_3),
-        partial(judge_high, Submission.TABLE_3),
+        fixed(judge_high, Submission.TABLE_3),
     ),
-    _claim(
+    SUBMISSION.claim(
         "table3.close",
         "Appendix D",
         "all iterates and a low amount of noise give estimates close to the analytical bound, on EMNIST (17.9 and "
         "33.8)",
-        judge_close,
+        fixed(judge_close),
     ),
 )

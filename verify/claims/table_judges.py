@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.documents import FINAL, Document
 from canaryproof.verify.check.results import Check, Outcome, Verdict
-from canaryproof.verify.check.verdicts import Judge, Within, claim, close, conclude, holds, rounding
+from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, holds, rounding
 from canaryproof.verify.claims import (
     distributions,
     final_bounds,
@@ -17,8 +17,8 @@ from canaryproof.verify.claims import (
     simulated_tables,
 )
 from canaryproof.verify.claims.final_tables import FACTOR
-from canaryproof.verify.claims.needs_data import needs_data
-from canaryproof.verify.claims.transcripts import Row, columns
+from canaryproof.verify.claims.needs_data import NeedsData
+from canaryproof.verify.claims.transcripts import FirstVersion, Row, columns
 
 # What decides a row of results, in words.
 STACKOVERFLOW = "federated StackOverflow and a word model trained on it"
@@ -29,16 +29,10 @@ _FINAL = {
 }
 
 
-def experiment(table: str, document: str, number: int, statement: str, what: str) -> Check:
-    """Return a row of experimental results, which only the data set decides."""
-    id_ = f"{table}.row{number}"
-    return claim(id_, document, statement, needs_data(id_, what))
-
-
-def repeated(id: str, source: str, original: str, statement: str = "") -> Check:  # noqa: A002
+def repeated(document: Document, id: str, place: str, original: str, statement: str = "") -> Check:  # noqa: A002
     """Return a statement that the final version repeats with the same numbers: it is judged once, there."""
-    check = _FINAL[original]
-    return claim(id, source, statement or check.statement, check.judge)
+    check = _FINAL[f"{FINAL.id}.{original}"]
+    return document.claim(id, place, statement or check.statement, check.judge)
 
 
 # Privacy accounting: noise, and what noise alone gives.
@@ -120,58 +114,47 @@ def judge_regime(rows: Sequence[Row], stated: bool = True) -> Outcome:
     return conclude(holds(near and stated, near), finding, values=values)
 
 
-def figure(
-    make: Callable[[str, str, str, Judge], Check],
-    number: int,
-    rows: Sequence[Row],
-    delta: float,
-    law: distributions.EstimateLaw,
-) -> list[Check]:
-    """Return the claims on a figure of cosines that a table's estimates decide, for canaries seen once."""
-    return [
-        make(
-            f"figure{number}.separable",
-            f"Figure {number}",
-            "without noise the distribution of observed cosines is easily separable from the null distribution",
-            partial(final_tables.judge_separable, rows[0], delta, law),
-        ),
-    ]
+def separable(document: Document, row: Row, law: distributions.EstimateLaw) -> Check:
+    """Return the claim on Figure 1 that a table's first row decides, for canaries seen once."""
+    return document.claim(
+        "figure1.separable",
+        "Figure 1",
+        "without noise the distribution of observed cosines is easily separable from the null distribution",
+        fixed(final_tables.judge_separable, row, FirstVersion.DELTA, law),
+    )
 
 
 def results_checks(
-    make: Callable[[str, str, str, Judge], Check],
-    table: str,
-    name: str,
+    document: Document,
+    table: int,
     rows: Sequence[Row],
-    data: str,
+    measured: Callable[[Row], NeedsData],
     section: str = "",
 ) -> tuple[Check, ...]:
     """Return the claims of a table of lower bounds and estimates that all such tables allow, and their section."""
-    place = table.partition(".")[2]
-    source = f"Table {place.removeprefix('table')}"
+    place = f"Table {table}"
     return (
         *(
-            experiment(
-                table,
-                name,
-                number,
+            document.claim(
+                f"table{table}.row{number}",
+                place,
                 f"at noise multiplier {row.noise} the lower bound and the estimate are {row.lower_all} and "
                 f"{row.estimate_all} from all iterates, {row.lower_final} and {row.estimate_final} from the final "
                 "model",
-                data,
+                measured(row),
             )
             for number, row in enumerate(rows, 1)
         ),
-        make(
-            f"{place}.final",
-            f"{source} and its caption",
+        document.claim(
+            f"table{table}.final",
+            f"{place} and its caption",
             "estimates are far lower if the final model alone is seen",
-            partial(judge_threat_models, rows),
+            fixed(judge_threat_models, rows),
         ),
-        make(
-            f"{place}.row1.cap",
-            f"{section} and {source}" if section else source,
+        document.claim(
+            f"table{table}.row1.cap",
+            f"{section} and {place}" if section else place,
             f"from 1k canaries at noise {rows[0].noise}, told apart easily, the 95% lower bound is {rows[0].lower_all}",
-            partial(final_bounds.judge_cap, rows[0]),
+            fixed(final_bounds.judge_cap, rows[0]),
         ),
     )

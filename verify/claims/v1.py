@@ -4,6 +4,8 @@ Its Section 3 and what a caption says of Anderson's critical values are lines of
 """
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Literal
@@ -20,12 +22,13 @@ from canaryproof.kernels.certified import gaussian_mechanism as certified_mechan
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.documents import FIRST_VERSION, Document
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import mean_p_value
 from canaryproof.verify.check.power import visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, conclude, holds, number, placed, proven, rounding
-from canaryproof.verify.claims import distributions
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, proven, rounding
+from canaryproof.verify.claims import andrew_rules, distributions
 from canaryproof.verify.claims.final_setting import (
     STACKOVERFLOW_TRAINING_CLIENTS,
     belief,
@@ -34,22 +37,20 @@ from canaryproof.verify.claims.final_setting import (
     lstm_parameters,
 )
 from canaryproof.verify.claims.final_tables import TABLE_2, high, judge_high, judge_very_close
-from canaryproof.verify.claims.needs_data import needs_data
+from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.claims.table_judges import (
     STACKOVERFLOW,
     calibrated,
-    experiment,
-    figure,
     judge_regime,
     judge_separation,
     repeated,
     results_checks,
     sampled,
+    separable,
 )
-from canaryproof.verify.claims.transcripts import Final, FirstVersion
+from canaryproof.verify.claims.transcripts import Final, FirstVersion, Row
 from canaryproof.verify.estimators import estimators
 
-_claim = placed("v1", FirstVersion.NAME)
 # What "slightly" is taken to allow, relatively, and at which ε.
 _SLIGHTLY = 0.1
 _EPSILONS = (1.0, 3.0, 10.0)
@@ -144,7 +145,7 @@ Estimator = Literal["pinned", "fitted"]
 _DIM, _COUNT, _DELTA, _RUNS = 10**6, 1000, 1e-6, 50
 
 
-def judge_cell(context: Context, row: tuple[str, str, str, str], stated: Estimator) -> Outcome:
+def judge_cell(row: tuple[str, str, str, str], stated: Estimator, context: Context) -> Outcome:
     """Judge a printed mean and deviation of 50 estimates by draws of them.
 
     The cosines are taken as independent N(1/√(σ² + k/d), 1) in the null's units, which leaves out terms of relative
@@ -207,21 +208,18 @@ def judge_not_rejected() -> Outcome:
     )
 
 
-def table_1_checks(
-    document: str, name: str, rows: tuple[tuple[str, str, str, str], ...], stated: Estimator
-) -> list[Check]:
+def table_1_checks(document: Document, rows: tuple[tuple[str, str, str, str], ...], stated: Estimator) -> list[Check]:
     """Return the claims of a Table 1."""
     made = []
-    for place_in_table, row in enumerate(rows, 1):
-        place, source = f"{document}.table1.row{place_in_table}", f"{name}, Table 1"
+    for i, row in enumerate(rows, 1):
         made += [
-            repeated(f"{place}.sigma", source, f"final.table2.row{place_in_table}.sigma"),
-            claim(
-                place,
-                source,
+            repeated(document, f"table1.row{i}.sigma", "Table 1", f"table2.row{i}.sigma"),
+            document.claim(
+                f"table1.row{i}",
+                "Table 1",
                 f"at d = 10⁶, k = 10³, δ = 10⁻⁶ and ε = {row[1]} this version's estimator gives {row[2]} ± {row[3]} "
                 f"over {_RUNS} simulations",
-                lambda context, row=row: judge_cell(context, row, stated),  # type: ignore[misc]
+                partial(judge_cell, row, stated),
             ),
         ]
     return made
@@ -236,11 +234,11 @@ _PRIORS = Fraction(1, 2), Fraction(1, 10)
 _CENSUS = ("17.14", "2.47")
 
 
-def judge_users(users: str = "341k") -> Outcome:
+def judge_users(printed: str) -> Outcome:
     """Judge the number of users against the data set's documentation."""
     count = STACKOVERFLOW_TRAINING_CLIENTS
     real = Fraction(count - FirstVersion.CANARIES)
-    judged = number(users, {"all of the data set": Fraction(count), "all but those that canaries replace": real})
+    judged = number(printed, {"all of the data set": Fraction(count), "all but those that canaries replace": real})
     return conclude(
         judged.verdict,
         f"TensorFlow Federated documents {count:,} training users, which is {count / 1000:.0f}k; it holds if canaries "
@@ -250,9 +248,9 @@ def judge_users(users: str = "341k") -> Outcome:
     )
 
 
-def judge_delta(text: str = "8.20e-7") -> Outcome:
+def judge_delta(printed: str) -> Outcome:
     """Judge the value of δ = 341000^(−1.1)."""
-    agreed, value = proven(lambda: arb(FirstVersion.USERS) ** arb(fmpq(-11, 10)), text)
+    agreed, value = proven(lambda: arb(FirstVersion.USERS) ** arb(fmpq(-11, 10)), printed)
     return conclude(
         holds(agreed),
         f"341000^(−1.1) = {value:.6e}, which is {value * FirstVersion.USERS:.2f} of one over the number of users",
@@ -260,19 +258,19 @@ def judge_delta(text: str = "8.20e-7") -> Outcome:
     )
 
 
-def judge_quotient(text: str = "0.081") -> Outcome:
+def judge_quotient(printed: str) -> Outcome:
     """Judge the decimal value of the quotient printed as the sampling rate."""
     rate = Fraction(FirstVersion.COHORT, FirstVersion.ROUNDS)
-    judged = number(text, {f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS}": rate})
-    cut = f", and {text} only cut and not rounded" if judged.verdict is Verdict.QUALIFIED else ""
+    judged = number(printed, {f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS}": rate})
+    cut = f", and {printed} only cut and not rounded" if judged.verdict is Verdict.QUALIFIED else ""
     finding = f"{FirstVersion.COHORT}/{FirstVersion.ROUNDS} = {float(rate):.5f} rounds to {float(rate):.3f}{cut}"
     return conclude(judged.verdict, finding, rate=float(rate), **judged.evidence)
 
 
-def judge_rate(text: str = "0.081") -> Outcome:
+def judge_rate(printed: str) -> Outcome:
     """Judge the sampling rate of a client in a round."""
     rate = Fraction(FirstVersion.COHORT, FirstVersion.USERS)
-    judged = number(text, {f"{FirstVersion.COHORT}/{FirstVersion.USERS:,}": rate})
+    judged = number(printed, {f"{FirstVersion.COHORT}/{FirstVersion.USERS:,}": rate})
     return conclude(
         judged.verdict,
         f"clients of a round over all clients is {FirstVersion.COHORT}/{FirstVersion.USERS:,} = {float(rate):.3e}, "
@@ -294,10 +292,10 @@ def judge_epochs(rounds: int = FirstVersion.ROUNDS, epochs: tuple[int, ...] = (1
     return conclude(verdict, finding, remainders={n: rounds % n for n in epochs})
 
 
-def judge_confidence(text: str = "0.993", epsilon: str = "5") -> Outcome:
+def judge_confidence(printed: str, epsilon: str = "5") -> Outcome:
     """Judge the decimal value of e^ε/(1 + e^ε), which the text gives as the belief that ε allows."""
-    even, low = (proven(lambda prior=prior: belief(epsilon, prior), text)[1] for prior in _PRIORS)  # type: ignore[misc]
-    judged = number(text, {f"e^{epsilon}/(1 + e^{epsilon})": even})
+    even, low = (proven(partial(belief, epsilon, prior), printed)[1] for prior in _PRIORS)
+    judged = number(printed, {f"e^{epsilon}/(1 + e^{epsilon})": even})
     return conclude(
         judged.verdict,
         f"e^{epsilon}/(1 + e^{epsilon}) = {100 * even:.3f}%, the belief from even odds; from a prior of 10% it is "
@@ -322,10 +320,10 @@ def judge_loss_probability() -> Outcome:
     )
 
 
-def judge_census(text: str = "19.6") -> Outcome:
+def judge_census(printed: str) -> Outcome:
     """Judge the ε of the census of 2020 and that it lies in the range printed with it."""
     total = sum((Fraction(part) for part in _CENSUS), Fraction(0))
-    judged = number(text, {"both files together": total})
+    judged = number(printed, {"both files together": total})
     return conclude(
         holds(judged.verdict is Verdict.CONFIRMED and 5 <= total <= 20),
         f"{' for persons plus '.join(_CENSUS)} for housing units is {float(total):g} (Census Bureau, June 2021), in "
@@ -417,11 +415,11 @@ def judge_excess() -> Outcome:
     )
 
 
-def judge_three(count: int = 3) -> Outcome:
+def judge_three(printed: str) -> Outcome:
     """Judge that as many statistics as printed exceed the 15% point, and that so many are no surprise."""
     values = [float(value) for row in FirstVersion.TABLE_4.values() for value in row]
     law = anderson_darling.limit_law(True)
-    above = sum(value > FirstVersion.WEAK_CRITICAL_VALUE for value in values)
+    above, count = sum(value > FirstVersion.WEAK_CRITICAL_VALUE for value in values), int(printed)
     chance = float(stats.binom.sf(count - 1, len(values), 0.15))
     p_values = sorted(law.sf(value) for value in values)
     # The smallest of 15 independent p-values, and the second.
@@ -442,190 +440,222 @@ def _cited(what: str) -> Outcome:
     return conclude(Verdict.INCONCLUSIVE, f"the works that are cited are not among the documents; {what} would decide")
 
 
-def _row(table: int, number: int, statement: str) -> Check:
-    return experiment(f"v1.table{table}", f"{FirstVersion.NAME}, Table {table}", number, statement, STACKOVERFLOW)
+# Tables 2 and 4 have the noise with other digits than Table 3.
+NOISES = ("0", "0.1023", "0.2344")
+_NOISES_OF_TABLE_2 = tuple(row[0] for row in FirstVersion.TABLE_2)
 
 
-def _figure(number: int, statement: str) -> Check:
-    source = f"{FirstVersion.NAME}, Section 5.3 and Figure {number}"
-    id_ = f"v1.figure{number}.measured"
-    return claim(id_, source, statement, needs_data(id_, STACKOVERFLOW))
+def _measured(row: Row) -> NeedsData:
+    noise = _NOISES_OF_TABLE_2[FirstVersion.TABLE_3.index(row)]
+    return NeedsData(
+        STACKOVERFLOW,
+        ("v1_table3",),
+        partial(andrew_rules.row, replace(row, noise=noise), andrew_rules.STACKOVERFLOW),
+    )
+
+
+def anderson_checks(document: Document, table: Mapping[str, Sequence[str]]) -> list[Check]:
+    """Return the claims of a Table 4."""
+    return [
+        document.claim(
+            f"table4.row{number}",
+            "Table 4",
+            f"at noise {noise} the statistics for 1, 2, 3, 5 and 10 repetitions are {', '.join(values)}",
+            NeedsData(
+                STACKOVERFLOW,
+                ("v1_figure2",),
+                partial(andrew_rules.anderson, NOISES[number - 1], FirstVersion.REPETITIONS, values),
+            ),
+        )
+        for number, (noise, values) in enumerate(table.items(), 1)
+    ]
 
 
 # Claims that the final version repeats.
 _REPEATED = {
-    "abstract.retrainings": ("abstract and Section 1", "final.abstract.retrainings"),
-    "section2.estimator": ("Section 2", "final.section2.equation1"),
-    "section5.parameters": ("Section 5", "final.section5.1.parameters"),
-    "section5.rounds": ("Section 5", "final.section5.1.epoch"),
-    "section5.jeffreys": ("Section 5", "final.section5.1.jeffreys"),
-    "section5.centered": ("Section 5", "final.section5.1.centered"),
-    "section5.lower-bound": ("Section 5", "final.section5.1.confidence"),
+    "abstract.retrainings": ("abstract and Section 1", "abstract.retrainings"),
+    "section2.estimator": ("Section 2", "section2.equation1"),
+    "section5.parameters": ("Section 5", "section5.1.parameters"),
+    "section5.rounds": ("Section 5", "section5.1.epoch"),
+    "section5.jeffreys": ("Section 5", "section5.1.jeffreys"),
+    "section5.centered": ("Section 5", "section5.1.centered"),
+    "section5.lower-bound": ("Section 5", "section5.1.confidence"),
 }
 
 CHECKS: tuple[Check, ...] = (
-    *(
-        repeated(f"v1.{place}", f"{FirstVersion.NAME}, {source}", original)
-        for place, (source, original) in _REPEATED.items()
-    ),
-    *table_1_checks("v1", FirstVersion.NAME, FirstVersion.TABLE_1, "pinned"),
-    _claim(
+    *(repeated(FIRST_VERSION, name, place, original) for name, (place, original) in _REPEATED.items()),
+    *table_1_checks(FIRST_VERSION, FirstVersion.TABLE_1, "pinned"),
+    FIRST_VERSION.claim(
         "section3.close",
         "Section 3 and Table 1",
         "the estimates 0.972 ± 0.148, 3.04 ± 0.137 and 9.98 ± 0.190 are very close to 1, 3 and 10, and deviate little",
-        partial(judge_very_close, TABLE_2, "pinned"),
+        fixed(judge_very_close, TABLE_2, "pinned"),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section4.orthogonal",
         "Sections 1 and 4",
         "for models of high dimension, random vectors are nearly orthogonal to one another with high probability",
-        partial(judge_orthogonal, {"StackOverflow": Final.PARAMETERS["StackOverflow"]}),
+        fixed(judge_orthogonal, {"StackOverflow": Final.PARAMETERS["StackOverflow"]}),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section4.anderson",
         "Section 4",
         "that Anderson's test at level 15% does not reject a million cosines at d = 1000 shows the discrepancy to be "
         "extremely small",
-        judge_not_rejected,
+        fixed(judge_not_rejected),
     ),
-    claim(
-        "v1.section4.advantage",
-        f"{FirstVersion.NAME}, Section 4",
+    FIRST_VERSION.claim(
+        "section4.advantage",
+        "Section 4",
         "an adversary who sees the mean and deviation before choosing the threshold has slightly higher estimates",
         judge_advantage,
     ),
-    claim(
-        "v1.footnote5",
-        f"{FirstVersion.NAME}, footnote 5",
+    FIRST_VERSION.claim(
+        "footnote5",
+        "footnote 5",
         "choosing the threshold on the same sample makes the lower bound somewhat higher than otherwise",
         judge_threshold_choice,
     ),
-    _claim("section5.users", "Section 5", "there are 341k real clients", judge_users),
-    _claim("section5.delta", "Section 5", "δ = 341000^(−1.1) ≈ 8.20 × 10⁻⁷", judge_delta),
-    _claim("section5.quotient", "Section 5", "167/2048 ≈ 0.081", judge_quotient),
-    _claim("section5.rate", "Section 5", "the rate of Bernoulli sampling of a client is 0.081", judge_rate),
-    _claim(
+    FIRST_VERSION.claim("section5.users", "Section 5", "there are 341k real clients", Printed("341k", judge_users)),
+    FIRST_VERSION.claim(
+        "section5.delta", "Section 5", "δ = 341000^(−1.1) ≈ 8.20 × 10⁻⁷", Printed("8.20e-7", judge_delta)
+    ),
+    FIRST_VERSION.claim("section5.quotient", "Section 5", "167/2048 ≈ 0.081", Printed("0.081", judge_quotient)),
+    FIRST_VERSION.claim(
+        "section5.rate",
+        "Section 5",
+        "the rate of Bernoulli sampling of a client is 0.081",
+        Printed("0.081", judge_rate),
+    ),
+    FIRST_VERSION.claim(
         "section5.3.epochs",
         "Section 5.3",
         "2048 rounds are divided into 1, 2, 3, 5 or 10 epochs, each canary in each of them once",
-        judge_epochs,
+        fixed(judge_epochs),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section6.confidence",
         "Section 6",
         "ε = 5 lets an attacker conclude with confidence e⁵/(1 + e⁵) ≈ 99.3%",
-        judge_confidence,
+        Printed("0.993", judge_confidence),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section6.probability",
         "Section 6",
         "an output that allows this confidence has probability δ at least",
-        judge_loss_probability,
+        fixed(judge_loss_probability),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section2.models",
         "Section 2",
         "audits in the literature train thousands of models, or even hundreds of thousands (Tramèr et al.)",
-        partial(_cited, "their numbers of trained models"),
+        fixed(_cited, "their numbers of trained models"),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section6.range",
         "Section 6",
         "many published works report ε from 5 to 20",
-        partial(_cited, "their tables of ε"),
+        fixed(_cited, "their tables of ε"),
     ),
-    _claim("section6.census", "Section 6", "the census of 2020 was released with ε = 19.6", judge_census),
-    _claim(
+    FIRST_VERSION.claim(
+        "section6.census", "Section 6", "the census of 2020 was released with ε = 19.6", Printed("19.6", judge_census)
+    ),
+    FIRST_VERSION.claim(
         "section6.sizes",
         "Sections 6 and 7",
         "the experiments are of natural production size: millions of parameters, hundreds of thousands of clients",
-        judge_sizes,
+        fixed(judge_sizes),
     ),
     *(
-        _claim(
+        FIRST_VERSION.claim(
             f"table2.row{number}.epsilon",
             "Section 5 and Tables 2 and 3",
             f"noise multiplier {noise} has ε = {epsilon} by Rényi accounting with Bernoulli sampling at 167/2048 for "
             "2048 rounds",
-            partial(judge_epsilon, noise, epsilon),
+            fixed(judge_epsilon, noise, epsilon),
         )
         for number, (noise, epsilon, _, _) in enumerate(FirstVersion.TABLE_2, 1)
         if epsilon != "inf"
     ),
     *(
-        _row(
-            2,
-            number,
+        FIRST_VERSION.claim(
+            f"table2.row{number}",
+            "Table 2",
             f"at noise multiplier {noise} the accuracy is {without}%, and {with_}% with 1,000 canaries",
+            NeedsData(STACKOVERFLOW, ("v1_table3",), partial(andrew_rules.accuracies, noise, without, with_)),
         )
         for number, (noise, _, without, with_) in enumerate(FirstVersion.TABLE_2, 1)
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "table2.accuracy",
         "Table 2",
         "Table 2 shows an almost negligible effect of 1,000 canaries on accuracy",
-        judge_accuracy,
+        fixed(judge_accuracy),
     ),
-    *results_checks(
-        _claim,
-        "v1.table3",
-        f"{FirstVersion.NAME}, Table 3",
-        FirstVersion.TABLE_3,
-        STACKOVERFLOW,
-        "Section 5.1",
-    ),
-    _claim(
+    *results_checks(FIRST_VERSION, 3, FirstVersion.TABLE_3, _measured, "Section 5.1"),
+    FIRST_VERSION.claim(
         "table3.high",
         "Table 3's caption",
         high(FirstVersion.TABLE_3),
-        partial(judge_high, FirstVersion.TABLE_3),
+        fixed(judge_high, FirstVersion.TABLE_3),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section5.1.separation",
         "Section 5.1",
         "the estimates from all iterates are much higher than the lower bounds",
-        partial(judge_separation, FirstVersion.TABLE_3),
+        fixed(judge_separation, FirstVersion.TABLE_3),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section5.2.clipping",
         "Section 5.2",
         "with clipping only the final model's estimate is 5.49, which is still essentially vacuous",
-        partial(judge_clipping, FirstVersion.TABLE_3[0].estimate_final),
+        fixed(judge_clipping, FirstVersion.TABLE_3[0].estimate_final),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "section5.2.regime",
         "Section 5.2",
         "with even a little noise the final model's estimate approaches the high-privacy regime",
-        partial(judge_regime, FirstVersion.TABLE_3[1:], stated=False),
+        fixed(partial(judge_regime, FirstVersion.TABLE_3[1:], stated=False)),
     ),
-    *(
-        _row(
-            4,
-            number,
-            f"at noise {noise} the statistics for 1, 2, 3, 5 and 10 repetitions are {', '.join(values)}",
-        )
-        for number, (noise, values) in enumerate(FirstVersion.TABLE_4.items(), 1)
-    ),
-    _claim(
+    *anderson_checks(FIRST_VERSION, FirstVersion.TABLE_4),
+    FIRST_VERSION.claim(
         "section5.3.gaussian",
         "Section 5.3",
         "for most sets of cosines the test cannot reject normality at even 15%",
-        judge_gaussian_sets,
+        fixed(judge_gaussian_sets),
     ),
-    _claim(
+    FIRST_VERSION.claim(
         "table4.three",
         "Table 4's caption",
         "three of the 15 statistics are above 0.574, which is no surprise for normal samples",
-        judge_three,
+        Printed("3", judge_three),
     ),
-    *figure(_claim, 1, FirstVersion.TABLE_3[::2], FirstVersion.DELTA, distributions.thresholded),
-    _figure(1, "the cosines' densities separate more with 1, 2, 3, 5 and 10 repetitions, and less with noise"),
-    _figure(2, "for each noise level the estimate increases dramatically from 1 to 10 repetitions"),
-    _claim(
+    separable(FIRST_VERSION, FirstVersion.TABLE_3[0], distributions.thresholded),
+    *(
+        FIRST_VERSION.claim(
+            f"figure{number}.measured",
+            f"Section 5.3 and Figure {number}",
+            statement,
+            NeedsData(STACKOVERFLOW, ("v1_figure2",), partial(rule, NOISES, FirstVersion.REPETITIONS)),
+        )
+        for number, rule, statement in (
+            (
+                1,
+                andrew_rules.separates,
+                "the cosines' densities separate more with 1, 2, 3, 5 and 10 repetitions, and less with noise",
+            ),
+            (
+                2,
+                andrew_rules.rises,
+                "for each noise level the estimate increases dramatically from 1 to 10 repetitions",
+            ),
+        )
+    ),
+    FIRST_VERSION.claim(
         "figure2.excess",
         "Figure 2's caption",
         "one of 15 lower bounds exceeds its estimate, perhaps as these are 95% bounds and 15 are plotted, and as both "
         "values vary",
-        judge_excess,
+        fixed(judge_excess),
     ),
 )

@@ -63,7 +63,7 @@ def canife_command(
     if out is not None:
         prepare(out, (CANIFE, "canife.md"))
     # Its trainings need JAX.
-    from canaryproof.verify.claims import canife_rules
+    from canaryproof.verify.claims.canife import rules as canife_rules
     from canaryproof.verify.comparison import canife as benchmark
 
     federation, setting, fashion = benchmark.read(data)

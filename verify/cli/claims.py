@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from canaryproof.reports.claims import rule
+from canaryproof.verify.check.documents import DOCUMENTS
 from canaryproof.verify.check.results import Check, Context, Level, Result, Subject, Verdict, perform
+from canaryproof.verify.check.verdicts import rule
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.suites.catalogue import SUITES, lacking
 
-_DOCUMENTS = ("final", "v1", "submission", "review", "canife")
+_DOCUMENTS = tuple(document.id for document in DOCUMENTS)
 
 
 def _claims() -> Iterator[tuple[str, Check]]:

@@ -19,10 +19,11 @@ from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.alarms import Size
 from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
+from canaryproof.verify.check.documents import FINAL, FIRST_VERSION, REVIEWS
 from canaryproof.verify.check.levels import LEVEL, LOOKS, PART_LEVEL, POWER, looks
 from canaryproof.verify.check.power import visible_distance, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
-from canaryproof.verify.check.verdicts import claim, conclude, shares_hold
+from canaryproof.verify.check.verdicts import conclude, shares_hold
 from canaryproof.verify.suites import blindspots_truths
 
 # The one setting of the atlas: what is claimed.
@@ -378,9 +379,7 @@ def _on(missed: Cases, seen: Cases, verdict: Verdict, words: str) -> Callable[[C
     return partial(_judge, missed=missed, seen=seen, verdict=verdict, words=words)
 
 
-_FINAL = "Andrew et al., arXiv 2302.03098, final version, Section"
-_V1 = "Andrew et al., arXiv 2302.03098v1, Section"
-_REVIEWS = "reviews of Andrew et al."
+_REVIEWS = replace(REVIEWS, name="reviews of Andrew et al.")
 
 
 CHECKS: tuple[Check, ...] = (
@@ -402,9 +401,9 @@ CHECKS: tuple[Check, ...] = (
         )
         for name, mechanism in MECHANISMS.items()
     ),
-    claim(
-        "final.section4.any-user",
-        f"{_FINAL} 4",
+    FINAL.claim(
+        "section4.any-user",
+        "Section 4",
         "where ε̂ is low, who attacks by cosines will find it hard to tell the presence of any given user",
         _on(
             (("unclipped", 10.0), ("memorised", 10.0)),
@@ -414,9 +413,9 @@ CHECKS: tuple[Check, ...] = (
             "memorised",
         ),
     ),
-    claim(
-        "final.section4.same-distribution",
-        f"{_FINAL} 4",
+    FINAL.claim(
+        "section4.same-distribution",
+        "Section 4",
         "the only assumption is that canaries can be inserted with the same distribution as clients",
         _on(
             (("dilution", 1.0), ("dilution", 4.0)),
@@ -433,9 +432,9 @@ CHECKS: tuple[Check, ...] = (
         "an attack succeeds on a mechanism for which the estimate is low, as Section 6 of Andrew et al. asks for",
         _refutation,
     ),
-    claim(
-        "v1.section4.worst-case",
-        f"{_V1} 4",
+    FIRST_VERSION.claim(
+        "section4.worst-case",
+        "Section 4",
         "in high dimension, canaries in random directions are in some sense the worst case",
         _on(
             (("no-noise-on-a-share", 0.01), ("low-rank", 0.1)),
@@ -444,9 +443,9 @@ CHECKS: tuple[Check, ...] = (
             "only where the noise is the same in all directions: random directions see its mean over all of them",
         ),
     ),
-    claim(
-        "v1.section4.unusual",
-        f"{_V1} 4",
+    FIRST_VERSION.claim(
+        "section4.unusual",
+        "Section 4",
         "the intention is evidence that an attacker cannot infer the presence of any user, no matter how unusual",
         _on(
             (("unclipped", 10.0), ("memorised", 10.0)),
@@ -456,9 +455,9 @@ CHECKS: tuple[Check, ...] = (
             "memorised",
         ),
     ),
-    claim(
-        "review.attacks.generator",
-        f"{_REVIEWS}, ZyjW, and the authors' answer",
+    _REVIEWS.claim(
+        "attacks.generator",
+        "ZyjW, and the authors' answer",
         "the method does not detect that the noise comes from a generator that is not cryptographically secure",
         _on(
             tuple(("few-states", bits) for bits in (64.0, 32.0, 16.0, 0.0)),
@@ -467,9 +466,9 @@ CHECKS: tuple[Check, ...] = (
             "scores have exactly the law that they have with good noise",
         ),
     ),
-    claim(
-        "review.attacks.precision",
-        f"{_REVIEWS}, ZyjW, and the authors' answer",
+    _REVIEWS.claim(
+        "attacks.precision",
+        "ZyjW, and the authors' answer",
         "the method does not detect attacks on the finite precision of floating point numbers",
         _on(
             (("coarse-noise", 24.0), ("coarse-noise", 16.0), ("coarse-noise", 8.0)),
@@ -479,9 +478,9 @@ CHECKS: tuple[Check, ...] = (
             "bits, which no floating point number has, is seen",
         ),
     ),
-    claim(
-        "review.average",
-        f"{_REVIEWS}, meta-review",
+    _REVIEWS.claim(
+        "average",
+        "meta-review",
         "it estimates an average ε and may fail to detect violations that do not affect all data alike",
         _on(
             (("unclipped", 10.0), ("memorised", 10.0), ("released-outright", 1e-3), ("no-noise-on-a-share", 0.01)),
@@ -490,9 +489,9 @@ CHECKS: tuple[Check, ...] = (
             "violations for one client, one event or one layer are missed, and those for all are seen",
         ),
     ),
-    claim(
-        "review.laplace",
-        f"{_REVIEWS}, the authors' answer",
+    _REVIEWS.claim(
+        "laplace",
+        "the authors' answer",
         "for the Laplace mechanism, canaries could be sampled from the vectors of unit ℓ₁ norm",
         _on(
             (("laplace", 0.1), ("laplace-spread", 10_000.0)),

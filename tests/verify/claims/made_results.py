@@ -10,8 +10,8 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.check.json_records import plain
 from canaryproof.verify.check.results import Context, Level
-from canaryproof.verify.claims import experiment_results
-from canaryproof.verify.claims.needs_data import POPULATIONS, decided
+from canaryproof.verify.claims import CHECKS, experiment_results
+from canaryproof.verify.claims.needs_data import POPULATIONS
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.training import configuration
 
@@ -141,9 +141,12 @@ def context(folder=None):
     return Context(Level.QUICK, 0, None if folder is None else experiment_results.read(folder))
 
 
+RULES = {check.id: check.judge for check in CHECKS}
+
+
 def judge(claim, folder):
     """Judge a claim by the experiments of a folder."""
-    return decided(claim, "a data set", context(folder))
+    return RULES[claim](context(folder))
 
 
 def rising(cell, rng, factor=1.0):

@@ -1,13 +1,12 @@
 import pytest
 
 from canaryproof.verify.check.results import Subject, Verdict
-from canaryproof.verify.claims import canife_attack, canife_composition, canife_experiments
+from canaryproof.verify.claims.canife import CHECKS, experiments
 
-CHECKS = (*canife_attack.CHECKS, *canife_composition.CHECKS, *canife_experiments.CHECKS)
 # Only a training decides these.
 MEASURED = {
     *(f"canife.section4.2.gap.{task}" for task in ("sent140", "celeba", "shakespeare")),
-    *(f"canife.{place}" for place, *_ in canife_experiments.MEASURED),
+    *(check.id for check in experiments.MEASURED),
 }
 
 

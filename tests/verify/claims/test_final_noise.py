@@ -46,10 +46,6 @@ def test_delta_of_emnist():
     assert final_noise.judge_emnist_size(exchanged).verdict is Verdict.REFUTED
 
 
-def test_another_analytical_epsilon_is_refuted():
-    assert final_noise.judge_canife_epsilon("30.0").verdict is Verdict.REFUTED
-
-
 def test_a_size_with_the_exact_calibration_is_confirmed():
     # What the mechanism's own ε takes at δ = 341,000^(−1.1).
     rows = [replace(Final.TABLE_3[i], noise=noise) for i, noise in ((1, "0.0495"), (2, "0.0981"), (3, "0.2278"))]

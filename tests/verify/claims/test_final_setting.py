@@ -15,11 +15,6 @@ def test_largest_bound_is_the_closed_form():
     assert low <= math.log((1.0 - limit) / limit) <= high or low == pytest.approx(math.log((1.0 - limit) / limit))
 
 
-def test_another_posterior_is_refuted():
-    assert final_setting.judge_posterior(printed="0.95").verdict is Verdict.REFUTED
-    assert final_setting.judge_posterior(epsilon=4).verdict is Verdict.REFUTED
-
-
 def test_few_dimensions_are_not_orthogonal():
     assert final_setting.judge_orthogonal({"small": 10_000}).verdict is Verdict.REFUTED
     assert final_setting.judge_orthogonal_to_clients({"EMNIST": 10_000}).verdict is Verdict.REFUTED
@@ -35,34 +30,29 @@ def test_assumptions_in_another_order_are_refuted():
 
 
 def test_epoch():
-    assert final_setting.judge_epoch(342).verdict is Verdict.CONFIRMED
-    assert final_setting.judge_epoch(340).verdict is Verdict.REFUTED
-    assert final_setting.judge_epoch().evidence["places"] == 342_016
+    assert final_setting.judge_epoch("342k").verdict is Verdict.CONFIRMED
+    assert final_setting.judge_epoch("341k").evidence["places"] == 342_016
 
 
 def test_rounds_of_emnist():
-    assert final_setting.judge_emnist_rounds(510).verdict is Verdict.CONFIRMED
-    assert final_setting.judge_emnist_rounds(520).verdict is Verdict.REFUTED
+    assert final_setting.judge_emnist_rounds("510").verdict is Verdict.CONFIRMED
 
 
 def test_size_of_emnist():
-    assert final_setting.judge_emnist_size(3400, 749).verdict is Verdict.CONFIRMED
-    assert final_setting.judge_emnist_size(3383, 383).verdict is Verdict.CONFIRMED
+    assert final_setting.judge_emnist_size("749k", 3400).verdict is Verdict.CONFIRMED
+    assert final_setting.judge_emnist_size("383k").verdict is Verdict.CONFIRMED
 
 
 def test_parameters_are_those_of_reddi_et_al():
     assert final_setting.lstm_parameters(10_004) == 4_050_748
     assert final_setting.cnn_parameters(10) == 1_199_882
-    assert final_setting.judge_parameters("4.2", {"": 4_050_748}).verdict is Verdict.REFUTED
-
-
-def test_another_number_of_trainings_is_refuted():
-    assert final_setting.judge_trainings(repetitions=40).verdict is Verdict.REFUTED
 
 
 def test_another_split_of_the_canaries_is_refuted():
-    assert final_setting.judge_canaries(10, 90).verdict is Verdict.REFUTED
-    assert final_setting.judge_canaries(5, 200).verdict is Verdict.REFUTED
+    assert final_setting.judge_trainings("1000", repetitions=40).verdict is Verdict.REFUTED
+    assert final_setting.judge_canaries("1000", 10, 90).verdict is Verdict.REFUTED
+    assert final_setting.judge_canaries("1000", 5, 200).verdict is Verdict.REFUTED
+    assert final_setting.judge_posterior("0.94", epsilon="4").verdict is Verdict.REFUTED
 
 
 def test_audits_farther_apart_than_an_epoch_are_refuted():

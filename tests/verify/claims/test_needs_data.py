@@ -1,34 +1,44 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from made_results import context, figure, judge
+from made_results import RULES, context, figure, judge
 
+from canaryproof.reports import canife
+from canaryproof.verify.check import json_records
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import CHECKS, needs_data
 from canaryproof.verify.claims.experiment_results import FinishedMeasurements
-from canaryproof.verify.claims.needs_data import decided
+from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.engine import expected
-from canaryproof.verify.files.benchmark_record import PrintedReading, SpreadRecord
+from canaryproof.verify.files.benchmark_record import (
+    BenchmarkRecord,
+    PrintedReading,
+    PrintedRecord,
+    SecondsRecord,
+    SpreadRecord,
+)
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
 
+DECIDED = {check.id: check.judge for check in CHECKS if isinstance(check.judge, NeedsData)}
 TABLE = Path(expected.__file__).with_name("expected_verdicts.csv").read_text(encoding="utf-8")
 
 
 def test_every_claim_that_needs_data_has_an_experiment_or_a_reason():
     needed = {name for (_, name), verdict in expected.read(TABLE).items() if verdict is NEEDS_DATA}
-    known = needs_data.DECISIONS.keys() | needs_data.UNDECIDABLE.keys()
-    assert needed == known
-    assert not needs_data.DECISIONS.keys() & needs_data.UNDECIDABLE.keys()
+    assert needed == DECIDED.keys() | {"canife.section4.hours", "canife.section4.3.gpu"}
+    for name in needed - DECIDED.keys():
+        assert "no training here decides it: " in judge(name, None).finding
 
 
 def test_every_experiment_comes_with_the_package():
     from canaryproof.verify.training import configuration
 
-    named = {name for one in needs_data.DECISIONS.values() for name in one.experiments}
+    named = {name for rule in DECIDED.values() for name in rule.experiments}
     assert named - {needs_data.BENCHMARK} <= set(configuration.names())
 
 
@@ -69,7 +79,7 @@ def test_what_tensorflow_federated_releases_is_the_papers_data():
     for population in needs_data.POPULATIONS.values():
         for clients in released.get(population.federation, (population.clients,)):
             assert abs(clients / population.clients - 1) <= needs_data.CLIENTS_MARGIN
-    named = {name for one in needs_data.DECISIONS.values() for name in one.experiments}
+    named = {name for rule in DECIDED.values() for name in rule.experiments}
     assert needs_data.POPULATIONS.keys() == named - {needs_data.BENCHMARK}
 
 
@@ -83,12 +93,16 @@ def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
         INCONCLUSIVE,
         "the cap is 0.521",
     )
-    seconds = {"training": 20.0, "oneshot": 1.0, "canife": 30.0}
-    given = Context(Level.QUICK, 0, FinishedMeasurements({}, (row,), seconds, "digest"))
-    assert decided("final.section5.4.canife", "Fashion-MNIST", given).verdict is INCONCLUSIVE
-    assert decided("final.section5.4.cost", "Fashion-MNIST", given).verdict is CONFIRMED
-    assert decided("submission.appendixH.cost", "Fashion-MNIST", given).verdict is CONFIRMED
-    assert decided("review.canife.bound", "Fashion-MNIST", given).verdict is NEEDS_DATA
+    seconds = SecondsRecord(training=20.0, oneshot=1.0, canife=30.0)
+    published = json.loads(Path(canife.__file__).with_name("published").joinpath("canife.json").read_text())
+    record = json_records.read(BenchmarkRecord, published)
+    scenario = replace(record.scenarios[0], seconds=seconds)
+    record = replace(record, scenarios=(scenario,), printed=PrintedRecord(True, 1e-5, (row,)))
+    given = Context(Level.QUICK, 0, FinishedMeasurements({}, record, "digest"))
+    assert RULES["final.section5.4.canife"](given).verdict is INCONCLUSIVE
+    assert RULES["final.section5.4.cost"](given).verdict is CONFIRMED
+    assert RULES["submission.appendixH.cost"](given).verdict is CONFIRMED
+    assert RULES["review.canife.bound"](given).verdict is NEEDS_DATA
 
 
 def test_what_needed_data_may_have_any_verdict_with_data():
@@ -105,4 +119,4 @@ def test_data_of_another_size_are_other_data(share, other):
     wanted = needs_data.POPULATIONS["final_table3"]
     cell = SimpleNamespace(federation=wanted.federation, clients=round(share * wanted.clients))
     there = SimpleNamespace(experiments={"final_table3": SimpleNamespace(cells=[cell])})
-    assert bool(needs_data._other_data(there, "final_table3")) is other
+    assert bool(needs_data.other_data(there, "final_table3")) is other

@@ -40,9 +40,8 @@ def test_the_smallest_analytical_epsilon():
 
 
 def test_altered_numbers_change_the_verdict():
-    assert review.judge_share(1000, 3_000_000, "0.33").verdict is Verdict.REFUTED
-    assert review.judge_times(341_000, 3_500_000, 10).verdict is Verdict.CONFIRMED
-    assert review.judge_times(341_000, 1_000_000, 10).verdict is Verdict.REFUTED
+    assert review.judge_times(341_000, 3_500_000, "10").verdict is Verdict.CONFIRMED
+    assert review.judge_times(341_000, 1_000_000, "10").verdict is Verdict.REFUTED
     assert final_tables.judge_decrease("0.5", final_tables.ACCURACIES).verdict is Verdict.CONFIRMED
     assert final_tables.judge_decrease("0.01", final_tables.ACCURACIES).verdict is Verdict.REFUTED
     # As few percentage points, but of so little that no rounding explains the relative decrease.
@@ -74,7 +73,6 @@ def test_total_variation_by_integration():
 
 def test_intervals_that_are_not_wider_are_refuted():
     assert review.judge_wide((replace(Final.TABLE_3[3], estimate_all="0.5"),)).verdict is Verdict.REFUTED
-    assert review.judge_quantiles(4).verdict is Verdict.REFUTED
 
 
 def test_a_rerun_of_other_laws_is_refuted():

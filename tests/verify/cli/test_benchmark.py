@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from canaryproof.reports import canife as canife_page
 from canaryproof.reports.markdown import Section
 from canaryproof.verify.check.json_records import written
-from canaryproof.verify.claims import canife_rules
+from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.cli import benchmark
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.comparison import canife

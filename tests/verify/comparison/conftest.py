@@ -1,7 +1,7 @@
 import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
-from canaryproof.verify.claims import canife_rules
+from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_training import Bench, Sizes
 from canaryproof.verify.training.data import digits

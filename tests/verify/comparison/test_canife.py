@@ -8,7 +8,7 @@ import pytest
 from canaryproof.verify.check import json_records
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims.canife_rules import with_printed
+from canaryproof.verify.claims.canife.rules import with_printed
 from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, BenchmarkRun, on_cluster, read, train
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord

@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 from scipy.special import expit, log_softmax
 
 from canaryproof.verify.canaries.shapes import flatten
-from canaryproof.verify.claims import canife_experiments
+from canaryproof.verify.claims.canife import experiments as canife_experiments
 from canaryproof.verify.training.data import digits
 from canaryproof.verify.training.data.federation import Federation
 from canaryproof.verify.training.networks import NAMES, model

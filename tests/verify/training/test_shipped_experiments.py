@@ -11,9 +11,9 @@ import pytest
 
 from canaryproof.verify.check.json_records import plain, written
 from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.claims import experiment_results, needs_data
+from canaryproof.verify.claims import CHECKS, experiment_results, needs_data
 from canaryproof.verify.claims.experiment_results import FinishedMeasurements
-from canaryproof.verify.claims.needs_data import decided
+from canaryproof.verify.claims.needs_data import BENCHMARK, NeedsData
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training import configuration
 from canaryproof.verify.training.experiment import Experiment
@@ -24,9 +24,8 @@ import made
 import made_images
 
 SHIPPED = Path(configuration.__file__).with_name("experiments")
-NAMES = sorted(
-    {name for decision in needs_data.DECISIONS.values() for name in decision.experiments} - {needs_data.BENCHMARK}
-)
+RULES = {check.id: check.judge for check in CHECKS if isinstance(check.judge, NeedsData)}
+NAMES = sorted({name for rule in RULES.values() for name in rule.experiments} - {BENCHMARK})
 # Others take minutes to compile; each kind of data is trained on in its own tests.
 QUICK = ("final_figure4",)
 # What made data and a test's patience ask of the quick sizes, which are for the true data: of all experiments, as one
@@ -125,21 +124,21 @@ def test_an_experiment_is_trained_on_made_data_and_judged(tmp_path, name):
             experiment_results.read(tmp_path / "results")
         return
     measurements = experiment_results.read(tmp_path / "results")
-    claims = [claim for claim, decision in needs_data.DECISIONS.items() if name in decision.experiments]
-    for claim in claims:
-        quick = decided(claim, "data", Context(Level.QUICK, 0, measurements))
+    rules = [rule for rule in RULES.values() if name in rule.experiments]
+    for rule in rules:
+        quick = rule(Context(Level.QUICK, 0, measurements))
         assert quick.verdict is Verdict.NEEDS_DATA
         assert f"{name} is there at its quick size" in quick.finding
     found = replace(measurements.experiments[name], size="full")
     population = needs_data.POPULATIONS[name]
     assert {cell.federation for cell in found.cells} == {population.federation}
-    for claim in claims:
-        few = decided(claim, "data", Context(Level.QUICK, 0, FinishedMeasurements({name: found}, None, {}, "")))
+    for rule in rules:
+        few = rule(Context(Level.QUICK, 0, FinishedMeasurements({name: found}, None, "")))
         assert few.verdict is Verdict.NEEDS_DATA
     # The same rules read what a full size has; on made data of this size most find that a cell is missing.
     enlarged = replace(found, cells=tuple(replace(cell, clients=population.clients) for cell in found.cells))
-    given = FinishedMeasurements({name: enlarged}, None, {}, "")
-    for claim in claims:
-        outcome = decided(claim, "data", Context(Level.QUICK, 0, given))
+    given = FinishedMeasurements({name: enlarged}, None, "")
+    for rule in rules:
+        outcome = rule(Context(Level.QUICK, 0, given))
         assert outcome.finding
         json.dumps(plain(outcome.evidence), allow_nan=False)

@@ -7,6 +7,7 @@ import numpy as np
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting.sampled_gaussian import rdp
+from canaryproof.verify.check.documents import REVIEWS
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import above, below
 from canaryproof.verify.check.power import visible_shift
@@ -272,7 +273,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "review.canife.stronger",
         Subject.DOCUMENT,
-        TO_ZYJW + " and zCeQ",
+        REVIEWS.at(TO_ZYJW + " and zCeQ"),
         "random canaries are a stronger attack than CANIFE's designed ones",
         stronger,
     ),

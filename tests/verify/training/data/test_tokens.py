@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_images import glove as write
 
-from canaryproof.verify.claims.canife_experiments import characters as parameters
-from canaryproof.verify.claims.canife_experiments import sentiment
+from canaryproof.verify.claims.canife.experiments import characters as parameters
+from canaryproof.verify.claims.canife.experiments import sentiment
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.training.data import tokens
 from canaryproof.verify.training.data.tokens import SHAKESPEARE, TWEETS, Vocabulary, Words, read_glove

@@ -1,8 +1,8 @@
 """Rules for what CANIFE (Maddock et al., arXiv 2210.02912) measured, and for what others print of it on their data."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -14,14 +14,8 @@ from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import close, conclude, holds, rounding
 from canaryproof.verify.claims import prediction
-from canaryproof.verify.claims.andrew_rules import accuracy
-from canaryproof.verify.claims.experiment_results import (
-    FinishedCell,
-    FinishedExperiment,
-    FinishedMeasurements,
-    FinishedTraining,
-    Trials,
-)
+from canaryproof.verify.claims.andrew_rules import accuracy, reported
+from canaryproof.verify.claims.experiment_results import FinishedExperiment
 from canaryproof.verify.claims.prediction import ALPHA, NEAR, Part
 from canaryproof.verify.claims.transcripts import Canife, Final
 from canaryproof.verify.comparison.canife_methods import METHODS, spread
@@ -32,6 +26,7 @@ from canaryproof.verify.files.benchmark_record import (
     PrintedReading,
     PrintedRecord,
 )
+from canaryproof.verify.files.training_record import CanifeAttackRecord, CanifeAuditRecord, CellRecord, TrainingRecord
 
 # "Far below": by this factor at least.
 _FAR = 2.0
@@ -40,25 +35,35 @@ _LITTLE = 1.25
 # Of attacks: "almost 100%", and how far a printed share may be off, in shares.
 _ALMOST, _SHARE = 0.98, 0.03
 
-Quantity = Callable[[Trials], float]
+
+def audits(run: TrainingRecord) -> tuple[CanifeAuditRecord, ...]:
+    """Return CANIFE's audits of a training, in order."""
+    return () if run.canife is None else run.canife.audits
 
 
-def trials(cell: FinishedCell) -> list[Trials]:
+def epsilon_of(run: TrainingRecord) -> float | None:
+    """Return CANIFE's ε̂ of a training: the mean over the attacks of an audit, of which most experiments have one."""
+    # Attacks without errors are at the cap, as CANIFE's figures show them.
+    composed = None if run.canife is None else run.canife.composed.get("capped")
+    return math.fsum(composed) / len(composed) if composed else None
+
+
+def attacks(cell: CellRecord) -> list[CanifeAttackRecord]:
     """Return the attacks after the last round of all trainings of a cell."""
-    return [one for run in cell.runs() if run.audits for one in run.audits[-1].trials]
+    return [attack for run in cell.runs() if audits(run) for attack in audits(run)[-1].attacks]
 
 
-def values(cell: FinishedCell, quantity: str) -> list[float]:
+def values(cell: CellRecord, quantity: str) -> list[float]:
     """Return one number of each of these attacks."""
-    return [float(getattr(one, quantity)) for one in trials(cell)]
+    return [float(getattr(attack, quantity)) for attack in attacks(cell)]
 
 
 def model_accuracy(printed: str, epsilon: str, experiment: FinishedExperiment, stated: str = "") -> Outcome | None:
     """Judge a printed test accuracy, at the ε of the text or at one that it is read as."""
-    found = _private(experiment, epsilon)
-    if not found:
+    trained = _private(experiment, epsilon)
+    if not trained:
         return None
-    shares = [run.accuracy for cell in found for run in cell.runs()]
+    shares = [run.accuracy for cell in trained for run in cell.runs()]
     parts = [accuracy("test accuracy", printed, shares, ALPHA)]
     if not stated:
         return prediction.readings({"as printed": parts}, experiment)
@@ -70,8 +75,8 @@ def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcom
     """Judge that CANIFE's ε̂ of whole trainings is far below each final ε: twofold or more, beyond its spread."""
     parts = []
     for epsilon in epsilons:
-        found = _private(experiment, epsilon)
-        if not found or (composed := _composed(found[0])) is None:
+        trained = _private(experiment, epsilon)
+        if not trained or (composed := _composed(trained[0])) is None:
             return None
         low, high = _mean_interval(composed, ALPHA / len(epsilons))
         verdict = Verdict.REFUTED if low >= float(epsilon) else Verdict.INCONCLUSIVE
@@ -83,8 +88,8 @@ def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcom
 
 def final_epsilon(printed: str, epsilon: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge an ε̂ of whole trainings that is said to be about so much, by the mean of ours: within 10%."""
-    found = _private(experiment, epsilon)
-    if not found or (composed := _composed(found[0])) is None or not np.isfinite(composed).all():
+    trained = _private(experiment, epsilon)
+    if not trained or (composed := _composed(trained[0])) is None or not np.isfinite(composed).all():
         return None
     verdict = close([float(np.mean(composed)) / float(printed)])
     part = Part(verdict, f"ε̂ ≈ {printed}, measured {prediction.shown(composed)}")
@@ -93,11 +98,11 @@ def final_epsilon(printed: str, epsilon: str, experiment: FinishedExperiment) ->
 
 def gap(least: str, most: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a printed ratio of a round's theoretical ε to the mean ε̂ of audits after the first epoch, at ε = 50."""
-    found = _private(experiment, "50")
-    if not found:
+    trained = _private(experiment, "50")
+    if not trained:
         return None
-    cell = found[0]
-    means = [np.mean([one for _, one in later]) for run in cell.runs() if (later := _after_epoch(cell, run))]
+    cell = trained[0]
+    means = [np.mean(later) for run in cell.runs() if (later := _after_epoch(cell, run))]
     if not means:
         return None
     low, high = float(rounding(least)[0]), float(rounding(most)[1])
@@ -116,15 +121,16 @@ def gap(least: str, most: str, experiment: FinishedExperiment) -> Outcome | None
 
 def health(printed: Sequence[tuple[str, int]], experiment: FinishedExperiment) -> Outcome | None:
     """Judge mean canary health over runs, as what it lacks of 1: in all rounds, and after so many."""
-    found = _private(experiment, "50")
-    if not found:
+    trained = _private(experiment, "50")
+    if not trained:
         return None
     parts = []
     for text, after in printed:
+        later = ([audit for audit in audits(run) if audit.round > after] for run in trained[0].runs())
         means = [
-            float(np.mean([1.0 - one.health for audit in run.audits if audit.round > after for one in audit.trials]))
-            for run in found[0].runs()
-            if any(audit.round > after for audit in run.audits)
+            float(np.mean([1.0 - attack.health for audit in rounds for attack in audit.attacks]))
+            for rounds in later
+            if rounds
         ]
         if len(means) < 2:
             return None
@@ -136,12 +142,12 @@ def health(printed: Sequence[tuple[str, int]], experiment: FinishedExperiment) -
 
 def settles(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that ε̂ of rounds is level within an epoch, and stays: what comes later changes by little in the mean."""
-    found = _private(experiment, "50")
-    if not found:
+    trained = _private(experiment, "50")
+    if not trained:
         return None
     halves = []
-    for run in found[0].runs():
-        later = [value for _, value in _after_epoch(found[0], run)]
+    for run in trained[0].runs():
+        later = _after_epoch(trained[0], run)
         if len(later) < 4:
             return None
         halves.append((np.mean(later[: len(later) // 2]), np.mean(later[len(later) // 2 :])))
@@ -151,11 +157,12 @@ def settles(experiment: FinishedExperiment) -> Outcome | None:
     return prediction.readings({"as printed": [Part(little(change), text)]}, experiment)
 
 
-def stable(experiments: Mapping[str, FinishedExperiment], lowest: str) -> Outcome | None:
+def stable(lowest: str, *experiments: FinishedExperiment) -> Outcome | None:
     """Judge that the final ε̂ varies little over runs, at ε = 50, and that one task's is the lowest."""
-    found = {task: cells[0] for task, one in experiments.items() if (cells := _private(one, "50"))}
-    composed = {task: values for task, cell in found.items() if (values := _composed(cell)) is not None}
-    if len(composed) != len(experiments) or any(len(one) < 2 for one in composed.values()):
+    by_task = {experiment.name.rpartition("_")[2]: experiment for experiment in experiments}
+    first_cells = {task: cells[0] for task, experiment in by_task.items() if (cells := _private(experiment, "50"))}
+    composed = {task: drawn for task, cell in first_cells.items() if (drawn := _composed(cell)) is not None}
+    if len(composed) != len(experiments) or any(len(drawn) < 2 for drawn in composed.values()):
         return None
     parts = []
     for task, drawn in composed.items():
@@ -164,23 +171,23 @@ def stable(experiments: Mapping[str, FinishedExperiment], lowest: str) -> Outcom
     means = {task: float(np.mean(drawn)) for task, drawn in composed.items()}
     least = min(means, key=lambda task: means[task])
     parts.append(Part(holds(least == lowest), f"{least}'s is lowest"))
-    return prediction.readings({"as printed": parts}, experiments[lowest])
+    return prediction.readings({"as printed": parts}, by_task[lowest])
 
 
 def at_its_bound(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that without privacy ε̂ of rounds stays at its bound, in nine audits of ten, and is infinite once."""
-    found = _private(experiment, "inf")
-    if not found:
+    trained = _private(experiment, "inf")
+    if not trained:
         return None
-    attacks = [one for run in found[0].runs() for audit in run.audits for one in audit.trials]
-    if not attacks:
+    all_attacks = [attack for run in trained[0].runs() for audit in audits(run) for attack in audit.attacks]
+    if not all_attacks:
         return None
     # Without an error ε̂ is infinite; the largest finite one has a single error.
-    bound = max(one.epsilon for one in attacks)
-    share = float(np.mean([one.epsilon >= 0.9 * bound for one in attacks]))
-    infinite = sum(math.isinf(one.separated) for one in attacks)
-    runs = sum(1 for _ in found[0].runs())
-    text = f"{share:.0%} of {len(attacks)} audits within a tenth of {bound:.3g}"
+    bound = max(attack.capped.epsilon for attack in all_attacks)
+    share = float(np.mean([attack.capped.epsilon >= 0.9 * bound for attack in all_attacks]))
+    infinite = sum(math.isinf(attack.separated.epsilon) for attack in all_attacks)
+    runs = sum(1 for _ in trained[0].runs())
+    text = f"{share:.0%} of {len(all_attacks)} audits within a tenth of {bound:.3g}"
     once = Part(
         Verdict.CONFIRMED if 1 <= infinite <= 2 * runs else Verdict.QUALIFIED,
         f"infinite in {infinite} audits of {runs} trainings",
@@ -193,13 +200,15 @@ def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Finis
     """Judge that two things rise together along trainings, by Spearman's correlation over audits."""
     parts = []
     for epsilon in epsilons:
-        found = _private(experiment, epsilon)
+        trained = _private(experiment, epsilon)
         pairs = [
-            (one.accuracy, one.epsilon) if quantity == "epsilon" else (audit.accuracy, one.accuracy)
-            for cell in found
+            (attack.accuracy, attack.capped.epsilon)
+            if quantity == "epsilon"
+            else (audit.model_accuracy, attack.accuracy)
+            for cell in trained
             for run in cell.runs()
-            for audit in run.audits
-            for one in audit.trials
+            for audit in audits(run)
+            for attack in audit.attacks
         ]
         if len(pairs) < 4:
             return None
@@ -213,7 +222,7 @@ def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Finis
         verdict = Verdict.REFUTED if result.pvalue >= high else verdict
         parts.append(Part(verdict, f"at ε = {epsilon} rank correlation {result.statistic:.2f} of {len(x)} audits"))
         if quantity == "model":
-            last = float(np.mean([one for cell in found for one in values(cell, "accuracy")]))
+            last = float(np.mean([share for cell in trained for share in values(cell, "accuracy")]))
             parts.append(Part(share_of("1.00", last), f"attack's accuracy in the end {last:.3f}"))
     return prediction.readings({"as printed": parts}, experiment)
 
@@ -238,16 +247,16 @@ def factor(one: float, other: float) -> float:
     return high / low if low > 0.0 else math.inf
 
 
-def _private(experiment: FinishedExperiment, epsilon: str) -> list[FinishedCell]:
+def _private(experiment: FinishedExperiment, epsilon: str) -> list[CellRecord]:
     """Return the cells trained to a final ε, with CANIFE's audits; ``inf`` is no noise."""
     if epsilon == "inf":
         return [cell for cell in experiment.cells if cell.noise_multiplier == 0.0]
     return prediction.cells(experiment, training__epsilon=epsilon)
 
 
-def _composed(cell: FinishedCell) -> list[float] | None:
-    found = [run.composed for run in cell.runs()]
-    return None if any(one is None for one in found) else [float(one) for one in found if one is not None]
+def _composed(cell: CellRecord) -> list[float] | None:
+    composed = [epsilon_of(run) for run in cell.runs()]
+    return None if None in composed else [value for value in composed if value is not None]
 
 
 def _mean_interval(drawn: Sequence[float], alpha: float) -> tuple[float, float]:
@@ -258,10 +267,10 @@ def _mean_interval(drawn: Sequence[float], alpha: float) -> tuple[float, float]:
     return float(np.mean(drawn) - reach), float(np.mean(drawn) + reach)
 
 
-def _after_epoch(cell: FinishedCell, run: FinishedTraining) -> list[tuple[int, float]]:
-    """Return rounds and ε̂ of audits after the first epoch."""
+def _after_epoch(cell: CellRecord, run: TrainingRecord) -> list[float]:
+    """Return ε̂ of the audits after the first epoch."""
     epoch = cell.clients / float(cell.settings["training.cohort"])
-    return [(audit.round, one.epsilon) for audit in run.audits if audit.round > epoch for one in audit.trials]
+    return [attack.capped.epsilon for audit in audits(run) if audit.round > epoch for attack in audit.attacks]
 
 
 # What was varied on models as they stand: pool, clients, start, steps, loss, norm.
@@ -414,14 +423,14 @@ def _tested(name: str, p_value: float, text: str) -> Part:
     return Part(Verdict.REFUTED if p_value >= 1.0 - ALPHA / 2 else verdict, f"{name}: {text} (p = {p_value:.2g})")
 
 
-def _each(cell: FinishedCell, quantity: str) -> list[float]:
+def _each(cell: CellRecord, quantity: str) -> list[float]:
     if quantity == "composed":
-        return [run.composed for run in cell.runs() if run.composed is not None]
+        return [composed for run in cell.runs() if (composed := epsilon_of(run)) is not None]
     # Means over a training, whose audits depend on each other.
     return [
-        float(np.mean([one.accuracy for audit in run.audits for one in audit.trials]))
+        float(np.mean([attack.accuracy for audit in audits(run) for attack in audit.attacks]))
         for run in cell.runs()
-        if run.audits
+        if audits(run)
     ]
 
 
@@ -589,9 +598,9 @@ _NEGLIGIBLE, _MUCH = 0.1, 0.5
 _NOT_STATED = "not stated, and ours: learning rates, width, δ of the conversion and how many trainings there were"
 
 
-def printed(claim: str, measurements: FinishedMeasurements) -> Outcome | None:
-    """Take over what the benchmark found of a claim, reading by reading."""
-    rows = [row for row in measurements.benchmark or () if claim in row.id.split(", ")]
+def printed(claim: str, benchmark: BenchmarkRecord) -> Outcome | None:
+    """Return what the benchmark says of a claim, reading by reading."""
+    rows = [row for row in benchmark.printed.claims if claim in row.id.split(", ")] if benchmark.printed else []
     if not rows:
         return None
     listed = "; ".join(f"{row.method} {row.reading} ({row.finding})" for row in rows)
@@ -599,14 +608,14 @@ def printed(claim: str, measurements: FinishedMeasurements) -> Outcome | None:
     return conclude(rows[0].verdict, f"{listed}; {_NOT_STATED}", readings=readings)
 
 
-def ours(measurements: FinishedMeasurements) -> Outcome | None:
+def one_shot(benchmark: BenchmarkRecord, experiment: FinishedExperiment) -> Outcome | None:
     """Judge the printed mean and deviation of Algorithm 3: under Poisson samples, or else in a shuffled epoch."""
-    poisson = printed("final.section5.4.ours", measurements)
-    claim = next(one for one in PRINTED if "final.section5.4.ours" in one.ids)
-    cells = measurements.experiments["fashion_mnist"].cells
-    if poisson is None or len(cells) != 1 or not all(one.attacks for one in cells[0].repetitions):
+    poisson = printed("final.section5.4.ours", benchmark)
+    claim = next(claim for claim in PRINTED if "final.section5.4.ours" in claim.ids)
+    cells = experiment.cells
+    if poisson is None or len(cells) != 1 or not all(repetition.audits for repetition in cells[0].results):
         return None
-    values = [one.attacks["all"].fitted for one in cells[0].repetitions]
+    values = [reported(repetition.audit("all"), "fitted") for repetition in cells[0].results]
     verdict, finding = compared(values, claim.mean, claim.deviation, float("inf"))
     shuffled = f"in a shuffled epoch {prediction.shown(values)} ({finding})"
     total = poisson.verdict
@@ -615,27 +624,26 @@ def ours(measurements: FinishedMeasurements) -> Outcome | None:
     return conclude(total, f"{poisson.finding}; {shuffled}: {verdict}", shuffled=values, **poisson.evidence)
 
 
-def cost(measurements: FinishedMeasurements) -> Outcome | None:
+def cost(benchmark: BenchmarkRecord) -> Outcome:
     """Judge that random canaries add negligible time to a training, and CANIFE's design much more than they do."""
-    if not (seconds := measurements.seconds):
-        return None
-    canaries, canife = (seconds[name] / seconds["training"] for name in ("oneshot", "canife"))
+    canaries, canife = _shares_of_time(benchmark)
     verdict = Verdict.CONFIRMED if canaries <= _NEGLIGIBLE and canife > canaries else Verdict.QUALIFIED
-    if canife <= canaries:
-        verdict = Verdict.REFUTED
-    return conclude(verdict, _shares(canaries, canife), seconds=dict(seconds))
+    return _of_time(benchmark, Verdict.REFUTED if canife <= canaries else verdict)
 
 
-def crafting(measurements: FinishedMeasurements) -> Outcome | None:
+def crafting(benchmark: BenchmarkRecord) -> Outcome:
     """Judge that crafting canaries costs much: half of the training's time or more."""
-    if not (seconds := measurements.seconds):
-        return None
-    canaries, canife = (seconds[name] / seconds["training"] for name in ("oneshot", "canife"))
+    _, canife = _shares_of_time(benchmark)
     verdict = Verdict.CONFIRMED if canife >= _MUCH else Verdict.QUALIFIED
-    return conclude(
-        Verdict.REFUTED if canife <= _NEGLIGIBLE else verdict, _shares(canaries, canife), seconds=dict(seconds)
-    )
+    return _of_time(benchmark, Verdict.REFUTED if canife <= _NEGLIGIBLE else verdict)
 
 
-def _shares(canaries: float, canife: float) -> str:
-    return f"random canaries took {canaries:.2g} and CANIFE {canife:.2g} of the training's time, with our code"
+def _shares_of_time(benchmark: BenchmarkRecord) -> tuple[float, float]:
+    seconds = benchmark.scenarios[0].seconds
+    return seconds.oneshot / seconds.training, seconds.canife / seconds.training
+
+
+def _of_time(benchmark: BenchmarkRecord, verdict: Verdict) -> Outcome:
+    canaries, canife = _shares_of_time(benchmark)
+    finding = f"random canaries took {canaries:.2g} and CANIFE {canife:.2g} of the training's time, with our code"
+    return conclude(verdict, finding, seconds=asdict(benchmark.scenarios[0].seconds))

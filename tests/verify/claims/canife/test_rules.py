@@ -7,40 +7,46 @@ from scipy import stats
 
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import CHECKS, canife_rules
-from canaryproof.verify.claims.canife_rules import PRINTED, between, compared, visible_shift
-from canaryproof.verify.claims.experiment_results import (
-    FinishedCell,
-    FinishedExperiment,
-    FinishedRound,
-    FinishedTraining,
-    Repetition,
-    Trials,
-)
+from canaryproof.verify.claims import CHECKS
+from canaryproof.verify.claims.canife import rules as canife_rules
+from canaryproof.verify.claims.canife.rules import PRINTED, between, compared, visible_shift
+from canaryproof.verify.claims.experiment_results import FinishedExperiment
 from canaryproof.verify.claims.transcripts import Canife
 from canaryproof.verify.comparison.canife_methods import METHODS
+from canaryproof.verify.files.training_record import (
+    Analytical,
+    CanifeAttackRecord,
+    CanifeAuditRecord,
+    CanifeRecord,
+    CellRecord,
+    RepetitionRecord,
+    RoundEpsilonRecord,
+    TrainingRecord,
+)
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
 
 # CANIFE's experiments, made without files.
 def cell(settings, runs, noise_multiplier=0.5, clients=1000, swept=None):
-    return FinishedCell(
-        swept or {},
-        settings,
-        "data",
-        10,
-        100,
-        clients,
-        1000,
-        noise_multiplier,
-        tuple(Repetition((run,), {}) for run in runs),
+    return CellRecord(
+        swept=swept or {},
+        settings=settings,
+        federation="data",
+        clients=clients,
+        test_examples=1000,
+        dim=10,
+        rounds=100,
+        noise_multiplier=noise_multiplier,
+        analytical=Analytical(None, "", ""),
+        results=tuple(RepetitionRecord((run,)) for run in runs),
     )
 
 
 def training(attacks, accuracy=0.639, composed=5.0):
-    audits = tuple(FinishedRound(t, accuracy, (attack,)) for t, attack in attacks)
-    return FinishedTraining(accuracy, None, audits, composed)
+    audits = tuple(CanifeAuditRecord(t, accuracy, (attack,), {}) for t, attack in attacks)
+    by_rule = {"capped": None if composed is None else (composed,)}
+    return TrainingRecord(1, accuracy, None, (), CanifeRecord(100, audits, by_rule))
 
 
 def made(*cells_):
@@ -71,7 +77,18 @@ def test_estimates_far_below_the_final_epsilon():
 
 
 def attack(health=0.97, accuracy=0.9, deviation=0.4, epsilon=3.0, separated=None):
-    return Trials(health, accuracy, deviation, epsilon, epsilon if separated is None else separated)
+    capped, finite = (RoundEpsilonRecord(value, 0.0, 9.0, 0.5, 0, 0, 50, 50) for value in (epsilon, separated))
+    return CanifeAttackRecord(
+        separated=capped if separated is None else finite,
+        capped=capped,
+        loss=0.1,
+        norm=1.0,
+        health=health,
+        attempts=1,
+        healthy=True,
+        accuracy=accuracy,
+        deviations=(deviation, deviation),
+    )
 
 
 def monitored(values, seed=0, **options):
@@ -119,16 +136,21 @@ def test_health():
 
 
 def test_stable_final_estimates():
-    tasks = {"sent140": epsilons((2, 5, 8)), "celeba": epsilons((3, 9, 15))}
-    assert canife_rules.stable(tasks, "sent140").verdict is CONFIRMED
-    assert canife_rules.stable(tasks, "celeba").verdict is REFUTED
+    tasks = (
+        replace(epsilons(composed), name=f"canife_figure1_{task}")
+        for task, composed in (("sent140", (2, 5, 8)), ("celeba", (3, 9, 15)))
+    )
+    sent140, celeba = tasks
+    assert canife_rules.stable("sent140", sent140, celeba).verdict is CONFIRMED
+    assert canife_rules.stable("celeba", sent140, celeba).verdict is REFUTED
 
 
 def without_privacy(attacks, accuracies=None):
-    audits = [FinishedRound(i, 0.5 if accuracies is None else accuracies[i], (one,)) for i, one in enumerate(attacks)]
-    return made(
-        cell({"training.cohort": 100}, [FinishedTraining(0.644, None, tuple(audits), None)], noise_multiplier=0.0)
+    audits = tuple(
+        CanifeAuditRecord(i, 0.5 if accuracies is None else accuracies[i], (one,), {}) for i, one in enumerate(attacks)
     )
+    run = TrainingRecord(1, 0.644, None, (), CanifeRecord(100, audits, {"capped": None}))
+    return made(cell({"training.cohort": 100}, [run], noise_multiplier=0.0))
 
 
 def test_without_privacy_estimates_are_at_their_bound():
@@ -156,7 +178,7 @@ def grid(settings, quantity):
         *(
             cell(
                 one,
-                [training([(1, replace(attack(), **{name: f(one) for name, f in quantity.items()}))] * 5, 0.7)],
+                [training([(1, attack(**{name: f(one) for name, f in quantity.items()}))] * 5, 0.7)],
                 0.0,
             )
             for one in settings

@@ -17,12 +17,14 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import gaussian_mechanism as certified
 from canaryproof.verify.accounting.sampled_gaussian import rdp
+from canaryproof.verify.check.documents import CANIFE
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.power import visible_spread
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
-from canaryproof.verify.check.verdicts import Within, claim, close, conclude, fixed, holds, rounding
-from canaryproof.verify.claims.canife_attack import estimate
-from canaryproof.verify.claims.needs_data import decided
+from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, holds, rounding
+from canaryproof.verify.claims.canife import rules
+from canaryproof.verify.claims.canife.attack import estimate
+from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.claims.transcripts import Canife, Task, noise_for
 
 # Theoretical ε: Rényi accounting under Poisson sampling, as Appendix C.1 has it.
@@ -44,7 +46,7 @@ TOY_SAMPLING = 64 / 50_000
 TOY_ROUNDS_AN_EPOCH = 782
 
 
-def _judge_toy(_: Context) -> Outcome:
+def _judge_toy() -> Outcome:
     sigma = float(Canife.TOY_SIGMA)
     exact = certified.epsilon(Canife.SCORES_DELTA, sigma)
     bound = rdp(sigma, Canife.CODE_DELTA)
@@ -152,8 +154,8 @@ def _deltas(task: Task) -> dict[str, float]:
     return {**deltas, f"δ = 1/{task.users}": 1.0 / task.users} if task is Canife.SENT140 else deltas
 
 
-def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
-    """Judge a printed ratio of theoretical to empirical per-round ε by the ε̂ that it implies and the largest."""
+def judge_reach(task: Task, least: str, most: str) -> Outcome:
+    """Judge whether the largest ε̂ lets a printed ratio of theoretical to empirical per-round ε be; data decide it."""
     cap = float(rounding(Canife.CAP)[1])
     rows = {name: one_round(task, delta) for name, delta in _deltas(task).items()}
     smallest = {name: value / cap for name, value in rows.items()}
@@ -168,11 +170,10 @@ def judge_gap(task: Task, least: str, most: str, context: Context) -> Outcome:
     reach = "the range is possible" if whole else "part of the range is possible"
     if "δ = 1e-5" not in possible:
         reach = f"possible only with {' or '.join(possible)}"
-    # What is possible is not yet so: a training decides.
-    return decided(f"canife.section4.2.gap.{task.id}", task.data, context, f"{reach}; {finding}; ", **evidence)
+    return conclude(Verdict.NEEDS_DATA, f"{reach}; {finding}; ", **evidence)
 
 
-def _judge_tight(_: Context) -> Outcome:
+def _judge_tight() -> Outcome:
     cap = float(rounding(Canife.CAP)[1])
     exact = {
         task.name: float(gaussian_mechanism.epsilon(Canife.SCORES_DELTA, trained(task, Canife.CODE_DELTA)))
@@ -237,7 +238,7 @@ def perfect(noise_multiplier: float, runs: int, rng: np.random.Generator) -> dic
     }
 
 
-def judge_exposure(context: Context, gaps: Sequence[tuple[Task, str, str, str]]) -> Outcome:
+def judge_exposure(gaps: Sequence[tuple[Task, str, str, str]], context: Context) -> Outcome:
     """Judge that a gap is one of leakage, by the gap of a canary that leaks all that the bound allows."""
     cap, rng = float(rounding(Canife.CAP)[1]), np.random.default_rng(context.key("canife/perfect"))
     theory = {task.name: one_round(task, Canife.CODE_DELTA) for task, *_ in gaps}
@@ -323,7 +324,7 @@ def judge_composed(task: Task, printed: str) -> Outcome:
     return conclude(holds(hits and "one round by RDP, δ = 1e-5" not in hits), listed, hits=hits, **evidence)
 
 
-def _judge_sampling(_: Context) -> Outcome:
+def _judge_sampling() -> Outcome:
     # The same leak a round, the largest that 100 trials can show, composed over each training.
     sigma = noise_for(float(Canife.CAP), lambda value: rdp(value, Canife.CODE_DELTA), 0.4, 4.0)
     composed = {task.name: rdp(sigma, Canife.CODE_DELTA, task.rounds, task.sampling) for task in Canife.TASKS}
@@ -357,7 +358,7 @@ def judge_fewer_clients(cohorts: Sequence[int]) -> Outcome:
     )
 
 
-def _judge_basic(_: Context) -> Outcome:
+def _judge_basic() -> Outcome:
     sigma = trained(Canife.SENT140, Canife.CODE_DELTA)
     summed = {task.name: task.rounds * one_round(task, Canife.CODE_DELTA) for task in Canife.TASKS}
     better = all(value > Canife.TRAINED_EPSILON for value in summed.values())
@@ -370,7 +371,7 @@ def _judge_basic(_: Context) -> Outcome:
     )
 
 
-def _judge_root(_: Context) -> Outcome:
+def _judge_root() -> Outcome:
     # Four times the rounds: twice ε if it grows as their root, four times if in proportion.
     def growth(sigma: float, rounds: int, sampling: float) -> float:
         return rdp(sigma, Canife.CODE_DELTA, 4 * rounds, sampling) / rdp(sigma, Canife.CODE_DELTA, rounds, sampling)
@@ -408,82 +409,87 @@ def judge_no_privacy(models: Mapping[str, tuple[int, int]], least: float) -> Out
 
 
 CHECKS = (
-    claim(
-        "canife.section4.1.success",
-        Canife.PAPER + "Section 4.1, Figure 3a",
+    CANIFE.claim(
+        "section4.1.success",
+        "Section 4.1, Figure 3a",
         f"At a mean standard deviation of {Canife.NOISELESS}, that of the histograms without noise, the attack "
         "completely succeeds",
         fixed(judge_success, float(Canife.NOISELESS)),
     ),
-    claim(
-        "canife.figure3.harder",
-        Canife.PAPER + "Figure 3's caption",
+    CANIFE.claim(
+        "figure3.harder",
+        "Figure 3's caption",
         "As the noise's σ grows, the histograms of attack scores become harder to separate",
         fixed(judge_harder, (0.1, 0.2, float(Canife.TOY_SIGMA), 1.0, 2.0)),
     ),
-    claim(
-        "canife.section4.1.epsilon",
-        Canife.PAPER + "Section 4.1",
+    CANIFE.claim(
+        "section4.1.epsilon",
+        "Section 4.1",
         f"ResNet18 on CIFAR10, 64 clients a round, has a final ε = 25 at σ = {Canife.TOY_SIGMA}",
         fixed(judge_toy_epsilon, Canife.TOY_SIGMA),
     ),
-    claim(
-        "canife.section4.1.deviation",
-        Canife.PAPER + "Section 4.1, Figure 3b",
+    CANIFE.claim(
+        "section4.1.deviation",
+        "Section 4.1, Figure 3b",
         f"The histograms' mean standard deviation {Canife.DEVIATION} is close to the noise's σ = {Canife.TOY_SIGMA}",
         fixed(judge_deviation, float(Canife.DEVIATION), float(Canife.TOY_SIGMA)),
     ),
-    claim(
-        "canife.section1.toy",
-        Canife.PAPER + "Section 1",
+    CANIFE.claim(
+        "section1.toy",
+        "Section 1",
         "In the toy setting the measure matches the guarantee tightly",
-        _judge_toy,
+        fixed(_judge_toy),
     ),
-    claim(
-        "canife.section3.4.tight",
-        Canife.PAPER + "Section 3.4",
+    CANIFE.claim(
+        "section3.4.tight",
+        "Section 3.4",
         "Against an adversary without practical limits the measure would essentially be tight with the upper bound",
-        _judge_tight,
+        fixed(_judge_tight),
     ),
-    claim(
-        "canife.appendixC1.comparable",
-        Canife.PAPER + "Appendix C.1",
+    CANIFE.claim(
+        "appendixC1.comparable",
+        "Appendix C.1",
         "The per-round ε̂ (δ = 1/n) is directly comparable with the theoretical per-round ε (δ not printed)",
         fixed(judge_comparable, Canife.SCORES_DELTA, Canife.CODE_DELTA),
     ),
-    claim(
-        "canife.section1.gap",
-        Canife.PAPER + "Section 1, contributions",
+    CANIFE.claim(
+        "section1.gap",
+        "Section 1, contributions",
         "The work shows the gap between what leaks in practice and what the guarantees allow",
-        lambda context: judge_exposure(context, GAPS),
+        partial(judge_exposure, GAPS),
     ),
     *(
-        claim(
-            f"canife.section4.2.gap.{task.id}",
-            f"{Canife.PAPER}abstract; Section 4.2, {figure}",
+        CANIFE.claim(
+            f"section4.2.gap.{task.id}",
+            f"abstract; Section 4.2, {figure}",
             f"On {task.name} at ε = 50 the theoretical per-round ε is {' to '.join(sorted({least, most}))} times the "
             "empirical one",
-            partial(judge_gap, task, least, most),
+            NeedsData(
+                task.data,
+                (f"canife_figure1_{task.id}",),
+                partial(rules.gap, least, most),
+                partial(judge_reach, task, least, most),
+            ),
         )
         for task, figure, least, most in GAPS
     ),
-    claim(
-        "canife.section4.2.sampling",
-        Canife.PAPER + "Section 4.2",
+    CANIFE.claim(
+        "section4.2.sampling",
+        "Section 4.2",
         "The gaps between tasks, most notably with Sent140, are likely due to its small sampling rate, which amplifies "
         "privacy",
-        _judge_sampling,
+        fixed(_judge_sampling),
     ),
-    claim(
-        "canife.appendixC1.basic",
-        Canife.PAPER + "Appendix C.1",
+    CANIFE.claim(
+        "appendixC1.basic",
+        "Appendix C.1",
         "Multiplying the per-round ε by the rounds is worse than composing by RDP with sampling",
-        _judge_basic,
+        fixed(_judge_basic),
     ),
-    claim(
-        "canife.section2.1.root",
-        Canife.PAPER + "Section 2.1",
+    CANIFE.claim(
+        "section2.1.root",
+        "Section 2.1",
         "The privacy budget grows roughly as the root of the number of iterations",
-        _judge_root,
+        fixed(_judge_root),
     ),
 )

@@ -11,8 +11,9 @@ from scipy import stats
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import binomial as certified
-from canaryproof.verify.check.results import Context, Outcome, Verdict
-from canaryproof.verify.check.verdicts import claim, conclude, fixed, holds, number, prints, rounding
+from canaryproof.verify.check.documents import CANIFE
+from canaryproof.verify.check.results import Outcome, Verdict
+from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, rounding
 from canaryproof.verify.claims.transcripts import Canife
 
 # Clients' learning rates (Appendix B), and the clip norm that both loss and updates have.
@@ -105,7 +106,7 @@ def judge_cap(printed: str) -> Outcome:
     return conclude(judged.verdict, finding, caps=caps, lower_limit=lowest, **judged.evidence)
 
 
-def _judge_infinite(_: Context) -> Outcome:
+def _judge_infinite() -> Outcome:
     """Decide whether ε̂ is infinite at perfect accuracy only."""
     # Neither the highest score with the canary nor the lowest without: then no threshold has a count of zero with a
     # positive numerator. With a canary that does nothing all orders of the scores are equally likely.
@@ -231,7 +232,7 @@ def selected_miss(delta: float) -> tuple[float, float]:
     return miss(~above), miss(above)
 
 
-def _judge_limits(_: Context) -> Outcome:
+def _judge_limits() -> Outcome:
     allowed = 0.05
     worst = coverage(Canife.SCORES_DELTA, [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5])
     # Where a count is zero the figures show no limits: at the largest finite ε̂.
@@ -260,7 +261,7 @@ def judge_conservative(law: Selected) -> Outcome:
     )
 
 
-def _judge_infinite_limit(_: Context) -> Outcome:
+def _judge_infinite_limit() -> Outcome:
     low, _high = _limits(np.arange(Canife.HALF + 1))
     upper = estimate(low[:, None], low[None, :], Canife.SCORES_DELTA)
     zero = (np.arange(Canife.HALF + 1)[:, None] == 0) | (np.arange(Canife.HALF + 1)[None, :] == 0)
@@ -278,52 +279,52 @@ def _judge_infinite_limit(_: Context) -> Outcome:
 
 
 CHECKS = (
-    claim(
-        "canife.section3.3.norm",
-        Canife.PAPER + "Section 3.3; learning rates of Appendix B",
+    CANIFE.claim(
+        "section3.3.norm",
+        "Section 3.3; learning rates of Appendix B",
         "A gradient norm of at least C = 1 makes ‖u_c‖² = C²",
         fixed(judge_norm, RATES),
     ),
-    claim(
-        "canife.algorithm1.loss",
-        Canife.PAPER + "Section 3.3, Algorithm 1",
+    CANIFE.claim(
+        "algorithm1.loss",
+        "Section 3.3, Algorithm 1",
         "Algorithm 1 minimises the loss of equation (1)",
         fixed(judge_loss, CLIP, Fraction(2)),
     ),
-    claim(
-        "canife.section3.4.insertion",
-        Canife.PAPER + "Section 3.4",
+    CANIFE.claim(
+        "section3.4.insertion",
+        "Section 3.4",
         f"The canary is inserted into each of 100 rounds with probability 1/2, and ε̂ is at most {Canife.CAP}",
-        fixed(judge_insertion, Canife.CAP),
+        Printed(Canife.CAP, judge_insertion),
     ),
-    claim(
-        "canife.section3.4.cap",
-        Canife.PAPER + "Section 3.4",
+    CANIFE.claim(
+        "section3.4.cap",
+        "Section 3.4",
         f"With n = 100 trials the per-round ε̂ is at most {Canife.CAP} (δ = 1/n in the sentence after)",
-        fixed(judge_cap, Canife.CAP),
+        Printed(Canife.CAP, judge_cap),
     ),
-    claim(
-        "canife.appendixC5.infinite",
-        Canife.PAPER + "Appendix C.5",
+    CANIFE.claim(
+        "appendixC5.infinite",
+        "Appendix C.5",
         "The per-round ε̂ is infinite only where the attack's accuracy reaches 100%",
-        _judge_infinite,
+        fixed(_judge_infinite),
     ),
-    claim(
-        "canife.section3.4.conservative",
-        Canife.PAPER + "Section 3.4",
+    CANIFE.claim(
+        "section3.4.conservative",
+        "Section 3.4",
         "Taking the threshold at which the per-round ε̂ is largest is conservative",
         lambda _: judge_conservative(selected(estimates(Canife.SCORES_DELTA))),
     ),
-    claim(
-        "canife.appendixC1.limits",
-        Canife.PAPER + "Appendix C.1",
+    CANIFE.claim(
+        "appendixC1.limits",
+        "Appendix C.1",
         "The per-round ε̂, maximal over thresholds, has 95% confidence intervals by Clopper and Pearson's method",
-        _judge_limits,
+        fixed(_judge_limits),
     ),
-    claim(
-        "canife.figure4.infinite-limits",
-        Canife.PAPER + "Figure 4",
+    CANIFE.claim(
+        "figure4.infinite-limits",
+        "Figure 4",
         "A round's upper 95% limit can be infinite",
-        _judge_infinite_limit,
+        fixed(_judge_infinite_limit),
     ),
 )

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import canife_attack
+from canaryproof.verify.claims.canife import attack as canife_attack
 
 
 def test_largest_estimate_is_the_largest_over_all_counts():

@@ -5,7 +5,7 @@ from scipy import integrate, stats
 
 from canaryproof.verify.accounting import analytical, sampled_gaussian
 from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.claims import canife_composition
+from canaryproof.verify.claims.canife import composition as canife_composition
 from canaryproof.verify.claims.transcripts import Canife
 
 CONTEXT = Context(Level.QUICK, 20230206)
@@ -35,7 +35,7 @@ def test_theoretical_epsilon_of_a_round_and_of_all():
     [("2.5", "2.5", Verdict.REFUTED), ("4.5", "4.5", Verdict.NEEDS_DATA), ("4", "5", Verdict.NEEDS_DATA)],
 )
 def test_gaps_within_reach_and_out_of_it(least, most, verdict):
-    assert canife_composition.judge_gap(Canife.SENT140, least, most, CONTEXT).verdict is verdict
+    assert canife_composition.judge_reach(Canife.SENT140, least, most).verdict is verdict
 
 
 def test_composed_estimates_that_readings_reach_and_miss():
@@ -84,7 +84,7 @@ def test_epsilons_at_one_delta_are_comparable():
 )
 def test_a_gap_above_that_of_a_perfect_canary_is_one_of_leakage(printed, verdict):
     gaps = [(task, figure, printed, most) for task, figure, _, most in canife_composition.GAPS[:2]]
-    assert canife_composition.judge_exposure(CONTEXT, gaps).verdict is verdict
+    assert canife_composition.judge_exposure(gaps, CONTEXT).verdict is verdict
 
 
 def test_a_perfect_canary_whose_scores_hardly_overlap_reaches_the_largest_estimate():

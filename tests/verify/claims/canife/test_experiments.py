@@ -3,7 +3,8 @@ from fractions import Fraction
 import pytest
 
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import canife_attack, canife_experiments
+from canaryproof.verify.claims.canife import attack as canife_attack
+from canaryproof.verify.claims.canife import experiments as canife_experiments
 from canaryproof.verify.claims.transcripts import Canife, Task
 
 ALTERED = Task("x", "X", 100, 8508, 30, 85, 2550, 1, 63)
@@ -18,20 +19,15 @@ def test_parameters_by_hand():
     assert canife_experiments.sentiment(101, 300) == 30_300 + 160_800 + 80_800 + 202
 
 
-def test_a_misprinted_number_of_parameters_is_refuted():
-    model = canife_experiments.MODELS[0]._replace(printed=11_177_583)
-    assert canife_experiments._judge_model(model).verdict is Verdict.REFUTED
-
-
 def test_the_number_of_classes_that_fits_is_confirmed():
-    assert canife_experiments.judge_classes(80, 819_920).verdict is Verdict.CONFIRMED
-    assert canife_experiments.judge_classes(80, 819_921).verdict is Verdict.INCONCLUSIVE
+    assert canife_experiments.judge_classes(819_920, "80").verdict is Verdict.CONFIRMED
+    assert canife_experiments.judge_classes(819_921, "80").verdict is Verdict.INCONCLUSIVE
 
 
 def test_a_canary_in_more_characters_than_there_are_classes_is_refuted(monkeypatch):
     assert len(set(canife_experiments.TABLE_1)) == len(canife_experiments.TABLE_1)
     monkeypatch.setattr(canife_experiments, "TABLE_1", "".join(map(chr, range(81))))
-    assert canife_experiments.judge_classes(80, 819_920).verdict is Verdict.REFUTED
+    assert canife_experiments.judge_classes(819_920, "80").verdict is Verdict.REFUTED
 
 
 def test_altered_schedules_change_the_verdict():
@@ -51,7 +47,6 @@ def test_altered_counts_change_the_verdict():
     assert canife_experiments.judge_split(50_000, 10_000, Fraction(5, 6), 70_000, "X").verdict is Verdict.QUALIFIED
     assert canife_experiments.judge_times("0.06", 2500, "150").verdict is Verdict.CONFIRMED
     assert canife_experiments.judge_times("0.08", 2500, "165").verdict is Verdict.REFUTED
-    assert canife_experiments.judge_reduced("0.990", "98").verdict is Verdict.REFUTED
     assert canife_experiments.judge_pool(20_000, 10_000).verdict is Verdict.REFUTED
     assert canife_experiments.judge_utility((Canife.SHAKESPEARE, Canife.SENT140)).verdict is Verdict.REFUTED
 

@@ -1,0 +1,33 @@
+"""The documents whose statements are judged, in the order of their pages; each makes the claims that are its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from canaryproof.verify.check.results import Check, Context, Outcome, Subject
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document: the first part of its claims' ids, its name as a source, and the title of its page."""
+
+    id: str
+    name: str
+    title: str
+
+    def at(self, place: str) -> str:
+        """Return a place in the document as the source of a statement."""
+        return f"{self.name}, {place}"
+
+    def claim(self, id: str, place: str, statement: str, rule: Callable[[Context], Outcome]) -> Check:  # noqa: A002
+        """Return a claim: its id after the document's, such as ``table2.row1``, place, statement and rule."""
+        return Check(f"{self.id}.{id}", Subject.DOCUMENT, self.at(place), statement, rule)
+
+
+FINAL = Document("final", "Andrew et al., arXiv 2302.03098, final version", "Andrew et al., final version")
+FIRST_VERSION = Document("v1", "Andrew et al., arXiv 2302.03098v1", "Andrew et al., first version")
+SUBMISSION = Document("submission", "anonymous submission of Andrew et al.", "Andrew et al., anonymous submission")
+REVIEWS = Document("review", "Reviews of Andrew et al.", "Reviews of Andrew et al. and the authors' answers")
+CANIFE = Document("canife", "Maddock et al., arXiv 2210.02912", "Maddock et al., CANIFE")
+LITERATURE = Document("bounds", "papers on lower bounds", "Lower bounds of the literature")
+
+DOCUMENTS = (FINAL, FIRST_VERSION, SUBMISSION, REVIEWS, CANIFE, LITERATURE)
