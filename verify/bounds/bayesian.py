@@ -72,29 +72,31 @@ def exceedance(fnr: Rate, fpr: Rate, epsilon: float, delta: float) -> float:
     region's boundary has its kink where both rates are (1 − δ)/(1 + e^ε), and each side of it is one integral.
     """
     return math.fsum(
-        _beside(one, other, epsilon, delta, corner)
+        _below_kink(rate, other, epsilon, delta, corner)
         for pair in ((fnr, fpr), (fnr.turned, fpr.turned))
-        for one, other, corner in ((*pair, True), (*pair[::-1], False))
+        for rate, other, corner in ((*pair, True), (*pair[::-1], False))
     )
 
 
-def _beside(one: Rate, other: Rate, epsilon: float, delta: float, corner: bool) -> float:
+def _below_kink(first: Rate, second: Rate, epsilon: float, delta: float, corner: bool) -> float:
     """Return P(one rate is left of the kink, the other below the boundary), with or without its part below the kink."""
     up = math.exp(epsilon)
     kink = (1.0 - delta) / (1.0 + up)
     # Outside its outermost cuts there is nothing of the rate.
-    low, high = one.cuts[0], min(kink, one.cuts[-1])
+    low, high = first.cuts[0], min(kink, first.cuts[-1])
     if high <= low:
         return 0.0
     # The posterior's density has no singularity in the arc sine of the rate's square root.
-    edges = np.concatenate([[low, high], one.cuts, (1.0 - delta - other.cuts) / up])
+    edges = np.concatenate([[low, high], first.cuts, (1.0 - delta - second.cuts) / up])
     angles = np.arcsin(np.sqrt(np.unique(edges[(edges >= low) & (edges <= high)])))
     half = 0.5 * np.diff(angles)[:, np.newaxis]
     angle = angles[:-1, np.newaxis] + half * (1.0 + _NODES)
     rate = np.sin(angle) ** 2
     # The public ``pdf`` checks its arguments for four times as long.
-    density = stats.beta._pdf(rate, *one.parameters) * np.sin(2.0 * angle)
-    inside = other.below(np.maximum(1.0 - delta - up * rate, 0.0)) - (0.0 if corner else other.below(np.asarray(kink)))
+    density = stats.beta._pdf(rate, *first.parameters) * np.sin(2.0 * angle)
+    inside = second.below(np.maximum(1.0 - delta - up * rate, 0.0)) - (
+        0.0 if corner else second.below(np.asarray(kink))
+    )
     return float(np.sum(half * _WEIGHTS * density * inside))
 
 

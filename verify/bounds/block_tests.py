@@ -27,12 +27,12 @@ class BlockTest:
     rejects: Callable[[float, float, Ints], Bools]  # Whether values of it reject, for that and an ε of the block
 
 
-def last_before(tests: Sequence[BlockTest], found: Array) -> Array:
+def last_before(tests: Sequence[BlockTest], values: Array) -> Array:
     """Return the last ε before the first that not all tests reject, from the first that is not below what is found.
 
     What is below has been rejected already.
     """
-    start, found = np.searchsorted(EPSILONS, found, side="left"), found.copy()
+    start, values = np.searchsorted(EPSILONS, values, side="left"), values.copy()
     left = np.flatnonzero(start < len(EPSILONS))
     block = int(start[left].min()) // BLOCK if len(left) else 0
     for first in range(block * BLOCK, len(EPSILONS), BLOCK):
@@ -48,9 +48,9 @@ def last_before(tests: Sequence[BlockTest], found: Array) -> Array:
             begin = np.maximum(start[left[at]], first)
             reached[at] = _last_rejected(test, declared, statistic, begin, reached[at])
         rejected = begun & (reached >= np.maximum(start[left], first))
-        found[left[rejected]] = np.maximum(found[left[rejected]], EPSILONS[reached[rejected]])
+        values[left[rejected]] = np.maximum(values[left[rejected]], EPSILONS[reached[rejected]])
         left = left[~begun | (reached == last - 1)]
-    return found
+    return values
 
 
 def _last_rejected(test: BlockTest, declared: float, statistic: Ints, first: Ints, last: Ints) -> Ints:

@@ -44,5 +44,5 @@ def lower_bounds(
         If a named method does not serve these scores, or δ or α is outside its domain.
     """
     chosen = [METHODS[name] for name in names] or [METHODS[name] for name in _SHOWN if METHODS[name].serves(scores)]
-    found = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]
-    return tuple(sorted(found, key=lambda bound: _ORDER.index(bound.coverage)))
+    bounds = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]
+    return tuple(sorted(bounds, key=lambda bound: _ORDER.index(bound.coverage)))

@@ -51,7 +51,7 @@ def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: floa
     assert null is not None
 
     def evidence(audits: Ints, epsilon: float) -> Ints:
-        return _sums(scores.observed[audits], _places(count, null, design_delta, epsilon))
+        return _sums(scores.observed[audits], _thresholds(count, null, design_delta, epsilon))
 
     def rejects(epsilon: float, tested: float, values: Ints) -> Bools:
         return values >= _least_sum(count, null, design_delta, epsilon, tested, delta, alpha)
@@ -123,15 +123,15 @@ def _sum_design(count: int, delta: float, epsilon: float) -> Array:
     pairs = 2.0 * np.arange(_WEIGHT_STEPS)[::-1] + 1.0
     variance = np.maximum((private * pairs).sum(axis=1) - mean**2, 0.0)
     # The weakest mechanism whose mean statistic is at the critical value.
-    found = special.ndtr(mu - cuts).sum(axis=1)
-    seen = math.sqrt(count) * (found - mean) > -special.ndtri(DESIGN_ALPHA) * np.sqrt(variance)
+    mechanism_mean = special.ndtr(mu - cuts).sum(axis=1)
+    seen = math.sqrt(count) * (mechanism_mean - mean) > -special.ndtri(DESIGN_ALPHA) * np.sqrt(variance)
     return np.asarray(cuts[int(np.argmax(seen)) if seen.any() else -1])
 
 
 @lru_cache(maxsize=16384)
-def _places(count: int, null: ExactNull, delta: float, epsilon: float) -> Array:
+def _thresholds(count: int, null: ExactNull, delta: float, epsilon: float) -> Array:
     """Return thresholds, rising."""
-    return np.sort(null.place(special.log_ndtr(-_sum_design(count, delta, epsilon))))
+    return np.sort(null.quantile(special.log_ndtr(-_sum_design(count, delta, epsilon))))
 
 
 @lru_cache(maxsize=8192)
@@ -139,7 +139,7 @@ def _least_sum(
     count: int, null: ExactNull, design_delta: float, epsilon: float, tested: float, delta: float, alpha: float
 ) -> int:
     """Return the least sum of weights that rejects ``tested``, by the thresholds that are declared for ``epsilon``."""
-    log_tails = null.log_tail(_places(count, null, design_delta, epsilon))
+    log_tails = null.log_tail(_thresholds(count, null, design_delta, epsilon))
     return least_rejecting(worst_tail(tested, log_tails, delta), count, alpha * (1.0 - RELATIVE))
 
 
@@ -175,12 +175,12 @@ def _power(base: Complexes, exponent: int) -> Complexes:
 
 
 @njit(cache=True, nogil=True)
-def _sums(observed: Array, places: Array) -> Ints:
+def _sums(observed: Array, thresholds: Array) -> Ints:
     """Count for each audit how many thresholds its scores reach in all."""
     result = np.zeros(len(observed), dtype=np.int64)
     for a in range(len(observed)):
         below, count = 0, observed.shape[1]
-        for x in places:
+        for x in thresholds:
             # The thresholds rise: what is below one is below the next.
             low, high = below, count
             while low < high:

@@ -14,7 +14,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import order_statistic
-from canaryproof.verify.bounds.thresholds import misses, null_ranks, places
+from canaryproof.verify.bounds.thresholds import misses, null_ranks, threshold_counts
 
 # Thresholds by the null's tail: the best is where about half of the observed are hit.
 _TAILS = np.array([0.5, 0.2, 0.05, 0.005])
@@ -48,7 +48,7 @@ def gaussian_dp(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array,
     the place of limits of both rates.
     """
     each = alpha / len(_TAILS)
-    at = places(scores, _TAILS, each)
+    at = threshold_counts(scores, _TAILS, each)
     if scores.null is not None:
         log_miss = misses(scores.count, delta, each).log_rate[at.hits]
         mu = -special.ndtri_exp(at.log_alarm) - special.ndtri_exp(log_miss)
@@ -72,8 +72,8 @@ def gaussian_dp(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array,
 @lru_cache(maxsize=100_000)
 def _rejected_mu(rank: int, null_count: int, hits: int, count: int, level: float) -> float:
     """Return the largest μ that so many observed scores above an unobserved one of this rank reject, −∞ if none."""
-    places, weights, rest = order_statistic(rank, null_count)
-    z = special.ndtri(places)
+    nodes, weights, rest = order_statistic(rank, null_count)
+    z = special.ndtri(nodes)
 
     def excess(mu: float) -> float:
         beyond = special.betainc(hits, count - hits + 1, special.ndtr(z + mu))
@@ -81,8 +81,8 @@ def _rejected_mu(rank: int, null_count: int, hits: int, count: int, level: float
 
     if hits == 0 or excess(-_LARGEST_MU) > 0.0:
         return -math.inf
-    found = float(optimize.brentq(excess, -_LARGEST_MU, _LARGEST_MU, xtol=_CLOSE))
-    return found - _CLOSE
+    root = float(optimize.brentq(excess, -_LARGEST_MU, _LARGEST_MU, xtol=_CLOSE))
+    return root - _CLOSE
 
 
 def normal_scores(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:

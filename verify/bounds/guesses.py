@@ -55,15 +55,15 @@ def numbers_shown(count: int, null_count: int, delta: float) -> list[tuple[tuple
     pairs do not depend on δ, so that a larger one never makes fewer guesses wrong.
     """
     most = max(count, null_count)
-    found, before, number = [], 0.0, 0
+    pairs, before, number = [], 0.0, 0
     while number < most and before < 1.0 - _UNLIKELY:
         pair = math.ceil(number * count / most), math.ceil(number * null_count / most)
         until = float(stats.binom.cdf(pair[0], count, delta) * stats.binom.cdf(pair[1], null_count, delta))
         if until - before > _UNLIKELY:
-            found.append((pair, until - before))
+            pairs.append((pair, until - before))
             before = until
         number += max(1, int(_SHOWN_STEP * math.sqrt(number)))
-    return [*found, ((count, null_count), 1.0 - before)]
+    return [*pairs, ((count, null_count), 1.0 - before)]
 
 
 def _given_shown(count: int, null_count: int, top: int, bottom: int, epsilon: float, shown: tuple[int, ...]) -> Array:
@@ -116,9 +116,9 @@ def _add(more: int, first: Law, second: Law, rest: Law, result: Array) -> None:
     for i in range(len(first[1])):
         f = first[0] + i
         # Where s is j more than its least, R is that much less.
-        place = more + f - second[0] - rest[0]
-        for j in range(max(place + 1 - len(rest[1]), 0), min(place + 1, len(second[1]))):
-            result[f + second[0] + j] += first[1][i] * second[1][j] * rest[1][place - j]
+        index = more + f - second[0] - rest[0]
+        for j in range(max(index + 1 - len(rest[1]), 0), min(index + 1, len(second[1]))):
+            result[f + second[0] + j] += first[1][i] * second[1][j] * rest[1][index - j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -143,25 +143,25 @@ def _add_others(
         _add(count - top, first, second, (rest[0], sizes[1][i] * rest[1]), result)
 
 
-def _mixture(weights: Array, least: int, total: int, one: float, other: float) -> Law:
+def _mixture(weights: Array, least: int, total: int, rate: float, other_rate: float) -> Law:
     """Mix the laws of the sum of ``least`` + i trials of one rate and the rest of ``total`` of the other."""
     last = len(weights) - 1
     # From the rate of the smaller variance on, whose characteristic function's modulus is the larger everywhere: the
     # powers below are those of a quotient whose modulus is 1 at most.
-    if one * (1.0 - one) > other * (1.0 - other):
-        weights, least, one, other = weights[::-1].copy(), total - least - last, other, one
+    if rate * (1.0 - rate) > other_rate * (1.0 - other_rate):
+        weights, least, rate, other_rate = weights[::-1].copy(), total - least - last, other_rate, rate
     numbers = np.array([least, least + last])
-    means = numbers * one + (total - numbers) * other
-    variances = numbers * one * (1.0 - one) + (total - numbers) * other * (1.0 - other)
+    means = numbers * rate + (total - numbers) * other_rate
+    variances = numbers * rate * (1.0 - rate) + (total - numbers) * other_rate * (1.0 - other_rate)
     # By Bernstein's inequality less than 1e-15 lies beyond, and a transform as long as the rest has few frequencies.
     reach = 8.5 * math.sqrt(variances.max()) + 30.0
     first = max(int(means.min() - reach), 0)
     length = fft.next_fast_len(min(int(means.max() + reach) + 1, total) + 1 - first, real=True)
     z = np.exp(-2j * np.pi * np.arange(length // 2 + 1) / length)
-    large, small = 1.0 - one + one * z, 1.0 - other + other * z
+    large, small = 1.0 - rate + rate * z, 1.0 - other_rate + other_rate * z
     # The modulus falls.
-    kept = int(np.sum(total * np.log(np.maximum(abs(large), 1e-300)) > _SMALL_MODULUS))
-    z, large, small = z[:kept], large[:kept], small[:kept]
+    frequencies = int(np.sum(total * np.log(np.maximum(abs(large), 1e-300)) > _SMALL_MODULUS))
+    z, large, small = z[:frequencies], large[:frequencies], small[:frequencies]
     spectrum = large ** (least + last) * small ** (total - least - last) * z.conj() ** first
     spectrum *= _polynomial(weights, small / large)
     return first, np.maximum(fft.irfft(spectrum, length), 0.0)
@@ -195,16 +195,16 @@ def binomial_law(trials: int, rate: float) -> Law:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def convolved(one: Law, other: Law) -> Law:
+def convolved(first: Law, second: Law) -> Law:
     """Return the law of the sum of two independent counts; it is empty if one of theirs is."""
     # np.convolve would take two seconds more to compile, and longer to run.
-    if len(one[1]) == 0 or len(other[1]) == 0:
-        return 0, one[1][:0]
-    law = np.zeros(len(one[1]) + len(other[1]) - 1)
-    for i in range(len(one[1])):
-        for j in range(len(other[1])):
-            law[i + j] += one[1][i] * other[1][j]
-    return one[0] + other[0], law
+    if len(first[1]) == 0 or len(second[1]) == 0:
+        return 0, first[1][:0]
+    law = np.zeros(len(first[1]) + len(second[1]) - 1)
+    for i in range(len(first[1])):
+        for j in range(len(second[1])):
+            law[i + j] += first[1][i] * second[1][j]
+    return first[0] + second[0], law
 
 
 # Tests of (ε, δ)-privacy from observed and unobserved scores: how many of so many guesses are right.
@@ -234,14 +234,14 @@ def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
     wrong = np.zeros((audits, count + null_count + 1), dtype=np.int64)
     for a in range(audits):
         i, j = count - 1, null_count - 1
-        for place in range(count + null_count):
+        for position in range(count + null_count):
             take = i < 0 or (j >= 0 and unobserved[a, j] >= observed[a, i])
-            wrong[a, place + 1] = wrong[a, place] + take
+            wrong[a, position + 1] = wrong[a, position] + take
             if take:
-                scores[a, place] = unobserved[a, j]
+                scores[a, position] = unobserved[a, j]
                 j -= 1
             else:
-                scores[a, place] = observed[a, i]
+                scores[a, position] = observed[a, i]
                 i -= 1
     return scores, wrong
 
@@ -265,17 +265,17 @@ def _guess_design(count: int, null_count: int, delta: float) -> tuple[Array, Arr
         low, high = np.where(expected > most, middle, low), np.where(expected > most, high, middle)
     best = np.argmax(low, axis=1)
     rows = np.arange(len(low))
-    found = low[rows, best]
-    rising = found > np.maximum.accumulate(np.concatenate([[1e-9], found[:-1]]))
+    epsilons = low[rows, best]
+    rising = epsilons > np.maximum.accumulate(np.concatenate([[1e-9], epsilons[:-1]]))
     if not rising.any():
         rising[-1] = True
-    return found[rising], top[rows, best][rising], bottom[rows, best][rising]
+    return epsilons[rising], top[rows, best][rising], bottom[rows, best][rising]
 
 
 def declared_guesses(count: int, null_count: int, delta: float, epsilon: float) -> tuple[int, int]:
     """Return the numbers of high and low guesses at ε."""
-    found, tops, bottoms = _guess_design(count, null_count, delta)
-    top, bottom = (round(float(np.interp(epsilon, found, numbers))) for numbers in (tops, bottoms))
+    epsilons, tops, bottoms = _guess_design(count, null_count, delta)
+    top, bottom = (round(float(np.interp(epsilon, epsilons, numbers))) for numbers in (tops, bottoms))
     return top, min(bottom, count + null_count - top)
 
 

@@ -106,16 +106,16 @@ def chance(ladder: Ladder, rung: int, epsilon: float, delta: float, allowed: flo
 
     It may be that probability's lower bound if that is above ``allowed`` already, or an upper bound that is not.
     """
-    found, rest = 0.0, 1.0
+    total, rest = 0.0, 1.0
     for shown, probability in numbers_shown(ladder.count, ladder.null_count, delta):
         given = _given_shown(ladder, rung, epsilon, shown)
-        found, rest = found + probability * given, rest - probability
+        total, rest = total + probability * given, rest - probability
         # The more are shown, the likelier a rung is reached.
-        if found + rest * given > allowed:
-            return found + rest * given
-        if found + rest <= allowed:
-            return found + rest
-    return found
+        if total + rest * given > allowed:
+            return total + rest * given
+        if total + rest <= allowed:
+            return total + rest
+    return total
 
 
 @lru_cache(maxsize=8192)
@@ -130,12 +130,12 @@ def _limits(ladder: Ladder, rung: int) -> Ints:
     total, limits = ladder.count + ladder.null_count, dict[int, int]()
     high, low = declared_ranks(ladder.null_count), declared_ranks(ladder.count)
     for i, (rank, counts) in enumerate(zip(np.concatenate([high, low]), rungs(ladder).counts, strict=True)):
-        place, least = int(rank + counts[rung]) - 1, int(rank)
+        position, least = int(rank + counts[rung]) - 1, int(rank)
         if i >= len(high):
             # As many observed ones are among the last.
-            place, least = total - place, least + ladder.null_count - place
-        if 0 <= place <= total:
-            limits[place] = max(least, limits.get(place, 0))
+            position, least = total - position, least + ladder.null_count - position
+        if 0 <= position <= total:
+            limits[position] = max(least, limits.get(position, 0))
     return np.array(sorted(limits.items()), dtype=np.int64).reshape(-1, 2)
 
 
@@ -146,9 +146,9 @@ def _given_shown(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ..
     total = seen + unseen
     # Before the labels are observed ones alone, behind them unobserved ones alone.
     limits = _limits(ladder, rung) - np.array([shown[0], 0])
-    places, least = limits.T
-    outside = (places <= 0) | (places >= total)
-    if seen == 0 or unseen == 0 or np.any((least > np.maximum(places - seen, 0)) & outside):
+    positions, least = limits.T
+    outside = (positions <= 0) | (positions >= total)
+    if seen == 0 or unseen == 0 or np.any((least > np.maximum(positions - seen, 0)) & outside):
         return 1.0
     _, (top, bottom), rounded, most = rungs(ladder)
     first = min(max(top - shown[0], 0), total)
@@ -159,13 +159,13 @@ def _given_shown(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ..
     return max(1.0 - _unreached(labels, limits, first, last, rounded, int(most[rung])) / float(law[seen - lowest]), 0.0)
 
 
-def _moments(ladder: Ladder, place: int) -> tuple[float, float]:
+def _moments(ladder: Ladder, position: int) -> tuple[float, float]:
     """Return the mean and standard deviation of the number of unobserved labels among the first."""
     side, (high, low) = rates_of_labels(ladder.count, ladder.null_count, ladder.declared)
     smallest, weights = binomial_law(ladder.count + ladder.null_count, side)
-    on_high = np.minimum(smallest + np.arange(len(weights)), place)
-    means = high * on_high + (1.0 - low) * (place - on_high)
-    variances = high * (1.0 - high) * on_high + low * (1.0 - low) * (place - on_high)
+    on_high = np.minimum(smallest + np.arange(len(weights)), position)
+    means = high * on_high + (1.0 - low) * (position - on_high)
+    variances = high * (1.0 - high) * on_high + low * (1.0 - low) * (position - on_high)
     mean = float(weights @ means)
     return mean, math.sqrt(weights @ (variances + (means - mean) ** 2))
 
@@ -202,19 +202,21 @@ def _steps(labels: Labels, limits: Ints, start: int, stop: int) -> list[Step]:
     largest = smallest + len(weights) - 1
     steps = []
     for i in range(len(limits) + 1):
-        place, least = (limits[i, 0], limits[i, 1]) if i < len(limits) else (stop, 0)
+        position, least = (limits[i, 0], limits[i, 1]) if i < len(limits) else (stop, 0)
         # Where as many are so far whatever the order, there is nothing to leave out.
-        if place > stop or place <= start or (place < stop and least <= place - seen):
+        if position > stop or position <= start or (position < stop and least <= position - seen):
             continue
-        stays, between = binomial_law(place - start, high), (0, weights[:0])
+        stays, between = binomial_law(position - start, high), (0, weights[:0])
         # The sizes at which the low side begins on the way.
-        begin, end = max(start + 1, smallest), min(place, largest)
+        begin, end = max(start + 1, smallest), min(position, largest)
         if begin <= end:
             between = _begun(weights[begin - smallest : end - smallest + 1], high, low)
-            between = convolved(binomial_law(begin - start, high), convolved(binomial_law(place - end, low), between))
+            between = convolved(
+                binomial_law(begin - start, high), convolved(binomial_law(position - end, low), between)
+            )
         # With more labels of a kind than there are it cannot end well.
-        steps.append((stays, between, binomial_law(place - start, low), max(least, place - seen), unseen))
-        start = place
+        steps.append((stays, between, binomial_law(position - start, low), max(least, position - seen), unseen))
+        start = position
     return steps
 
 
@@ -252,14 +254,14 @@ def _begun(weights: Array, high: float, low: float) -> Law:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _added(one: Law, other: Law) -> Law:
+def _added(first: Law, second: Law) -> Law:
     """Add two parts of a law."""
-    if len(one[1]) == 0 or len(other[1]) == 0:
-        return other if len(one[1]) == 0 else one
-    lowest = min(one[0], other[0])
-    law = np.zeros(max(one[0] + len(one[1]), other[0] + len(other[1])) - lowest)
-    law[one[0] - lowest : one[0] - lowest + len(one[1])] += one[1]
-    law[other[0] - lowest : other[0] - lowest + len(other[1])] += other[1]
+    if len(first[1]) == 0 or len(second[1]) == 0:
+        return second if len(first[1]) == 0 else first
+    lowest = min(first[0], second[0])
+    law = np.zeros(max(first[0] + len(first[1]), second[0] + len(second[1])) - lowest)
+    law[first[0] - lowest : first[0] - lowest + len(first[1])] += first[1]
+    law[second[0] - lowest : second[0] - lowest + len(second[1])] += second[1]
     return lowest, law
 
 
@@ -299,10 +301,10 @@ def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, 
         reached += [np.searchsorted(c, n, side="right") for c, n in zip(counts, beyond[audits].T, strict=True)]
         return np.asarray(np.max(reached, axis=0) - 1)
 
-    def rejects(declared: float, tested: float, found: Ints) -> Bools:
+    def rejects(declared: float, tested: float, reached: Ints) -> Bools:
         low, high = _known(ladder(declared), delta, alpha, sure)
         at = int(np.searchsorted(EPSILONS, tested)) % BLOCK
-        rungs_found = np.unique(found)
+        rungs_found = np.unique(reached)
         while len(unknown := rungs_found[(rungs_found > low[at]) & (rungs_found < high[at])]):
             rung = int(unknown[len(unknown) // 2])
             # A rung that rejects an ε rejects the smaller ones, too.
@@ -310,7 +312,7 @@ def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, 
                 high[: at + 1] = np.minimum(high[: at + 1], rung)
             else:
                 low[at:] = np.maximum(low[at:], rung)
-        return np.asarray(found >= high[at])
+        return np.asarray(reached >= high[at])
 
     # Whole blocks that some rank rejects at that rung need no more tests.
     values = precedence(scores, limit, NESTED * float(_LEVELS[sure]))

@@ -33,7 +33,7 @@ class ExactNull:
         What it is.
     log_tail
         Log of P(score ≥ x), the place x itself included.
-    place
+    quantile
         A score whose ``log_tail`` is about the given one. It only tells where to put thresholds, so that it need not
         be exact: validity rests on ``log_tail`` alone.
     atoms
@@ -42,7 +42,7 @@ class ExactNull:
 
     name: str
     log_tail: Callable[[Array], Array]
-    place: Callable[[Array], Array]
+    quantile: Callable[[Array], Array]
     atoms: Array | None = field(default=None, compare=False)
 
 
@@ -58,7 +58,7 @@ def normal_null(deviation: float = 1.0) -> ExactNull:
 def cosine_null(dim: float) -> ExactNull:
     """Return the exact law of a cosine in R^d (Andrew et al., arXiv 2302.03098, Theorem 3.1)."""
 
-    def place(log_tail: Array) -> Array:
+    def quantile(log_tail: Array) -> Array:
         # 1 − x² is what the tail's exponent (d − 1)/2 makes as small as the normal tail at z.
         z = np.clip(-special.ndtri_exp(log_tail), -1e100, 1e100)
         return np.asarray(np.minimum(np.sign(z) * np.sqrt(-np.expm1(-z * z / (dim - 1.0))), _BELOW_ONE))
@@ -67,7 +67,7 @@ def cosine_null(dim: float) -> ExactNull:
     return ExactNull(
         f"cosine in {dim:,} dimensions",
         lambda x: null_cosine.logsf(np.minimum(x, _BELOW_ONE), dim),
-        place,
+        quantile,
     )
 
 
@@ -103,13 +103,13 @@ def discrete_null(values: ArrayLike, probabilities: ArrayLike) -> ExactNull:
     with np.errstate(divide="ignore"):
         log_tails = np.append(np.log(np.minimum(tails, 1.0)), -math.inf)
     # The lowest atom as a threshold says nothing, nor does one that no null score reaches.
-    places = np.flatnonzero(np.isfinite(log_tails[:-1]))[1:] if np.isfinite(log_tails[1]) else np.array([0])
+    indices = np.flatnonzero(np.isfinite(log_tails[:-1]))[1:] if np.isfinite(log_tails[1]) else np.array([0])
 
-    def place(log_tail: Array) -> Array:
-        distance = np.abs(np.asarray(log_tail)[..., np.newaxis] - log_tails[places])
-        return np.asarray(atoms[places][np.argmin(distance, axis=-1)])
+    def quantile(log_tail: Array) -> Array:
+        distance = np.abs(np.asarray(log_tail)[..., np.newaxis] - log_tails[indices])
+        return np.asarray(atoms[indices][np.argmin(distance, axis=-1)])
 
-    return ExactNull("a discrete law", lambda x: log_tails[np.searchsorted(atoms, x, side="left")], place, atoms)
+    return ExactNull("a discrete law", lambda x: log_tails[np.searchsorted(atoms, x, side="left")], quantile, atoms)
 
 
 @dataclass(frozen=True)

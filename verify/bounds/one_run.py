@@ -113,10 +113,10 @@ def _largest(objection: Callable[[float], float], high: float) -> float:
         return 0.0
     if objection(high) <= 0.0:
         return high
-    found = float(optimize.brentq(objection, 0.0, high, xtol=_CLOSE))
-    while found > 0.0 and objection(found) > 0.0:
-        found -= _CLOSE
-    return max(found, 0.0)
+    root = float(optimize.brentq(objection, 0.0, high, xtol=_CLOSE))
+    while root > 0.0 and objection(root) > 0.0:
+        root -= _CLOSE
+    return max(root, 0.0)
 
 
 def _best(scores: ScoreSample, alpha: float, bound: Callable[[int, int, int, float], float]) -> Array:

@@ -62,8 +62,8 @@ def order_statistic(rank: int, total: int) -> tuple[Array, Array, float]:
     Return places, their probabilities, and the rest of the probability, which lies above all places.
     """
     above = special.expit(-_LOGITS)
-    places = special.betainccinv(rank, total - rank + 1, above)
-    return places, -np.diff(above, prepend=1.0), float(above[-1])
+    nodes = special.betainccinv(rank, total - rank + 1, above)
+    return nodes, -np.diff(above, prepend=1.0), float(above[-1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -101,8 +101,8 @@ def count_tail(rates: Array, weights: Array, rest: float, trials: int) -> Array:
 
 def rank_tail(rank: int, declared: int, counted: int, epsilon: float, delta: float) -> tuple[int, Array]:
     """Bound P(N ≥ c), N the count beyond a declared rank, for all c from some count on; before, it is 1."""
-    places, weights, rest = order_statistic(rank, declared)
-    tail = count_tail(worst_tail(epsilon, np.log(places), delta), weights, rest, counted)
+    nodes, weights, rest = order_statistic(rank, declared)
+    tail = count_tail(worst_tail(epsilon, np.log(nodes), delta), weights, rest, counted)
     # From the last that is as good as 1 to the first that is as good as 0.
     first, last = np.searchsorted(-tail, [-1.0 + _RELATIVE, -_UNLIKELY])
     first = max(int(first) - 1, 0)
@@ -147,9 +147,9 @@ def precedence(scores: ScoreSample, delta: float, alpha: float) -> Array:
         by = left[audits]
         for i in np.flatnonzero(by.any(axis=0)):
             by[:, i] &= counts[audits, i] >= critical_count(*tests[i], delta, level, index)
-        found = by.any(axis=1)
-        left[audits[found]] = by[found]
-        return np.asarray(found)
+        any_rejects = by.any(axis=1)
+        left[audits[any_rejects]] = by[any_rejects]
+        return np.asarray(any_rejects)
 
     return EPSILONS[np.maximum(last_rejected(len(counts), rejected), 0)]
 

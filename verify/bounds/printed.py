@@ -76,9 +76,9 @@ def _limits(
 def _counted(count: int, delta: float, right: bool = True) -> Rates:
     """Tabulate counted rates of error, by the number of scores on the threshold's right side or on the wrong one."""
     wrong = np.arange(count + 1) / count
-    found = rates(wrong[::-1] if right else wrong, 1.0 - (wrong[::-1] if right else wrong), delta)
+    counted = rates(wrong[::-1] if right else wrong, 1.0 - (wrong[::-1] if right else wrong), delta)
     # An ε̂ with a count of zero below is infinite, and left out.
-    return Rates(np.where(np.isneginf(found.log_rate), math.inf, found.log_rate), found.log_rest)
+    return Rates(np.where(np.isneginf(counted.log_rate), math.inf, counted.log_rate), counted.log_rest)
 
 
 def at_counts(

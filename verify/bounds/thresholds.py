@@ -89,14 +89,14 @@ def _sampled(
                 last = unobserved[a, j]
                 j += 1
                 continue
-            place = observed[a, i]
-            if not by_value or place > last:
+            score = observed[a, i]
+            if not by_value or score > last:
                 value = max(
                     log_hit[count - i] - log_alarm[null_count - j], log_quiet[null_count - j] - log_miss[count - i]
                 )
                 if value > values[a]:
-                    values[a], thresholds[a] = value, place
-            last = place
+                    values[a], thresholds[a] = value, score
+            last = score
             i += 1
     return values, thresholds
 
@@ -190,16 +190,16 @@ def staying_above(levels: Array, ranks: NDArray[np.int64], count: int) -> float:
 
     Levels in [0, 1) do not fall, ranks from 1 to ``count`` rise.
     """
-    states, lowest, place = np.ones(1), 0, 0.0
+    states, lowest, level_before = np.ones(1), 0, 0.0
     for level, rank in zip(levels, ranks, strict=True):
-        states, lowest = _moved(states, lowest, count * (level - place))
-        place = level
+        states, lowest = _moved(states, lowest, count * (level - level_before))
+        level_before = level
         # No more than rank − 1 points may lie below.
         states = states[: max(rank - lowest, 0)]
         if not len(states):
             return 0.0
     missing = count - lowest - np.arange(len(states))
-    ends = _poisson(missing, count * (1.0 - place))
+    ends = _poisson(missing, count * (1.0 - level_before))
     return float(states @ ends / _poisson(np.array([count]), count)[0])
 
 
@@ -250,8 +250,8 @@ def local_level(count: int, alpha: float) -> float:
         low, high = (low, rung) if failing <= alpha else (rung, high)
         # The secant of what is nearly a line takes a third of a bisection's steps.
         excess = math.log(_expected(failing) / _expected(alpha))
-        if (found := (excess - before[1]) / (rung - before[0])) < 0.0:
-            slope = found
+        if (secant := (excess - before[1]) / (rung - before[0])) < 0.0:
+            slope = secant
         before = rung, excess
         rung = min(max(math.ceil(rung - excess / slope) - (failing <= alpha), low + 1), high - 1)
     return math.exp(-_RUNG * high)
@@ -302,7 +302,7 @@ _GRID = 20
 
 
 @dataclass(frozen=True)
-class Places:
+class ThresholdCounts:
     """Thresholds, with what is known of the false alarm rates there."""
 
     thresholds: Array  # Thresholds, shape (audits, places)
@@ -315,11 +315,11 @@ def null_ranks(tails: Array, null_count: int) -> NDArray[np.int64]:
     return np.clip(np.rint(tails * null_count), 1, null_count).astype(np.int64)
 
 
-def places(scores: ScoreSample, tails: Array, alpha: float) -> Places:
+def threshold_counts(scores: ScoreSample, tails: Array, alpha: float) -> ThresholdCounts:
     """Put thresholds where the null's tail is about as given, with 1 − α limits of the rates that are estimated."""
     observed = scores.observed
     if scores.null is not None:
-        row = scores.null.place(np.log(tails))
+        row = scores.null.quantile(np.log(tails))
         thresholds = np.broadcast_to(row, (len(observed), len(row)))
         log_alarm, side = scores.null.log_tail(row), "left"
     else:
@@ -329,24 +329,24 @@ def places(scores: ScoreSample, tails: Array, alpha: float) -> Places:
         # Equal scores are no hits: only above the threshold is the false alarm rate limited.
         log_alarm, side = np.log(binomial.upper(ranks - 1, scores.null_count, 1.0 - alpha)), "right"
     below = [np.searchsorted(row, at, side=side) for row, at in zip(observed, thresholds, strict=True)]  # type: ignore[call-overload]
-    return Places(thresholds, scores.count - np.array(below, dtype=np.int64), log_alarm)
+    return ThresholdCounts(thresholds, scores.count - np.array(below, dtype=np.int64), log_alarm)
 
 
-def at_places(scores: ScoreSample, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
+def best_of_thresholds(scores: ScoreSample, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the best bound over thresholds where the null's tail is as given, each at the same share of α."""
     each = shared(alpha / len(tails), scores.null is not None)
-    at = places(scores, tails, each)
+    at = threshold_counts(scores, tails, each)
     miss = misses(scores.count, delta, each)
     values = _equation_1(miss, at.hits, at.log_alarm, _log_rest(at.log_alarm, delta))
     best = np.argmax(values, axis=1)[:, np.newaxis]
     value = np.take_along_axis(values, best, axis=1)[:, 0]
-    found = np.take_along_axis(at.thresholds, best, axis=1)[:, 0]
-    return np.maximum(value, 0.0), np.where(value > 0.0, found, math.nan)
+    thresholds = np.take_along_axis(at.thresholds, best, axis=1)[:, 0]
+    return np.maximum(value, 0.0), np.where(value > 0.0, thresholds, math.nan)
 
 
 def fixed(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the bound at the one threshold where the null's tail is 1/√(k + 1)."""
-    return at_places(scores, np.full(1, 1.0 / math.sqrt(scores.count + 1.0)), delta, alpha)
+    return best_of_thresholds(scores, np.full(1, 1.0 / math.sqrt(scores.count + 1.0)), delta, alpha)
 
 
 def bonferroni(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
@@ -354,7 +354,7 @@ def bonferroni(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, 
     tails: Array = 0.5 ** np.arange(1.0, _GRID + 1.0)
     if scores.unobserved is not None:
         tails = tails[tails * scores.null_count >= 1.0] if scores.null_count > 1 else tails[:1]
-    return at_places(scores, tails, delta, alpha)
+    return best_of_thresholds(scores, tails, delta, alpha)
 
 
 @dataclass(frozen=True)
