@@ -70,7 +70,7 @@ FAULTS = (
     _fault(
         "few-pieces",
         "the region's boundary without its part beside the kink",
-        "bayesian:_beside",
+        "bayesian:_below_kink",
         lambda f: lambda one, other, epsilon, delta, corner: f(one, other, epsilon, delta, False),
         "posterior",
     ),
@@ -126,7 +126,7 @@ FAULTS = (
     _fault(
         "each-place",
         "all of α for each of several thresholds",
-        "thresholds:at_places",
+        "thresholds:best_of_thresholds",
         lambda f: lambda scores, tails, delta, alpha: f(scores, tails, delta, min(len(tails) * alpha, 0.9)),
         "values",
     ),
@@ -167,7 +167,8 @@ FAULTS = (
         "bayesian:exceedance",
         lambda _: (
             lambda fnr, fpr, epsilon, delta: (
-                bayesian._beside(fnr, fpr, epsilon, delta, True) + bayesian._beside(fpr, fnr, epsilon, delta, False)
+                bayesian._below_kink(fnr, fpr, epsilon, delta, True)
+                + bayesian._below_kink(fpr, fnr, epsilon, delta, False)
             )
         ),
         "posterior",

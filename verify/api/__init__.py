@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit as Audit
     from canaryproof.verify.audit.audit import audit as audit
     from canaryproof.verify.audit.audit import audit_release as audit_release
-    from canaryproof.verify.audit.findings import Scores as Scores
     from canaryproof.verify.audit.plan import plan as plan
+    from canaryproof.verify.audit.scores import Scores as Scores
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
     from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
@@ -63,7 +63,7 @@ _PLACES = {
     "OrthonormalCanaries": "canaryproof.kernels.orthonormal_canaries",
     "Participation": "canaryproof.verify.canaries.participation",
     "RoundScores": "canaryproof.verify.canaries.round_scores",
-    "Scores": "canaryproof.verify.audit.findings",
+    "Scores": "canaryproof.verify.audit.result",
     "audit": "canaryproof.verify.audit.audit",
     "audit_release": "canaryproof.verify.audit.audit",
     "bernoulli": "canaryproof.verify.canaries.participation",

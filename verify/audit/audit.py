@@ -13,8 +13,9 @@ from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.verify.audit import rules, text
-from canaryproof.verify.audit.findings import ESTIMATE, AuditRow, EstimateRow, Findings, GoodnessOfFit, Scores
 from canaryproof.verify.audit.misuse import misuse
+from canaryproof.verify.audit.result import ESTIMATE, AuditResult, AuditRow, EstimateRow, GoodnessOfFit
+from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, cosine_null, prepare
 from canaryproof.verify.estimators import estimators
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(Findings):
+class Audit(AuditResult):
     """What an audit finds; ``print`` says it in at most 25 lines.
 
     Attributes
@@ -42,7 +43,7 @@ class Audit(Findings):
     warnings, withheld
         What looks like a misuse, and whether the estimates are withheld for it.
     others
-        See ``Findings``.
+        See ``AuditResult``.
     """
 
     def __str__(self) -> str:
@@ -82,7 +83,7 @@ class Audit(Findings):
             "inclusion": self.scores.inclusion,
             **{name: getattr(self, name) for name in names},
             **{
-                name: None if (found := getattr(self, name)) is None else asdict(found)
+                name: None if (part := getattr(self, name)) is None else asdict(part)
                 for name in ("normality", "null_law", "blind_spots")
             },
             "warnings": [asdict(warning) for warning in self.warnings],
@@ -465,7 +466,7 @@ def _estimates(
     moments: Moments, release: NDArray[np.float32] | NDArray[np.float64] | None, delta: float, confidence: float
 ) -> tuple[EstimateRow, ...]:
     try:
-        found = [
+        rows = [
             _estimate_row(name, assumes, estimator(moments, delta, confidence), partial(_enclose, name, moments, delta))
             for name, estimator, assumes in _ESTIMATORS
         ]
@@ -474,8 +475,8 @@ def _estimates(
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
     if release is not None:
         enclose = partial(_certified, "pinned", delta, float(estimators.norm_distance(release)))
-        found.append(_estimate_row("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclose))
-    return tuple(found)
+        rows.append(_estimate_row("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclose))
+    return tuple(rows)
 
 
 def _estimate_row(

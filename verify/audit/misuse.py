@@ -160,13 +160,13 @@ def misuse(
     seen = np.sort(np.asarray(observed, dtype=np.float64))
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
     facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm)
-    found: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
+    warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
     # Each presupposes what those before it test.
     for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
-        found += judge(facts)
-        if any(warning.withholds for warning in found):
+        warnings += judge(facts)
+        if any(warning.withholds for warning in warnings):
             break
-    return tuple(sorted(found, key=lambda warning: not warning.withholds))
+    return tuple(sorted(warnings, key=lambda warning: not warning.withholds))
 
 
 def _outside(facts: _Facts) -> Iterator[MisuseWarning]:
@@ -267,9 +267,9 @@ _TWICE = 2
 _MANY_TIES = 0.1
 
 
-def _excess(found: int, expected: float) -> float:
+def _excess(count: int, expected: float) -> float:
     """Return the probability that a Poisson variable is as large as what was found."""
-    return float(special.pdtrc(found - 1, expected)) if found else 1.0
+    return float(special.pdtrc(count - 1, expected)) if count else 1.0
 
 
 def _coincidences(scores: Array, others: float) -> float:
@@ -462,8 +462,8 @@ def _fit(distribution: Array, distance: float = 0.0) -> float:
     """
     count = len(distribution)
     steps = np.arange(count + 1.0) / count
-    found = float(max((steps[1:] - distribution).max(), (distribution - steps[:-1]).max()))
-    return float(stats.kstwo.sf(max(0.0, found - distance), count))
+    largest = float(max((steps[1:] - distribution).max(), (distribution - steps[:-1]).max()))
+    return float(stats.kstwo.sf(max(0.0, largest - distance), count))
 
 
 def _some_missing(z: Array) -> Array:
@@ -512,7 +512,7 @@ def _clustered(name: str, p_value: float) -> MisuseWarning:
 
 # Widths of an interval in interquartile ranges, and number of its places.
 _WIDTHS = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
-_PLACES = 48
+_CENTRES = 48
 
 
 def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
@@ -523,13 +523,13 @@ def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
     """
     for name, scores in facts.groups:
         low, high, first, last = np.quantile(scores, (0.25, 0.75, 0.01, 0.99))
-        widths, places = np.array(_WIDTHS)[:, np.newaxis] * (high - low), np.linspace(first, last, _PLACES)
-        edges = [np.searchsorted(scores, places + offset * widths) for offset in (-1.5, -0.5, 0.5, 1.5)]
+        widths, centres = np.array(_WIDTHS)[:, np.newaxis] * (high - low), np.linspace(first, last, _CENTRES)
+        edges = [np.searchsorted(scores, centres + offset * widths) for offset in (-1.5, -0.5, 0.5, 1.5)]
         left, middle, right = (after - before for before, after in pairwise(edges))
         p_values = _valley_p_values(left, middle, right)
         p_value = float(p_values.min())
         if p_value < _LEVEL:
-            where = places[np.unravel_index(int(p_values.argmin()), p_values.shape)[1]]
+            where = centres[np.unravel_index(int(p_values.argmin()), p_values.shape)[1]]
             yield _valley(facts, name, float(where), p_value)
 
 
@@ -568,11 +568,11 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
     p_value = float(special.ndtr((facts.trace - expected) / math.sqrt(facts.trace_variance)))
     if p_value >= _TRACE_LEVEL:
         return
-    found = f"{_trace_found(facts)}; the claimed noise alone would leave {expected:.3g}."
+    message = f"{_trace_found(facts)}; the claimed noise alone would leave {expected:.3g}."
     if _seen(facts):
         yield MisuseWarning(
             "weak-trace",
-            f"The canaries' trace is {found}",
+            f"The canaries' trace is {message}",
             "Data dilute it, or there is more noise than claimed, or canaries are missing. An audit of the released "
             "vector says which.",
             p_value,
@@ -581,7 +581,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
     else:
         yield MisuseWarning(
             "no-trace",
-            f"Nothing of the canaries is seen. Their trace is {found}",
+            f"Nothing of the canaries is seen. Their trace is {message}",
             "Either they are not in this release (wrong seed, order of the coordinates, or file), or data are much "
             "longer than the noise. An audit of the released vector says which.",
             p_value,
@@ -626,31 +626,31 @@ def _release(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
         )
         yield from length
         return
-    found = f"The canaries' trace in this release is that of vectors of norm {weight:.3g} ± {error:.1g}, not 1."
+    message = f"The canaries' trace in this release is that of vectors of norm {weight:.3g} ± {error:.1g}, not 1."
     if length and facts.noise_multiplier is not None:
         ratio = norm / math.hypot(facts.noise_multiplier * math.sqrt(dim), math.sqrt(facts.count))
         if abs(weight - ratio) <= 4.0 * error:
-            yield _other_units(f"{found} The release is {ratio:.3g} times as long as claimed, too.", weight, p_value)
+            yield _other_units(f"{message} The release is {ratio:.3g} times as long as claimed, too.", weight, p_value)
             return
     yield from length
     if weight < 1.0:
         # If canaries are missing, scores are a mixture whose variance is known.
         excess = weight * (1.0 - weight) * expected**2
-        told = excess > 7.0 * math.sqrt(2.0 / facts.count)
+        distinct = excess > 7.0 * math.sqrt(2.0 / facts.count)
         mixed = float(facts.observed.var()) * dim > 1.0 + 0.5 * excess
-        if (told and mixed) or (not told and facts.noise_multiplier is not None and not length):
-            yield _fewer(f"{found} It is as if {100.0 * weight:.2g}% of the canaries were there.", p_value)
+        if (distinct and mixed) or (not distinct and facts.noise_multiplier is not None and not length):
+            yield _fewer(f"{message} It is as if {100.0 * weight:.2g}% of the canaries were there.", p_value)
             return
-        if not told:
-            yield _fewer(f"{found} Either canaries are missing, or the release is in other units.", p_value)
+        if not distinct:
+            yield _fewer(f"{message} Either canaries are missing, or the release is in other units.", p_value)
             return
-    yield _other_units(found, weight, p_value)
+    yield _other_units(message, weight, p_value)
 
 
-def _other_units(found: str, weight: float, p_value: float) -> MisuseWarning:
+def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
     return MisuseWarning(
         "units",
-        found,
+        message,
         f"Divide the release by the canaries' norm in it, some {weight:.3g}, or mend it if it was meant to be 1. "
         "Until then the estimate norm means nothing.",
         p_value,
@@ -793,7 +793,7 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
     # Rounded away from the claim, as both lie close to the least that is warned of.
     short, long = math.floor(1e3 * (_SHORT - norm)) / 1e3, math.ceil(1e3 * (_LONG + norm)) / 1e3
     repetitions = _visible_repetitions(count, 0.5 * count)
-    found = [
+    tests = [
         _declared(
             ("repeated", "ties"),
             2 if null_count else 1,
@@ -834,7 +834,7 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
     ]
     if null_count:
         narrow, wide = (_visible_ratio(null_count, tail) for tail in (0, 1))
-        found += [
+        tests += [
             _declared(
                 ("shared",),
                 1,
@@ -854,7 +854,7 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
                 f"a share of observed scores that is off by {_visible_share(count + null_count):.2g}",
             ),
         ]
-    return tuple(found)
+    return tuple(tests)
 
 
 def visible_trace(count: int) -> float:
@@ -882,8 +882,8 @@ def _visible_repetitions(count: int, others: float) -> int:
 def _visible_clusters(count: int) -> float:
     """Return the distance of two equal normal clusters between which a valley is noticed."""
     for apart in np.arange(2.0, 20.0, 0.05):
-        places, widths = np.linspace(-0.5, 0.5, 9), np.linspace(0.2, 1.0, 17)[:, np.newaxis] * apart
-        edges = [0.5 * count * _both(places + offset * widths, apart) for offset in (-1.5, -0.5, 0.5, 1.5)]
+        centres, widths = np.linspace(-0.5, 0.5, 9), np.linspace(0.2, 1.0, 17)[:, np.newaxis] * apart
+        edges = [0.5 * count * _both(centres + offset * widths, apart) for offset in (-1.5, -0.5, 0.5, 1.5)]
         left, middle, right = (after - before for before, after in pairwise(edges))
         # Each number is a deviation or two worse than expected.
         z = math.sqrt(2.0) * float(special.ndtri(POWER))

@@ -5,22 +5,22 @@ import math
 from html import escape
 
 from canaryproof.verify.audit import picture
-from canaryproof.verify.audit.findings import ESTIMATE, AuditRow, Findings
+from canaryproof.verify.audit.result import ESTIMATE, AuditResult, AuditRow
 from canaryproof.verify.audit.text import answer, number, rounded_down
 
 _HEADINGS = ("name", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
 
 
-def html(found: Findings) -> str:
+def html(result: AuditResult) -> str:
     """Return an audit as a piece of HTML that needs no style or script of its page's."""
-    image = base64.b64encode(picture.data(found, "svg")).decode("ascii")
-    parts = [f"<p><strong>{escape(answer(found))}</strong></p>"]
-    parts += [f"<p>⚠ {escape(f'{one.message} {one.what_to_do}')}</p>" for one in found.warnings]
-    rows = (*found.estimates, *found.bounds)
+    image = base64.b64encode(picture.data(result, "svg")).decode("ascii")
+    parts = [f"<p><strong>{escape(answer(result))}</strong></p>"]
+    parts += [f"<p>⚠ {escape(f'{warning.message} {warning.what_to_do}')}</p>" for warning in result.warnings]
+    rows = (*result.estimates, *result.bounds)
     if rows:
         head = "".join(f"<th>{heading}</th>" for heading in _HEADINGS)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(_row, rows))}</tbody></table>")
-    parts.append(f'<img alt="{escape(answer(found), quote=True)}" src="data:image/svg+xml;base64,{image}"/>')
+    parts.append(f'<img alt="{escape(answer(result), quote=True)}" src="data:image/svg+xml;base64,{image}"/>')
     return f'<div class="canaryproof-audit">{"".join(parts)}</div>'
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from canaryproof.verify.audit.findings import Findings
+from canaryproof.verify.audit.result import AuditResult
 from canaryproof.verify.audit.text import answer, claimed, percent, shown_bound
 from canaryproof.verify.files.reading import ScoreKind
 
@@ -26,36 +26,36 @@ _STYLE: dict[Any, Any] = {
 _FORMATS: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
-def draw(found: Findings) -> Figure:
+def draw(result: AuditResult) -> Figure:
     """Draw an audit."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")
         above, below = figure.subplots(2, 1, height_ratios=(3.0, 1.0))
-        _draw_scores(above, found)
-        _draw_epsilon(below, found)
-        figure.suptitle(answer(found), x=0.01, ha="left", fontsize=10.0, wrap=True)
+        _draw_scores(above, result)
+        _draw_epsilon(below, result)
+        figure.suptitle(answer(result), x=0.01, ha="left", fontsize=10.0, wrap=True)
     return figure
 
 
-def data(found: Findings, form: str) -> bytes:
+def data(result: AuditResult, form: str) -> bytes:
     """Return an audit's picture as the bytes of a file, ``svg`` or ``png``."""
     file = io.BytesIO()
-    figure = draw(found)
+    figure = draw(result)
     with mpl.rc_context(_STYLE):
         figure.savefig(file, format=form, dpi=150, metadata=_FORMATS[form])
     return file.getvalue()
 
 
-def _draw_scores(axes: Axes, found: Findings) -> None:
-    scores = found.scores
+def _draw_scores(axes: Axes, result: AuditResult) -> None:
+    scores = result.scores
     observed, unobserved = scores.observed, scores.unobserved
     if unobserved is None:
-        place, scale, unit = 0.0, 1.0 / math.sqrt(scores.dim or 1), "√d · cosine"
+        centre, scale, unit = 0.0, 1.0 / math.sqrt(scores.dim or 1), "√d · cosine"
     else:
         noun = "cosine" if scores.kind is ScoreKind.COSINE else "score"
-        place, scale, unit = float(unobserved.mean()), float(unobserved.std()), f"({noun} − mean) / deviation of null"
-    seen = (observed - place) / scale
-    unseen = None if unobserved is None else (unobserved - place) / scale
+        centre, scale, unit = float(unobserved.mean()), float(unobserved.std()), f"({noun} − mean) / deviation of null"
+    seen = (observed - centre) / scale
+    unseen = None if unobserved is None else (unobserved - centre) / scale
     everything = seen if unseen is None else np.concatenate([seen, unseen])
     low, high = min(-3.5, float(everything.min())), max(3.5, float(everything.max()))
     bins = np.linspace(low, high, 1 + min(40, 6 + round(1.5 * math.sqrt(len(seen))))).tolist()
@@ -72,25 +72,25 @@ def _draw_scores(axes: Axes, found: Findings) -> None:
     axes.legend(frameon=False)
 
 
-def _draw_epsilon(axes: Axes, found: Findings) -> None:
-    estimate, bound = found.estimate, found.bound
+def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
+    estimate, bound = result.estimate, result.bound
     axes.set_yticks([])
     axes.set_ylim(0.0, 3.0)
     for side in ("left", "right"):
         axes.spines[side].set_visible(False)
-    axes.set_xlabel(f"ε at δ = {found.delta!r}")
+    axes.set_xlabel(f"ε at δ = {result.delta!r}")
     ends = [1.0]
     if estimate is not None:
         reach = [[estimate.epsilon - estimate.low], [max(0.0, estimate.high - estimate.epsilon)]]
-        label = f"estimate {estimate.name}, {percent(found.confidence)} interval"
+        label = f"estimate {estimate.name}, {percent(result.confidence)} interval"
         axes.errorbar([estimate.epsilon], [2.2], xerr=reach, fmt="o", color=_OBSERVED, capsize=4.0, label=label)
         ends += [estimate.epsilon, estimate.high]
     if bound is not None:
         axes.plot([bound.low], [1.2], marker=">", color=_BOUND, label=shown_bound(bound), linestyle="none")
         ends.append(bound.low)
-    if found.claim is not None:
-        axes.axvline(found.claim, color=_CLAIM, linestyle="--", label=claimed(found.claim))
-        ends.append(found.claim)
+    if result.claim is not None:
+        axes.axvline(result.claim, color=_CLAIM, linestyle="--", label=claimed(result.claim))
+        ends.append(result.claim)
     right = 1.08 * max(ends)
     if bound is not None:
         axes.hlines(1.2, bound.low, right, color=_BOUND, linewidth=1.0)

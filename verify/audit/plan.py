@@ -368,8 +368,8 @@ def _directions(released: Claim, claimed: float) -> tuple[str, tuple[PlannedFaul
         for directions in (INDEPENDENT, ORTHONORMAL)
     )
     marked = tuple(
-        replace(other, orthonormal_only=other.count is not None and one.count is None)
-        for one, other in zip(faults, others, strict=True)
+        replace(orthonormal, orthonormal_only=orthonormal.count is not None and independent.count is None)
+        for independent, orthonormal in zip(faults, others, strict=True)
     )
     if released.dim <= _LARGEST_TRANSFORM and any(fault.orthonormal_only for fault in marked):
         return ORTHONORMAL, marked
@@ -433,7 +433,7 @@ def _count(mechanism: Mechanism, value: float, released: Claim, claimed: float, 
 # largest without. The law of counts beyond a declared rank follows from both tails.
 
 
-_PLACES = np.concatenate([np.linspace(-10.0, 10.0, 2001), np.geomspace(10.0, 1e3, 400)[1:]])
+_GRID = np.concatenate([np.linspace(-10.0, 10.0, 2001), np.geomspace(10.0, 1e3, 400)[1:]])
 # Quantiles at which an order statistic's law is taken, and the audit's α.
 _LEVELS = (np.arange(100) + 0.5) / 100.0
 _ALPHA = 0.05
@@ -470,11 +470,11 @@ def _log_beyond(rank: int, count: int) -> Array:
 
 def _bound_power(traces: Array, rounds: int, count: int, delta: float, index: int) -> float:
     """Return the power of the best of the default bound's tests at declared ranks, of the ε with this index."""
-    log_below = rounds * special.log_ndtr(_PLACES)
+    log_below = rounds * special.log_ndtr(_GRID)
     # The law of one of so many traces.
-    seen_below = special.logsumexp(special.log_ndtr(_PLACES - traces[:, np.newaxis]), axis=0) - math.log(len(traces))
-    seen_below += (rounds - 1) * special.log_ndtr(_PLACES)
-    unseen, seen = (np.log(-np.expm1(np.minimum(one, -1e-300))) for one in (log_below, seen_below))
+    seen_below = special.logsumexp(special.log_ndtr(_GRID - traces[:, np.newaxis]), axis=0) - math.log(len(traces))
+    seen_below += (rounds - 1) * special.log_ndtr(_GRID)
+    unseen, seen = (np.log(-np.expm1(np.minimum(log_cdf, -1e-300))) for log_cdf in (log_below, seen_below))
     ranks = declared_ranks(count).tolist()
     least = [critical_count(rank, count, count, delta, NESTED * _ALPHA / (2 * len(ranks)), index) for rank in ranks]
     best = 0.0

@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from canaryproof.verify.audit.findings import AuditRow, ClaimVerdict, EstimateRow, Findings, GoodnessOfFit
+from canaryproof.verify.audit.result import AuditResult, AuditRow, ClaimVerdict, EstimateRow, GoodnessOfFit
 from canaryproof.verify.bounds.lower_bound import Coverage
 from canaryproof.verify.files.reading import ScoreKind
 
@@ -66,17 +66,17 @@ def _speaker(encoding: str) -> Say:
 # In a sentence, and in at most 25 lines.
 
 
-def answer(found: Findings) -> str:
+def answer(result: AuditResult) -> str:
     """Say what was found in one or two sentences that a person can repeat."""
-    return f"{_estimate_sentence(found)} {_claim_sentence(found)}".rstrip()
+    return f"{_estimate_sentence(result)} {_claim_sentence(result)}".rstrip()
 
 
-def _estimate_sentence(found: Findings) -> str:
-    estimate, confidence = found.estimate, percent(found.confidence)
+def _estimate_sentence(result: AuditResult) -> str:
+    estimate, confidence = result.estimate, percent(result.confidence)
     if estimate is None:
-        return f"No ε̂: {found.warnings[0].message}"
+        return f"No ε̂: {result.warnings[0].message}"
     value, _, low, high = _digits(estimate)
-    return f"ε̂ = {value} ({confidence}: {low} to {high}); {_bound_clause(found.bound, confidence)}."
+    return f"ε̂ = {value} ({confidence}: {low} to {high}); {_bound_clause(result.bound, confidence)}."
 
 
 def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
@@ -89,19 +89,19 @@ def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
     return f"at least {rounded_down(bound.low, 2)} with {about}{confidence} confidence{bound.condition}"
 
 
-def _claim_sentence(found: Findings) -> str:
-    if found.claim is None:
+def _claim_sentence(result: AuditResult) -> str:
+    if result.claim is None:
         return ""
-    claim = claimed(found.claim)
-    match found.verdict:
+    claim = claimed(result.claim)
+    match result.verdict:
         case ClaimVerdict.CONSISTENT:
             return f"Consistent with the {claim}."
         case ClaimVerdict.EXCEEDED:
-            proven = found.bound is not None and found.bound.coverage == Coverage.PROVEN
+            proven = result.bound is not None and result.bound.coverage == Coverage.PROVEN
             which = "a valid" if proven else "an asymptotic"
             return f"The {claim} is exceeded by {which} lower bound."
         case _:
-            why = "no estimate is given" if found.estimate is None else "the estimate is above it, no lower bound is"
+            why = "no estimate is given" if result.estimate is None else "the estimate is above it, no lower bound is"
             return f"The {claim} is not decided: {why}."
 
 
@@ -115,28 +115,28 @@ def shown_bound(bound: AuditRow) -> str:
     return f"{bound.name} ≥ {rounded_down(bound.low)}"
 
 
-def summary(found: Findings, width: int = WIDTH, encoding: str = "utf-8") -> str:
+def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") -> str:
     """Say what was found in at most 25 lines of 80 columns, or more of fewer columns: the answer first."""
     say, width = _speaker(encoding), min(width, WIDTH)
 
     def block(label: str, text: str) -> list[str]:
         return _wrapped(say(text), width, f"{label:{_LABEL}}")
 
-    head = _wrapped(say(answer(found)), width)
-    before = [*block("Audited", _audited(found)), *block("Checked", _checked(found))]
+    head = _wrapped(say(answer(result)), width)
+    before = [*block("Audited", _audited(result)), *block("Checked", _checked(result))]
     after = [
         line
         for label, text in (
-            ("Estimate", _estimate(found)),
-            ("Bound", _bound(found)),
-            ("Means", _meaning(found)),
-            ("Next", _next(found)),
+            ("Estimate", _estimate(result)),
+            ("Bound", _bound(result)),
+            ("Means", _meaning(result)),
+            ("Next", _next(result)),
         )
         if text
         for line in block(label, text)
     ]
     room = MOST_LINES - len(head) - len(before) - len(after) - 1
-    return "\n".join([*head, "", *before, *_warnings(found, room, block), *after])
+    return "\n".join([*head, "", *before, *_warnings(result, room, block), *after])
 
 
 def _wrapped(text: str, width: int, label: str = "") -> list[str]:
@@ -146,9 +146,9 @@ def _wrapped(text: str, width: int, label: str = "") -> list[str]:
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def _warnings(found: Findings, room: int, block: Callable[[str, str], list[str]]) -> list[str]:
+def _warnings(result: AuditResult, room: int, block: Callable[[str, str], list[str]]) -> list[str]:
     """Say as many warnings as there is room for, and how many more there are."""
-    blocks = [block("Warning", f"{warning.message} {warning.what_to_do}") for warning in found.warnings]
+    blocks = [block("Warning", f"{warning.message} {warning.what_to_do}") for warning in result.warnings]
     shown: list[str] = []
     for i, lines in enumerate(blocks):
         last = i == len(blocks) - 1
@@ -158,52 +158,51 @@ def _warnings(found: Findings, room: int, block: Callable[[str, str], list[str]]
     return shown
 
 
-def _noun(found: Findings) -> str:
-    return "cosines" if found.scores.kind is ScoreKind.COSINE else "scores"
+def _noun(result: AuditResult) -> str:
+    return "cosines" if result.scores.kind is ScoreKind.COSINE else "scores"
 
 
-def _audited(found: Findings) -> str:
-    dim = "" if found.dim is None else f", d = {found.dim:,}"
-    if found.release_norm is not None:
-        what = f"a released vector through its {found.count:,} canaries"
-    elif found.null_count is None:
-        what = f"{found.count:,} observed {_noun(found)}"
+def _audited(result: AuditResult) -> str:
+    dim = "" if result.dim is None else f", d = {result.dim:,}"
+    if result.release_norm is not None:
+        subject = f"a released vector through its {result.count:,} canaries"
+    elif result.null_count is None:
+        subject = f"{result.count:,} observed {_noun(result)}"
     else:
-        what = f"{found.count:,} observed against {found.null_count:,} unobserved {_noun(found)}"
-    return f"{what}{dim}, at δ = {found.delta!r}"
+        subject = f"{result.count:,} observed against {result.null_count:,} unobserved {_noun(result)}"
+    return f"{subject}{dim}, at δ = {result.delta!r}"
 
 
-def _checked(found: Findings) -> str:
-    parts = ["no sign of misuse" if not found.warnings else f"signs of misuse: {len(found.warnings)}"]
-    fits = (("normal scores", found.normality), ("null law", found.null_law))
+def _checked(result: AuditResult) -> str:
+    parts = ["no sign of misuse" if not result.warnings else f"signs of misuse: {len(result.warnings)}"]
+    fits = (("normal scores", result.normality), ("null law", result.null_law))
     parts += [f"{name} {_p_value(fit.p_value, '1e-30')}" for name, fit in fits if fit is not None]
-    parts.append(f"equal variances {_p_value(found.variance_p_value, '1e-300')}")
+    parts.append(f"equal variances {_p_value(result.variance_p_value, '1e-300')}")
     return "; ".join(parts)
 
 
-def _estimate(found: Findings) -> str:
-    if found.estimate is None:
+def _estimate(result: AuditResult) -> str:
+    if result.estimate is None:
         return ""
-    value, error, low, high = _digits(found.estimate)
-    which = "pinned: no sign of another variance" if found.equal_variances else "fitted: the variances differ"
-    interval = f"{percent(found.confidence)} interval {low} to {high}"
-    return f"{found.estimate.name} {value} ± {error}, {interval} (here {which})"
+    value, error, low, high = _digits(result.estimate)
+    which = "pinned: no sign of another variance" if result.equal_variances else "fitted: the variances differ"
+    interval = f"{percent(result.confidence)} interval {low} to {high}"
+    return f"{result.estimate.name} {value} ± {error}, {interval} (here {which})"
 
 
-def _bound(found: Findings) -> str:
-    if found.estimate is None:
+def _bound(result: AuditResult) -> str:
+    if result.estimate is None:
         return ""
-    if found.bound is None:
+    if result.bound is None:
         return "none of those asked for has a known coverage"
-    return (
-        f"{shown_bound(found.bound)} at {percent(found.confidence)}, {found.bound.basis}; needs {found.bound.assumes}"
-    )
+    confidence = percent(result.confidence)
+    return f"{shown_bound(result.bound)} at {confidence}, {result.bound.basis}; needs {result.bound.assumes}"
 
 
-def _meaning(found: Findings) -> str:
-    if found.estimate is None:
+def _meaning(result: AuditResult) -> str:
+    if result.estimate is None:
         return "The scores are not what they are said to be, so that an estimate would mean nothing."
-    seen = "this release" if found.release_norm is not None else f"these {_noun(found)} alone"
+    seen = "this release" if result.release_norm is not None else f"these {_noun(result)} alone"
     return (
         f"ε̂ is an estimate for an attacker who knows a random canary and sees {seen}. It is neither an upper nor a "
         "lower bound, and a low value excludes no other attack."
@@ -214,44 +213,44 @@ def _meaning(found: Findings) -> str:
 _SEEN = 3.0
 
 
-def _next(found: Findings) -> str:
-    if found.withheld:
+def _next(result: AuditResult) -> str:
+    if result.withheld:
         return "Mend the cause and audit again; --force prints the estimates all the same."
-    details = "--details prints all estimates, bounds and tests; --plot FILE.svg draws them."
-    if found.release_norm is None and found.standardised_mean < _SEEN * found.mean_error:
+    more = "--details prints all estimates, bounds and tests; --plot FILE.svg draws them."
+    if result.release_norm is None and result.standardised_mean < _SEEN * result.mean_error:
         # Scores alone do not decide it (misuse).
-        cosines = found.scores.kind is ScoreKind.COSINE
+        cosines = result.scores.kind is ScoreKind.COSINE
         absent = (
             "they are not in this release (check seed, order of coordinates and file)" if cosines else "none took part"
         )
         decides = "An audit of the released vector decides it. " if cosines else ""
-        return f"Nothing of the canaries is seen: ε is near 0, or data hide them, or {absent}. {decides}{details}"
-    match found.verdict:
+        return f"Nothing of the canaries is seen: ε is near 0, or data hide them, or {absent}. {decides}{more}"
+    match result.verdict:
         case None:
-            return f"What is claimed? --claim EPSILON compares it. {details}"
+            return f"What is claimed? --claim EPSILON compares it. {more}"
         case ClaimVerdict.CONSISTENT:
             blind = (
                 " and the faults that this audit would not have noticed"
-                if found.scores.dim is not None or found.release_norm is not None
+                if result.scores.dim is not None or result.release_norm is not None
                 else ""
             )
             return f"--details prints all estimates, bounds and tests{blind}; --plot FILE.svg draws them."
         case ClaimVerdict.EXCEEDED:
-            return f"Look for less noise, or less clipping, than was claimed. {details}"
+            return f"Look for less noise, or less clipping, than was claimed. {more}"
         case _:
-            return f"More canaries may decide. {details}"
+            return f"More canaries may decide. {more}"
 
 
 # In full.
 
 
-def details(found: Findings, width: int = WIDTH, encoding: str = "utf-8") -> str:
+def details(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") -> str:
     """Say all that the summary leaves out."""
     say = _speaker(encoding)
     # Rich asks the file for its encoding, and draws lines that it has.
     file = io.TextIOWrapper(io.BytesIO(), encoding)
     console = Console(file=file, width=width, markup=False, emoji=False, highlight=False)
-    for part in _parts(found, say):
+    for part in _parts(result, say):
         console.print(part if isinstance(part, Table) else say(part))
         # What ends in a colon introduces the next.
         if isinstance(part, Table) or not part.endswith(":"):
@@ -262,42 +261,42 @@ def details(found: Findings, width: int = WIDTH, encoding: str = "utf-8") -> str
     return re.sub("\n{3,}", "\n\n", lines).rstrip()
 
 
-def _parts(found: Findings, say: Say) -> Iterator[str | Table]:
-    yield _heading(found)
-    if found.warnings:
-        yield _listing([(warning.kind, f"{warning.message} {warning.what_to_do}") for warning in found.warnings], say)
-    if found.estimates:
-        yield _estimates_table(found, say)
-        yield _listing([(row.name, row.assumes) for row in found.estimates], say)
+def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
+    yield _heading(result)
+    if result.warnings:
+        yield _listing([(warning.kind, f"{warning.message} {warning.what_to_do}") for warning in result.warnings], say)
+    if result.estimates:
+        yield _estimates_table(result, say)
+        yield _listing([(row.name, row.assumes) for row in result.estimates], say)
         yield "ε̂ of the fitted parameters, certified; the interval above says what the fit is worth:"
-        yield _listing([(row.name, _certified(row)) for row in found.estimates], say)
-    if found.bounds:
-        yield _bounds_table(found.bounds, found.confidence, say)
-        yield _listing([(row.name, f"needs {row.assumes}") for row in found.bounds], say)
-    yield _listing(_checks(found), say)
-    yield from _blind_spots(found, say)
-    yield from _remarks(found)
-    if found.release_norm is not None:
+        yield _listing([(row.name, _certified(row)) for row in result.estimates], say)
+    if result.bounds:
+        yield _bounds_table(result.bounds, result.confidence, say)
+        yield _listing([(row.name, f"needs {row.assumes}") for row in result.bounds], say)
+    yield _listing(_checks(result), say)
+    yield from _blind_spots(result, say)
+    yield from _remarks(result)
+    if result.release_norm is not None:
         yield "The norm estimate takes the release to be in units of the canary norm; the others need no unit."
     yield "It averages over canaries, which must have taken part just as clients do."
 
 
-def _heading(found: Findings) -> str:
+def _heading(result: AuditResult) -> str:
     null = (
         "N(0, 1/d)"
-        if found.null_count is None
-        else f"Gaussian fitted to {found.null_count:,} unobserved {_noun(found)}"
+        if result.null_count is None
+        else f"Gaussian fitted to {result.null_count:,} unobserved {_noun(result)}"
     )
-    dim = "" if found.dim is None else f"d = {found.dim:,}, "
-    return f"k = {found.count:,} observed {_noun(found)}, {dim}δ = {found.delta!r}; null: {null}"
+    dim = "" if result.dim is None else f"d = {result.dim:,}, "
+    return f"k = {result.count:,} observed {_noun(result)}, {dim}δ = {result.delta!r}; null: {null}"
 
 
-def _estimates_table(found: Findings, say: Say) -> Table:
+def _estimates_table(result: AuditResult, say: Say) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("estimator", overflow="fold")
-    for heading in ("ε̂", "standard error", f"{percent(found.confidence)} interval"):
+    for heading in ("ε̂", "standard error", f"{percent(result.confidence)} interval"):
         table.add_column(say(heading), justify="right", overflow="fold")
-    for row in found.estimates:
+    for row in result.estimates:
         value, error, low, high = _digits(row)
         table.add_row(row.name, value, error, say(f"{low} – {high}"))
     return table
@@ -330,24 +329,24 @@ def _listing(rows: Iterable[tuple[str, str]], say: Say) -> Table:
     return table
 
 
-def _checks(found: Findings) -> Iterator[tuple[str, str]]:
-    closed = found.null_count is None
-    mean, ratio = found.mean_error, found.ratio_error
+def _checks(result: AuditResult) -> Iterator[tuple[str, str]]:
+    closed = result.null_count is None
+    mean, ratio = result.mean_error, result.ratio_error
     yield (
         f"standardised mean {'√d·μ̂' if closed else '(μ̂ − μ₀)/σ₀'}",
-        f"{rounded(found.standardised_mean, mean)} ± {rounded(mean, mean)}",
+        f"{rounded(result.standardised_mean, mean)} ± {rounded(mean, mean)}",
     )
     yield (
         f"deviation ratio {'√d·σ̂' if closed else 'σ̂/σ₀'}",
-        f"{rounded(found.deviation_ratio, ratio)} ± {rounded(ratio, ratio)}",
+        f"{rounded(result.deviation_ratio, ratio)} ± {rounded(ratio, ratio)}",
     )
-    yield "equal variances", _p_value(found.variance_p_value, "1e-300")
-    yield "observed are normal (Anderson–Darling)", _check_cell("A²", found.normality, "5e-31")
-    if found.null_law is not None:
-        yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", found.null_law, "1e-300")
-    if found.dilution is not None and found.noise_multiplier is not None:
-        canaries = found.count / (found.noise_multiplier**2 * (found.dim or 1))
-        dilution = f"{found.dilution:.3g}".replace("-", "−")
+    yield "equal variances", _p_value(result.variance_p_value, "1e-300")
+    yield "observed are normal (Anderson–Darling)", _check_cell("A²", result.normality, "5e-31")
+    if result.null_law is not None:
+        yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", result.null_law, "1e-300")
+    if result.dilution is not None and result.noise_multiplier is not None:
+        canaries = result.count / (result.noise_multiplier**2 * (result.dim or 1))
+        dilution = f"{result.dilution:.3g}".replace("-", "−")
         yield "dilution ‖ρ‖²/(σ²d) − 1", f"{dilution}; canaries add {canaries:.2g}"
 
 
@@ -365,26 +364,26 @@ def _p_value(p_value: float, smallest: str) -> str:
 _SWAMPED = 1.0
 
 
-def _blind_spots(found: Findings, say: Say) -> Iterator[str | Table]:
-    spots = found.blind_spots
+def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
+    spots = result.blind_spots
     if spots is None:
         yield "Which faults would have been noticed is known for cosines with d of at least 1,000 only."
         return
     for heading, rows in zip(_headings(spots), (_noticed(spots), _unnoticed(spots)), strict=True):
         yield heading
         yield _listing(rows, say)
-    if found.dilution is not None and found.dilution > _SWAMPED:
+    if result.dilution is not None and result.dilution > _SWAMPED:
         yield "The lists above are for data that are shorter than the noise, and too favourable here."
-    elif found.noise_multiplier is not None and found.release_norm is None:
+    elif result.noise_multiplier is not None and result.release_norm is None:
         yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
 
 
 def _headings(spots: "BlindSpots") -> tuple[str, str]:
     """Introduce the list of what would have been noticed, and that of what would not."""
-    claimed = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
+    claim = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
     whose = "" if spots.given else "; --noise-multiplier says what yours is"
     return (
-        f"Would have been noticed, by adaptive and with probability 90%, beside {claimed}{whose}:",
+        f"Would have been noticed, by adaptive and with probability 90%, beside {claim}{whose}:",
         "Would not have been noticed:",
     )
 
@@ -419,30 +418,30 @@ _COVERAGE = {
 _NOT_NORMAL = 0.01
 
 
-def _remarks(found: Findings) -> Iterator[str]:
+def _remarks(result: AuditResult) -> Iterator[str]:
     """Say what the numbers alone don't."""
-    if found.estimates and found.equal_variances:
+    if result.estimates and result.equal_variances:
         yield "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
-    elif found.estimates:
+    elif result.estimates:
         yield "The variances differ, so that adaptive is fitted."
-    if found.standardised_mean <= 0.0:
-        mean = "positive" if found.null_count is None else "above the null's"
+    if result.standardised_mean <= 0.0:
+        mean = "positive" if result.null_count is None else "above the null's"
         yield f"The observed mean is not {mean}, so that pinned is 0: it sees no trace of the canaries."
-    if found.estimates and found.normality is not None and found.normality.p_value < _NOT_NORMAL:
+    if result.estimates and result.normality is not None and result.normality.p_value < _NOT_NORMAL:
         yield (
             "The observed scores are not normal: the estimates and their intervals are of ε of two Gaussians with the "
             "scores' means and variances, which is not the mechanism's."
         )
-    if found.bounds:
+    if result.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
-    for coverage in dict.fromkeys(row.coverage for row in found.bounds):
+    for coverage in dict.fromkeys(row.coverage for row in result.bounds):
         yield _COVERAGE[coverage]
-    if found.null_law is not None:
+    if result.null_law is not None:
         yield (
             "A small p-value for the null law is expected where scores are maxima over rounds; for cosines with a "
             "single release it says that --dim is wrong or the unobserved canaries are not random."
         )
-    if found.scores.kind is ScoreKind.ANY:
+    if result.scores.kind is ScoreKind.ANY:
         yield (
             "Only cosines have a known null: for these scores there is no exact null, no test of the null law, no "
             "estimate from a norm, and no list of faults that would have been noticed."

@@ -128,7 +128,7 @@ def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: n
 
 ALPHA = 0.05
 # Method's name, what it says of each run, and its lower end at confidence 1 − α.
-Said = tuple[str, Array, Array]
+Report = tuple[str, Array, Array]
 
 ESTIMATORS: dict[str, Callable[..., Estimate]] = {
     name: getattr(estimators, name) for name in ("adaptive", "pinned", "fitted", "threshold")
@@ -145,32 +145,32 @@ CANIFE = "canife"
 _null: Callable[[float], ExactNull] = cache(cosine_null)
 
 
-def estimates(moments: Moments, delta: float) -> Iterator[Said]:
+def estimates(moments: Moments, delta: float) -> Iterator[Report]:
     """Estimate ε of runs from their moments."""
     for name, estimator in ESTIMATORS.items():
-        found = estimator(moments, delta, 1.0 - 2.0 * ALPHA)
-        yield name, found.epsilon, found.low
+        estimate = estimator(moments, delta, 1.0 - 2.0 * ALPHA)
+        yield name, estimate.epsilon, estimate.low
 
 
-def bounds(observed: Array, unobserved: Array | None, dim: int, delta: float) -> Iterator[Said]:
+def bounds(observed: Array, unobserved: Array | None, dim: int, delta: float) -> Iterator[Report]:
     """Bound ε of runs of fixed inclusion from below, by cosines' exact null unless there are unobserved scores."""
     null = _null(dim) if unobserved is None else None
     yield from _values(prepare(observed, unobserved, null), delta, BOUNDS)
 
 
-def coin_bounds(observed: Array, unobserved: Array, delta: float) -> Iterator[Said]:
+def coin_bounds(observed: Array, unobserved: Array, delta: float) -> Iterator[Report]:
     """Bound ε of a run whose canaries each took part by a fair coin from below; shapes (k,) and (k₀,)."""
     yield from _values(prepare(observed, unobserved, inclusion=Inclusion.COIN), delta, COIN_BOUNDS)
 
 
-def _values(scores: ScoreSample, delta: float, methods: Mapping[str, Method]) -> Iterator[Said]:
+def _values(scores: ScoreSample, delta: float, methods: Mapping[str, Method]) -> Iterator[Report]:
     for name, method in methods.items():
         if method.serves(scores):
             values, _ = method.values(scores, delta, ALPHA)
             yield name, values, values
 
 
-def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -> Said:
+def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -> Report:
     """Draw CANIFE's trials of a round, half with its canary, and measure them as printed with its upper cap.
 
     Maddock et al. (arXiv 2210.02912), Section 3.4, with δ = 1/n; the lower end is by its Clopper–Pearson limits.
@@ -179,7 +179,7 @@ def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -
     from canaryproof.verify.canife.measure import round_epsilon
 
     half = trials // 2
-    found = [
+    measured = [
         round_epsilon(
             1.0 + deviation * rng.standard_normal(half),
             deviation * rng.standard_normal(trials - half),
@@ -189,7 +189,7 @@ def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -
         )
         for _ in range(runs)
     ]
-    return CANIFE, np.array([one.epsilon for one in found]), np.array([one.lower for one in found])
+    return CANIFE, np.array([each.epsilon for each in measured]), np.array([each.lower for each in measured])
 
 
 # What an audit will say of a mechanism, from the residual alone: no canary is drawn where one vector is released.
@@ -275,8 +275,8 @@ def _laws(
             square, shifts = residual.gram[:, 0, 0], weights[:, 0] * math.sqrt(residual.dim)
             several = square + count * (weights**2).mean()
             beside, alone = (
-                Moments(shifts.mean() / np.sqrt(one), np.sqrt(1.0 + shifts.var() / one), count)
-                for one in (several, np.maximum(square, _LEAST))
+                Moments(shifts.mean() / np.sqrt(norm_square), np.sqrt(1.0 + shifts.var() / norm_square), count)
+                for norm_square in (several, np.maximum(square, _LEAST))
             )
             return beside, alone
         observed, unobserved = leading(residual, weights, _CANARIES, _CANARIES, rng)
@@ -321,7 +321,7 @@ def measure(
     mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence
 ) -> dict[str, Any]:
     """Audit runs of a mechanism by all methods; return a cell of the atlas, whose rates stand with their limits."""
-    rng, other = (np.random.default_rng(one) for one in key.spawn(2))
+    rng, other = (np.random.default_rng(child) for child in key.spawn(2))
     truth = mechanism.truth(value, claim)
     if _has_laws(mechanism, value, size):
         alarms = _alarms(_drawn_moments(mechanism, value, claim, size, rng), claim)
@@ -331,8 +331,8 @@ def measure(
         alarms = _alarms(_moments(observed, unobserved, claim), claim)
         few = observed[: size.few], None if unobserved is None else unobserved[: size.few]
     foretold = foretell(mechanism, value, claim, size.count, other)
-    said = [*_said(mechanism, value, claim, few, rng)] if size.few else []
-    said += _coins(mechanism, value, claim, size, rng)
+    reports = [*_reports(mechanism, value, claim, few, rng)] if size.few else []
+    reports += _coins(mechanism, value, claim, size, rng)
     return {
         "value": value,
         "count": size.count,
@@ -344,7 +344,7 @@ def measure(
         "predicted": foretold.alarm,
         "unlimited": [foretold.epsilon, foretold.highest],
         "canife": None if mechanism.canife is None else _of_deviation(mechanism.canife(value, claim), claim),
-        "methods": {name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in said},
+        "methods": {name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in reports},
     }
 
 
@@ -390,9 +390,9 @@ def _moments(observed: Array, unobserved: Array | None, claim: Claim) -> Moments
     return estimators.from_unobserved(observed, unobserved)
 
 
-def _said(
+def _reports(
     mechanism: Mechanism, value: float, claim: Claim, scores: tuple[Array, Array | None], rng: np.random.Generator
-) -> Iterator[Said]:
+) -> Iterator[Report]:
     runs, count = scores[0].shape
     yield from estimates(_moments(*scores, claim), claim.delta)
     yield from bounds(*scores, claim.dim, claim.delta)
@@ -400,9 +400,9 @@ def _said(
         yield canife(mechanism.canife(value, claim), count, runs, rng)
 
 
-def _coins(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator) -> Iterator[Said]:
+def _coins(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator) -> Iterator[Report]:
     """Bound ε of runs in which each of 2k canaries takes part by a fair coin."""
-    found: dict[str, list[Array]] = {}
+    by_method: dict[str, list[Array]] = {}
     for seen in np.clip(rng.binomial(2 * size.count, 0.5, size.coins), 1, 2 * size.count - 1).tolist():
         absent = 2 * size.count - seen
         if mechanism.scores is not None:
@@ -412,8 +412,8 @@ def _coins(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np
             observed, unobserved = leading(residual, mechanism.weights(value), seen, absent, rng)
         observed, unobserved = observed[:, :seen], unobserved[:, :absent]
         for name, values, _ in coin_bounds(observed[0], unobserved[0], claim.delta):
-            found.setdefault(name, []).append(values)
-    for name, parts in found.items():
+            by_method.setdefault(name, []).append(values)
+    for name, parts in by_method.items():
         yield name, np.concatenate(parts), np.concatenate(parts)
 
 
@@ -565,8 +565,8 @@ def _edge(
 
 
 def _range(mechanism: Mechanism, claim: Claim, points: list[float], alarms: dict[float, float]) -> tuple[Range, bool]:
-    found = [alarms[point] for point in points]
-    seen = found[0] >= POWER
+    probabilities = [alarms[point] for point in points]
+    seen = probabilities[0] >= POWER
     return Range(
         mechanism.name,
         mechanism.title,
@@ -574,5 +574,5 @@ def _range(mechanism: Mechanism, claim: Claim, points: list[float], alarms: dict
         points[0],
         points[-1],
         max(mechanism.truth(point, claim).high for point in points),
-        min(found) if seen else max(found),
+        min(probabilities) if seen else max(probabilities),
     ), seen

@@ -119,10 +119,10 @@ def measure(
     residual = mechanism.residual(value, claim, runs, np.random.default_rng(key))
     stated = replace(claim, noise_multiplier=mechanism.stated(value) * claim.noise_multiplier)
     tested = {name: test(residual, stated) for name, test in DIAGNOSTICS.items()}
-    found = {}
+    cells = {}
     for name, p_values in tested.items():
         if p_values is not None:
             alarms = int((p_values <= ALPHA).sum())
             rate = [alarms / runs, *binomial.interval(alarms, runs, CONFIDENCE)]
-            found[name] = {"p_value": float(np.median(p_values)), "alarms": alarms, "rate": rate}
-    return found
+            cells[name] = {"p_value": float(np.median(p_values)), "alarms": alarms, "rate": rate}
+    return cells

@@ -102,8 +102,8 @@ def gaussian_truth(claim: Claim, factor: float, reason: str = "Gaussian noise") 
     """Return ε of the Gaussian mechanism with the claimed noise multiplier times a factor, certified."""
     if factor <= 0.0:
         return without_noise(reason)
-    found = [gaussian_mechanism.epsilon(claim.delta, z) for z in _around(claim.noise_multiplier * factor)]
-    return Truth(min(one.lo for one in found), max(one.hi for one in found), reason)
+    enclosures = [gaussian_mechanism.epsilon(claim.delta, z) for z in _around(claim.noise_multiplier * factor)]
+    return Truth(min(enclosure.lo for enclosure in enclosures), max(enclosure.hi for enclosure in enclosures), reason)
 
 
 def without_noise(reason: str) -> Truth:
@@ -140,7 +140,7 @@ def _noise(
     return single(tuple(dim for dim, _ in parts), np.stack(squares, axis=1))
 
 
-def _beside_data(norm: float, factor: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _with_data(norm: float, factor: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     """Draw noise with a sum of data of some norm, in whatever direction."""
     sigma = factor * claim.noise_multiplier
     return single((claim.dim,), sigma**2 * rng.noncentral_chisquare(claim.dim, (norm / sigma) ** 2, (runs, 1)))
@@ -148,7 +148,7 @@ def _beside_data(norm: float, factor: float, claim: Claim, runs: int, rng: np.ra
 
 def honest(_value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     """Draw residuals of the Gaussian mechanism with the claimed noise and no data."""
-    return _beside_data(0.0, 1.0, claim, runs, rng)
+    return _with_data(0.0, 1.0, claim, runs, rng)
 
 
 def unseen(_value: float, _claim: Claim) -> float:
@@ -167,7 +167,7 @@ def _less_noise(value: float, claim: Claim) -> Truth:
 
 def _draw_diluted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     norm = math.sqrt(value * claim.dim) * claim.noise_multiplier
-    return _beside_data(norm, 0.5, claim, runs, rng)
+    return _with_data(norm, 0.5, claim, runs, rng)
 
 
 def _on_a_share(factor: float, value: float, claim: Claim) -> Truth:
@@ -237,7 +237,7 @@ _SINGLE_RELEASE = (
         "deviation of the noise, as a share of the claimed",
         (1.0, 0.9, 0.75, 0.5, 0.25),
         _less_noise,
-        lambda value, claim, runs, rng: _beside_data(0.0, value, claim, runs, rng),
+        lambda value, claim, runs, rng: _with_data(0.0, value, claim, runs, rng),
         canife=lambda value, claim: value * claim.noise_multiplier,
     ),
     Mechanism(
@@ -282,7 +282,7 @@ _SINGLE_RELEASE = (
         "norm of its vector, in clip norms",
         (1.0, 2.0, 10.0, 100.0),
         _longer,
-        lambda value, claim, runs, rng: _beside_data(value, 1.0, claim, runs, rng),
+        lambda value, claim, runs, rng: _with_data(value, 1.0, claim, runs, rng),
         canife=_mean_deviation,
         distance=_data_distance,
     ),
@@ -292,7 +292,7 @@ _SINGLE_RELEASE = (
         "norm of the trace that it leaves, in clip norms",
         (0.0, 1.0, 3.0, 10.0),
         _memorised,
-        lambda value, claim, runs, rng: _beside_data(1.0 + value, 1.0, claim, runs, rng),
+        lambda value, claim, runs, rng: _with_data(1.0 + value, 1.0, claim, runs, rng),
         canife=_mean_deviation,
         distance=lambda value, claim: _data_distance(1.0 + value, claim),
     ),
@@ -596,11 +596,11 @@ def possible(releases: Singles, vector: ArrayLike, bits: int, sigma: float) -> N
     nearest = np.floor(special.ndtr((releases - start) / sigma) * size)
     # The quantile, the product and the sum err by 2^-24 of themselves at most; the density times that, in uniforms.
     reach = math.ceil(2.0 ** (bits - 24) * (1.0 + float(np.abs(start).max()) / sigma)) + 1
-    found = np.zeros(releases.shape, dtype=np.bool_)
+    result = np.zeros(releases.shape, dtype=np.bool_)
     for step in range(-reach, reach + 1):
         index = np.clip(nearest + step, 0, size - 1)
-        found |= _sum(start, sigma, np.asarray(special.ndtri((index + 0.5) / size))) == releases
-    return found
+        result |= _sum(start, sigma, np.asarray(special.ndtri((index + 0.5) / size))) == releases
+    return result
 
 
 def accuses(releases: Singles, others: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:

@@ -1,8 +1,8 @@
 """The Bayesian interval of ε: posterior probabilities, not confidence.
 
-Zanella-Béguelin et al. (arXiv 2206.05199, ICML 2023): both rates of error have Jeffreys' prior, independently, and ε is
-the least for which they lie in the region that (ε, δ)-privacy allows (Kairouz, Oh and Viswanath 2015). An end is right
-to 1e-10 at a confidence of 99.9% or less.
+Source: Zanella-Béguelin and others (arXiv 2206.05199, ICML 2023). Both rates of error have independent Jeffreys priors.
+ε is the least for which they lie in the region that (ε, δ)-privacy allows (Kairouz, Oh and Viswanath 2015). An end is
+right to 1e-10 at a confidence of 99.9% or less.
 """
 
 import math
@@ -21,11 +21,11 @@ from canaryproof.verify.bounds.thresholds import split_counts
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 # Quantiles at which the quadrature is cut: between two of them a posterior's distribution function is smooth.
 _CUTS = np.array([1e-17, 1e-13, 1e-9, 1e-5, 0.01, 0.15, 0.5])
-# Far beyond what any number of scores can show; the rates of error there are still normal numbers.
+# No number of scores can show as large an ε; rates of error there are still normal numbers.
 _LARGEST = 600.0
-# How close ε is to the quantile.
+# Absolute error of the quantile.
 _CLOSE = 1e-12
-# The threshold is that of the best bound at this α, so that both ends are of the same one.
+# The threshold is that of the best bound at this α, so that both ends belong to one threshold.
 _CHOICE = 0.05
 
 
@@ -58,7 +58,7 @@ class Rate:
 
 
 def allowed(rate: Array, epsilon: float, delta: float) -> tuple[Array, Array]:
-    """Return the range of the other rate of error that (ε, δ)-privacy allows beside one rate."""
+    """Return the range that (ε, δ)-privacy allows for one rate of error, given the other."""
     up, down = math.exp(min(epsilon, 700.0)), math.exp(-epsilon)
     low = np.maximum(0.0, np.maximum(1.0 - delta - up * rate, down * (1.0 - delta - rate)))
     high = np.minimum(1.0, np.minimum(delta + up * (1.0 - rate), 1.0 + down * (delta - rate)))
@@ -68,38 +68,43 @@ def allowed(rate: Array, epsilon: float, delta: float) -> tuple[Array, Array]:
 def exceedance(fnr: Rate, fpr: Rate, epsilon: float, delta: float) -> float:
     """Return the posterior probability that ε is above ``epsilon``.
 
-    The rates must then lie below the region that privacy allows, or above it, which is below it with both turned. The
-    region's boundary has its kink where both rates are (1 − δ)/(1 + e^ε), and each side of it is one integral.
+    The rates then lie below the region that privacy allows, or above it; turning both rates maps one case to the other.
+    The region's boundary has its kink where both rates are (1 − δ)/(1 + e^ε); each side of the kink is one integral.
     """
     return math.fsum(
-        _beside(one, other, epsilon, delta, corner)
+        _below_kink(rate, other, epsilon, delta, corner)
         for pair in ((fnr, fpr), (fnr.turned, fpr.turned))
-        for one, other, corner in ((*pair, True), (*pair[::-1], False))
+        for rate, other, corner in ((*pair, True), (*pair[::-1], False))
     )
 
 
-def _beside(one: Rate, other: Rate, epsilon: float, delta: float, corner: bool) -> float:
-    """Return P(one rate is left of the kink, the other below the boundary), with or without its part below the kink."""
+def _below_kink(first: Rate, second: Rate, epsilon: float, delta: float, corner: bool) -> float:
+    """Return P(the first rate is left of the kink, the second below the boundary).
+
+    Without ``corner``, the part in which the second rate is below the kink, too, is left out.
+    """
     up = math.exp(epsilon)
     kink = (1.0 - delta) / (1.0 + up)
-    # Outside its outermost cuts there is nothing of the rate.
-    low, high = one.cuts[0], min(kink, one.cuts[-1])
+    # The rate has no probability outside its outermost cuts.
+    low, high = first.cuts[0], min(kink, first.cuts[-1])
     if high <= low:
         return 0.0
     # The posterior's density has no singularity in the arc sine of the rate's square root.
-    edges = np.concatenate([[low, high], one.cuts, (1.0 - delta - other.cuts) / up])
+    edges = np.concatenate([[low, high], first.cuts, (1.0 - delta - second.cuts) / up])
     angles = np.arcsin(np.sqrt(np.unique(edges[(edges >= low) & (edges <= high)])))
     half = 0.5 * np.diff(angles)[:, np.newaxis]
     angle = angles[:-1, np.newaxis] + half * (1.0 + _NODES)
     rate = np.sin(angle) ** 2
     # The public ``pdf`` checks its arguments for four times as long.
-    density = stats.beta._pdf(rate, *one.parameters) * np.sin(2.0 * angle)
-    inside = other.below(np.maximum(1.0 - delta - up * rate, 0.0)) - (0.0 if corner else other.below(np.asarray(kink)))
+    density = stats.beta._pdf(rate, *first.parameters) * np.sin(2.0 * angle)
+    inside = second.below(np.maximum(1.0 - delta - up * rate, 0.0)) - (
+        0.0 if corner else second.below(np.asarray(kink))
+    )
     return float(np.sum(half * _WEIGHTS * density * inside))
 
 
 def exceedance_known(fnr: Rate, tail: float, epsilon: float, delta: float) -> float:
-    """Return the same where the false alarm rate ``tail`` is known exactly."""
+    """Return the posterior probability that ε is above ``epsilon``, for a known false alarm rate ``tail``."""
     low, high = allowed(np.asarray(tail), epsilon, delta)
     return float(fnr.below(low) + fnr.turned.below(1.0 - high))
 
@@ -111,7 +116,7 @@ def quantile(fnr: Rate, fpr: Rate, delta: float, above: float) -> float:
 
 
 def _quantile(scores: ScoreSample, delta: float, above: float) -> tuple[Array, Array]:
-    """ε that is exceeded with a posterior probability, for the counts of one half at the threshold of the other."""
+    """Return the ε that is exceeded with a posterior probability, by counts at a threshold from the other half."""
     counts = split_counts(scores, delta, _CHOICE)
     count, null_count = counts.half.count, counts.half.null_count
     values = np.zeros(len(counts.hits))

@@ -1,7 +1,7 @@
-"""Tests of one ε after another: the first that is not rejected ends them.
+"""Tests of one ε after another, which end at the first ε that is not rejected.
 
-As they come in a fixed order, each may have all of α (Maurer, Hothorn and Lehmacher 1995; proof in
-``proofs_check/lower_bounds.md``). What a test looks at is declared for blocks of ε.
+The order is fixed, so that each test may use all of α (Maurer, Hothorn and Lehmacher 1995; proof in
+``proofs_check/lower_bounds.md``). A test's statistic is declared for blocks of ε.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,27 +12,27 @@ import numpy as np
 from canaryproof.kernels.arrays import Array, Bools, Ints
 from canaryproof.verify.bounds.precedence import EPSILONS
 
-# Shares of α: of the declared ranks, and of the sharper test. With 70% and 30%, cells of the suite's grid with few
-# scores are below 90% of what ranks alone find, and the default's mean share of the best bound is less.
+# Shares of α for the declared ranks and for the sharper test. With 70% and 30%, bounds from few scores fall below 90%
+# of those by ranks alone in the suite's grid. The default's mean share of the best bound is then smaller, too.
 NESTED, SHARP = 0.8, 0.2
-# What the sharper test looks at is declared for blocks of so many values of ε, by the largest; and for this level.
+# The sharper test's statistic is declared for a block of this many values of ε, by the largest, and for this level.
 BLOCK, DESIGN_ALPHA = 8, 0.05 * SHARP
 
 
 @dataclass(frozen=True)
 class BlockTest:
-    """A test whose statistic is declared for a block of ε: in it, a rejected ε means that smaller ones are rejected."""
+    """A test whose statistic is declared for a block of ε; within the block, it rejects all ε below a rejected one."""
 
     evidence: Callable[[Ints, float], Ints]  # The statistic of audits, for a block's largest ε
     rejects: Callable[[float, float, Ints], Bools]  # Whether values of it reject, for that and an ε of the block
 
 
-def last_before(tests: Sequence[BlockTest], found: Array) -> Array:
-    """Return the last ε before the first that not all tests reject, from the first that is not below what is found.
+def last_before(tests: Sequence[BlockTest], values: Array) -> Array:
+    """Return the last ε before the first that not all tests reject.
 
-    What is below has been rejected already.
+    Tests begin at the first ε that is not below ``values``, as smaller ones have been rejected already.
     """
-    start, found = np.searchsorted(EPSILONS, found, side="left"), found.copy()
+    start, values = np.searchsorted(EPSILONS, values, side="left"), values.copy()
     left = np.flatnonzero(start < len(EPSILONS))
     block = int(start[left].min()) // BLOCK if len(left) else 0
     for first in range(block * BLOCK, len(EPSILONS), BLOCK):
@@ -48,9 +48,9 @@ def last_before(tests: Sequence[BlockTest], found: Array) -> Array:
             begin = np.maximum(start[left[at]], first)
             reached[at] = _last_rejected(test, declared, statistic, begin, reached[at])
         rejected = begun & (reached >= np.maximum(start[left], first))
-        found[left[rejected]] = np.maximum(found[left[rejected]], EPSILONS[reached[rejected]])
+        values[left[rejected]] = np.maximum(values[left[rejected]], EPSILONS[reached[rejected]])
         left = left[~begun | (reached == last - 1)]
-    return found
+    return values
 
 
 def _last_rejected(test: BlockTest, declared: float, statistic: Ints, first: Ints, last: Ints) -> Ints:

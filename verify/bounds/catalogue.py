@@ -1,4 +1,4 @@
-"""All bounds by name, the best first."""
+"""The catalogue of all bounds by name, the best first."""
 
 from canaryproof.verify.bounds import bayesian, fixed_sequence, gaussian, one_run, printed, thresholds
 from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, Method, ScoreSample
@@ -8,9 +8,9 @@ METHODS: dict[str, Method] = {
     for module in (fixed_sequence, thresholds, gaussian, one_run, bayesian, printed)
     for method in module.METHODS
 }
-# It needs nothing but independent scores, and has power against every shape of them.
+# This bound assumes nothing but independent scores, and has power against every shape of their distribution.
 DEFAULT = "fixed-sequence"
-# Shown unless others are asked for: the default, and what more can be had for one more assumption.
+# Bounds that are shown unless others are asked for: the default, and three with one more assumption.
 _SHOWN = (DEFAULT, "normal-scores", "one-run", "one-run-gaussian")
 
 _ORDER = (Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC)
@@ -44,5 +44,5 @@ def lower_bounds(
         If a named method does not serve these scores, or δ or α is outside its domain.
     """
     chosen = [METHODS[name] for name in names] or [METHODS[name] for name in _SHOWN if METHODS[name].serves(scores)]
-    found = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]
-    return tuple(sorted(found, key=lambda bound: _ORDER.index(bound.coverage)))
+    bounds = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]
+    return tuple(sorted(bounds, key=lambda bound: _ORDER.index(bound.coverage)))

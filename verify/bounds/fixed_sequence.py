@@ -1,10 +1,10 @@
-"""The default bound: (ε, δ)-privacy is tested for one ε after another until one passes.
+"""The default bound: (ε, δ)-privacy is tested for one ε after another until one is not rejected.
 
-Each ε has two tests, each at its share of α. The first looks at declared ranks (``thresholds.simultaneous``), has some
-power against every shape, and rejects with an ε all smaller ones. The second is sharper where scores are Gaussian of
-one variance: it counts wrong guesses for unobserved scores, and sums weights of the scores for an exact null. With
-unobserved scores, unless they are very many, ranks and guesses have one critical value (``ladders``). As the tests come
-in a fixed order, each ε may have all of α (``block_tests``).
+Each ε has two tests, each at its share of α. The first uses declared ranks (``thresholds.simultaneous``). It has some
+power against every shape, and rejects all ε below a rejected one. The second is sharper where scores are Gaussian with
+equal variances. It counts wrong guesses for unobserved scores, and sums weights of the scores for an exact null. With
+unobserved scores, unless they are very many, ranks and guesses have one critical value (``ladders``). The order of the
+tests is fixed, so that each ε may use all of α (``block_tests``).
 """
 
 import math
@@ -25,33 +25,35 @@ from canaryproof.verify.bounds.thresholds import simultaneous
 
 # Tests of (ε, δ)-privacy for an exact null.
 #
-# If the mechanism is (ε, δ)-private, the observed scores' tail is nowhere above that of the law P*, the smaller of
-# e^ε·u + δ and 1 − e^−ε·(1 − u − δ) where the null's tail is u. A statistic that rises with every score is then at
-# most what it is for independent draws from P*, in law: its test is exact whatever the mechanism.
+# If the mechanism is (ε, δ)-private, the observed scores' tail is nowhere above that of a law P*. Where the null's tail
+# is u, that is the smaller of e^ε·u + δ and 1 − e^−ε·(1 − u − δ). A statistic that rises with every score is then
+# stochastically at most that of independent draws from P*, so that its test is exact for every mechanism.
 #
-# The statistic is a sum over scores of whole weights, each the number of thresholds that a score reaches. These are
-# declared for each block of ε: the weights are the log likelihood ratio of a Gaussian mechanism, just found out from as
-# many scores, and the private law that is hardest to tell from it (Huber and Strassen 1973), in equal steps.
+# The statistic is a sum over scores of integer weights, each the number of thresholds that a score reaches. Thresholds
+# are declared for each block of ε. The weights approximate, in equal steps, a log likelihood ratio. It is that of a
+# Gaussian mechanism, which this number of scores barely detects, to the private law that is hardest to tell from it
+# (Huber and Strassen 1973).
 
 
 # Steps of the weights.
 _WEIGHT_STEPS = 32
-# Of sums, what is less likely than this is left out, and counts as likely; rounding is less for each score.
+# Sums of smaller total probability are dropped, and that probability is added to the p-value, which is conservative.
+# The second number bounds the rounding error for each score.
 _LEFT_OUT, _ROUNDING = 1e-13, 5e-15
-# Means of the Gaussian mechanisms to choose from.
+# Means of the candidate Gaussian mechanisms.
 _SUM_SHIFTS = np.geomspace(5e-3, 150.0, 80)[:, np.newaxis]
-# Weights go on to where one of the scores lies with this probability.
+# Thresholds extend to where one of the scores lies with this probability.
 _REACH = 0.1
 _SUM_HALVINGS = 30
 
 
 def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> BlockTest:
-    """Prepare the test of summed weights, which are those that ``design_delta`` makes best."""
+    """Prepare the test of summed weights, which are the best ones at ``design_delta``."""
     null, count = scores.null, scores.count
     assert null is not None
 
     def evidence(audits: Ints, epsilon: float) -> Ints:
-        return _sums(scores.observed[audits], _places(count, null, design_delta, epsilon))
+        return _sums(scores.observed[audits], _thresholds(count, null, design_delta, epsilon))
 
     def rejects(epsilon: float, tested: float, values: Ints) -> Bools:
         return values >= _least_sum(count, null, design_delta, epsilon, tested, delta, alpha)
@@ -68,16 +70,17 @@ def _root(falling: Callable[[Array], Array], low: Array, high: Array) -> Array:
 
 
 def _hardest(mu: Array, epsilon: Array, delta: float) -> tuple[Array, Array, Array, Array]:
-    """Return the places between which the log likelihood ratio of N(μ, 1) and the hardest private law rises.
+    """Return the ends of the intervals in which the log likelihood ratio of N(μ, 1) and the hardest private law rises.
 
-    In falling order: above the first it is flat, as δ hides what is there; it rises down to the second, is flat down to
-    the third, rises below and is flat again below the fourth.
+    They come in falling order. The ratio is constant above the first, as δ covers the tail there. It rises between the
+    second and the first, is constant between the third and the second, rises between the fourth and the third, and is
+    constant below the fourth.
     """
     mu, epsilon = np.broadcast_arrays(mu, epsilon)
     half = 0.5 * mu * mu
 
     def top(x: Array) -> Array:
-        # What N(μ, 1) has above x beyond e^ε·N(0, 1), were the likelihood ratio e^ε at x.
+        # This is the probability of N(μ, 1) above x less e^ε times that of N(0, 1), if the ratio at x were e^ε.
         ratio = special.log_ndtr(mu - x) - mu * x + half
         return np.asarray(np.exp(np.minimum(ratio, 700.0)) - special.ndtr(-x) - delta * np.exp(-epsilon))
 
@@ -100,46 +103,46 @@ def _hardest(mu: Array, epsilon: Array, delta: float) -> tuple[Array, Array, Arr
 
 
 def _between(low: Array, high: Array) -> Array:
-    """Return the probability of N(0, 1) between two places, each from its near tail."""
+    """Return the probability of N(0, 1) between two numbers, from the nearer tail."""
     upper = low > 0.0
     return np.where(upper, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
 
 
 @lru_cache(maxsize=16384)
 def _sum_design(count: int, delta: float, epsilon: float) -> Array:
-    """Return thresholds, falling, where the null is N(0, 1)."""
+    """Return thresholds in falling order for the null N(0, 1)."""
     first, second, third, fourth = _hardest(_SUM_SHIFTS, np.array(epsilon), delta)
     mu = _SUM_SHIFTS
     reach = -special.ndtri(_REACH / max(count, 1))
     first = np.maximum(np.minimum(first, mu + reach), second)
     fourth = np.minimum(np.maximum(fourth, -reach), third)
-    # The ratio's logarithm, but for μ²/2: μx − ε above the flat part, μx + ε below it.
+    # Without the constant μ²/2, the log ratio is μx − ε above the constant part, and μx + ε below it.
     low, high, middle = mu * fourth + epsilon, mu * first - epsilon, mu * second - epsilon
     levels = high - (high - low) * (np.arange(_WEIGHT_STEPS) + 0.5) / _WEIGHT_STEPS
     cuts = (levels + np.where(levels > middle, epsilon, -epsilon)) / mu
     private = worst_tail(epsilon, special.log_ndtr(-cuts), delta)
     mean = private.sum(axis=1)
-    # Of two thresholds the higher one says whether both are reached.
+    # Both of two thresholds are reached exactly where the higher one is.
     pairs = 2.0 * np.arange(_WEIGHT_STEPS)[::-1] + 1.0
     variance = np.maximum((private * pairs).sum(axis=1) - mean**2, 0.0)
-    # The weakest mechanism whose mean statistic is at the critical value.
-    found = special.ndtr(mu - cuts).sum(axis=1)
-    seen = math.sqrt(count) * (found - mean) > -special.ndtri(DESIGN_ALPHA) * np.sqrt(variance)
+    # The weakest mechanism is chosen whose mean statistic reaches the critical value.
+    mechanism_mean = special.ndtr(mu - cuts).sum(axis=1)
+    seen = math.sqrt(count) * (mechanism_mean - mean) > -special.ndtri(DESIGN_ALPHA) * np.sqrt(variance)
     return np.asarray(cuts[int(np.argmax(seen)) if seen.any() else -1])
 
 
 @lru_cache(maxsize=16384)
-def _places(count: int, null: ExactNull, delta: float, epsilon: float) -> Array:
-    """Return thresholds, rising."""
-    return np.sort(null.place(special.log_ndtr(-_sum_design(count, delta, epsilon))))
+def _thresholds(count: int, null: ExactNull, delta: float, epsilon: float) -> Array:
+    """Return thresholds in rising order for any null."""
+    return np.sort(null.quantile(special.log_ndtr(-_sum_design(count, delta, epsilon))))
 
 
 @lru_cache(maxsize=8192)
 def _least_sum(
     count: int, null: ExactNull, design_delta: float, epsilon: float, tested: float, delta: float, alpha: float
 ) -> int:
-    """Return the least sum of weights that rejects ``tested``, by the thresholds that are declared for ``epsilon``."""
-    log_tails = null.log_tail(_places(count, null, design_delta, epsilon))
+    """Return the least sum of weights that rejects ``tested``, with the thresholds declared for ``epsilon``."""
+    log_tails = null.log_tail(_thresholds(count, null, design_delta, epsilon))
     return least_rejecting(worst_tail(tested, log_tails, delta), count, alpha * (1.0 - RELATIVE))
 
 
@@ -151,13 +154,13 @@ def least_rejecting(tails: Array, count: int, alpha: float) -> int:
     law = -np.diff(np.concatenate([[1.0], tails, [0.0]]))
     weights, size = np.arange(len(law)), count * len(tails) + 1
     mean = float(law @ weights)
-    # By Bernstein's inequality less than is left out lies farther from the mean.
+    # By Bernstein's inequality, the probability farther from the mean is below ``_LEFT_OUT``.
     log_odds = -math.log(0.5 * _LEFT_OUT)
     variance = count * float(law @ (weights - mean) ** 2)
     reach = log_odds * len(tails) / 3.0 + math.sqrt((log_odds * len(tails) / 3.0) ** 2 + 2.0 * log_odds * variance)
     length = fft.next_fast_len(min(size, 2 * math.ceil(reach) + 2), real=True)
     first = 0 if length >= size else min(max(math.floor(count * mean - 0.5 * length), 0), size - length)
-    # A transform of this length folds the sums onto the window, each to its place.
+    # A transform of this length wraps the sums around the window; the roll undoes the shift.
     sums = np.roll(fft.irfft(_power(fft.rfft(law, max(length, len(law))), count), max(length, len(law))), -first)
     allowed = alpha - ABSOLUTE - _LEFT_OUT - _ROUNDING * count
     rejecting = np.cumsum(sums[: size - first][::-1])[::-1] <= allowed
@@ -175,13 +178,13 @@ def _power(base: Complexes, exponent: int) -> Complexes:
 
 
 @njit(cache=True, nogil=True)
-def _sums(observed: Array, places: Array) -> Ints:
+def _sums(observed: Array, thresholds: Array) -> Ints:
     """Count for each audit how many thresholds its scores reach in all."""
     result = np.zeros(len(observed), dtype=np.int64)
     for a in range(len(observed)):
         below, count = 0, observed.shape[1]
-        for x in places:
-            # The thresholds rise: what is below one is below the next.
+        for x in thresholds:
+            # The thresholds rise, so that a score below one is below the next.
             low, high = below, count
             while low < high:
                 middle = (low + high) // 2
@@ -198,10 +201,10 @@ def _sums(observed: Array, places: Array) -> Ints:
 
 
 def designs(size: int, delta: float) -> list[tuple[float, float]]:
-    """Return values of δ that tests are designed for, and those that they are made at.
+    """Return the values of δ that tests are designed for, and the values at which the tests are made.
 
-    A design serves half a decade on either side, the first one all smaller values. All have to reject: so a larger δ
-    never gives a larger bound, although it has designs of its own.
+    A design serves half a decade on either side, the first one all smaller values. All tests have to reject. So a
+    larger δ never gives a larger bound, although it has designs of its own.
     """
     smallest = math.ceil(math.log10(size)) + 1
     ends = [10.0 ** (0.5 - i) for i in range(smallest, 1, -1)]
@@ -210,7 +213,7 @@ def designs(size: int, delta: float) -> list[tuple[float, float]]:
 
 
 def sequence(scores: ScoreSample, delta: float, alpha: float, nested: float, sharp: float) -> Array:
-    """Return the largest ε up to which every one is rejected by one of the tests, at these shares of α."""
+    """Return the largest ε such that one of the tests rejects each ε up to it, at these shares of α."""
     values = simultaneous(scores, delta, nested * alpha)[0] if nested > 0.0 else np.zeros(len(scores.observed))
     make, size = (
         (sum_test, scores.count) if scores.null is not None else (guess_test, max(scores.count, scores.null_count))
@@ -220,9 +223,10 @@ def sequence(scores: ScoreSample, delta: float, alpha: float, nested: float, sha
 
 
 def fixed_sequence(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the largest ε up to which every one is rejected; no threshold is its own, as tests look at many.
+    """Return the largest ε such that each ε up to it is rejected; thresholds are NaN, as the tests use many.
 
-    A larger δ has the ladders of the smaller ones, too, and beyond them both tests: so its bound is never larger.
+    A larger δ also uses the ladders of the smaller ones, and beyond all ladders both tests. So its bound is never
+    larger.
     """
     values, served = np.full(len(scores.observed), math.inf), largest_deltas(scores)
     if delta > max(served, default=-1.0):

@@ -1,7 +1,7 @@
 """Tests of (ε, δ)-privacy by the number of wrong guesses, from observed and unobserved scores.
 
-Of all scores together so many of the highest are guessed to have taken part, so many of the lowest not to. The fewest
-wrong guesses that privacy allows, in law, are those of one mechanism (``proofs_check/lower_bounds.md``).
+Among all scores together, some of the highest are guessed to have taken part, some of the lowest not to. One mechanism
+has stochastically the fewest wrong guesses that privacy allows (``proofs_check/lower_bounds.md``).
 """
 
 import math
@@ -18,28 +18,28 @@ from canaryproof.verify.bounds.lower_bound import ScoreSample
 # The least count, and the probabilities of it and of those that follow.
 Law = tuple[int, Array]
 
-# The law of wrong guesses that (ε, δ)-privacy allows at best, of scores that are known by their order only.
+# The law of the fewest wrong guesses that (ε, δ)-privacy allows, from scores of which only the order is known.
 #
-# Of the pooled scores of k canaries that took part and k₀ that did not, the ``top`` highest are guessed to have taken
-# part, the ``bottom`` lowest not to. The fewest wrong guesses, in law, are those of a mechanism that shows the truth
-# with probability δ, and otherwise puts a canary on its right side, high or low, with probability e^ε/(1 + e^ε), in an
-# order that says nothing more (``proofs_check/lower_bounds.md``).
+# Pooled are the scores of k canaries that took part and of k₀ that did not. The ``top`` highest are guessed to have
+# taken part, the ``bottom`` lowest not to. One mechanism has stochastically the fewest wrong guesses. It shows the
+# truth with probability δ. Otherwise it puts a canary on its right side, high or low, with probability e^ε/(1 + e^ε),
+# and the order within a side says nothing (``proofs_check/lower_bounds.md``).
 
 
-# From a number of canaries that are shown to the next that is looked at, in its square roots.
+# Step between the numbers of shown canaries that are computed, in square roots of the number.
 _SHOWN_STEP = 1.0
-# Numbers shown that are less likely than this count as if all were.
+# Numbers of shown canaries that are less likely than this count as if all were shown.
 _UNLIKELY = 1e-14
-# Counts that are less likely than the likeliest by this factor are left out, and frequencies where the logarithm of a
-# characteristic function's modulus is below.
+# Counts that are less likely than the likeliest by the first factor are left out. So are frequencies at which the
+# logarithm of a characteristic function's modulus is below the second number.
 _NEGLIGIBLE, _SMALL_MODULUS = 1e-17, -40.0
 
 
 def wrong_at_most(count: int, null_count: int, top: int, bottom: int, epsilon: float, delta: float) -> Array:
     """Bound P(W ≤ w), w = 0, …, top + bottom, of the number W of wrong guesses.
 
-    The bounds are not less than the exact values beyond rounding, relatively below 1e-6 and absolutely below 1e-11, and
-    close to them where δ shows few canaries. They rise with δ.
+    The bounds are at least the exact values but for rounding, which is below 1e-6 relatively and 1e-11 absolutely. They
+    are close to the exact values where δ shows few canaries, and rise with δ.
     """
     result = np.zeros(top + bottom + 1)
     for shown, probability in numbers_shown(count, null_count, delta):
@@ -49,28 +49,28 @@ def wrong_at_most(count: int, null_count: int, top: int, bottom: int, epsilon: f
 
 @lru_cache(maxsize=256)
 def numbers_shown(count: int, null_count: int, delta: float) -> list[tuple[tuple[int, ...], float]]:
-    """Return numbers of canaries of both kinds that are shown at most, with probabilities.
+    """Return pairs of the largest numbers of shown canaries of both kinds, with their probabilities.
 
-    The more are shown, the fewer guesses are wrong: numbers up to a pair, but not to the pair before, count as it. The
-    pairs do not depend on δ, so that a larger one never makes fewer guesses wrong.
+    More shown canaries mean fewer wrong guesses, so that numbers between two pairs count as the larger pair. The pairs
+    do not depend on δ, so that the bounds rise with δ.
     """
     most = max(count, null_count)
-    found, before, number = [], 0.0, 0
+    pairs, before, number = [], 0.0, 0
     while number < most and before < 1.0 - _UNLIKELY:
         pair = math.ceil(number * count / most), math.ceil(number * null_count / most)
         until = float(stats.binom.cdf(pair[0], count, delta) * stats.binom.cdf(pair[1], null_count, delta))
         if until - before > _UNLIKELY:
-            found.append((pair, until - before))
+            pairs.append((pair, until - before))
             before = until
         number += max(1, int(_SHOWN_STEP * math.sqrt(number)))
-    return [*found, ((count, null_count), 1.0 - before)]
+    return [*pairs, ((count, null_count), 1.0 - before)]
 
 
 def _given_shown(count: int, null_count: int, top: int, bottom: int, epsilon: float, shown: tuple[int, ...]) -> Array:
     result = np.ones(top + bottom + 1)
     seen, unseen = count - shown[0], null_count - shown[1]
     if seen > 0 and unseen > 0:
-        # Shown ones that end among the guesses of the other kind are wrong ones, and left out.
+        # Shown canaries among the guesses of the other kind would be wrong guesses; leaving them out is conservative.
         high, low = (min(max(n - i, 0), seen + unseen) for n, i in zip((top, bottom), shown, strict=True))
         law = wrong_guesses(seen, unseen, high, low, epsilon)
         result[: len(law)] = np.minimum(np.cumsum(law), 1.0)
@@ -80,9 +80,9 @@ def _given_shown(count: int, null_count: int, top: int, bottom: int, epsilon: fl
 def wrong_guesses(count: int, null_count: int, top: int, bottom: int, epsilon: float) -> Array:
     """Return the law of the number of wrong guesses at δ = 0.
 
-    As if each of all n canaries took part with probability k/n, on the condition that k do. Then, given the number on
-    the high side, labels are independent, the higher guesses are on the high side as far as there are so many, and only
-    the number that took part among those not guessed, through the condition, ties the two kinds of wrong guesses.
+    Each of all n canaries takes part with probability k/n, on the condition that k do. Given the number on the high
+    side, labels are then independent, and the high guesses are on the high side as far as it reaches. The condition
+    ties both kinds of wrong guesses by one number alone: how many canaries took part among those not guessed.
     """
     total = count + null_count
     high, wrong = rates_of_labels(count, null_count, epsilon)
@@ -90,7 +90,7 @@ def wrong_guesses(count: int, null_count: int, top: int, bottom: int, epsilon: f
     condition = binomial_law(total, count / total)
     weights /= condition[1][count - condition[0]]
     result = np.zeros(top + bottom + 1)
-    # From start until stop, the side's size leaves both kinds of guesses room on their sides.
+    # From start to stop, the side's size has room for both kinds of guesses on their sides.
     start, stop = (min(max(size - least, 0), len(weights)) for size in (top, total - bottom + 1))
     if start < stop:
         rest = _mixture(weights[start:stop], least + start - top, total - top - bottom, 1.0 - wrong[0], wrong[1])
@@ -103,7 +103,7 @@ def wrong_guesses(count: int, null_count: int, top: int, bottom: int, epsilon: f
 def rates_of_labels(count: int, null_count: int, epsilon: float) -> tuple[float, tuple[float, float]]:
     """Return the probability of the high side, and those of wrong labels on the high and on the low side.
 
-    They are those of no part taken on the high side, and of part taken on the low side.
+    A wrong label is an unobserved canary on the high side, or an observed one on the low side.
     """
     share, odds, factor = count / (count + null_count), count / null_count, math.exp(epsilon)
     high = (share * factor + 1.0 - share) / (1.0 + factor)
@@ -115,10 +115,10 @@ def _add(more: int, first: Law, second: Law, rest: Law, result: Array) -> None:
     """Add P(F = f) P(S = s) P(R = ``more`` + f − s) to the result at f + s, for all f and s."""
     for i in range(len(first[1])):
         f = first[0] + i
-        # Where s is j more than its least, R is that much less.
-        place = more + f - second[0] - rest[0]
-        for j in range(max(place + 1 - len(rest[1]), 0), min(place + 1, len(second[1]))):
-            result[f + second[0] + j] += first[1][i] * second[1][j] * rest[1][place - j]
+        # R falls by as much as S is above its least value.
+        index = more + f - second[0] - rest[0]
+        for j in range(max(index + 1 - len(rest[1]), 0), min(index + 1, len(second[1]))):
+            result[f + second[0] + j] += first[1][i] * second[1][j] * rest[1][index - j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -131,7 +131,7 @@ def _add_others(
     sizes: Law,
     result: Array,
 ) -> None:
-    """Add what these sizes of the high side contribute."""
+    """Add the contribution of these sizes of the high side."""
     for i in range(len(sizes[1])):
         size = sizes[0] + i
         # Guesses beyond the side's size fall on the other side.
@@ -143,25 +143,25 @@ def _add_others(
         _add(count - top, first, second, (rest[0], sizes[1][i] * rest[1]), result)
 
 
-def _mixture(weights: Array, least: int, total: int, one: float, other: float) -> Law:
-    """Mix the laws of the sum of ``least`` + i trials of one rate and the rest of ``total`` of the other."""
+def _mixture(weights: Array, least: int, total: int, rate: float, other_rate: float) -> Law:
+    """Mix the laws of sums of ``total`` trials, ``least`` + i of them with one rate and the rest with the other."""
     last = len(weights) - 1
-    # From the rate of the smaller variance on, whose characteristic function's modulus is the larger everywhere: the
-    # powers below are those of a quotient whose modulus is 1 at most.
-    if one * (1.0 - one) > other * (1.0 - other):
-        weights, least, one, other = weights[::-1].copy(), total - least - last, other, one
+    # The rate with the smaller variance comes first. Its characteristic function has the larger modulus everywhere, so
+    # that the quotient below has a modulus of at most 1, and its powers do not grow.
+    if rate * (1.0 - rate) > other_rate * (1.0 - other_rate):
+        weights, least, rate, other_rate = weights[::-1].copy(), total - least - last, other_rate, rate
     numbers = np.array([least, least + last])
-    means = numbers * one + (total - numbers) * other
-    variances = numbers * one * (1.0 - one) + (total - numbers) * other * (1.0 - other)
-    # By Bernstein's inequality less than 1e-15 lies beyond, and a transform as long as the rest has few frequencies.
+    means = numbers * rate + (total - numbers) * other_rate
+    variances = numbers * rate * (1.0 - rate) + (total - numbers) * other_rate * (1.0 - other_rate)
+    # By Bernstein's inequality, less than 1e-15 lies beyond; so the transform is short.
     reach = 8.5 * math.sqrt(variances.max()) + 30.0
     first = max(int(means.min() - reach), 0)
     length = fft.next_fast_len(min(int(means.max() + reach) + 1, total) + 1 - first, real=True)
     z = np.exp(-2j * np.pi * np.arange(length // 2 + 1) / length)
-    large, small = 1.0 - one + one * z, 1.0 - other + other * z
-    # The modulus falls.
-    kept = int(np.sum(total * np.log(np.maximum(abs(large), 1e-300)) > _SMALL_MODULUS))
-    z, large, small = z[:kept], large[:kept], small[:kept]
+    large, small = 1.0 - rate + rate * z, 1.0 - other_rate + other_rate * z
+    # The modulus falls with the frequency.
+    frequencies = int(np.sum(total * np.log(np.maximum(abs(large), 1e-300)) > _SMALL_MODULUS))
+    z, large, small = z[:frequencies], large[:frequencies], small[:frequencies]
     spectrum = large ** (least + last) * small ** (total - least - last) * z.conj() ** first
     spectrum *= _polynomial(weights, small / large)
     return first, np.maximum(fft.irfft(spectrum, length), 0.0)
@@ -180,7 +180,7 @@ def _polynomial(coefficients: Array, points: Complexes) -> Complexes:
 @njit(cache=True, nogil=True, error_model="numpy")
 def binomial_law(trials: int, rate: float) -> Law:
     """Return the counts that are not negligible, and their probabilities."""
-    # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
+    # Ratios from the likeliest count on, divided by their sum, keep the digits that logarithms of factorials lose.
     likeliest = min(int((trials + 1) * rate), trials)
     law = np.empty(trials + 1)
     law[likeliest] = 1.0
@@ -195,36 +195,35 @@ def binomial_law(trials: int, rate: float) -> Law:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def convolved(one: Law, other: Law) -> Law:
+def convolved(first: Law, second: Law) -> Law:
     """Return the law of the sum of two independent counts; it is empty if one of theirs is."""
-    # np.convolve would take two seconds more to compile, and longer to run.
-    if len(one[1]) == 0 or len(other[1]) == 0:
-        return 0, one[1][:0]
-    law = np.zeros(len(one[1]) + len(other[1]) - 1)
-    for i in range(len(one[1])):
-        for j in range(len(other[1])):
-            law[i + j] += one[1][i] * other[1][j]
-    return one[0] + other[0], law
+    # np.convolve takes two seconds longer to compile, and is slower.
+    if len(first[1]) == 0 or len(second[1]) == 0:
+        return 0, first[1][:0]
+    law = np.zeros(len(first[1]) + len(second[1]) - 1)
+    for i in range(len(first[1])):
+        for j in range(len(second[1])):
+            law[i + j] += first[1][i] * second[1][j]
+    return first[0] + second[0], law
 
 
-# Tests of (ε, δ)-privacy from observed and unobserved scores: how many of so many guesses are right.
+# Tests of (ε, δ)-privacy from observed and unobserved scores, by the number of wrong guesses.
 #
-# Of all scores together so many of the highest are guessed to have taken part, so many of the lowest not to: numbers
-# that are declared for each block of ε, where a Gaussian mechanism that is just found out shows most. Among equal
-# scores guesses count as if they went wrong.
+# The numbers of guesses are declared for each block of ε: they are best for a Gaussian mechanism that is barely
+# detected. Among equal scores, guesses count as wrong.
 
 
-# Gaussian mechanisms to choose for, by their means, and thresholds, so far above the middle of both means.
+# Means of the candidate Gaussian mechanisms, and distances of thresholds from the middle of both means.
 _GUESS_SHIFTS = np.geomspace(5e-3, 60.0, 200)[:, np.newaxis]
 _ABOVE = np.linspace(0.0, 4.5, 90)
 _LARGEST_GUESSED_EPSILON, _GUESS_HALVINGS = 40.0, 40
-# Rounding may put a probability this far off, relatively and absolutely.
+# Relative and absolute rounding error of a probability.
 RELATIVE, ABSOLUTE = 1e-6, 1e-11
 
 
 @njit(cache=True, nogil=True)
 def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
-    """Put all scores of each audit into falling order, unobserved ones first among equals; both kinds come rising.
+    """Merge the rising scores of each audit into falling order, unobserved ones first among equals.
 
     Return the scores, and the number of unobserved ones among the first n, n = 0, …
     """
@@ -234,23 +233,23 @@ def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
     wrong = np.zeros((audits, count + null_count + 1), dtype=np.int64)
     for a in range(audits):
         i, j = count - 1, null_count - 1
-        for place in range(count + null_count):
+        for position in range(count + null_count):
             take = i < 0 or (j >= 0 and unobserved[a, j] >= observed[a, i])
-            wrong[a, place + 1] = wrong[a, place] + take
+            wrong[a, position + 1] = wrong[a, position] + take
             if take:
-                scores[a, place] = unobserved[a, j]
+                scores[a, position] = unobserved[a, j]
                 j -= 1
             else:
-                scores[a, place] = observed[a, i]
+                scores[a, position] = observed[a, i]
                 i -= 1
     return scores, wrong
 
 
 @lru_cache(maxsize=64)
 def _guess_design(count: int, null_count: int, delta: float) -> tuple[Array, Array, Array]:
-    """Return values of ε, rising, and the numbers of guesses, high and low, that find them out first."""
+    """Return rising values of ε, and for each the numbers of high and low guesses that detect it best."""
     z = 0.5 * _GUESS_SHIFTS + _ABOVE
-    # The low guesses are below μ − z, as far from the other mean.
+    # Low guesses are below μ − z, at the same distance from the other mean.
     hit, alarm = special.ndtr(_GUESS_SHIFTS - z), special.ndtr(-z)
     top = np.maximum(np.rint(count * hit + null_count * alarm), 1.0)
     bottom = np.minimum(np.rint(count * alarm + null_count * hit), count + null_count - top)
@@ -265,17 +264,17 @@ def _guess_design(count: int, null_count: int, delta: float) -> tuple[Array, Arr
         low, high = np.where(expected > most, middle, low), np.where(expected > most, high, middle)
     best = np.argmax(low, axis=1)
     rows = np.arange(len(low))
-    found = low[rows, best]
-    rising = found > np.maximum.accumulate(np.concatenate([[1e-9], found[:-1]]))
+    epsilons = low[rows, best]
+    rising = epsilons > np.maximum.accumulate(np.concatenate([[1e-9], epsilons[:-1]]))
     if not rising.any():
         rising[-1] = True
-    return found[rising], top[rows, best][rising], bottom[rows, best][rising]
+    return epsilons[rising], top[rows, best][rising], bottom[rows, best][rising]
 
 
 def declared_guesses(count: int, null_count: int, delta: float, epsilon: float) -> tuple[int, int]:
     """Return the numbers of high and low guesses at ε."""
-    found, tops, bottoms = _guess_design(count, null_count, delta)
-    top, bottom = (round(float(np.interp(epsilon, found, numbers))) for numbers in (tops, bottoms))
+    epsilons, tops, bottoms = _guess_design(count, null_count, delta)
+    top, bottom = (round(float(np.interp(epsilon, epsilons, numbers))) for numbers in (tops, bottoms))
     return top, min(bottom, count + null_count - top)
 
 
@@ -291,26 +290,26 @@ def _most_wrong(
 
 @lru_cache(maxsize=2048)
 def few_wrong(count: int, null_count: int, guesses: tuple[int, int], epsilon: float, delta: float) -> Law:
-    """Return the bounds of P(W ≤ w) that any level may ask for, and the least w of them; other levels share it."""
+    """Return the bounds of P(W ≤ w) that serve every level, and the least w of them."""
     bounds = wrong_at_most(count, null_count, *guesses, epsilon, delta)
-    # Smaller ones are nothing but rounding, and count as 0.
+    # Smaller bounds are rounding errors, and count as 0.
     first, last = np.searchsorted(bounds, [_UNLIKELY, 1.0 - RELATIVE])
     return int(first), bounds[first:last].copy()
 
 
 def count_wrong(before: Ints, null_count: int, guesses: tuple[int, int], rounded: Ints | None = None) -> Ints:
-    """Count the wrong ones of so many high and low guesses, from the numbers of unobserved scores among the first n.
+    """Count the wrong high and low guesses, from the numbers of unobserved scores among the first n.
 
-    Those of the high ones may be rounded up to given numbers.
+    The number of wrong high guesses may be rounded up to given numbers.
     """
     top, bottom = guesses
     high = before[:, top] if rounded is None else rounded[np.searchsorted(rounded, before[:, top])]
-    # The lowest hold all that took part but those above.
+    # All observed scores that are not above are among the lowest.
     return np.asarray(high + bottom - (null_count - before[:, before.shape[1] - 1 - bottom]))
 
 
 def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> BlockTest:
-    """Prepare the test of wrong guesses, which are as many as ``design_delta`` makes best."""
+    """Prepare the test of wrong guesses, whose numbers are the best ones at ``design_delta``."""
     assert scores.unobserved is not None
     count, null_count = scores.count, scores.null_count
     before = pooled_order(scores.observed, scores.unobserved)[1]

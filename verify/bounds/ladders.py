@@ -1,9 +1,9 @@
-"""Ladders: declared ranks and wrong guesses of observed and unobserved scores, by one critical value for all of them.
+"""Tests of declared ranks and wrong guesses together, with one critical value for observed and unobserved scores.
 
-Ranks and guesses often reject together: most of what Bonferroni's shares of α allow is then not used. So levels are put
-on a ladder. A rung is reached by the count beyond any declared rank, or by the number of wrong guesses, whichever
-reaches it at its share of the rung's level. The probability that a rung is reached at all is that of a walk of labels
-(``proofs_check/lower_bounds.md``).
+Ranks and guesses often reject together, so that Bonferroni's shares of α waste most of it. A ladder is a falling
+sequence of levels, its rungs. The count beyond a declared rank, or the number of wrong guesses, reaches a rung if it
+rejects at its share of the rung's level. The statistic is the last rung that any of them reaches. A walk over the
+labels of the sorted scores gives the probability that a rung is reached (``proofs_check/lower_bounds.md``, section 3b).
 """
 
 import math
@@ -39,25 +39,27 @@ from canaryproof.verify.bounds.precedence import (
     rank_tail,
 )
 
-# Observed and unobserved ones, the probabilities of an unobserved one on the high and low side, and that side's size.
+# Numbers of observed and unobserved labels, probabilities of an unobserved one on the high and on the low side, and the
+# law of the high side's size.
 Labels = tuple[int, int, float, float, Law]
-# The laws of unobserved labels on the way, all of them on the high side, or some, or none, and how many may be so far.
+# Laws of the number of unobserved labels within a step that is on the high side wholly, partly, or not at all. Then the
+# least and the largest number of unobserved labels up to its end.
 Step = tuple[Law, Law, Law, int, int]
 
-# Observed scores times unobserved ones, up to which the walk takes little time.
+# Largest product of both numbers of scores for which the walk takes little time.
 _MOST = 1e9
 # The levels of the rungs.
 _LEVELS = np.exp(-0.05 * np.arange(600.0))
-# Of what the number of labels so far is, what is less likely than this is left out: as if it reached the rung.
+# States less likely than this are dropped and count as reaching the rung, which is conservative.
 _NEGLIGIBLE = 1e-20
-# The number of wrong ones among the high guesses is rounded up to these, from its mean on in standard deviations.
+# The number of wrong high guesses is rounded up to these distances from its mean, in standard deviations.
 _ROUNDED = np.array([-6.0, -5.0, -4.0, -3.5, *np.arange(-3.0, 3.1, 0.5), 4.0])
 
 
 def largest_deltas(scores: ScoreSample) -> list[float]:
     """Return the largest δ that each ladder serves, the first one all smaller values; none if scores are too many.
 
-    On average one score of a kind is shown at most: with more, the walks are many.
+    At these δ, a mechanism shows at most one score of a kind on average. With more, there are many walks.
     """
     if scores.null is not None or scores.count * scores.null_count > _MOST:
         return []
@@ -67,7 +69,7 @@ def largest_deltas(scores: ScoreSample) -> list[float]:
 
 @dataclass(frozen=True)
 class Ladder:
-    """What reaches each rung, for a block of ε up to ``declared``, whose levels hold for δ up to ``limit``."""
+    """A ladder's parameters: it serves a block of ε up to ``declared``, and its levels hold for δ up to ``limit``."""
 
     count: int
     null_count: int
@@ -76,17 +78,17 @@ class Ladder:
 
 
 class Rungs(NamedTuple):
-    """What is counted, and what reaches each rung."""
+    """Counts that reach the rungs, in the order of the rungs."""
 
     counts: list[Ints]  # The least counts beyond each declared rank
     guesses: tuple[int, int]  # Numbers of high and low guesses
-    rounded: Ints  # What the number of wrong ones among the high guesses is rounded up to
+    rounded: Ints  # Numbers that the number of wrong high guesses is rounded up to
     most: Ints  # The most wrong guesses
 
 
 @lru_cache(maxsize=2048)
 def rungs(ladder: Ladder) -> Rungs:
-    """Return what reaches each rung."""
+    """Return the counts that reach each rung of a ladder."""
     count, null_count, limit, declared = ladder.count, ladder.null_count, ladder.limit, ladder.declared
     kinds = (null_count, count), (count, null_count)
     tails = [rank_tail(rank, *kind, declared, limit) for kind in kinds for rank in declared_ranks(kind[0]).tolist()]
@@ -104,51 +106,48 @@ def rungs(ladder: Ladder) -> Rungs:
 def chance(ladder: Ladder, rung: int, epsilon: float, delta: float, allowed: float = math.nan) -> float:
     """Return the largest probability that (ε, δ)-privacy allows for reaching a rung.
 
-    It may be that probability's lower bound if that is above ``allowed`` already, or an upper bound that is not.
+    The result may be a lower bound of that probability that is above ``allowed``, or an upper bound that is not.
     """
-    found, rest = 0.0, 1.0
+    total, rest = 0.0, 1.0
     for shown, probability in numbers_shown(ladder.count, ladder.null_count, delta):
         given = _given_shown(ladder, rung, epsilon, shown)
-        found, rest = found + probability * given, rest - probability
-        # The more are shown, the likelier a rung is reached.
-        if found + rest * given > allowed:
-            return found + rest * given
-        if found + rest <= allowed:
-            return found + rest
-    return found
-
-
-@lru_cache(maxsize=8192)
-def _known(_ladder: Ladder, _delta: float, _alpha: float, sure: int) -> tuple[Ints, Ints]:
-    """Remember for a block's ε the last rungs known not to reject, and the first that do; at first what is sure."""
-    return np.full(BLOCK, -1, dtype=np.int64), np.full(BLOCK, sure, dtype=np.int64)
+        total, rest = total + probability * given, rest - probability
+        # The probability of reaching a rung rises with the number of shown canaries.
+        if total + rest * given > allowed:
+            return total + rest * given
+        if total + rest <= allowed:
+            return total + rest
+    return total
 
 
 @lru_cache(maxsize=8192)
 def _limits(ladder: Ladder, rung: int) -> Ints:
-    """Return places and how many unobserved scores are at least before them where no rank reaches a rung, in order."""
+    """Return positions in rising order, with the least number of unobserved scores before each.
+
+    No declared rank reaches the rung exactly where all these numbers are attained.
+    """
     total, limits = ladder.count + ladder.null_count, dict[int, int]()
     high, low = declared_ranks(ladder.null_count), declared_ranks(ladder.count)
     for i, (rank, counts) in enumerate(zip(np.concatenate([high, low]), rungs(ladder).counts, strict=True)):
-        place, least = int(rank + counts[rung]) - 1, int(rank)
+        position, least = int(rank + counts[rung]) - 1, int(rank)
         if i >= len(high):
-            # As many observed ones are among the last.
-            place, least = total - place, least + ladder.null_count - place
-        if 0 <= place <= total:
-            limits[place] = max(least, limits.get(place, 0))
+            # A count of unobserved scores below an observed one limits the labels from the other end.
+            position, least = total - position, least + ladder.null_count - position
+        if 0 <= position <= total:
+            limits[position] = max(least, limits.get(position, 0))
     return np.array(sorted(limits.items()), dtype=np.int64).reshape(-1, 2)
 
 
-# Whatever δ is, the same numbers are shown: values of δ share the walks.
+# The numbers of shown canaries do not depend on δ, so that values of δ share the walks.
 @lru_cache(maxsize=65536)
 def _given_shown(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ...]) -> float:
     seen, unseen = ladder.count - shown[0], ladder.null_count - shown[1]
     total = seen + unseen
-    # Before the labels are observed ones alone, behind them unobserved ones alone.
+    # Only observed labels come before the walk, and only unobserved ones after it.
     limits = _limits(ladder, rung) - np.array([shown[0], 0])
-    places, least = limits.T
-    outside = (places <= 0) | (places >= total)
-    if seen == 0 or unseen == 0 or np.any((least > np.maximum(places - seen, 0)) & outside):
+    positions, least = limits.T
+    outside = (positions <= 0) | (positions >= total)
+    if seen == 0 or unseen == 0 or np.any((least > np.maximum(positions - seen, 0)) & outside):
         return 1.0
     _, (top, bottom), rounded, most = rungs(ladder)
     first = min(max(top - shown[0], 0), total)
@@ -159,35 +158,35 @@ def _given_shown(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ..
     return max(1.0 - _unreached(labels, limits, first, last, rounded, int(most[rung])) / float(law[seen - lowest]), 0.0)
 
 
-def _moments(ladder: Ladder, place: int) -> tuple[float, float]:
+def _moments(ladder: Ladder, position: int) -> tuple[float, float]:
     """Return the mean and standard deviation of the number of unobserved labels among the first."""
     side, (high, low) = rates_of_labels(ladder.count, ladder.null_count, ladder.declared)
     smallest, weights = binomial_law(ladder.count + ladder.null_count, side)
-    on_high = np.minimum(smallest + np.arange(len(weights)), place)
-    means = high * on_high + (1.0 - low) * (place - on_high)
-    variances = high * (1.0 - high) * on_high + low * (1.0 - low) * (place - on_high)
+    on_high = np.minimum(smallest + np.arange(len(weights)), position)
+    means = high * on_high + (1.0 - low) * (position - on_high)
+    variances = high * (1.0 - high) * on_high + low * (1.0 - low) * (position - on_high)
     mean = float(weights @ means)
     return mean, math.sqrt(weights @ (variances + (means - mean) ** 2))
 
 
-# The walk of labels from the highest on, as if each were observed with the same probability.
+# The walk goes over the labels from the highest score on, each of which is observed with the same probability.
 #
-# Its state is the law of the number of unobserved labels so far, in two parts: where the label is still on the high
-# side, whatever that side's size, and where it is on the low side. All terms are positive.
+# Its state is the law of the number of unobserved labels so far, in two parts. One is for a position on the high side,
+# for all sizes of that side together, the other for one on the low side. All terms are positive.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _unreached(labels: Labels, limits: Ints, first: int, last: int, rounded: Ints, most: int) -> float:
-    """Return the probability that as many labels are observed as are, and neither ranks nor guesses reach the rung."""
+    """Return the probability that the number of observed labels is right, and that no count reaches the rung."""
     seen, unseen, _, _, (smallest, weights) = labels
     begun = _walked(_steps(labels, limits, 0, first), ((0, np.ones(1)), (0, weights[: int(smallest == 0)])))
     ended = (0, weights[:0]), (0, weights[:0])
     steps = _steps(labels, limits, first, last)
-    # By the number of unobserved labels among the first ones, rounded up.
+    # Each part has one rounded number of unobserved labels before ``first``.
     before = -1
     for number in rounded:
         part = _walked(steps, (_within(begun[0], before + 1, number), _within(begun[1], before + 1, number)))
-        # Wrong guesses: unobserved labels before ``first``, observed ones from ``last`` on.
+        # Wrong guesses are unobserved labels before ``first`` and observed ones from ``last`` on.
         least = most + 1 - number - seen + last
         ended = _added(ended[0], _within(part[0], least, unseen)), _added(ended[1], _within(part[1], least, unseen))
         before = number
@@ -197,30 +196,32 @@ def _unreached(labels: Labels, limits: Ints, first: int, last: int, rounded: Int
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _steps(labels: Labels, limits: Ints, start: int, stop: int) -> list[Step]:
-    """Return the steps between two places, from one that asks for unobserved labels before it to the next."""
+    """Return the steps between two positions, from each position with a limit to the next."""
     seen, unseen, high, low, (smallest, weights) = labels
     largest = smallest + len(weights) - 1
     steps = []
     for i in range(len(limits) + 1):
-        place, least = (limits[i, 0], limits[i, 1]) if i < len(limits) else (stop, 0)
-        # Where as many are so far whatever the order, there is nothing to leave out.
-        if place > stop or place <= start or (place < stop and least <= place - seen):
+        position, least = (limits[i, 0], limits[i, 1]) if i < len(limits) else (stop, 0)
+        # A limit that holds in every order of the labels drops no state.
+        if position > stop or position <= start or (position < stop and least <= position - seen):
             continue
-        stays, between = binomial_law(place - start, high), (0, weights[:0])
-        # The sizes at which the low side begins on the way.
-        begin, end = max(start + 1, smallest), min(place, largest)
+        stays, between = binomial_law(position - start, high), (0, weights[:0])
+        # With these sizes of the high side, the low side begins within the step.
+        begin, end = max(start + 1, smallest), min(position, largest)
         if begin <= end:
             between = _begun(weights[begin - smallest : end - smallest + 1], high, low)
-            between = convolved(binomial_law(begin - start, high), convolved(binomial_law(place - end, low), between))
-        # With more labels of a kind than there are it cannot end well.
-        steps.append((stays, between, binomial_law(place - start, low), max(least, place - seen), unseen))
-        start = place
+            between = convolved(
+                binomial_law(begin - start, high), convolved(binomial_law(position - end, low), between)
+            )
+        # More labels of a kind than there are cannot lead to the right number.
+        steps.append((stays, between, binomial_law(position - start, low), max(least, position - seen), unseen))
+        start = position
     return steps
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _walked(steps: list[Step], state: tuple[Law, Law]) -> tuple[Law, Law]:
-    """Go on with the labels, but where fewer unobserved ones are so far than a place asks for."""
+    """Walk some steps, and drop states that are outside of a step's limits."""
     upper, lower = state
     for stays, between, below, least, most in steps:
         moved = convolved(below, lower)
@@ -235,7 +236,7 @@ def _begun(weights: Array, high: float, low: float) -> Law:
     """Return the law of unobserved labels on the low side, which begins before each label with these weights."""
     upper, lower, then_upper, then_lower = np.zeros((4, len(weights) + 2))
     upper[1], lower[1] = 1.0, weights[0]
-    # Of the numbers that are likely, the first and the last, one more than which is their place: beside them are zeros.
+    # Numbers from first − 1 to last − 1 are likely. Index j has the number j − 1, and zeros surround the likely ones.
     first = last = 1
     for weight in weights[1:]:
         last += 1
@@ -252,20 +253,20 @@ def _begun(weights: Array, high: float, low: float) -> Law:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _added(one: Law, other: Law) -> Law:
+def _added(first: Law, second: Law) -> Law:
     """Add two parts of a law."""
-    if len(one[1]) == 0 or len(other[1]) == 0:
-        return other if len(one[1]) == 0 else one
-    lowest = min(one[0], other[0])
-    law = np.zeros(max(one[0] + len(one[1]), other[0] + len(other[1])) - lowest)
-    law[one[0] - lowest : one[0] - lowest + len(one[1])] += one[1]
-    law[other[0] - lowest : other[0] - lowest + len(other[1])] += other[1]
+    if len(first[1]) == 0 or len(second[1]) == 0:
+        return second if len(first[1]) == 0 else first
+    lowest = min(first[0], second[0])
+    law = np.zeros(max(first[0] + len(first[1]), second[0] + len(second[1])) - lowest)
+    law[first[0] - lowest : first[0] - lowest + len(first[1])] += first[1]
+    law[second[0] - lowest : second[0] - lowest + len(second[1])] += second[1]
     return lowest, law
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _within(part: Law, least: int, most: int) -> Law:
-    """Leave out of a part of a law what is outside of limits, or negligible at its ends."""
+    """Drop the probabilities of a law that are outside of limits, or negligible at its ends."""
     lowest, law = part
     first, last = max(least - lowest, 0), min(most - lowest, len(law) - 1)
     while first <= last and law[first] < _NEGLIGIBLE:
@@ -275,19 +276,51 @@ def _within(part: Law, least: int, most: int) -> Law:
     return lowest + first, law[first : max(last + 1, first)]
 
 
-def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, enough: Array | float) -> Array:
-    """Return the largest ε up to which every one is rejected, for δ up to ``limit``, by that limit's ladder.
+class LadderTable:
+    """Decisions of one ladder at (δ, α): for each ε of its block, the rungs that are known to reject it or not to.
 
-    Where it is seen at once to be ``enough``, no larger ones are looked for.
+    A decision takes walks, so that rungs are decided only when a statistic asks for them. Answers do not depend on the
+    order of the questions, as a rung that rejects an ε rejects the smaller ones, too.
+    """
+
+    def __init__(self, ladder: Ladder, delta: float, alpha: float, sure: int) -> None:
+        """Begin with no decisions but those of rung ``sure``, which rejects each ε by Bonferroni's inequality."""
+        self.ladder, self.delta, self.allowed = ladder, delta, (alpha - ABSOLUTE) / (1.0 + RELATIVE)
+        self.last_not_rejecting = np.full(BLOCK, -1, dtype=np.int64)
+        self.first_rejecting = np.full(BLOCK, sure, dtype=np.int64)
+
+    def rejects(self, tested: float, reached: Ints) -> Bools:
+        """Tell which of the reached rungs reject an ε of the block."""
+        low, high = self.last_not_rejecting, self.first_rejecting
+        at = int(np.searchsorted(EPSILONS, tested)) % BLOCK
+        distinct = np.unique(reached)
+        while len(undecided := distinct[(distinct > low[at]) & (distinct < high[at])]):
+            rung = int(undecided[len(undecided) // 2])
+            if chance(self.ladder, rung, tested, self.delta, self.allowed) <= self.allowed:
+                high[: at + 1] = np.minimum(high[: at + 1], rung)
+            else:
+                low[at:] = np.maximum(low[at:], rung)
+        return np.asarray(reached >= high[at])
+
+
+@lru_cache(maxsize=8192)
+def ladder_table(ladder: Ladder, delta: float, alpha: float, sure: int) -> LadderTable:
+    """Return the one table of its arguments, as audits of equal size ask for the same decisions."""
+    return LadderTable(ladder, delta, alpha, sure)
+
+
+def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, enough: Array | float) -> Array:
+    """Return the largest ε such that each ε up to it is rejected, for δ up to ``limit``, by that limit's ladder.
+
+    No larger ε is tested where it is ``enough`` at once.
     """
     assert scores.unobserved is not None
-    # Of the rungs at which Bonferroni's inequality is enough, the first.
+    # At the first of these rungs, and at later ones, Bonferroni's inequality suffices.
     sure = int(np.sum(alpha < _LEVELS * (1.0 + RELATIVE) + ABSOLUTE))
     if sure == len(_LEVELS):
         return np.zeros(len(scores.observed))
     beyond = np.concatenate(counts_beyond(scores), axis=1)
     before = pooled_order(scores.observed, scores.unobserved)[1]
-    allowed = (alpha - ABSOLUTE) / (1.0 + RELATIVE)
 
     def ladder(declared: float) -> Ladder:
         return Ladder(scores.count, scores.null_count, limit, declared)
@@ -299,20 +332,10 @@ def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, 
         reached += [np.searchsorted(c, n, side="right") for c, n in zip(counts, beyond[audits].T, strict=True)]
         return np.asarray(np.max(reached, axis=0) - 1)
 
-    def rejects(declared: float, tested: float, found: Ints) -> Bools:
-        low, high = _known(ladder(declared), delta, alpha, sure)
-        at = int(np.searchsorted(EPSILONS, tested)) % BLOCK
-        rungs_found = np.unique(found)
-        while len(unknown := rungs_found[(rungs_found > low[at]) & (rungs_found < high[at])]):
-            rung = int(unknown[len(unknown) // 2])
-            # A rung that rejects an ε rejects the smaller ones, too.
-            if chance(ladder(declared), rung, tested, delta, allowed) <= allowed:
-                high[: at + 1] = np.minimum(high[: at + 1], rung)
-            else:
-                low[at:] = np.maximum(low[at:], rung)
-        return np.asarray(found >= high[at])
+    def rejects(declared: float, tested: float, reached: Ints) -> Bools:
+        return ladder_table(ladder(declared), delta, alpha, sure).rejects(tested, reached)
 
-    # Whole blocks that some rank rejects at that rung need no more tests.
+    # A block that some rank rejects at that rung as a whole needs no more tests.
     values = precedence(scores, limit, NESTED * float(_LEVELS[sure]))
     blocks = (np.searchsorted(EPSILONS, values) + 1) // BLOCK
     values = EPSILONS[np.maximum(blocks * BLOCK - 1, 0)]

@@ -1,4 +1,4 @@
-"""What a bound is, and what it is computed from: scores, checked and sorted once, and the null hypothesis."""
+"""Lower bounds on ε, and their input: the null hypothesis, and scores that are checked and sorted once."""
 
 import math
 from collections.abc import Callable
@@ -17,9 +17,9 @@ _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 class Inclusion(StrEnum):
-    """How it was decided which canaries take part."""
+    """The way in which the canaries that take part were chosen."""
 
-    FIXED = "fixed"  # so many of them, chosen in advance
+    FIXED = "fixed"  # a fixed number, chosen in advance
     COIN = "coin"  # each by a fair coin of its own
 
 
@@ -30,19 +30,19 @@ class ExactNull:
     Attributes
     ----------
     name
-        What it is.
+        Its name.
     log_tail
-        Log of P(score ≥ x), the place x itself included.
-    place
-        A score whose ``log_tail`` is about the given one. It only tells where to put thresholds, so that it need not
-        be exact: validity rests on ``log_tail`` alone.
+        Log of P(score ≥ x), x itself included.
+    quantile
+        A score whose ``log_tail`` is about the given one. It need not be exact, as it only puts thresholds in place:
+        validity rests on ``log_tail`` alone.
     atoms
         The values that a score can have, in increasing order; None if it can have any.
     """
 
     name: str
     log_tail: Callable[[Array], Array]
-    place: Callable[[Array], Array]
+    quantile: Callable[[Array], Array]
     atoms: Array | None = field(default=None, compare=False)
 
 
@@ -58,20 +58,20 @@ def normal_null(deviation: float = 1.0) -> ExactNull:
 def cosine_null(dim: float) -> ExactNull:
     """Return the exact law of a cosine in R^d (Andrew et al., arXiv 2302.03098, Theorem 3.1)."""
 
-    def place(log_tail: Array) -> Array:
-        # 1 − x² is what the tail's exponent (d − 1)/2 makes as small as the normal tail at z.
+    def quantile(log_tail: Array) -> Array:
+        # Raised to the tail's exponent (d − 1)/2, 1 − x² is as small as the normal tail at z.
         z = np.clip(-special.ndtri_exp(log_tail), -1e100, 1e100)
         return np.asarray(np.minimum(np.sign(z) * np.sqrt(-np.expm1(-z * z / (dim - 1.0))), _BELOW_ONE))
 
-    # A cosine of 1 has been rounded: a mechanism of finite ε can have it, and the null reaches it.
+    # A cosine of 1 has been rounded. Both a mechanism of finite ε and the null can give it.
     return ExactNull(
         f"cosine in {dim:,} dimensions",
         lambda x: null_cosine.logsf(np.minimum(x, _BELOW_ONE), dim),
-        place,
+        quantile,
     )
 
 
-# By how much the probabilities of a discrete law may miss 1: their rounding.
+# Rounding may make the sum of a discrete law's probabilities miss 1 by this much.
 _PROBABILITY_ROUNDING = 1e-9
 
 
@@ -98,18 +98,18 @@ def discrete_null(values: ArrayLike, probabilities: ArrayLike) -> ExactNull:
         raise ValueError(f"probabilities: there must be one for each of {atoms.size} values, not {masses.size}")
     if not (np.all(masses >= 0.0) and abs(math.fsum(masses) - 1.0) <= _PROBABILITY_ROUNDING):
         raise ValueError("probabilities: they must not be negative, and sum to 1")
-    # Sums from the upper end, where small probabilities must not drown.
+    # Sums begin at the upper end, so that small probabilities there keep their digits.
     tails = np.cumsum(masses[::-1])[::-1]
     with np.errstate(divide="ignore"):
         log_tails = np.append(np.log(np.minimum(tails, 1.0)), -math.inf)
-    # The lowest atom as a threshold says nothing, nor does one that no null score reaches.
-    places = np.flatnonzero(np.isfinite(log_tails[:-1]))[1:] if np.isfinite(log_tails[1]) else np.array([0])
+    # The lowest atom is no threshold, as every score reaches it; nor is one that no null score reaches.
+    indices = np.flatnonzero(np.isfinite(log_tails[:-1]))[1:] if np.isfinite(log_tails[1]) else np.array([0])
 
-    def place(log_tail: Array) -> Array:
-        distance = np.abs(np.asarray(log_tail)[..., np.newaxis] - log_tails[places])
-        return np.asarray(atoms[places][np.argmin(distance, axis=-1)])
+    def quantile(log_tail: Array) -> Array:
+        distance = np.abs(np.asarray(log_tail)[..., np.newaxis] - log_tails[indices])
+        return np.asarray(atoms[indices][np.argmin(distance, axis=-1)])
 
-    return ExactNull("a discrete law", lambda x: log_tails[np.searchsorted(atoms, x, side="left")], place, atoms)
+    return ExactNull("a discrete law", lambda x: log_tails[np.searchsorted(atoms, x, side="left")], quantile, atoms)
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ class ScoreSample:
     observed
         Scores of canaries that took part, each audit's in increasing order, shape (audits, k).
     unobserved
-        The same of canaries that did not take part, shape (audits, k₀); None beside an exact null.
+        The same of canaries that did not take part, shape (audits, k₀); None with an exact null.
     shuffled
         Puts observed and unobserved scores into an order that does not depend on them, where a bound asks for it.
     null
-        The exact null; None beside unobserved scores.
+        The exact null; None with unobserved scores.
     inclusion
         How it was decided which canaries take part.
     independent
@@ -146,18 +146,18 @@ class ScoreSample:
 
     @property
     def null_count(self) -> int:
-        """Number k₀ of unobserved scores of an audit; 0 beside an exact null."""
+        """Number k₀ of unobserved scores of an audit; 0 with an exact null."""
         return 0 if self.unobserved is None else int(self.unobserved.shape[1])
 
     @cached_property
     def log_tails(self) -> Array:
-        """Log of the exact null's tail at each observed score: with millions of scores, most of a bound's cost."""
+        """Log of the exact null's tail at each observed score; with millions of scores it is most of a bound's cost."""
         assert self.null is not None
         return self.null.log_tail(self.observed)
 
     @property
     def separated(self) -> "ScoreSample":
-        """The best that could be seen: as many scores, perfectly told apart from the null."""
+        """As many scores, perfectly separated from the null: the best that could be seen."""
         observed = np.arange(1.0, self.count + 1.0)[np.newaxis]
         unobserved = None if self.unobserved is None else -np.arange(1.0, self.null_count + 1.0)[np.newaxis, ::-1]
         null = None if self.null is None else ExactNull("nothing", lambda x: np.full(np.shape(x), -math.inf), np.exp)
@@ -227,7 +227,7 @@ def _checked(name: str, scores: ArrayLike) -> Array:
 
 
 def _shuffled(scores: Array) -> Array:
-    # A file may hold sorted scores, of which the first half is not like the second.
+    # A file may hold sorted scores, whose halves differ.
     return scores[:, np.random.default_rng(0).permutation(scores.shape[1])]
 
 
@@ -245,18 +245,16 @@ def check_levels(delta: float, alpha: float) -> None:
         raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha!r}")
 
 
-# A bound: its value, and what it takes to believe it.
-
-
 # An assumption that scores cannot show.
 GAUSSIAN_CURVE = "a Gaussian trade-off curve"
 
-# Value and threshold of each audit, of scores at δ and α; the threshold is NaN where the value is 0 or there is none.
+# Computes value and threshold of each audit from scores, δ and α. The threshold is NaN where the value is 0, or where
+# no threshold belongs to the bound.
 Compute = Callable[[ScoreSample, float, float], tuple[Array, Array]]
 
 
 class Coverage(StrEnum):
-    """What is known of the probability that a bound lies above the truth."""
+    """Knowledge of the probability that a bound lies above the truth."""
 
     PROVEN = "proven"  # at most α for these inputs, by a proof, under the assumptions that are named
     ASYMPTOTIC = "asymptotic"  # at most α in the limit in which the scores are independent
@@ -264,7 +262,7 @@ class Coverage(StrEnum):
 
 
 class BoundKind(StrEnum):
-    """What a number is said to be."""
+    """Interpretation of a reported number."""
 
     LOWER_BOUND = "lower bound"
     POSTERIOR = "posterior interval"
@@ -393,15 +391,15 @@ class Method:
 
 
 def if_independent(scores: ScoreSample) -> Coverage:
-    """Say what a proof for independent scores is worth."""
+    """Return the coverage that a proof for independent scores gives."""
     return Coverage.PROVEN if scores.independent else Coverage.ASYMPTOTIC
 
 
 def if_coins(scores: ScoreSample) -> Coverage:
-    """Say what a proof for canaries that are included by fair coins is worth."""
+    """Return the coverage that a proof for canaries included by fair coins gives."""
     return Coverage.PROVEN if scores.inclusion is Inclusion.COIN else Coverage.HEURISTIC
 
 
 def never(_: ScoreSample) -> Coverage:
-    """Say that there is no proof."""
+    """Return the coverage of a bound without a proof."""
     return Coverage.HEURISTIC

@@ -1,7 +1,7 @@
 """Bounds from a single run in which every canary's inclusion is a fair coin of its own.
 
-Guesses are declared in advance: of the m canaries, so many with the highest scores took part, as many with the lowest
-did not, and the rest is left open. Where equal scores leave a choice, the guesses count as if it went wrong.
+The number of guesses is declared in advance. Half of them say that the canaries with the highest scores took part, the
+other half that those with the lowest did not. Where equal scores leave a choice, guesses count as wrong.
 """
 
 import math
@@ -19,24 +19,24 @@ from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreS
 
 # Shares of the canaries that are guessed; each gets the same share of α.
 _SHARES = (1.0, 0.25, 1.0 / 16.0, 1.0 / 64.0)
-# How close a bound is to the largest.
+# Absolute error of a bound.
 _CLOSE = 1e-9
 _ROUNDING = 1e-9
 
 
 def guesses(total: int) -> list[int]:
-    """Return the numbers of guesses that are made of m canaries: even, and at least 2."""
+    """Return the declared numbers of guesses on m canaries: even, and at least 2."""
     return sorted({2 * max(1, int(0.5 * share * total)) for share in _SHARES}, reverse=True)
 
 
 def correct(scores: ScoreSample, number: int) -> NDArray[np.int64]:
-    """Count the correct ones of so many guesses, half of them "took part": the least that equal scores leave."""
+    """Count the correct guesses, half of which say "took part"; equal scores count at their worst."""
     assert scores.unobserved is not None
     half = number // 2
     pooled = np.sort(np.concatenate([scores.observed, scores.unobserved], axis=1), axis=1)
     total = 0
     for seen, other, sign in ((scores.observed, scores.unobserved, 1.0), (scores.unobserved, scores.observed, -1.0)):
-        # Low scores, negated, are high ones.
+        # Negated, low scores are high ones.
         edge = sign * pooled[:, -half if sign > 0.0 else half - 1]
         right, wrong = sign * seen, sign * other
         surely = (right > edge[:, np.newaxis]).sum(axis=1)
@@ -49,9 +49,9 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
     """Bound the probability of v correct ones of r guesses on m canaries under (ε, δ)-privacy.
 
     It is β + (1 − β)·min(1, mδβ/(v·P(B = v))), with β = P(B ≥ v) for B binomial with r trials of probability e^ε/(1 +
-    e^ε). At δ = 0 that is Steinke, Nasr and Jagielski's (arXiv 2305.08846, Theorem 5.2). What δ adds is proven in
-    ``proofs_check/lower_bounds.md``: some mechanism reaches it, and the theorem's term is mostly larger, but near a
-    probability of 1 too small.
+    e^ε). At δ = 0 that is Steinke, Nasr and Jagielski's (arXiv 2305.08846, Theorem 5.2). The term in δ is proven in
+    ``proofs_check/lower_bounds.md``, and some mechanism reaches it. The theorem's own term is mostly larger, but too
+    small near a probability of 1.
     """
     if right == 0:
         return 1.0
@@ -61,7 +61,7 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
     # β/P(B = v), term by term, as both may underflow.
     counts = np.arange(right, number + 1)
     logs = -special.gammaln(counts + 1.0) - special.gammaln(number - counts + 1.0) + epsilon * (counts - right)
-    # In plain numpy, at a tenth of the cost of scipy's logsumexp.
+    # Plain numpy takes a tenth of the time of scipy's logsumexp.
     most = logs.max()
     cost = math.log(delta * total / right) + float(most - logs[0] + np.log(np.exp(logs - most).sum()))
     return beta + (1.0 - beta) * math.exp(min(cost, 0.0))
@@ -69,8 +69,8 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
 
 @lru_cache(maxsize=10_000)
 def steinke_bound(total: int, number: int, right: int, delta: float, alpha: float) -> float:
-    """Return the largest ε that so many correct guesses reject, rounded down."""
-    # At δ = 0 the p-value is Clopper and Pearson's; at others it is larger.
+    """Return the largest ε that this number of correct guesses rejects, rounded down."""
+    # At δ = 0 the p-value is Clopper and Pearson's, and with δ it is larger.
     rate = float(binomial.lower(right, number, 1.0 - alpha))
     if rate <= 0.5:
         return 0.0
@@ -81,13 +81,13 @@ def steinke_bound(total: int, number: int, right: int, delta: float, alpha: floa
 
 
 def excess_gaussian(total: int, number: int, right: int, mu: float, alpha: float) -> float:
-    """Return by how much probabilities would have to sum to more than 1, were α that of c of c′ guesses being correct.
+    """Return the excess over 1 of the least total probability, if c of c′ guesses were correct with probability α.
 
-    Where it is positive, every μ-GDP mechanism has so many with a probability below α. It falls in μ.
+    Where it is positive, every μ-GDP mechanism has c correct guesses with a probability below α. It falls in μ.
 
-    Mahloujifar, Melis and Chaudhuri (arXiv 2410.22235), Algorithm 3 for two alternatives, m canaries. With pᵢ = P(i are
-    correct), r = Σ_{j≥i} j·pⱼ/m and h = Σ_{j≥i}(c′ − j)pⱼ/m, the law of a μ-GDP mechanism has h at i at least Φ(Φ⁻¹(r
-    at i + 1) − μ). From p at c and above of α in all, it may take more than 1 to satisfy that down to i = 0.
+    Source: Mahloujifar, Melis and Chaudhuri (arXiv 2410.22235), Algorithm 3 for two alternatives and m canaries. Let pᵢ
+    = P(i are correct), r = Σ_{j≥i} j·pⱼ/m and h = Σ_{j≥i}(c′ − j)pⱼ/m. In a μ-GDP mechanism, h at i is at least Φ(Φ⁻¹(r
+    at i + 1) − μ). With α as the probability of c and more, satisfying that down to i = 0 may take more than 1 in all.
     """
     r, h = alpha * right / total, alpha * (number - right) / total
     for i in range(right - 1, -1, -1):
@@ -100,23 +100,23 @@ def excess_gaussian(total: int, number: int, right: int, mu: float, alpha: float
 
 @lru_cache(maxsize=10_000)
 def gaussian_bound(total: int, number: int, right: int, alpha: float) -> float:
-    """Return the largest μ that so many correct guesses reject, rounded down."""
+    """Return the largest μ that this number of correct guesses rejects, rounded down."""
     high = 1.0
     while excess_gaussian(total, number, right, high, alpha) > _ROUNDING:
         high *= 2.0
     return _largest(lambda mu: _ROUNDING - excess_gaussian(total, number, right, mu, alpha), high)
 
 
-def _largest(objection: Callable[[float], float], high: float) -> float:
-    """Return the largest argument below ``high`` at which a rising objection is not positive, rounded down."""
-    if objection(0.0) > 0.0:
+def _largest(excess: Callable[[float], float], high: float) -> float:
+    """Return the largest argument up to ``high`` at which a rising function is not positive, rounded down."""
+    if excess(0.0) > 0.0:
         return 0.0
-    if objection(high) <= 0.0:
+    if excess(high) <= 0.0:
         return high
-    found = float(optimize.brentq(objection, 0.0, high, xtol=_CLOSE))
-    while found > 0.0 and objection(found) > 0.0:
-        found -= _CLOSE
-    return max(found, 0.0)
+    root = float(optimize.brentq(excess, 0.0, high, xtol=_CLOSE))
+    while root > 0.0 and excess(root) > 0.0:
+        root -= _CLOSE
+    return max(root, 0.0)
 
 
 def _best(scores: ScoreSample, alpha: float, bound: Callable[[int, int, int, float], float]) -> Array:
@@ -130,7 +130,10 @@ def _best(scores: ScoreSample, alpha: float, bound: Callable[[int, int, int, flo
 
 
 def steinke(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the best bound over the declared numbers of guesses, each at its share of α; it has two thresholds."""
+    """Return the best bound over the declared numbers of guesses, each at its share of α.
+
+    Its threshold is NaN, as guesses have two.
+    """
 
     def bound(total: int, number: int, right: int, share: float) -> float:
         return steinke_bound(total, number, right, delta, share)

@@ -1,11 +1,10 @@
 """The values of ε that are tested, the largest tail that each allows, and precedence tests.
 
-They count how many scores of one kind lie beyond a score of the other kind of a declared rank.
-
-The count of observed scores above the r-th highest unobserved one, and of unobserved ones below the r-th lowest
-observed one, are largest in law where the observed tail is the largest that is allowed for the unobserved one. There
-the count is binomial, its rate that tail at the r-th of so many uniform order statistics
-(``proofs_check/lower_bounds.md``). A test that rejects an ε rejects every smaller one.
+A precedence test counts scores of one kind beyond a score of the other kind with a declared rank. These are observed
+scores above the r-th highest unobserved one, or unobserved ones below the r-th lowest observed one. The count is
+stochastically largest where the observed tail is the largest that privacy allows for the unobserved one. It is then
+binomial, and its rate is that tail at the r-th uniform order statistic (``proofs_check/lower_bounds.md``). A test that
+rejects an ε rejects every smaller one.
 """
 
 import math
@@ -19,7 +18,7 @@ from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Bools, Ints
 from canaryproof.verify.bounds.lower_bound import ScoreSample
 
-# Tested values of ε are this far apart, absolutely and, where that is more, relatively.
+# Absolute step between tested values of ε, and the ratio between them where that is the larger step.
 _STEP, _RATIO, _LAST = 0.002, 1.004, 1e4
 
 
@@ -39,14 +38,14 @@ def worst_tail(epsilon: Array | float, log_tail: Array, delta: float) -> Array:
     return np.clip(np.minimum(high, low) * (1.0 + 1e-14), 0.0, 1.0)
 
 
-# Ends of the cells of an order statistic's law, by the logit of the probability below; the same whatever the level, so
-# that a smaller level never rejects more. They are narrow where that probability is above 1e-5.
+# Ends of the cells of an order statistic's law, by the logit of the probability below. They do not depend on the level,
+# so that a smaller level never rejects more. Cells are narrow where that probability is above 1e-5.
 _LOGITS = np.concatenate([np.arange(-7.0, 12.0, 0.1), np.arange(12.0, 40.0, 0.5)])
-# Rounding may put a probability this far off.
+# Relative rounding error of a probability.
 _RELATIVE = 1e-6
 # Counts that are less likely than the likeliest by this factor are left out.
 _NEGLIGIBLE = 1e-17
-# No level is as small.
+# Every level is larger than this.
 _UNLIKELY = 1e-16
 
 
@@ -59,22 +58,25 @@ def declared_ranks(total: int) -> Ints:
 def order_statistic(rank: int, total: int) -> tuple[Array, Array, float]:
     """Bound the law of the ``rank``-th smallest of uniform variables from above, by a discrete one.
 
-    Return places, their probabilities, and the rest of the probability, which lies above all places.
+    Return its values, their probabilities, and the remaining probability, which lies above all values.
     """
     above = special.expit(-_LOGITS)
-    places = special.betainccinv(rank, total - rank + 1, above)
-    return places, -np.diff(above, prepend=1.0), float(above[-1])
+    nodes = special.betainccinv(rank, total - rank + 1, above)
+    return nodes, -np.diff(above, prepend=1.0), float(above[-1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count_tail(rates: Array, weights: Array, rest: float, trials: int) -> Array:
-    """Return P(B ≥ c), c = 0, …, ``trials`` + 1, B being binomial with a random rate, and ``trials`` with the rest."""
+    """Return P(B ≥ c), c = 0, …, ``trials`` + 1, for a binomial B with a random rate.
+
+    With probability ``rest``, B is ``trials``.
+    """
     tail = np.zeros(trials + 2)
     part = np.empty(trials + 1)
     count = np.arange(trials)
     up, down = (trials - count) / (count + 1.0), (count + 1.0) / (trials - count)
     for rate, weight in zip(rates, weights):  # noqa: B905 (numba has no strict)
-        # By ratios, from the likeliest on, and divided by the sum: large logarithms of factorials would lose digits.
+        # Ratios from the likeliest count on, divided by their sum, keep the digits that logarithms of factorials lose.
         likeliest = min(int((trials + 1) * rate), trials)
         odds, against = rate / (1.0 - rate), (1.0 - rate) / rate
         part[likeliest] = total = now = 1.0
@@ -100,10 +102,10 @@ def count_tail(rates: Array, weights: Array, rest: float, trials: int) -> Array:
 
 
 def rank_tail(rank: int, declared: int, counted: int, epsilon: float, delta: float) -> tuple[int, Array]:
-    """Bound P(N ≥ c), N the count beyond a declared rank, for all c from some count on; before, it is 1."""
-    places, weights, rest = order_statistic(rank, declared)
-    tail = count_tail(worst_tail(epsilon, np.log(places), delta), weights, rest, counted)
-    # From the last that is as good as 1 to the first that is as good as 0.
+    """Bound P(N ≥ c) for the count N beyond a declared rank, from the first c where it is not 1 on."""
+    nodes, weights, rest = order_statistic(rank, declared)
+    tail = count_tail(worst_tail(epsilon, np.log(nodes), delta), weights, rest, counted)
+    # The tail is kept from the last value that is 1 but for rounding to the first that is below every level.
     first, last = np.searchsorted(-tail, [-1.0 + _RELATIVE, -_UNLIKELY])
     first = max(int(first) - 1, 0)
     return first, tail[first : last + 1].copy()
@@ -147,9 +149,9 @@ def precedence(scores: ScoreSample, delta: float, alpha: float) -> Array:
         by = left[audits]
         for i in np.flatnonzero(by.any(axis=0)):
             by[:, i] &= counts[audits, i] >= critical_count(*tests[i], delta, level, index)
-        found = by.any(axis=1)
-        left[audits[found]] = by[found]
-        return np.asarray(found)
+        any_rejects = by.any(axis=1)
+        left[audits[any_rejects]] = by[any_rejects]
+        return np.asarray(any_rejects)
 
     return EPSILONS[np.maximum(last_rejected(len(counts), rejected), 0)]
 

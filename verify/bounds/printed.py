@@ -1,6 +1,6 @@
-"""Bounds as they are in print and in their authors' public code, to reproduce them: they don't keep their confidence.
+"""Bounds as in print and in their authors' public code, for reproduction; they do not keep their confidence.
 
-All take the limits of both rates at full α and the threshold that is best for the very scores that they are from.
+All take the limits of both rates at full α, and the threshold that is best for the same scores.
 """
 
 import math
@@ -22,7 +22,7 @@ def best_threshold(scores: ScoreSample, delta: float, alpha: float, method: Meth
     """Return the largest value of Equation (1) for one-sided limits of both rates, each at 1 − α.
 
     Andrew et al. (arXiv 2302.03098), Section 5.1, and the public code of the paper (google-research/federated,
-    ``one_shot_epe``), which also counts equal scores as if they could be told apart.
+    ``one_shot_epe``), which also counts equal scores as if they were distinct.
     """
     alarm = None if scores.unobserved is None else alarms(scores.null_count, delta, alpha, method)
     return sweep(scores, misses(scores.count, delta, alpha, method), alarm, delta, by_value=False)
@@ -32,11 +32,11 @@ def canife(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Arra
     """Return the lower limit of CANIFE's per-round ε̂ at the threshold of the largest ε̂ that is finite or without error.
 
     Maddock et al. (arXiv 2210.02912), Section 2.2 and Appendix C.1: Clopper and Pearson's two-sided limits at 1 − α.
-    The bound is not cut at 0 by CANIFE, and is here.
+    CANIFE does not cut the bound at 0; this function does.
     """
     assert scores.unobserved is not None
     _, thresholds = sweep(scores, _counted(scores.count, delta), _counted(scores.null_count, delta, False), delta)
-    # Without any error ε̂ is infinite, and nothing is larger.
+    # Without any error ε̂ is infinite, the largest value.
     lowest = scores.observed[:, 0]
     thresholds = np.where(lowest > scores.unobserved[:, -1], lowest, thresholds)
     missed, quiet = (
@@ -47,15 +47,15 @@ def canife(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Arra
 
 
 def canife_code(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the same limit at the threshold of the largest accuracy, as CANIFE's public code has it.
+    """Return the same limit at the threshold of the largest accuracy, as in CANIFE's public code.
 
-    Guesses "took part" are the scores above one of all scores; of equal accuracies the highest threshold counts (the
-    packages ``facebookresearch/canife``, ``canary_analyser.py``, and ``facebookresearch/privacy_lint``). The highest
-    scores fall in the one order in which unobserved scores come first among equals, as elsewhere here.
+    Scores above the threshold, which is one of the scores, are guessed to have taken part. Among equal accuracies the
+    highest threshold counts (``canary_analyser.py`` of ``facebookresearch/canife``, and
+    ``facebookresearch/privacy_lint``). Among equal scores unobserved ones come first, as in all bounds here.
     """
     assert scores.unobserved is not None
     pooled, wrong = pooled_order(scores.observed, scores.unobserved)
-    # So many guesses: at least one score is not above the threshold, as that is one of them.
+    # The threshold is one of the scores, so that at least one score is no guess.
     guesses = np.arange(pooled.shape[1])
     best = np.argmax(guesses - 2 * wrong[:, :-1], axis=1)
     rows = np.arange(len(pooled))
@@ -74,11 +74,11 @@ def _limits(
 
 @lru_cache(maxsize=32)
 def _counted(count: int, delta: float, right: bool = True) -> Rates:
-    """Tabulate counted rates of error, by the number of scores on the threshold's right side or on the wrong one."""
+    """Tabulate counted rates of error by the number of scores on the right or on the wrong side of the threshold."""
     wrong = np.arange(count + 1) / count
-    found = rates(wrong[::-1] if right else wrong, 1.0 - (wrong[::-1] if right else wrong), delta)
-    # An ε̂ with a count of zero below is infinite, and left out.
-    return Rates(np.where(np.isneginf(found.log_rate), math.inf, found.log_rate), found.log_rest)
+    counted = rates(wrong[::-1] if right else wrong, 1.0 - (wrong[::-1] if right else wrong), delta)
+    # With a count of zero in the denominator ε̂ is infinite, and left out.
+    return Rates(np.where(np.isneginf(counted.log_rate), math.inf, counted.log_rate), counted.log_rest)
 
 
 def at_counts(

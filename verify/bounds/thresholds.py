@@ -1,9 +1,9 @@
-"""Bounds at thresholds of the scores: what Equation (1) gives for limits of the two rates of error.
+"""Bounds at thresholds of the scores, by Equation (1) at limits of the two rates of error.
 
 Andrew et al. (arXiv 2302.03098), Equation (1): ε ≥ log((1 − δ − FNR)/FPR) and ε ≥ log((1 − δ − FPR)/FNR). Both rise
-when a rate falls, so that upper limits of the rates give lower bounds of ε. Two families make valid ones of that:
-limits that hold at all declared ranks at once (``band``), and thresholds that the scores they are counted from have no
-part in (``fixed``, ``bonferroni``). Thresholds chosen on one half of the scores serve ``bayesian``.
+when a rate falls, so that upper limits of the rates give lower bounds of ε. Two families of bounds are valid. In one,
+limits hold at all declared ranks at once (``band``). In the other, thresholds do not depend on the scores that are
+counted (``fixed``, ``bonferroni``). Thresholds chosen on one half of the scores serve ``bayesian``.
 """
 
 import math
@@ -24,14 +24,14 @@ from canaryproof.verify.bounds.precedence import precedence
 
 @dataclass(frozen=True)
 class Rates:
-    """Limits of a rate and of its complement, as logarithms by count of scores at or above the threshold."""
+    """Logarithms of limits of a rate and of its complement, by the count of scores at or above the threshold."""
 
     log_rate: Array  # Log of the upper limit of the rate of error
     log_rest: Array  # Log of 1 − δ − that limit, −∞ where it is not positive
 
 
 def rates(upper: ArrayLike, complement: ArrayLike, delta: float) -> Rates:
-    """Tabulate upper limits of a rate, and of 1 − δ − them by the complement's lower limits, with all digits."""
+    """Tabulate upper limits of a rate, and 1 − δ less them, by the complement's lower limits for full precision."""
     with np.errstate(divide="ignore"):
         return Rates(np.log(upper), np.log(np.maximum(np.asarray(complement) - delta, 0.0)))
 
@@ -51,7 +51,7 @@ def _exact(
     for a in range(audits):
         hits, n = count, 0
         for i in range(count):
-            # Of equal scores all are at or above the threshold.
+            # All equal scores are at or above the threshold.
             if not by_value or i == 0 or observed[a, i] > observed[a, i - 1]:
                 hits = count - i
             if n == len(at) or i < at[n]:
@@ -89,14 +89,14 @@ def _sampled(
                 last = unobserved[a, j]
                 j += 1
                 continue
-            place = observed[a, i]
-            if not by_value or place > last:
+            score = observed[a, i]
+            if not by_value or score > last:
                 value = max(
                     log_hit[count - i] - log_alarm[null_count - j], log_quiet[null_count - j] - log_miss[count - i]
                 )
                 if value > values[a]:
-                    values[a], thresholds[a] = value, place
-            last = place
+                    values[a], thresholds[a] = value, score
+            last = score
             i += 1
     return values, thresholds
 
@@ -110,12 +110,12 @@ def sweep(
     by_value: bool = True,
     ranks: NDArray[np.int64] | None = None,
 ) -> tuple[Array, Array]:
-    """Find the largest value over all thresholds that are observed scores, and where; 0 and NaN where none is positive.
+    """Find the largest value over all observed scores as thresholds, and its threshold.
 
-    Limits of FNR and FPR go by the number of observed and unobserved scores at or above the threshold; ``alarm`` is
-    None for an exact null. Without ``by_value`` the threshold lies between equal scores, as if they could be told
-    apart, at the attacker's advantage: so the authors' code counts. Beside an exact null the scores of some ``ranks``
-    from the highest, in increasing order, may be all that are looked at.
+    They are 0 and NaN where no value is positive. ``miss`` and ``alarm`` tabulate limits of FNR and FPR by the numbers
+    of observed and unobserved scores at or above the threshold; ``alarm`` is None for an exact null. Without
+    ``by_value``, equal scores count as distinct, to the attacker's advantage, as in the authors' code. With an exact
+    null, thresholds may be limited to ``ranks`` from the highest score, in increasing order.
     """
     if scores.null is not None:
         if ranks is None:
@@ -169,19 +169,19 @@ def shared(alpha: float, exact: bool) -> float:
 
 # Thresholds at declared ranks, all at once.
 #
-# With an exact null, a band of equal local levels. For U₍₁₎ < … < U₍ₖ₎ of k independent uniform variables and levels
-# L₁ ≤ … ≤ Lₖ, P(U₍ⱼ₎ ≥ Lⱼ for all j) is the probability that no more than j − 1 points lie below Lⱼ, for all j. The
-# number of points below t is that of a Poisson process of rate k, given that it has k points in all (Noé 1972;
-# Moscovich and Nadler 2017): one step from each level to the next, and the sums have positive terms only.
+# An exact null has a band of equal local levels. Let U₍₁₎ < … < U₍ₖ₎ be k sorted uniform variables, and L₁ ≤ … ≤ Lₖ
+# levels. Then P(U₍ⱼ₎ ≥ Lⱼ for all j) is the probability that at most j − 1 points lie below Lⱼ, for all j. The points
+# are those of a Poisson process of rate k on the condition that it has k points (Noé 1972; Moscovich and Nadler 2017).
+# The computation takes one step for each level, and all terms are positive.
 
 
-# Of states and of steps, what is less likely than this is left out; the probability found is then too small.
+# States and steps that are less likely than this are dropped, so that the computed probability is too small.
 _NEGLIGIBLE = 1e-25
-# From one declared rank to the next. With all ranks the level of each would be half as large.
+# Ratio of a declared rank to the one before. With all ranks, each level would be half as large.
 _RATIO = 1.6
-# Local levels are taken from a fixed ladder, of such steps of the logarithm: so they rise with α whatever the rounding.
+# Local levels form a fixed geometric grid with this step of the logarithm, so that they rise with α despite rounding.
 _RUNG = 1e-3
-# What rounding may do to a probability near 1, with much to spare, at up to so many variables; in proportion beyond.
+# A generous rounding error of a probability near 1 for up to this many variables; beyond, it grows in proportion.
 _ROUNDING, _VARIABLES = 1e-9, 1e5
 
 
@@ -190,23 +190,23 @@ def staying_above(levels: Array, ranks: NDArray[np.int64], count: int) -> float:
 
     Levels in [0, 1) do not fall, ranks from 1 to ``count`` rise.
     """
-    states, lowest, place = np.ones(1), 0, 0.0
+    states, lowest, level_before = np.ones(1), 0, 0.0
     for level, rank in zip(levels, ranks, strict=True):
-        states, lowest = _moved(states, lowest, count * (level - place))
-        place = level
-        # No more than rank − 1 points may lie below.
+        states, lowest = _moved(states, lowest, count * (level - level_before))
+        level_before = level
+        # At most rank − 1 points may lie below the level.
         states = states[: max(rank - lowest, 0)]
         if not len(states):
             return 0.0
     missing = count - lowest - np.arange(len(states))
-    ends = _poisson(missing, count * (1.0 - place))
+    ends = _poisson(missing, count * (1.0 - level_before))
     return float(states @ ends / _poisson(np.array([count]), count)[0])
 
 
 def _moved(states: Array, lowest: int, mean: float) -> tuple[Array, int]:
     """Add a Poisson variable to the number of points; return the likely states and the lowest of them."""
     if mean > 0.0:
-        # By Chernoff's bounds, what lies beyond is negligible.
+        # By Chernoff's bounds, the probability beyond is negligible.
         first, last = max(0, int(mean - 11.0 * math.sqrt(mean))), int(mean + 11.0 * math.sqrt(mean) + 60.0)
         steps = _poisson(np.arange(first, last + 1), mean)
         states, lowest = np.maximum(signal.convolve(states, steps), 0.0), lowest + first
@@ -217,12 +217,12 @@ def _moved(states: Array, lowest: int, mean: float) -> tuple[Array, int]:
 
 
 def _poisson(counts: NDArray[np.int64], mean: float) -> Array:
-    """Probabilities of counts, 0 for negative ones."""
+    """Return the probabilities of counts, 0 for negative ones."""
     return np.asarray(np.exp(special.xlogy(counts, mean) - mean - special.gammaln(counts + 1.0)) * (counts >= 0))
 
 
 def band_ranks(count: int) -> NDArray[np.int64]:
-    """Return the ranks at which a band is checked: near both ends, ever farther apart toward the middle."""
+    """Return the ranks at which a band is checked: dense near both ends, sparse in the middle."""
     low, rank = [], 1.0
     while rank <= 0.5 * (count + 1):
         low.append(int(rank))
@@ -231,54 +231,54 @@ def band_ranks(count: int) -> NDArray[np.int64]:
 
 
 def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:
-    # The quantile of the Beta distribution of U₍ⱼ₎, which is Clopper and Pearson's limit for j successes.
+    # The quantile of U₍ⱼ₎'s Beta distribution is Clopper and Pearson's limit for j successes.
     return np.maximum.accumulate(binomial.lower(ranks, count, 1.0 - local))
 
 
 @lru_cache(maxsize=256)
 def local_level(count: int, alpha: float) -> float:
-    """Find the largest level of the ladder at which each rank may fail, any of them with probability α at most."""
+    """Find the largest level of the grid at which some rank fails with probability α at most."""
     ranks = band_ranks(count)
     rounding = _ROUNDING * max(1.0, count / _VARIABLES)
 
-    # Bonferroni's holds without any computation.
+    # Bonferroni's level is valid without any computation.
     high, low = math.ceil(-math.log(alpha / len(ranks)) / _RUNG), math.floor(-math.log(alpha) / _RUNG)
     rung, slope, before = high - 1, -_RUNG, (high, math.nan)
     while high - low > 1:
         levels = _levels(math.exp(-_RUNG * rung), ranks, count)
         failing = 1.0 - staying_above(levels, ranks, count) + rounding
         low, high = (low, rung) if failing <= alpha else (rung, high)
-        # The secant of what is nearly a line takes a third of a bisection's steps.
+        # The function is nearly linear, so that secants take a third of a bisection's steps.
         excess = math.log(_expected(failing) / _expected(alpha))
-        if (found := (excess - before[1]) / (rung - before[0])) < 0.0:
-            slope = found
+        if (secant := (excess - before[1]) / (rung - before[0])) < 0.0:
+            slope = secant
         before = rung, excess
         rung = min(max(math.ceil(rung - excess / slope) - (failing <= alpha), low + 1), high - 1)
     return math.exp(-_RUNG * high)
 
 
 def _expected(probability: float) -> float:
-    """Return the mean of a Poisson variable that is not 0 with some probability."""
+    """Return the mean of a Poisson variable that is positive with a probability."""
     return -math.log1p(-min(max(probability, 1e-300), 1.0 - 1e-9))
 
 
 def band(count: int, alpha: float) -> Array:
-    """Return levels Lⱼ, j = 0, …, k, that all U₍ⱼ₎ are above with probability at least 1 − α."""
+    """Return levels Lⱼ, j = 0, …, k, such that all U₍ⱼ₎ exceed theirs with probability at least 1 − α."""
     return np.repeat(*_steps(count, alpha))
 
 
 @lru_cache(maxsize=64)
 def _steps(count: int, alpha: float) -> tuple[Array, NDArray[np.int64]]:
-    """Return a band's different levels and how many ranks have each: from one that is checked up to the next."""
+    """Return a band's distinct levels, and how many ranks have each: those from a checked rank up to the next."""
     ranks = band_ranks(count)
     levels = np.concatenate([[0.0], _levels(local_level(count, alpha), ranks, count)])
     return levels, np.diff(ranks, prepend=0, append=count + 1)
 
 
 def simultaneous(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the bound of all declared ranks: by a band beside an exact null, by precedence tests otherwise.
+    """Return the bound of all declared ranks, by a band for an exact null and by precedence tests otherwise.
 
-    The band's threshold is the best one. Precedence tests have none.
+    The band's threshold is the best one; precedence tests have none.
     """
     if scores.null is None:
         values = precedence(scores, delta, alpha)
@@ -286,67 +286,67 @@ def simultaneous(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array
     levels, lengths = _steps(scores.count, alpha)
     miss = rates(1.0 - levels, levels, delta)
     miss = Rates(np.repeat(miss.log_rate, lengths), np.repeat(miss.log_rest, lengths))
-    # From one declared rank to the next the level is the same: the highest threshold is the best, where its tail is
-    # least. Millions of scores then cost no more than a few.
+    # The level is constant from one declared rank to the next, so that the highest threshold there, with the least
+    # tail, is the best. Millions of scores then cost no more than a few.
     return sweep(scores, miss, None, delta, ranks=band_ranks(scores.count))
 
 
-# Thresholds that the scores they are counted from have no part in: one, several, or from a split.
+# Thresholds that do not depend on the scores that are counted: one, several, or from a split.
 #
-# With unobserved scores a threshold is one of them, by its rank: just above the r-th largest of k₀ the false alarm
-# rate is at most the r-th of k₀ uniform order statistics in law, whose quantile limits it.
+# With unobserved scores, a threshold is one of them, by its rank. Just above the r-th largest of k₀, the false alarm
+# rate is stochastically at most the r-th of k₀ uniform order statistics, whose quantile limits it.
 
 
-# Thresholds of Bonferroni's bound: where the null's tail is 1/2, 1/4, …
+# Number of thresholds of Bonferroni's bound, where the null's tail is 1/2, 1/4, …
 _GRID = 20
 
 
 @dataclass(frozen=True)
-class Places:
-    """Thresholds, with what is known of the false alarm rates there."""
+class ThresholdCounts:
+    """Thresholds with the counts of hits and the limits of the false alarm rates."""
 
-    thresholds: Array  # Thresholds, shape (audits, places)
+    thresholds: Array  # Shape (audits, thresholds)
     hits: NDArray[np.int64]  # Number of observed scores at or above them, the same shape
-    log_alarm: Array  # Log of the rates' upper limits, shape (places,)
+    log_alarm: Array  # Log of the false alarm rates' upper limits, shape (thresholds,)
 
 
 def null_ranks(tails: Array, null_count: int) -> NDArray[np.int64]:
-    """Return the ranks, the highest first, of unobserved scores about as far out as these tails of the null."""
+    """Return the ranks, from the highest score, of the unobserved scores near these tails of the null."""
     return np.clip(np.rint(tails * null_count), 1, null_count).astype(np.int64)
 
 
-def places(scores: ScoreSample, tails: Array, alpha: float) -> Places:
-    """Put thresholds where the null's tail is about as given, with 1 − α limits of the rates that are estimated."""
+def threshold_counts(scores: ScoreSample, tails: Array, alpha: float) -> ThresholdCounts:
+    """Put thresholds where the null has about these tails, with 1 − α limits of estimated false alarm rates."""
     observed = scores.observed
     if scores.null is not None:
-        row = scores.null.place(np.log(tails))
+        row = scores.null.quantile(np.log(tails))
         thresholds = np.broadcast_to(row, (len(observed), len(row)))
         log_alarm, side = scores.null.log_tail(row), "left"
     else:
         assert scores.unobserved is not None
         ranks = null_ranks(tails, scores.null_count)
         thresholds = scores.unobserved[:, scores.null_count - ranks]
-        # Equal scores are no hits: only above the threshold is the false alarm rate limited.
+        # Equal scores are no hits, as the limit of the false alarm rate holds above the threshold only.
         log_alarm, side = np.log(binomial.upper(ranks - 1, scores.null_count, 1.0 - alpha)), "right"
     below = [np.searchsorted(row, at, side=side) for row, at in zip(observed, thresholds, strict=True)]  # type: ignore[call-overload]
-    return Places(thresholds, scores.count - np.array(below, dtype=np.int64), log_alarm)
+    return ThresholdCounts(thresholds, scores.count - np.array(below, dtype=np.int64), log_alarm)
 
 
-def at_places(scores: ScoreSample, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the best bound over thresholds where the null's tail is as given, each at the same share of α."""
+def best_of_thresholds(scores: ScoreSample, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the best bound over thresholds where the null has these tails, each at the same share of α."""
     each = shared(alpha / len(tails), scores.null is not None)
-    at = places(scores, tails, each)
+    at = threshold_counts(scores, tails, each)
     miss = misses(scores.count, delta, each)
     values = _equation_1(miss, at.hits, at.log_alarm, _log_rest(at.log_alarm, delta))
     best = np.argmax(values, axis=1)[:, np.newaxis]
     value = np.take_along_axis(values, best, axis=1)[:, 0]
-    found = np.take_along_axis(at.thresholds, best, axis=1)[:, 0]
-    return np.maximum(value, 0.0), np.where(value > 0.0, found, math.nan)
+    thresholds = np.take_along_axis(at.thresholds, best, axis=1)[:, 0]
+    return np.maximum(value, 0.0), np.where(value > 0.0, thresholds, math.nan)
 
 
 def fixed(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the bound at the one threshold where the null's tail is 1/√(k + 1)."""
-    return at_places(scores, np.full(1, 1.0 / math.sqrt(scores.count + 1.0)), delta, alpha)
+    return best_of_thresholds(scores, np.full(1, 1.0 / math.sqrt(scores.count + 1.0)), delta, alpha)
 
 
 def bonferroni(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
@@ -354,19 +354,19 @@ def bonferroni(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, 
     tails: Array = 0.5 ** np.arange(1.0, _GRID + 1.0)
     if scores.unobserved is not None:
         tails = tails[tails * scores.null_count >= 1.0] if scores.null_count > 1 else tails[:1]
-    return at_places(scores, tails, delta, alpha)
+    return best_of_thresholds(scores, tails, delta, alpha)
 
 
 @dataclass(frozen=True)
 class SplitCounts:
-    """What one half of the scores counts at the threshold that is best for the other half."""
+    """Counts of one half of the scores at the threshold that is best for the other half."""
 
-    half: ScoreSample  # The half that counts
-    thresholds: Array  # Thresholds, shape (audits,), NaN where there is none
-    # hits, alarms: observed and unobserved scores at or above them, the same shape; no alarms beside an exact null.
+    half: ScoreSample  # The half that is counted
+    thresholds: Array  # Shape (audits,), NaN where there is none
+    # hits, alarms: observed and unobserved scores at or above the thresholds; no alarms with an exact null.
     hits: NDArray[np.int64]
     alarms: NDArray[np.int64]
-    log_tails: Array  # Log of the exact null's tail there; empty beside unobserved scores
+    log_tails: Array  # Log of the exact null's tail at the thresholds; empty with unobserved scores
 
 
 def split_counts(scores: ScoreSample, delta: float, alpha: float) -> SplitCounts:
@@ -378,7 +378,7 @@ def split_counts(scores: ScoreSample, delta: float, alpha: float) -> SplitCounts
         each = shared(alpha, scores.null is not None)
         alarm = None if scores.null is not None else alarms(first.null_count, delta, each)
         _, thresholds = sweep(first, misses(first.count, delta, each), alarm, delta)
-    # Where there is no threshold any will do.
+    # A missing threshold may be any number, as its counts are not used.
     at = np.nan_to_num(thresholds)
     empty: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     return SplitCounts(
@@ -398,7 +398,7 @@ def _above(ordered: Array, thresholds: Array) -> NDArray[np.int64]:
 
 def _equation_1(miss: Rates, hits: NDArray[np.int64], log_alarm: Array, log_quiet: Array) -> Array:
     """Return the larger of both values, −∞ where neither has a positive numerator."""
-    # A null that never raises an alarm beside a numerator of 0 gives no value.
+    # A false alarm rate of 0 with a numerator of 0 gives NaN, which is no value.
     with np.errstate(invalid="ignore"):
         values = np.fmax(miss.log_rest[hits] - log_alarm, log_quiet - miss.log_rate[hits])
     return np.asarray(np.where(np.isnan(values), -math.inf, values))

@@ -120,7 +120,7 @@ def _at(case: _Case, tails: Sequence[float]) -> float:
         each = case.each / len(tails)
         if case.unobserved is None:
             # Where exactly a threshold lies is of no account.
-            threshold = float(cosine_null(_DIM).place(np.log([tail]))[0])
+            threshold = float(cosine_null(_DIM).quantile(np.log([tail]))[0])
             alarm, hits = _tail(threshold), int(np.sum(case.observed >= threshold))
         else:
             rank = min(max(round(tail * _NULL_COUNT), 1), _NULL_COUNT)
@@ -235,7 +235,7 @@ def _gaussian_dp(case: _Case) -> Range:
     for tail in tails:
         each = case.alpha / len(tails)
         if case.unobserved is None:
-            threshold = float(cosine_null(_DIM).place(np.log([tail]))[0])
+            threshold = float(cosine_null(_DIM).quantile(np.log([tail]))[0])
             miss = _upper(int(np.sum(case.observed < threshold)), _COUNT, each)
             high = max(high, float(stats.norm.isf(_tail(threshold)) - stats.norm.ppf(miss)))
             low = high

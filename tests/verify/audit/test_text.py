@@ -6,8 +6,9 @@ import pytest
 
 from canaryproof.kernels import exact_law
 from canaryproof.verify.audit.audit import audit
-from canaryproof.verify.audit.findings import AuditRow, Scores
 from canaryproof.verify.audit.misuse import MisuseWarning
+from canaryproof.verify.audit.result import AuditRow
+from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, summary
 
 DIM, DELTA = 10**6, 1e-6

@@ -9,9 +9,9 @@ from scipy import stats
 
 from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
 from canaryproof.verify.bounds.thresholds import (
-    at_places,
     band,
     band_ranks,
+    best_of_thresholds,
     bonferroni,
     fixed,
     local_level,
@@ -122,7 +122,7 @@ def test_one_threshold_is_clopper_and_pearson(seed, delta, alpha):
 def test_a_rank_among_unobserved_scores_has_half_of_alpha(seed):
     rng = np.random.default_rng(seed)
     seen, unseen = 2.0 + rng.normal(size=50), rng.normal(size=80)
-    value, _ = at_places(prepare(seen, unseen), np.array([0.1]), 1e-3, 0.1)
+    value, _ = best_of_thresholds(prepare(seen, unseen), np.array([0.1]), 1e-3, 0.1)
     eighth = np.sort(unseen)[-8]
     fpr = stats.beta.ppf(0.95, 8, 73)
     expected = equation_1(miss_limit(np.sum(seen <= eighth), 50, 0.05), fpr, 1e-3)
@@ -131,14 +131,14 @@ def test_a_rank_among_unobserved_scores_has_half_of_alpha(seed):
 
 def test_scores_equal_to_a_rank_are_no_hits():
     # All unobserved at 0: above them the false alarm rate is limited, at them it may be 1.
-    value, _ = at_places(prepare(np.zeros(100), np.zeros(100)), np.array([0.1]), 0.0, 0.05)
+    value, _ = best_of_thresholds(prepare(np.zeros(100), np.zeros(100)), np.array([0.1]), 0.0, 0.05)
     assert value[0] == 0.0
 
 
 def test_bonferroni_is_the_best_of_its_thresholds_at_their_share():
     seen = 2.0 + np.random.default_rng(1).normal(size=200)
     scores = prepare(seen, null=normal_null())
-    single = [at_places(scores, np.array([0.5**j]), 1e-5, 0.05 / 20)[0][0] for j in range(1, 21)]
+    single = [best_of_thresholds(scores, np.array([0.5**j]), 1e-5, 0.05 / 20)[0][0] for j in range(1, 21)]
     assert bonferroni(scores, 1e-5, 0.05)[0][0] == pytest.approx(max(single), rel=1e-12)
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.audit.audit import audit
-from canaryproof.verify.audit.findings import Scores
+from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.audit.text import answer, rounded, rounded_down
 from canaryproof.verify.cli import audit as audit_commands
 from canaryproof.verify.cli import progress

@@ -1,7 +1,4 @@
-"""What an audit takes: scores, checked; and what it finds.
-
-That is rows of estimates and bounds, tests of what they assume, warnings, and the claim's verdict.
-"""
+"""The result of an audit: rows of estimates and bounds, tests of their assumptions, warnings, the claim's verdict."""
 
 import math
 from collections.abc import Callable
@@ -10,103 +7,16 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.misuse import MisuseWarning
-from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
+from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
-from canaryproof.verify.files.reading import ScoreKind, checked_scores, floats
 
 if TYPE_CHECKING:
     from canaryproof.verify.blindspots.alarms import BlindSpots
 
 ESTIMATE = "estimate"
-
-
-@dataclass(frozen=True, init=False, eq=False)
-class Scores:
-    """Scores of one run's canaries, higher where a canary left a trace.
-
-    Parameters
-    ----------
-    observed
-        Scores of canaries that took part, shape (k,), k ≥ 2, floating-point: a list, a numpy or JAX array, a pandas
-        series.
-    unobserved
-        Scores of canaries that did not take part, shape (k₀,), k₀ ≥ 2. They may be left out for cosines.
-    dim
-        Dimension d of the released vector, 2 ≤ d ≤ 1e12, for cosines. It is needed without unobserved ones.
-    inclusion
-        ``"fixed"`` if the canaries that take part were chosen in advance, ``"coin"`` if each by a fair coin of its own.
-    kind
-        ``"cosine"`` for cosines with one released vector, or their maxima over rounds; ``"any"`` for any other real
-        scores, such as logits or negated losses.
-
-    Attributes
-    ----------
-    observed, unobserved
-        As given, in float64; they cannot be written to.
-    dim, inclusion, kind
-        As given.
-
-    Raises
-    ------
-    ValueError
-        If an argument breaks a rule: its name, the place and the rule are named.
-    """
-
-    observed: NDArray[np.float64]
-    unobserved: NDArray[np.float64] | None
-    dim: int | None
-    inclusion: Inclusion
-    kind: ScoreKind
-
-    def __init__(
-        self,
-        observed: ArrayLike,
-        unobserved: ArrayLike | None = None,
-        dim: float | None = None,
-        inclusion: str = "fixed",
-        kind: str = "cosine",
-    ) -> None:
-        what = ScoreKind(rules.choice("kind", kind, ScoreKind))
-        whole = None if dim is None else int(rules.DIM.number("dim", dim))
-        if what is ScoreKind.ANY and whole is not None:
-            raise ValueError("dim: is for cosines; scores of any kind have none")
-        values = {
-            "observed": _checked("observed", observed, what),
-            "unobserved": None if unobserved is None else _checked("unobserved", unobserved, what),
-            "dim": whole,
-            "inclusion": Inclusion(rules.choice("inclusion", inclusion, Inclusion)),
-            "kind": what,
-        }
-        if unobserved is None and what is ScoreKind.ANY:
-            raise ValueError("unobserved: is needed for scores of any kind, as only cosines have a known null")
-        if unobserved is None and whole is None:
-            raise ValueError("dim: is needed, as there are no unobserved cosines")
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def __repr__(self) -> str:
-        parts = [f"{len(self.observed):,} observed"]
-        parts += [] if self.unobserved is None else [f"{len(self.unobserved):,} unobserved"]
-        parts += [] if self.dim is None else [f"dim={self.dim:,}"]
-        return f"Scores({', '.join(parts)}, inclusion='{self.inclusion}', kind='{self.kind}')"
-
-
-def _checked(name: str, values: ArrayLike, kind: ScoreKind) -> NDArray[np.float64]:
-    try:
-        given = floats(values)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
-    # A copy, so that nobody changes what has been checked. A long double may become infinite, which a rule refuses.
-    with np.errstate(over="ignore"):
-        scores = checked_scores(name, given.astype(np.float64), kind)
-    scores.flags.writeable = False
-    return scores
 
 
 @dataclass(frozen=True)
@@ -191,7 +101,7 @@ class ClaimVerdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Findings:
+class AuditResult:
     """What an audit finds; depends on nothing but its input.
 
     Attributes
