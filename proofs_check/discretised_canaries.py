@@ -233,7 +233,7 @@ def judge(_: Context, source: Source | None = None) -> Outcome:
 
 CHECKS = (
     Check(
-        "gaussian.discreteness",
+        "algorithm1.discreteness",
         Subject.IMPLEMENTATION,
         "proofs_check.discretised_canaries",
         "32-bit words, float32 quantiles and rounded vectors move ε̂ by less than 7.3e-05, 0.00013 and 0.00034 at "

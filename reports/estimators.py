@@ -1,4 +1,4 @@
-"""What the suite ``gaussian`` finds of the estimators: printed simulations and ours, bias, deviation, coverage."""
+"""What the suite ``estimators`` finds of the estimators: printed simulations and ours, bias, deviation, coverage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -27,7 +27,7 @@ def sections(run: Run) -> list[str]:
 
 def found(run: Run) -> str:
     """Say in a sentence how far each estimator is from the best of them; "" if it was not measured."""
-    evidence = {result.id: result.evidence for result in run.measured.results}.get("gaussian.default-estimator")
+    evidence = {result.id: result.evidence for result in run.measured.results}.get("estimators.default-estimator")
     if evidence is None:
         return ""
     names, cells = ("pinned", "fitted", "adaptive"), evidence["cells"]
@@ -154,12 +154,12 @@ def _sweep(title: str, found: Evidence) -> list[str]:
 
 # By the check whose evidence a section shows, in this order.
 _SECTIONS: dict[str, Callable[[Evidence], list[str]]] = {
-    "gaussian.coverage.equal-variances": _equal,
-    "gaussian.coverage.unequal-variances": _unequal,
-    "gaussian.default-estimator": _default,
-    "gaussian.fitted-bias": _bias,
-    "gaussian.count-sweep": partial(_sweep, "From 10 canaries on, at fixed dimension"),
-    "gaussian.data-sweep": partial(_sweep, "Data vectors added to the canaries"),
+    "estimators.coverage.equal-variances": _equal,
+    "estimators.coverage.unequal-variances": _unequal,
+    "estimators.default-estimator": _default,
+    "estimators.fitted-bias": _bias,
+    "estimators.count-sweep": partial(_sweep, "From 10 canaries on, at fixed dimension"),
+    "estimators.data-sweep": partial(_sweep, "Data vectors added to the canaries"),
 }
 
 # Label, colour, marker, displacement, whose cells, and what is drawn of a cell.
@@ -197,7 +197,7 @@ def dimension_sweep(cells: Sequence[Evidence]) -> Figure:
 
 @mpl.rc_context(STYLE)
 def errors(evidence: Evidence) -> Figure:
-    """Draw three estimators' errors against the ratio of deviations, from ``gaussian.default-estimator``."""
+    """Draw three estimators' errors against the ratio of deviations, from ``estimators.default-estimator``."""
     distances = sorted({cell["distance"] for cell in evidence["cells"]})
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     axes = figure.subplots(1, len(distances), squeeze=False)[0]

@@ -193,7 +193,7 @@ _OURS = "ours"
 _ALL_ROOM, _MOST_ROOM = 250_000, 1_200
 # The pictures that tell more of a claim than its numbers do, by what its id begins with.
 _PICTURED = {
-    "gaussian.default-estimator": "estimator-errors",
+    "estimators.default-estimator": "estimator-errors",
     "bounds.nominal": "coverage",
     "numerics.comparison.": "accuracy",
 }
@@ -325,7 +325,7 @@ def _anchors(results: Sequence[Result]) -> list[str]:
 def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) -> Entry:
     result = run.results[position]
     named = picture_name(result.id).removesuffix(".svg"), *(p for i, p in _PICTURED.items() if result.id.startswith(i))
-    if "readings" in result.evidence and result.suite == "gaussian":
+    if "readings" in result.evidence and result.suite == "algorithm1":
         named = (*named, "dimension-sweep")
     of_document = result.subject is Subject.DOCUMENT
     suite = ["verify", result.suite, "--level", str(run.level), "--seed", str(run.seed)]

@@ -96,12 +96,12 @@ def figures_of(run: Run) -> dict[str, Figure]:
     run = run.measured
     evidence = {result.id: result.evidence for result in run.results}
     pictures = {}
-    gaussian = [r for r in run.results if r.suite == "gaussian" and "readings" in r.evidence]
-    if gaussian:
-        cells = [{"source": result.source, **result.evidence} for result in gaussian]
+    simulated = [r for r in run.results if r.suite == "algorithm1" and "readings" in r.evidence]
+    if simulated:
+        cells = [{"source": result.source, **result.evidence} for result in simulated]
         pictures["dimension-sweep.svg"] = estimators.dimension_sweep(cells)
-    if "gaussian.default-estimator" in evidence:
-        pictures["estimator-errors.svg"] = estimators.errors(evidence["gaussian.default-estimator"])
+    if "estimators.default-estimator" in evidence:
+        pictures["estimator-errors.svg"] = estimators.errors(evidence["estimators.default-estimator"])
     if sweeps := accuracy.sweeps_of(run):
         pictures[accuracy.PICTURE] = accuracy.picture(sweeps)
     if "bounds.nominal" in evidence:

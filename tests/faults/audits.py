@@ -15,7 +15,7 @@ _VERIFY = "canaryproof.verify"
 
 
 def _enclosure(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    checks = ("gaussian.inference.enclosures", "gaussian.audit.scores", "gaussian.audit.release")
+    checks = ("estimators.inference.enclosures", "audit.scores", "audit.release")
     return Fault(f"enclosures.{name}", description, f"canaryproof.kernels.certified.estimates:{function}", make, checks)
 
 
@@ -26,13 +26,13 @@ def _audit(name: str, description: str, function: str, make: Callable[[Function]
         "_audit": ("release",),
         "_null_law": ("scores",),
     }.get(function, ("scores", "release"))
-    checks = tuple(f"gaussian.audit.{given}" for given in inputs)
+    checks = tuple(f"audit.{given}" for given in inputs)
     return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.audit:{function}", make, checks)
 
 
 def _reads(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
     target = f"{_VERIFY}.files.reading:{function}"
-    return Fault(f"input.{name}", description, target, make, ("gaussian.audit.files",))
+    return Fault(f"input.{name}", description, target, make, ("audit.files",))
 
 
 FAULTS = (

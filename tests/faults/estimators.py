@@ -42,17 +42,17 @@ _CALLED = {
 
 def _moments(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
     topic = {"from_dimension": "closed-form", "from_unobserved": "unobserved"}[function]
-    checks = (f"gaussian.inference.{topic}", "gaussian.audit.scores")
+    checks = (f"estimators.inference.{topic}", "audit.scores")
     return Fault(f"moments.{name}", description, f"{_ESTIMATORS}.estimators:{function}", make, checks)
 
 
 def _estimator(name: str, description: str, function: str, make: Callable[[Function], Function], *more: str) -> Fault:
-    checks = (*(f"gaussian.inference.{topic}" for topic in _CALLED[function]), *more)
+    checks = (*(f"estimators.inference.{topic}" for topic in _CALLED[function]), *more)
     return Fault(f"estimators.{name}", description, f"{_ESTIMATORS}.estimators:{function}", make, checks)
 
 
 def _threshold(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
-    checks = ("gaussian.threshold-is-exact", "gaussian.inference.enclosures")
+    checks = ("estimators.threshold-is-exact", "estimators.inference.enclosures")
     return Fault(
         f"threshold.{name}", description, "canaryproof.kernels.threshold_attack:threshold_epsilon", make, checks
     )
@@ -173,15 +173,15 @@ FAULTS = (
         "one direction for the larger of both",
         "both_directions",
         lambda f: lambda delta, distance, ratio: two_gaussians.epsilon(delta, distance, ratio, 0.0, 1.0, "reverse"),
-        "gaussian.fitted-bias",
-        "gaussian.default-estimator",
+        "estimators.fitted-bias",
+        "estimators.default-estimator",
     ),
     _estimator(
         "variance-for-deviation",
         "ratio² for the ratio",
         "both_directions",
         lambda f: lambda delta, distance, ratio: f(delta, distance, np.square(ratio)),
-        "gaussian.fitted-bias",
+        "estimators.fitted-bias",
     ),
     _estimator(
         "not-clipped",
@@ -194,7 +194,7 @@ FAULTS = (
         "a one-sided quantile for the two-sided",
         "pinned",
         lambda f: lambda m, delta, c=0.95: f(m, delta, 2.0 * c - 1.0),
-        "gaussian.coverage.*",
+        "estimators.coverage.*",
     ),
     _estimator("normal-quantile", "the normal quantile for Student's", "pinned", _student_by_normal),
     _estimator(
@@ -218,14 +218,14 @@ FAULTS = (
         "1 − p for the p-value p",
         "variance_p_value",
         lambda f: lambda m: 1.0 - f(m),
-        "gaussian.default-estimator",
+        "estimators.default-estimator",
     ),
     _estimator(
         "swapped-choice",
         "pinned and fitted swapped, but for the upper end",
         "adaptive",
         _swapped_choice,
-        "gaussian.audit.scores",
+        "audit.scores",
     ),
     _estimator(
         "each-not-joint",
@@ -276,7 +276,7 @@ FAULTS = (
         lambda f: (
             lambda *a: (lambda e: dataclasses.replace(e, spread=lambda: math.sqrt(2.0) * e.standard_error))(f(*a))
         ),
-        ("gaussian.inference.quadrature",),
+        ("estimators.inference.quadrature",),
     ),
     _estimator(
         "norm-tails",

@@ -40,8 +40,8 @@ def _bound(name: str, description: str, function: str, make: Callable[[Function]
 
 # Of the checks that call each function, those whose verdicts depend on it.
 _DECIDING = {
-    "slopes": ("ours.consistency.difference-quotients", "theorems.convergence.estimators", "gaussian.fitted-bias"),
-    "Slopes.fitted_bias": ("theorems.convergence.estimators", "gaussian.fitted-bias"),
+    "slopes": ("ours.consistency.difference-quotients", "theorems.convergence.estimators", "estimators.fitted-bias"),
+    "Slopes.fitted_bias": ("theorems.convergence.estimators", "estimators.fitted-bias"),
     "shift": ("theorems.convergence.too-many-canaries",),
     "best_count": ("theorems.best-count.plain",),
 }

@@ -12,34 +12,50 @@ import numpy as np
 from canaryproof.kernels.canaries import Canaries
 from tests.faults.fault import Fault, Function
 
-_STREAMS = ("streams.coordinates", "streams.sums", "streams.release", "streams.independence", "samplers.d100")
-# Checks of the suite ``gaussian`` that call each function of the canaries.
+_STREAMS = (
+    "algorithm1.streams.coordinates",
+    "algorithm1.streams.sums",
+    "algorithm1.streams.release",
+    "algorithm1.streams.independence",
+    "algorithm1.samplers.d100",
+)
+# Checks that call each function of the canaries.
 _LITERAL = {
-    "Canaries.sum": ("streams.sums", "streams.release", "samplers.d100"),
+    "Canaries.sum": ("algorithm1.streams.sums", "algorithm1.streams.release", "algorithm1.samplers.d100"),
     "Canaries._norms": _STREAMS,
     "checked_indices": _STREAMS,
-    "Canaries.cosines": ("streams.sums", "streams.independence", "streams.release", "samplers.d100"),
-    "Canaries.vector": ("streams.coordinates", "streams.independence", "audit.release"),
-    "noise": ("streams.coordinates", "streams.independence", "streams.release", "samplers.d100"),
+    "Canaries.cosines": (
+        "algorithm1.streams.sums",
+        "algorithm1.streams.independence",
+        "algorithm1.streams.release",
+        "algorithm1.samplers.d100",
+    ),
+    "Canaries.vector": ("algorithm1.streams.coordinates", "algorithm1.streams.independence", "audit.release"),
+    "noise": (
+        "algorithm1.streams.coordinates",
+        "algorithm1.streams.independence",
+        "algorithm1.streams.release",
+        "algorithm1.samplers.d100",
+    ),
 }
 _WITNESSES = ("theorems.witness.d12", "theorems.witness.d50")
 _LAW = {
-    "_draw": (*_WITNESSES, "gaussian.samplers.d100"),
-    "cosines": ("gaussian.samplers.d100", "gaussian.count-sweep"),
+    "_draw": (*_WITNESSES, "algorithm1.samplers.d100"),
+    "cosines": ("algorithm1.samplers.d100", "estimators.count-sweep"),
     "inner_products": _WITNESSES,
 }
-_RUNS = ("gaussian.data-sweep", "gaussian.count-sweep", "final.table2.row?")
+_RUNS = ("estimators.data-sweep", "estimators.count-sweep", "final.table2.row?")
 
 
 def _canaries(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    checks = tuple(f"gaussian.{topic}" for topic in _LITERAL[function])
-    return Fault(f"canaries.{name}", description, f"canaryproof.kernels.canaries:{function}", make, checks)
+    target = f"canaryproof.kernels.canaries:{function}"
+    return Fault(f"canaries.{name}", description, target, make, _LITERAL[function])
 
 
 def _release(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
     target = "canaryproof.verify.estimators.algorithm_1:release"
     return Fault(
-        f"algorithm-1.{name}", description, target, make, ("gaussian.streams.release", "gaussian.samplers.d100")
+        f"algorithm-1.{name}", description, target, make, ("algorithm1.streams.release", "algorithm1.samplers.d100")
     )
 
 

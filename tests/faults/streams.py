@@ -23,12 +23,12 @@ _LOW, _SHIFT = np.uint64(2**32 - 1), np.uint64(32)
 
 def _streams(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
     target = "canaryproof.verify.suites.stream_quality.quality:streams"
-    return Fault(f"stream.{name}", description, target, make, ("gaussian.streams.quality",))
+    return Fault(f"stream.{name}", description, target, make, ("algorithm1.streams.quality",))
 
 
 def _quantiles(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
     target = "canaryproof.verify.suites.stream_quality.quality:quantiles"
-    return Fault(f"stream.{name}", description, target, make, ("gaussian.streams.quality",))
+    return Fault(f"stream.{name}", description, target, make, ("algorithm1.streams.quality",))
 
 
 def _argument(number: int, change: Callable[[_Chosen], _Chosen]) -> Callable[[Function], Function]:
@@ -96,7 +96,7 @@ FAULTS = (
         lambda f: (
             lambda seed, purpose, place=0: f(seed, Purpose.NOISE if purpose is Purpose.COUNTS else purpose, place)
         ),
-        ("gaussian.streams.purposes",),
+        ("algorithm1.streams.purposes",),
     ),
     _streams("shared", "canaries 2j and 2j + 1 share their counters", _argument(1, lambda j: j & ~np.uint64(1))),
     _streams("canary-16-bits", "canaries numbered modulo 2^16", _argument(1, lambda j: j & np.uint64(0xFFFF))),

@@ -43,7 +43,7 @@ def results():
     """One of each: documents, suites, verdicts, tests, tables, a picture."""
     rows = [{"d": 10**i, "enclosure": [1.0, 1.0000000000000002], "ε": 1.5 * i} for i in range(1, 6)]
     return (
-        claim("final.table2", Verdict.QUALIFIED, "gaussian", design=DESIGN, rows=rows),
+        claim("final.table2", Verdict.QUALIFIED, "algorithm1", design=DESIGN, rows=rows),
         claim("final.footnote", Verdict.REFUTED, "theorems", "Theorem 3.3 holds for n = o(d)", kind="false"),
         claim("final.line", Verdict.REFUTED, "theorems", kind="wrong term"),
         claim("final.tight", Verdict.REFUTED, "claims", "the estimate of ε is tight"),

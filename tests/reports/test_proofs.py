@@ -58,6 +58,6 @@ def test_the_summary_lists_only_what_does_not_hold(pages):
 
 
 def test_a_run_of_other_suites_has_no_such_page():
-    other = Result("a", "gaussian", Subject.DOCUMENT, "place", "says", Verdict.CONFIRMED, "found", {"kind": "exact"})
+    other = Result("a", "algorithm1", Subject.DOCUMENT, "place", "says", Verdict.CONFIRMED, "found", {"kind": "exact"})
     files = render(Run("0", Level.QUICK, 0, (other,)))
     assert sorted(files) == ["claims-a.md", "results.json", "summary.md"]

@@ -81,10 +81,10 @@ def verify_command(
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
-    SUITE is numerics, gaussian, theorems, bounds, claims, orthonormal, blindspots, training or canife; all by default,
-    but the last two only where the extra canaryproof[federated] is installed. The exit status is 1 if a check of this
-    package fails, or if a verdict on a document's statement is not the expected one. A refuted statement that is
-    expected to be refuted is a finding and not a failure.
+    SUITE is numerics, algorithm1, estimators, audit, theorems, bounds, claims, orthonormal, blindspots, training or
+    canife; all by default, but the last two only where the extra canaryproof[federated] is installed. The exit status
+    is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected one. A refuted
+    statement that is expected to be refuted is a finding and not a failure.
 
     The suites auditors and accountants run only when they are named. They call other people's tools, which "make
     auditors" installs.

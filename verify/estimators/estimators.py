@@ -3,7 +3,7 @@
 All work on many runs at once. Their model is that of Andrew et al. (arXiv 2302.03098). Observed cosines are normal with
 unknown mean and variance, and independent enough for the usual laws of a sample's mean and variance. The null is
 N(0, 1/d) or a Gaussian fitted to unobserved canaries. What that model is worth at finite d and k is measured by the
-``gaussian`` suite. Where scores are not normal, an estimate and its interval are of ε of the two Gaussians with their
+``estimators`` suite. Where scores are not normal, an estimate and its interval are of ε of the two Gaussians with their
 means and variances, whatever the mechanism's is.
 """
 

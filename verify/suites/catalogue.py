@@ -1,39 +1,127 @@
 """All suites by name."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 
 from canaryproof.verify.check.results import Check
 
-_SUITES = "canaryproof.verify.suites"
-# Modules with the checks of each suite. Two processes begin at the ends and meet at the claims, which are many small
-# checks and have no pictures: so they end together, and nothing is left to draw.
-_MODULES = {
-    "numerics": (f"{_SUITES}.numerics",),
-    "gaussian": (f"{_SUITES}.gaussian",),
-    "theorems": (f"{_SUITES}.theorems",),
-    "bounds": (f"{_SUITES}.bounds",),
-    "claims": ("canaryproof.verify.claims",),
-    "orthonormal": (f"{_SUITES}.orthonormal",),
-    "blindspots": (f"{_SUITES}.blindspots",),
-    "training": (f"{_SUITES}.training",),
-    "canife": tuple(f"{_SUITES}.canife.{part}" for part in ("designs", "trainings", "measures", "faults")),
-}
-# The same of suites that run only when they are asked for: they call other people's tools.
-_ASKED_FOR = {
-    "auditors": (f"{_SUITES}.auditors",),
-    "accountants": (f"{_SUITES}.accountants",),
-}
 
-# What a suite imports beyond the package's own dependencies.
-_NEEDS = dict.fromkeys(("training", "canife"), ("jax", "flax", "optax", "sklearn"))
+@dataclass(frozen=True)
+class Suite:
+    """A suite of checks, whose modules are imported when its checks are first asked for."""
+
+    checks: Callable[[], tuple[Check, ...]]
+    # What it imports beyond the package's own dependencies.
+    needs: tuple[str, ...] = ()
+    # Whether it runs only when it is named, as it calls other people's tools.
+    on_request: bool = False
+
+
+def _numerics() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import numerics
+
+    return numerics.CHECKS
+
+
+def _algorithm1() -> tuple[Check, ...]:
+    from canaryproof.proofs_check import discretised_canaries
+    from canaryproof.verify.claims import simulated_tables
+    from canaryproof.verify.suites import samplers, streams
+
+    return (*simulated_tables.CHECKS, *samplers.CHECKS, *streams.CHECKS, *discretised_canaries.CHECKS)
+
+
+def _estimators() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import estimators, inference
+
+    return (*estimators.CHECKS, *inference.CHECKS)
+
+
+def _audit() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import audit
+
+    return audit.CHECKS
+
+
+def _theorems() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import theorems
+
+    return theorems.CHECKS
+
+
+def _bounds() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import bounds
+
+    return bounds.CHECKS
+
+
+def _claims() -> tuple[Check, ...]:
+    from canaryproof.verify import claims
+
+    return claims.CHECKS
+
+
+def _orthonormal() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import orthonormal
+
+    return orthonormal.CHECKS
+
+
+def _blindspots() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import blindspots
+
+    return blindspots.CHECKS
+
+
+def _training() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import training
+
+    return training.CHECKS
+
+
+def _canife() -> tuple[Check, ...]:
+    from canaryproof.verify.suites.canife import designs, faults, measures, trainings
+
+    return (*designs.CHECKS, *trainings.CHECKS, *measures.CHECKS, *faults.CHECKS)
+
+
+def _auditors() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import auditors
+
+    return auditors.CHECKS
+
+
+def _accountants() -> tuple[Check, ...]:
+    from canaryproof.verify.suites import accountants
+
+    return accountants.CHECKS
+
+
+_FEDERATED = ("jax", "flax", "optax", "sklearn")
+# In the order in which results are listed. Two processes begin at the ends and meet at the claims, which are many small
+# checks without pictures: so both end together.
+_CATALOGUE = {
+    "numerics": Suite(_numerics),
+    "algorithm1": Suite(_algorithm1),
+    "estimators": Suite(_estimators),
+    "audit": Suite(_audit),
+    "theorems": Suite(_theorems),
+    "bounds": Suite(_bounds),
+    "claims": Suite(_claims),
+    "orthonormal": Suite(_orthonormal),
+    "blindspots": Suite(_blindspots),
+    "training": Suite(_training, needs=_FEDERATED),
+    "canife": Suite(_canife, needs=_FEDERATED),
+    "auditors": Suite(_auditors, on_request=True),
+    "accountants": Suite(_accountants, on_request=True),
+}
 
 
 @cache
 def _checks(suite: str) -> tuple[Check, ...]:
-    return tuple(check for module in (_MODULES | _ASKED_FOR)[suite] for check in import_module(module).CHECKS)
+    return _CATALOGUE[suite].checks()
 
 
 class _Suites(Mapping[str, tuple[Check, ...]]):
@@ -46,19 +134,19 @@ class _Suites(Mapping[str, tuple[Check, ...]]):
         return _checks(suite)
 
     def __contains__(self, suite: object) -> bool:
-        return suite in _MODULES or suite in _ASKED_FOR
+        return suite in _CATALOGUE
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return (name for name, suite in _CATALOGUE.items() if not suite.on_request)
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return sum(1 for _ in self)
 
 
 SUITES = _Suites()
 
 
 def lacking(suite: str) -> str:
-    """Say what a suite needs and is not installed; nothing if nothing is."""
-    missing = [module for module in _NEEDS.get(suite, ()) if find_spec(module) is None]
+    """Return what a suite needs and is not installed, as part of a sentence; "" if nothing is missing."""
+    missing = [module for module in _CATALOGUE[suite].needs if find_spec(module) is None]
     return f"needs {', '.join(missing)}: pip install canaryproof[federated]" if missing else ""

@@ -174,7 +174,7 @@ def _independence(context: Context) -> Outcome:
 
 
 def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
-    return Check(f"gaussian.streams.{topic}", Subject.IMPLEMENTATION, "kernels.canaries", statement, judge)
+    return Check(f"algorithm1.streams.{topic}", Subject.IMPLEMENTATION, "kernels.canaries", statement, judge)
 
 
 def _purposes(context: Context) -> Outcome:
@@ -261,14 +261,14 @@ CHECKS: tuple[Check, ...] = (
         _independence,
     ),
     Check(
-        "gaussian.streams.purposes",
+        "algorithm1.streams.purposes",
         Subject.IMPLEMENTATION,
         "verify.canaries.seeds",
         "each purpose, place and seed of a training has a stream of its own, which is the same each time",
         _purposes,
     ),
     Check(
-        "gaussian.streams.quality",
+        "algorithm1.streams.quality",
         Subject.IMPLEMENTATION,
         "kernels.canaries",
         "coordinates have the law of the normal in 2^31 values, to 4.6e-7 of each, and are independent along a canary, "

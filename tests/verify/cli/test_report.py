@@ -15,7 +15,7 @@ from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import run_folder
 from canaryproof.verify.files.report_input import Material, read_run
 from canaryproof.verify.files.writing import write_files
-from canaryproof.verify.suites import estimation
+from canaryproof.verify.suites import estimators
 
 SERIES = {
     "title": "t",
@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
             check("final.line", Subject.DOCUMENT, Verdict.REFUTED, {"kind": "false", "display": "a", "row": 1}),
         ),
         "convergence": (check("rate", Subject.IMPLEMENTATION, Verdict.CONFIRMED, {"convergence": [SERIES]}),),
-        "gaussian": tuple(c for c in estimation.CHECKS if c.id.endswith("default-estimator")),
+        "estimators": tuple(c for c in estimators.CHECKS if c.id.endswith("default-estimator")),
     }
     context = Context(Level.QUICK, 0)
     results = (perform(suite, check, context) for suite, checks in suites.items() for check in checks)

@@ -9,15 +9,15 @@ from scipy import stats
 from canaryproof.kernels import exact_law, gaussian_mechanism, threshold_attack, two_gaussians
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Moments, from_dimension, from_unobserved
-from canaryproof.verify.suites import estimation
+from canaryproof.verify.suites import estimators as suite
 
 CANARY_ESTIMATORS = [
     estimators.adaptive,
     estimators.pinned,
     estimators.fitted,
     estimators.threshold,
-    estimation.shrunk,
-    estimation.corrected,
+    suite.shrunk,
+    suite.corrected,
 ]
 DELTA = 1e-6
 
@@ -148,7 +148,7 @@ def test_pinned_interval_covers_its_nominal_share(epsilon):
     ("ratio", "null_count"),
     [
         (1.3, 400),
-        # Equal variances are those of the check gaussian.inference.unobserved.
+        # Equal variances are those of the check estimators.inference.unobserved.
         pytest.param(1.0, 400, marks=pytest.mark.deep),
         pytest.param(0.8, 400, marks=pytest.mark.deep),
     ],

@@ -2,13 +2,13 @@ import pytest
 
 from canaryproof.kernels import exact_law
 from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.suites import gaussian
-from canaryproof.verify.suites.gaussian import SETTINGS
+from canaryproof.verify.suites import samplers
+from canaryproof.verify.suites.samplers import SETTINGS
 
 CONTEXT = Context(Level.QUICK, 7)
 
 
-SAMPLERS = [check for check in gaussian.CHECKS if check.id.startswith("gaussian.samplers.")]
+SAMPLERS = [check for check in samplers.CHECKS if check.id.startswith("algorithm1.samplers.")]
 
 
 @pytest.mark.parametrize("check", SAMPLERS, ids=lambda check: check.id)
@@ -19,10 +19,10 @@ def test_the_three_samplers_agree(check, quick_run):
 def test_a_sampler_with_the_wrong_noise_is_found(monkeypatch):
     right = exact_law.cosines
     monkeypatch.setattr(exact_law, "cosines", lambda k, d, sigma, *rest: right(k, d, 1.5 * sigma, *rest))
-    assert gaussian._judge(SETTINGS[1], CONTEXT).verdict is Verdict.REFUTED
+    assert samplers._judge(SETTINGS[1], CONTEXT).verdict is Verdict.REFUTED
 
 
 def test_a_sampler_that_forgets_the_data_is_found(monkeypatch):
     right = exact_law.cosines
     monkeypatch.setattr(exact_law, "cosines", lambda k, d, sigma, rng, _, runs: right(k, d, sigma, rng, runs=runs))
-    assert gaussian._judge(SETTINGS[2], CONTEXT).verdict is Verdict.REFUTED
+    assert samplers._judge(SETTINGS[2], CONTEXT).verdict is Verdict.REFUTED

@@ -271,7 +271,7 @@ def _honest(context: Context) -> Outcome:
 
 
 def _check(topic: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
-    return Check(f"gaussian.audit.{topic}", Subject.IMPLEMENTATION, source, statement, judge)
+    return Check(f"audit.{topic}", Subject.IMPLEMENTATION, source, statement, judge)
 
 
 CHECKS = (

@@ -1,10 +1,10 @@
 import pytest
 
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.suites import auditing
+from canaryproof.verify.suites import audit
 
 
-@pytest.mark.parametrize("check", auditing.CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("check", audit.CHECKS, ids=lambda check: check.id)
 def test_it_is_confirmed(check, quick_run):
     result = quick_run.results[check.id]
     assert result.verdict is Verdict.CONFIRMED, result.finding
