@@ -21,32 +21,23 @@ _MODULES = {
     "training": (f"{_SUITES}.training",),
     "canife": (f"{_SUITES}.canife",),
 }
-# The same of suites that run only when they are asked for: they call other people's tools.
-_ASKED_FOR = {
-    "auditors": (f"{_SUITES}.auditors",),
-    "accountants": (f"{_SUITES}.accountants",),
-}
-
 # What a suite imports beyond the package's own dependencies.
 _NEEDS = dict.fromkeys(("training", "canife"), ("jax", "flax", "optax", "sklearn"))
 
 
 @cache
 def _checks(suite: str) -> tuple[Check, ...]:
-    return tuple(check for module in (_MODULES | _ASKED_FOR)[suite] for check in import_module(module).CHECKS)
+    return tuple(check for module in _MODULES[suite] for check in import_module(module).CHECKS)
 
 
 class _Suites(Mapping[str, tuple[Check, ...]]):
-    """Imports a suite when it is first looked up: all of them take seconds, and few processes need all.
-
-    Iterates over those that run by default, and has the others too.
-    """
+    """Imports a suite when it is first looked up: all of them take seconds, and few processes need all."""
 
     def __getitem__(self, suite: str) -> tuple[Check, ...]:
         return _checks(suite)
 
     def __contains__(self, suite: object) -> bool:
-        return suite in _MODULES or suite in _ASKED_FOR
+        return suite in _MODULES
 
     def __iter__(self) -> Iterator[str]:
         return iter(_MODULES)
