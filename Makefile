@@ -56,7 +56,7 @@ fuzz: $(STAMP)
 lint: $(STAMP) $(LINKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	MYPYPATH=build/links $(BIN)/mypy -p canaryproof
+	MYPYPATH=build/links $(BIN)/mypy -p canaryproof -p other_tools
 	PYTHONPATH=build/links $(BIN)/lint-imports --no-logo
 
 $(LINKS): pyproject.toml
@@ -96,14 +96,14 @@ published-trainings: $(STAMP)
 # Other people's auditing tools and accountants, each list of them in an environment of its own, and the page on them:
 # half an hour. The lists pin all packages. A list that cannot be installed is skipped, and the page says so. On Linux
 # torch's plain package needs CUDA: without it, install torch's CPU build into .venv-auditors/torch first.
-AUDITORS := $(patsubst verify/suites/tools/%.txt,.venv-auditors/%/installed,$(wildcard verify/suites/tools/*.txt))
+AUDITORS := $(patsubst other_tools/%.txt,.venv-auditors/%/installed,$(wildcard other_tools/*.txt))
 
 auditors: $(STAMP)
 	-$(MAKE) --keep-going $(AUDITORS)
-	$(BIN)/canaryproof verify auditors accountants --level full --out runs/auditors
+	$(BIN)/python -m other_tools --level full --out runs/auditors
 	cp runs/auditors/auditors.md runs/auditors/auditors-*.svg reports/published
 
-.venv-auditors/%/installed: verify/suites/tools/%.txt
+.venv-auditors/%/installed: other_tools/%.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --no-deps --requirement $<
 	touch $@
@@ -114,7 +114,7 @@ benchmark: $(STAMP)
 
 # The inputs at which the kernels were found to err most: from those known on, the worst of a long search.
 worst-inputs: $(STAMP)
-	$(BIN)/python -m canaryproof.verify.suites.worst_case 20000 verify/suites/worst_case
+	$(BIN)/python -m tests.worst_inputs 20000 verify/suites/worst_case
 
 # Faults seeded into one function each, and what notices them.
 faults: $(STAMP)

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports import (
     accuracy,
-    auditors,
     blindspots,
     bounds,
     canife,
@@ -31,8 +30,6 @@ RESULTS = "results.json"
 PAGES = (
     *(
         "accuracy.*",
-        "auditors.md",
-        "auditors-*.svg",
         "blindspots.md",
         "blindspots-*.svg",
         "claims-*.md",
@@ -84,8 +81,6 @@ def pages_of(run: Run) -> dict[str, str]:
         pages["pitfalls.md"] = pitfalls.text(run)
     if bounds.rows_of(run):
         pages["bounds.md"] = bounds.text(run)
-    if auditors.shown(run):
-        pages["auditors.md"] = auditors.text(run)
     if text := blindspots.text(run):
         pages["blindspots.md"] = text
     return pages
@@ -109,7 +104,6 @@ def figures_of(run: Run) -> dict[str, Figure]:
     if bounds.rows_of(run):
         pictures[bounds.PICTURE] = bounds.picture(run)
     pictures |= blindspots.figures(run)
-    pictures |= auditors.figures(run)
     for result in run.results:
         if series := convergence.series_of(result):
             pictures[convergence.picture_name(result.id)] = convergence.picture(series)
@@ -143,7 +137,6 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
         "pitfalls.md": ("bounds", "Bounds", "Lower bounds and their coverage"),
         "bounds.md": ("bounds-grid", "Shapes of scores", "Lower bounds for scores of many shapes"),
         "blindspots.md": ("blindspots", "Blind spots", "What a low ε̂ does not mean: the blind-spot atlas"),
-        "auditors.md": ("auditors", "Auditors", "The auditors, audited"),
         "accuracy.md": ("accuracy", "Accuracy", "Accuracy of the kernels"),
     }
 
@@ -159,7 +152,6 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
     yield of_page("pitfalls.md")
     yield of_page("bounds.md")
     yield of_page("blindspots.md")
-    yield of_page("auditors.md")
     if material.canife is not None:
         found = material.canife
         yield Chapter("canife", "CANIFE", canife.TITLE, canife.text(found), canife.figures(found))

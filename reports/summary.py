@@ -18,7 +18,6 @@ SHOWN = {
 
 _PAGES = {
     "accuracy.md": "errors of the kernels, worst inputs, and the same of other libraries",
-    "auditors.md": "other people's auditing tools and accountants, and this package's, measured alike",
     "blindspots.md": "mechanisms whose ε is known, and which of their faults each method sees",
     "bounds.md": "how close the default lower bound is to the best one, for scores of many shapes",
     "convergence.md": "how fast what the theorems bound goes to zero, measured and proven",

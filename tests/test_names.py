@@ -10,7 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FILES = [
-    path for room in ("kernels", "proofs_check", "verify", "reports") for path in sorted((ROOT / room).rglob("*.py"))
+    path
+    for room in ("kernels", "proofs_check", "verify", "reports", "other_tools")
+    for path in sorted((ROOT / room).rglob("*.py"))
 ]
 # Names that say nothing of what they name.
 EMPTY = {"found", "kept", "one", "ours", "place", "places", "said", "told", "what"}

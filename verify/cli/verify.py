@@ -86,9 +86,6 @@ def verify_command(
     is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected one. A refuted
     statement that is expected to be refuted is a finding and not a failure.
 
-    The suites auditors and accountants run only when they are named. They call other people's tools, which "make
-    auditors" installs.
-
     With --data, claims on what the papers measured are judged by experiments that "canaryproof train NAME --size full"
     and "canaryproof benchmark canife" left in folders in DIR; a claim that is not says which command decides it.
 
@@ -218,7 +215,6 @@ def _print(run: Run, out: Path | None) -> None:
     for subject, title in (
         (Subject.IMPLEMENTATION, "This package's own checks"),
         (Subject.DOCUMENT, "Statements of the documents"),
-        (Subject.TOOL, "Statements of other tools"),
     ):
         results = [result for result in run.results if result.subject is subject]
         shown = [result for result in results if not _goes_without_saying(result)]

@@ -15,8 +15,6 @@ class Suite:
     checks: Callable[[], tuple[Check, ...]]
     # What it imports beyond the package's own dependencies.
     needs: tuple[str, ...] = ()
-    # Whether it runs only when it is named, as it calls other people's tools.
-    on_request: bool = False
 
 
 def _numerics() -> tuple[Check, ...]:
@@ -87,18 +85,6 @@ def _canife() -> tuple[Check, ...]:
     return (*designs.CHECKS, *trainings.CHECKS, *measures.CHECKS, *faults.CHECKS)
 
 
-def _auditors() -> tuple[Check, ...]:
-    from canaryproof.verify.suites import auditors
-
-    return auditors.CHECKS
-
-
-def _accountants() -> tuple[Check, ...]:
-    from canaryproof.verify.suites import accountants
-
-    return accountants.CHECKS
-
-
 _FEDERATED = ("jax", "flax", "optax", "sklearn")
 # In the order in which results are listed. Two processes begin at the ends and meet at the claims, which are many small
 # checks without pictures: so both end together.
@@ -114,8 +100,6 @@ _CATALOGUE = {
     "blindspots": Suite(_blindspots),
     "training": Suite(_training, needs=_FEDERATED),
     "canife": Suite(_canife, needs=_FEDERATED),
-    "auditors": Suite(_auditors, on_request=True),
-    "accountants": Suite(_accountants, on_request=True),
 }
 
 
@@ -125,10 +109,7 @@ def _checks(suite: str) -> tuple[Check, ...]:
 
 
 class _Suites(Mapping[str, tuple[Check, ...]]):
-    """Imports a suite when it is first looked up: all of them take seconds, and few processes need all.
-
-    Iterates over those that run by default, and has the others too.
-    """
+    """Imports a suite when it is first looked up: all of them take seconds, and few processes need all."""
 
     def __getitem__(self, suite: str) -> tuple[Check, ...]:
         return _checks(suite)
@@ -137,10 +118,10 @@ class _Suites(Mapping[str, tuple[Check, ...]]):
         return suite in _CATALOGUE
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, suite in _CATALOGUE.items() if not suite.on_request)
+        return iter(_CATALOGUE)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(_CATALOGUE)
 
 
 SUITES = _Suites()

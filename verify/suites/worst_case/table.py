@@ -4,13 +4,11 @@ import csv
 import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 
-from canaryproof.verify.suites.worst_case.search import Case, Domain
+from canaryproof.verify.suites.worst_case.search import Domain
 from canaryproof.verify.suites.worst_case.targets import Arguments
 
-_TABLE, _HASH = "worst_inputs.csv", "worst_inputs.csv.sha256"
-_FIELDS = ("function", "domain", "arguments", "lo", "hi", "ulps", "share")
+TABLE, HASH = "worst_inputs.csv", "worst_inputs.csv.sha256"
 
 
 @dataclass(frozen=True)
@@ -28,17 +26,12 @@ class WorstInput:
     share: float
 
 
-def row_of(function: str, domain: Domain, case: Case) -> WorstInput:
-    """Return a case as a row."""
-    return WorstInput(function, domain, case.arguments, case.enclosure.lo, case.enclosure.hi, case.ulps, case.share)
-
-
 def read() -> tuple[WorstInput, ...]:
     """Read the table that comes with the package; a ``ValueError`` if its hash is another."""
     folder = files(__package__)
-    content = (folder / _TABLE).read_bytes()
-    if hashlib.sha256(content).hexdigest() != (folder / _HASH).read_text().split()[0]:
-        raise ValueError(f"{_TABLE}: does not have the hash in {_HASH}")
+    content = (folder / TABLE).read_bytes()
+    if hashlib.sha256(content).hexdigest() != (folder / HASH).read_text().split()[0]:
+        raise ValueError(f"{TABLE}: does not have the hash in {HASH}")
     return tuple(
         WorstInput(
             row["function"],
@@ -51,15 +44,3 @@ def read() -> tuple[WorstInput, ...]:
         )
         for row in csv.DictReader(content.decode().splitlines())
     )
-
-
-def write(rows: tuple[WorstInput, ...], folder: Path) -> None:
-    """Write a table and its hash into a folder."""
-    with (folder / _TABLE).open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_FIELDS)
-        for row in rows:
-            arguments = " ".join(x.hex() for x in row.arguments)
-            writer.writerow((row.function, row.domain, arguments, row.lo.hex(), row.hi.hex(), row.ulps, row.share))
-    digest = hashlib.sha256((folder / _TABLE).read_bytes()).hexdigest()
-    (folder / _HASH).write_text(f"{digest}  {_TABLE}\n")

@@ -8,6 +8,7 @@ import pytest
 from canaryproof.verify.suites.worst_case import table
 from canaryproof.verify.suites.worst_case.search import BUDGETS, Domain, measure
 from canaryproof.verify.suites.worst_case.targets import TARGETS
+from tests.worst_inputs import write
 
 BY_NAME = {target.name: target for target in TARGETS}
 ROWS = table.read()
@@ -55,6 +56,6 @@ def test_a_changed_table_is_refused(tmp_path, monkeypatch):
 
 
 def test_what_is_written_is_read_back(tmp_path, monkeypatch):
-    table.write(ROWS[:3], tmp_path)
+    write(ROWS[:3], tmp_path)
     monkeypatch.setattr(table, "files", lambda _: tmp_path)
     assert table.read() == ROWS[:3]

@@ -6,11 +6,11 @@ bound is held to its confidence; an estimate is measured, and no more.
 
 One method, or one cell of it::
 
-    python -m canaryproof.verify.suites.auditors TOOL METHOD [MECHANISM EPSILON COUNT] [quick|full]
+    python -m other_tools.auditors TOOL METHOD [MECHANISM EPSILON COUNT] [quick|full]
 
 What it answers to missing, infinite and very few scores::
 
-    python -m canaryproof.verify.suites.auditors TOOL METHOD inputs
+    python -m other_tools.auditors TOOL METHOD inputs
 """
 
 import math
@@ -29,7 +29,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import bounds
-from canaryproof.verify.suites.tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
+from other_tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
 ALPHA, DELTA = 0.05, 1e-5
 # δ of the worst case, which shows its δ in audits of this size.

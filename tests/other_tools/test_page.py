@@ -1,15 +1,16 @@
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
-from canaryproof.reports import auditors
-from canaryproof.reports.auditors import FAULTS
 from canaryproof.reports.figures import svg
-from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
-from canaryproof.verify.suites import accountants
-from canaryproof.verify.suites import auditors as suite
+from other_tools import __main__ as command
+from other_tools import accountants, page
+from other_tools import auditors as suite
+from other_tools.page import FAULTS, render
 
 SCRIPTS = Path(__file__).parents[2] / "examples" / "auditors"
 
@@ -50,72 +51,79 @@ def run():
 
 
 def test_the_scoreboard_has_a_row_for_each_method(run):
-    page = auditors.text(run)
-    assert "quick --seed 5`, 2026-11-23." in page
-    row = next(line for line in page.splitlines() if line.startswith("| a-tool 1.2 | [bound f](#a-tool-bound-f) |"))
+    made = page.text(run)
+    assert "quick --seed 5`, 2026-11-23." in made
+    row = next(line for line in made.splitlines() if line.startswith("| a-tool 1.2 | [bound f](#a-tool-bound-f) |"))
     assert "at most 5.0% above | 80 of 100 [40%, 90%] | Gaussian, ε = 3, k = 100 | 2.50 | 4 of 200 |" in row
-    assert "[estimate](#a-tool-estimate)" in page
-    assert "| none |" in page
+    assert "[estimate](#a-tool-estimate)" in made
+    assert "| none |" in made
 
 
 def test_errors_stand_by_their_side(run):
-    page = auditors.text(run)
-    assert "| 0.25 | a question of epsilon | 0.12 | a question of epsilon | 0 of 2 |" in page
-    assert "| – | – | – | – | 1 of 1 |" in page
+    made = page.text(run)
+    assert "| 0.25 | a question of epsilon | 0.12 | a question of epsilon | 0 of 2 |" in made
+    assert "| – | – | – | – | 1 of 1 |" in made
 
 
 def test_each_cell_says_how_to_repeat_it(run):
-    page = auditors.text(run)
-    assert "`python -m canaryproof.verify.suites.auditors 'a-tool' 'bound f' 'Gaussian' 3 100 quick`" in page
-    assert "`python -m canaryproof.verify.suites.accountants 'a-tool' 'exact' epsilon 1e-05 quick`" in page
-    assert r"3 raised, 1 infinite ValueError: a \| b" in page
+    made = page.text(run)
+    assert "`python -m other_tools.auditors 'a-tool' 'bound f' 'Gaussian' 3 100 quick`" in made
+    assert "`python -m other_tools.accountants 'a-tool' 'exact' epsilon 1e-05 quick`" in made
+    assert r"3 raised, 1 infinite ValueError: a \| b" in made
     for found in ("bound-f", "estimate", "exact"):
-        assert f"### a-tool {found.replace('-', ' ')}" in page
+        assert f"### a-tool {found.replace('-', ' ')}" in made
 
 
 def test_unusual_inputs_have_their_answers(run):
-    page = auditors.text(run)
-    assert "| a-tool 1.2 | [bound f](#a-tool-bound-f) | 0.25 | raises ValueError |" in page
-    assert r"| no scores | ValueError: a \| b |" in page
-    assert "`python -m canaryproof.verify.suites.auditors 'a-tool' 'bound f' inputs`" in page
+    made = page.text(run)
+    assert "| a-tool 1.2 | [bound f](#a-tool-bound-f) | 0.25 | raises ValueError |" in made
+    assert r"| no scores | ValueError: a \| b |" in made
+    assert "`python -m other_tools.auditors 'a-tool' 'bound f' inputs`" in made
 
 
 def test_what_is_not_installed_is_said(run):
-    assert "| `a-tool` | a-tool is not installed |" in auditors.text(run)
+    assert "| `a-tool` | a-tool is not installed |" in page.text(run)
 
 
 def test_pictures_are_svg(run):
-    for figure in auditors.figures(run).values():
+    for figure in page.figures(run).values():
         assert ElementTree.fromstring(svg(figure)).tag.endswith("svg")
-    assert [text.get_text() for text in auditors.errors(run).axes[0].texts] == ["1 failed"]
+    assert [text.get_text() for text in page.errors(run).axes[0].texts] == ["1 failed"]
 
 
 def test_the_page_comes_with_its_measurement(run):
     files = render(run)
-    assert {"auditors.md", auditors.COVERAGE, auditors.ERRORS} <= files.keys()
+    assert {"auditors.md", page.COVERAGE, page.ERRORS} <= files.keys()
     assert "auditors.md" not in render(Run("0", Level.QUICK, 0, run.results[2:3]))
 
 
+def test_the_command_leaves_the_page_with_its_numbers(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "run_plan", lambda *_: run)
+    done = CliRunner().invoke(command.main, ["accountants", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert {name: (tmp_path / name).read_text() for name in render(run)} == render(run)
+    assert Run.from_json(json.loads((tmp_path / "results.json").read_text())).results[0].id == run.results[0].id
+    assert "accountants.exact: refuted: f" in done.output
+
+
 def test_faults_are_those_of_the_measured_version(run):
-    assert "## Faults found" not in auditors.text(run)
+    assert "## Faults found" not in page.text(run)
     fault = FAULTS[0]
     evidence = {**run.results[0].evidence, "tool": fault.tool, "method": fault.measured[1], "version": fault.version}
     first = Result("auditors.x", "auditors", Subject.TOOL, "", "s", Verdict.REFUTED, "f", evidence)
-    page = auditors.text(Run("0", Level.QUICK, 0, (first,)))
-    assert f"[{fault.script}](../../examples/auditors/{fault.script})" in page
-    assert FAULTS[1].script not in page
+    made = page.text(Run("0", Level.QUICK, 0, (first,)))
+    assert f"[{fault.script}](../../examples/auditors/{fault.script})" in made
+    assert FAULTS[1].script not in made
 
 
 def test_faults_have_what_the_run_measured_of_them(run):
     bound, exact = run.results[0].evidence, run.results[3].evidence
     where = [("Gaussian", 3.0, 100)]
-    assert auditors._seen(bound, where) == "Gaussian, ε = 3, k = 100: above in 80 of 100, median 2.25"
+    assert page._seen(bound, where) == "Gaussian, ε = 3, k = 100: above in 80 of 100, median 2.25"
     asked = {**exact, "rows": [question("epsilon", -0.25), question("noise", None)]}
-    assert auditors._seen(asked, [row["label"] for row in asked["rows"]]) == (
-        "a question of epsilon: relative error -0.25"
-    )
+    assert page._seen(asked, [row["label"] for row in asked["rows"]]) == ("a question of epsilon: relative error -0.25")
     failing = {"cells": [cell("Gaussian", 0, median=None, raised=100)]}
-    assert auditors._seen(failing, where) == "Gaussian, ε = 3, k = 100: 100 of 100 calls fail"
+    assert page._seen(failing, where) == "Gaussian, ε = 3, k = 100: 100 of 100 calls fail"
 
 
 def test_what_faults_point_at_is_measured(monkeypatch):

@@ -1,4 +1,4 @@
-"""Test the canary stream at length: ``python -m canaryproof.verify.suites.stream_quality``."""
+"""Test the canary stream at length: ``python -m tests.stream_quality``."""
 
 import sys
 from collections import defaultdict

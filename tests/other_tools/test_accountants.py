@@ -5,9 +5,8 @@ import pytest
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict, perform
-from canaryproof.verify.suites import accountants
-from canaryproof.verify.suites.accountants import METHODS, Accountant, Question, questions
-from canaryproof.verify.suites.tools import process, worker
+from other_tools import accountants, process, worker
+from other_tools.accountants import METHODS, Accountant, Question, questions
 
 CONTEXT = Context(Level.QUICK, 0)
 OWN = next(method for method in METHODS if (method.tool, method.name) == ("canaryproof", "gaussian_mechanism"))

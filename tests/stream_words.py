@@ -1,6 +1,6 @@
 """Write the stream's words for other tests.
 
-Use: ``python -m canaryproof.verify.suites.stream_quality.words | RNG_test stdin32``.
+Use: ``python -m tests.stream_words | RNG_test stdin32``.
 """
 
 import itertools

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.verify.suites.stream_quality.quality import LENGTH, read_stretch
-from canaryproof.verify.suites.stream_quality.words import main
+from tests.stream_words import main
 
-COMMAND = [sys.executable, "-m", "canaryproof.verify.suites.stream_quality.words"]
+COMMAND = [sys.executable, "-m", "tests.stream_words"]
 
 
 @pytest.mark.parametrize(("reading", "second"), [("one canary", 256), ("canaries", 1), ("canary and noise", 128)])

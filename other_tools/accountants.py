@@ -6,7 +6,7 @@ which no true ε is below, and one that is rounded up.
 
 One method, or its questions of one kind at one δ::
 
-    python -m canaryproof.verify.suites.accountants TOOL METHOD [KIND DELTA] [quick|full]
+    python -m other_tools.accountants TOOL METHOD [KIND DELTA] [quick|full]
 """
 
 import math
@@ -19,7 +19,7 @@ from typing import Any
 
 from canaryproof.kernels.certified import gaussian_mechanism
 from canaryproof.verify.check.results import Check, Context, Level, Outcome, Subject, Verdict
-from canaryproof.verify.suites.tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
+from other_tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
 # Relative, below which an error is taken for rounding or the tolerance of a solver.
 TOLERANCE = 1e-6

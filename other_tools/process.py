@@ -1,7 +1,7 @@
 """Running a tool: in which environment it is, and what it answers to a request.
 
 ``make auditors`` makes the environments from the pinned lists beside this file, one below ``.venv-auditors`` for each
-list. A tool that is installed beside this package itself, by the extra ``auditors``, is used there.
+list. A tool that is installed in this package's own environment is used there.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify.suites.stream_quality.__main__ import main
 from tests.faults import FAULTS
 from tests.faults.fault import seeded
+from tests.stream_quality import main
 
 
 def test_the_command_prints_every_reading_and_exits_with_0():

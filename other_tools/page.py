@@ -7,17 +7,17 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE
-from canaryproof.reports.markdown import table
+from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, svg
+from canaryproof.reports.markdown import table, without_tags
 from canaryproof.verify.check.results import Result, Run
 
-COVERAGE, ERRORS = "auditors-coverage.svg", "auditors-accountants.svg"
+PAGE, COVERAGE, ERRORS = "auditors.md", "auditors-coverage.svg", "auditors-accountants.svg"
 _SUITES = ("auditors", "accountants")
 # How opaque cells of few audits are.
 _PALE = 0.35
 # What documents describe, as this package reproduces it.
 _REPRODUCED = ("Andrew et al.", "CANIFE")
-_PROGRAM = "python -m canaryproof.verify.suites.{}"
+_PROGRAM = "python -m other_tools.{}"
 _KINDS = {
     "epsilon": "ε, one round",
     "noise": "noise multiplier",
@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 _ABOUT = """\
-canaryproof {version}, `canaryproof verify auditors accountants --level {level} --seed {seed}`, {date}. All methods of a
+canaryproof {version}, `python -m other_tools --level {level} --seed {seed}`, {date}. All methods of a
 suite get the same inputs. A tool's numbers are judged by what its documentation calls them: a lower bound by its
 confidence, an upper bound by its side. What takes a probability of failure counts as a bound. An estimate promises
 neither; its row says what it would do if it were read as a bound. `make auditors` repeats all. Each method has a
@@ -167,9 +167,11 @@ def _results(run: Run, suite: str) -> list[Result]:
     return [result for result in run.results if result.suite == suite and "method" in result.evidence]
 
 
-def shown(run: Run) -> bool:
-    """Whether a run has measured any tool."""
-    return any("version" in result.evidence for suite in _SUITES for result in _results(run, suite))
+def render(run: Run) -> dict[str, str]:
+    """Make the page and its pictures, by file name; nothing where no tool is measured."""
+    if not any(_measured(run, suite) for suite in _SUITES):
+        return {}
+    return {PAGE: without_tags(text(run)), **{name: svg(figure) for name, figure in figures(run).items()}}
 
 
 def _measured(run: Run, suite: str) -> list[Mapping[str, Any]]:

@@ -13,21 +13,20 @@ from scipy import integrate, stats
 from canaryproof.verify.bounds.catalogue import METHODS as BOUNDS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict, perform
-from canaryproof.verify.suites import auditors
-from canaryproof.verify.suites.auditors import METHODS, AuditorCell, ToolAuditor, cells, draw, mechanism
 from canaryproof.verify.suites.catalogue import SUITES
-from canaryproof.verify.suites.tools import process, worker
+from other_tools import __main__ as main
+from other_tools import auditors, process, worker
+from other_tools.auditors import METHODS, AuditorCell, ToolAuditor, cells, draw, mechanism
 
 CONTEXT = Context(Level.QUICK, 3)
 OWN = ToolAuditor("canaryproof", "bonferroni", "a bound", "here")
 ESTIMATE = ToolAuditor("canaryproof", "bonferroni", "an estimate", "here", alpha=None)
 
 
-def test_the_suites_run_only_when_they_are_named():
-    for name in ("auditors", "accountants"):
-        assert name not in list(SUITES)
-        assert name in SUITES
-        assert SUITES[name]
+def test_the_suites_run_from_a_checkout_alone():
+    for name, checks in main.SUITES.items():
+        assert name not in SUITES
+        assert checks
 
 
 def test_the_worker_has_exactly_the_methods_that_are_measured():
@@ -275,10 +274,11 @@ def test_a_call_that_takes_too_long_is_a_failure():
 
 def test_a_call_that_takes_no_signal_ends_its_process(standing_in):
     standing_in(
-        text="""
-import faulthandler, signal, time
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM, signal.SIGPROF})
-from canaryproof.verify.suites.tools import worker
+        text=f"""
+import faulthandler, signal, sys, time
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGALRM, signal.SIGPROF}})
+sys.path.insert(0, {str(process.WORKER.parent)!r})
+import worker
 worker._attempt(time.sleep, 60.0, 60.0, 0.05)
 """
     )

@@ -1,0 +1,46 @@
+"""Measure other people's tools and write the page on them: ``python -m other_tools``."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from canaryproof.reports.pages import RESULTS, as_written
+from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.cli.benchmark import prepare, write
+from canaryproof.verify.cli.progress import progress
+from canaryproof.verify.engine.executors import Local, run_plan, threads
+from canaryproof.verify.engine.plan import Plan
+from canaryproof.verify.engine.provenance import origin
+from canaryproof.verify.engine.run_file import RunFile
+from other_tools import accountants, auditors, page
+
+SUITES = {"auditors": auditors.CHECKS, "accountants": accountants.CHECKS}
+
+
+@click.command("other_tools")
+@click.argument("suites", nargs=-1, type=click.Choice(list(SUITES)), metavar="[SUITE]...")
+@click.option("--level", type=click.Choice([level.value for level in Level]), default="quick", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the page and its numbers.")
+def main(suites: tuple[str, ...], level: str, seed: int, out: Path) -> None:
+    """Measure other people's auditing tools and accountants, and this package's in the same way.
+
+    SUITE is auditors or accountants; both by default. The exit status is 1 if a method of this package fails.
+    """
+    prepare(out, (RESULTS, page.PAGE))
+    plan = Plan("other_tools.__main__:SUITES", tuple(dict.fromkeys(suites or SUITES)), Context(Level(level), seed))
+    with (
+        RunFile(None, origin(plan.suites, plan.context), plan.checks) as file,
+        progress("other_tools", equal_parts=False) as advance,
+    ):
+        run = run_plan(plan, file, Local(threads()), lambda done, total, current: advance(current, done, total))
+    results, run = as_written(run)
+    write({RESULTS: results, **page.render(run)}, out)
+    for result in run.results:
+        click.echo(f"{result.id}: {result.verdict}: {result.finding}")
+    sys.exit(1 if run.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
