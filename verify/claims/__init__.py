@@ -1,6 +1,7 @@
 """The claims ledger: every quantitative statement of the documents that can be decided, with its verdict.
 
-Documents follow one another as listed, and within a document its parts. ``cross_checks`` has the package's own findings.
+Documents follow one another as listed, and within a document its parts. The package's own findings are in
+``cross_checks``.
 The suite ``gaussian`` judges cells of simulated tables, among them the final version's Table 2; ``theorems`` judges the
 proofs.
 """

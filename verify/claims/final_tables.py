@@ -266,8 +266,8 @@ def judge_much_closer(
     by_ratio, by_distance = (2.0 * math.log(ratios[0]) <= math.log(ratios[1]), 2.0 * gaps[0] <= gaps[1])
     verdict = holds(by_ratio and by_distance, by_ratio)
     finding = (
-        f"{nearer / bound:.0%} of the analytical ε against {farther / bound:.1%}, {nearer / farther:.1f} times CANIFE's; "
-        f"but the distance shrinks only from {gaps[1]:.1f} to {gaps[0]:.1f}"
+        f"{nearer / bound:.0%} of the analytical ε against {farther / bound:.1%}, {nearer / farther:.1f} times "
+        f"CANIFE's; but the distance shrinks only from {gaps[1]:.1f} to {gaps[0]:.1f}"
     )
     if verdict is Verdict.QUALIFIED:
         finding = f"only as a ratio: {finding}"
