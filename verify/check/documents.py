@@ -14,13 +14,13 @@ class Document:
     name: str
     title: str
 
-    def at(self, place: str) -> str:
-        """Return a place in the document as the source of a statement."""
-        return f"{self.name}, {place}"
+    def at(self, section: str) -> str:
+        """Return a section, table or figure of the document as the source of a statement."""
+        return f"{self.name}, {section}"
 
-    def claim(self, id: str, place: str, statement: str, rule: Callable[[Context], Outcome]) -> Check:  # noqa: A002
-        """Return a claim: its id after the document's, such as ``table2.row1``, place, statement and rule."""
-        return Check(f"{self.id}.{id}", Subject.DOCUMENT, self.at(place), statement, rule)
+    def claim(self, id: str, section: str, statement: str, rule: Callable[[Context], Outcome]) -> Check:  # noqa: A002
+        """Return a claim: its id after the document's, such as ``table2.row1``, section, statement and rule."""
+        return Check(f"{self.id}.{id}", Subject.DOCUMENT, self.at(section), statement, rule)
 
 
 FINAL = Document("final", "Andrew et al., arXiv 2302.03098, final version", "Andrew et al., final version")

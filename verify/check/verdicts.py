@@ -17,7 +17,7 @@ from canaryproof.kernels.certified import Enclosure, at_precision
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Context, Design, Outcome, Result, Verdict
 
-# What each verdict means, in words.
+# The meaning of each verdict.
 MEANINGS = {
     Verdict.CONFIRMED: "holds as printed",
     Verdict.QUALIFIED: "holds under a reading that the text does not state, which is named",
@@ -57,7 +57,7 @@ def holds(condition: object, otherwise: object = False) -> Verdict:
 
 
 class Within(StrEnum):
-    """Tolerance that the text itself states, by its words."""
+    """The tolerance that the text itself allows, by its words."""
 
     DIGITS = "rounds to the printed digits"
     ABOUT = 'within 10%, as "about", "close" and "slightly" allow'
@@ -152,11 +152,11 @@ def shares_hold(p_values: Mapping[str, float], runs: int, null: str, visible: st
     )
 
 
-def both(own: Verdict, printed: Verdict) -> Verdict:
-    """Put the verdicts of two settings together, each found at half the level."""
-    if own is printed:
-        return own
-    return Verdict.QUALIFIED if {own, printed} == {Verdict.CONFIRMED, Verdict.REFUTED} else Verdict.INCONCLUSIVE
+def both(first: Verdict, second: Verdict) -> Verdict:
+    """Return the verdict on two settings together, each judged at half the level."""
+    if first is second:
+        return first
+    return Verdict.QUALIFIED if {first, second} == {Verdict.CONFIRMED, Verdict.REFUTED} else Verdict.INCONCLUSIVE
 
 
 def rounding(printed: str) -> tuple[Fraction, Fraction]:

@@ -24,7 +24,7 @@ from canaryproof.verify.files.training_record import AuditRecord, CellRecord
 
 # Confidence of printed lower bounds.
 _BOUND_ALPHA = 0.05
-# Fifty experiments are printed; quantiles of fewer of ours decide little.
+# Fifty experiments are printed; quantiles of fewer than twenty measured ones decide little.
 _EXPERIMENTS, _FEWEST = 50, 20
 
 Reading = Mapping[str, str]
@@ -120,7 +120,7 @@ def row(printed: Row, readings: Mapping[str, Reading], experiment: FinishedExper
     parts = {}
     for name, reading in readings.items():
         swept = {field: value for field, value in reading.items() if "__" in field}
-        cell = prediction.cell(experiment, training__noise_multiplier=printed.noise, **swept)
+        cell = prediction.only_cell(experiment, training__noise_multiplier=printed.noise, **swept)
         if cell is None or not all(repetition.audits for repetition in cell.results):
             return None
         attack, estimator = reading["attack"], reading["estimator"]
@@ -136,8 +136,10 @@ def row(printed: Row, readings: Mapping[str, Reading], experiment: FinishedExper
 def quantiles(
     noise: str, runs: int, count: int, printed: Sequence[str], experiment: FinishedExperiment
 ) -> Outcome | None:
-    """Judge quantiles of fifty experiments by the ranks that they have among ours, which are beta-binomial."""
-    cell = prediction.cell(experiment, training__noise_multiplier=noise, canaries__runs=runs, canaries__count=count)
+    """Judge quantiles of fifty experiments by their ranks among the measured ones, which are beta-binomial."""
+    cell = prediction.only_cell(
+        experiment, training__noise_multiplier=noise, canaries__runs=runs, canaries__count=count
+    )
     if cell is None:
         return None
 
@@ -152,16 +154,16 @@ def quantiles(
     return prediction.readings(parts, experiment)
 
 
-def _quantile(share: float, text: str, ours: Array, alpha: float) -> Part:
+def _quantile(share: float, text: str, estimates: Array, alpha: float) -> Part:
     # A printed quantile lies between two order statistics of its fifty.
     lower = math.floor(share * (_EXPERIMENTS - 1)) + 1
-    (low, high), count = (float(end) for end in rounding(text)), len(ours)
-    least = int(np.sum(ours < low))
-    most = int(np.sum(ours <= high))
+    (low, high), count = (float(end) for end in rounding(text)), len(estimates)
+    least = int(np.sum(estimates < low))
+    most = int(np.sum(estimates <= high))
     few = stats.betabinom.cdf(most, count, lower, _EXPERIMENTS + 1 - lower)
     many = stats.betabinom.sf(least - 1, count, lower + 1, _EXPERIMENTS - lower)
     p_value = 2.0 * float(min(few, many))
-    median = float(np.quantile(ours, share))
+    median = float(np.quantile(estimates, share))
     listed = f"quantile {share} {text}, measured {median:.3g} (p = {min(1.0, p_value):.2g})"
     if p_value >= alpha:
         return Part(Verdict.CONFIRMED, listed)
@@ -181,13 +183,13 @@ _SHARP = 2.0
 
 def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> Part:
     """Judge an accuracy printed in per cent: confirmed within a percentage point, or where Student's law has it."""
-    ours = 100.0 * np.asarray(values)
+    shares = 100.0 * np.asarray(values)
     least, most = (float(end) for end in rounding(printed))
-    distance = max(0.0, least - float(ours.mean()), float(ours.mean()) - most)
-    text = f"{name} {printed}%, measured {prediction.shown(ours.tolist())}%"
+    distance = max(0.0, least - float(shares.mean()), float(shares.mean()) - most)
+    text = f"{name} {printed}%, measured {prediction.shown(shares.tolist())}%"
     inside = False
-    if len(ours) >= FEW:
-        low, high = prediction.student(ours.tolist(), alpha)
+    if len(shares) >= FEW:
+        low, high = prediction.student(shares.tolist(), alpha)
         inside = low <= float(printed) <= high and high - low <= 2 * _POINTS
     if inside or distance <= _POINT:
         return Part(Verdict.CONFIRMED, text)
@@ -197,7 +199,7 @@ def accuracy(name: str, printed: str, values: Sequence[float], alpha: float) -> 
 
 def accuracies(noise: str, without: str, with_canaries: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a row of accuracies without canaries and with them, and what they cost."""
-    cell = prediction.cell(experiment, training__noise_multiplier=noise)
+    cell = prediction.only_cell(experiment, training__noise_multiplier=noise)
     if cell is None or any(run.accuracy_without is None for run in cell.runs()):
         return None
     runs = list(cell.runs())
@@ -245,7 +247,7 @@ def anderson(
     law = anderson_darling.limit_law(True)
     parts = []
     for count, text in zip(presentations, printed, strict=True):
-        cell = prediction.cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+        cell = prediction.only_cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
         if cell is None:
             return None
         values = [statistic(audit) for audit in _final(cell)]
@@ -270,7 +272,7 @@ def rises(noises: Sequence[str], presentations: Sequence[int], experiment: Finis
     above = 0
     for noise in noises:
         few, many = (
-            prediction.cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+            prediction.only_cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
             for count in (presentations[0], presentations[-1])
         )
         if few is None or many is None:
@@ -301,7 +303,7 @@ def separates(noises: Sequence[str], presentations: Sequence[int], experiment: F
     grid = {}
     for noise in noises:
         for count in presentations:
-            cell = prediction.cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
+            cell = prediction.only_cell(experiment, training__noise_multiplier=noise, canaries__presentations=count)
             if cell is None:
                 return None
             grid[noise, count] = _distance(cell)

@@ -1,7 +1,7 @@
-"""What the documents' numbers say of one another, and no document states: findings of ours.
+"""Checks of the documents' numbers against one another, which no document states: the package's own findings.
 
-Versions of Andrew et al. are compared with one another; printed estimates with their analytical ε, with noise alone and
-with no leakage at all; Algorithm 2's estimate with Algorithm 3's of the same training.
+Versions of Andrew et al. are compared with one another. Printed estimates are compared with their analytical ε, with
+noise alone and with no leakage at all. Algorithm 2's estimate is compared with Algorithm 3's of the same training.
 """
 
 import math
@@ -32,7 +32,7 @@ _SOURCE = "verify.claims.findings"
 
 def judge_repeated(pairs: Mapping[str, tuple[object, object]]) -> Outcome:
     """Judge that documents print the same, by name of what they print."""
-    other = [name for name, (one, printed) in pairs.items() if one != printed]
+    other = [name for name, (first, second) in pairs.items() if first != second]
     finding = f"{len(pairs) - len(other)} of {len(pairs)} agree" + (f"; not: {', '.join(other)}" if other else "")
     return conclude(holds(not other), finding, compared=list(pairs), other=other)
 
@@ -94,13 +94,13 @@ def judge_between(rows: Sequence[Row] = Submission.TABLE_3, others: Sequence[Row
     one above the largest should have smaller ones.
     """
     names = tuple(columns(rows))
-    ours, theirs = (
+    submitted, final = (
         [(float(row.noise), [float(getattr(row, name)) for name in names]) for row in table] for table in (rows, others)
     )
     misfits, count = [], 0
-    for noise, values_here in ours[1:]:
-        before = [values for level, values in theirs if level < noise][-1]
-        after = next((values for level, values in theirs if level > noise), [0.0] * len(names))
+    for noise, values_here in submitted[1:]:
+        before = [values for level, values in final if level < noise][-1]
+        after = next((values for level, values in final if level > noise), [0.0] * len(names))
         count += len(names)
         misfits += [
             f"{name} {value:g} at {noise:g}"
@@ -168,7 +168,7 @@ def judge_same_setting() -> Outcome:
     return conclude(holds(contradicting == ["estimate_all"]), finding, rising=rising)
 
 
-# Estimates beside the analytical ε, noise alone, and no leakage at all.
+# Estimates compared with the analytical ε, noise alone, and no leakage at all.
 
 _TABLES = {
     "first version, Table 3": FirstVersion.TABLE_3,
@@ -201,12 +201,14 @@ def judge_falling(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
     columns_of = {
         f"{column} ({name})": values for name, rows in tables.items() for column, values in columns(rows).items()
     }
-    rising = [name for name, values in columns_of.items() if any(later > one for one, later in pairwise(values))]
+    rising = [
+        name for name, values in columns_of.items() if any(later > earlier for earlier, later in pairwise(values))
+    ]
     return conclude(holds(not rising), f"{len(rising)} of {len(columns_of)} columns rise somewhere", rising=rising)
 
 
 def judge_above_analytical(tables: Mapping[str, Sequence[Row]] = _TABLES) -> Outcome:
-    """Judge that some estimates from all iterates exceed the analytical ε beside them, which an estimate may."""
+    """Judge that some estimates from all iterates exceed the analytical ε of their row, which an estimate may."""
     above, count = [], 0
     for name, rows in tables.items():
         for row in rows[1:]:
@@ -334,13 +336,13 @@ _SHARES = {"StackOverflow": "0.29", "EMNIST": "2.0"}
 
 def judge_share(stated: Mapping[str, str]) -> Outcome:
     """Judge how many per cent of a training's places the canaries take, each of them once."""
-    places = {
+    participations = {
         "StackOverflow": Final.STACKOVERFLOW_ROUNDS * Final.STACKOVERFLOW_COHORT,
         "EMNIST": Final.EMNIST_ROUNDS * Final.EMNIST_COHORT,
     }
-    shares = {name: Fraction(100 * Final.CANARIES, count) for name, count in places.items()}
+    shares = {name: Fraction(100 * Final.CANARIES, count) for name, count in participations.items()}
     listed = ", ".join(
-        f"{float(share):.3f}% of {places[name]:,} (rounds times clients a round) on {name}"
+        f"{float(share):.3f}% of {participations[name]:,} (rounds times clients a round) on {name}"
         for name, share in shares.items()
     )
     right = all(prints(shares[name], text) for name, text in stated.items())
@@ -361,7 +363,7 @@ _BESIDE: Mapping[str, tuple[Sequence[Row], int, float, distributions.EstimateLaw
     ),
     "v1.table3": (FirstVersion.TABLE_3, FirstVersion.ROUNDS, FirstVersion.DELTA, distributions.thresholded),
 }
-_PLACES = {
+_TABLE_NAMES = {
     name: f"{document}, Table {name[-1]}"
     for name in _BESIDE
     for document in [{"final": "final version", "v1": "first version"}.get(name.split(".")[0], "submission")]
@@ -383,62 +385,62 @@ def _lower_all(rows: Sequence[Row], rounds: int, delta: float, purpose: str, apa
 
 def _accuracies_fall() -> Outcome:
     table = {
-        name: [float(row[place]) for row in FirstVersion.TABLE_2]
-        for name, place in (("without canaries", 2), ("with canaries", 3))
+        name: [float(row[column]) for row in FirstVersion.TABLE_2]
+        for name, column in (("without canaries", 2), ("with canaries", 3))
     }
-    falling = all(later < one for values in table.values() for one, later in pairwise(values))
+    falling = all(later < earlier for values in table.values() for earlier, later in pairwise(values))
     listed = "; ".join(f"{name} {', '.join(map(str, values))}%" for name, values in table.items())
     return conclude(holds(falling), listed, columns=table)
 
 
-def _ours(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+def _finding(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
     return Check(f"findings.{topic}", Subject.IMPLEMENTATION, _SOURCE, statement, judge)
 
 
 _EMNIST_EPOCHS = int(Submission.EMNIST["epochs"])
-_EMNIST_PLACES = _EMNIST_EPOCHS * int(Submission.EMNIST["users"])
+_EMNIST_TABLE_NAMES = _EMNIST_EPOCHS * int(Submission.EMNIST["users"])
 
 CHECKS = (
-    _ours(
+    _finding(
         "setting.canary-share",
         f"{Final.CANARIES:,} canaries, each once, take "
         f"{' and '.join(f'{share}% of the places on {name}' for name, share in _SHARES.items())}",
         fixed(judge_share, _SHARES),
     ),
-    _ours(
+    _finding(
         "setting.submission-delta",
         "the analytical ε of the submission's Table 3 fit one round at a single δ, which is not m^(−1.1) with m = 3383 "
         "users",
         fixed(submission_experiments.judge_emnist_delta),
     ),
-    _ours(
+    _finding(
         "setting.final-delta",
         f"the analytical ε of the final version's Table 4 fit δ = m^(−1.1) with m = users × epochs, by the tail of the "
         f"loss of one round, and not with m = {Final.EMNIST_USERS}",
         fixed(final_noise.judge_emnist_size),
     ),
-    _ours(
+    _finding(
         "canife.clients",
         f"CANIFE's final ε̂ falls with the clients a round if every round's is {Canife.CAP}",
         fixed(canife_composition.judge_fewer_clients, (100, 80, 60, 40, 20)),
     ),
-    _ours(
+    _finding(
         "canife.health",
         f"CANIFE's {' ± '.join(Canife.HEALTH)} of canary healths can be a mean and deviation over audits and not over "
         f"five runs; {' ± '.join(Canife.LATE_HEALTH)} after {Canife.LATE_ROUNDS:,} rounds can be over runs",
         fixed(canife_experiments.judge_healths, Canife.HEALTH, Canife.LATE_HEALTH, Canife.LATE_ROUNDS),
     ),
-    _ours(
+    _finding(
         "canife.utility",
         "CANIFE prints a higher accuracy without privacy than at ε = 50 for Sent140, and a lower one for Shakespeare",
         fixed(canife_experiments.judge_utility),
     ),
-    _ours(
+    _finding(
         "canife.celeba",
         "CANIFE's ε̂ ≈ 6 on CelebA is in reach of per-round gaps of 4 to 5, but not by RDP with δ = 1e-5 throughout",
         fixed(canife_composition.judge_composed, Canife.CELEBA, "6"),
     ),
-    _ours(
+    _finding(
         "canife.no-privacy-loss",
         "the noise of ε = 0, for which CANIFE prints accuracies, is over 100,000 times as long as the largest sum of "
         "updates",
@@ -451,50 +453,50 @@ CHECKS = (
             1e5,
         ),
     ),
-    _ours(
+    _finding(
         "versions.repeated",
         "the versions of Andrew et al. repeat one another's simulations, results on StackOverflow and comparison with "
         "CANIFE, though the estimator changed after the first",
         fixed(_repeated),
     ),
-    _ours(
+    _finding(
         "versions.stackoverflow",
         "the submission's estimates from all iterates contradict the first version's, of the same setting",
         fixed(judge_same_setting),
     ),
-    _ours(
+    _finding(
         "versions.without-noise",
         "the submission's and the first version's results without noise are of different runs",
         fixed(judge_without_noise),
     ),
-    _ours(
+    _finding(
         "versions.emnist",
         "the submission's EMNIST is another experiment than the final version's: other epochs, clients a round and "
         "results without noise",
         fixed(judge_emnist),
     ),
-    _ours(
+    _finding(
         "versions.emnist-between",
         "the submission's results on EMNIST with noise fit between the final version's",
         fixed(judge_between),
     ),
-    _ours(
+    _finding(
         "estimates.above-lower-bounds",
         "the 95% lower bounds in the tables of Andrew et al. lie below the estimates",
         fixed(judge_lower_bounds),
     ),
-    _ours(
+    _finding(
         "estimates.falling",
         "lower bounds and estimates in the tables of Andrew et al. do not rise as the noise grows",
         fixed(judge_falling),
     ),
-    _ours(
+    _finding(
         "estimates.above-analytical",
         "an estimate from all iterates can exceed the analytical ε beside it, as an estimate is no lower bound",
         fixed(judge_above_analytical),
     ),
     *(
-        _ours(
+        _finding(
             f"estimates.noise-alone.{name}",
             f"the final model's estimates {', '.join(row.estimate_final for row in rows)} ({where}) are such as noise "
             "alone gives",
@@ -515,14 +517,14 @@ CHECKS = (
                 "emnist",
                 "submission, EMNIST",
                 Submission.TABLE_3[1:],
-                _EMNIST_PLACES**-1.1,
-                round(_EMNIST_PLACES / int(Submission.EMNIST["clients a round"])),
+                _EMNIST_TABLE_NAMES**-1.1,
+                round(_EMNIST_TABLE_NAMES / int(Submission.EMNIST["clients a round"])),
                 _EMNIST_EPOCHS,
             ),
         )
     ),
     *(
-        _ours(
+        _finding(
             f"estimates.quantiles.row{number}",
             f"the quantiles {', '.join(quantiles)} of the final version's Table 5 (noise {noise}, {runs} × {canaries} "
             "canaries) are spread as those of fifty estimates with the deviation fitted are",
@@ -532,19 +534,19 @@ CHECKS = (
         for noise, runs, canaries, quantiles in [row]
     ),
     *(
-        _ours(
+        _finding(
             f"estimates.lower-final.{name}",
-            f"the final model's lower bounds {', '.join(row.lower_final for row in rows)} ({_PLACES[name]}) can be "
-            f"computed from the same cosines as the estimates {', '.join(row.estimate_final for row in rows)}",
+            f"the final model's lower bounds {', '.join(row.lower_final for row in rows)} ({_TABLE_NAMES[name]}) can "
+            f"be computed from the same cosines as the estimates {', '.join(row.estimate_final for row in rows)}",
             partial(_lower_final, rows, delta, f"{name}.lower-final", law),
         )
         for name, (rows, _, delta, law) in _BESIDE.items()
     ),
     *(
-        _ours(
+        _finding(
             f"estimates.lower-all.{name}",
             f"where the attack errs, the lower bounds {', '.join(row.lower_all for row in erring)} from all iterates "
-            f"({_PLACES[name]}) {'cannot' if name in _APART else 'can'} be computed from the same cosines as the "
+            f"({_TABLE_NAMES[name]}) {'cannot' if name in _APART else 'can'} be computed from the same cosines as the "
             f"estimates {', '.join(row.estimate_all for row in erring)}",
             partial(_lower_all, erring, rounds, delta, f"{name}.lower-all", name in _APART),
         )
@@ -553,44 +555,44 @@ CHECKS = (
         for erring in [[row for row in rows if float(row.lower_all) < 6.0]]
     ),
     *(
-        _ours(
+        _finding(
             f"estimates.less-separable.{name}",
-            f"by the final model's estimates ({_PLACES[name]}), the cosines of canaries presented once approach the "
-            "null distribution as the noise grows",
+            f"by the final model's estimates ({_TABLE_NAMES[name]}), the cosines of canaries presented once approach "
+            "the null distribution as the noise grows",
             fixed(final_tables.judge_less_separable, rows, delta, law),
         )
         for name, (rows, _, delta, law) in _BESIDE.items()
         if name != "submission.table3"
     ),
     *(
-        _ours(
+        _finding(
             f"estimates.medians.{name}",
-            f"the medians of one run's estimates in {quantiles} are the final model's estimates of {place}",
+            f"the medians of one run's estimates in {quantiles} are the final model's estimates of {table}",
             fixed(final_tables.judge_medians, rows),
         )
-        for name, quantiles, place, rows in (
+        for name, quantiles, table, rows in (
             ("final", "the final version's Table 5", "its Table 3", Final.TABLE_3),
             ("submission", "the submission's Table 6", "its Table 2", Submission.TABLE_2),
         )
     ),
-    _ours(
+    _finding(
         "accuracy.decrease",
         "the accuracies of the first version's Table 2, as printed, fall by up to 0.49% of themselves with 1,000 "
         "canaries, where the later versions say 0.1%; rounding can make all of it",
         fixed(final_tables.judge_decrease, "0.49"),
     ),
-    _ours(
+    _finding(
         "accuracy.falling",
         "the accuracies of the first version's Table 2 fall as the noise grows",
         fixed(_accuracies_fall),
     ),
-    _ours(
+    _finding(
         "estimates.floor",
         f"the final model's estimate of {Final.TABLE_3[-1].estimate_final} at noise {Final.TABLE_3[-1].noise} is "
         "within noise of no leakage at all",
         fixed(judge_floor),
     ),
-    _ours(
+    _finding(
         "estimates.final-above-all",
         "Algorithm 2's estimate from the final model can exceed Algorithm 3's from all rounds of the same training",
         judge_above,

@@ -25,7 +25,7 @@ from canaryproof.verify.estimators import estimators
 
 _LIMITS = binomial.upper(np.arange(Final.CANARIES), Final.CANARIES, 0.95, method="jeffreys")
 _MISSES = np.arange(Final.CANARIES)
-# Numbers of errors that are told apart where both rates are counted: the first ones, and ever fewer.
+# The grid of numbers of errors where both rates are counted: dense at first, and ever coarser.
 _ERRORS = np.unique(np.concatenate([np.arange(30.0), np.geomspace(30.0, Final.CANARIES - 1.0, 80)]).astype(int))
 # Where the null's values are, as standard normal quantiles.
 _GRID = np.linspace(-7.0, 7.5, 700)
@@ -52,7 +52,7 @@ def _alarms(misses: NDArray[np.int_], bound: float, delta: float) -> Array:
 
 @dataclass(frozen=True)
 class KnownNull:
-    """The bound from cosines N(m, 1) beside the null N(0, 1), whose rate of alarms is known."""
+    """The bound from cosines N(m, 1) against the null N(0, 1), whose rate of alarms is known."""
 
     delta: float
 
@@ -72,7 +72,7 @@ class KnownNull:
 
 @dataclass(frozen=True)
 class SampledNull:
-    """The bound from canaries' largest cosines over rounds, beside those of as many unobserved canaries.
+    """The bound from canaries' largest cosines over rounds, and those of as many unobserved canaries.
 
     In one of the rounds a canary's cosine is N(m, 1); in all others it is N(0, 1).
     """
@@ -81,7 +81,7 @@ class SampledNull:
     delta: float
 
     def _possible(self, bound: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Places in ``_ERRORS`` of misses that allow the bound, and the most alarms that do beside each."""
+        """Return indices in ``_ERRORS`` of misses that allow the bound, and of the most alarms that do with each."""
         alarms = np.searchsorted(_LIMITS, _alarms(_ERRORS, bound, self.delta), side="right") - 1
         misses = np.flatnonzero(alarms >= 0)
         return misses, alarms[misses]
@@ -94,15 +94,15 @@ class SampledNull:
     def below(self, bound: float, distance: float) -> float:
         """By the best pair of misses and alarms."""
         misses, alarms = self._possible(bound)
-        places = np.searchsorted(_ERRORS, alarms, side="right") - 1
-        return float(1.0 - _lower_chances(self.rounds, distance)[misses, places].max(initial=0.0))
+        indices = np.searchsorted(_ERRORS, alarms, side="right") - 1
+        return float(1.0 - _lower_chances(self.rounds, distance)[misses, indices].max(initial=0.0))
 
 
 @lru_cache
 def _upper_chances(rounds: int, distance: float) -> Array:
     """No less than the chance of no more misses than a block's last number (rows) and no more alarms."""
     few = _few_misses(np.append(_ERRORS[1:] - 1, Final.CANARIES - 1), rounds, distance)
-    # The larger the null, the less likely few misses beside it are: a cell's left end is on the safe side.
+    # The larger the null, the less likely few misses are with it, so a cell's left end is on the safe side.
     chances: Array = np.pad(few, ((0, 0), (1, 0)), constant_values=1.0) @ _null(rounds)[1].T
     return chances
 
@@ -273,9 +273,9 @@ def noticed_mean(mean: float, delta: float, level: float) -> float:
     return mean_at(fitted, quantile(fitted, 1.0 - 0.5 * level, mean, delta), 1.0 - POWER, delta)
 
 
-def same_mean(one: float, other: float, delta: float) -> float:
+def same_mean(first: float, second: float, delta: float) -> float:
     """p-value of two ``fitted`` estimates being of cosines with one mean: the largest over all means (Bonferroni)."""
-    return min(1.0, 2.0 * float(two_sided(fitted([one, other], MEANS, delta)).min(axis=1).max()))
+    return min(1.0, 2.0 * float(two_sided(fitted([first, second], MEANS, delta)).min(axis=1).max()))
 
 
 def noticed_beside(estimate: float, delta: float, level: float) -> float:

@@ -1,7 +1,7 @@
-"""What finished experiments say, as far as claims ask for it: what ``train`` and ``benchmark canife`` left in a folder.
+"""Results of finished experiments, which ``train`` and ``benchmark canife`` left in a folder.
 
-A file is believed no more than any other input: it is read into its record, and what the paper states of an experiment
-must be as in the one that comes with the package.
+A file is trusted no more than any other input. It is read into its record, and the settings that the paper states of an
+experiment must be those of the one that comes with the package.
 """
 
 import hashlib
@@ -55,10 +55,10 @@ class FinishedMeasurements:
 
 
 def read(folder: Path) -> FinishedMeasurements:
-    """Read what is in a folder, or in folders in it.
+    """Read the results in a folder, or in folders in it.
 
-    An InputError of one line names the file, the field and the rule: a file is damaged or not of the printed
-    experiment, an experiment is there twice, or nothing known is there.
+    An InputError of one line names the file, the field and the rule. It is raised if a file is damaged or not of the
+    printed experiment, if an experiment occurs twice, or if there are no known results.
     """
     try:
         if not folder.is_dir():

@@ -35,7 +35,7 @@ def _separated(count: int, method: Method, confidence: float) -> tuple[float, fl
 
 @cache
 def largest_bounds(count: int) -> dict[str, float]:
-    """Largest 95% lower bound of ε that the FNR of ``count`` canaries allows, all told apart, by name of reading.
+    """Return the largest 95% lower bound of ε that ``count`` canaries without a miss allow, by name of reading.
 
     Equation (1)'s other term divides by FPR: it is no larger where FPR is sampled, and has no limit where it is exact.
     """
@@ -86,37 +86,39 @@ def _ranges(errors: Mapping[str, float]) -> str:
     for name in errors:
         counts.setdefault(name.rpartition(", ")[2], []).append(int(name.partition(" ")[0]))
     listed = (
-        f"{' to '.join(str(count) for count in sorted({min(found), max(found)}))} ({how})"
-        for how, found in counts.items()
+        f"{' to '.join(str(count) for count in sorted({min(numbers), max(numbers)}))} ({how})"
+        for how, numbers in counts.items()
     )
     return f"of 1,000 unobserved canaries {' or '.join(listed)} are above the lowest observed"
 
 
 def _judge_tighter() -> Outcome:
     misses = np.arange(Final.CANARIES)
-    one, other = (
+    jeffreys, clopper_pearson = (
         binomial.upper(misses, Final.CANARIES, 0.95, method=method) for method in ("jeffreys", "clopper-pearson")
     )
-    places = (0, 1, 10, 500, Final.CANARIES - 1)
+    enclosed = (0, 1, 10, 500, Final.CANARIES - 1)
     proven = all(
         certified.upper(s, Final.CANARIES, 0.95, "jeffreys").hi < certified.upper(s, Final.CANARIES, 0.95).lo
-        for s in places
+        for s in enclosed
     )
-    gains = np.log(other / one)
+    gains = np.log(clopper_pearson / jeffreys)
     finding = (
         f"Jeffreys' limit is below Clopper and Pearson's for each of {Final.CANARIES} numbers of misses (proven for "
-        f"{len(places)}). The bound on ε rises by {gains[0]:.3f} without a miss, and by less with misses. Jeffreys' "
+        f"{len(enclosed)}). The bound on ε rises by {gains[0]:.3f} without a miss, and by less with misses. Jeffreys' "
         "limit does not cover with 95% at every rate"
     )
-    return conclude(holds(proven and bool(np.all(one < other))), finding, gains=(float(gains.min()), float(gains[0])))
+    return conclude(
+        holds(proven and bool(np.all(jeffreys < clopper_pearson))), finding, gains=(float(gains.min()), float(gains[0]))
+    )
 
 
-def judge_centered(one: Method = "jeffreys", other: Method = "clopper-pearson") -> Outcome:
+def judge_centered(first: Method = "jeffreys", second: Method = "clopper-pearson") -> Outcome:
     """Judge whose two-sided interval has its middle nearer to the counted rate, at every count."""
     counts = np.arange(Final.CANARIES + 1)
     off, beside = (
         np.abs(np.mean(binomial.interval(counts, Final.CANARIES, 0.95, method=method), axis=0) - counts / counts[-1])
-        for method in (one, other)
+        for method in (first, second)
     )
     # Both have their middle at a rate of one half.
     nearer, farther = int(np.sum(off < beside)), int(np.sum(off > beside + 1e-15))
@@ -198,17 +200,17 @@ def _listed(details: Sequence[Mapping[str, Any]]) -> str:
     """List the intervals that hold nine simulated bounds of ten, by printed bound, which may be outside."""
     first, *others = (
         "where {} is printed, {}in [{:.2f}, {:.2f}]".format(
-            one["printed"], "" if place else "90% of simulated bounds are ", one["middle"][0], one["middle"][2]
+            row["printed"], "" if i else "90% of simulated bounds are ", row["middle"][0], row["middle"][2]
         )
-        for place, one in enumerate(details)
+        for i, row in enumerate(details)
     )
     return "; ".join([first, *(text.replace(" is printed", "") for text in others)])
 
 
 # All rounds' model deltas, by a training of which only the noise is known.
 #
-# A round in which a canary takes part moves its standardised cosine by 1/σ where there is nothing but noise, and by
-# less where the data attenuate it; in all other rounds it is a draw of N(0, 1). Algorithm 3 sees the largest of them.
+# A round in which a canary takes part moves its standardised cosine by 1/σ if there is nothing but noise. The data
+# attenuate that. In all other rounds the cosine is a draw of N(0, 1). Algorithm 3 sees the largest of them.
 
 
 def largest_cosine(rounds: int, distance: float) -> tuple[float, float, float]:
@@ -262,7 +264,7 @@ def sampled_bounds(null: NDArray[np.float64], seen: NDArray[np.float64], delta: 
     alarms = count - (np.arange(2 * count) - misses)
     miss, alarm = limits[misses], limits[alarms]
     # Where a rate may exceed 1 − δ, the threshold says nothing.
-    gains = (np.log(np.maximum(1.0 - delta - one, 1e-300) / other) for one, other in ((alarm, miss), (miss, alarm)))
+    gains = (np.log(np.maximum(1.0 - delta - rate, 1e-300) / other) for rate, other in ((alarm, miss), (miss, alarm)))
     best: NDArray[np.float64] = np.max(np.maximum(*gains), axis=-1)
     return best
 
@@ -294,7 +296,7 @@ def judge_lower_all(context: Context, rows: Sequence[Row], rounds: int, delta: f
                 "without data": 1.0 / float(row.noise),
             }
         )
-    moved, alone = (", ".join(f"{one[name]:.1f}" for one in details) for name in ("distance", "without data"))
+    moved, alone = (", ".join(f"{row[name]:.1f}" for row in details) for name in ("distance", "without data"))
     finding = (
         f"with canaries that the data attenuate until Algorithm 3 tends to the printed estimates (distances {moved} "
         f"instead of {alone}): {_listed(details)} (joint p = {p_value:.2g})"

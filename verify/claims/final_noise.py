@@ -1,4 +1,4 @@
-"""Noise multipliers of the final version against the analytical ε printed beside them."""
+"""Noise multipliers of the final version against the analytical ε printed in the same rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -153,9 +153,9 @@ def judge_epochs(rows: Sequence[Row], participations: int = Final.EMNIST_EPOCHS)
     values: list[dict[str, Any]] = []
     for row in rows:
         sigma = float(row.noise)
-        one, composed = (analytical.gaussian(sigma, Final.EMNIST_DELTA, count) for count in (1, participations))
+        single, composed = (analytical.gaussian(sigma, Final.EMNIST_DELTA, count) for count in (1, participations))
         sampled = min(analytical.sampled_readings(sigma, Final.EMNIST_DELTA, Final.EMNIST_ROUNDS, sampling).values())
-        values.append({"printed": row.analytical, "one round": one, "composed": composed, "sampled": sampled})
+        values.append({"printed": row.analytical, "one round": single, "composed": composed, "sampled": sampled})
     right = all(min(value["composed"], value["sampled"]) <= float(value["printed"]) for value in values)
     listed = ", ".join("{composed:.0f} and not {printed}".format(**value) for value in values)
     once, poisson = (", ".join(f"{value[name]:.0f}" for value in values) for name in ("one round", "sampled"))
@@ -180,7 +180,7 @@ def judge_no_bound(rows: Sequence[Row]) -> Outcome:
         "only if a tight one of the final model is meant: r rounds of σ compose as one of σ/√r (arXiv 1905.02383), a "
         f"bound: for {'/'.join(map(str, counts))} participations {listed}"
     )
-    # Of a tight bound the document says so elsewhere, in Sections 1 and 5.2.
+    # Sections 1 and 5.2 of the document say so of a tight bound.
     return conclude(holds(not bounds, bounds), finding, bounds=bounds)
 
 

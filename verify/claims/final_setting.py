@@ -24,7 +24,7 @@ _MECHANISMS = ((1e-6, 0.2), (1e-6, 0.541), (1e-6, 4.22), (1e-5, 1.0), (1e-3, 10.
 _USERS = {"StackOverflow": Final.STACKOVERFLOW_CLIENTS, "EMNIST": Final.EMNIST_USERS}
 # "Orthogonal" is a cosine no larger; "with high probability" all but this.
 _COSINE, _RARE = 0.01, 1e-6
-# What "existence" of SHA-3 may count from, by NIST's public announcements.
+# Dates from which the "existence" of SHA-3 may count, by NIST's public announcements.
 _SHA_3 = {
     "submission of Keccak, October 2008": date(2008, 10, 31),
     "NIST's choice, October 2012": date(2012, 10, 2),
@@ -104,14 +104,14 @@ def belief(epsilon: str, prior: Fraction) -> arb:
     return likely / (1 + likely)
 
 
-# What an auditor who may do the first may do as well.
+# An auditor who may do the first may do the second as well.
 _INCLUDES = {"client update": "client sample"}
 
 
 def _demands(controls: Sequence[str], receives: Sequence[str]) -> set[str]:
     """List all that an auditor must be able to do; one who serves either model needs the final one alone."""
     all_iterates = {"all iterates"} if "final" not in receives else set()
-    return {*controls, *(_INCLUDES[one] for one in controls if one in _INCLUDES), *all_iterates}
+    return {*controls, *(_INCLUDES[control] for control in controls if control in _INCLUDES), *all_iterates}
 
 
 def judge_assumptions(
@@ -123,12 +123,12 @@ def judge_assumptions(
     """
     wrong, open_ = [], []
     for rows in table.values():
-        for (one, *first), (other, *second) in combinations(rows, 2):
+        for (method, *first), (later, *second) in combinations(rows, 2):
             less, more = _demands(*first), _demands(*second)
             if more < less:
-                wrong.append(f"{one} before {other}")
+                wrong.append(f"{method} before {later}")
             elif not less <= more:
-                open_.append(f"{one} and {other}")
+                open_.append(f"{method} and {later}")
     verdict = holds(not wrong and not open_, not wrong)
     finding = f"in the wrong order {', '.join(wrong) or 'none'}; without an order {', '.join(open_) or 'none'}"
     if verdict is Verdict.QUALIFIED:
@@ -183,15 +183,17 @@ _EMNIST_BY_CLASS = 814_255
 def judge_epoch(printed: str) -> Outcome:
     """Judge whether rounds × clients a round is one participation of each of the printed clients."""
     rounds, cohort = Final.STACKOVERFLOW_ROUNDS, Final.STACKOVERFLOW_COHORT
-    places = rounds * cohort
-    judged = number(printed, {"all places": Fraction(places), "without canaries": Fraction(places - 1000)})
+    participations = rounds * cohort
+    left = participations - Final.CANARIES
+    judged = number(
+        printed, {"all places": Fraction(participations), "without canaries": Fraction(participations - 1000)}
+    )
     only = "only if the canaries count among the clients of a round: " if judged.verdict is Verdict.QUALIFIED else ""
     finding = (
-        f"{only}{rounds} × {cohort} = {places:,} places, of which 1,000 canaries leave {places - Final.CANARIES:,}"
+        f"{only}{rounds} × {cohort} = {participations:,} places, of which 1,000 canaries leave {left:,}"
         f"; the data set has {STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
     )
-    left = places - Final.CANARIES
-    return conclude(judged.verdict, finding, places=places, without_canaries=left, **judged.evidence)
+    return conclude(judged.verdict, finding, places=participations, without_canaries=left, **judged.evidence)
 
 
 def judge_emnist_rounds(printed: str) -> Outcome:
@@ -240,7 +242,7 @@ def cnn_parameters(classes: int) -> int:
 def judge_parameters(counts: Mapping[str, int], printed: str) -> Outcome:
     """Judge a number of parameters in millions, against those of the model that the text names or may mean."""
     millions = {name: Fraction(count, 10**6) for name, count in counts.items()}
-    # What comes out whatever model is meant needs no reading.
+    # A number that comes out for every model needs no reading.
     whatever = all(prints(value, printed) for value in millions.values())
     judged = number(printed, millions, stated=millions if whatever else ())
     listed = ", ".join(f"{count:,} ({name})" for name, count in counts.items())

@@ -1,4 +1,4 @@
-"""What the numbers of the final version's Tables 2 to 6, Section 5.4 and Figures 1 and 3 say of one another."""
+"""Claims that the numbers of the final version's Tables 2 to 6, Section 5.4 and Figures 1 and 3 decide."""
 
 import math
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ from canaryproof.verify.claims.transcripts import QUANTILES, Final, FirstVersion
 from canaryproof.verify.estimators import estimators
 
 TABLE_2 = tuple(cell for cell in CELLS if cell.id.startswith("final.table2."))
-# What is "much" or "far" smaller is smaller by this factor at least; "in the ballpark" is within it.
+# "Much" or "far" smaller is smaller by this factor at least; "in the ballpark" is within it.
 FACTOR = 2.0
 
 
-def near(value: float, other: float) -> bool:
+def same_magnitude(value: float, other: float) -> bool:
     """Return whether two numbers are of the same order of magnitude."""
     return close([value / other], Within.MAGNITUDE) is Verdict.CONFIRMED
 
@@ -94,10 +94,10 @@ def _close(errors: Sequence[float]) -> bool:
 def judge_order(rows: Sequence[Row]) -> Outcome:
     """Judge that ε falls with the noise, a bound is below its estimate, and the final model tells less than all."""
     faults = [
-        f"{column}: {one:g} then {other:g}"
+        f"{column}: {value:g} then {later:g}"
         for column, values in columns(rows).items()
-        for one, other in pairwise(values)
-        if other > one
+        for value, later in pairwise(values)
+        if later > value
     ]
     for small, large in (
         ("lower_all", "estimate_all"),
@@ -143,18 +143,19 @@ def judge_ballpark(rows: Sequence[Row], within: Within = Within.MAGNITUDE) -> Ou
     Which noise is moderate no document says.
     """
     ratios = _fraction_of_analytical(rows)
-    inside = [near(ratio, 1.0) for ratio in ratios]
+    inside = [same_magnitude(ratio, 1.0) for ratio in ratios]
     verdict = holds(close(ratios, within) is Verdict.CONFIRMED, any(inside))
     listed = ", ".join(f"{ratio:.3g} at {row.noise}" for ratio, row in zip(ratios, rows, strict=True))
     moderate, other = (
-        ", ".join(row.noise for row, one in zip(rows, inside, strict=True) if one is wanted) for wanted in (True, False)
+        ", ".join(row.noise for row, is_near in zip(rows, inside, strict=True) if is_near is wanted)
+        for wanted in (True, False)
     )
     reading = f"only if moderate noise means {moderate} and not {other}: " if verdict is Verdict.QUALIFIED else ""
     finding = f"estimate over analytical ε is {listed}: within a factor of two in {sum(inside)} of {len(rows)}"
     return conclude(verdict, reading + finding, ratios=ratios)
 
 
-def high(rows: Sequence[Row]) -> str:
+def high_statement(rows: Sequence[Row]) -> str:
     """State that a table's estimates from all iterates are high."""
     listed = ", ".join(row.estimate_all for row in rows)
     return f"the estimates from all iterates ({listed}) are so high that membership inference is easy"
@@ -184,7 +185,7 @@ def judge_decrease(printed: str, accuracies: Sequence[tuple[str, ...]] = ACCURAC
     limit = float(rounding(printed)[1])
     relative = max(100.0 * (1.0 - float(after) / float(before)) for before, after in accuracies)
     absolute = max(float(before) - float(after) for before, after in accuracies)
-    # What is left of a decrease whose two accuracies were both rounded in its favour.
+    # The decrease that is left if both accuracies were rounded in its favour.
     gaps = [(float(rounding(before)[0] - rounding(after)[1]), float(before)) for before, after in accuracies]
     least = max(0.0, *(100.0 * gap / before for gap, before in gaps))
     finding = (
@@ -198,10 +199,10 @@ def judge_decrease(printed: str, accuracies: Sequence[tuple[str, ...]] = ACCURAC
     return conclude(verdict, finding, **evidence)
 
 
-def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
+def judge_similar(rows: Sequence[Row], others: Sequence[Row]) -> Outcome:
     """Judge that two tables tell the same qualitatively: all comparisons of ``judge_order`` hold in both."""
     ratios = {
-        column: [b / a for a, b in zip(columns(one)[column], columns(other)[column], strict=True)]
+        column: [b / a for a, b in zip(columns(rows)[column], columns(others)[column], strict=True)]
         for column in ("estimate_all", "estimate_final")
     }
     everywhere, final = ratios.values()
@@ -209,7 +210,7 @@ def judge_similar(one: Sequence[Row], other: Sequence[Row]) -> Outcome:
         f"in their order; row by row the second's estimates are {min(final):.2f} to {max(final):.2f} times the first's "
         f"from the final model, and {min(everywhere):.2f} to {max(everywhere):.2f} times from all model deltas"
     )
-    same = all(judge_order(rows).verdict is Verdict.CONFIRMED for rows in (one, other))
+    same = all(judge_order(table).verdict is Verdict.CONFIRMED for table in (rows, others))
     return conclude(holds(same), finding, ratios=ratios)
 
 
@@ -242,41 +243,41 @@ def judge_gaussianity(rows: Sequence[tuple[str, tuple[float, ...]]] = Final.TABL
     """
     law = anderson_darling.limit_law(True)
     p_values = {f"{noise}, {2**i}": law.sf(value) for noise, row in rows for i, value in enumerate(row)}
-    place, smallest = min(p_values.items(), key=lambda item: item[1])
+    label, smallest = min(p_values.items(), key=lambda item: item[1])
     rejected = [name for name, p in p_values.items() if p < 0.01]
     joint = 1.0 - (1.0 - smallest) ** len(p_values)
     verdict = holds(not rejected, joint >= 0.05)
     finding = (
-        f"only for the sixteen together at level 5%: the set at noise and presentations {place} has p = "
+        f"only for the sixteen together at level 5%: the set at noise and presentations {label} has p = "
         f"{smallest:.4f}, rejected at 1% by the table's caption; the chance of one such among sixteen is {joint:.3f}"
         if rejected
-        else f"the smallest p-value is {smallest:.3f}, at {place}"
+        else f"the smallest p-value is {smallest:.3f}, at {label}"
     )
     return conclude(verdict, finding, p_values=p_values, joint=joint)
 
 
 def judge_much_closer(
-    ours: str = Final.OURS[0], theirs: str = Final.CANIFE[0], analytical: str = Final.CANIFE_ANALYTICAL
+    estimate: str = Final.ONE_SHOT[0], other: str = Final.CANIFE[0], analytical: str = Final.CANIFE_ANALYTICAL
 ) -> Outcome:
     """Judge that one estimate is much closer to the analytical ε than another."""
-    near, far, bound = float(ours), float(theirs), float(analytical)
-    gaps, ratios = [bound - value for value in (near, far)], [bound / value for value in (near, far)]
+    nearer, farther, bound = float(estimate), float(other), float(analytical)
+    gaps, ratios = [bound - value for value in (nearer, farther)], [bound / value for value in (nearer, farther)]
     # Much closer: at most half as far.
     by_ratio, by_distance = (2.0 * math.log(ratios[0]) <= math.log(ratios[1]), 2.0 * gaps[0] <= gaps[1])
     verdict = holds(by_ratio and by_distance, by_ratio)
     finding = (
-        f"{near / bound:.0%} of the analytical ε against {far / bound:.1%}, {near / far:.1f} times CANIFE's; but the "
-        f"distance shrinks only from {gaps[1]:.1f} to {gaps[0]:.1f}"
+        f"{nearer / bound:.0%} of the analytical ε against {farther / bound:.1%}, {nearer / farther:.1f} times "
+        f"CANIFE's; but the distance shrinks only from {gaps[1]:.1f} to {gaps[0]:.1f}"
     )
     if verdict is Verdict.QUALIFIED:
         finding = f"only as a ratio: {finding}"
-    return conclude(verdict, finding, shares=(near / bound, far / bound), gaps=gaps)
+    return conclude(verdict, finding, shares=(nearer / bound, farther / bound), gaps=gaps)
 
 
 # Figures 1 and 3 for a canary presented once, whose cosines Tables 3 and 4 summarise.
 
 
-def distance(row: Row, delta: float, law: EstimateLaw = distributions.fitted) -> float:
+def cosine_distance(row: Row, delta: float, law: EstimateLaw = distributions.fitted) -> float:
     """Mean of the observed cosines, in the null's deviations, of which a row's estimate is the median.
 
     ``law`` is that of the document's estimator: with few canaries it is above ε where the deviation is fitted.
@@ -295,8 +296,8 @@ def accuracy(shift: float) -> float:
 
 
 def judge_separable(row: Row, delta: float, law: EstimateLaw = distributions.fitted) -> Outcome:
-    """Judge that observed cosines are easily told from the null distribution."""
-    shift = distance(row, delta, law)
+    """Judge that observed cosines are easily distinguished from the null distribution."""
+    shift = cosine_distance(row, delta, law)
     right, errors = accuracy(shift), shift * math.sqrt(Final.CANARIES)
     # One cosine: hardly an error. A thousand: farther from 0 than chance explains.
     verdict = holds(right > 0.99, errors > 5.0)
@@ -312,9 +313,9 @@ def judge_separable(row: Row, delta: float, law: EstimateLaw = distributions.fit
 
 def judge_less_separable(rows: Sequence[Row], delta: float, law: EstimateLaw = distributions.fitted) -> Outcome:
     """Judge that observed cosines come closer to the null distribution as the noise grows."""
-    shifts = [distance(row, delta, law) for row in rows]
+    shifts = [cosine_distance(row, delta, law) for row in rows]
     unfitted = [pinned_distance(row, delta) for row in rows]
-    falling = all(one > other for one, other in pairwise(shifts))
+    falling = all(shift > later for shift, later in pairwise(shifts))
     finding = (
         f"from noise {rows[0].noise} to {rows[-1].noise} they are {', '.join(f'{shift:.2f}' for shift in shifts)} "
         f"standard deviations above it ({', '.join(f'{shift:.2f}' for shift in unfitted)} if the deviation were not "
@@ -324,7 +325,7 @@ def judge_less_separable(rows: Sequence[Row], delta: float, law: EstimateLaw = d
     return conclude(holds(falling), finding, distances=shifts, unfitted=unfitted)
 
 
-# Figures by the table that they are drawn beside.
+# Figures, each with the table of the same experiments.
 _FIGURES = ((1, 3), (3, 4))
 
 
@@ -339,12 +340,12 @@ _RANKS = np.array([round(order * _EXPERIMENTS) for order in QUANTILES])
 _PARTS = len(QUANTILES) + 1
 
 
-def p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
+def quantile_p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
     """p-values of printed quantiles of fifty estimates: one each, and one for how far the outermost are apart.
 
-    ``below``: values of the estimate's law at the printed quantiles (last axis). The p-values are two-sided,
-    no smaller than the exact ones: uniform draws take the place of the estimates, and the next order statistic on
-    the safe side that of a quantile between two.
+    ``below``: values of the estimate's law at the printed quantiles (last axis). The p-values are two-sided, and no
+    smaller than the exact ones. Uniform draws take the place of the estimates. The next order statistic on the safe
+    side takes that of a quantile between two.
     """
     low, high = stats.binom.sf(_RANKS - 1, _EXPERIMENTS, below), stats.binom.cdf(_RANKS, _EXPERIMENTS, below)
     ranks, apart = _RANKS[-1] - _RANKS[0], below[..., -1:] - below[..., :1]
@@ -353,9 +354,9 @@ def p_values(below: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(1.0, 2.0 * np.concatenate([np.minimum(low, high), spread], axis=-1))
 
 
-def joint(rows: Sequence[QuantileRow], law: EstimateLaw) -> float:
+def joint_p_value(rows: Sequence[QuantileRow], law: EstimateLaw) -> float:
     """p-value of printed quantiles being those of estimates with one mean of the cosines: the largest over means."""
-    tests = [p_values(law(np.asarray(row[3], dtype=float), MEANS, Final.STACKOVERFLOW_DELTA)) for row in rows]
+    tests = [quantile_p_values(law(np.asarray(row[3], dtype=float), MEANS, Final.STACKOVERFLOW_DELTA)) for row in rows]
     return min(1.0, len(rows) * _PARTS * float(np.concatenate(tests, axis=-1).min(axis=-1).max()))
 
 
@@ -368,7 +369,7 @@ def judge_spread(row: QuantileRow) -> Outcome:
             "distance": mean,
             "epsilon": float(estimators.pinned_epsilon(Final.STACKOVERFLOW_DELTA, np.asarray(mean))),
             "quantiles": [distributions.quantile(law, order, mean, Final.STACKOVERFLOW_DELTA) for order in QUANTILES],
-            "p_value": joint([row], law),
+            "p_value": joint_p_value([row], law),
         }
     fitted, pinned = rows["fitted"], rows["pinned"]
     listed = ", ".join(f"{value:.2f}" for value in fitted["quantiles"])
@@ -376,7 +377,7 @@ def judge_spread(row: QuantileRow) -> Outcome:
         f"fitted Gaussians give {listed} (p = {fitted['p_value']:.2f}), a pinned variance far less spread "
         f"(p = {pinned['p_value']:.0e}); the median {row[3][2]} then belongs to a true ε of {fitted['epsilon']:.2f}"
     )
-    # Of normal estimates: the fifty of a narrower law have their outermost quantiles in an interval of so small a
+    # For normal estimates, the fifty of a narrower law have their outermost quantiles in an interval of so small a
     # probability under the other.
     ranks = _RANKS[-1] - _RANKS[0]
     within = stats.beta.ppf(LEVEL / (2 * _PARTS), ranks - 1, _EXPERIMENTS + 2 - ranks)
@@ -399,12 +400,12 @@ def judge_one_run_and_ten(rows: Sequence[QuantileRow] = Final.TABLE_5) -> Outcom
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
     values = np.array([[row[3] for row in pair] for pair in pairs], dtype=float)
     differences = (values[:, 1] / values[:, 0] - 1.0).ravel().tolist()
-    p_value = min(1.0, len(pairs) * min(joint(pair, distributions.fitted) for pair in pairs))
+    p_value = min(1.0, len(pairs) * min(joint_p_value(pair, distributions.fitted) for pair in pairs))
     finding = (
         f"quantiles differ by {min(differences):+.0%} to {max(differences):+.0%}; that both are of fifty "
         f"estimates with one law has p = {p_value:.2g}"
     )
-    # Of normal estimates: one median is the lower tail of a mean between, the other its upper one.
+    # For normal estimates, one median is at the lower tail of a mean between, the other at its upper one.
     rank, parts = _RANKS[QUANTILES.index(0.5)], 2 * len(pairs) * _PARTS
     tail = special.ndtri(stats.beta.ppf(LEVEL / (2 * parts), rank, _EXPERIMENTS + 1 - rank))
     error = special.ndtri(stats.beta.ppf(0.5 + 0.5 * POWER, rank + 1, _EXPERIMENTS - rank))
@@ -432,12 +433,12 @@ def judge_medians(rows: Sequence[Row] = Final.TABLE_3) -> Outcome:
         for noise, runs, _, quantiles in Final.TABLE_5
         if runs == 1 and noise == row.noise
     ]
-    listed = ", ".join(f"{one} and {other}" for one, other in pairs)
-    same = all(one == other for one, other in pairs)
+    listed = ", ".join(f"{estimate} and {median}" for estimate, median in pairs)
+    same = all(estimate == median for estimate, median in pairs)
     return conclude(holds(same), listed, pairs=pairs)
 
 
-# What only the data sets decide.
+# Claims that only the data sets decide.
 
 _STACKOVERFLOW, _EMNIST, _FASHION = "StackOverflow (TFF)", "federated EMNIST (TFF)", "Fashion-MNIST"
 
@@ -498,7 +499,7 @@ CHECKS = (
     FINAL.claim(
         "table4.high",
         "caption of Table 4",
-        high(Final.TABLE_4),
+        high_statement(Final.TABLE_4),
         fixed(judge_high, Final.TABLE_4),
     ),
     FINAL.claim(
@@ -616,12 +617,12 @@ CHECKS = (
         "section5.4.canife",
         "Section 5.4",
         f"CANIFE's estimate is {' ± '.join(Final.CANIFE)}",
-        NeedsData(_FASHION, (BENCHMARK,), partial(canife_rules.printed, "final.section5.4.canife")),
+        NeedsData(_FASHION, (BENCHMARK,), partial(canife_rules.benchmark_reading, "final.section5.4.canife")),
     ),
     FINAL.claim(
         "section5.4.ours",
         "Section 5.4",
-        f"the estimate from 1000 + 1000 canaries is {' ± '.join(Final.OURS)}",
+        f"the estimate from 1000 + 1000 canaries is {' ± '.join(Final.ONE_SHOT)}",
         NeedsData(_FASHION, (BENCHMARK, "fashion_mnist"), canife_rules.one_shot),
     ),
     FINAL.claim(

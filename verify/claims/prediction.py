@@ -1,25 +1,25 @@
-"""How measured numbers decide printed ones.
+"""The comparison of measured numbers with printed ones.
 
-**A printed number** is one draw of an experiment, and ours are others of the same experiment, if the paper is right and
-what it does not state does not matter. A prediction interval holds a further draw with probability 1 − α, where all
-printed numbers of a claim share α = 1%:
+**A printed number** is a draw of an experiment. The user's results are others of the same experiment, if the paper is
+right and settings that it does not state do not matter. A prediction interval holds a further draw with probability
+1 − α, where all printed numbers of a claim share α = 1%:
 
 - of eight repetitions or more by Student's law, on the logarithms of estimates from all rounds, whose errors are in
   proportion to them (of three it reaches 20 deviations);
-- of fewer by the range of ⌈2/α⌉ − 1 simulated experiments whose cosines are normal with a mean and a deviation that
-  differ from ours by the errors of ours.
+- of fewer by the range of ⌈2/α⌉ − 1 simulated experiments with normal cosines. Their mean and deviation differ from
+  the measured ones by the errors of these.
 
-A printed number, allowing for its rounding, is *confirmed* inside of it, *qualified* outside if it is within a factor
-of 2 of ours, and else *refuted*. It is *inconclusive* inside of an interval that holds twice ours too, or half of it:
-one draw of such a law tells too little. So it is where ours are not numbers. Lower bounds of so wide a law, which
-theirs often have, are let pass: the estimates beside them decide.
+A printed number, allowing for its rounding, is *confirmed* inside the interval. Outside it is *qualified* within a
+factor of 2 of the measured median, and else *refuted*. It is *inconclusive* inside an interval that reaches twice the
+median, or half of it: one draw of such a law shows too little. It is also inconclusive if a measured number is not
+finite. Printed lower bounds often have so wide a law. They are let pass, as the estimates in the same row decide.
 
-**An order** ("rises with presentations") is confirmed where every step that it names is seen at 1%, all steps together;
-refuted where one is seen to be the other way round; inconclusive else.
+**An order** ("rises with presentations") is confirmed if every step that it names is seen at 1%, all steps together. It
+is refuted if one step is seen to go the other way, and inconclusive otherwise.
 
-A claim of several parts is refuted, inconclusive, qualified or confirmed as the first of these that a part is. Where
-the text can be read in several ways, the first reading is its own: another one that is confirmed *qualifies* the claim.
-What the paper does not state is ours, and a mismatch may be due to that: the finding lists it.
+A claim of several parts is refuted, inconclusive, qualified or confirmed as the first of these that a part is. If the
+text can be read in several ways, the first reading is its own, and another one that is confirmed *qualifies* the claim.
+Settings that the paper does not state are the package's, and a mismatch may be due to them: the finding lists them.
 """
 
 import math
@@ -36,9 +36,9 @@ from canaryproof.verify.check.verdicts import conclude, holds, rounding
 from canaryproof.verify.claims.experiment_results import FinishedExperiment
 from canaryproof.verify.files.training_record import CellRecord
 
-# Of all parts of a claim together.
+# The error probability of all parts of a claim together.
 ALPHA = 0.01
-# Within this factor a number is qualified; an interval that reaches so far from ours decides nothing.
+# Within this factor a number is qualified; an interval that reaches so far from the measured ones decides nothing.
 NEAR = 2.0
 # Repetitions from which Student's law is taken: of few numbers, and of one in ten thousand.
 FEW, ENOUGH = 3, 8
@@ -47,7 +47,7 @@ _WORST = (Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.QUALIFIED, Verdict.CONF
 
 @dataclass(frozen=True)
 class Part:
-    """What one number or one order of a claim came to."""
+    """The verdict on one number or one order of a claim."""
 
     verdict: Verdict
     text: str
@@ -72,16 +72,16 @@ def number(
     name: str, printed: str, values: Sequence[float], interval: tuple[float, float] | None, *, telling: bool = True
 ) -> Part:
     """Judge a printed number by measured ones."""
-    ours = np.asarray(values, dtype=float)
+    measured = np.asarray(values, dtype=float)
     listed = f"{name} {printed}, measured {shown(values)}"
-    if printed == "inf" or np.isposinf(ours).any():
-        agreed = printed == "inf" and bool(np.isposinf(ours).all())
+    if printed == "inf" or np.isposinf(measured).any():
+        agreed = printed == "inf" and bool(np.isposinf(measured).all())
         return Part(holds(agreed), listed)
-    if not np.isfinite(ours).all() or interval is None:
+    if not np.isfinite(measured).all() or interval is None:
         return Part(Verdict.INCONCLUSIVE, f"{listed}, which decides nothing")
     value, (least, most), (low, high) = float(printed), rounding(printed), interval
     listed += f" ({low:.3g} to {high:.3g})"
-    middle = float(np.median(ours))
+    middle = float(np.median(measured))
     if most >= low and least <= high:
         wide = low <= middle / NEAR or high >= middle * NEAR
         return (
@@ -109,15 +109,15 @@ def readings(judged: Mapping[str, Sequence[Part]], experiment: FinishedExperimen
     """Put readings of a claim together, the text's own first."""
     verdicts = {name: worst(parts) for name, parts in judged.items()}
     first, *others = verdicts
-    verdict, told = verdicts[first], first
+    verdict, chosen = verdicts[first], first
     if verdict is not Verdict.CONFIRMED and (
         others := [name for name in others if verdicts[name] is Verdict.CONFIRMED]
     ):
-        verdict, told = Verdict.QUALIFIED, others[0]
-    listed = "; ".join(f"{part.text}: {part.verdict}" for part in judged[told])
-    if told != first:
-        listed = f"only {told} ({listed}); {first}: {'; '.join(part.text for part in judged[first])}"
-    rest = {name: str(one) for name, one in verdicts.items()}
+        verdict, chosen = Verdict.QUALIFIED, others[0]
+    listed = "; ".join(f"{part.text}: {part.verdict}" for part in judged[chosen])
+    if chosen != first:
+        listed = f"only {chosen} ({listed}); {first}: {'; '.join(part.text for part in judged[first])}"
+    rest = {name: str(judged_as) for name, judged_as in verdicts.items()}
     return conclude(verdict, f"{listed}; {not_stated(experiment)}", readings=rest, folder=experiment.folder, **evidence)
 
 
@@ -139,7 +139,7 @@ def cells(experiment: FinishedExperiment, **swept: Any) -> list[CellRecord]:
     ]
 
 
-def cell(experiment: FinishedExperiment, **swept: Any) -> CellRecord | None:
+def only_cell(experiment: FinishedExperiment, **swept: Any) -> CellRecord | None:
     """Return the one cell of such settings; None if there are none or several."""
     matching = cells(experiment, **swept)
     return matching[0] if len(matching) == 1 else None

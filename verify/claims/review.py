@@ -1,7 +1,7 @@
 """Claims of the public reviews of Andrew et al., and of the authors' answers.
 
 The reviews are about the submission of 2023; the conversion to text lost the value of the lower bound that the answers
-report beside CANIFE. The answers' sweep over d is judged cell by cell in ``verify.claims.simulated_tables``.
+compare with CANIFE. The answers' sweep over d is judged cell by cell in ``verify.claims.simulated_tables``.
 """
 
 import math
@@ -46,7 +46,7 @@ def judge_cap(printed: str) -> Outcome:
     """Judge a maximum of the authors' lower bound from 1,000 canaries."""
     bounds = largest_bounds(Final.CANARIES)
     stated = bounds["Jeffreys for FNR, exact FPR"]
-    above = [
+    larger = [
         row.lower_all
         for row in (*Final.TABLE_3, *Final.TABLE_4, *SUBMISSION_EMNIST)
         if float(row.lower_all) > float(printed)
@@ -56,16 +56,16 @@ def judge_cap(printed: str) -> Outcome:
     final = [row.lower_final for row in Final.TABLE_4 if float(row.lower_final) > stated]
     finding = (
         f"elsewhere 1,000 canaries without a miss reach {stated:.4f} ({min(bounds.values()):.4f} at the least), and a "
-        f"denominator of the exact FPR any number: printed are {', '.join(sorted(set(above)))}, and {', '.join(final)} "
-        "for a final model"
+        f"denominator of the exact FPR any number: printed are {', '.join(sorted(set(larger)))}, and "
+        f"{', '.join(final)} for a final model"
     )
     if judged.verdict is Verdict.QUALIFIED:
         finding = f"only of Table 2's own case, as {judged.reading}: {finding}"
-    return conclude(judged.verdict, finding, bounds=bounds, printed_above=above, final_above=final, **judged.evidence)
+    return conclude(judged.verdict, finding, bounds=bounds, printed_above=larger, final_above=final, **judged.evidence)
 
 
 def judge_not_falsified(tables: Mapping[str, Sequence[Row]]) -> Outcome:
-    """Judge that no printed lower bound exceeds the estimate beside it."""
+    """Judge that no printed lower bound exceeds the estimate of its row."""
     pairs = [
         (name, float(low), float(estimate))
         for name, rows in tables.items()
@@ -153,7 +153,7 @@ def judge_bias(context: Context) -> Outcome:
     return conclude(verdict, finding, design, means=means, lower=lower, higher=higher, p_values=p_values)
 
 
-# The printed estimates: beside their bounds, beside the analytical ε, and by the noise.
+# The printed estimates: against their bounds, against the analytical ε, and by the noise.
 
 _REVIEWER = "reviewer ZyjW"
 
@@ -162,9 +162,9 @@ def judge_smallest(limit: float, smallest: str, tables: Mapping[str, Sequence[Ro
     """Judge that the final model's estimate is below a limit at the smallest analytical ε, itself printed."""
     rows = {name: min(table, key=lambda row: float(row.analytical)) for name, table in tables.items()}
     listed = ", ".join(f"{name} {row.estimate_final} at ε = {row.analytical}" for name, row in rows.items())
-    below = all(float(row.estimate_final) < limit for row in rows.values())
+    all_below = all(float(row.estimate_final) < limit for row in rows.values())
     agree = [name for name, row in rows.items() if row.analytical == smallest]
-    verdict = holds(below and len(agree) == len(rows), below)
+    verdict = holds(all_below and len(agree) == len(rows), all_below)
     where = f"{smallest} is the smallest on {' and '.join(agree) or 'no table'} only: "
     return conclude(verdict, (where if verdict is Verdict.QUALIFIED else "") + listed, estimates=listed)
 
@@ -175,11 +175,11 @@ def judge_smaller(tables: Mapping[str, Sequence[Row]]) -> Outcome:
     The tables show that they fall with the analytical ε, to their last rows.
     """
     rising = [
-        f"{name} from {getattr(one, column)} to {getattr(other, column)}"
+        f"{name} from {getattr(row, column)} to {getattr(later, column)}"
         for name, rows in tables.items()
         for column in ("estimate_all", "estimate_final")
-        for one, other in pairwise(rows)
-        if float(getattr(one, column)) <= float(getattr(other, column))
+        for row, later in pairwise(rows)
+        if float(getattr(row, column)) <= float(getattr(later, column))
     ]
     ends = ", ".join(
         f"on {name} to {rows[-1].estimate_all} and {rows[-1].estimate_final} at ε = {rows[-1].analytical}"
@@ -215,7 +215,7 @@ def judge_overstated(tables: Mapping[str, Sequence[Row]], factor: float = 10.0) 
 
 def judge_indistinguishable(row: Row) -> Outcome:
     """Judge that the density of observed cosines is almost that of the null, in a figure with several presentations."""
-    shift = final_tables.distance(row, Final.STACKOVERFLOW_DELTA)
+    shift = final_tables.cosine_distance(row, Final.STACKOVERFLOW_DELTA)
     # Total variation of two Gaussians: what the best attack gains on guessing.
     variation = 2.0 * final_tables.accuracy(shift) - 1.0
     unfitted = final_tables.pinned_distance(row, Final.STACKOVERFLOW_DELTA)
@@ -290,7 +290,7 @@ def judge_sweep(cells: Sequence[PrintedCell]) -> Outcome:
         epsilon: [cell.deviation for cell in sorted(cells, key=lambda cell: cell.dim) if cell.epsilon == epsilon]
         for epsilon in sorted({cell.epsilon for cell in cells})
     }
-    falls = all(one > other for row in by_epsilon.values() for one, other in pairwise(row))
+    falls = all(deviation > later for row in by_epsilon.values() for deviation, later in pairwise(row))
     factor = math.prod(row[0] / row[-1] for row in by_epsilon.values()) ** (1 / len(by_epsilon))
     held = falls and p_value >= LEVEL
     finding = f"{finding}; from the least to the greatest d deviations fall by {factor:.1f} on average"
@@ -450,7 +450,7 @@ CHECKS = (
         TO_ZYJW,
         "A lower bound from random canaries (its value is lost in our text) is significantly above CANIFE's 0.879, and "
         "6.76 is in the plausible range, from it to 34.5",
-        NeedsData("Fashion-MNIST", (BENCHMARK,), partial(canife_rules.printed, "review.canife.bound")),
+        NeedsData("Fashion-MNIST", (BENCHMARK,), partial(canife_rules.benchmark_reading, "review.canife.bound")),
     ),
     REVIEWS.claim(
         "epsilon-final.smallest",

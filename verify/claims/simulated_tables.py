@@ -116,10 +116,10 @@ READINGS: dict[str, tuple[Estimator, Enclose]] = {
 
 def _consistency(cell: PrintedCell, sample: NDArray[np.float64]) -> float:
     """p-value of the printed mean and deviation having come from 50 runs of this estimator."""
-    ours, error = sample.mean(), sample.std(ddof=1)
+    mean, error = sample.mean(), sample.std(ddof=1)
     # Welch's statistic for the means; an F statistic for the deviations; the smaller p-value, doubled.
     spread = np.sqrt(cell.deviation**2 / PRINTED_RUNS + error**2 / sample.size)
-    means = 2.0 * stats.t.sf(abs(cell.mean - ours) / spread, PRINTED_RUNS - 1)
+    means = 2.0 * stats.t.sf(abs(cell.mean - mean) / spread, PRINTED_RUNS - 1)
     ratio = (cell.deviation / error) ** 2
     degrees = (PRINTED_RUNS - 1, sample.size - 1)
     deviations = 2.0 * min(stats.f.cdf(ratio, *degrees), stats.f.sf(ratio, *degrees))
@@ -152,8 +152,8 @@ def _simulated(context: Context, runs: int, dim: int, count: int) -> dict[float,
     sigmas = gaussian_mechanism.noise_multiplier(epsilons, DELTA)
     drawn = simulation.simulate(runs, count, dim, sigmas, context.key(f"cell/{dim}/{count}"))
     return {
-        epsilon: (Moments(drawn.distance[:, place], drawn.ratio[:, place], count), float(sigmas[place]))
-        for place, epsilon in enumerate(epsilons)
+        epsilon: (Moments(drawn.distance[:, i], drawn.ratio[:, i], count), float(sigmas[i]))
+        for i, epsilon in enumerate(epsilons)
     }
 
 

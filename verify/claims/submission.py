@@ -1,4 +1,4 @@
-"""Claims of the anonymous submission of Andrew et al.; Section 5 and Appendix D are a module beside.
+"""Claims of the anonymous submission of Andrew et al.; ``submission_experiments`` has Section 5 and Appendix D.
 
 Its Section 3, proofs and Appendix B are the final version's, lines of the suite of theorems; so is what Table 4's
 caption says of Anderson's critical values.
@@ -147,8 +147,8 @@ _REWORDED = {
 
 CHECKS: tuple[Check, ...] = (
     *(
-        repeated(SUBMISSION, name, place, original, _REWORDED.get(name, ""))
-        for name, (place, original) in _REPEATED.items()
+        repeated(SUBMISSION, name, section, original, _REWORDED.get(name, ""))
+        for name, (section, original) in _REPEATED.items()
     ),
     SUBMISSION.claim(
         "footnote4",
@@ -220,7 +220,7 @@ CHECKS: tuple[Check, ...] = (
                 "canife",
                 "CANIFE's ε has mean {} and standard deviation {}".format(*Submission.CANIFE),
                 (BENCHMARK,),
-                partial(canife_rules.printed, "final.section5.4.canife"),
+                partial(canife_rules.benchmark_reading, "final.section5.4.canife"),
             ),
             (
                 "canaries",

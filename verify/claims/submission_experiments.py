@@ -12,7 +12,7 @@ from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, ho
 from canaryproof.verify.claims import andrew_rules
 from canaryproof.verify.claims.final_noise import calibrated_by_tail
 from canaryproof.verify.claims.final_setting import judge_clipping
-from canaryproof.verify.claims.final_tables import DECREASE, high, judge_ballpark, judge_high, judge_order
+from canaryproof.verify.claims.final_tables import DECREASE, high_statement, judge_ballpark, judge_high, judge_order
 from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.claims.table_judges import (
     STACKOVERFLOW,
@@ -31,9 +31,9 @@ _USERS = {"m = 34k": 34_000, "m = 341k": FirstVersion.USERS}
 
 def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
     """Judge the number of clients as our copy has it, and as the other versions do, against rounds × clients."""
-    places = FirstVersion.ROUNDS * FirstVersion.COHORT
+    participations = FirstVersion.ROUNDS * FirstVersion.COHORT
     fits = {
-        text: any(prints(Fraction(n), text) for n in (places, places - FirstVersion.CANARIES))
+        text: any(prints(Fraction(n), text) for n in (participations, participations - FirstVersion.CANARIES))
         for text in (users, others)
     }
     # Our copy may have lost a digit.
@@ -41,11 +41,11 @@ def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
     only = f"only as {others}: " if verdict is Verdict.QUALIFIED else ""
     return conclude(
         verdict,
-        f"{only}{FirstVersion.ROUNDS} × {FirstVersion.COHORT} = {places:,} places, "
-        f"{places - FirstVersion.CANARIES:,} without the canaries, are one each for "
+        f"{only}{FirstVersion.ROUNDS} × {FirstVersion.COHORT} = {participations:,} places, "
+        f"{participations - FirstVersion.CANARIES:,} without the canaries, are one each for "
         f"{' and '.join(text for text in fits if fits[text]) or 'none'} of {users} and {others}; both other versions "
         f"print {others}",
-        places=places,
+        places=participations,
     )
 
 
@@ -112,14 +112,14 @@ def common_delta(rows: Sequence[tuple[str, str]]) -> tuple[float, float]:
     The ends of the interval are proven: δ falls with ε.
     """
     ends = [[certified_mechanism.delta(end, Fraction(sigma)) for end in rounding(epsilon)] for sigma, epsilon in rows]
-    return max(high.hi for _, high in ends), min(low.lo for low, _ in ends)
+    return max(upper.hi for _, upper in ends), min(lower.lo for lower, _ in ends)
 
 
 def judge_emnist_epsilon(multiplier: str, epsilon: str) -> Outcome:
     """Judge a printed analytical ε, of which the text says neither δ nor the accounting.
 
-    It is tried at δ = m^(−1.1), as on StackOverflow, under every accounting; then at the one δ, if there is one, at
-    which the exact Gaussian mechanism has the ε of all rows.
+    It is tried at δ = m^(−1.1), as on StackOverflow, under every accounting. Then it is tried at the single δ, if there
+    is one, at which the exact Gaussian mechanism has the ε of all rows.
     """
 
     def readings(noise_multiplier: float) -> dict[str, float]:
@@ -132,27 +132,27 @@ def judge_emnist_epsilon(multiplier: str, epsilon: str) -> Outcome:
 
     outcome = calibrated(multiplier, epsilon, readings, EMNIST_DELTA, frozenset())
     five = analytical.gaussian(float(multiplier), EMNIST_DELTA, _EMNIST_EPOCHS)
-    low, high = common_delta([(multiplier, epsilon), *(row for row in _EMNIST_NOISE if row[0] != multiplier)])
+    least, most = common_delta([(multiplier, epsilon), *(row for row in _EMNIST_NOISE if row[0] != multiplier)])
     verdict, finding = outcome.verdict, outcome.finding
-    if verdict is Verdict.REFUTED and low <= high:
+    if verdict is Verdict.REFUTED and least <= most:
         verdict = holds(False, True)
         finding = (
-            f"only as one round at a δ from {low:.6f} to {high:.6f}, which fits all rows and is above 1/m = "
+            f"only as one round at a δ from {least:.6f} to {most:.6f}, which fits all rows and is above 1/m = "
             f"{1 / _EMNIST_USERS:.1e}. At δ = m^(−1.1) {finding}"
         )
     finding += f"; {_EMNIST_EPOCHS} rounds, one an epoch, have {five:.4g}"
-    return conclude(verdict, finding, common_delta=(low, high), **outcome.evidence)
+    return conclude(verdict, finding, common_delta=(least, most), **outcome.evidence)
 
 
 def judge_emnist_delta(rows: Sequence[tuple[str, str]] = _EMNIST_NOISE) -> Outcome:
     """Judge that Table 3's analytical ε have one δ, and not m^(−1.1), the submission's choice on StackOverflow."""
-    low, high = common_delta(rows)
-    one = f"all rows are one round of the Gaussian mechanism at a single δ, between {low:.6f} and {high:.6f}"
+    least, most = common_delta(rows)
+    single = f"all rows are one round of the Gaussian mechanism at a single δ, between {least:.6f} and {most:.6f}"
     return conclude(
-        holds(low <= high and not low <= EMNIST_DELTA <= high),
+        holds(least <= most and not least <= EMNIST_DELTA <= most),
         f"m^(−1.1) = {EMNIST_DELTA:.3g} with {_EMNIST_USERS:,} users; "
-        f"{one if low <= high else 'no single δ fits the rows'}",
-        common_delta=(low, high),
+        f"{single if least <= most else 'no single δ fits the rows'}",
+        common_delta=(least, most),
     )
 
 
@@ -295,7 +295,7 @@ CHECKS = (
     SUBMISSION.claim(
         "table3.high",
         "Table 3's caption",
-        high(Submission.TABLE_3),
+        high_statement(Submission.TABLE_3),
         fixed(judge_high, Submission.TABLE_3),
     ),
     SUBMISSION.claim(

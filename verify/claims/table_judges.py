@@ -20,7 +20,7 @@ from canaryproof.verify.claims.final_tables import FACTOR
 from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.claims.transcripts import FirstVersion, Row, columns
 
-# What decides a row of results, in words.
+# The data that decide a row of results.
 STACKOVERFLOW = "federated StackOverflow and a word model trained on it"
 _FINAL = {
     check.id: check
@@ -29,10 +29,10 @@ _FINAL = {
 }
 
 
-def repeated(document: Document, id: str, place: str, original: str, statement: str = "") -> Check:  # noqa: A002
+def repeated(document: Document, id: str, section: str, original: str, statement: str = "") -> Check:  # noqa: A002
     """Return a statement that the final version repeats with the same numbers: it is judged once, there."""
     check = _FINAL[f"{FINAL.id}.{original}"]
-    return document.claim(id, place, statement or check.statement, check.judge)
+    return document.claim(id, section, statement or check.statement, check.judge)
 
 
 # Privacy accounting: noise, and what noise alone gives.
@@ -72,7 +72,7 @@ def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, 
 
 
 def judge_threat_models(rows: Sequence[Row]) -> Outcome:
-    """Judge that estimates are far lower when the final model alone is seen; lower bounds are told with them."""
+    """Judge that estimates are far lower when the final model alone is seen; list lower bounds too."""
     table = columns(rows)
     estimates = [a > b for a, b in zip(table["estimate_all"], table["estimate_final"], strict=True)]
     bounds = [a > b for a, b in zip(table["lower_all"], table["lower_final"], strict=True)]
@@ -132,12 +132,12 @@ def results_checks(
     section: str = "",
 ) -> tuple[Check, ...]:
     """Return the claims of a table of lower bounds and estimates that all such tables allow, and their section."""
-    place = f"Table {table}"
+    name = f"Table {table}"
     return (
         *(
             document.claim(
                 f"table{table}.row{number}",
-                place,
+                name,
                 f"at noise multiplier {row.noise} the lower bound and the estimate are {row.lower_all} and "
                 f"{row.estimate_all} from all iterates, {row.lower_final} and {row.estimate_final} from the final "
                 "model",
@@ -147,13 +147,13 @@ def results_checks(
         ),
         document.claim(
             f"table{table}.final",
-            f"{place} and its caption",
+            f"{name} and its caption",
             "estimates are far lower if the final model alone is seen",
             fixed(judge_threat_models, rows),
         ),
         document.claim(
             f"table{table}.row1.cap",
-            f"{section} and {place}" if section else place,
+            f"{section} and {name}" if section else name,
             f"from 1k canaries at noise {rows[0].noise}, told apart easily, the 95% lower bound is {rows[0].lower_all}",
             fixed(final_bounds.judge_cap, rows[0]),
         ),

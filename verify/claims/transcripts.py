@@ -1,4 +1,4 @@
-"""What the documents print: each number once, a class a document, with its place; text where digits matter.
+"""Numbers that the documents print: each once, a class a document, with its section; text where digits matter.
 
 Documents that print the same are transcribed each for itself, so that a claim can compare them.
 """
@@ -122,7 +122,7 @@ class Final:
         "batch": "16",
     }
     # Section 5.4: means and standard deviations of ε, and the setting.
-    CANIFE, OURS = ("0.879", "0.124"), ("6.76", "1.06")
+    CANIFE, ONE_SHOT = ("0.879", "0.124"), ("6.76", "1.06")
     CANIFE_ANALYTICAL, CANIFE_NOISE = "34.5", "0.2"
     COMPARISON: ClassVar[Mapping[str, str]] = {
         "design pool": "512",
@@ -134,7 +134,7 @@ class Final:
         "batch": "128",
         "analytical ε": CANIFE_ANALYTICAL,
         "CANIFE's ε": " ± ".join(CANIFE),
-        "the canaries' ε": " ± ".join(OURS),
+        "the canaries' ε": " ± ".join(ONE_SHOT),
     }
     # Fashion-MNIST's training examples are not printed there: Xiao, Rasul and Vollgraf (arXiv 1708.07747).
     FASHION_EXAMPLES, FASHION_BATCH = 60_000, 128
@@ -291,7 +291,7 @@ class Task:
 
     @property
     def data(self) -> str:
-        """What decides its results."""
+        """The data set that decides its results."""
         return f"{self.name} in LEAF's split"
 
     @property
@@ -314,7 +314,7 @@ class Canife:
     # δ of training is printed nowhere; the authors' public code (github.com/facebookresearch/canife) has this one as
     # the default, for one round's ε and for ε̂_r too.
     CODE_DELTA = 1e-5
-    # What ε̂_r is said not to exceed (Section 3.4).
+    # The largest ε̂_r, as the text says (Section 3.4).
     CAP = "3.89"
     TRAINED_EPSILON = 50.0
     # Section 4.1: noise, and the mean standard deviations of the scores with it (Figure 3b) and without (Figure 3a).

@@ -36,7 +36,7 @@ from canaryproof.verify.claims.final_setting import (
     judge_orthogonal,
     lstm_parameters,
 )
-from canaryproof.verify.claims.final_tables import TABLE_2, high, judge_high, judge_very_close
+from canaryproof.verify.claims.final_tables import TABLE_2, high_statement, judge_high, judge_very_close
 from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.claims.table_judges import (
     STACKOVERFLOW,
@@ -51,7 +51,7 @@ from canaryproof.verify.claims.table_judges import (
 from canaryproof.verify.claims.transcripts import Final, FirstVersion, Row
 from canaryproof.verify.estimators import estimators
 
-# What "slightly" is taken to allow, relatively, and at which ε.
+# The relative excess that "slightly" is taken to allow, and the ε at which it is judged.
 _SLIGHTLY = 0.1
 _EPSILONS = (1.0, 3.0, 10.0)
 
@@ -73,8 +73,8 @@ def judge_advantage(context: Context) -> Outcome:
         excess, error = float(estimates.mean()) - epsilon, float(estimates.std(ddof=1)) / math.sqrt(runs)
         rows.append({"epsilon": epsilon, "excess": excess, "error": error})
         for sides, allowed in ((higher, 0.0), (slightly, _SLIGHTLY * epsilon)):
-            told = mean_p_value(estimates, epsilon + allowed) < level
-            sides.append(float(np.sign(excess - allowed)) if told else 0.0)
+            differs = mean_p_value(estimates, epsilon + allowed) < level
+            sides.append(float(np.sign(excess - allowed)) if differs else 0.0)
     verdict = Verdict.INCONCLUSIVE
     if min(higher) < 0.0:
         verdict = Verdict.REFUTED
@@ -149,7 +149,7 @@ def judge_cell(row: tuple[str, str, str, str], stated: Estimator, context: Conte
     """Judge a printed mean and deviation of 50 estimates by draws of them.
 
     The cosines are taken as independent N(1/√(σ² + k/d), 1) in the null's units, which leaves out terms of relative
-    size k/d = 0.001: another road than the exact law by which the final version's table is judged.
+    size k/d = 0.001. The final version's table is judged independently of this, by the exact law.
     """
     _, epsilon, mean, deviation = row
     runs, printed = context.pick(4000, 40000), (float(mean), float(deviation))
@@ -163,14 +163,14 @@ def judge_cell(row: tuple[str, str, str, str], stated: Estimator, context: Conte
     }
     rows = {}
     for name, sample in samples.items():
-        ours, error = float(sample.mean()), float(sample.std(ddof=1))
-        equal_means = stats.ttest_ind_from_stats(*printed, _RUNS, ours, error, runs, equal_var=False)
+        average, error = float(sample.mean()), float(sample.std(ddof=1))
+        equal_means = stats.ttest_ind_from_stats(*printed, _RUNS, average, error, runs, equal_var=False)
         spread = stats.f(_RUNS - 1, runs - 1)
         ratio = (printed[1] / error) ** 2
         tail = min(spread.cdf(ratio), spread.sf(ratio))
         # Two tests, each at half the level.
         p_value = min(1.0, 2.0 * min(float(equal_means.pvalue), 2.0 * float(tail)))
-        rows[name] = {"mean": ours, "deviation": error, "p_value": p_value}
+        rows[name] = {"mean": average, "deviation": error, "p_value": p_value}
     agreeing = [name for name, values in rows.items() if values["p_value"] >= LEVEL]
     verdict = holds(stated in agreeing, agreeing)
     listed = ", ".join(
@@ -347,7 +347,7 @@ def judge_sizes() -> Outcome:
 
 # Tables 2 to 4 and the figures: accuracies, lower bounds and estimates on StackOverflow.
 
-# What the text takes for the sampling rate.
+# The number that the text takes for the sampling rate.
 _QUOTIENT = FirstVersion.COHORT / FirstVersion.ROUNDS
 
 
@@ -436,8 +436,10 @@ def judge_three(printed: str) -> Outcome:
     )
 
 
-def _cited(what: str) -> Outcome:
-    return conclude(Verdict.INCONCLUSIVE, f"the works that are cited are not among the documents; {what} would decide")
+def _cited(sources: str) -> Outcome:
+    return conclude(
+        Verdict.INCONCLUSIVE, f"the works that are cited are not among the documents; {sources} would decide"
+    )
 
 
 # Tables 2 and 4 have the noise with other digits than Table 3.
@@ -458,16 +460,16 @@ def anderson_checks(document: Document, table: Mapping[str, Sequence[str]]) -> l
     """Return the claims of a Table 4."""
     return [
         document.claim(
-            f"table4.row{number}",
+            f"table4.row{i}",
             "Table 4",
             f"at noise {noise} the statistics for 1, 2, 3, 5 and 10 repetitions are {', '.join(values)}",
             NeedsData(
                 STACKOVERFLOW,
                 ("v1_figure2",),
-                partial(andrew_rules.anderson, NOISES[number - 1], FirstVersion.REPETITIONS, values),
+                partial(andrew_rules.anderson, NOISES[i - 1], FirstVersion.REPETITIONS, values),
             ),
         )
-        for number, (noise, values) in enumerate(table.items(), 1)
+        for i, (noise, values) in enumerate(table.items(), 1)
     ]
 
 
@@ -483,7 +485,7 @@ _REPEATED = {
 }
 
 CHECKS: tuple[Check, ...] = (
-    *(repeated(FIRST_VERSION, name, place, original) for name, (place, original) in _REPEATED.items()),
+    *(repeated(FIRST_VERSION, name, section, original) for name, (section, original) in _REPEATED.items()),
     *table_1_checks(FIRST_VERSION, FirstVersion.TABLE_1, "pinned"),
     FIRST_VERSION.claim(
         "section3.close",
@@ -596,7 +598,7 @@ CHECKS: tuple[Check, ...] = (
     FIRST_VERSION.claim(
         "table3.high",
         "Table 3's caption",
-        high(FirstVersion.TABLE_3),
+        high_statement(FirstVersion.TABLE_3),
         fixed(judge_high, FirstVersion.TABLE_3),
     ),
     FIRST_VERSION.claim(

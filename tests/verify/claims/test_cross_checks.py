@@ -120,7 +120,7 @@ def plain_threshold(delta: float, mean: float, ratio: float) -> float:
 )
 def test_a_printed_estimate_is_the_median_at_its_distance(law, estimate, row) -> None:
     rng, printed = np.random.default_rng(20230208), float(row.estimate_final)
-    sets = final_tables.distance(row, DELTA, law) + rng.standard_normal((100, 1000))
+    sets = final_tables.cosine_distance(row, DELTA, law) + rng.standard_normal((100, 1000))
     above = sum(estimate(DELTA, float(one.mean()), float(one.std())) > printed for one in sets)
     assert min(stats.binom.cdf(above, 100, 0.5), stats.binom.sf(above - 1, 100, 0.5)) > 5e-7
 

@@ -111,7 +111,7 @@ def test_p_values_of_quantiles_by_simulation():
     # Of fifty uniform draws, for which any law can be exchanged: no p-value is too small, and none much too large.
     draws = np.random.default_rng(4).random((40_000, 50))
     quantiles = np.quantile(draws, QUANTILES, axis=1).T
-    shares = (final_tables.p_values(quantiles) < 0.01).mean(axis=0)
+    shares = (final_tables.quantile_p_values(quantiles) < 0.01).mean(axis=0)
     assert np.all(shares < 0.01 + 5.0 * math.sqrt(0.01 / 40_000))
     assert np.all(shares > 0.002)
 

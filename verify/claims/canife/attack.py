@@ -67,7 +67,7 @@ _DELTAS = {
     "δ = 0": Fraction(0),
     "δ = 2/n": Fraction(1, Canife.HALF),
 }
-# What a count of zero makes of ε̂.
+# The least number of errors by how a count of zero is treated.
 _CONVENTIONS = {"a zero count makes it infinite": 1, "terms with a zero count are left out": 0}
 
 
@@ -80,7 +80,7 @@ def largest(delta: Fraction, least_errors: int) -> float:
 def lower_limit(false_positives: int, false_negatives: int) -> float:
     """Return the 95% lower limit of ε̂ at δ = 1/n: the formula's value at the upper limits of both rates."""
     fp, fn = (certified.upper(count, Canife.HALF, 0.975).hi for count in (false_positives, false_negatives))
-    return max(math.log((1.0 - 1.0 / Canife.TRIALS - one) / other) for one, other in ((fp, fn), (fn, fp)))
+    return max(math.log((1.0 - 1.0 / Canife.TRIALS - rate) / other) for rate, other in ((fp, fn), (fn, fp)))
 
 
 def judge_cap(printed: str) -> Outcome:
@@ -140,7 +140,9 @@ def judge_insertion(printed: str) -> Outcome:
 
 def split_cap(inserted: int, others: int) -> float:
     """Return the largest finite ε̂ at δ = 1e-5, the printed maximum's, with at least one error of each kind."""
-    ratios = [(1.0 - Canife.CODE_DELTA - 1.0 / one) * other for one, other in ((inserted, others), (others, inserted))]
+    ratios = [
+        (1.0 - Canife.CODE_DELTA - 1.0 / count) * other for count, other in ((inserted, others), (others, inserted))
+    ]
     return math.log(max(ratios))
 
 
@@ -154,7 +156,7 @@ def _limits(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.
 def estimate(fp: NDArray[np.float64], fn: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
     """Return ε̂ of rates of error, infinite where one is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = [np.log(np.maximum(1.0 - delta - one, 0.0) / other) for one, other in ((fp, fn), (fn, fp))]
+        terms = [np.log(np.maximum(1.0 - delta - rate, 0.0) / other) for rate, other in ((fp, fn), (fn, fp))]
     return np.asarray(np.maximum(*(np.nan_to_num(term, nan=-np.inf, posinf=np.inf) for term in terms)))
 
 
@@ -187,8 +189,8 @@ class Selected(NamedTuple):
 def selected(values: NDArray[np.float64]) -> Selected:
     """Compute the law of the largest finite value over all thresholds, all orders of the scores being equally likely.
 
-    A threshold that rises from below all scores to above all walks from no false negatives to no false positives, and
-    the largest value stays below a number if and only if the walk keeps to the counts whose finite value does.
+    A threshold that rises from below all scores to above all walks from no false negatives to no false positives. The
+    largest value stays below a number if and only if the walk keeps to the counts whose finite value does.
     """
     half = len(values) - 1
     levels = np.unique(values[np.isfinite(values)])
@@ -266,15 +268,15 @@ def _judge_infinite_limit() -> Outcome:
     upper = estimate(low[:, None], low[None, :], Canife.SCORES_DELTA)
     zero = (np.arange(Canife.HALF + 1)[:, None] == 0) | (np.arange(Canife.HALF + 1)[None, :] == 0)
     infinite = np.isinf(upper) & (upper > 0)
-    one = float(upper[1, 1])
+    limit = float(upper[1, 1])
     # A rate at its upper end leaves a numerator of 0 for one term, and the other is infinite all the same.
     verdict = holds(np.array_equal(infinite, zero))
     return conclude(
         verdict,
         f"the upper limit is infinite exactly where a count is zero ({int(zero.sum())} of {zero.size} pairs of "
-        f"counts); one error of each kind has the limit {one:.2f}",
+        f"counts); one error of each kind has the limit {limit:.2f}",
         pairs=int(infinite.sum()),
-        one_error_each=one,
+        one_error_each=limit,
     )
 
 

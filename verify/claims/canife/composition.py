@@ -1,4 +1,4 @@
-"""CANIFE's theoretical ε beside its empirical one: the toy setting, the gap of a round, composition over rounds.
+"""CANIFE's theoretical ε against its empirical one: the toy setting, the gap of a round, composition over rounds.
 
 δ of training is printed nowhere, so that what depends on it is judged under several. The toy setting is CIFAR10 with a
 sample a client (Section 4.1).
@@ -121,7 +121,7 @@ def _epochs_to(epsilon: float, sigma: float, delta: float) -> float:
 
 
 def judge_success(deviation: float) -> Outcome:
-    """Judge that an attack succeeds completely by how well scores around 0 and ‖u_c‖² = C² = 1 can be told apart."""
+    """Judge that an attack succeeds completely by how well scores around 0 and ‖u_c‖² = C² = 1 can be separated."""
     rows = {
         f"{value:g}": float(stats.norm.cdf(0.5 / value))
         for value in (deviation, float(Canife.TOY_SIGMA), float(Canife.DEVIATION))
@@ -332,7 +332,7 @@ def _judge_sampling() -> Outcome:
     smallest = min(rates, key=lambda name: rates[name]) == min(composed, key=lambda name: composed[name]) == "Sent140"
     listed = ", ".join(f"{name} {rates[name]:.5f}: {composed[name]:.2f}" for name in rates)
     return conclude(
-        # What a round of each task shows depends on trainings.
+        # The ε̂ of a round of each task depends on trainings.
         holds(False, smallest),
         f"only if every round of each task shows the same ε̂: at ε̂ = {Canife.CAP}, sampling rates and the final ε̂ (RDP, "
         f"δ = 1e-5) are {listed}",

@@ -153,8 +153,8 @@ def judge_classes(parameters: int, printed: str) -> Outcome:
     """Judge a number of classes by the parameters of LEAF's LSTM, which reads what it predicts, and by the canaries."""
     rows, classes = [], int(printed)
     for biases in (1, 2):
-        fixed = characters(0, 0, biases)
-        solved, rest = divmod(parameters - fixed, characters(1, 1, biases) - fixed)
+        constant = characters(0, 0, biases)
+        solved, rest = divmod(parameters - constant, characters(1, 1, biases) - constant)
         rows.append({"biases": biases, "classes": solved, "left_over": rest})
     exact = [row for row in rows if row["left_over"] == 0]
     if not exact:
@@ -267,7 +267,7 @@ def judge_two_epochs(printed: str) -> Outcome:
 
 def _judge_minutes() -> Outcome:
     mean = float(rounding("591")[1]) / 60.0
-    # What the same paragraph needs for an accuracy of almost 100%.
+    # The same paragraph needs 3,000 iterations for an accuracy of almost 100%.
     longer = mean * 3000 / Canife.ITERATIONS
     # A mean of designs says nothing of the longest.
     verdict = holds(mean <= 10.0 and longer <= 10.0, mean <= 10.0)
@@ -414,13 +414,13 @@ _CELEBA, _SENT140, _SHAKESPEARE = (task.data for task in (Canife.CELEBA, Canife.
 
 def _measured(
     id: str,  # noqa: A002
-    place: str,
+    section: str,
     statement: str,
     data: str,
     experiment: str,
     rule: Callable[[FinishedExperiment], Outcome | None],
 ) -> Check:
-    return CANIFE.claim(id, place, statement, NeedsData(data, (experiment,), rule))
+    return CANIFE.claim(id, section, statement, NeedsData(data, (experiment,), rule))
 
 
 MEASURED = (
@@ -463,7 +463,7 @@ MEASURED = (
         f"Without noise the histograms' mean standard deviation is {Canife.NOISELESS}",
         _CIFAR10,
         "canife_figure3",
-        partial(rules.deviation, Canife.NOISELESS, "0"),
+        partial(rules.histogram_deviation, Canife.NOISELESS, "0"),
     ),
     _measured(
         "figure3.b",
@@ -471,7 +471,7 @@ MEASURED = (
         f"At σ = {Canife.TOY_SIGMA} the histograms' mean standard deviation is {Canife.DEVIATION}",
         _CIFAR10,
         "canife_figure3",
-        partial(rules.deviation, Canife.DEVIATION, Canife.TOY_SIGMA),
+        partial(rules.histogram_deviation, Canife.DEVIATION, Canife.TOY_SIGMA),
     ),
     _measured(
         "figure3.c",
@@ -542,7 +542,7 @@ MEASURED = (
         "1,000 design iterations give 95% attack accuracy, 3,000 almost 100%",
         _CELEBA,
         "canife_figure5",
-        partial(rules.steps, ((1000, "0.95"), (3000, "1.00"))),
+        partial(rules.design_steps, ((1000, "0.95"), (3000, "1.00"))),
     ),
     _measured(
         "section4.3.few-thousand",
@@ -550,7 +550,7 @@ MEASURED = (
         "Only a few thousand design iterations are needed for near-optimal canaries",
         _CELEBA,
         "canife_figure5",
-        partial(rules.steps, ((3000, "1.00"),)),
+        partial(rules.design_steps, ((3000, "1.00"),)),
     ),
     CANIFE.claim(
         "section4.3.gpu",

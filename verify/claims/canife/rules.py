@@ -32,7 +32,7 @@ from canaryproof.verify.files.training_record import CanifeAttackRecord, CanifeA
 _FAR = 2.0
 # "Hardly", "little", "not much", "stays": means that differ by less than this factor.
 _LITTLE = 1.25
-# Of attacks: "almost 100%", and how far a printed share may be off, in shares.
+# The share of right attacks that is "almost 100%", and how far a printed share may be off.
 _ALMOST, _SHARE = 0.98, 0.03
 
 
@@ -53,7 +53,7 @@ def attacks(cell: CellRecord) -> list[CanifeAttackRecord]:
     return [attack for run in cell.runs() if audits(run) for attack in audits(run)[-1].attacks]
 
 
-def values(cell: CellRecord, quantity: str) -> list[float]:
+def attack_values(cell: CellRecord, quantity: str) -> list[float]:
     """Return one number of each of these attacks."""
     return [float(getattr(attack, quantity)) for attack in attacks(cell)]
 
@@ -87,7 +87,7 @@ def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcom
 
 
 def final_epsilon(printed: str, epsilon: str, experiment: FinishedExperiment) -> Outcome | None:
-    """Judge an ε̂ of whole trainings that is said to be about so much, by the mean of ours: within 10%."""
+    """Judge an ε̂ of whole trainings that is said to be about so much, by the mean of the measured ones: within 10%."""
     trained = _private(experiment, epsilon)
     if not trained or (composed := _composed(trained[0])) is None or not np.isfinite(composed).all():
         return None
@@ -109,7 +109,7 @@ def gap(least: str, most: str, experiment: FinishedExperiment) -> Outcome | None
 
     def judged(delta: float) -> list[Part]:
         theory = rdp(cell.noise_multiplier, delta)
-        ratios = [float(theory / one) for one in means]
+        ratios = [float(theory / mean_epsilon) for mean_epsilon in means]
         mean = float(np.mean(ratios))
         verdict = holds(low <= mean <= high, low / NEAR <= mean <= high * NEAR)
         return [Part(verdict, f"{least} to {most} times, measured {prediction.shown(ratios)}, of ε = {theory:.3g}")]
@@ -151,8 +151,8 @@ def settles(experiment: FinishedExperiment) -> Outcome | None:
         if len(later) < 4:
             return None
         halves.append((np.mean(later[: len(later) // 2]), np.mean(later[len(later) // 2 :])))
-    first, second = (float(np.mean(one)) for one in zip(*halves, strict=True))
-    change = factor(first, second)
+    first, second = (float(np.mean(half)) for half in zip(*halves, strict=True))
+    change = ratio_between(first, second)
     text = f"ε̂ of rounds in the halves of what follows the first epoch: {first:.3g} and {second:.3g}"
     return prediction.readings({"as printed": [Part(little(change), text)]}, experiment)
 
@@ -166,8 +166,8 @@ def stable(lowest: str, *experiments: FinishedExperiment) -> Outcome | None:
         return None
     parts = []
     for task, drawn in composed.items():
-        spread = float(np.std(drawn, ddof=1) / np.mean(drawn)) if np.isfinite(drawn).all() else math.inf
-        parts.append(Part(little(1.0 + spread), f"{task}'s ε̂ is {prediction.shown(drawn)}"))
+        relative = float(np.std(drawn, ddof=1) / np.mean(drawn)) if np.isfinite(drawn).all() else math.inf
+        parts.append(Part(little(1.0 + relative), f"{task}'s ε̂ is {prediction.shown(drawn)}"))
     means = {task: float(np.mean(drawn)) for task, drawn in composed.items()}
     least = min(means, key=lambda task: means[task])
     parts.append(Part(holds(least == lowest), f"{least}'s is lowest"))
@@ -222,7 +222,7 @@ def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Finis
         verdict = Verdict.REFUTED if result.pvalue >= high else verdict
         parts.append(Part(verdict, f"at ε = {epsilon} rank correlation {result.statistic:.2f} of {len(x)} audits"))
         if quantity == "model":
-            last = float(np.mean([share for cell in trained for share in values(cell, "accuracy")]))
+            last = float(np.mean([share for cell in trained for share in attack_values(cell, "accuracy")]))
             parts.append(Part(share_of("1.00", last), f"attack's accuracy in the end {last:.3f}"))
     return prediction.readings({"as printed": parts}, experiment)
 
@@ -234,16 +234,16 @@ def share_of(printed: str, value: float) -> Verdict:
     return holds(abs(value - float(printed)) <= _SHARE)
 
 
-def little(factor: float) -> Verdict:
+def little(ratio: float) -> Verdict:
     """Judge "little" by the factor between two means."""
-    if factor <= _LITTLE:
+    if ratio <= _LITTLE:
         return Verdict.CONFIRMED
-    return Verdict.QUALIFIED if factor <= NEAR else Verdict.REFUTED
+    return Verdict.QUALIFIED if ratio <= NEAR else Verdict.REFUTED
 
 
-def factor(one: float, other: float) -> float:
+def ratio_between(first: float, second: float) -> float:
     """By how much the larger of two numbers exceeds the smaller."""
-    low, high = sorted((one, other))
+    low, high = sorted((first, second))
     return high / low if low > 0.0 else math.inf
 
 
@@ -273,7 +273,7 @@ def _after_epoch(cell: CellRecord, run: TrainingRecord) -> list[float]:
     return [attack.capped.epsilon for audit in audits(run) if audit.round > epoch for attack in audit.attacks]
 
 
-# What was varied on models as they stand: pool, clients, start, steps, loss, norm.
+# Attacks on fixed models, with another pool, clients, start, steps, loss or norm.
 
 # Relative standard error of the mean of two deviations of fifty normal scores each.
 _DEVIATION_ERROR = 1.0 / np.sqrt(2 * 2 * 49)
@@ -282,7 +282,7 @@ _DEVIATION_ERROR = 1.0 / np.sqrt(2 * 2 * 49)
 def reached(printed: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge that a model is trained to a printed test accuracy, in per cent, within the rounds that we allow."""
     best = [max((run.accuracy for run in cell.runs()), default=0.0) for cell in experiment.cells]
-    short = [100 * one for one in best if 100 * one < float(printed)]
+    short = [100 * share for share in best if 100 * share < float(printed)]
     text = f"{len(best) - len(short)} of {len(best)} trainings reach {printed}%"
     if short:
         text += f", others {prediction.shown(short)}%"
@@ -290,12 +290,12 @@ def reached(printed: str, experiment: FinishedExperiment) -> Outcome | None:
     return prediction.readings({"as printed": [Part(verdict, text)]}, experiment)
 
 
-def deviation(printed: str, noise: str, experiment: FinishedExperiment) -> Outcome | None:
+def histogram_deviation(printed: str, noise: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge a printed standard deviation of histograms, at a noise multiplier, with 64 clients and a pool of 512."""
     cell = {"training__noise_multiplier": noise, "training__cohort": 64, "canife__pool": 512}
-    found = prediction.cells(experiment, **cell)
-    drawn = [one for cell in found for one in values(cell, "deviation")]
-    if len(found) != 1 or not drawn:
+    matching = prediction.cells(experiment, **cell)
+    drawn = [value for cell in matching for value in attack_values(cell, "deviation")]
+    if len(matching) != 1 or not drawn:
         return None
     if len(drawn) >= prediction.FEW and min(drawn) > 0.0:
         interval = prediction.student(drawn, ALPHA, logarithmic=True)
@@ -311,7 +311,7 @@ def clients_and_pools(experiment: FinishedExperiment) -> Outcome | None:
     grid = {
         (int(cell.settings["training.cohort"]), int(cell.settings["canife.pool"])): float(np.mean(drawn))
         for cell in experiment.cells
-        if cell.noise_multiplier == 0.0 and (drawn := values(cell, "deviation"))
+        if cell.noise_multiplier == 0.0 and (drawn := attack_values(cell, "deviation"))
     }
     cohorts, pools = (sorted({key[i] for key in grid}) for i in (0, 1))
     if len(cohorts) < 2 or len(pools) < 2 or len(grid) < len(cohorts) * len(pools):
@@ -321,7 +321,7 @@ def clients_and_pools(experiment: FinishedExperiment) -> Outcome | None:
     error = float(_DEVIATION_ERROR * np.sqrt(2.0))
     steps = [(f"pool {pool}", float(np.log(grid[cohorts[-1], pool] / grid[cohorts[0], pool])), error) for pool in pools]
     by_clients = float(np.mean([grid[cohorts[-1], pool] / grid[cohorts[0], pool] for pool in pools]))
-    by_pools = float(np.mean([factor(grid[one, pools[0]], grid[one, pools[-1]]) for one in cohorts]))
+    by_pools = float(np.mean([ratio_between(grid[cohort, pools[0]], grid[cohort, pools[-1]]) for cohort in cohorts]))
     hardly = Part(
         holds(by_pools < by_clients),
         f"mean factor {by_clients:.2g} from {cohorts[0]} to {cohorts[-1]} clients, {by_pools:.2g} from a pool of "
@@ -334,18 +334,18 @@ def clients_and_pools(experiment: FinishedExperiment) -> Outcome | None:
 
 def start_and_pool(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that neither start nor pool changes the deviation much: mean factors, at 2,500 steps."""
-    found = prediction.cells(experiment, canife__steps=2500)
+    matching = prediction.cells(experiment, canife__steps=2500)
     means = {
         (str(cell.settings["canife.start"]), int(cell.settings["canife.pool"])): float(np.mean(drawn))
-        for cell in found
-        if (drawn := values(cell, "deviation"))
+        for cell in matching
+        if (drawn := attack_values(cell, "deviation"))
     }
     pools = sorted({pool for _, pool in means})
     if len(pools) < 2 or len(means) < 2 * len(pools):
         return None
-    starts = float(np.mean([factor(means["noise", pool], means["sample", pool]) for pool in pools]))
+    starts = float(np.mean([ratio_between(means["noise", pool], means["sample", pool]) for pool in pools]))
     extremes = [[means[start, pool] for pool in pools] for start in ("noise", "sample")]
-    widest = float(np.mean([factor(min(one), max(one)) for one in extremes]))
+    widest = float(np.mean([ratio_between(min(by_pool), max(by_pool)) for by_pool in extremes]))
     parts = [
         Part(little(starts), f"mean factor {starts:.3g} between both starts"),
         Part(little(widest), f"{widest:.3g} between the pools that differ most"),
@@ -353,12 +353,12 @@ def start_and_pool(experiment: FinishedExperiment) -> Outcome | None:
     return prediction.readings({"as printed": parts}, experiment)
 
 
-def steps(printed: Sequence[tuple[int, str]], experiment: FinishedExperiment) -> Outcome | None:
+def design_steps(printed: Sequence[tuple[int, str]], experiment: FinishedExperiment) -> Outcome | None:
     """Judge the attack's accuracy after so many iterations of the design; 1.00 stands for almost 1."""
     parts = []
     for count, text in printed:
-        found = prediction.cells(experiment, canife__steps=count, canife__start="noise", canife__pool=512)
-        drawn = [one for cell in found for one in values(cell, "accuracy")]
+        matching = prediction.cells(experiment, canife__steps=count, canife__start="noise", canife__pool=512)
+        drawn = [share for cell in matching for share in attack_values(cell, "accuracy")]
         if not drawn:
             return None
         mean = float(np.mean(drawn))
@@ -371,20 +371,24 @@ def steps(printed: Sequence[tuple[int, str]], experiment: FinishedExperiment) ->
 def losses(experiment: FinishedExperiment) -> Outcome | None:
     """Judge that the covariance loss attacks better than the mean's, at every pool, by a test of ranks over all."""
     drawn = {
-        loss: [one for cell in prediction.cells(experiment, canife__loss=loss) for one in values(cell, "accuracy")]
+        loss: [
+            shares
+            for cell in prediction.cells(experiment, canife__loss=loss)
+            for shares in attack_values(cell, "accuracy")
+        ]
         for loss in ("covariance", "mean")
     }
     if min(map(len, drawn.values())) < 2:
         return None
     test = stats.mannwhitneyu(drawn["covariance"], drawn["mean"], alternative="greater")
-    text = ", ".join(f"{loss} {prediction.shown(one)}" for loss, one in drawn.items())
+    text = ", ".join(f"{loss} {prediction.shown(shares)}" for loss, shares in drawn.items())
     return prediction.readings({"as printed": [_tested("accuracy", float(test.pvalue), text)]}, experiment)
 
 
 def falls_with_clients(quantity: str, experiment: FinishedExperiment) -> Outcome | None:
     """Judge what clients a round do: accuracies of attacks fall slowly, or ε̂ of trainings rises, by ranks."""
     pairs = [
-        (float(cell.settings["training.cohort"]), one) for cell in experiment.cells for one in _each(cell, quantity)
+        (float(cell.settings["training.cohort"]), value) for cell in experiment.cells for value in _each(cell, quantity)
     ]
     if len({cohort for cohort, _ in pairs}) < 2 or len(pairs) < 4:
         return None
@@ -399,7 +403,7 @@ def falls_with_clients(quantity: str, experiment: FinishedExperiment) -> Outcome
     parts = [_tested("it", float(test.pvalue), text)]
     if falling:
         first, *_, last = means.values()
-        parts.append(Part(little(factor(first, last)), f"by a factor of {factor(first, last):.3g}"))
+        parts.append(Part(little(ratio_between(first, last)), f"by a factor of {ratio_between(first, last):.3g}"))
     return prediction.readings({"as printed": parts}, experiment)
 
 
@@ -409,7 +413,7 @@ def norm_constants(accuracy_at: int, health_at: int, experiment: FinishedExperim
     for quantity, border in (("accuracy", accuracy_at), ("health", health_at)):
         drawn: dict[bool, list[float]] = {False: [], True: []}
         for cell in experiment.cells:
-            drawn[float(cell.settings["canife.norm_constant"]) > border] += values(cell, quantity)
+            drawn[float(cell.settings["canife.norm_constant"]) > border] += attack_values(cell, quantity)
         if min(map(len, drawn.values())) < 2:
             return None
         test = stats.mannwhitneyu(drawn[False], drawn[True], alternative="greater")
@@ -434,7 +438,7 @@ def _each(cell: CellRecord, quantity: str) -> list[float]:
     ]
 
 
-# The comparison with CANIFE on Fashion-MNIST, beside our own on the same data.
+# The comparison with CANIFE on Fashion-MNIST, and the benchmark's on the same data.
 #
 # Section 5.4 of the final version and Appendix H of the submission have the same two means and deviations. Neither
 # says over how many trainings, at which δ of the conversion, nor what attack and estimator one of them is of.
@@ -466,7 +470,7 @@ PRINTED = (
     ),
     Printed(
         ("final.section5.4.ours",),
-        Final.OURS,
+        Final.ONE_SHOT,
         (
             "Algorithm 3, all rounds",
             "Algorithm 3, all rounds: pinned",
@@ -480,20 +484,20 @@ _BOUNDS = ("andrew", "fixed-sequence")
 _BETWEEN = (PRINTED[0].mean, PRINTED[1].mean)
 
 
-def claims(found: Sequence[AuditedTraining], plan: BenchmarkSizes, fashion: bool) -> tuple[PrintedReading, ...]:
-    """Put what is printed beside what was found: a row for each reading of each claim, with the verdicts of both."""
+def claims(runs: Sequence[AuditedTraining], plan: BenchmarkSizes, fashion: bool) -> tuple[PrintedReading, ...]:
+    """Compare printed with measured numbers: a row for each reading of each claim, with the verdicts of both."""
     methods = {method.name: method for method in METHODS}
     rows: tuple[PrintedReading, ...] = ()
     for printed in PRINTED:
         readings = {}
         for name in printed.readings:
-            values = [methods[name].value(run, plan).epsilon for run in found]
-            judged = compared(values, printed.mean, printed.deviation, methods[name].cap(found[0], plan))
+            values = [methods[name].value(run, plan).epsilon for run in runs]
+            judged = compared(values, printed.mean, printed.deviation, methods[name].cap(runs[0], plan))
             readings[name] = values, judged
         rows += _rows(", ".join(printed.ids), " ± ".join(printed.digits), readings, fashion)
     readings = {}
     for name in _BOUNDS:
-        values = [run.oneshot["all"]["unobserved"].bounds[name].value for run in found]
+        values = [run.oneshot["all"]["unobserved"].bounds[name].value for run in runs]
         readings[f"Algorithm 3, all rounds: {name}"] = values, between(values, *_BETWEEN)
     low, high = _BETWEEN
     return rows + _rows("review.canife.bound", f"a lower bound between {low:g} and {high:g}", readings, fashion)
@@ -502,25 +506,25 @@ def claims(found: Sequence[AuditedTraining], plan: BenchmarkSizes, fashion: bool
 def with_printed(record: BenchmarkRecord, fashion: bool) -> BenchmarkRecord:
     """Put the printed numbers, judged, into what ``benchmark canife`` measured."""
     # Poisson samples are the first scenario of every level.
-    found = claims(record.scenarios[0].runs or (), record.setting, fashion)
-    return replace(record, printed=PrintedRecord(fashion, LEVEL, found))
+    rows = claims(record.scenarios[0].runs or (), record.setting, fashion)
+    return replace(record, printed=PrintedRecord(fashion, LEVEL, rows))
 
 
 def _rows(
     name: str, statement: str, readings: Mapping[str, tuple[Sequence[float], tuple[Verdict, str]]], fashion: bool
 ) -> tuple[PrintedReading, ...]:
-    verdict = _verdict([found for _, (found, _) in readings.values()])
+    verdict = _verdict([verdict_of_reading for _, (verdict_of_reading, _) in readings.values()])
     return tuple(
         PrintedReading(
             name,
             statement,
             method,
             spread(values),
-            reading=found if fashion else Verdict.NEEDS_DATA,
+            reading=verdict_of_reading if fashion else Verdict.NEEDS_DATA,
             verdict=verdict if fashion else Verdict.NEEDS_DATA,
             finding=finding if fashion else "",
         )
-        for method, (values, (found, finding)) in readings.items()
+        for method, (values, (verdict_of_reading, finding)) in readings.items()
     )
 
 
@@ -535,10 +539,10 @@ def _verdict(readings: Sequence[Verdict]) -> Verdict:
 
 
 def compared(values: Sequence[float], mean: float, deviation: float, cap: float) -> tuple[Verdict, str]:
-    """Judge whether a printed mean and deviation may be of trainings like ours, of which as many are supposed.
+    """Judge whether a printed mean and deviation may be of trainings like the measured, of which as many are supposed.
 
     Refuted if the printed mean is above the cap, or Welch's test of the means or the F test of the variances rejects.
-    Else confirmed, unless ours are all equal, or the test could not have told the printed mean from 0.
+    Else confirmed, unless the values are all equal, or the test could not have distinguished the printed mean from 0.
     """
     runs, array = len(values), np.array(values)
     if mean > cap:
@@ -546,14 +550,16 @@ def compared(values: Sequence[float], mean: float, deviation: float, cap: float)
     if runs < 2 or not np.isfinite(array).all():
         infinite = int(np.isinf(array).sum())
         return (Verdict.REFUTED, f"infinite in {infinite}") if infinite else (Verdict.INCONCLUSIVE, "one training")
-    ours = float(array.std(ddof=1))
-    welch = float(stats.ttest_ind_from_stats(array.mean(), ours, runs, mean, deviation, runs, equal_var=False).pvalue)
+    spread_of_runs = float(array.std(ddof=1))
+    welch = float(
+        stats.ttest_ind_from_stats(array.mean(), spread_of_runs, runs, mean, deviation, runs, equal_var=False).pvalue
+    )
     finding = f"p = {welch:.2g} for the mean"
     p_values = [welch]
     # Numbers that are equal but for rounding have no normal law, and their variance no test.
-    varied = ours > 1e-9 * abs(array.mean())
+    varied = spread_of_runs > 1e-9 * abs(array.mean())
     if varied:
-        law, larger = stats.f(runs - 1, runs - 1), (deviation / ours) ** 2
+        law, larger = stats.f(runs - 1, runs - 1), (deviation / spread_of_runs) ** 2
         p_values.append(2.0 * float(min(law.sf(larger), law.cdf(larger))))
         finding += f", {p_values[-1]:.2g} for the deviation"
     if min(p_values) <= 0.5 * LEVEL:
@@ -598,7 +604,7 @@ _NEGLIGIBLE, _MUCH = 0.1, 0.5
 _NOT_STATED = "not stated, and ours: learning rates, width, δ of the conversion and how many trainings there were"
 
 
-def printed(claim: str, benchmark: BenchmarkRecord) -> Outcome | None:
+def benchmark_reading(claim: str, benchmark: BenchmarkRecord) -> Outcome | None:
     """Return what the benchmark says of a claim, reading by reading."""
     rows = [row for row in benchmark.printed.claims if claim in row.id.split(", ")] if benchmark.printed else []
     if not rows:
@@ -610,7 +616,7 @@ def printed(claim: str, benchmark: BenchmarkRecord) -> Outcome | None:
 
 def one_shot(benchmark: BenchmarkRecord, experiment: FinishedExperiment) -> Outcome | None:
     """Judge the printed mean and deviation of Algorithm 3: under Poisson samples, or else in a shuffled epoch."""
-    poisson = printed("final.section5.4.ours", benchmark)
+    poisson = benchmark_reading("final.section5.4.ours", benchmark)
     claim = next(claim for claim in PRINTED if "final.section5.4.ours" in claim.ids)
     cells = experiment.cells
     if poisson is None or len(cells) != 1 or not all(repetition.audits for repetition in cells[0].results):

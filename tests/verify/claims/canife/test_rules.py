@@ -194,9 +194,9 @@ def test_deviations_of_histograms():
     ]
     rising_ = grid(settings, {"deviation": lambda one: 0.006 * one["training.cohort"] / 64})
     assert canife_rules.clients_and_pools(rising_).verdict is CONFIRMED
-    assert canife_rules.deviation("0.006", "0", rising_).verdict is CONFIRMED
-    assert canife_rules.deviation("0.009", "0", rising_).verdict is QUALIFIED
-    assert canife_rules.deviation("0.060", "0", rising_).verdict is REFUTED
+    assert canife_rules.histogram_deviation("0.006", "0", rising_).verdict is CONFIRMED
+    assert canife_rules.histogram_deviation("0.009", "0", rising_).verdict is QUALIFIED
+    assert canife_rules.histogram_deviation("0.060", "0", rising_).verdict is REFUTED
     assert canife_rules.reached("60", rising_).verdict is CONFIRMED
     assert canife_rules.reached("75", rising_).verdict is REFUTED
     falling = grid(settings, {"deviation": lambda one: 1.0 / one["training.cohort"]})
@@ -216,8 +216,8 @@ def test_steps_of_the_design():
     settings = [{"canife.steps": s, "canife.start": "noise", "canife.pool": 512} for s in (1000, 3000)]
     printed = ((1000, "0.95"), (3000, "1.00"))
     good = grid(settings, {"accuracy": lambda one: 0.95 if one["canife.steps"] == 1000 else 0.99})
-    assert canife_rules.steps(printed, good).verdict is CONFIRMED
-    assert canife_rules.steps(printed, grid(settings, {"accuracy": lambda _: 0.7})).verdict is REFUTED
+    assert canife_rules.design_steps(printed, good).verdict is CONFIRMED
+    assert canife_rules.design_steps(printed, grid(settings, {"accuracy": lambda _: 0.7})).verdict is REFUTED
 
 
 def test_losses():
