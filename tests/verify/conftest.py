@@ -14,13 +14,13 @@ DRIVER = """
 import os
 import fake_suites
 from canaryproof.verify.cli import verify
-from canaryproof.verify.engine import expected, origin
+from canaryproof.verify.engine import expected, provenance
 from canaryproof.verify.cli.command_line import main
 verify.SUITES = "fake_suites:SUITES"
 expected.read = lambda: fake_suites.EXPECTED
 # A run is not to stop because somebody edits the code that these suites do not use; workers of a cluster look for it.
 if "FAKE_CODE" in os.environ:
-    origin._digest_of_code = lambda: os.environ["FAKE_CODE"]
+    provenance._digest_of_code = lambda: os.environ["FAKE_CODE"]
 main(prog_name="canaryproof")
 """
 

@@ -15,6 +15,7 @@ from canaryproof.verify.check.results import Check, Context, Level, Result, Subj
 from canaryproof.verify.check.verdicts import rule
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.suites.catalogue import SUITES, lacking
 
 _DOCUMENTS = tuple(document.id for document in DOCUMENTS)
@@ -45,7 +46,7 @@ def claims_command(identifier: str | None, document: str | None, verdict: str | 
     """
     if identifier is not None:
         if document or verdict:
-            raise click.UsageError("--document and --verdict: choose from the list, which ID does not print")
+            raise InputError("--document and --verdict: choose from the list, which ID does not print")
         _print_one(_judged(identifier), as_json=as_json)
         return
     table = expected.read()
@@ -65,10 +66,10 @@ def _judged(identifier: str) -> Result:
     if identifier not in known:
         near = difflib.get_close_matches(identifier, known, n=3)
         hint = f"; near it: {', '.join(near)}" if near else "; canaryproof claims lists all"
-        raise click.UsageError(f"ID: there is no statement {identifier!r}{hint}")
+        raise InputError(f"ID: there is no statement {identifier!r}{hint}")
     suite, check = known[identifier]
     if reason := lacking(suite):
-        raise click.UsageError(f"ID: {identifier} {reason}")
+        raise InputError(f"ID: {identifier} {reason}")
     with progress("canaryproof claims", equal_parts=False) as advance:
         advance(identifier, 0, 0)
         return perform(suite, check, Context(Level.QUICK, 0))

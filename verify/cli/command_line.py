@@ -157,7 +157,7 @@ def _check_threads() -> None:
     """Refuse a number of threads at which numba raises an error when it is loaded; others it warns of."""
     with contextlib.suppress(ValueError):
         if int(os.environ.get("NUMBA_NUM_THREADS", "1")) < 1:
-            raise click.UsageError(f"NUMBA_NUM_THREADS: must be at least 1, not {os.environ['NUMBA_NUM_THREADS']}")
+            raise InputError(f"NUMBA_NUM_THREADS: must be at least 1, not {os.environ['NUMBA_NUM_THREADS']}")
 
 
 def _missing_file(context: click.Context | None) -> Path | None:
@@ -200,9 +200,9 @@ def cluster(name: str, limit: float | None = None) -> "Cluster | None":
         return None
     scheme, _, place = name.partition("://")
     if scheme != _DASK or (name != _DASK and not place):
-        raise click.UsageError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
+        raise InputError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
     if find_spec("distributed") is None:
-        raise click.UsageError("--engine: dask needs pip install canaryproof[distributed]")
+        raise InputError("--engine: dask needs pip install canaryproof[distributed]")
     # Loads dask, which is optional, and numba.
     from canaryproof.verify.engine.cluster import Cluster
     from canaryproof.verify.engine.executors import threads

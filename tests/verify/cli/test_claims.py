@@ -4,11 +4,11 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.verify.cli import claims as module
-from canaryproof.verify.cli.claims import claims_command
+from canaryproof.verify.cli.command_line import main
 
 
 def run(*arguments):
-    return CliRunner().invoke(claims_command, arguments)
+    return CliRunner().invoke(main, ["claims", *arguments])
 
 
 def test_list_by_document_and_verdict():
