@@ -19,6 +19,7 @@ from canaryproof.verify.claims.experiment_results import FinishedAudit, Finished
 from canaryproof.verify.claims.prediction import ALPHA, ENOUGH, FEW, Part
 from canaryproof.verify.claims.transcripts import QUANTILES, Row
 from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
 
 # Confidence of printed lower bounds.
 _BOUND_ALPHA = 0.05
@@ -51,11 +52,11 @@ def simulated(attack: FinishedAudit, dim: int, delta: float, draws: int) -> dict
     observed = centre + spread * rng.standard_normal((draws, attack.observed))
     if attack.unobserved is None:
         observed /= math.sqrt(dim)
-        found = estimators.from_dimension(observed, dim)
+        found = from_dimension(observed, dim)
         scores = prepare(observed, None, cosine_null(dim))
     else:
         unobserved = rng.standard_normal((draws, attack.unobserved))
-        found = estimators.from_unobserved(observed, unobserved)
+        found = from_unobserved(observed, unobserved)
         scores = prepare(observed, unobserved)
     values = {
         "fitted": estimators.both_directions(delta, found.distance, found.ratio),

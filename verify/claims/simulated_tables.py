@@ -21,7 +21,7 @@ from canaryproof.verify.check.verdicts import claim, holds, prints
 from canaryproof.verify.claims.final_setting import DOCUMENT
 from canaryproof.verify.claims.transcripts import Final, Reviews
 from canaryproof.verify.estimators import estimators, simulation
-from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.estimators.moments import Moments
 
 Estimator = Callable[[Moments, float], NDArray[np.float64]]
 # Enclosures of estimates for δ.

@@ -130,8 +130,8 @@ def load(folder: Path, length: int, count: int) -> StreamedFederation:
 
     Clients are in the order of their names. All of EMNIST's test images are held out. Of StackOverflow's test sentences
     10,000 are held out, by the rule of the authors' code. It takes the users in the order in which numpy's
-    ``RandomState(0)`` shuffles the sorted names, each with all sentences (google-research/federated, ``one_shot_epe/train.py``;
-    ``create_tf_dataset_from_all_clients`` in TFF's ``client_data.py``).
+    ``RandomState(0)`` shuffles the sorted names, each with all sentences (google-research/federated,
+    ``one_shot_epe/train.py``; ``create_tf_dataset_from_all_clients`` in TFF's ``client_data.py``).
     """
     release = _release_of(folder)
     if release.classes is None:
