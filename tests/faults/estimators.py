@@ -13,7 +13,7 @@ from scipy import stats
 
 from canaryproof.kernels import two_gaussians
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.estimators.moments import Moments
 from tests.faults.fault import Fault, Function
 
 _ESTIMATORS = "canaryproof.verify.estimators"

@@ -15,6 +15,7 @@ from canaryproof.proofs_check import release_moments
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.engine.executors import Local, Task, call
 from canaryproof.verify.estimators import estimators, simulation
+from canaryproof.verify.estimators.moments import Moments
 from canaryproof.verify.suites.worst_case.targets import TARGETS
 from tests.faults import FAULTS, Fault, seeded, trial
 from tests.faults import __main__ as command
@@ -117,7 +118,7 @@ def test_defaults_and_keywords_reach_the_original_and_come_back() -> None:
     function = estimators.pinned
     kept = function.__code__, function.__defaults__, function.__kwdefaults__
     fault = Fault("same", "", "canaryproof.verify.estimators.estimators:pinned", lambda original: original, ())
-    moments = estimators.Moments(np.asarray(1.0), np.asarray(1.0), 10)
+    moments = Moments(np.asarray(1.0), np.asarray(1.0), 10)
     right = estimators.pinned(moments, 1e-6)
     with seeded(fault):
         assert estimators.pinned(moments, delta=1e-6) == right
@@ -365,9 +366,9 @@ REPLACED = (
     ("verify.estimators.estimators:norm", _less_confident, "estimators.inference.norm"),
     ("verify.estimators.estimators:pinned", _less_confident, "estimators.inference.unobserved"),
     ("verify.estimators.estimators:fitted", _less_confident, "estimators.inference.ranges"),
-    ("verify.estimators.estimators:from_dimension", _mean_too_large, "audit.release"),
-    ("verify.estimators.estimators:from_unobserved", _swapped, "estimators.inference.unobserved"),
-    ("verify.estimators.estimators:from_unobserved", _swapped, "audit.scores"),
+    ("verify.estimators.moments:from_dimension", _mean_too_large, "audit.release"),
+    ("verify.estimators.moments:from_unobserved", _swapped, "estimators.inference.unobserved"),
+    ("verify.estimators.moments:from_unobserved", _swapped, "audit.scores"),
     ("kernels.threshold_attack:threshold_epsilon", _times(1.01), "estimators.threshold-is-exact"),
     ("verify.estimators.algorithm_1:release", _times(1.01), "algorithm1.streams.release"),
     ("verify.estimators.algorithm_1:cosines", _times(0.99), "algorithm1.streams.release"),

@@ -19,7 +19,7 @@ from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, cosine_null, prepare
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved
 from canaryproof.verify.files.reading import ScoreKind, checked_release, floats
 
 if TYPE_CHECKING:
@@ -336,9 +336,9 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
     # A variance may underflow to 0; the bounds refuse what comes of it, NaN too.
     with np.errstate(all="ignore"):
         if unobserved is not None:
-            moments = estimators.from_unobserved(observed, unobserved)
+            moments = from_unobserved(observed, unobserved)
         else:
-            moments = estimators.from_dimension(observed, dim or 0)
+            moments = from_dimension(observed, dim or 0)
     distance, ratio = float(moments.distance), float(moments.ratio)
     if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
         raise ValueError(

@@ -35,7 +35,8 @@ from canaryproof.verify.bounds.lower_bound import (
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
 from canaryproof.verify.check.levels import EPSILON, POWER
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import Estimate, Moments, Shape
+from canaryproof.verify.estimators.estimators import Estimate
+from canaryproof.verify.estimators.moments import Moments, Shape, from_dimension, from_unobserved, shape_of
 
 
 def _factor(gram: Array) -> Array:
@@ -118,7 +119,7 @@ def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: n
     moments = Moments(means, np.sqrt(rng.chisquare(count - 1, len(lengths)) / count), count)
     differ = estimators.variance_p_value(moments) < estimators.TEST_LEVEL
     skewness, kurtosis = np.zeros_like(means), np.full_like(means, 3.0)
-    if differ.any() and (normal := estimators.shape_of(rng.standard_normal((int(differ.sum()), count)))):
+    if differ.any() and (normal := shape_of(rng.standard_normal((int(differ.sum()), count)))):
         skewness[differ], kurtosis[differ] = normal.skewness, normal.kurtosis
     return replace(moments, shape=Shape(skewness, kurtosis))
 
@@ -280,7 +281,7 @@ def _laws(
             )
             return beside, alone
         observed, unobserved = leading(residual, weights, _CANARIES, _CANARIES, rng)
-    sample = estimators.from_unobserved(observed.ravel(), unobserved.ravel())
+    sample = from_unobserved(observed.ravel(), unobserved.ravel())
     return replace(sample, count=count, null_count=float(count)), sample
 
 
@@ -386,8 +387,8 @@ def _scores(
 
 def _moments(observed: Array, unobserved: Array | None, claim: Claim) -> Moments:
     if unobserved is None:
-        return estimators.from_dimension(observed, claim.dim)
-    return estimators.from_unobserved(observed, unobserved)
+        return from_dimension(observed, claim.dim)
+    return from_unobserved(observed, unobserved)
 
 
 def _reports(

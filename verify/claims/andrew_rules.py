@@ -20,6 +20,7 @@ from canaryproof.verify.claims.experiment_results import BOUND, FinishedExperime
 from canaryproof.verify.claims.prediction import ALPHA, ENOUGH, FEW, Part
 from canaryproof.verify.claims.transcripts import QUANTILES, Row
 from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
 from canaryproof.verify.files.training_record import AuditRecord, CellRecord
 
 # Confidence of printed lower bounds.
@@ -83,11 +84,11 @@ def _simulated(words: str, sample: Sample, dim: int, delta: float, draws: int) -
     observed = centre + spread * rng.standard_normal((draws, sample.observed))
     if sample.unobserved is None:
         observed /= math.sqrt(dim)
-        moments = estimators.from_dimension(observed, dim)
+        moments = from_dimension(observed, dim)
         scores = prepare(observed, None, cosine_null(dim))
     else:
         unobserved = rng.standard_normal((draws, sample.unobserved))
-        moments = estimators.from_unobserved(observed, unobserved)
+        moments = from_unobserved(observed, unobserved)
         scores = prepare(observed, unobserved)
     values = {
         "fitted": estimators.both_directions(delta, moments.distance, moments.ratio),

@@ -21,7 +21,7 @@ from canaryproof.verify.check.results import Check, Context, Design, Outcome, Su
 from canaryproof.verify.check.verdicts import Printed, holds, prints
 from canaryproof.verify.claims.transcripts import Final, Reviews
 from canaryproof.verify.estimators import estimators, simulation
-from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.estimators.moments import Moments
 
 Estimator = Callable[[Moments, float], NDArray[np.float64]]
 # Enclosures of estimates for δ.

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from canaryproof.kernels import exact_law
-from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.estimators.moments import Moments, from_dimension, joined
 
 # Cosines that are reduced together.
 _AT_ONCE = 200_000
@@ -42,9 +41,9 @@ def simulate(
     def some(children: list[np.random.SeedSequence]) -> Moments:
         generators = (np.random.Generator(np.random.SFC64(child)) for child in children)
         drawn = [exact_law.cosines(count, dim, noise_multiplier, rng, data_norm) for rng in generators]
-        return estimators.from_dimension(np.array(drawn), dim)
+        return from_dimension(np.array(drawn), dim)
 
     children = key.spawn(runs)
     size = 1 + _AT_ONCE // count
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        return estimators.joined(list(pool.map(some, (children[at : at + size] for at in range(0, runs, size)))))
+        return joined(list(pool.map(some, (children[at : at + size] for at in range(0, runs, size)))))

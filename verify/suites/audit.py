@@ -19,7 +19,7 @@ from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.power import least_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import algorithm_1, estimators
-from canaryproof.verify.estimators.estimators import Moments, Shape
+from canaryproof.verify.estimators.moments import Moments, Shape
 from canaryproof.verify.files import reading
 
 DELTA = 1e-6

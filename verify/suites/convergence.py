@@ -19,6 +19,7 @@ from canaryproof.verify.check.p_values import mean_p_value
 from canaryproof.verify.check.power import visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
+from canaryproof.verify.estimators.moments import Moments
 
 DELTA = 1e-6
 _CONFIDENCE = 0.95
@@ -130,7 +131,7 @@ _NOISES = 10
 
 def _simulated(
     context: Context, name: str, sizes: Sequence[int], counts: Sequence[int], dim: int, sigma: float
-) -> Iterator[estimators.Moments]:
+) -> Iterator[Moments]:
     """Simulate runs at each k, with some noises beside the canaries of each: moments of shape (runs, noises)."""
     for runs, count in zip(sizes, counts, strict=True):
         key = context.key(f"convergence/{name}/{count}")

@@ -21,16 +21,15 @@ from canaryproof.verify.check.levels import LEVEL, LOOKS, POWER, looks
 from canaryproof.verify.check.power import runs_for_share, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
-from canaryproof.verify.estimators import estimators as sample_moments
 from canaryproof.verify.estimators.estimators import (
     TEST_LEVEL,
     Estimate,
-    Moments,
     both_directions,
     fitted,
     log_ratio_error,
     propagate,
 )
+from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved
 
 # Candidates that were not adopted.
 
@@ -254,8 +253,8 @@ def _drawn_moments(
 ) -> Moments:
     observed = distance + ratio * law(rng, (runs, count))
     if against_scores:
-        return sample_moments.from_unobserved(observed, law(rng, (runs, count)))
-    return sample_moments.from_dimension(observed, 1.0)
+        return from_unobserved(observed, law(rng, (runs, count)))
+    return from_dimension(observed, 1.0)
 
 
 def _normal_moments(rng: np.random.Generator, runs: int, count: int, distance: float, ratio: float) -> Moments:

@@ -25,7 +25,7 @@ from canaryproof.verify.check.p_values import mean_p_value, share_above
 from canaryproof.verify.check.power import visible_distance, visible_mean, visible_share, visible_spread
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.estimators import estimators, simulation
-from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.estimators.moments import Moments, from_unobserved
 from canaryproof.verify.suites import bounds
 from canaryproof.verify.suites.bounds import AuditCell, ScoredMechanism
 from canaryproof.verify.suites.convergence import curve
@@ -244,7 +244,7 @@ def moments_of(seed: int, dim: int, observed: int, sigma: float, unobserved: int
     canaries = OrthonormalCanaries(seed, observed + others, dim)
     released = canaries.sum(np.arange(observed)) + sigma * noise(seed, dim).astype(np.float64)
     scores = canaries.scores(released)
-    return estimators.from_unobserved(scores[:observed], scores[observed:])
+    return from_unobserved(scores[:observed], scores[observed:])
 
 
 def _leading(dim: int, observed: int, distance: float) -> float:
@@ -544,7 +544,7 @@ def _alarms(context: Context, claim: Claim, name: str, value: float, runs: int) 
             [math.sqrt(gram[0, 0]) / np.linalg.norm(one) * one for gram, one in zip(grams, parts, strict=True)]
         )
         scores = canaries.scores((released + canaries.sum(np.arange(_DRAWN)))[np.newaxis])
-        moments = estimators.from_unobserved(scores[:, :_DRAWN], scores[:, _DRAWN:])
+        moments = from_unobserved(scores[:, :_DRAWN], scores[:, _DRAWN:])
         alarms += int((estimators.adaptive_low(moments, claim.delta, 1.0 - 2.0 * ALPHA) > claim.epsilon).sum())
     return alarms
 

@@ -14,7 +14,7 @@ from canaryproof.verify.canaries import participation
 from canaryproof.verify.canaries.participation import Insertion, Presentations, Schedule
 from canaryproof.verify.check.results import Context
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
+from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
 from canaryproof.verify.training import assembly, networks
 from canaryproof.verify.training.assembly import Seeds
 from canaryproof.verify.training.canary_scores import ALL, ATTACKS, CanaryScores

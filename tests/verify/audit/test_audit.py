@@ -24,7 +24,7 @@ from canaryproof.verify.audit.text import details
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, normal_null, prepare
 from canaryproof.verify.estimators import algorithm_1, estimators
-from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
+from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
 
 DIM = 10**6
 DELTA = 1e-6

@@ -17,6 +17,7 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.moments import from_unobserved
 
 
 # Made when a test first needs them: planning takes longer than all else that collecting the tests does.
@@ -82,7 +83,7 @@ def test_so_many_orthonormal_canaries_see_a_fault_with_the_stated_probability():
         released = canaries.sum(np.arange(fault.count))
         released[dim // 2 :] += 1.54 * noise(seed, dim)[dim // 2 :]
         scores = canaries.scores(released)
-        moments = estimators.from_unobserved(scores[: fault.count], scores[fault.count :])
+        moments = from_unobserved(scores[: fault.count], scores[fault.count :])
         alarms += float(estimators.adaptive(moments, planned.delta, 0.9).low) > planned.claim
     assert stats.binomtest(alarms, runs, POWER).pvalue > LEVEL
 

@@ -13,7 +13,7 @@ from canaryproof.verify.blindspots.alarms import Size, blind_spots, ranges
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseResidual, single
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import Moments
+from canaryproof.verify.estimators.moments import Moments, from_dimension
 
 CLAIM = Claim(1.3905934566745368, 1e-5, 10**6)
 SIZE = Size(100, 20, 3, 2, True)
@@ -51,7 +51,7 @@ def test_the_default_estimators_lower_end_is_its_own():
     rng = np.random.default_rng(0)
     # Of some runs the variances differ.
     scores = rng.standard_normal((40, 200)) * rng.choice([1.0, 1.4], (40, 1)) + 0.7
-    found = estimators.from_dimension(scores / 1000.0, 10**6)
+    found = from_dimension(scores / 1000.0, 10**6)
     adaptive = alarms.ESTIMATORS["adaptive"](found, 1e-5, 1.0 - 2.0 * alarms.ALPHA)
     np.testing.assert_array_equal(estimators.adaptive_low(found, 1e-5, 1.0 - 2.0 * alarms.ALPHA), adaptive.low)
 
@@ -62,7 +62,7 @@ def test_moments_drawn_from_their_laws_are_those_of_scores(name, value):
     mechanism, count, runs, draws = MECHANISMS[name], 40, 4000, np.random.default_rng(5)
     claim = replace(CLAIM, dim=10**4)
     residual, weights = mechanism.residual(value, claim, runs, draws), mechanism.weights(value)
-    scores = estimators.from_dimension(alarms.leading(residual, weights, count, 0, draws)[0], claim.dim)
+    scores = from_dimension(alarms.leading(residual, weights, count, 0, draws)[0], claim.dim)
     drawn = alarms.leading_moments(residual, float(weights[0, 0]), count, draws)
     for read in (lambda m: m.distance, lambda m: m.ratio, lambda m: m.distance * m.ratio):
         assert stats.ks_2samp(read(scores), read(drawn)).pvalue > 2e-7
@@ -198,7 +198,7 @@ def test_the_edge_is_where_nine_of_ten_audits_raise_an_alarm():
     edge = by_name(ranges(Claim(1.39, 1e-5, dim), count)[0])["less-noise"].high
     rng = np.random.default_rng(2)
     cosines = np.array([exact_law.cosines(count, dim, edge * 1.39, rng) for _ in range(runs)])
-    low = estimators.adaptive_low(estimators.from_dimension(cosines, dim), 1e-5, 1.0 - 2.0 * alarms.ALPHA)
+    low = estimators.adaptive_low(from_dimension(cosines, dim), 1e-5, 1.0 - 2.0 * alarms.ALPHA)
     raised = int((low > Claim(1.39, 1e-5, dim).epsilon).sum())
     # A hundredth for the test of variances.
     assert stats.binom.cdf(raised, runs, POWER - 0.01) > 1e-6

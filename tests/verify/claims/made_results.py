@@ -13,6 +13,7 @@ from canaryproof.verify.check.results import Context, Level
 from canaryproof.verify.claims import CHECKS, experiment_results
 from canaryproof.verify.claims.needs_data import POPULATIONS
 from canaryproof.verify.estimators import estimators
+from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
 from canaryproof.verify.training import configuration
 
 DIM, TEST_EXAMPLES = 4_050_748, 10_000
@@ -24,10 +25,10 @@ def attack(rng, distance, ratio=1.0, count=1000, unobserved=None, delta=8.2e-7):
     observed = distance + ratio * rng.standard_normal((1, count))
     if unobserved is None:
         observed /= np.sqrt(DIM)
-        found, scores = estimators.from_dimension(observed, DIM), prepare(observed, None, cosine_null(DIM))
+        found, scores = from_dimension(observed, DIM), prepare(observed, None, cosine_null(DIM))
     else:
         null = rng.standard_normal((1, unobserved))
-        found, scores = estimators.from_unobserved(observed, null), prepare(observed, null)
+        found, scores = from_unobserved(observed, null), prepare(observed, null)
     estimate = {"fitted": estimators.fitted(found, delta), "pinned": estimators.pinned(found, delta)}
     return {
         "observed": count,

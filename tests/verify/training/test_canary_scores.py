@@ -8,7 +8,7 @@ from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import from_dimension
+from canaryproof.verify.estimators.moments import from_dimension
 from canaryproof.verify.training.canary_scores import ATTACKS, CanaryScores, audits, densities
 
 DIM, DELTA = 1000, 1e-3

@@ -26,7 +26,7 @@ from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_methods import largest_round
 from canaryproof.verify.comparison.canife_training import SEED, AuditedTrainer, Bench, Scenario, Sizes
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.estimators import from_dimension, from_unobserved
+from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
 from canaryproof.verify.files.benchmark_record import RoundAuditRecord, ScoreLawRecord
 from canaryproof.verify.training import networks
 from canaryproof.verify.training.assembly import Seeds, sgd_trainer
