@@ -18,11 +18,7 @@ from canaryproof.verify.check.power import visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import shares_hold
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators import estimators as sample_moments
-from canaryproof.verify.estimators.estimators import (
-    Moments,
-    Shape,
-)
+from canaryproof.verify.estimators.moments import Moments, Shape, from_dimension, from_unobserved
 from canaryproof.verify.suites.estimators import DELTA, ESTIMATORS, adaptive_epsilon, fitted_epsilon
 from canaryproof.verify.suites.worst_case.search import error_bound, in_ulps
 
@@ -66,12 +62,12 @@ def _tails(estimate: Callable[[float], estimators.Estimate], truth: float) -> di
 def _closed_form(context: Context) -> Outcome:
     runs, count, distance = context.pick(5000, 100_000), 3, 3.0
     rng = np.random.default_rng(context.key("inference/closed"))
-    moments = sample_moments.from_dimension((distance + rng.standard_normal((runs, count))) / math.sqrt(_DIM), _DIM)
+    moments = from_dimension((distance + rng.standard_normal((runs, count))) / math.sqrt(_DIM), _DIM)
     truth = float(gaussian_mechanism.epsilon(DELTA, 1.0 / distance))
     p_values = _tails(lambda confidence: estimators.pinned(moments, DELTA, confidence), truth)
     p_values["median of pinned"] = _frequency(estimators.pinned(moments, DELTA).epsilon < truth, 0.5)
     p_values["test of variances"] = float(stats.kstest(estimators.variance_p_value(moments), "uniform").pvalue)
-    none = sample_moments.from_dimension(rng.standard_normal((runs, count)) / math.sqrt(_DIM), _DIM)
+    none = from_dimension(rng.standard_normal((runs, count)) / math.sqrt(_DIM), _DIM)
     p_values["pinned is 0 without canaries"] = _frequency(
         estimators.pinned(none, 0.5).epsilon == 0.0, _no_epsilon(count)
     )
@@ -88,7 +84,7 @@ def _unobserved(context: Context) -> Outcome:
     rng = np.random.default_rng(context.key("inference/unobserved"))
     place, scale = 0.02, 0.003
     seen = place + scale * (distance + rng.standard_normal((runs, count)))
-    moments = sample_moments.from_unobserved(seen, place + scale * rng.standard_normal((runs, null_count)))
+    moments = from_unobserved(seen, place + scale * rng.standard_normal((runs, null_count)))
     truth = float(gaussian_mechanism.epsilon(DELTA, 1.0 / distance))
     p_values = {}
     for confidence in _CONFIDENCES:
@@ -249,7 +245,7 @@ def _choices(context: Context) -> Outcome:
         wrong += ["high"] * int((adaptive.high != fitted.high).sum())
         # Heavy tails may make the test reject where limits by the scores' shape hold equal variances.
         tailed = dataclasses.replace(
-            moments, shape=estimators.Shape(np.zeros_like(moments.ratio), np.full_like(moments.ratio, 9.0))
+            moments, shape=Shape(np.zeros_like(moments.ratio), np.full_like(moments.ratio, 9.0))
         )
         low = estimators.adaptive_low(tailed, DELTA)
         wrong += ["low alone"] * int((low != estimators.adaptive(tailed, DELTA).low).sum())
