@@ -82,9 +82,9 @@ class _Comparison:
 def one_or_several(context: Context) -> Outcome:
     """Judge that one training with many canaries and several with fewer are close where canaries are few.
 
-    Closeness is judged by two one-sided tests; where canaries are as many as clients, the means are to differ. A
-    first try had 200 canaries among the 750 clients. Several runs then had a mean larger by 7.4%, and the test could not
-    tell whether it is less than 10%. The settings were chosen after that, on either side of it.
+    Closeness is judged by two one-sided tests; where canaries are as many as clients, the means are to differ. A first
+    try had 200 canaries among the 750 clients. Several runs then had a mean larger by 7.4%, and the test could not tell
+    whether it is less than 10%. The settings were chosen after that, on either side of it.
     """
     margin = _printed_difference()
     few, many = (_compared(context, setting, margin) for setting in (_FEW, _MANY))
