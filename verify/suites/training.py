@@ -1,8 +1,8 @@
 """Suite ``training``: what trainings with canaries show, of the final version and of our own promises.
 
 The trainings are those of ``training_runs``, which need JAX; it is loaded when a check runs. A finding that several
-tests must show is confirmed if all of them do, each at the full level: where one of their nulls holds, all reject with
-no more than its probability.
+tests must show is confirmed if all of them show it, each at the full level. Where one of their nulls holds, all reject
+with no more than its probability.
 """
 
 import math
@@ -35,7 +35,7 @@ _FINALS = (FINAL, CHANGE)
 
 @dataclass(frozen=True)
 class _CanarySplit:
-    """So many canaries, in one run or in several."""
+    """A number of canaries, in one run or in several."""
 
     purpose: str  # Name of the randomness
     # count, runs: canaries in all, and the number of the several runs.
@@ -62,17 +62,17 @@ _FEW = _CanarySplit(
     60,
 )
 # The experiment's own 750 clients. With other seeds, eight repetitions had deviations of 0.018 (one run) and 0.050
-# (several) and means that differ by 0.18: 3.3 deviations even at the upper 95% limit of their deviation, 0.055.
+# (several). Their means differed by 0.18: 3.3 deviations even at the upper 95% limit of their deviation, 0.055.
 _MANY = _CanarySplit("training/one-or-several/many", 750, 5, {"training": _NOISE}, 14, 30)
 
 
 @dataclass(frozen=True)
 class _Comparison:
-    """What was found at a setting."""
+    """The comparison at a setting."""
 
-    sentence: str  # The means, in words
-    # close, far, different: p-values: the larger that the means differ by the margin or more, the smaller that they
-    # don't, and that they are the same, for both directions.
+    sentence: str  # The means, in words.
+    # p-values of both directions. ``close`` is the larger, for means that differ by the margin or more. ``far`` is the
+    # smaller, for means that do not. ``different`` is for equal means.
     close: float
     far: float
     different: float
@@ -82,9 +82,9 @@ class _Comparison:
 def one_or_several(context: Context) -> Outcome:
     """Judge that one training with many canaries and several with fewer are close where canaries are few.
 
-    Closeness is judged by two one-sided tests; where canaries are as many as clients, the means are to differ. First
-    tried were 200 canaries beside the 750 clients: several runs had a mean larger by 7.4%, of which the test could not
-    tell whether it is less than 10%. The settings were chosen after that, on either side of it.
+    Closeness is judged by two one-sided tests; where canaries are as many as clients, the means are to differ. A first
+    try had 200 canaries among the 750 clients. Several runs then had a mean larger by 7.4%, and the test could not tell
+    whether it is less than 10%. The settings were chosen after that, on either side of it.
     """
     margin = _printed_difference()
     few, many = (_compared(context, setting, margin) for setting in (_FEW, _MANY))
@@ -115,7 +115,7 @@ def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Compar
     from canaryproof.verify.suites import training_runs
 
     repetitions, count = context.pick(setting.quick, setting.full), setting.count
-    one, several = (
+    single, several = (
         training_runs.sample(
             context,
             f"{setting.purpose}/{runs}",
@@ -125,21 +125,21 @@ def _compared(context: Context, setting: _CanarySplit, margin: float) -> _Compar
         )
         for runs in (1, setting.runs)
     )
-    left, right = one.distance[CHANGE], several.distance[CHANGE]
+    left, right = single.distance[CHANGE], several.distance[CHANGE]
     close = max(less((1.0 - margin) * left, right), less((1.0 - margin) * right, left))
     far = min(1.0, 2.0 * min(less(right, (1.0 - margin) * left), less(left, (1.0 - margin) * right)))
     different = min(1.0, 2.0 * min(less(left, right), less(right, left)))
     ratio = float(right.mean() / left.mean())
     quantiles = {
-        name: np.quantile(found.epsilon[CHANGE], QUANTILES).tolist()
-        for name, found in (("one", one), ("several", several))
+        name: np.quantile(sample.epsilon[CHANGE], QUANTILES).tolist()
+        for name, sample in (("one", single), ("several", several))
     }
     sentence = f"{count} in {setting.runs} runs have mean cosines {ratio - 1.0:+.1%} from one run's"
     evidence = {
         "canaries": count,
         "runs": setting.runs,
         "repetitions": repetitions,
-        "one": {attack: one.distance[attack].tolist() for attack in _FINALS},
+        "one": {attack: single.distance[attack].tolist() for attack in _FINALS},
         "several": {attack: several.distance[attack].tolist() for attack in _FINALS},
         "quantiles": quantiles,
         "p_values": {"close": close, "far": far, "different": different},
@@ -167,11 +167,11 @@ def bounds(context: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
     for name, truth, audits in _cells(context, runs):
         for method in METHODS.values():
-            if method.printed or not all(method.serves(one) for one in audits):
+            if method.printed or not all(method.serves(audit) for audit in audits):
                 continue
-            if any(method.coverage(one) is Coverage.HEURISTIC for one in audits):
+            if any(method.coverage(audit) is Coverage.HEURISTIC for audit in audits):
                 continue
-            values = np.concatenate([method.values(one, _DELTA, _ALPHA)[0] for one in audits])
+            values = np.concatenate([method.values(audit, _DELTA, _ALPHA)[0] for audit in audits])
             above = int(np.sum(values > truth))
             p_value = float(stats.binom.sf(above - 1, len(values), _ALPHA))
             rows.append(
@@ -208,15 +208,15 @@ def _cells(context: Context, runs: int) -> Iterator[tuple[str, float, list[Score
     for inclusion in ("fixed", "coin"):
         chosen = training_runs.settings(**_SMALL, canaries={"count": 100, "inclusion": inclusion})
         roots = context.key(f"training/bounds/{inclusion}").spawn(runs)
-        found = [training_runs.noise_alone(chosen, rounds, sigma, root) for root in roots]
-        yield from _prepared(f"noise alone, {rounds} presentations, {inclusion}", truth, chosen, found)
+        scores = [training_runs.noise_alone(chosen, rounds, sigma, root) for root in roots]
+        yield from _prepared(f"noise alone, {rounds} presentations, {inclusion}", truth, chosen, scores)
     chosen = training_runs.settings(**_SMALL, training={"one_round_epsilon": _EPSILON}, audit={"delta": _DELTA})
-    found = [training_runs.trained(chosen, root) for root in context.key("training/bounds/data").spawn(runs // 2)]
-    yield from _prepared("digits, one presentation, fixed", _EPSILON, chosen, found)
+    scores = [training_runs.trained(chosen, root) for root in context.key("training/bounds/data").spawn(runs // 2)]
+    yield from _prepared("digits, one presentation, fixed", _EPSILON, chosen, scores)
 
 
 def _prepared(
-    name: str, truth: float, chosen: Settings, found: Sequence[CanaryScores]
+    name: str, truth: float, chosen: Settings, runs: Sequence[CanaryScores]
 ) -> Iterator[tuple[str, float, list[ScoreSample]]]:
     from canaryproof.verify.suites import training_runs
 
@@ -226,13 +226,13 @@ def _prepared(
         null = None if unobserved else cosine_null(training_runs.dimension(chosen))
         # One by one, as sizes differ where coins decide.
         audits = [
-            prepare(one.observed[attack], one.unobserved[attack] if unobserved else None, null, inclusion=inclusion)
-            for one in found
+            prepare(run.observed[attack], run.unobserved[attack] if unobserved else None, null, inclusion=inclusion)
+            for run in runs
         ]
         yield f"{name}, {attack}", truth, audits
 
 
-# What all rounds show and the final model does not, and how often canaries take part.
+# Differences between all rounds and the final model, and how often canaries take part.
 
 
 # One-round ε of the noise: those of Tables 3 and 4, or the ends of them.
@@ -254,12 +254,12 @@ def final_below_all(context: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
     for noise in _ALL_NOISE if context.level is Level.FULL else (_ALL_NOISE[0], _ALL_NOISE[-1]):
         chosen = training_runs.settings(training={"one_round_epsilon": noise})
-        found = training_runs.sample(context, f"training/final/{noise}", chosen, runs)
+        sample = training_runs.sample(context, f"training/final/{noise}", chosen, runs)
         for attack in _FINALS:
-            below = int(np.sum(found.epsilon[attack] < found.epsilon[ALL]))
+            below = int(np.sum(sample.epsilon[attack] < sample.epsilon[ALL]))
             for_it.append(float(stats.binom.sf(below - 1, runs, 0.5)))
             against_it.append(float(stats.binom.cdf(below, runs, 0.5)))
-        rows.append({"one_round_epsilon": noise, **{attack: found.epsilon[attack].tolist() for attack in ATTACKS}})
+        rows.append({"one_round_epsilon": noise, **{attack: sample.epsilon[attack].tolist() for attack in ATTACKS}})
     means = "; ".join(
         f"{_noise(row['one_round_epsilon'])}: " + ", ".join(f"{np.mean(row[attack]):.3g}" for attack in ATTACKS)
         for row in rows
@@ -291,24 +291,24 @@ def presentations(context: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
     noises = _ALL_NOISE if context.level is Level.FULL else _ALL_NOISE[-1:]
     for noise in noises:
-        found = []
+        samples = []
         for number in _PRESENTATIONS:
             chosen = training_runs.settings(training={"one_round_epsilon": noise}, canaries={"presentations": number})
-            found.append(
+            samples.append(
                 training_runs.sample(context, f"training/presentations/{noise}/{number}", chosen, runs, _FINALS)
             )
         for attack in _FINALS:
-            for fewer, more in pairwise(found):
+            for fewer, more in pairwise(samples):
                 for_it.append(less(fewer.distance[attack], more.distance[attack]))
                 against_it.append(less(more.distance[attack], fewer.distance[attack]))
         rows += [
             {
                 "one_round_epsilon": noise,
                 "presentations": number,
-                "distance": {attack: one.distance[attack].tolist() for attack in _FINALS},
-                "mean estimate": {attack: float(one.epsilon[attack].mean()) for attack in _FINALS},
+                "distance": {attack: sample.distance[attack].tolist() for attack in _FINALS},
+                "mean estimate": {attack: float(sample.epsilon[attack].mean()) for attack in _FINALS},
             }
-            for number, one in zip(_PRESENTATIONS, found, strict=True)
+            for number, sample in zip(_PRESENTATIONS, samples, strict=True)
         ]
     means = "; ".join(
         f"{_noise(noise)}: "

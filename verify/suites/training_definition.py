@@ -1,4 +1,4 @@
-"""Training against a second road: Algorithms 2 and 3 in plain numpy, laws of participation and noise, accounting."""
+"""Training computed again: Algorithms 2 and 3 in plain numpy, laws of participation and noise, accounting."""
 
 import math
 from collections.abc import Callable
@@ -57,7 +57,7 @@ _CHANGES: dict[str, dict[str, dict[str, Any]]] = {
 }
 # FedAdam's β₁, β₂ and τ (Reddi et al., arXiv 2003.00295, as Flower 1.43 has them).
 _FIRST, _SECOND, _ADAPTIVITY = 0.9, 0.99, 1e-3
-# What float32 may differ by after so few rounds, relative to what there is; of a score, to the null's deviation.
+# The difference that float32 may make after so few rounds. It is relative; of a score, to the null's deviation.
 _TOLERANCE = 1e-3
 _DELTA = 1e-5
 # Its Rényi bound holds for all mechanisms and is not sharp for the Gaussian one.
@@ -103,12 +103,12 @@ def _differences(changes: dict[str, dict[str, Any]], root: np.random.SeedSequenc
         CHANGE: vectors @ _direction(plain.theta - plain.initial),
     }
     off = {
-        "deltas": max(_off(one, other) for one, other in zip(deltas, expected, strict=True)),
+        "deltas": max(_off(delta, plain_delta) for delta, plain_delta in zip(deltas, expected, strict=True)),
         "model": _off(trainer.theta - trainer.initial, plain.theta - plain.initial),
     }
     for attack, cosines in wanted.items():
         pairs = (scores.observed[attack], cosines[observed]), (scores.unobserved[attack], cosines[~observed])
-        difference = max(float(np.abs(found - right).max()) for found, right in pairs)
+        difference = max(float(np.abs(score - right).max()) for score, right in pairs)
         off[f"scores of {attack}"] = difference * math.sqrt(vectors.shape[1])
     return off
 
@@ -127,7 +127,7 @@ class _Plain:
         # As vectors, a layer's bias comes before its matrix.
         self._shapes = ((width,), (inputs, width), (classes,), (width, classes))
 
-    def run(self, participation: Participation, canaries: AnyCanaries) -> list[Array]:
+    def run(self, schedule: Participation, canaries: AnyCanaries) -> list[Array]:
         """Train, and return each round's delta."""
         training = self._chosen.training
         clip_norm, deltas = training.clip_norm, []
@@ -137,13 +137,13 @@ class _Plain:
         sigma = training.noise_multiplier
         if training.clip_quantile is not None:
             sigma = (sigma**-2 - (2.0 * count_noise) ** -2) ** -0.5
-        for t in range(participation.rounds):
-            updates = [self._update(i) for i in participation.clients(t)]
+        for t in range(schedule.rounds):
+            updates = [self._update(i) for i in schedule.clients(t)]
             norms = np.array([np.linalg.norm(update) for update in updates])
             total = np.zeros_like(self.theta)
             for update, norm in zip(updates, norms, strict=True):
                 total += update * min(1.0, clip_norm / norm)
-            members = participation.canaries(t)
+            members = schedule.canaries(t)
             for j in members:
                 total += clip_norm * _direction(canaries.vector(j).astype(float))
             total += sigma * clip_norm * generator(self._root, Purpose.NOISE, t).standard_normal(len(self.theta))
@@ -190,8 +190,8 @@ def _direction(vector: Array) -> Array:
     return direction
 
 
-def _off(found: NDArray[np.floating], right: Array) -> float:
-    return float(np.linalg.norm(found - right) / np.linalg.norm(right))
+def _off(value: NDArray[np.floating], right: Array) -> float:
+    return float(np.linalg.norm(value - right) / np.linalg.norm(right))
 
 
 # Few clients, so that a cohort that lacks one is seen; many rounds.
@@ -214,19 +214,19 @@ def participation(context: Context) -> Outcome:
         ),
     }
     clients = {
-        name: np.array([np.isin(np.arange(_CLIENTS), one) for one in schedules_of[name].client_rounds])
+        name: np.array([np.isin(np.arange(_CLIENTS), members) for members in schedules_of[name].client_rounds])
         for name in ("bernoulli", "uniform", "shuffled")
     }
-    first, last = (clients["bernoulli"][:, place] for place in (0, -1))
+    first, last = (clients["bernoulli"][:, position] for position in (0, -1))
     drawn = clients["uniform"]
     pair = _COHORT * (_COHORT - 1) / (_CLIENTS * (_CLIENTS - 1))
     canaries = {
-        name: np.array([np.isin(np.arange(_ROUNDS), one) for one in schedules_of[name].canary_rounds])
+        name: np.array([np.isin(np.arange(_ROUNDS), members) for members in schedules_of[name].canary_rounds])
         for name in ("periods", "last rounds")
     }
     coins = schedules_of["bernoulli"]
     most = stats.binom.ppf(0.5, _CLIENTS, _RATE)
-    # What is counted, of how many, and the probability of each.
+    # Counted events, and the probability of each.
     counted: dict[str, tuple[NDArray[np.bool_], float]] = {
         "a Poisson sample's clients": (clients["bernoulli"], _RATE),
         "large Poisson samples": (
@@ -256,7 +256,7 @@ def participation(context: Context) -> Outcome:
         "each client once an epoch": (clients["shuffled"].reshape(-1, _PERIODS, _CLIENTS).sum(axis=1) == 1).all(),
         "each canary once a period": (canaries["periods"].reshape(_PERIODS, _LAST, -1).sum(axis=1) == 1).all(),
         "nobody before the last rounds": not canaries["last rounds"][:_LAST].any(),
-        "only included canaries": all(coins.included[one].all() for one in coins.canary_rounds),
+        "only included canaries": all(coins.included[members].all() for members in coins.canary_rounds),
     }
     wrong = [name for name, holds in sums.items() if not holds]
     least = min(p_values, key=p_values.__getitem__)
@@ -281,8 +281,8 @@ def participation(context: Context) -> Outcome:
 def noise(context: Context) -> Outcome:
     """Judge that noise over rounds has the covariance that its factorisation says, by whitening it.
 
-    The factorisations are found anew: the square root of the matrix of prefix sums as such, its band by binomial
-    coefficients, and the tree's nodes by the binary digits of a round's number.
+    The factorisations are computed anew. The square root of the matrix of prefix sums is computed as such, its band by
+    binomial coefficients, and the tree's nodes by the binary digits of a round's number.
     """
     rounds, dim, sigma, clip_norm = 7, context.pick(20_000, 200_000), 0.7, 0.3
     prefix = np.tril(np.ones((rounds, rounds)))
@@ -315,7 +315,7 @@ def noise(context: Context) -> Outcome:
             below = float(stats.chi2.cdf(squares[t, t], dim))
             p_values[f"{name}, round {t}"] = 2.0 * min(below, 1.0 - below)
             for other in range(t):
-                # Of independent normal vectors, a correlation has the law of a uniform direction's coordinate.
+                # The correlation of independent normal vectors has the law of a uniform direction's coordinate.
                 cosine = squares[t, other] / math.sqrt(squares[t, t] * squares[other, other])
                 p_values[f"{name}, rounds {other} and {t}"] = float(special.betaincc(0.5, 0.5 * (dim - 1.0), cosine**2))
     least = min(p_values, key=p_values.__getitem__)
@@ -368,23 +368,23 @@ def accounting(_: Context) -> Outcome:
     for name, factor in factors.items():
         inverse = np.zeros((rounds, rounds))
         for t in range(rounds):
-            places, values = factor.row(t)
-            inverse[t, places] = values
+            nonzero, values = factor.row(t)
+            inverse[t, nonzero] = values
         columns = np.linalg.inv(inverse).T
         moved = max(float(np.linalg.norm(columns[list(some)].sum(axis=0))) for some in taken)
         cases[name] = (Correlated(factor, sigma, 0), scheduled, fixed, "canaries", _gaussian(moved / sigma))
     rows: list[dict[str, Any]] = []
     for name, (sampled, scheme, clip, members, truth) in cases.items():
-        found = analytical_epsilon(sampled, _DELTA, scheme, clip, members).epsilon
-        rows.append({"case": name, "epsilon": found, "truth": truth})
+        epsilon = analytical_epsilon(sampled, _DELTA, scheme, clip, members).epsilon
+        rows.append({"case": name, "epsilon": epsilon, "truth": truth})
     # Opacus' orders, from little noise, where the best one is near 1, to much, where it is the last one.
     orders = np.concatenate([np.arange(11, 110) / 10.0, np.arange(12.0, 64.0)])
     for multiplier in (0.05, 0.3, 1.0, 4.0, 12.0, 60.0):
         divergences = rounds * orders / (2.0 * multiplier**2)
         conversion = np.log1p(-1.0 / orders) - np.log(_DELTA * orders) / (orders - 1.0)
         truth = float(np.min(divergences + conversion))
-        found = sampled_gaussian.rdp(multiplier, _DELTA, rounds)
-        rows.append({"case": f"Opacus' orders at σ = {multiplier:g}", "epsilon": found, "truth": truth})
+        epsilon = sampled_gaussian.rdp(multiplier, _DELTA, rounds)
+        rows.append({"case": f"Opacus' orders at σ = {multiplier:g}", "epsilon": epsilon, "truth": truth})
     wrong = []
     for row in rows:
         exact = 1.0 + 1e-9 if row["case"].startswith("Opacus") else 1.01
@@ -406,10 +406,13 @@ def _sampled(mu: float, rate: float, replaced: float) -> float:
     """ε of one round of sampling at a rate, by quadrature: a member moves a sum by μ, and one in its place by −μ."""
     x = np.linspace(-12.0 - mu, 12.0 + mu, 400_001)
     null = stats.norm.pdf(x)
-    first, second = ((1.0 - rate) * null + rate * stats.norm.pdf(x, place) for place in (mu, -replaced * mu))
+    first, second = ((1.0 - rate) * null + rate * stats.norm.pdf(x, centre) for centre in (mu, -replaced * mu))
 
     def curve(epsilon: float) -> float:
-        gaps = (np.maximum(one - math.exp(epsilon) * other, 0.0) for one, other in ((first, second), (second, first)))
+        gaps = (
+            np.maximum(larger - math.exp(epsilon) * smaller, 0.0)
+            for larger, smaller in ((first, second), (second, first))
+        )
         return max(float(np.trapezoid(gap, x)) for gap in gaps)
 
     return _root(curve)

@@ -298,7 +298,7 @@ def model(name: str, federation: ExampleForm, hidden: int | None = None) -> Mode
     compare with CANIFE on a network of two layers and don't print its width; the width here is our choice.
 
     ``small_cnn``, for images of at least 6 × 6: 3 × 3 convolutions to 32 and 64 channels, a 2 × 2 maximum and a hidden
-    layer of 128, d = 1,206,590 with EMNIST's 62 classes. It is the network of Reddi et al. (arXiv 2003.00295) for
+    layer of 128. With EMNIST's 62 classes d = 1,206,590. It is the network of Reddi et al. (arXiv 2003.00295) for
     EMNIST as the repository ``google-research/federated`` has it, without dropout. Andrew et al. (submission) print
     only its 1.2 million parameters.
 
@@ -311,18 +311,18 @@ def model(name: str, federation: ExampleForm, hidden: int | None = None) -> Mode
     projections where the size changes. Normalisation is in 32 groups, as that repository has it by way of Opacus: batch
     normalisation would mix a client's examples. With 2 classes d = 11,177,538, as CANIFE prints.
 
-    ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256. d = 820,522 with 90 tokens.
-    So the same repository as for EMNIST has it for Shakespeare's plays, after McMahan et al. (arXiv 1602.05629).
+    ``char_lstm``, for text: characters embedded in 8 dimensions and two LSTM layers of 256, d = 820,522 with 90 tokens.
+    So has the repository of ``small_cnn`` for Shakespeare's plays after McMahan et al. (arXiv 1602.05629).
 
     ``word_lstm``, for text: words embedded in 96 dimensions, an LSTM layer of 670 and a dense one of 96 before the
-    last, d = 4,050,748 with 10,004 tokens, as Reddi et al. have it for StackOverflow. Andrew et al. (final version,
+    last. With 10,004 tokens d = 4,050,748. So have Reddi et al. for StackOverflow. Andrew et al. (final version,
     Section 4) print 4.1 million parameters.
 
-    ``sent140_lstm``, for text: tokens embedded in 300 dimensions, two LSTM layers of 100 and one dense layer. d =
-    272,102 with 101 characters and 2 classes, as CANIFE prints and its repository has it, but for dropout.
+    ``sent140_lstm``, for text: tokens embedded in 300 dimensions, two LSTM layers of 100 and one dense layer. With 101
+    characters and 2 classes d = 272,102, as CANIFE prints. Its repository has the network so, but for dropout.
 
-    ``leaf_lstm``, for text: as ``char_lstm``, but with the two biases of an LSTM layer that PyTorch has, d = 819,920
-    with 80 characters, as CANIFE prints for LEAF's Shakespeare.
+    ``leaf_lstm``, for text: as ``char_lstm``, but with the two biases of an LSTM layer that PyTorch has. With 80
+    characters d = 819,920, as CANIFE prints for LEAF's Shakespeare.
 
     Networks of text predict every next token, or one class from the last state where a text has one label. Where the
     federation gives its tokens' embeddings, these take the place of trained ones. A ``ValueError`` says that the name
