@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Audit(AuditResult):
-    """What an audit finds; ``print`` says it in at most 25 lines.
+    """An audit of one run; ``print`` shows it in at most 25 lines.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ class Audit(AuditResult):
         A pandas frame with the columns ``name``, ``kind``, ``epsilon``, ``low``, ``high``, ``coverage``, ``cap`` and
         ``assumes``, a row each.
         """
-        # Takes half a second to load.
+        # Pandas takes half a second to load.
         import pandas as pd
 
         columns = [field.name for field in fields(AuditRow)]
         return pd.DataFrame([[getattr(row, name) for name in columns] for row in self._rows], columns=columns)
 
     def to_json(self) -> str:
-        """Return all that was found as a JSON document, equal for equal input; what is infinite is null."""
+        """Return the audit as a JSON document, equal for equal input; infinite numbers are null."""
         names = (
             *("count", "null_count", "dim", "delta", "confidence", "claim", "verdict", "noise_multiplier"),
             *("withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error", "variance_p_value"),
@@ -99,13 +99,13 @@ class Audit(AuditResult):
         -------
         A matplotlib figure; ``figure.savefig("audit.svg")`` writes it.
         """
-        # Loads matplotlib.
+        # This import loads matplotlib.
         from canaryproof.verify.audit import picture
 
         return picture.draw(self)
 
     def _repr_html_(self) -> str:
-        # Loads matplotlib.
+        # This import loads matplotlib.
         from canaryproof.verify.audit import page
 
         return page.html(self)
@@ -121,7 +121,7 @@ def _record(row: EstimateRow) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Replace infinities, which JSON cannot say, by null."""
+    """Replace infinities, which JSON does not have, by null."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -182,15 +182,15 @@ def audit(
     return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, None, force=force)
 
 
-# Work between two reports of progress, about a tenth of a second.
+# Coordinates between two reports of progress; they take about a tenth of a second.
 _COORDINATES_AT_ONCE = 10**8
 # The estimators are finite and free of warnings within these bounds, in units of the null's standard deviation;
 # cosines in any dimension keep to the upper one.
 _SMALLEST_RATIO, _LARGEST_RATIO = 1e-6, 1e7
 _SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
-# Scores at once, where a formula has several steps.
+# Number of scores that a formula of several steps takes at once, to save memory.
 _PIECE = 2**18
-# Below, the p-value's formula has no basis.
+# The p-value's formula has no basis for fewer scores.
 _FEWEST_FOR_NORMALITY = 8
 _FEWEST_UNOBSERVED = 2
 
@@ -232,7 +232,7 @@ def audit_release(
         produces.
     """
     vector = _checked_release(release, canaries.dim)
-    # Loads compiled kernels, which an audit of scores does without.
+    # This import loads compiled kernels, which an audit of scores does not need.
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 
     if isinstance(canaries, OrthonormalCanaries):
@@ -250,14 +250,14 @@ def audit_release(
 
 
 def _among_all_directions(vector: NDArray[np.floating], canaries: "OrthonormalCanaries") -> Scores:
-    """Score all d directions: those of the canaries, and the others as unobserved ones."""
+    """Score all d directions: those of the canaries as observed, the others as unobserved."""
     count, dim = canaries.count, canaries.dim
     if dim - count < _FEWEST_UNOBSERVED:
         raise ValueError(
             f"canaries: must leave {_FEWEST_UNOBSERVED} of {dim:,} directions to compare with, not {dim - count}"
         )
     cosines = replace(canaries, count=dim).cosines(vector)
-    # Many canaries make the release longer, and the others' cosines smaller than N(0, 1/d) has them: no dimension.
+    # Many canaries lengthen the release, so that the others' cosines are smaller than N(0, 1/d): no dimension is given.
     return Scores(cosines[:count], cosines[count:])
 
 
@@ -333,7 +333,7 @@ def _audit(
 
 def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:
     """Return the moments, unless no run produces them."""
-    # A variance may underflow to 0; the bounds refuse what comes of it, NaN too.
+    # A variance may underflow to 0; the checks below refuse the result, NaN too.
     with np.errstate(all="ignore"):
         if unobserved is not None:
             moments = from_unobserved(observed, unobserved)
@@ -356,16 +356,16 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
 def _normality(observed: NDArray[np.float64]) -> GoodnessOfFit | None:
     if len(observed) < _FEWEST_FOR_NORMALITY:
         return None
-    # The logarithm of a far outlier's tail probability may be that of 0: the statistic is then infinite.
+    # The tail probability of a far outlier may underflow to 0, and the statistic is then infinite.
     with np.errstate(all="ignore"):
         statistic = _anderson_darling(observed)
     return GoodnessOfFit(statistic, _anderson_darling_p_value(statistic, len(observed)))
 
 
 def _anderson_darling(scores: NDArray[np.float64]) -> float:
-    """Anderson and Darling's statistic of normality, mean and variance fitted.
+    """Return Anderson and Darling's statistic of normality with fitted mean and variance.
 
-    Its bits are those of ``normal_ad`` in statsmodels, which holds ten times as many numbers.
+    It is bit-equal to ``normal_ad`` of statsmodels, which needs ten times the memory.
     """
     count = len(scores)
     z = np.sort(scores)
@@ -381,7 +381,7 @@ def _anderson_darling(scores: NDArray[np.float64]) -> float:
 
 
 def _anderson_darling_p_value(statistic: float, count: int) -> float:
-    """Stephens' approximation (D'Agostino and Stephens, Goodness-of-Fit Techniques, 1986, Table 4.9)."""
+    """Return Stephens' approximation (D'Agostino and Stephens, Goodness-of-Fit Techniques, 1986, Table 4.9)."""
     a = statistic * (1 + 0.75 / count + 2.25 / count**2)
     if a < 0.2:
         return 1.0 - math.exp(-13.436 + 101.14 * a - 223.73 * a**2)
@@ -389,19 +389,19 @@ def _anderson_darling_p_value(statistic: float, count: int) -> float:
         return 1.0 - math.exp(-8.318 + 42.796 * a - 59.938 * a**2)
     if a < 0.6:
         return math.exp(0.9177 - 4.279 * a - 1.38 * a**2)
-    # Beyond it the parabola rises again.
+    # Beyond 13 the parabola rises again.
     return math.exp(1.2937 - 5.709 * a + 0.0186 * a**2) if a <= 13.0 else 0.0
 
 
 def _null_law(unobserved: NDArray[np.float64], dim: int) -> GoodnessOfFit:
-    # Probability transform first: the closed-form law becomes the uniform.
+    # The probability transform turns the closed-form law into the uniform.
     result = stats.kstest(null_cosine.cdf(unobserved, dim), "uniform")
     return GoodnessOfFit(float(result.statistic), float(result.pvalue))
 
 
 def _bounds(scores: Scores, delta: float, confidence: float, names: tuple[str, ...]) -> tuple[AuditRow, ...]:
     null = cosine_null(scores.dim) if scores.unobserved is None and scores.dim is not None else None
-    # Of one run, so that they are not independent.
+    # Scores of one run are not independent.
     sample = prepare(scores.observed, scores.unobserved, null, inclusion=scores.inclusion)
     return tuple(map(_bound_row, lower_bounds(sample, delta, confidence, names)))
 
@@ -420,7 +420,7 @@ def _bound_row(bound: LowerBound) -> AuditRow:
 
 
 def _enclose(name: str, moments: Moments, delta: float) -> tuple[float, float]:
-    """Enclose the estimate of a name."""
+    """Enclose the named estimate."""
     if name == "adaptive":
         name = "pinned" if estimators.variance_p_value(moments) >= estimators.TEST_LEVEL else "fitted"
     if name == "pinned":
@@ -429,7 +429,7 @@ def _enclose(name: str, moments: Moments, delta: float) -> tuple[float, float]:
 
 
 def _certified(name: str, *arguments: float) -> tuple[float, float]:
-    # Loads an arithmetic of intervals, which a summary does without.
+    # This import loads interval arithmetic, which a summary does not need.
     from canaryproof.kernels.certified import estimates
 
     enclosure = getattr(estimates, name)(*arguments)
@@ -471,7 +471,7 @@ def _estimates(
             for name, estimator, assumes in _ESTIMATORS
         ]
     except ValueError as error:
-        # A few scores at a confidence near 1 leave an interval wider than any kernel's domain.
+        # With a few scores and a confidence near 1, the interval is wider than the kernels' domains.
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
     if release is not None:
         enclose = partial(_certified, "pinned", delta, float(estimators.norm_distance(release)))

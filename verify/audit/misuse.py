@@ -1,13 +1,13 @@
-"""Misuse of an audit: what its scores cannot be, if they are what they are said to be.
+"""Tests of misuse: an audit's scores are compared with what they are said to be.
 
-Each test has a null hypothesis that holds in every honest audit, whatever ε, data or rounds. An honest audit is warned
-with probability ``LEVEL`` at most, the sum of all its tests' levels: half of it belongs to the test of the trace, which
-needs it most, and the others share the rest evenly.
+Each test has a null hypothesis that holds in every honest audit, for all ε, data and rounds. An honest audit is warned
+with probability ``LEVEL`` at most, the sum of all its tests' levels. Half of it belongs to the test of the trace, which
+needs it most; the others share the rest evenly.
 
-What can be decided depends on what is known.
+The decisions depend on what is known.
 
-- A released vector says which trace its canaries must have left. A canary of norm 1 has the mean cosine 1/‖ρ‖,
-  whatever noise and data are in ρ, so that a missing trace is seen, and so is a trace of another size.
+- A released vector ρ determines the trace that its canaries must have left. A canary of norm 1 has the mean cosine
+  1/‖ρ‖, whatever noise and data are in ρ. So a missing trace is noticed, and so is a trace of another size.
 - Scores and a claimed noise multiplier σ give an upper limit of that trace, 1/(σ√d), as data dilute it. Scores without
   any trace may be due to canaries that are not there, or to data.
 - Scores alone do not say that canaries are missing: scores without a trace are also those of a mechanism with ε near 0.
@@ -30,16 +30,16 @@ from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.check.levels import EPSILON, LEVEL, POWER
 
-# Tests of an audit beside that of the trace, at most: those that ``declared`` lists.
+# Largest number of an audit's tests without that of the trace (``declared`` lists them).
 _OTHERS = 20
 _TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
-# Above this p-value a hypothesis is taken to fit; it chooses words, never whether to warn.
+# A hypothesis with a larger p-value is taken to fit; this chooses the words of a warning, never whether to warn.
 _FITS = 1e-3
 
 
 @dataclass(frozen=True)
 class MisuseWarning:
-    """What looks wrong with the input of an audit.
+    """A warning that an audit's input looks wrong.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class MisuseWarning:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What an audit knows, with its scores sorted."""
+    """The input of an audit, with its scores sorted."""
 
     observed: Array
     unobserved: Array | None
@@ -102,7 +102,7 @@ class _Facts:
         """Whether scores are cosines with one release: no unobserved ones, or these are no largest of two or more."""
         if not self.cosines or self.unobserved is None:
             return self.cosines
-        # Of two independent normal variables the larger has the mean 1/√π and the variance 1 − 1/π.
+        # The larger of two independent normal variables has the mean 1/√π and the variance 1 − 1/π.
         mean = float(self.unobserved.mean())
         if self.dim is not None:
             excess = 1.0 / math.sqrt(math.pi) - math.sqrt(self.dim) * mean
@@ -117,7 +117,7 @@ class _Facts:
 
     @property
     def trace_variance(self) -> float:
-        """Its variance around a trace of that size."""
+        """Variance of the estimated trace."""
         unknown_scale = 0.5 * self.trace**2 / self.null_count if self.dim is None else 0.0
         return 1.0 / self.count + unknown_scale
 
@@ -161,7 +161,7 @@ def misuse(
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
     facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm)
     warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
-    # Each presupposes what those before it test.
+    # Each test presupposes the null hypotheses of those before it.
     for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
         warnings += judge(facts)
         if any(warning.withholds for warning in warnings):
@@ -180,16 +180,16 @@ def _outside(facts: _Facts) -> Iterator[MisuseWarning]:
         )
 
 
-# Scores that are there more than once.
+# Repeated scores.
 
 
 def _resolution(scores: Array) -> Array:
-    """Return the step between values that can be told apart at each score: float32's, or that of printed digits."""
+    """Return the spacing of representable values at each score: float32's, or that of printed digits."""
     step = np.abs(np.spacing(scores.astype(np.float32))).astype(np.float64)
-    # Nine digits below a smaller one there is no float.
+    # Smaller scores have no float nine digits below them.
     printed = np.abs(scores) > 1e-290
     magnitude = np.abs(scores[printed])
-    # Mostly the first piece already has all its digits: nothing is done to millions of others.
+    # Mostly the first piece already has all its digits, which spares the work on millions of others.
     pieces = [magnitude[first : first + _PIECE] for first in range(0, len(magnitude), _PIECE)]
     for digits in range(1, 10) if pieces else ():
         for unit in (_decimals, _significant):
@@ -222,7 +222,7 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
     Null hypothesis: scores of a density whose maximum is at most 1/IQR, as that of a normal law is, rounded to the
     digits that they have. The number of repeated ones is then no larger than a Poisson variable (negative association).
     """
-    # Some programs round to float32 and some do not. A power of two keeps any scores in its range.
+    # Some programs round to float32. A power of two brings all scores into its range.
     largest = max(float(np.abs(scores).max()) for _, scores in facts.groups)
     scale = np.ldexp(1.0, -int(np.frexp(largest)[1]))
     rare = []
@@ -261,26 +261,26 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
             )
 
 
-# Copies of a score up to which it is a repetition and no tie.
+# Up to this many copies, a score is a repetition and not a tie.
 _TWICE = 2
-# Share of tied scores from which on rounding is worth a word, and of one value from which on no Gaussian fits.
+# From this share of tied scores on, rounding is reported; from this share of one value on, no Gaussian fits.
 _MANY_TIES = 0.1
 
 
 def _excess(count: int, expected: float) -> float:
-    """Return the probability that a Poisson variable is as large as what was found."""
+    """Return the probability that a Poisson variable is at least a count."""
     return float(special.pdtrc(count - 1, expected)) if count else 1.0
 
 
 def _coincidences(scores: Array, others: float) -> float:
-    """Return how many scores are expected, at most, to be rounded to the value of one of some others."""
+    """Bound the expected number of scores that are rounded to the value of one of the others."""
     low, high = np.quantile(scores, (0.25, 0.75))
     if not high > low:
         return 0.0
     return float(_resolution(scores).sum()) * others / float(high - low)
 
 
-# Which scores are higher.
+# The order of observed and unobserved scores.
 
 
 def _order(facts: _Facts) -> Iterator[MisuseWarning]:
@@ -302,7 +302,7 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
             return
     if facts.unobserved is None:
         return
-    # The statistic is bounded: so far out, the normal law's tail is the heavier one.
+    # The statistic is bounded, so that the normal law's tail is the heavier one far out.
     p_value = float(stats.mannwhitneyu(facts.observed, facts.unobserved, alternative="less", method="asymptotic")[1])
     if p_value >= _LEVEL:
         return
@@ -387,7 +387,7 @@ def _shown(z: Array) -> str:
 
 
 def _normal_p_value(z: Array) -> float:
-    """p-value, of three tests the smallest, of values in increasing order that are normal with variance 1."""
+    """Return the smallest p-value of three tests that values in increasing order are normal with variance 1."""
     square = len(z) * float(z.var())
     return min(
         _fit(special.ndtr(z - z.mean())),
@@ -409,7 +409,7 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
     if facts.dim is not None:
         square = facts.count * ratio**2
         narrow, wide = special.chdtr(facts.count - 1, square), special.chdtrc(facts.count - 1, square)
-        # The mean is fitted, which makes the p-value larger; a cosine's law is as near to the normal one as this.
+        # Fitting the mean makes the p-value larger. The distance bounds that of a cosine's law from the normal one.
         shape = _fit(special.ndtr(z - z.mean()), _NORMAL_DISTANCE / (facts.dim - 1))
     else:
         unobserved = np.asarray(facts.unobserved) / facts.scale
@@ -432,7 +432,7 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         return
     fits = {"missing": _fit(_some_missing(z)), "wide": _fit(special.ndtr((z - z.mean()) / ratio))}
     best = max(fits, key=lambda name: fits[name])
-    # With one parameter more, this law nearly always fits better.
+    # The law of two clusters has one more parameter, and nearly always fits better.
     if fits[best] < _FITS < _fit(_two_clusters(z)):
         best = "clusters"
     if best == "missing":
@@ -456,9 +456,9 @@ _NORMAL_DISTANCE = 0.138
 
 
 def _fit(distribution: Array, distance: float = 0.0) -> float:
-    """p-value of the test that values follow a law, from its distribution function at each, known up to a distance.
+    """Return the p-value of the test that values follow a law, whose distribution function is known up to a distance.
 
-    They come in increasing order. scipy's own test holds five times as many numbers.
+    The function's values come in increasing order. scipy's own test needs five times the memory.
     """
     count = len(distribution)
     steps = np.arange(count + 1.0) / count
@@ -467,7 +467,7 @@ def _fit(distribution: Array, distance: float = 0.0) -> float:
 
 
 def _some_missing(z: Array) -> Array:
-    """Distribution function of N(0, 1) and N(s, 1), mixed, with the sample's mean and variance."""
+    """Return the distribution function of a mixture of N(0, 1) and N(s, 1) with the sample's mean and variance."""
     share, shift = _missing_share(z)
     return np.asarray((1.0 - share) * special.ndtr(z) + share * special.ndtr(z - shift))
 
@@ -481,7 +481,7 @@ def _missing_share(z: Array) -> tuple[float, float]:
 
 
 def _two_clusters(z: Array) -> Array:
-    """Distribution function of two normal laws of variance 1, mixed, with the sample's first three moments."""
+    """Return the distribution of a mixture of two normal laws of variance 1, with the sample's three moments."""
     excess = max(float(z.var()) - 1.0, 1e-12)
     skew = float(((z - z.mean()) ** 3).mean()) / excess
     apart = math.hypot(skew, 2.0 * math.sqrt(excess))
@@ -510,7 +510,7 @@ def _clustered(name: str, p_value: float) -> MisuseWarning:
     )
 
 
-# Widths of an interval in interquartile ranges, and number of its places.
+# Widths of an interval in interquartile ranges, and number of its centres.
 _WIDTHS = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
 _CENTRES = 48
 
@@ -518,8 +518,9 @@ _CENTRES = 48
 def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
     """Warn of scores with two modes.
 
-    Null hypothesis: a law with one mode. Of three neighbouring intervals of one width, the middle one then has at least
-    the probability of one of the others. Each triple has two binomial tests, of which both must reject; Bonferroni.
+    Null hypothesis: a law with one mode. Among three neighbouring intervals of one width, the middle one then has at
+    least the probability of one of the others. Each triple has two binomial tests, both of which must reject, and the
+    number of triples is corrected for (Bonferroni).
     """
     for name, scores in facts.groups:
         low, high, first, last = np.quantile(scores, (0.25, 0.75, 0.01, 0.99))
@@ -534,12 +535,12 @@ def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
 
 
 def _valley_p_values(left: Array, middle: Array, right: Array) -> Array:
-    """p-values of numbers of scores in neighbouring intervals, each times the number of triples."""
+    """Return the p-values of counts in neighbouring intervals, each times the number of triples."""
     return np.asarray(middle.size * np.maximum(*(special.bdtr(middle, middle + side, 0.5) for side in (left, right))))
 
 
 def _valley(facts: _Facts, name: str, where: float, p_value: float) -> MisuseWarning:
-    """Say what a valley is due to: canaries that are missing score as the unobserved ones do."""
+    """Name the cause of a valley: two clusters, or missing canaries, which score like unobserved ones."""
     if name == "observed" and facts.unobserved is not None:
         lower = facts.observed[facts.observed < where]
         missing = float(facts.unobserved.std()) * 0.5 > abs(float(lower.mean() - facts.unobserved.mean()))
@@ -556,7 +557,7 @@ def _valley(facts: _Facts, name: str, where: float, p_value: float) -> MisuseWar
 
 
 def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
-    """Warn of a trace that is not what the release's norm says, or less than what the claimed noise leaves."""
+    """Warn of a trace that differs from the one by the release's norm, or is below the one by the claimed noise."""
     if facts.scale is None:
         return
     if facts.release_norm is not None and facts.dim is not None:
@@ -600,13 +601,13 @@ def _trace_found(facts: _Facts) -> str:
 
 
 def _release(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
-    """Compare the trace of canaries of norm 1 in a release with what its norm says, and the norm with the claim.
+    """Compare the trace of canaries of norm 1 with the one by the release's norm, and the norm with the claim.
 
     Null hypotheses: all canaries are in the release with the same weight 1; its noise is the claimed one, and there are
     no data. ‖ρ‖² is at least σ²χ²_d in law whatever the data; without any it is (σ² + k/d)χ²_d, nearly.
     """
     expected = math.sqrt(dim) / norm
-    # The sum of canaries has a random length: k + O(k/√d) is its square.
+    # The sum of canaries has a random length, whose square is k + O(k/√d).
     variance = (1.0 + facts.count / norm**2) / facts.count
     p_value = 2.0 * float(special.ndtr(-abs(facts.trace - expected) / math.sqrt(variance)))
     length = list(_length(facts, dim, norm))
@@ -634,7 +635,7 @@ def _release(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
             return
     yield from length
     if weight < 1.0:
-        # If canaries are missing, scores are a mixture whose variance is known.
+        # With missing canaries, scores are a mixture of known variance.
         excess = weight * (1.0 - weight) * expected**2
         distinct = excess > 7.0 * math.sqrt(2.0 / facts.count)
         mixed = float(facts.observed.var()) * dim > 1.0 + 0.5 * excess
@@ -658,12 +659,12 @@ def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
     )
 
 
-# From here on, noise and length of the release differ enough to matter: claims are rounded.
+# Ratios of the release's norm to the claimed one that are reported; smaller differences may be rounding of the claim.
 _SHORT, _LONG = 0.98, 1.1
 
 
 def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
-    """Warn of a norm that is not that of the claimed noise."""
+    """Warn of a norm that differs from that of the claimed noise."""
     if facts.noise_multiplier is None:
         return
     square = facts.noise_multiplier**2
@@ -692,7 +693,7 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
         )
 
 
-# How many scores.
+# The numbers of scores.
 
 
 def _coin(facts: _Facts) -> Iterator[MisuseWarning]:
@@ -724,7 +725,7 @@ def _large_delta(facts: _Facts, delta: float) -> Iterator[MisuseWarning]:
 
 
 def _too_few(facts: _Facts, delta: float, confidence: float) -> Iterator[MisuseWarning]:
-    """Warn of fewer scores than it takes to tell the claimed ε from 0, or ε = 3 if that is more."""
+    """Warn of too few scores to distinguish the claimed ε, or ε = 3 if that is more, from 0."""
     least = 1.0 / float(gaussian_mechanism.noise_multiplier(EPSILON, delta))
     signal = least if facts.noise_multiplier is None else max(least, 1.0 / facts.noise_multiplier)
     if _reach(facts.count, facts.null_count, confidence) <= signal:
@@ -743,31 +744,31 @@ def _too_few(facts: _Facts, delta: float, confidence: float) -> Iterator[MisuseW
 
 
 def _reach(count: int, null_count: int, confidence: float) -> float:
-    """Return by how much a mean must exceed the null's to be above it, in deviations of the null."""
+    """Return the excess over the null's mean, in its deviations, at which a mean is significantly above it."""
     freedom = min(count, null_count or count) - 1
     unobserved = 1.0 / null_count if null_count else 0.0
     return float(stats.t.isf(1.0 - confidence, freedom)) * math.sqrt(1.0 / (count - 1) + unobserved)
 
 
-# What is declared of the tests.
+# Declarations of the tests.
 
 
 @dataclass(frozen=True)
 class MisuseTest:
-    """Some tests of misuse, of one null hypothesis.
+    """Tests of misuse with one null hypothesis.
 
     Attributes
     ----------
     kinds
         The warnings that they give.
     tests
-        How many they are.
+        Their number.
     level
         The sum of their levels.
     null
-        What holds in every honest audit.
+        The null hypothesis, which holds in every honest audit.
     alternative
-        What they notice with probability ``POWER``, computed for the numbers of scores that are given.
+        An alternative that they notice with probability ``POWER``, for the given numbers of scores.
     """
 
     kinds: tuple[str, ...]
@@ -782,15 +783,15 @@ def _declared(kinds: tuple[str, ...], tests: int, null: str, alternative: str) -
 
 
 def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
-    """List the tests of an audit of so many observed and unobserved scores in R^d; 0 if there are no unobserved ones.
+    """List the tests of an audit by its numbers of observed and unobserved scores, the latter 0 if there are none.
 
-    Numbers in deviations are of normal scores, and in units of the null's deviation.
+    Deviations in the alternatives are those of normal scores, in units of the null's deviation.
     """
     once = float(special.ndtri(POWER))
     trace = (once - float(special.ndtri(_LEVEL))) / math.sqrt(count)
     narrow, wide = _visible_ratio(count, tail=0), _visible_ratio(count, tail=1)
     norm = (float(-special.ndtri(_LEVEL)) + once) / math.sqrt(2.0 * dim)
-    # Rounded away from the claim, as both lie close to the least that is warned of.
+    # Both are rounded away from the claim, as they lie close to the least that is warned of.
     short, long = math.floor(1e3 * (_SHORT - norm)) / 1e3, math.ceil(1e3 * (_LONG + norm)) / 1e3
     repetitions = _visible_repetitions(count, 0.5 * count)
     tests = [
@@ -858,7 +859,7 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
 
 
 def visible_trace(count: int) -> float:
-    """Return how far a trace must be from what it should be to be noticed, in the null's deviations."""
+    """Return the error of a trace that is noticed, in the null's deviations."""
     return float(special.ndtri(POWER) - special.ndtri(0.5 * _TRACE_LEVEL)) / math.sqrt(count)
 
 
@@ -885,7 +886,7 @@ def _visible_clusters(count: int) -> float:
         centres, widths = np.linspace(-0.5, 0.5, 9), np.linspace(0.2, 1.0, 17)[:, np.newaxis] * apart
         edges = [0.5 * count * _both(centres + offset * widths, apart) for offset in (-1.5, -0.5, 0.5, 1.5)]
         left, middle, right = (after - before for before, after in pairwise(edges))
-        # Each number is a deviation or two worse than expected.
+        # Each count is taken to be a deviation or two worse than expected.
         z = math.sqrt(2.0) * float(special.ndtri(POWER))
         worse = middle + z * np.sqrt(middle), *(np.maximum(0.0, x - z * np.sqrt(x)) for x in (left, right))
         p_values = _valley_p_values(*(np.floor(x).astype(np.int64) for x in (worse[1], worse[0], worse[2])))

@@ -12,7 +12,7 @@ _HEADINGS = ("name", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
 
 
 def html(result: AuditResult) -> str:
-    """Return an audit as a piece of HTML that needs no style or script of its page's."""
+    """Return an audit as HTML that needs no style sheet and no script."""
     image = base64.b64encode(picture.data(result, "svg")).decode("ascii")
     parts = [f"<p><strong>{escape(answer(result))}</strong></p>"]
     parts += [f"<p>⚠ {escape(f'{warning.message} {warning.what_to_do}')}</p>" for warning in result.warnings]
@@ -39,5 +39,5 @@ def _row(row: AuditRow) -> str:
 
 
 def _end(row: AuditRow, value: float) -> str:
-    # A bound that is rounded up would be none.
+    # A lower bound that is rounded up is invalid.
     return number(value) if row.kind == ESTIMATE or math.isinf(value) else rounded_down(value)

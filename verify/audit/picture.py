@@ -14,9 +14,9 @@ from canaryproof.verify.audit.result import AuditResult
 from canaryproof.verify.audit.text import answer, claimed, percent, shown_bound
 from canaryproof.verify.files.reading import ScoreKind
 
-# Colours that the colour-blind tell apart (Okabe and Ito).
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 _NULL, _OBSERVED, _BOUND, _CLAIM = "#666666", "#0072B2", "#009E73", "#D55E00"
-# Equal audits make equal files, and text is drawn alike everywhere.
+# With this style, equal audits give equal files on every machine.
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "canaryproof",
     "svg.fonttype": "path",

@@ -1,4 +1,4 @@
-"""The plan of an audit: how many canaries see which fault, what they cost, and what no number of them sees."""
+"""The plan of an audit: the number of canaries that sees each fault, its cost, and the faults that no number sees."""
 
 import math
 import re
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# More canaries than anybody makes, and than anybody scores in each round.
+# Largest number of canaries that is considered, for a release and for all rounds.
 MOST, MOST_IN_ROUNDS = 10**7, 10**6
 INDEPENDENT, ORTHONORMAL = "independent", "orthonormal"
-# Beyond it plans take canaries that need no vector in memory: orthonormal ones take up to 20 bytes a dimension.
+# Orthonormal canaries take up to 20 bytes a dimension; in more dimensions plans take independent ones, which take none.
 _LARGEST_TRANSFORM = 10**8
-# Residuals that a probability is averaged over, as in an audit's own predictions.
+# Number of residuals that a probability is averaged over, as in an audit's own predictions.
 _RESIDUALS = 40
-# A plan's canaries see noise so short that ε is so many times the claimed one.
+# A plan's canaries see noise so short that ε is this multiple of the claimed one.
 _WORTH_SEEING = 2.0
 _WIDTH = 80
 _DIM = Rule(f"be a whole number from {SMALLEST_DIM:,} to 1e12", SMALLEST_DIM, 10**12, whole=True)
 _ROUNDS = Rule("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
-# The atlas's faults, in the few words that a line has, and what their number is.
+# Short labels of the atlas's faults, with the meaning of their parameter.
 _LABELS = {
     "less-noise": "noise, share of the claimed",
     "dilution": "half the noise, data/noise",
@@ -60,7 +60,7 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class PlannedFault:
-    """A fault of the atlas, and how many canaries see it.
+    """A fault of the atlas, with the number of canaries that sees it.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class PlannedFault:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What an audit will see, and what it costs.
+    """The plan of an audit: the faults that it will see, and its cost.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class AuditPlan:
     faults: tuple[PlannedFault, ...]
 
     def commands(self) -> tuple[str, ...]:
-        """Return the lines that carry the plan out, those of Python in a training loop."""
+        """Return the lines of Python and of the shell that carry the plan out."""
         option, kind = "", "Canaries"
         if self.directions == ORTHONORMAL:
             option, kind = f" --directions {ORTHONORMAL}", "OrthonormalCanaries"
@@ -176,7 +176,7 @@ class AuditPlan:
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the faults as a table, a row each."""
-        # It takes a second to load.
+        # Pandas takes a second to load.
         import pandas as pd
 
         return pd.DataFrame(self.rows())
@@ -195,7 +195,7 @@ class AuditPlan:
         )
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
-        # Of all rounds they suffice, by some of the bound's tests alone.
+        # With all rounds the number suffices, but it counts only some of the bound's tests.
         others, more = (", and as many that never do", " or more") if self.all_rounds else ("", "")
         yield from _wrapped(
             f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%{more},", others="  "
@@ -223,7 +223,7 @@ class AuditPlan:
             yield "  " + " \\\n    ".join(parts)
 
     def _table(self) -> Iterator[str]:
-        """Lay out the faults: those that some number of canaries sees, and those that none does."""
+        """Lay out the faults that some number of canaries sees, and those that no number sees."""
         seen: list[tuple[str, list[PlannedFault]]] = []
         unseen: list[tuple[str, list[PlannedFault]]] = []
         for name, group in groupby(self.faults, key=lambda fault: fault.name):
@@ -248,7 +248,7 @@ class AuditPlan:
 
 
 def _wrapped(text: str, first: str = "", others: str = "", width: int = _WIDTH) -> list[str]:
-    """Break lines where there are blanks; a NUL is a blank at which none is broken."""
+    """Break lines at blanks; a NUL stands for a blank that does not break."""
     lines = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
     )
@@ -362,7 +362,7 @@ def plan(
 
 
 def _directions(released: Claim, claimed: float) -> tuple[str, tuple[PlannedFault, ...]]:
-    """Return the canaries' directions that a release asks for, and how many of them see each fault."""
+    """Return the kind of canaries that a release asks for, and its faults with the number that sees each."""
     faults, others = (
         tuple(_faults(released, claimed, partial(_count, released=released, claimed=claimed, directions=directions)))
         for directions in (INDEPENDENT, ORTHONORMAL)
@@ -406,11 +406,11 @@ def _count(mechanism: Mechanism, value: float, released: Claim, claimed: float, 
     """Return the smallest number of canaries that raises an alarm with probability ``POWER``."""
     limit = 1.0 / _noise(claimed, released.delta)
     orthonormal = directions == ORTHONORMAL
-    # All other directions are unobserved; more canaries than half of them see less.
+    # All other directions are unobserved, so that more canaries than half of the dimension see less.
     most = min(MOST, released.dim // 2) if orthonormal else MOST
 
     def alarm(count: int) -> float:
-        # The same residuals each time, so that it changes with the number alone.
+        # Equal residuals each time make the probability a function of the number alone.
         rng = np.random.default_rng(0)
         others = released.dim - count if orthonormal else None
         return alarm_probability(
@@ -429,8 +429,8 @@ def _count(mechanism: Mechanism, value: float, released: Claim, claimed: float, 
     return many
 
 
-# All rounds: an observed score is the largest of T normal variables, of which one has a trace, an unobserved one the
-# largest without. The law of counts beyond a declared rank follows from both tails.
+# With all rounds, an observed score is the largest of T normal variables, one of which has a trace. An unobserved one
+# is the largest of T without a trace. The law of counts beyond a declared rank follows from both tails.
 
 
 _GRID = np.concatenate([np.linspace(-10.0, 10.0, 2001), np.geomspace(10.0, 1e3, 400)[1:]])
@@ -442,7 +442,7 @@ _ALPHA = 0.05
 def _count_in_rounds(
     mechanism: Mechanism, value: float, released: Claim, rounds: int, directions: str, above: float
 ) -> int | None:
-    """Return a number of canaries, to 10%, whose lower bound is above ε with probability ``POWER`` at least."""
+    """Return the number of canaries, to 10%, whose lower bound is above ε with probability at least ``POWER``."""
     squares = mechanism.residual(value, released, _RESIDUALS, np.random.default_rng(0)).gram[:, 0, 0]
     weight = float(mechanism.weights(value)[0, 0])
     index = min(int(np.searchsorted(EPSILONS, above, side="right")), len(EPSILONS) - 1)
@@ -471,14 +471,14 @@ def _log_beyond(rank: int, count: int) -> Array:
 def _bound_power(traces: Array, rounds: int, count: int, delta: float, index: int) -> float:
     """Return the power of the best of the default bound's tests at declared ranks, of the ε with this index."""
     log_below = rounds * special.log_ndtr(_GRID)
-    # The law of one of so many traces.
+    # An observed score's law is the mean over the traces.
     seen_below = special.logsumexp(special.log_ndtr(_GRID - traces[:, np.newaxis]), axis=0) - math.log(len(traces))
     seen_below += (rounds - 1) * special.log_ndtr(_GRID)
     unseen, seen = (np.log(-np.expm1(np.minimum(log_cdf, -1e-300))) for log_cdf in (log_below, seen_below))
     ranks = declared_ranks(count).tolist()
     least = [critical_count(rank, count, count, delta, NESTED * _ALPHA / (2 * len(ranks)), index) for rank in ranks]
     best = 0.0
-    # Above a high unobserved score, and below a low observed one.
+    # The tests count beyond a high unobserved score, and below a low observed one.
     for own, other in ((unseen[::-1], seen[::-1]), (seen_below, log_below)):
         for rank, critical in zip(ranks, least, strict=True):
             rates = np.exp(np.interp(_log_beyond(rank, count), own, other))
@@ -486,19 +486,19 @@ def _bound_power(traces: Array, rounds: int, count: int, delta: float, index: in
     return best
 
 
-# Coordinates of the canaries that are measured.
+# Number of coordinates whose time is measured.
 _MEASURED = 2**22
 
 
-# Rounds that are scored at once (``RoundScores``).
+# Number of rounds that ``RoundScores`` scores at once.
 _BLOCK = 32
 
 
 def _seconds(coordinates: float, rounds: int) -> float:
-    """Return how long it takes to make canaries of so many coordinates together, and to score them in all rounds."""
+    """Return the time to make canaries with a total number of coordinates, and to score them in all rounds."""
     dim = 2**18
     canaries = Canaries(0, _MEASURED // dim, dim)
-    # Compiles, or loads what is compiled.
+    # The first call compiles the kernels, or loads them.
     canaries.cosines(canaries.sum())
     began = time.perf_counter()
     again = Canaries(1, canaries.count, dim)
@@ -511,8 +511,8 @@ def _seconds(coordinates: float, rounds: int) -> float:
 
 
 def _transform_seconds(dim: int, rounds: int) -> float:
-    """Return how long it takes to sum orthonormal canaries in each round, and to score once."""
-    # As much of the dimension is beyond a power of two.
+    """Return the time to sum orthonormal canaries in each round, and to score them once."""
+    # The measured dimension is a power of two exactly where the other one is.
     measured = dim >> max(dim.bit_length() - 18, 0) | (dim & (dim - 1) > 0)
     canaries = OrthonormalCanaries(0, 1, measured)
     canaries.scores(canaries.sum())

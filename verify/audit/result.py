@@ -57,7 +57,7 @@ class AuditRow:
 
     @property
     def basis(self) -> str:
-        """What it rests on, in one breath: ``asymptotic, if the trade-off curve is Gaussian``."""
+        """Coverage and condition together, as in ``asymptotic, if the trade-off curve is Gaussian``."""
         return self.coverage + self.condition
 
 
@@ -70,7 +70,7 @@ class EstimateRow(AuditRow):
     standard_error
         Its standard error.
     enclose
-        What finds and proves ``certified``, called when that is asked for.
+        Computes and proves ``certified`` when it is first read.
     others
         As of ``AuditRow``.
     """
@@ -93,7 +93,7 @@ class GoodnessOfFit:
 
 
 class ClaimVerdict(StrEnum):
-    """What an audit says of a claimed ε."""
+    """The verdict of an audit on a claimed ε."""
 
     CONSISTENT = "consistent"  # the estimate's interval reaches down to it
     EXCEEDED = "exceeded"  # a lower bound lies above it
@@ -102,7 +102,7 @@ class ClaimVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit finds; depends on nothing but its input.
+    """The result of an audit, which depends on nothing but its input.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> ClaimVerdict | None:
-        """What is to be said of the claim; None without one."""
+        """The verdict on the claimed ε, or None if none was claimed."""
         if self.claim is None:
             return None
         if self.bound is not None and self.bound.low > self.claim:
@@ -192,7 +192,7 @@ class AuditResult:
 
     @property
     def equal_variances(self) -> bool:
-        """Whether the variances are not told apart, so that ``adaptive`` is ``pinned``."""
+        """Whether the test does not reject equal variances, so that ``adaptive`` is ``pinned``."""
         return self.variance_p_value >= TEST_LEVEL
 
     @property
@@ -209,7 +209,7 @@ class AuditResult:
 
     @property
     def dilution(self) -> float | None:
-        """‖ρ‖²/(σ²d) − 1: what a released vector ρ holds beyond the claimed noise; None if either is not known."""
+        """‖ρ‖²/(σ²d) − 1, the excess of a released vector ρ over the claimed noise; None if either is not known."""
         if self.release_norm is None or self.noise_multiplier is None or self.dim is None:
             return None
         return self.release_norm**2 / (self.noise_multiplier**2 * self.dim) - 1.0
@@ -221,7 +221,7 @@ class AuditResult:
         They are those of a mechanism with the claimed noise, or with the noise of the claimed ε; of ε = 3 if nothing is
         claimed.
         """
-        # Loads the atlas, which a summary does without.
+        # This import loads the atlas, which a summary does not need.
         from canaryproof.verify.blindspots.alarms import blind_spots
 
         noise = self.noise_multiplier

@@ -1,4 +1,4 @@
-"""How an audit is said: in a sentence, in at most 25 lines, and in full."""
+"""The text of an audit: in a sentence, in at most 25 lines, and in full."""
 
 import io
 import math
@@ -19,12 +19,12 @@ from canaryproof.verify.files.reading import ScoreKind
 if TYPE_CHECKING:
     from canaryproof.verify.blindspots.alarms import BlindSpots, Range
 
-# Spells out symbols that a terminal cannot show.
+# A function that spells out the symbols that a terminal cannot show.
 Say = Callable[[str], str]
 
 WIDTH, MOST_LINES = 80, 25
 _LABEL = 10
-# What stands for a symbol where the terminal cannot show it; pairs before their parts.
+# Replacements of symbols that a terminal cannot show; a pair of symbols comes before its parts.
 _PLAIN = (
     ("√d", "sqrt(d)"),
     ("ε̂", "epsilon"),
@@ -50,7 +50,7 @@ _PLAIN = (
 
 
 def _speaker(encoding: str) -> Say:
-    """Return what spells out symbols that an encoding does not have."""
+    """Return a function that spells out the symbols that an encoding does not have."""
 
     def say(text: str) -> str:
         try:
@@ -63,11 +63,11 @@ def _speaker(encoding: str) -> Say:
     return say
 
 
-# In a sentence, and in at most 25 lines.
+# The summary.
 
 
 def answer(result: AuditResult) -> str:
-    """Say what was found in one or two sentences that a person can repeat."""
+    """State the result in one or two sentences that a person can repeat."""
     return f"{_estimate_sentence(result)} {_claim_sentence(result)}".rstrip()
 
 
@@ -84,7 +84,7 @@ def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
         return "there is no lower bound of known coverage"
     if bound.low == 0.0:
         return "no lower bound above 0"
-    # A bound of asymptotic coverage keeps its confidence in the limit.
+    # A bound of asymptotic coverage keeps its confidence in the limit only.
     about = "" if bound.coverage == Coverage.PROVEN else "about "
     return f"at least {rounded_down(bound.low, 2)} with {about}{confidence} confidence{bound.condition}"
 
@@ -111,12 +111,12 @@ def claimed(claim: float) -> str:
 
 
 def shown_bound(bound: AuditRow) -> str:
-    """Say a bound with its name, rounded down, as a bound rounded up would be none."""
+    """Print a bound with its name, rounded down, as a lower bound that is rounded up is invalid."""
     return f"{bound.name} ≥ {rounded_down(bound.low)}"
 
 
 def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") -> str:
-    """Say what was found in at most 25 lines of 80 columns, or more of fewer columns: the answer first."""
+    """Print the result in at most 25 lines of 80 columns, or more lines of fewer columns, the answer first."""
     say, width = _speaker(encoding), min(width, WIDTH)
 
     def block(label: str, text: str) -> list[str]:
@@ -140,14 +140,14 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") ->
 
 
 def _wrapped(text: str, width: int, label: str = "") -> list[str]:
-    """Wrap a text beside a label, and not within an equation."""
+    """Wrap a text to the right of a label, without breaking an equation."""
     whole = re.sub(r" ([=±≥]) ", "\u00a0\\1\u00a0", text)
     lines = textwrap.wrap(whole, width, initial_indent=label, subsequent_indent=" " * len(label))
     return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _warnings(result: AuditResult, room: int, block: Callable[[str, str], list[str]]) -> list[str]:
-    """Say as many warnings as there is room for, and how many more there are."""
+    """Print as many warnings as there is room for, and the number of the others."""
     blocks = [block("Warning", f"{warning.message} {warning.what_to_do}") for warning in result.warnings]
     shown: list[str] = []
     for i, lines in enumerate(blocks):
@@ -209,7 +209,7 @@ def _meaning(result: AuditResult) -> str:
     )
 
 
-# Standard errors from which on a mean is seen.
+# A mean is taken to be seen from this number of standard errors on.
 _SEEN = 3.0
 
 
@@ -218,7 +218,7 @@ def _next(result: AuditResult) -> str:
         return "Mend the cause and audit again; --force prints the estimates all the same."
     more = "--details prints all estimates, bounds and tests; --plot FILE.svg draws them."
     if result.release_norm is None and result.standardised_mean < _SEEN * result.mean_error:
-        # Scores alone do not decide it (misuse).
+        # Scores alone do not decide whether canaries are missing (see ``misuse``).
         cosines = result.scores.kind is ScoreKind.COSINE
         absent = (
             "they are not in this release (check seed, order of coordinates and file)" if cosines else "none took part"
@@ -241,23 +241,23 @@ def _next(result: AuditResult) -> str:
             return f"More canaries may decide. {more}"
 
 
-# In full.
+# The details.
 
 
 def details(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") -> str:
-    """Say all that the summary leaves out."""
+    """Print all that the summary leaves out."""
     say = _speaker(encoding)
-    # Rich asks the file for its encoding, and draws lines that it has.
+    # Rich takes the encoding from the file, and draws lines that it can show.
     file = io.TextIOWrapper(io.BytesIO(), encoding)
     console = Console(file=file, width=width, markup=False, emoji=False, highlight=False)
     for part in _parts(result, say):
         console.print(part if isinstance(part, Table) else say(part))
-        # What ends in a colon introduces the next.
+        # A part that ends in a colon introduces the next one.
         if isinstance(part, Table) or not part.endswith(":"):
             console.print()
     file.seek(0)
     lines = "\n".join(line.rstrip() for line in file)
-    # A table of its own begins with an empty line.
+    # Some tables begin with an empty line.
     return re.sub("\n{3,}", "\n\n", lines).rstrip()
 
 
@@ -309,7 +309,7 @@ def _bounds_table(rows: Iterable[AuditRow], confidence: float, say: Say) -> Tabl
     for heading in ("kind", "coverage", "cap"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        # Down, as a bound rounded up would be none.
+        # A lower bound that is rounded up is invalid.
         value = rounded_down(row.low)
         shown = f"≥ {value}" if math.isinf(row.high) else f"{value} – {row.high:.3g}"
         table.add_row(row.name, say(shown), row.kind, row.basis, rounded_down(row.cap))
@@ -360,7 +360,7 @@ def _p_value(p_value: float, smallest: str) -> str:
     return f"p = {p_value:.2g}" if p_value > 0.0 else f"p < {smallest}"
 
 
-# From here on, what a release holds beside its noise is longer than that.
+# With a larger dilution, the data in a release are longer than its noise.
 _SWAMPED = 1.0
 
 
@@ -379,7 +379,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
 
 
 def _headings(spots: "BlindSpots") -> tuple[str, str]:
-    """Introduce the list of what would have been noticed, and that of what would not."""
+    """Return the headings of the faults that would have been noticed, and of those that would not."""
     claim = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
     whose = "" if spots.given else "; --noise-multiplier says what yours is"
     return (
@@ -389,12 +389,12 @@ def _headings(spots: "BlindSpots") -> tuple[str, str]:
 
 
 def _noticed(spots: "BlindSpots") -> list[tuple[str, str]]:
-    """Say for which part of its parameter each fault would have been noticed."""
+    """List the part of its parameter in which each fault would have been noticed."""
     return [(part.title, _part(part)) for part in spots.noticed] or [("nothing of the atlas", "")]
 
 
 def _unnoticed(spots: "BlindSpots") -> list[tuple[str, str]]:
-    """Say for which part of its parameter each fault would not have been noticed, and what ε may be there."""
+    """List the part of its parameter in which each fault would not have been noticed, with the largest ε there."""
     return [(part.title, f"{_part(part)}; ε up to {number(part.epsilon)}") for part in spots.unnoticed]
 
 
@@ -403,7 +403,7 @@ def _part(part: "Range") -> str:
     return f"{part.parameter}: {ends}"
 
 
-# What is said of bounds whose coverage is of a kind.
+# Remarks on bounds by their kind of coverage.
 _COVERAGE = {
     "proven": "A bound of proven coverage is above ε in at most the stated share of audits, if what it needs holds.",
     "asymptotic": (
@@ -414,12 +414,12 @@ _COVERAGE = {
 }
 
 
-# Level of the test of normality at which that is said.
+# At this level of the test of normality, a remark is made.
 _NOT_NORMAL = 0.01
 
 
 def _remarks(result: AuditResult) -> Iterator[str]:
-    """Say what the numbers alone don't."""
+    """Yield remarks on the meaning of the numbers."""
     if result.estimates and result.equal_variances:
         yield "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
     elif result.estimates:
@@ -464,7 +464,7 @@ def _digits(row: EstimateRow) -> tuple[str, str, str, str]:
 
 
 def rounded_down(value: float, digits: int = 3) -> str:
-    """Print a number that is not negative, rounded down to so many significant digits."""
+    """Print a number that is not negative, rounded down to some significant digits."""
     if not value or not math.isfinite(value):
         return f"{value:.3g}"
     unit = Decimal(1).scaleb(Decimal(value).adjusted() - digits + 1)
@@ -480,14 +480,14 @@ _ALL_DIGITS = 16  # of a float, after the first
 
 
 def rounded(value: float, error: float) -> str:
-    """Print a number with as many digits as leave two of its standard error, or three where that is 0."""
-    # Adding 0 makes a zero of −0, and of what rounds to it.
+    """Print a number with two digits of its standard error, or with three digits where that is 0."""
+    # Adding 0 turns −0 into 0.
     if not (error > 0.0 and math.isfinite(value) and math.isfinite(error)):
         return f"{value + 0.0:.3g}"
     decimals = 1 - _exponent(f"{error:.1e}")
     try:
         near = round(value, decimals) + 0.0
-    except OverflowError:  # It rounds to more than the largest float.
+    except OverflowError:  # The rounded number is beyond the largest float.
         return f"{value:.{decimals + _exponent(f'{value:e}')}e}"
     if decimals <= 6 and abs(near) < 1e6:
         return f"{near:.{max(0, decimals)}f}"

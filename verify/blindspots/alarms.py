@@ -1,18 +1,18 @@
-"""How often each method raises an alarm on a mechanism: drawn, and predicted from the residual alone.
+"""Rates of alarms of each method on a mechanism: drawn, and predicted from the residual alone.
 
-The last part says what an audit would have noticed of the atlas's mechanisms, and what not, by these predictions.
+By these predictions, the last part lists the faults of the atlas that an audit would have noticed, and the others.
 
-A canary is a uniformly random direction, drawn apart from all else. Random canaries are rotation-invariant, so the
-joint law of all their cosines depends on the residuals through their inner products alone: on one number, the
-residual's norm, where one vector is released (proofs_check, blind_spots.md): it is to them what the data's norm is to
-``exact_law``. Of several all is drawn in a basis that begins with the T residuals; on the rest of the space the
-canaries' Gram matrix has Bartlett's triangular factor.
+A canary is a uniformly random direction, drawn independently. Random canaries are rotation-invariant, so the joint law
+of all their cosines depends on the residuals through their inner products alone. Where one vector is released, that is
+one number, the residual's norm (proofs_check, blind_spots.md), as the data's norm is for ``exact_law``. With T
+releases, scores are drawn in a basis that begins with the T residuals. On the rest of the space, the canaries' Gram
+matrix has Bartlett's triangular factor.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +25,6 @@ from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanis
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import (
     BoundKind,
-    ExactNull,
     Inclusion,
     Method,
     ScoreSample,
@@ -78,7 +77,7 @@ def exact(
         releases[:, :axes] += basis
         lengths = np.linalg.norm(releases, axis=1)
         observed.append((canaries @ (releases.T / lengths)).max(axis=1))
-        # Nothing of the releases depends on these, so that only the plane of the releases matters.
+        # The releases do not depend on unobserved canaries, so that only their span matters.
         own = rng.standard_normal((null_count, axes))
         norms = np.sqrt((own**2).sum(axis=1) + rng.chisquare(residual.dim - axes, null_count))
         cosines = own @ (_factor(releases @ releases.T) / lengths[:, np.newaxis]).T
@@ -89,7 +88,7 @@ def exact(
 def leading(
     residual: ReleaseResidual, weights: Array, count: int, null_count: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Draw the same to leading order, independently for each canary.
+    """Draw scores to leading order, independently for each canary; arguments and shapes as for ``exact``.
 
     √d times a cosine is normal with variance 1, about √d times the canary's weight over the release's norm, whose
     square is the residual's with what all canaries add.
@@ -99,7 +98,7 @@ def leading(
     gram = residual.gram + count * (weights.T @ weights) / len(weights)
     lengths = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))[..., np.newaxis]
     root = math.sqrt(dim)
-    # Seven digits are enough, and take half the time.
+    # Single precision is enough, and takes half the time.
     factor, shifts = (part.astype(np.float32) for part in (_factor(gram) / lengths, root * weights[rounds].T / lengths))
     observed, unobserved = (
         factor @ rng.standard_normal((runs, gram.shape[-1], number), dtype=np.float32) for number in (count, null_count)
@@ -124,11 +123,11 @@ def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: n
     return replace(moments, shape=Shape(skewness, kurtosis))
 
 
-# What each method says of scores. It raises an alarm where its lower end is above the claimed ε.
+# Results of each method for scores. A method raises an alarm where its lower end is above the claimed ε.
 
 
 ALPHA = 0.05
-# Method's name, what it says of each run, and its lower end at confidence 1 − α.
+# A method's name, its estimate or bound for each run, and its lower end at confidence 1 − α.
 Report = tuple[str, Array, Array]
 
 ESTIMATORS: dict[str, Callable[..., Estimate]] = {
@@ -142,8 +141,6 @@ BOUNDS = {
 }
 COIN_BOUNDS = {name: METHODS[name] for name in sorted(_COINS)}
 CANIFE = "canife"
-# One null object for one law, as what belongs to it is remembered.
-_null: Callable[[float], ExactNull] = cache(cosine_null)
 
 
 def estimates(moments: Moments, delta: float) -> Iterator[Report]:
@@ -154,8 +151,8 @@ def estimates(moments: Moments, delta: float) -> Iterator[Report]:
 
 
 def bounds(observed: Array, unobserved: Array | None, dim: int, delta: float) -> Iterator[Report]:
-    """Bound ε of runs of fixed inclusion from below, by cosines' exact null unless there are unobserved scores."""
-    null = _null(dim) if unobserved is None else None
+    """Bound ε of runs of fixed inclusion from below, with cosines' exact null unless there are unobserved scores."""
+    null = cosine_null(dim) if unobserved is None else None
     yield from _values(prepare(observed, unobserved, null), delta, BOUNDS)
 
 
@@ -176,7 +173,7 @@ def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -
 
     Maddock et al. (arXiv 2210.02912), Section 3.4, with δ = 1/n; the lower end is by its Clopper–Pearson limits.
     """
-    # It takes a second to load, which an audit, that has no trials, is spared.
+    # The module takes a second to load, and an audit does not need it.
     from canaryproof.verify.canife.measure import round_epsilon
 
     half = trials // 2
@@ -193,36 +190,38 @@ def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -
     return CANIFE, np.array([each.epsilon for each in measured]), np.array([each.lower for each in measured])
 
 
-# What an audit will say of a mechanism, from the residual alone: no canary is drawn where one vector is released.
+# Predictions of an audit from the residual alone; no canary is drawn where one vector is released.
 #
-# Canaries see a release through √d times their weight over its norm (``exact``). That is the distance which ``pinned``
-# estimates, and ``adaptive``, the default, takes its lower end from ``pinned`` unless a test of level 0.01 tells it
-# not to. An alarm is a one-sample t-test's rejection, then, and its probability is that test's power.
+# Scores depend on a release by √d times the canaries' weight over its norm (``exact``). ``pinned`` estimates that
+# distance. The default ``adaptive`` takes its lower end from ``pinned`` unless a test of level 0.01 rejects. So an
+# alarm is the rejection of a one-sample t-test, and its probability is that test's power.
 
 
-# Residuals that a prediction is an average over, and canaries of each where several vectors are released.
+# Number of residuals that a prediction averages over, and of canaries for each where several vectors are released.
 RESIDUALS = 200
 _CANARIES = 1000
-# Of a sample of scores where they are no cosines of uniform directions.
+# Size of a sample of scores that are no cosines of uniform directions.
 _SCORES = 50_000
-# Of squared norms: what has none is told with certainty.
+# Least squared norm of a residual; without any residual, canaries are recognised with certainty.
 _LEAST = 1e-6
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the default estimator will say."""
+    """A prediction of the default estimator."""
 
-    alarm: float  # Probability that its lower end is above the claimed ε, to leading order in k/d
+    # alarm: probability that its lower end is above the claimed ε, to leading order in k/d.
+    alarm: float
+
     # epsilon, highest: median and 99% quantile, over releases, of ε̂ from ever more canaries in ever more dimensions.
     epsilon: float
     highest: float
 
 
-def foretell(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Prediction:
-    """Predict what the default estimator will say of a mechanism with k observed canaries.
+def predict(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Prediction:
+    """Predict the default estimator on a mechanism with k observed canaries.
 
-    There are as many unobserved canaries where scores are no single cosines.
+    There are as many unobserved canaries where scores are not single cosines.
     """
     law, unlimited = _laws(mechanism, value, claim, count, rng, RESIDUALS)
     if math.isfinite(unlimited.null_count):
@@ -245,11 +244,11 @@ def alarm_probability(
     *,
     orthonormal: bool = False,
 ) -> float:
-    """Predict the probability of an alarm alone, averaged over some residuals.
+    """Predict the probability of an alarm, averaged over some residuals.
 
     The null is fitted to ``null_count`` unobserved canaries; by default to none where one vector is released. An alarm
     is a lower end above the claim's ε, or above that of ``alarm_above``, the distance of two normal laws. Orthonormal
-    canaries add nothing to the others' scores, but independent ones do.
+    canaries add nothing to each other's scores; independent ones do.
     """
     law, alone = _laws(mechanism, value, claim, count, rng, residuals)
     if orthonormal:
@@ -262,10 +261,10 @@ def alarm_probability(
 def _laws(
     mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator, residuals: int
 ) -> tuple[Moments, Moments]:
-    """Return the moments of the law of scores for each residual, beside k canaries and beside few.
+    """Return the moments of the law of scores for each residual, with k canaries in the release and with few.
 
-    Where scores are not normal, the largest of several cosines for instance, both are moments of a sample, of all
-    residuals together.
+    Where scores are not normal, as the largest of several cosines, both are the moments of one sample for all
+    residuals.
     """
     if mechanism.scores is not None:
         observed, unobserved = mechanism.scores(value, claim, count, max(1, _SCORES // count), rng)
@@ -275,18 +274,18 @@ def _laws(
         if weights.shape[1] == 1:
             square, shifts = residual.gram[:, 0, 0], weights[:, 0] * math.sqrt(residual.dim)
             several = square + count * (weights**2).mean()
-            beside, alone = (
+            crowded, alone = (
                 Moments(shifts.mean() / np.sqrt(norm_square), np.sqrt(1.0 + shifts.var() / norm_square), count)
                 for norm_square in (several, np.maximum(square, _LEAST))
             )
-            return beside, alone
+            return crowded, alone
         observed, unobserved = leading(residual, weights, _CANARIES, _CANARIES, rng)
     sample = from_unobserved(observed.ravel(), unobserved.ravel())
     return replace(sample, count=count, null_count=float(count)), sample
 
 
 def _power(law: Moments, claimed: float) -> float:
-    """Return the probability that the mean of scores with these moments is significantly beyond what is claimed."""
+    """Return the probability that the mean of scores with these moments is significantly above the claimed one."""
     count, null_count = law.count, law.null_count
     distance = estimators.pinned_distance(law)
     freedom, error, scale = count - 1.0, np.asarray(1.0 / math.sqrt(count)), law.ratio
@@ -298,22 +297,22 @@ def _power(law: Moments, claimed: float) -> float:
     return float(np.mean(stats.nct.sf(critical, freedom, (distance - claimed) / error)))
 
 
-# How often each method raises an alarm, and what it says on the way.
+# Rates of alarms of each method, with its results.
 
 
-# Of the rates, two-sided.
+# Two-sided confidence of the rates.
 CONFIDENCE = 0.999
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is drawn where k canaries take part."""
+    """Numbers of draws for one number of canaries."""
 
-    # Number k of observed canaries; as many unobserved ones where several vectors are released, and CANIFE has k
-    # trials.
+    # count: number k of observed canaries. There are as many unobserved ones where several vectors are released, and
+    # CANIFE has k trials.
     count: int
     runs: int  # Number of audits by the default estimator
-    few: int  # How many of them are audited by every method; 0 to do without
+    few: int  # Number of these audits that every method makes, too; it may be 0
     coins: int  # Number of audits in which each of 2k canaries takes part by a fair coin
     exact: bool  # Whether scores are drawn with exactly their joint law, or to leading order
 
@@ -321,7 +320,7 @@ class Size:
 def measure(
     mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence
 ) -> dict[str, Any]:
-    """Audit runs of a mechanism by all methods; return a cell of the atlas, whose rates stand with their limits."""
+    """Audit runs of a mechanism by all methods; return a cell of the atlas, its rates with their limits."""
     rng, other = (np.random.default_rng(child) for child in key.spawn(2))
     truth = mechanism.truth(value, claim)
     if _has_laws(mechanism, value, size):
@@ -331,7 +330,7 @@ def measure(
         observed, unobserved = _scores(mechanism, value, claim, size, rng)
         alarms = _alarms(_moments(observed, unobserved, claim), claim)
         few = observed[: size.few], None if unobserved is None else unobserved[: size.few]
-    foretold = foretell(mechanism, value, claim, size.count, other)
+    prediction = predict(mechanism, value, claim, size.count, other)
     reports = [*_reports(mechanism, value, claim, few, rng)] if size.few else []
     reports += _coins(mechanism, value, claim, size, rng)
     return {
@@ -342,8 +341,8 @@ def measure(
         "distance": mechanism.distance(value, claim),
         "runs": size.runs,
         "rate": _rate(alarms, size.runs),
-        "predicted": foretold.alarm,
-        "unlimited": [foretold.epsilon, foretold.highest],
+        "predicted": prediction.alarm,
+        "unlimited": [prediction.epsilon, prediction.highest],
         "canife": None if mechanism.canife is None else _of_deviation(mechanism.canife(value, claim), claim),
         "methods": {name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in reports},
     }
@@ -362,7 +361,7 @@ def _alarms(moments: Moments, claim: Claim) -> int:
 
 
 def _has_laws(mechanism: Mechanism, value: float, size: Size) -> bool:
-    """Whether moments can be drawn from their laws, without the scores."""
+    """Tell whether moments can be drawn from their laws, without the scores."""
     return not size.exact and mechanism.scores is None and mechanism.weights(value).size == 1
 
 
@@ -374,7 +373,7 @@ def _drawn_moments(mechanism: Mechanism, value: float, claim: Claim, size: Size,
 def _scores(
     mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator
 ) -> tuple[Array, Array | None]:
-    """Draw scores of observed canaries, and of unobserved ones where the law of these is not known."""
+    """Draw scores of observed canaries, and of unobserved ones where their law is not known."""
     if mechanism.scores is not None:
         return mechanism.scores(value, claim, size.count, size.runs, rng)
     draw = exact if size.exact else leading
@@ -419,7 +418,7 @@ def _coins(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np
 
 
 def _of_deviation(deviation: float, claim: Claim) -> float:
-    """Return ε at δ of normal scores of means 0 and 1: what unlimited trials of CANIFE would tell."""
+    """Return ε at δ of normal scores with the means 0 and 1, the limit of CANIFE with unlimited trials."""
     return gaussian_truth(claim, deviation / claim.noise_multiplier).high
 
 
@@ -438,10 +437,8 @@ def _summary(epsilon: Array, low: Array, claimed: float) -> dict[str, Any]:
     }
 
 
-# What an audit would have noticed.
+# Faults that an audit would have noticed: there the probability of an alarm is at least ``POWER``.
 
-
-# A fault counts as noticed where an alarm's probability is at least ``POWER``.
 
 # Predictions are to leading order in k/d.
 SMALLEST_DIM = 1000
@@ -452,9 +449,9 @@ _RESIDUALS = 40
 
 @dataclass(frozen=True)
 class Range:
-    """The part of a mechanism's parameter that an audit would have noticed, or would not have."""
+    """Part of a mechanism's parameter in which an audit would have noticed the fault, or would not have."""
 
-    # mechanism, title, parameter: the mechanism's name, what is wrong with it, and what its parameter is.
+    # mechanism, title, parameter: the mechanism's name, its fault, and the meaning of its parameter.
     mechanism: str
     title: str
     parameter: str
@@ -468,7 +465,7 @@ class Range:
 
 @dataclass(frozen=True)
 class BlindSpots:
-    """What an audit would have noticed, and what not."""
+    """Faults that an audit would have noticed, and faults that it would not have noticed."""
 
     # noise_multiplier, epsilon: deviation of the noise that is taken to be claimed, in units of the canary norm, and
     # its ε.
@@ -490,7 +487,7 @@ def blind_spots(
     *,
     orthonormal: bool = False,
 ) -> BlindSpots | None:
-    """Foretell what an audit would have noticed; None where the dimension is not known, or too small.
+    """List the faults that an audit would have noticed; None where the dimension is not known, or too small.
 
     The noise is in units of the canary norm; that of ε = 3 if None.
     """
@@ -507,7 +504,7 @@ def blind_spots(
 def ranges(
     claim: Claim, count: int, null_count: int | None = None, *, orthonormal: bool = False
 ) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
-    """List what an audit would have noticed, with probability 90%, and what not though its ε is above the claimed one.
+    """List the faults that an audit notices with probability 90%, and the others whose ε is above the claimed one.
 
     The null is of ``null_count`` unobserved canaries, whose scores may be maxima over rounds; None for a single
     release. Orthonormal canaries are in a single release, and all other directions are unobserved.
@@ -533,7 +530,7 @@ def _parts(
     """Split the values of a mechanism where alarms become probable, or cease to be."""
 
     def alarm(value: float) -> float:
-        # The same residuals each time, so that it changes with the parameter alone.
+        # Equal residuals each time make the probability a function of the parameter alone.
         rng = np.random.default_rng(0)
         return alarm_probability(mechanism, value, claim, count, rng, null_count, _RESIDUALS, orthonormal=orthonormal)
 

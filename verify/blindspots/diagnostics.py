@@ -1,9 +1,9 @@
-"""Statistics beside the cosines, each a test of the claimed noise with a level of its own.
+"""Diagnostics other than cosines, each a test of the claimed noise at its own level.
 
-Whoever audits knows the canaries, and so the residual: what is released less their sum, noise and data. Each test
-holds its level exactly for normal noise of the claimed deviation, independent in all coordinates and rounds, whatever
-the data, or whatever data of a norm that is given (blind_spots.md, 5). None looks at the clients: what is wrong with
-one of them, with the generator's states or with the noise's last bits is no easier seen here than by cosines.
+An auditor knows the canaries, and so the residual: the release less their sum, which is noise and data. Each test holds
+its level exactly if the noise is normal with the claimed deviation, independently in all coordinates and rounds. That
+is so for all data, or for all data of a given norm (blind_spots.md, 5). No test looks at the clients: a fault in one of
+them, in the generator's states or in the noise's last bits is no easier to see than by cosines.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ from canaryproof.verify.blindspots.mechanisms import Claim, Mechanism, ReleaseRe
 
 
 def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:
-    """One-sided p-values of squared norms ‖ρ − Σcⱼ‖² in ℝᵈ: the probability that noise alone is so short.
+    """Return one-sided p-values of squared norms ‖ρ − Σcⱼ‖² in ℝᵈ: the probability that noise alone is as short.
 
-    Norms and noise are in units of the clip norm; of several rounds, squares and dimensions are sums over them.
-    ‖s + σZ‖² is at least σ²χ²_d in law for every vector s of data.
+    Norms and noise are in units of the clip norm; squares and dimensions are sums over the rounds. ‖s + σZ‖² is
+    stochastically at least σ²χ²_d for every vector s of data.
     """
     square = np.asarray(residual_square, dtype=np.float64)
     return np.asarray(special.chdtr(dim, square / noise_multiplier**2))
 
 
 def part_norms_p_value(part_squares: ArrayLike, noise_multiplier: float, dims: tuple[int, ...]) -> Array:
-    """Test whether a residual is too short on any of its parts, by the smallest p-value of one (Bonferroni).
+    """Test whether a residual is too short on one of its parts, by the smallest p-value (Bonferroni).
 
     Squared norms of the parts have the shape (..., parts), and p-values (...).
     """
@@ -44,12 +44,12 @@ def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm
     """Test whether residuals of T rounds are nearer to each other's span than independent noise would be.
 
     Inner products have the shape (..., T, T), 2 ≤ T < d, and p-values (...). ``data_norm`` bounds the norm of any
-    round's sum of data: data that are alike in several rounds look like noise that is, so that too small a bound makes
-    the test wrong.
+    round's sum of data. With too small a bound the test is wrong, as similar data in several rounds look like dependent
+    noise.
 
-    The share of a round's squared residual that lies in the span of the t rounds before it is at most, in law, what a
-    noncentral F variable with t and d − t degrees of freedom and noncentrality (data_norm/σ)² makes it, whatever
-    these were. The p-values of the rounds are combined by Fisher's sum of logarithms.
+    For each round, the ratio of the squared residual within the span of the t rounds before to that outside has a
+    stochastic bound. It is a noncentral F variable with t and d − t degrees of freedom and noncentrality
+    (data_norm/σ)², whatever the rounds before were. Fisher's sum of logarithms combines the rounds' p-values.
     """
     products = np.asarray(gram, dtype=np.float64)
     noncentrality = (data_norm / noise_multiplier) ** 2
@@ -68,9 +68,9 @@ def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm
 
 
 def confined(mechanism: Mechanism, claim: Claim, index: int = 0) -> Mechanism:
-    """Return a mechanism as canaries see it that are uniform directions of one part of the release alone.
+    """Return the mechanism that canaries see which are uniform directions of one part of the release.
 
-    It belongs to the same claim with the dimension of that part.
+    Its claim is the same, with the dimension of that part.
     """
     return replace(
         mechanism,
@@ -101,7 +101,7 @@ def _rounds(residual: ReleaseResidual, claim: Claim) -> Array | None:
     return rounds_p_value(residual.gram, claim.noise_multiplier, residual.dim)
 
 
-# p-values of each run; None where there is nothing to be tested.
+# p-values of each run by diagnostic; None where a diagnostic does not apply.
 DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, Claim], Array | None]] = {
     "norm": _norm,
     "part-norms": _part_norms,
@@ -109,7 +109,7 @@ DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, Claim], Array | None]] = {
 }
 
 
-# How often each diagnostic raises an alarm.
+# Rates of alarms.
 
 
 def measure(

@@ -1,4 +1,4 @@
-"""The atlas's mechanisms: what each claims, what is true, and what it leaves for canaries to be found in.
+"""The atlas's mechanisms: the claim of each, its true ε, and the residual in which canaries are sought.
 
 They release one vector or several, with normal noise, Laplace noise, or noise of finite precision.
 """
@@ -18,7 +18,7 @@ from canaryproof.kernels.certified import gaussian_mechanism
 
 @dataclass(frozen=True)
 class Claim:
-    """What whoever releases a model says of it."""
+    """The statement of noise and ε with which a model is released."""
 
     noise_multiplier: float  # Standard deviation σ of the noise on each coordinate, in units of the clip norm
     delta: float  # δ in (0, 1)
@@ -26,7 +26,7 @@ class Claim:
 
     @cached_property
     def epsilon(self) -> float:
-        """ε of the Gaussian mechanism with that noise, rounded up: what the release says of itself."""
+        """Claimed ε: that of the Gaussian mechanism with the claimed noise, rounded up."""
         return gaussian_truth(self, 1.0).high
 
 
@@ -34,17 +34,19 @@ class Claim:
 class Truth:
     """ε of a mechanism at the claim's δ, for one client added or removed."""
 
-    # low, high: floats proven to lie on either side of it, given the reason; both infinite if no ε serves.
+    # low, high: proven lower and upper ends of ε, given the reason; both infinite if no ε serves.
     low: float
     high: float
-    reason: str  # Why it is what it is
+    reason: str  # Its derivation in a few words
 
 
 @dataclass(frozen=True)
 class ReleaseResidual:
-    """What a release holds beside its canaries, up to a rotation of each part: noise and data."""
+    """Noise and data of a release, without its canaries, up to a rotation of each part."""
 
-    dims: tuple[int, ...]  # Dimensions of the parts, layers for instance, shape (parts,)
+    # dims: dimensions of the parts, such as layers, shape (parts,).
+    dims: tuple[int, ...]
+
     # Inner products of the T released vectors' residuals on each part, shape (runs, parts, T, T), in units of the clip
     # norm squared.
     grams: Array
@@ -60,7 +62,7 @@ class ReleaseResidual:
         return np.asarray(self.grams.sum(axis=1))
 
     def part(self, index: int) -> "ReleaseResidual":
-        """Return what canaries that are confined to one part have beside them."""
+        """Return the residual for canaries that are confined to one part."""
         return ReleaseResidual((self.dims[index],), self.grams[:, [index]])
 
 
@@ -69,10 +71,11 @@ class Mechanism:
     """A mechanism with one parameter that leads from harmless to broken."""
 
     name: str  # Name, short and without spaces
-    title: str  # What is wrong with it
-    parameter: str  # What the parameter is
-    values: tuple[float, ...]  # Its values, in the order in which things change
-    truth: Callable[[float, Claim], Truth]  # ε of the mechanism with a parameter, beside a claim
+    title: str  # Its fault
+    parameter: str  # Meaning of the parameter
+    values: tuple[float, ...]  # Values of the parameter, from harmless to broken
+    truth: Callable[[float, Claim], Truth]  # ε of the mechanism, by parameter and claim
+
     # Draw residuals: parameter, claim, number of runs and source of randomness; None where there are ``scores``.
     draw: Callable[[float, Claim, int, np.random.Generator], ReleaseResidual] | None
     # Weight of a canary of each round in each released vector, shape (rounds, T), by parameter; a canary takes part in
@@ -81,18 +84,18 @@ class Mechanism:
     # Standard deviation of CANIFE's scores, whose means are 0 and 1, by parameter and claim; None where a single round
     # is not what is broken.
     canife: Callable[[float, Claim], float] | None = None
-    # Draw scores of as many observed as unobserved canaries, each of shape (runs, count), where they are no cosines of
-    # uniform directions: parameter, claim, count, number of runs and source of randomness.
+    # Draw scores of equally many observed and unobserved canaries, where they are no cosines of uniform directions. All
+    # have the shape (runs, count). Arguments: parameter, claim, count, number of runs and source of randomness.
     scores: Callable[[float, Claim, int, int, np.random.Generator], tuple[Array, Array]] | None = None
-    # Bound, proven, of the total variation between the law of all of an audit's scores and that of the mechanism as
-    # claimed, by parameter and claim: so much more often an alarm may come, at most, and at 0 nothing that is made of
-    # scores can see anything, in principle. 1 where nothing is proven.
+    # Proven bound of the total variation between the laws of an audit's scores, with the fault and as claimed. It is
+    # the most by which the probability of an alarm may rise. At 0, no function of the scores can notice the fault. It
+    # is 1 where nothing is proven.
     distance: Callable[[float, Claim], float] = lambda _value, _claim: 1.0
-    # Deviation of a round's noise as it is stated, as a share of the claim's; sampling lets it be less.
+    # Stated deviation of a round's noise, as a share of the claim's; with sampling it may be below 1.
     stated: Callable[[float], float] = lambda _value: 1.0
 
     def residual(self, value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
-        """Draw residuals; a ``ValueError`` where there are none to be drawn."""
+        """Draw residuals; raise ``ValueError`` where canaries are no uniform directions."""
         if self.draw is None:
             raise ValueError(f"{self.name}: its canaries are no uniform directions")
         return self.draw(value, claim, runs, rng)
@@ -107,12 +110,12 @@ def gaussian_truth(claim: Claim, factor: float, reason: str = "Gaussian noise") 
 
 
 def without_noise(reason: str) -> Truth:
-    """Return the truth of what tells a client's presence with certainty: no ε serves at any δ < 1."""
+    """Return the truth of a mechanism that reveals a client's presence with certainty: no ε serves at any δ < 1."""
     return Truth(math.inf, math.inf, reason)
 
 
 def _around(value: float) -> tuple[float, float]:
-    # A factor of a few rounded operations.
+    # The factor covers the rounding of a few operations.
     return value * (1.0 - 1e-14), value * (1.0 + 1e-14)
 
 
@@ -121,13 +124,12 @@ def single(dims: tuple[int, ...], squares: Array) -> ReleaseResidual:
     return ReleaseResidual(dims, squares[:, :, np.newaxis, np.newaxis])
 
 
-# Mechanisms that release one vector: the clients' sum with noise, in which something is amiss.
+# Mechanisms that release one vector, the clients' sum with noise, with one fault each.
 #
-# Neighbours differ by one client, whose vector has at most the clip norm 1. Where the noise is normal with covariance
-# Σ, a client's vector x shifts the release by x, and ε is that of the Gaussian mechanism with σ = 1/√(xᵀΣ⁻¹x): the
-# worst client puts everything where there is the least noise. Without noise in some direction, what the release
-# differs by from the others' sum there is zero without that client and is not with it, so that no ε serves at any δ <
-# 1.
+# Neighbours differ by one client, whose vector has at most the clip norm 1. Let the noise be normal with covariance Σ.
+# A client's vector x shifts the release by x, and ε is that of the Gaussian mechanism with σ = 1/√(xᵀΣ⁻¹x). The worst
+# client's vector lies where there is the least noise. In a direction without noise, the release less the others' sum
+# is zero exactly where that client is absent, so that no ε serves at any δ < 1.
 
 
 def _noise(
@@ -152,7 +154,7 @@ def honest(_value: float, claim: Claim, runs: int, rng: np.random.Generator) -> 
 
 
 def unseen(_value: float, _claim: Claim) -> float:
-    """Return the total variation between the laws of scores where they are one law."""
+    """Return the total variation between the laws of scores where they are equal."""
     return 0.0
 
 
@@ -177,9 +179,9 @@ def _on_a_share(factor: float, value: float, claim: Claim) -> Truth:
 
 
 def low_rank(value: float, claim: Claim) -> Truth:
-    """Return the truth for noise in a subspace that is the same in every run, so that whoever attacks may know it.
+    """Return the truth for noise in a subspace that is the same in every run, so that an attacker may know it.
 
-    A subspace that is drawn anew, and told to nobody, would leave noise of a law that turns into itself, and an ε.
+    If the subspace were drawn anew and kept secret, the noise would be rotation-invariant, and have an ε.
     """
     return gaussian_truth(claim, 1.0) if value == 1.0 else without_noise("a client across the noise's subspace")
 
@@ -199,22 +201,22 @@ def _memorised(value: float, claim: Claim) -> Truth:
 
 
 def _outright(value: float, claim: Claim) -> Truth:
-    """With probability p a client's data are released beside the Gaussian mechanism's vector.
+    """Return the truth where a client's data are released with probability p, with the Gaussian mechanism's vector.
 
-    On that event both neighbours are told apart by a third output, and apart from it they are the Gaussian
-    mechanism's: δ(ε) = p + (1 − p)·δ_Gauss(ε). So ε at δ is the Gaussian's at (δ − p)/(1 − p), and none if p ≥ δ.
+    That event distinguishes the neighbours with certainty, and without it they are the Gaussian mechanism's: δ(ε) = p +
+    (1 − p)·δ_Gauss(ε). So ε at δ is the Gaussian's at (δ − p)/(1 − p), and none if p ≥ δ.
     """
     if value >= claim.delta:
         return without_noise("data are released with a probability of at least δ")
-    # To a few roundings, which move ε by less than those that are allowed for in σ.
+    # The rounding here moves ε by less than the rounding that is allowed for in σ.
     left = (claim.delta - value) / (1.0 - value)
     return gaussian_truth(Claim(claim.noise_multiplier, left, claim.dim), 1.0, "δ less the probability of a release")
 
 
 def _counted(value: float, claim: Claim) -> Truth:
-    """Whoever has the divisor has the sum, and a number with noise of its own: a client adds 1 to it.
+    """Return the truth where the divisor is known, and so the sum and the noisy number of clients.
 
-    With deviation τ a client moves both by √(1/σ² + 1/τ²) deviations.
+    A client adds 1 to that number, whose noise has the deviation τ: it moves both by √(1/σ² + 1/τ²) deviations.
     """
     if value == 0.0:
         return without_noise("the number of clients has no noise")
@@ -331,10 +333,9 @@ _SINGLE_RELEASE = (
 
 # Mechanisms of several rounds, in which each client and each canary takes part once.
 #
-# Where all rounds are released, the adversary has T vectors whose noise is normal with covariance C ⊗ I, and a client
-# of round t shifts the t-th by its vector: ε is that of the Gaussian mechanism with σ = 1/√((C⁻¹)ₜₜ), the largest
-# over t. Where the final iterate alone is released, the last round's client is the worst: nothing contracts its
-# vector.
+# Where all rounds are released, the adversary has T vectors whose noise is normal with covariance C ⊗ I. A client of
+# round t shifts the t-th by its vector, and ε is that of the Gaussian mechanism with σ = 1/√((C⁻¹)ₜₜ), the largest over
+# t. Where only the final iterate is released, the last round's client is the worst, as nothing contracts its vector.
 
 
 _ROUNDS = 10
@@ -366,7 +367,7 @@ def _covariance(value: float) -> Array:
 
 
 def _correlated(value: float, claim: Claim) -> Truth:
-    """(C⁻¹)ₜₜ = (1 + φ²)/(1 − φ²) of a stationary autoregression, at every round but the first and the last."""
+    """Return the truth by (C⁻¹)ₜₜ = (1 + φ²)/(1 − φ²) of a stationary autoregression, in all rounds but both ends."""
     factor = float(np.sqrt((1.0 - value**2) / (1.0 + value**2)))
     return gaussian_truth(claim, factor, "the noise that other rounds do not tell")
 
@@ -395,13 +396,13 @@ def _draw_contracted(value: float, claim: Claim, runs: int, rng: np.random.Gener
     return ReleaseResidual((claim.dim,), square)
 
 
-# Noise of each of T rounds, as a share of that of a single one, with which Poisson sampling at rate 1/T has ε = 3 at
-# δ = 1e-5 (privacy loss distributions, rounded up).
+# Noise of each of T rounds, as a share of that of a single round, with which Poisson sampling at rate 1/T has ε = 3 at
+# δ = 1e-5. It is computed by privacy loss distributions, and rounded up.
 _SAMPLED = {1: 1.0, 3: 0.939, 10: 0.703, 30: 0.561}
 
 
 def sampled_share(value: float) -> float:
-    """Return that share, for numbers of rounds between those of the table too."""
+    """Return a round's share of the noise for any number of rounds, interpolated in the table."""
     return float(np.interp(math.log(value), [math.log(rounds) for rounds in _SAMPLED], list(_SAMPLED.values())))
 
 
@@ -471,16 +472,16 @@ _SEVERAL_RELEASES = (
 #
 # Clients' vectors have ℓ₁ norm at most 1, and each coordinate of their sum gets Laplace noise of scale b. The worst
 # client has one coordinate (blind_spots.md, 4), and δ(ε) = 1 − exp((ε − 1/b)/2) up to ε = 1/b. A uniform direction of
-# the ℓ₁ sphere in m coordinates has the Euclidean norm √(2/m), and noise in its direction the deviation b√2: what
-# such a canary adds to its score is 1/(b√m) deviations, and in all d coordinates next to nothing.
+# the ℓ₁ sphere in m coordinates has the Euclidean norm √(2/m), and noise in its direction has the deviation b√2. So a
+# canary raises its score by 1/(b√m) deviations, which is next to nothing in all d coordinates.
 #
-# What is claimed is the scale at which ε is that of the claimed Gaussian noise. A score is a canary's inner product
-# with the release, over the canary's norm, and unobserved canaries are the null.
+# The claim is the scale at which ε is that of the claimed Gaussian noise. A score is a canary's inner product with the
+# release over the canary's norm, and unobserved canaries are the null.
 
 
-# Beyond so many coordinates, the noise in a canary's direction is normal, to leading order.
+# With more coordinates, the noise in a canary's direction is normal to leading order.
 _MOST = 100
-# Share of the claimed noise where the canaries' spread changes.
+# Share of the claimed noise where the canaries' spread is the parameter.
 _HALF = 0.5
 
 
@@ -502,7 +503,7 @@ def _along(spread: int, count: int, rng: np.random.Generator) -> tuple[Array, Ar
     sizes = rng.standard_exponential((count, spread))
     squares = sizes * sizes
     total = squares.sum(axis=1)
-    # A Laplace variable is normal, its variance twice an exponential one: of many, a single normal one is left.
+    # A Laplace variable is normal with twice an exponential variance, so that a sum of many needs one normal variable.
     squares *= rng.standard_exponential((count, spread))
     noise = rng.standard_normal(count) * np.sqrt(2.0 * squares.sum(axis=1) / total)
     return np.sqrt(total) / sizes.sum(axis=1), noise
@@ -511,11 +512,11 @@ def _along(spread: int, count: int, rng: np.random.Generator) -> tuple[Array, Ar
 def laplace_scores(
     spread: int, scale: float, dim: int, count: int, runs: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Draw scores of as many observed as unobserved canaries, shapes (runs, count), to leading order in 1/d.
+    """Draw scores of equally many observed and unobserved canaries, shapes (runs, count), to leading order in 1/d.
 
     A canary is a uniform direction of the ℓ₁ sphere in ``spread`` coordinates, chosen at random; noise has the scale b.
     """
-    # Of the other canaries, of mean square norm 2/(m + 1), in a canary's direction.
+    # Deviation of the other canaries, whose mean square norm is 2/(m + 1), in a canary's direction.
     others = math.sqrt((count - 1) * 2.0 / ((spread + 1) * dim))
     if spread > _MOST:
         both = math.hypot(math.sqrt(2.0) * scale, others) * rng.standard_normal((runs, 2, count))
@@ -560,14 +561,14 @@ _LAPLACE = (
 )
 
 
-# Noise of finite precision, which the reviews of Andrew et al. name as what no such audit can see.
+# Noise of finite precision, which the reviews of Andrew et al. name as a fault that no such audit can see.
 #
-# Noise that takes finitely many values, added exactly to what is released, leaves no ε at any δ < 1: the differences
-# of two of its values are finitely many, some vector of the unit ball is none of them, and the values with that
-# client and without it are disjoint sets. So it is with a generator of 2^b states, however good, and with coordinates
-# made of b-bit uniforms. What it takes to use it is another matter: 2^b trials of a generator, and next to nothing
-# where single coordinates are coarse (Mironov 2012), even if the sum is rounded to float32: ``accuses``. Rounding of
-# the release of a mechanism with an ε is harmless: whoever attacks could have done it.
+# Noise that takes finitely many values, added exactly to the release, leaves no ε at any δ < 1. There are finitely many
+# differences of two of its values, and some vector of the unit ball is none of them. With a client who has that vector,
+# and without, the possible releases are disjoint sets. This holds for every generator of 2^b states, and for
+# coordinates made of b-bit uniforms. An attack takes 2^b trials of a generator. It is cheap where single coordinates
+# are coarse (Mironov 2012), even if the sum is rounded to float32 (``accuses``). Rounding the release of a mechanism
+# with an ε is harmless, as an attacker could round it, too.
 
 
 def quantiles(bits: int) -> Array:
@@ -577,7 +578,7 @@ def quantiles(bits: int) -> Array:
 
 
 def _sum(vector: ArrayLike, sigma: float, quantile: Array) -> Singles:
-    """Add noise to a vector, as single precision does it: the noise is rounded, its product with σ, and the sum."""
+    """Add noise to a vector in single precision: the noise, its product with σ, and the sum are rounded."""
     noise = np.float32(sigma) * quantile.astype(np.float32)
     return np.asarray(np.asarray(vector, dtype=np.float32) + noise)
 
@@ -590,11 +591,11 @@ def coarse_release(vector: ArrayLike, bits: int, sigma: float, rng: np.random.Ge
 
 
 def possible(releases: Singles, vector: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
-    """Say of each coordinate of releases whether some uniform leads there from a vector: a few are tried."""
+    """Tell for each coordinate of releases whether some uniform leads there from a vector; a few are tried."""
     size = 2**bits
     start = np.asarray(vector, dtype=np.float64)
     nearest = np.floor(special.ndtr((releases - start) / sigma) * size)
-    # The quantile, the product and the sum err by 2^-24 of themselves at most; the density times that, in uniforms.
+    # The quantile, the product and the sum have relative errors up to 2^-24; the density turns these into uniforms.
     reach = math.ceil(2.0 ** (bits - 24) * (1.0 + float(np.abs(start).max()) / sigma)) + 1
     result = np.zeros(releases.shape, dtype=np.bool_)
     for step in range(-reach, reach + 1):
@@ -604,11 +605,11 @@ def possible(releases: Singles, vector: ArrayLike, bits: int, sigma: float) -> N
 
 
 def accuses(releases: Singles, others: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
-    """Attack releases, one a row: is what the other clients' sum leads to ruled out? It is never wrong."""
+    """Attack releases, one a row: tell where the other clients' sum alone cannot give the release. It never errs."""
     return np.asarray(~possible(releases, others, bits, sigma).all(axis=-1))
 
 
-# Steps of a tail that are added one by one.
+# Number of a tail's terms that are added one by one.
 _TAIL = 2**14
 
 
@@ -620,7 +621,7 @@ def _square_moments(bits: int) -> tuple[float, float]:
     square = special.ndtri((np.arange(ends) + 0.5) / size) ** 2
     mean, fourth = 2.0 * square.sum() / size, 2.0 * (square**2).sum() / size
     if ends < size // 2:
-        # In between the sum is an integral, to 1e-12: ∫x²φ and ∫x⁴φ from −z to z.
+        # Between the tails the sum is an integral to 1e-12: ∫x²φ and ∫x⁴φ from −z to z.
         z = -float(special.ndtri(ends / size))
         inside, density = 1.0 - 2.0 * ends / size, math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         mean += inside - 2.0 * z * density
@@ -629,7 +630,7 @@ def _square_moments(bits: int) -> tuple[float, float]:
 
 
 def _draw_coarse(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
-    """Draw squared norms with their mean and variance, by the gamma law that is theirs where nothing is coarse."""
+    """Draw squared norms with the right mean and variance from a gamma law, exact for noise of full precision."""
     if math.isinf(value):
         return honest(value, claim, runs, rng)
     mean, variance = _square_moments(int(value))
@@ -650,7 +651,7 @@ _FINITE_NOISE = (
         "bits of its state",
         (math.inf, 64.0, 32.0, 16.0, 0.0),
         _finite,
-        # The generator's table of noise vectors is itself a draw, and so is any one vector of it.
+        # The generator's table of noise vectors is itself a draw, and so is each of its vectors.
         honest,
         canife=lambda value, claim: claim.noise_multiplier if value > 0.0 else 0.0,
         distance=unseen,

@@ -8,7 +8,7 @@ right to 1e-10 at a confidence of 99.9% or less.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -109,7 +109,6 @@ def exceedance_known(fnr: Rate, tail: float, epsilon: float, delta: float) -> fl
     return float(fnr.below(low) + fnr.turned.below(1.0 - high))
 
 
-@lru_cache(maxsize=10_000)
 def quantile(fnr: Rate, fpr: Rate, delta: float, above: float) -> float:
     """Return the ε that is exceeded with a posterior probability."""
     return _least(lambda epsilon: above - exceedance(fnr, fpr, epsilon, delta))

@@ -19,7 +19,7 @@ from canaryproof.kernels.arrays import Array, Bools, Complexes, Ints
 from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, NESTED, SHARP, BlockTest, last_before
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, guess_test
 from canaryproof.verify.bounds.ladders import ladder_bound, largest_deltas
-from canaryproof.verify.bounds.lower_bound import ExactNull, Method, ScoreSample, if_independent
+from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import worst_tail
 from canaryproof.verify.bounds.thresholds import simultaneous
 
@@ -52,11 +52,15 @@ def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: floa
     null, count = scores.null, scores.count
     assert null is not None
 
+    def thresholds(epsilon: float) -> Array:
+        return np.sort(null.quantile(_sum_design(count, design_delta, epsilon)))
+
     def evidence(audits: Ints, epsilon: float) -> Ints:
-        return _sums(scores.observed[audits], _thresholds(count, null, design_delta, epsilon))
+        return _sums(scores.observed[audits], thresholds(epsilon))
 
     def rejects(epsilon: float, tested: float, values: Ints) -> Bools:
-        return values >= _least_sum(count, null, design_delta, epsilon, tested, delta, alpha)
+        tails = worst_tail(tested, null.log_tail(thresholds(epsilon)), delta)
+        return values >= least_rejecting(tails, count, alpha * (1.0 - RELATIVE))
 
     return BlockTest(evidence, rejects)
 
@@ -108,9 +112,10 @@ def _between(low: Array, high: Array) -> Array:
     return np.where(upper, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
 
 
+# Audits of equal size share designs, which saves a quick run 30 seconds.
 @lru_cache(maxsize=16384)
 def _sum_design(count: int, delta: float, epsilon: float) -> Array:
-    """Return thresholds in falling order for the null N(0, 1)."""
+    """Return log tails of the null at the thresholds, which are those of a Gaussian mechanism with the null N(0, 1)."""
     first, second, third, fourth = _hardest(_SUM_SHIFTS, np.array(epsilon), delta)
     mu = _SUM_SHIFTS
     reach = -special.ndtri(_REACH / max(count, 1))
@@ -128,22 +133,7 @@ def _sum_design(count: int, delta: float, epsilon: float) -> Array:
     # The weakest mechanism is chosen whose mean statistic reaches the critical value.
     mechanism_mean = special.ndtr(mu - cuts).sum(axis=1)
     seen = math.sqrt(count) * (mechanism_mean - mean) > -special.ndtri(DESIGN_ALPHA) * np.sqrt(variance)
-    return np.asarray(cuts[int(np.argmax(seen)) if seen.any() else -1])
-
-
-@lru_cache(maxsize=16384)
-def _thresholds(count: int, null: ExactNull, delta: float, epsilon: float) -> Array:
-    """Return thresholds in rising order for any null."""
-    return np.sort(null.quantile(special.log_ndtr(-_sum_design(count, delta, epsilon))))
-
-
-@lru_cache(maxsize=8192)
-def _least_sum(
-    count: int, null: ExactNull, design_delta: float, epsilon: float, tested: float, delta: float, alpha: float
-) -> int:
-    """Return the least sum of weights that rejects ``tested``, with the thresholds declared for ``epsilon``."""
-    log_tails = null.log_tail(_thresholds(count, null, design_delta, epsilon))
-    return least_rejecting(worst_tail(tested, log_tails, delta), count, alpha * (1.0 - RELATIVE))
+    return np.asarray(special.log_ndtr(-cuts[int(np.argmax(seen)) if seen.any() else -1]))
 
 
 def least_rejecting(tails: Array, count: int, alpha: float) -> int:

@@ -69,6 +69,7 @@ def gaussian_dp(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array,
     return values, np.where(values > 0.0, at.thresholds[rows, best], math.nan)
 
 
+# Audits share counts of hits, which saves a quick run 50 seconds.
 @lru_cache(maxsize=100_000)
 def _rejected_mu(rank: int, null_count: int, hits: int, count: int, level: float) -> float:
     """Return the largest μ that ``hits`` observed scores above an unobserved score of this rank reject, −∞ if none."""

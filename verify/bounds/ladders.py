@@ -120,7 +120,6 @@ def chance(ladder: Ladder, rung: int, epsilon: float, delta: float, allowed: flo
     return total
 
 
-@lru_cache(maxsize=8192)
 def _limits(ladder: Ladder, rung: int) -> Ints:
     """Return positions in rising order, with the least number of unobserved scores before each.
 
@@ -138,8 +137,6 @@ def _limits(ladder: Ladder, rung: int) -> Ints:
     return np.array(sorted(limits.items()), dtype=np.int64).reshape(-1, 2)
 
 
-# The numbers of shown canaries do not depend on δ, so that values of δ share the walks.
-@lru_cache(maxsize=65536)
 def _given_shown(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ...]) -> float:
     seen, unseen = ladder.count - shown[0], ladder.null_count - shown[1]
     total = seen + unseen
@@ -305,7 +302,7 @@ class LadderTable:
 
 @lru_cache(maxsize=8192)
 def ladder_table(ladder: Ladder, delta: float, alpha: float, sure: int) -> LadderTable:
-    """Return the one table of its arguments, as audits of equal size ask for the same decisions."""
+    """Return the one table of its arguments: audits of equal size share decisions, without which suites take hours."""
     return LadderTable(ladder, delta, alpha, sure)
 
 

@@ -4,7 +4,6 @@ All take the limits of both rates at full α, and the threshold that is best for
 """
 
 import math
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,7 +71,6 @@ def _limits(
     return values, np.where(values > 0.0, thresholds, math.nan)
 
 
-@lru_cache(maxsize=32)
 def _counted(count: int, delta: float, right: bool = True) -> Rates:
     """Tabulate counted rates of error by the number of scores on the right or on the wrong side of the threshold."""
     wrong = np.arange(count + 1) / count

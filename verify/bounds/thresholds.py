@@ -235,7 +235,6 @@ def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:
     return np.maximum.accumulate(binomial.lower(ranks, count, 1.0 - local))
 
 
-@lru_cache(maxsize=256)
 def local_level(count: int, alpha: float) -> float:
     """Find the largest level of the grid at which some rank fails with probability α at most."""
     ranks = band_ranks(count)

@@ -80,7 +80,7 @@ def diagnoses(name: str, context: Context) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"value": value, "tests": tests, "confined": None}
         if len(dims) > 1:
             part = replace(setting, dim=dims[0])
-            row["confined"] = audits.foretell(
+            row["confined"] = audits.predict(
                 confined(mechanism, setting), value, part, _CONFINED, np.random.default_rng(key)
             ).alarm
         found.append(row)
@@ -289,7 +289,7 @@ def measured(context: Context, cases: Cases) -> list[dict[str, Any]]:
             if missed or seen:
                 break
         truth = mechanism.truth(value, setting)
-        limit = audits.foretell(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
+        limit = audits.predict(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
         rows.append(
             {
                 "mechanism": name,

@@ -6,7 +6,7 @@ The audits are of mechanisms whose scores and whose ε at every δ are known.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -60,11 +60,6 @@ def shift(nominal: float, delta: float = DELTA) -> float:
     return 1.0 / float(gaussian_mechanism.noise_multiplier(nominal, delta)) if nominal > 0.0 else 0.0
 
 
-@cache
-def _normal() -> ExactNull:
-    return normal_null()
-
-
 def gaussian(nominal: float, at: float = DELTA) -> ScoredMechanism:
     """Return N(μ, 1) against N(0, 1), with ε nominal at the given δ."""
     mu = shift(nominal, at)
@@ -73,12 +68,11 @@ def gaussian(nominal: float, at: float = DELTA) -> ScoredMechanism:
         nominal,
         lambda rng, shape: mu + rng.standard_normal(shape),
         lambda rng, shape: rng.standard_normal(shape),
-        _normal(),
+        normal_null(),
         lambda delta: float(gaussian_mechanism.epsilon(delta, 1.0 / mu)) if mu > 0.0 else 0.0,
     )
 
 
-@cache
 def _laplace_null() -> ExactNull:
     def log_tail(x: Array) -> Array:
         low = np.log1p(-0.5 * np.exp(np.minimum(x, 0.0)))
@@ -126,7 +120,6 @@ def _atoms(mu: float) -> Array:
     return np.asarray(np.where(ends[1:] <= 0.0, below, above))
 
 
-@cache
 def _rounded_null() -> ExactNull:
     return discrete_null(np.arange(-_REACH, _REACH + 0.5 * _UNIT, _UNIT), _atoms(0.0))
 
@@ -183,19 +176,13 @@ class AuditCell:
     audits: tuple[ScoreSample, ...]  # The scores, in pieces of any number of audits
 
 
-@cache
-def _mechanism(family: Callable[[float], ScoredMechanism], epsilon: float) -> ScoredMechanism:
-    # One null object for one law, as what belongs to it is remembered.
-    return family(epsilon)
-
-
 def independent_cells(
     context: Context, families: Families, kinds: Sequence[str], *, fewer: bool = False
 ) -> Iterator[AuditCell]:
     """Draw audits whose scores are each from a run of its own, by kinds of null; ``fewer`` draws a fifth."""
     for family in families:
         for epsilon in EPSILONS:
-            mechanism = _mechanism(family, epsilon)
+            mechanism = family(epsilon)
             for count, runs in (_FEWER if fewer else _RUNS)[context.level].items():
                 rng = np.random.default_rng(context.key(f"bounds/{mechanism.name}/{epsilon}/{count}"))
                 observed = mechanism.draw(rng, (runs, count))
@@ -211,7 +198,7 @@ def coin_cells(context: Context, families: Families) -> Iterator[AuditCell]:
     """Draw audits in which a fair coin decides on every canary."""
     for family in families:
         for epsilon in EPSILONS:
-            mechanism = _mechanism(family, epsilon)
+            mechanism = family(epsilon)
             for count, runs in _FEWER[context.level].items():
                 rng = np.random.default_rng(context.key(f"bounds/coin/{mechanism.name}/{epsilon}/{count}"))
                 heads = rng.binomial(2 * count, 0.5, runs)

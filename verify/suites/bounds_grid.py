@@ -200,7 +200,7 @@ def _methods(level: Level, kind: str, count: int) -> dict[str, Compute]:
 
 def _samples(context: Context, size: GridSize) -> Iterator[tuple[str, str, ScoreSample]]:
     """Draw all audits of a size: null by null, as the shapes share critical values."""
-    null, count = _null(), size.count
+    null, count = normal_null(), size.count
     for kind, ratio in _RATIOS[context.level].items():
         if ratio and count > _MOST_UNOBSERVED:
             continue
@@ -210,9 +210,6 @@ def _samples(context: Context, size: GridSize) -> Iterator[tuple[str, str, Score
             observed = draw(rng, (runs, count))
             unobserved = rng.standard_normal((runs, ratio * count)) if ratio else None
             yield shape, kind, prepare(observed, unobserved, None if ratio else null, independent=True)
-
-
-_null = cache(normal_null)
 
 
 @cache

@@ -90,7 +90,7 @@ def test_alarms_are_those_of_drawn_moments(value, rate):
     mean = shift + draws.standard_normal(runs) / math.sqrt(COUNT)
     moments = Moments(mean, np.sqrt(draws.chisquare(COUNT - 1, runs) / COUNT), COUNT)
     raised = int((estimators.pinned(moments, CLAIM.delta, 0.9).low > CLAIM.epsilon).sum())
-    found = alarms.foretell(MECHANISMS["less-noise"], value, CLAIM, COUNT, rng()).alarm
+    found = alarms.predict(MECHANISMS["less-noise"], value, CLAIM, COUNT, rng()).alarm
     assert found == pytest.approx(rate, abs=0.01)
     assert stats.binomtest(raised, runs, found).pvalue > LEVEL
     assert found == alarms.alarm_probability(MECHANISMS["less-noise"], value, CLAIM, COUNT, rng())
@@ -99,7 +99,7 @@ def test_alarms_are_those_of_drawn_moments(value, rate):
 @pytest.mark.parametrize("value", [1.0, 0.5, 0.25])
 def test_unlimited_canaries_tell_the_truth_of_pure_noise(value):
     mechanism = MECHANISMS["less-noise"]
-    found = alarms.foretell(mechanism, value, CLAIM, COUNT, rng())
+    found = alarms.predict(mechanism, value, CLAIM, COUNT, rng())
     assert found.epsilon == pytest.approx(mechanism.truth(value, CLAIM).low, rel=1e-3)
     assert found.epsilon < found.highest < 1.01 * found.epsilon
 
@@ -111,13 +111,13 @@ def test_unobserved_canaries_cost_power():
 
 
 def test_what_is_the_same_in_all_releases_is_as_little_seen_as_honest_noise():
-    found = alarms.foretell(MECHANISMS["reused-noise"], 10.0, CLAIM, COUNT, rng())
+    found = alarms.predict(MECHANISMS["reused-noise"], 10.0, CLAIM, COUNT, rng())
     assert found.alarm < 0.1
     assert found.epsilon == pytest.approx(CLAIM.epsilon, rel=0.03)
 
 
 def test_no_noise_at_all_is_told_with_certainty():
-    found = alarms.foretell(MECHANISMS["no-noise-on-a-share"], 1.0, CLAIM, 10, rng())
+    found = alarms.predict(MECHANISMS["no-noise-on-a-share"], 1.0, CLAIM, 10, rng())
     assert found.alarm == pytest.approx(1.0)
     assert found.epsilon > 1e5
 
