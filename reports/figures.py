@@ -195,7 +195,7 @@ def description(figure: Figure) -> str:
 
 
 def _shorten(element: ElementTree.Element) -> None:
-    """Say in fewer words what an element holds: points that look alike, groups of one, digits of a number."""
+    """Merge what an element repeats: styles of its points, groups of one, pieces of text."""
     for i, child in enumerate(element):
         while child.tag == "g" and not child.attrib and len(child) == 1:
             element[i] = child = child[0]
@@ -216,7 +216,7 @@ def _shorten(element: ElementTree.Element) -> None:
 
 
 def _attribute(key: str, value: str, ids: Mapping[str, str]) -> str:
-    """Shorten an attribute's value; nothing is left of what says nothing."""
+    """Shorten an attribute's value; a value without effect becomes empty."""
     if key == "id":
         return ids[value]
     if key == _LINK:
@@ -224,7 +224,7 @@ def _attribute(key: str, value: str, ids: Mapping[str, str]) -> str:
     if key == "clip-path":
         return f"url(#{ids[value.removeprefix('url(#').removesuffix(')')]})"
     if key == "transform":
-        # Upright, it turns by nothing.
+        # rotate(0) has no effect.
         value = re.sub(r"rotate\(-?0 [^)]*\)", "", value).strip()
     if key == "style":
         for colour, variable in _COLOURS.items():

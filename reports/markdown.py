@@ -41,12 +41,12 @@ def without_tags(markdown: str) -> str:
 
 
 def words(text: str) -> str:
-    """Render somebody's words as no more than words: a line in which nothing is a tag, a link or other Markdown."""
+    """Escape untrusted text: a line in which nothing is a tag, a link or other Markdown."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def code(text: str) -> str:
-    """Render somebody's words as code."""
+    """Render untrusted text as code."""
     inner = " ".join(text.split()).replace("`", "'")
     return f"`{inner}`"
 
