@@ -1,1 +1,1 @@
-"""What people look at: tables and pictures made from a finished run."""
+"""Pages, tables and pictures of a finished run."""

@@ -45,10 +45,10 @@ domain where the twins' plain formulas serve: ratios of deviations from 1e-3 to 
 arguments of the Gaussian mechanism from 1e-12 to 1e5, at most 10,000 trials; any cosine in any dimension. Beyond, the
 enclosures rest on their proofs alone."""
 
-# Of the axis of errors in ulps.
+# The ends of the axis of errors in ulps.
 _LEAST_ULPS, _MOST_ULPS = 0.1, 1e16
 _TICKS = ("exact", "10⁴", "10⁸", "10¹²", "none")
-# A method's colour and marker. What is ours comes last, on top of the others.
+# A method's colour and marker. This package comes last, on top of the others.
 _METHODS = {
     "N(0, 1/d)": (GREY, "x"),
     "scipy": (GREEN, "^"),
@@ -69,7 +69,7 @@ def text(run: Run) -> str:
     enclosed = {r.id.rpartition(".")[2]: r.evidence for r in run.results if "wide" in r.evidence}
     parts = (
         "# Accuracy of the kernels",
-        *_found(searched),
+        *_headline(searched),
         f"![Errors in ulps of the kernels and of others along one line each]({PICTURE})",
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
         "## Worst errors found",
@@ -86,12 +86,12 @@ def text(run: Run) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _found(evidence: Evidence) -> list[str]:
+def _headline(evidence: Evidence) -> list[str]:
     """Say in a sentence how large errors are; nothing where none were searched."""
     if not evidence:
         return []
-    worst = [max(row[place]["ulps"] for row in evidence.values()) for place in ("practice", "whole")]
-    of_budget = max(found["share_of_budget"] for row in evidence.values() for found in row.values())
+    worst = [max(row[range_name]["ulps"] for row in evidence.values()) for range_name in ("practice", "whole")]
+    of_budget = max(errors["share_of_budget"] for row in evidence.values() for errors in row.values())
     return [
         f"The largest error found of {len(evidence)} functions is {worst[0]:.2g} ulps in practice and {worst[1]:.2g} "
         f"anywhere, at most {of_budget:.0%} of the budget of each."
@@ -100,20 +100,20 @@ def _found(evidence: Evidence) -> list[str]:
 
 def _proven(row: Mapping[str, Any]) -> float | None:
     """Return the bound in practice that is proven, in ulps."""
-    # Runs of older versions say nothing of it.
-    found: float | None = row["practice"].get("proven")
-    return found
+    # Runs of older versions lack it.
+    proven: float | None = row["practice"].get("proven")
+    return proven
 
 
 def _searched(evidence: Evidence) -> str:
     rows = [
         (
             f"`{name}`",
-            f"{sum(found['judged'] for found in row.values()):,}",
+            f"{sum(errors['judged'] for errors in row.values()):,}",
             "searched" if (bound := _proven(row)) is None else f"proven: {bound:.2f}",
             f"{row['practice']['ulps']:.2f}",
             f"{row['whole']['ulps']:.2f}",
-            f"{max(found['share_of_budget'] for found in row.values()):.0%}",
+            f"{max(errors['share_of_budget'] for errors in row.values()):.0%}",
             ", ".join(f"{key} = {value:.6g}" for key, value in row["whole"]["arguments"].items()),
             interval(row["whole"]["enclosure"]),
         )

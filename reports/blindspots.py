@@ -41,7 +41,7 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True)
 class Sight:
-    """What a method sees of a mechanism where that is most broken."""
+    """The part of a fault that a method sees where the mechanism is most broken."""
 
     verdict: Visibility
     # Share of audits with an alarm; where nothing is wrong, the largest of any value: false ones.
@@ -55,14 +55,14 @@ def atlas(run: Run) -> dict[str, Evidence]:
     return {r.id.removeprefix(_PREFIX): r.evidence for r in run.measured.results if r.id.startswith(_PREFIX)}
 
 
-def rows_at(found: Evidence, count: int = COUNT) -> list[Evidence]:
+def rows_at(evidence: Evidence, count: int = COUNT) -> list[Evidence]:
     """Return the cells with so many canaries, in the order of the parameter."""
-    return [row for row in found["cells"] if row["count"] == count]
+    return [row for row in evidence["cells"] if row["count"] == count]
 
 
-def harmless(found: Evidence) -> bool:
+def harmless(evidence: Evidence) -> bool:
     """Whether the truth never exceeds what is claimed, to a few roundings."""
-    return all(row["truth"][0] <= found["claimed"]["epsilon"] * (1.0 + 1e-9) for row in found["cells"])
+    return all(row["truth"][0] <= evidence["claimed"]["epsilon"] * (1.0 + 1e-9) for row in evidence["cells"])
 
 
 def worst(rows: Sequence[Evidence]) -> int:
@@ -70,41 +70,41 @@ def worst(rows: Sequence[Evidence]) -> int:
     return max(range(len(rows)), key=lambda i: (rows[i]["truth"][0], i))
 
 
-def sight(found: Evidence, method: str) -> Sight | None:
+def sight(evidence: Evidence, method: str) -> Sight | None:
     """Say what a method sees of a mechanism with 1,000 canaries; nothing if it does not apply.
 
     It cannot see it in principle if ε̂ in the limit of many canaries, or of CANIFE's trials, hardly exceeds the claim.
     """
-    rows = [row for row in rows_at(found) if method in row["methods"]]
+    rows = [row for row in rows_at(evidence) if method in row["methods"]]
     if not rows:
         return None
-    # Of the default there are more audits than of the others.
-    said = [{**row["methods"][method], **({"rate": row["rate"]} if method == "adaptive" else {})} for row in rows]
-    if harmless(found):
-        place = max(range(len(rows)), key=lambda i: said[i]["rate"][0])
-        return Sight(Visibility.NOTHING, said[place]["rate"][0], said[place]["epsilon"][1])
-    row, one = rows[worst(rows)], said[worst(rows)]
+    # The default has more audits than the other methods.
+    measured = [{**row["methods"][method], **({"rate": row["rate"]} if method == "adaptive" else {})} for row in rows]
+    if harmless(evidence):
+        index = max(range(len(rows)), key=lambda i: measured[i]["rate"][0])
+        return Sight(Visibility.NOTHING, measured[index]["rate"][0], measured[index]["epsilon"][1])
+    row, measures = rows[worst(rows)], measured[worst(rows)]
     limit = row["canife"] if method == "canife" else row["unlimited"][1]
-    rate, epsilon = one["rate"][0], one["epsilon"][1]
+    rate, epsilon = measures["rate"][0], measures["epsilon"][1]
     if rate >= SEEN:
         return Sight(Visibility.SEES, rate, epsilon)
-    unseen = limit <= found["margin"] * found["claimed"]["epsilon"]
+    unseen = limit <= evidence["margin"] * evidence["claimed"]["epsilon"]
     return Sight(Visibility.CANNOT if unseen else Visibility.MISSES, rate, epsilon)
 
 
-def sight_of_test(found: Evidence, test: str) -> Sight | None:
+def sight_of_test(evidence: Evidence, test: str) -> Sight | None:
     """Say what one of ``TESTS`` sees of a mechanism; nothing if it does not apply."""
-    place = worst(rows_at(found))
-    if place >= len(found["diagnosed"]):
+    index = worst(rows_at(evidence))
+    if index >= len(evidence["diagnosed"]):
         return None
     rates = [
         row["confined"] if test == "confined" else row["tests"].get(test, {}).get("rate", [None])[0]
-        for row in found["diagnosed"]
+        for row in evidence["diagnosed"]
     ]
     known = [rate for rate in rates if rate is not None]
-    if harmless(found) and known:
+    if harmless(evidence) and known:
         return Sight(Visibility.NOTHING, max(known), None)
-    rate = rates[place]
+    rate = rates[index]
     if rate is None and test == "confined" and known:
         rate = known[-1]
     if rate is None:
@@ -117,9 +117,10 @@ def audits_by(row: Evidence, method: str) -> int:
     return int(row["runs"] if method == "adaptive" else row["methods"][method]["runs"])
 
 
-def methods_of(found: Mapping[str, Evidence]) -> list[str]:
+def methods_of(mechanisms: Mapping[str, Evidence]) -> list[str]:
     """Return the names of all methods, CANIFE last."""
-    names = dict.fromkeys(name for one in found.values() for row in rows_at(one) for name in row["methods"])
+    rows = (row for evidence in mechanisms.values() for row in rows_at(evidence))
+    names = dict.fromkeys(name for row in rows for name in row["methods"])
     return [*(name for name in names if name != "canife"), *(["canife"] if "canife" in names else [])]
 
 
@@ -140,7 +141,7 @@ _DRAWN = {
     "normal-scores": (ORANGE, "D"),
     "adaptive": (BLUE, "o"),
 }
-# Of all pictures, so that they can be compared; what is beyond is drawn at the edge.
+# All pictures have these limits, so that they can be compared; larger values are drawn at the edge.
 _LEAST, _MOST = 0.1, 200.0
 _ORDINATE = "ε, and ε̂: medians,\nbands from quartile to quartile"
 # Between labels, as a ratio.
@@ -155,13 +156,13 @@ _TINT = 0.4
 
 
 @mpl.rc_context(STYLE)
-def mechanism(found: Evidence) -> Figure:
+def mechanism(evidence: Evidence) -> Figure:
     """Draw ε̂ of the main methods and the truth over a mechanism's parameter, of ``blindspots.atlas.*``."""
-    rows = rows_at(found)
-    places = range(len(rows))
+    rows = rows_at(evidence)
+    positions = range(len(rows))
     figure = Figure(figsize=(7.2, 2.9), layout="constrained")
     axis = figure.subplots()
-    claimed = found["claimed"]["epsilon"]
+    claimed = evidence["claimed"]["epsilon"]
     axis.plot([-0.45, len(rows) - 1], [claimed, claimed], color=GREY, linewidth=0.8, linestyle="--", zorder=0)
     ends = [("truth", rows[-1]["truth"][0], BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
     _truth(axis, [row["truth"][0] for row in rows])
@@ -183,8 +184,8 @@ def mechanism(found: Evidence) -> Figure:
     )
     axis.yaxis.set_major_formatter("{x:g}")
     axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.set_xticks(list(places), [label(row["value"]) for row in rows])
-    axis.set_xlabel(found["parameter"])
+    axis.set_xticks(list(positions), [label(row["value"]) for row in rows])
+    axis.set_xlabel(evidence["parameter"])
     mark_edge(axis.yaxis, _LEAST, f"≤ {_LEAST:g}")
     return figure
 
@@ -196,15 +197,15 @@ def _clipped(value: float) -> float:
 def _truth(axis: Axes, values: Sequence[float]) -> None:
     """Draw the truth, with arrows where it leaves the picture."""
     axis.plot(range(len(values)), [_clipped(v) for v in values], color=BLACK, linewidth=1.6, clip_on=False)
-    for place, value in enumerate(values):
+    for position, value in enumerate(values):
         if value > _MOST:
             top = "∞" if math.isinf(value) else f"{value:,.0f}"
             axis.annotate(
-                top, (place, _MOST), (0, 10), textcoords="offset points", ha="center", va="bottom",
+                top, (position, _MOST), (0, 10), textcoords="offset points", ha="center", va="bottom",
                 arrowprops={"arrowstyle": "<-", "color": BLACK, "shrinkA": 0, "shrinkB": 0}, annotation_clip=False,
             )  # fmt: skip
         else:
-            axis.plot(place, _clipped(value), "_", color=BLACK, markersize=9, markeredgewidth=1.6, clip_on=False)
+            axis.plot(position, _clipped(value), "_", color=BLACK, markersize=9, markeredgewidth=1.6, clip_on=False)
 
 
 def _labels(axis: Axes, ends: Sequence[tuple[str, float, str]], last: int) -> None:
@@ -213,7 +214,7 @@ def _labels(axis: Axes, ends: Sequence[tuple[str, float, str]], last: int) -> No
     for _, value, _ in (ordered := sorted(ends, key=lambda end: _clipped(end[1]))):
         height = _clipped(value)
         heights.append(max(height, heights[-1] * _APART) if heights else height)
-    # What is pushed beyond the top pushes back.
+    # A label that is pushed beyond the top pushes back.
     for i in range(len(heights) - 1, -1, -1):
         heights[i] = min(heights[i], _MOST / _APART ** (len(heights) - 1 - i))
     for (name, value, colour), height in zip(ordered, heights, strict=True):
@@ -231,16 +232,16 @@ def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[st
     used = set()
     for row, name in enumerate(names):
         for column, method in enumerate(methods):
-            one = cells[name, method]
-            if one is None:
+            cell = cells[name, method]
+            if cell is None:
                 axis.text(column, row, "–", ha="center", va="center", fontsize=7.0)
                 continue
-            used.add(one.verdict)
-            sign, colour = _SIGNS[one.verdict]
+            used.add(cell.verdict)
+            sign, colour = _SIGNS[cell.verdict]
             if colour:
                 box = Rectangle((column - 0.47, row - 0.44), 0.94, 0.88, facecolor=colour, alpha=_TINT, linewidth=0.0)
                 axis.add_patch(box).set_clip_on(False)
-            axis.text(column, row, f"{sign} {share(one.rate)}".strip(), ha="center", va="center", fontsize=7.0)
+            axis.text(column, row, f"{sign} {share(cell.rate)}".strip(), ha="center", va="center", fontsize=7.0)
     columns = sum(method not in TESTS for method in methods)
     axis.axvline(columns - 0.5, color=GREY, linewidth=0.8)
     axis.set(xlim=(-0.5, len(methods) - 0.5), ylim=(len(names) - 0.5, -0.5))
@@ -285,42 +286,42 @@ fault that leaves ‖ρ‖ unchanged leaves every estimate and every bound uncha
 _LEADING = "Scores have exactly their joint law{exact}, and the leading order of it where k is {leading}."
 
 
-def picture_name(mechanism: str) -> str:
+def picture_name(name: str) -> str:
     """Name the picture of a mechanism."""
-    return f"blindspots-{mechanism}.svg"
+    return f"blindspots-{name}.svg"
 
 
 def figures(run: Run) -> dict[str, Figure]:
     """Draw the matrix and a picture of each mechanism, by file name."""
-    found = atlas(run)
-    if not found:
+    mechanisms = atlas(run)
+    if not mechanisms:
         return {}
-    columns, cells = _cells(found)
-    drawn = {picture_name(name): mechanism(one) for name, one in found.items()}
-    return {MATRIX: matrix(list(found), columns, cells), **drawn}
+    columns, cells = _cells(mechanisms)
+    drawn = {picture_name(name): mechanism(evidence) for name, evidence in mechanisms.items()}
+    return {MATRIX: matrix(list(mechanisms), columns, cells), **drawn}
 
 
 def text(run: Run) -> str:
     """Render the page of a run of the suite ``blindspots``; nothing if no check of the atlas was run."""
-    found = atlas(run)
-    if not found:
+    mechanisms = atlas(run)
+    if not mechanisms:
         return ""
-    first = next(iter(found.values()))
+    first = next(iter(mechanisms.values()))
     claimed = first["claimed"]
     about = _ABOUT.format(
         version=run.version, level=run.level, seed=run.seed, epsilon=claimed["epsilon"], delta=claimed["delta"],
         sigma=claimed["noise_multiplier"], dim=first["dim"],
     )  # fmt: skip
     reading = _READING.format(count=COUNT, seen=SEEN, margin=first["margin"] - 1.0)
-    columns, cells = _cells(found)
-    sections = [_matrix(found, columns, cells), *(_mechanism(name, one) for name, one in found.items())]
+    columns, cells = _cells(mechanisms)
+    sections = [_matrix(mechanisms, columns, cells), *(_mechanism(*pair) for pair in mechanisms.items())]
     title = "What a low ε̂ does not mean: the blind-spot atlas"
-    return page(title, _found(columns[0], cells), (reading, about, _WHY, _leading(first)), sections)
+    return page(title, _headline(columns[0], cells), (reading, about, _WHY, _leading(first)), sections)
 
 
-def _found(default: str, cells: Mapping[tuple[str, str], Sight | None]) -> str:
+def _headline(default: str, cells: Mapping[tuple[str, str], Sight | None]) -> str:
     """Say in a sentence what the default estimator sees."""
-    of = Counter(one.verdict for (_, method), one in cells.items() if method == default and one is not None)
+    of = Counter(cell.verdict for (_, method), cell in cells.items() if method == default and cell is not None)
     faults = of.total() - of[Visibility.NOTHING]
     return (
         f"With {COUNT:,} canaries the default estimator sees {of[Visibility.SEES]} of {faults} faults, misses "
@@ -328,9 +329,9 @@ def _found(default: str, cells: Mapping[tuple[str, str], Sight | None]) -> str:
     )
 
 
-def _leading(found: Evidence) -> str:
-    leading = found["leading_order"]
-    exact = sorted({row["count"] for row in found["cells"]} - set(leading))
+def _leading(evidence: Evidence) -> str:
+    leading = evidence["leading_order"]
+    exact = sorted({row["count"] for row in evidence["cells"]} - set(leading))
     of_exact = f" where k is {_listed(exact)}" if exact else ""
     return _LEADING.format(exact=of_exact, leading=_listed(leading)) if leading else ""
 
@@ -339,59 +340,61 @@ def _listed(counts: list[int]) -> str:
     return " or ".join(f"{count:,}" for count in counts)
 
 
-def _cells(found: Mapping[str, Evidence]) -> tuple[list[str], dict[tuple[str, str], Sight | None]]:
-    methods = methods_of(found)
-    cells = {(name, method): sight(one, method) for name, one in found.items() for method in methods}
-    cells |= {(name, test): sight_of_test(one, test) for name, one in found.items() for test in TESTS}
+def _cells(mechanisms: Mapping[str, Evidence]) -> tuple[list[str], dict[tuple[str, str], Sight | None]]:
+    methods = methods_of(mechanisms)
+    cells = {(name, method): sight(evidence, method) for name, evidence in mechanisms.items() for method in methods}
+    cells |= {(name, test): sight_of_test(evidence, test) for name, evidence in mechanisms.items() for test in TESTS}
     return [*methods, *TESTS], cells
 
 
 def _matrix(
-    found: Mapping[str, Evidence], columns: list[str], cells: Mapping[tuple[str, str], Sight | None]
+    mechanisms: Mapping[str, Evidence], columns: list[str], cells: Mapping[tuple[str, str], Sight | None]
 ) -> Section:
     sees, misses, cannot = (
-        sum(one is not None and one.verdict is v for one in cells.values())
+        sum(cell is not None and cell.verdict is v for cell in cells.values())
         for v in (Visibility.SEES, Visibility.MISSES, Visibility.CANNOT)
     )
-    default = [one.verdict for (_, method), one in cells.items() if method == columns[0] and one is not None]
+    default = [cell.verdict for (_, method), cell in cells.items() if method == columns[0] and cell is not None]
     faults = len(default) - default.count(Visibility.NOTHING)
     alternative = (
-        f"Matrix of {len(found)} mechanisms and {len(columns)} methods: of the cells, {sees} see what "
+        f"Matrix of {len(mechanisms)} mechanisms and {len(columns)} methods: of the cells, {sees} see what "
         f"is wrong, {misses} miss it and {cannot} cannot see it in principle; "
         f"{columns[0]} sees {default.count(Visibility.SEES)} of {faults} faults"
     )
     signs = ", ".join(f"{sign} {verdict}" for verdict, (sign, _) in _SIGNS.items() if sign)
     rows = tuple(
-        (f"`{name}`", _largest(one), *(_cell(cells[name, column]) for column in columns)) for name, one in found.items()
+        (f"`{name}`", _largest(evidence), *(_cell(cells[name, column]) for column in columns))
+        for name, evidence in mechanisms.items()
     )
     note = (
         f"Of each cell: {signs}; the share of audits with an alarm, and the median ε̂, to be compared with "
         f"the largest ε. At the mechanisms' other values it stands below. Shares are of so many audits or more: "
-        f"{_audits(found)}."
+        f"{_audits(mechanisms)}."
     )
     header = ("mechanism", "largest ε", *(f"`{TESTS.get(column, column)}`" for column in columns))
     return Section("Who sees what", header, rows, note, MATRIX, alternative)
 
 
-def _audits(found: Mapping[str, Evidence]) -> str:
+def _audits(mechanisms: Mapping[str, Evidence]) -> str:
     """Say of how many audits the shares of the matrix are."""
     names: dict[int, list[str]] = {}
-    for method in methods_of(found):
-        counts = [audits_by(row, method) for one in found.values() for row in rows_at(one) if method in row["methods"]]
+    for method in methods_of(mechanisms):
+        rows = (row for evidence in mechanisms.values() for row in rows_at(evidence))
+        counts = [audits_by(row, method) for row in rows if method in row["methods"]]
         names.setdefault(min(counts), []).append(f"`{method}`")
     return "; ".join(f"{count:,} by {', '.join(named)}" for count, named in names.items())
 
 
-def _largest(found: Evidence) -> str:
-    rows = rows_at(found)
+def _largest(evidence: Evidence) -> str:
+    rows = rows_at(evidence)
     return _number(rows[worst(rows)]["truth"][0])
 
 
-def _cell(one: Sight | None) -> str:
-    if one is None:
+def _cell(cell: Sight | None) -> str:
+    if cell is None:
         return "–"
-    epsilon = "" if one.epsilon is None else f"; {_number(one.epsilon)}"
-    return f"{_SIGNS[one.verdict][0]} {share(one.rate)}{epsilon}".strip()
+    epsilon = "" if cell.epsilon is None else f"; {_number(cell.epsilon)}"
+    return f"{_SIGNS[cell.verdict][0]} {share(cell.rate)}{epsilon}".strip()
 
 
 def _number(value: float) -> str:
@@ -401,15 +404,15 @@ def _number(value: float) -> str:
 _SHOWN = ("adaptive", "fixed-sequence", "normal-scores", "one-run-gaussian", "canife")
 
 
-def _mechanism(name: str, found: Evidence) -> Section:
-    rows = rows_at(found)
-    others = sorted({row["count"] for row in found["cells"]})
+def _mechanism(name: str, evidence: Evidence) -> Section:
+    rows = rows_at(evidence)
+    others = sorted({row["count"] for row in evidence["cells"]})
     shown = [method for method in _SHOWN if any(method in row["methods"] for row in rows)]
     lines = []
     for row in rows:
         alarms = []
         for count in others:
-            (cell,) = (one for one in rows_at(found, count) if one["value"] == row["value"])
+            (cell,) = (other for other in rows_at(evidence, count) if other["value"] == row["value"])
             rate, low, high = cell["rate"]
             alarms.append(f"{share(rate)} [{share(low)}, {share(high)}]; {share(cell['predicted'])}")
         epsilons = [
@@ -417,7 +420,7 @@ def _mechanism(name: str, found: Evidence) -> Section:
         ]
         lines.append((label(row["value"]), _number(row["truth"][1]), *epsilons, _number(row["unlimited"][0]), *alarms))
     header = (
-        found["parameter"],
+        evidence["parameter"],
         "true ε",
         *(f"`{method}`" for method in shown),
         "unlimited canaries",
@@ -426,18 +429,20 @@ def _mechanism(name: str, found: Evidence) -> Section:
     note = (
         f"Median ε̂ and bounds at k = {COUNT:,}, then ε̂ of canaries without number, and how often `adaptive` raises an "
         f"alarm, with {0.999:.1%} limits, and the rate predicted without a canary. The truth where it is largest: "
-        f"{found['reason']}."
+        f"{evidence['reason']}."
     )
-    alternative = f"ε̂ against the truth: {found['title']}; along {found['parameter']}; {_summary(found)}"
-    title = f"`{name}`: {found['title']}"
+    alternative = f"ε̂ against the truth: {evidence['title']}; along {evidence['parameter']}; {_summary(evidence)}"
+    title = f"`{name}`: {evidence['title']}"
     return Section(title, header, tuple(lines), note, picture_name(name), alternative)
 
 
-def _summary(found: Evidence) -> str:
-    one = sight(found, "adaptive")
-    if one is None:
+def _summary(evidence: Evidence) -> str:
+    cell = sight(evidence, "adaptive")
+    if cell is None:
         return ""
-    if harmless(found):
-        return f"the truth is nowhere above what is claimed, and false alarms come in up to {share(one.rate)} of audits"
-    epsilon = "" if one.epsilon is None else f" with ε̂ {_number(one.epsilon)}"
-    return f"where the true ε is {_largest(found)}, adaptive {one.verdict}{epsilon} and alarms in {share(one.rate)}"
+    if harmless(evidence):
+        alarms = share(cell.rate)
+        return f"the truth is nowhere above what is claimed, and false alarms come in up to {alarms} of audits"
+    epsilon = "" if cell.epsilon is None else f" with ε̂ {_number(cell.epsilon)}"
+    truth, alarms = _largest(evidence), share(cell.rate)
+    return f"where the true ε is {truth}, adaptive {cell.verdict}{epsilon} and alarms in {alarms}"

@@ -31,21 +31,21 @@ def values(scenarios: Sequence[ScenarioRecord]) -> Figure:
         axis = figure.subplots()
         for which, scenario in enumerate(scenarios):
             shift = 0.7 * (which + 0.5) / len(scenarios) - 0.35
-            found = [
-                (value.epsilon, place + shift)
-                for place, method in enumerate(scenario.methods)
+            levels = [
+                (value.epsilon, position + shift)
+                for position, method in enumerate(scenario.methods)
                 for value in method.values
             ]
-            points = [(max(epsilon, _LEAST), level) for epsilon, level in found if math.isfinite(epsilon)]
+            points = [(max(epsilon, _LEAST), level) for epsilon, level in levels if math.isfinite(epsilon)]
             marker, colour = _STYLES[which]
             axis.plot(*zip(*points, strict=True), marker, color=colour, markersize=3.5, label=scenario.name)
             # Infinite ones stand beyond the axis.
-            for level in {level for epsilon, level in found if epsilon == math.inf}:
+            for level in {level for epsilon, level in levels if epsilon == math.inf}:
                 beside = axis.get_yaxis_transform()
                 axis.text(1.01, level, "∞", color=colour, transform=beside, verticalalignment="center")
-        for place, method in enumerate(methods):
+        for position, method in enumerate(methods):
             if math.isfinite(cap := method.cap):
-                axis.plot([cap, cap], [place - 0.35, place + 0.35], color="black", linewidth=1.2)
+                axis.plot([cap, cap], [position - 0.35, position + 0.35], color="black", linewidth=1.2)
         analytical = _analytical(scenarios[0])
         axis.axvline(analytical, color=GREY, linewidth=0.8, zorder=0)
         words = f"analytical ε {analytical:.3g}"
@@ -80,7 +80,7 @@ def render(record: BenchmarkRecord) -> dict[str, str]:
 
 def text(record: BenchmarkRecord) -> str:
     """Make the page, as Markdown."""
-    return page(TITLE, _found(record), [about(record)], sections(record), made_by(record.environment))
+    return page(TITLE, _headline(record), [about(record)], sections(record), made_by(record.environment))
 
 
 def figures(record: BenchmarkRecord) -> dict[str, Figure]:
@@ -88,7 +88,7 @@ def figures(record: BenchmarkRecord) -> dict[str, Figure]:
     return {"canife.svg": values(record.scenarios)}
 
 
-def _found(record: BenchmarkRecord) -> str:
+def _headline(record: BenchmarkRecord) -> str:
     """Say in a sentence how near CANIFE is to its cap, and how many methods stay below ε."""
     methods, analytical = record.scenarios[0].methods, _analytical(record.scenarios[0])
     printed = record.counts[0].as_printed
@@ -111,16 +111,16 @@ def about(record: BenchmarkRecord) -> str:
 
 def sections(record: BenchmarkRecord) -> list[Section]:
     """Put all that was found into tables."""
-    found = [_methods(record)]
+    parts = [_methods(record)]
     if record.printed is not None:
-        found.append(_printed(record, record.printed))
-    found.append(_counts(record))
+        parts.append(_printed(record, record.printed))
+    parts.append(_counts(record))
     if len(record.scenarios) > 1:
-        found.append(_scenarios(record))
-    found += [_canaries(record), _audits(record)]
+        parts.append(_scenarios(record))
+    parts += [_canaries(record), _audits(record)]
     if record.sweep:
-        found.append(_sweep(record))
-    return found
+        parts.append(_sweep(record))
+    return parts
 
 
 def number(value: float) -> str:
@@ -141,8 +141,8 @@ def spread(summary: SpreadRecord) -> str:
     return f"{rounded(mean, deviation)} ± {rounded(deviation, deviation)}"
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _mean(numbers: Sequence[float]) -> float:
+    return sum(numbers) / len(numbers)
 
 
 def _analytical(scenario: ScenarioRecord) -> float:
@@ -195,20 +195,20 @@ def _methods(record: BenchmarkRecord) -> Section:
     return Section("Every method on the same trainings", header, tuple(rows), note, "canife.svg", alternative)
 
 
-def _printed(record: BenchmarkRecord, found: PrintedRecord) -> Section:
+def _printed(record: BenchmarkRecord, printed: PrintedRecord) -> Section:
     rows = tuple(
         (row.id, row.statement, row.method, spread(row.epsilon), row.reading, row.verdict, row.finding)
-        for row in found.claims
+        for row in printed.claims
     )
     data = (
         "These are its files, by their published MD5."
-        if found.fashion
+        if printed.fashion
         else f"{record.data.name} is not known to be it, whose files are known by their MD5, gzipped "
         "as they were published. So nothing is decided, and the numbers only stand side by side."
     )
     note = (
         f"The printed numbers are of Fashion-MNIST. {data} Printed and own means are compared by Welch's test and "
-        f"deviations by the ratio of variances, at level {found.level:.0e} for each reading, as if the printed ones "
+        f"deviations by the ratio of variances, at level {printed.level:.0e} for each reading, as if the printed ones "
         f"were of as many trainings, {record.repeat}, as theirs are not counted. Where the test could not tell "
         "the printed mean from 0 with power 0.9, or our numbers are all equal, it confirms nothing. A claim is "
         "confirmed if the text's own reading, the first, is, qualified if another is, and never refuted, as learning "
@@ -228,8 +228,8 @@ def _counts(record: BenchmarkRecord) -> Section:
             f"{row.separated} of {row.audits}",
             *(
                 cell
-                for found in (row.as_printed, row.at_reciprocal)
-                for cell in (spread(found.epsilon), number(found.cap))
+                for reading in (row.as_printed, row.at_reciprocal)
+                for cell in (spread(reading.epsilon), number(reading.cap))
             ),
         )
         for row in record.counts
@@ -258,16 +258,16 @@ def _scenarios(record: BenchmarkRecord) -> Section:
     scenarios = record.scenarios
     header = ["", *(scenario.name for scenario in scenarios)]
     rows: list[tuple[str, ...]] = [
-        ("analytical ε without the fault", *(number(_analytical(one)) for one in scenarios)),
-        ("accuracy", *(f"{100.0 * _mean(one.accuracies):.1f}%" for one in scenarios)),
+        ("analytical ε without the fault", *(number(_analytical(scenario)) for scenario in scenarios)),
+        ("accuracy", *(f"{100.0 * _mean(scenario.accuracies):.1f}%" for scenario in scenarios)),
     ]
-    for place, method in enumerate(scenarios[0].methods):
+    for position, method in enumerate(scenarios[0].methods):
         cells = []
         for scenario in scenarios:
-            found = scenario.methods[place]
-            cell = spread(found.epsilon)
+            result = scenario.methods[position]
+            cell = spread(result.epsilon)
             if scenario is not scenarios[0]:
-                cell += _difference(method.values, found.values)
+                cell += _difference(method.values, result.values)
             cells.append(cell)
         rows.append((method.name, *cells))
     note = (
@@ -284,7 +284,8 @@ def _difference(before: Sequence[MethodValue], after: Sequence[MethodValue]) -> 
     if len(differences) < 2 or not all(map(math.isfinite, differences)):
         return ""
     mean = _mean(differences)
-    error = math.sqrt(sum((one - mean) ** 2 for one in differences) / (len(differences) - 1) / len(differences))
+    squares = sum((difference - mean) ** 2 for difference in differences)
+    error = math.sqrt(squares / (len(differences) - 1) / len(differences))
     return f" ({rounded(mean, error)} ± {rounded(error, error)})"
 
 
@@ -292,11 +293,11 @@ def _canaries(record: BenchmarkRecord) -> Section:
     rows = tuple(
         (
             scenario.name,
-            *map(spread, (found.separation, found.deviation, found.noise, found.clients, found.cosine)),
-            f"{found.unhealthy} of {found.audits}",
+            *map(spread, (canaries.separation, canaries.deviation, canaries.noise, canaries.clients, canaries.cosine)),
+            f"{canaries.unhealthy} of {canaries.audits}",
         )
         for scenario in record.scenarios
-        for found in (scenario.canife,)
+        for canaries in (scenario.canife,)
     )
     note = (
         "Mean ± deviation over all audited rounds. The cosine is the root mean square of those with the updates of a "
@@ -325,10 +326,10 @@ def _audits(record: BenchmarkRecord) -> Section:
 
 def _sweep(record: BenchmarkRecord) -> Section:
     sweep = record.sweep
-    rows: list[tuple[str, ...]] = [("accuracy", *(f"{100.0 * one.accuracies[0]:.1f}%" for one in sweep))]
+    rows: list[tuple[str, ...]] = [("accuracy", *(f"{100.0 * scenario.accuracies[0]:.1f}%" for scenario in sweep))]
     rows += [
-        (method.name, *(number(one.methods[place].epsilon.mean) for one in sweep))
-        for place, method in enumerate(sweep[0].methods)
+        (method.name, *(number(rate.methods[position].epsilon.mean) for rate in sweep))
+        for position, method in enumerate(sweep[0].methods)
     ]
     note = "One training each, with Poisson samples: how much the rate, which is not printed, matters to each method."
-    return Section("Learning rates", ("", *(f"{one.rate:g}" for one in sweep)), tuple(rows), note)
+    return Section("Learning rates", ("", *(f"{scenario.rate:g}" for scenario in sweep)), tuple(rows), note)

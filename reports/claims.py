@@ -12,7 +12,7 @@ from canaryproof.verify.check.verdicts import MEANINGS, rule
 
 # Titles of the documents' pages, in their order.
 TITLES = {document.id: document.title for document in DOCUMENTS}
-# What fails is what people come for.
+# Failures come first, as people look for them.
 ORDER = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NEEDS_DATA)
 
 
@@ -23,8 +23,8 @@ def statements(run: Run, document: str) -> list[Result]:
 
 def documents(run: Run) -> list[str]:
     """Documents that a run has statements of."""
-    found = dict.fromkeys(r.id.partition(".")[0] for r in run.results if r.subject is Subject.DOCUMENT)
-    return sorted(found, key=lambda name: [*TITLES, name].index(name))
+    names = dict.fromkeys(r.id.partition(".")[0] for r in run.results if r.subject is Subject.DOCUMENT)
+    return sorted(names, key=lambda name: [*TITLES, name].index(name))
 
 
 def page_name(document: str) -> str:
@@ -51,7 +51,7 @@ def text(run: Run, document: str) -> str:
     for verdict in ORDER:
         shown = [r for r in results if r.verdict is verdict and not (r.is_line and verdict is Verdict.CONFIRMED)]
         if shown:
-            rows = [(f"`{r.id}`", r.source, r.statement, _found(r)) for r in shown]
+            rows = [(f"`{r.id}`", r.source, r.statement, _finding(r)) for r in shown]
             header = ("claim", "place", "what it says", "finding")
             parts += [f"## {str(verdict).capitalize()}", table(header, rows, [r.id for r in shown])]
     held = sum(result.is_line and result.verdict is Verdict.CONFIRMED for result in results)
@@ -60,7 +60,7 @@ def text(run: Run, document: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _found(result: Result) -> str:
+def _finding(result: Result) -> str:
     """Return the finding, with the rule of a printed number; the other rules are those of the page's head."""
     return f"{result.finding}. Rule: {rule(result)}" if "rule" in result.evidence else result.finding
 
@@ -94,11 +94,11 @@ def findings(run: Run, count: int = 3) -> list[Result]:
         )
 
     ranked = sorted((r for r in run.results if r.subject is Subject.DOCUMENT and r.verdict in ORDER[:2]), key=rank)
-    places: dict[str, int] = {}
+    counts: dict[str, int] = {}
     turns = []
     for result in ranked:
-        turns.append(places.setdefault(result.suite, 0))
-        places[result.suite] += 1
+        turns.append(counts.setdefault(result.suite, 0))
+        counts[result.suite] += 1
     chosen = sorted(zip(turns, ranked, strict=True), key=lambda pair: (rank(pair[1])[:2], pair[0]))
     return [result for _, result in chosen[:count]]
 
@@ -107,11 +107,11 @@ def findings(run: Run, count: int = 3) -> list[Result]:
 _MOST_COLUMNS, _MOST_ITEMS, _LONGEST_CELL = 9, 8, 160
 # An enclosure is a pair of neighbours: narrower than this relative width all its digits are shown.
 _NARROW = 1e-6
-# What the chapters show, with pictures, and what is a line of its own.
+# These are shown elsewhere: in a chapter with pictures, and in a line of its own.
 _ELSEWHERE = {"convergence", "rule"}
 
 
-def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
+def described(evidence: Mapping[str, Any], path: str, room: int) -> str:
     """Render evidence as Markdown of about ``room`` characters, lists as tables; ``place`` says where all of it is."""
     single: dict[str, str] = {}
     grids: dict[str, Sequence[Mapping[str, Any]]] = {}
@@ -140,7 +140,7 @@ def described(evidence: Mapping[str, Any], place: str, room: int) -> str:
         parts += [f"**{_named(key)}**", table(list(map(_named, header)), cells)]
         room -= sum(len("".join(row)) for row in (header, *cells))
     if left:
-        parts.append(f"Shortened; all evidence is `{place}` in `results.json`.")
+        parts.append(f"Shortened; all evidence is `{path}` in `results.json`.")
     return "\n\n".join(parts)
 
 
@@ -191,9 +191,9 @@ def _cell(value: Any) -> str:
     return _cut(number(value))
 
 
-def _cut(text: str) -> str:
+def _cut(shown: str) -> str:
     # A backslash at the cut would hide what follows.
-    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL].rstrip("\\") + "…"
+    return shown if len(shown) <= _LONGEST_CELL else shown[:_LONGEST_CELL].rstrip("\\") + "…"
 
 
 def _named(key: str) -> str:
@@ -201,10 +201,10 @@ def _named(key: str) -> str:
     return _escaped(key.replace("_", " "))
 
 
-def _escaped(text: str) -> str:
+def _escaped(words: str) -> str:
     """Take from text what has a meaning in Markdown."""
-    text = text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"
-    return "".join(f"\\{c}" if c in "\\`*_[]<>#&~" else c for c in " ".join(text.split()))
+    words = words if len(words) <= _LONGEST_CELL else words[:_LONGEST_CELL] + "…"
+    return "".join(f"\\{c}" if c in "\\`*_[]<>#&~" else c for c in " ".join(words.split()))
 
 
 def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[Sequence[str]]:

@@ -50,17 +50,17 @@ class Series:
     confidence: float
     proven_slope: float
     note: str = ""
-    # What the exact values are, where they are exact of something else, such as a leading term.
+    # Meaning of the exact values if they are exact for something else, such as a leading term.
     exact_label: str = "exact"
 
 
 def series_of(result: Result) -> tuple[Series, ...]:
     """Return the series in a result's evidence, none for most; ValueError names the field that breaks a rule."""
-    found = result.evidence.get("convergence", [])
-    place = f"{result.id}: convergence"
-    if not isinstance(found, list | tuple):
-        raise ValueError(f"{place}: must be a list")
-    return tuple(_series(row, f"{place}[{i}]") for i, row in enumerate(found))
+    entries = result.evidence.get("convergence", [])
+    path = f"{result.id}: convergence"
+    if not isinstance(entries, list | tuple):
+        raise ValueError(f"{path}: must be a list")
+    return tuple(_series(row, f"{path}[{i}]") for i, row in enumerate(entries))
 
 
 def _is_number(value: Any) -> bool:
@@ -95,22 +95,22 @@ _RULES: dict[str, _Rule] = {
 }
 
 
-def _series(row: object, place: str) -> Series:
+def _series(row: object, path: str) -> Series:
     if not isinstance(row, Mapping):
-        raise ValueError(f"{place}: must be an object")
+        raise ValueError(f"{path}: must be an object")
     for name in row:
         if name not in _RULES:
-            raise ValueError(f"{place}.{name}: there is no such field; there are {', '.join(_RULES)}")
+            raise ValueError(f"{path}.{name}: there is no such field; there are {', '.join(_RULES)}")
     for field in fields(Series):
         if field.name not in row and field.default is MISSING:
-            raise ValueError(f"{place}.{field.name}: is missing")
+            raise ValueError(f"{path}.{field.name}: is missing")
     for name, value in row.items():
         holds, rule = _RULES[name]
         if not holds(value):
-            raise ValueError(f"{place}.{name}: must be {rule}")
+            raise ValueError(f"{path}.{name}: must be {rule}")
     for name in ("exact", "bound", "simulated", "standard_error"):
         if row[name] is not None and len(row[name]) != len(row["x"]):
-            raise ValueError(f"{place}.{name}: must have as many numbers as x, {len(row['x'])}, not {len(row[name])}")
+            raise ValueError(f"{path}.{name}: must have as many numbers as x, {len(row['x'])}, not {len(row[name])}")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
     return Series(**values)
 
@@ -124,13 +124,13 @@ def picture_name(identifier: str) -> str:
 def text(run: Run) -> str:
     """Render the page."""
     shown = [(result, series) for result in run.results if (series := series_of(result))]
-    parts = ["# Convergence", _found(shown)]
+    parts = ["# Convergence", _headline(shown)]
     parts += [part for result, series in shown for part in _chapter(result, series)]
     parts += ["## How to read this page", _ABOUT.format(version=run.version, level=run.level, seed=run.seed)]
     return "\n\n".join(parts) + "\n"
 
 
-def _found(shown: Sequence[tuple[Result, Sequence[Series]]]) -> str:
+def _headline(shown: Sequence[tuple[Result, Sequence[Series]]]) -> str:
     """Say in a sentence what all series together show."""
     count = sum(len(series) for _, series in shown)
     held = sum(result.verdict is Verdict.CONFIRMED for result, _ in shown)
@@ -151,22 +151,22 @@ def _chapter(result: Result, series: Sequence[Series]) -> list[str]:
 
 def _alternative(series: Sequence[Series]) -> str:
     """Say in words what the picture shows."""
-    panels = []
+    titles = []
     for row in series:
         shown = {row.exact_label: row.exact, "proven bound": row.bound, "simulated": row.simulated}
         names = ", ".join(name for name, values in shown.items() if values is not None)
-        span = f"{row.axis} from {_place(min(row.x))} to {_place(max(row.x))}"
-        panels.append(f"{row.title}, against {span} ({names})")
+        span = f"{row.axis} from {_at(min(row.x))} to {_at(max(row.x))}"
+        titles.append(f"{row.title}, against {span} ({names})")
     # A bracket would end the text.
-    return ("On logarithmic axes: " + "; ".join(panels)).replace("[", "(").replace("]", ")")
+    return ("On logarithmic axes: " + "; ".join(titles)).replace("[", "(").replace("]", ")")
 
 
-def _place(x: float) -> str:
+def _at(x: float) -> str:
     return f"{x:g}" if float(f"{x:g}") == x else f"{x:,}"
 
 
 def _values(row: Series) -> str:
-    columns = [(row.axis, [_place(x) for x in row.x])]
+    columns = [(row.axis, [_at(x) for x in row.x])]
     if row.exact is not None:
         columns.append((row.exact_label, [_digits(value) for value in row.exact]))
     if row.bound is not None:

@@ -1,4 +1,4 @@
-"""What the suite ``estimators`` finds of the estimators: printed simulations and ours, bias, deviation, coverage."""
+"""The chapter on estimators: printed simulations and repeated ones, bias, deviation, coverage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -25,7 +25,7 @@ def sections(run: Run) -> list[str]:
     return parts
 
 
-def found(run: Run) -> str:
+def headline(run: Run) -> str:
     """Say in a sentence how far each estimator is from the best of them; "" if it was not measured."""
     evidence = {result.id: result.evidence for result in run.measured.results}.get("estimators.default-estimator")
     if evidence is None:
@@ -51,12 +51,12 @@ def _printed_cells(evidence: Mapping[str, Evidence]) -> list[str]:
     readings = list(next(iter(cells.values()))["readings"])
     rows = []
     for name, cell in cells.items():
-        found = [
+        readings_shown = [
             _plus_minus(of) + ("" if of["p_value"] >= cell["level"] else " ✗")
             for of in (cell["readings"][reading] for reading in readings)
         ]
         rows.append((f"`{name}`", f"{cell['dim']:.0e}", f"{cell['count']}", f"{cell['epsilon']:g}",
-                     f"{cell['printed']['mean']:g} ± {cell['printed']['deviation']:g}", *found))  # fmt: skip
+                     f"{cell['printed']['mean']:g} ± {cell['printed']['deviation']:g}", *readings_shown))  # fmt: skip
     first = next(iter(cells.values()))
     return [
         "## Printed simulations and ours",
@@ -89,65 +89,66 @@ def _estimator_rows(cells: Sequence[Evidence], labels: Sequence[str]) -> list[tu
 _MEASURES = ("estimator", "bias", "deviation", "RMS error", "coverage", "truth below", "width")
 
 
-def _equal(found: Evidence) -> list[str]:
+def _equal(evidence: Evidence) -> list[str]:
     return [
         "## Estimators where the variances agree",
-        f"Algorithm 1 from its exact law, d = {found['dim']:.0e}, δ = {found['delta']:g}, {found['runs']} runs a cell; "
-        "nominal coverage 95%.",
-        table(("k", "ε", *_MEASURES), _estimator_rows(found["cells"], ("count", "epsilon"))),
+        f"Algorithm 1 from its exact law, d = {evidence['dim']:.0e}, δ = {evidence['delta']:g}, {evidence['runs']} "
+        "runs a cell; nominal coverage 95%.",
+        table(("k", "ε", *_MEASURES), _estimator_rows(evidence["cells"], ("count", "epsilon"))),
     ]
 
 
-def _unequal(found: Evidence) -> list[str]:
+def _unequal(evidence: Evidence) -> list[str]:
     return [
         "## Estimators where the variances differ",
-        f"Normal cosines with √d times their deviation equal to the ratio, k = {found['count']}, δ = "
-        f"{found['delta']:g}, {found['runs']} runs a cell.",
+        f"Normal cosines with √d times their deviation equal to the ratio, k = {evidence['count']}, δ = "
+        f"{evidence['delta']:g}, {evidence['runs']} runs a cell.",
         table(
             ("√d·μ", "ratio", "ε in", *_MEASURES),
-            _estimator_rows(found["cells"], ("distance", "ratio", "epsilon_certified")),
+            _estimator_rows(evidence["cells"], ("distance", "ratio", "epsilon_certified")),
         ),
     ]
 
 
-def _default(found: Evidence) -> list[str]:
+def _default(evidence: Evidence) -> list[str]:
     rows = [
         (f"{cell['distance']:.4g}", f"{cell['ratio']:g}", interval(cell["epsilon_certified"]),
          *(f"{cell[name]:.3f}" for name in ("pinned", "fitted", "adaptive")))
-        for cell in found["cells"]
+        for cell in evidence["cells"]
     ]  # fmt: skip
     return [
         "## The default estimator",
-        f"Root mean square error of ε̂, k = {found['count']}, δ = {found['delta']:g}, {found['runs']} runs a cell.",
+        f"Root mean square error of ε̂, k = {evidence['count']}, δ = {evidence['delta']:g}, {evidence['runs']} runs a "
+        "cell.",
         table(("√d·μ", "ratio", "ε in", "pinned", "fitted", "adaptive"), rows),
     ]
 
 
-def _bias(found: Evidence) -> list[str]:
+def _bias(evidence: Evidence) -> list[str]:
     rows = [
         (f"{cell['delta']:g}", f"{cell['epsilon']:g}", f"{cell['count']}",
          f"{cell['bias']:.4f} ± {cell['standard_error']:.4f}", f"{cell['by_quadrature']:.4f}",
          f"{cell['leading_term']:.4f}")
-        for cell in found["cells"]
+        for cell in evidence["cells"]
     ]  # fmt: skip
     return [
         "## The upward bias of `fitted`",
         "ε is V-shaped in the fitted variance: it rises on both sides of equality, so that any error of σ̂ raises it. "
-        f"Bias at equal variances, {found['runs']} runs a cell.",
+        f"Bias at equal variances, {evidence['runs']} runs a cell.",
         table(("δ", "ε", "k", "simulated", "by quadrature", "leading term"), rows),
     ]
 
 
-def _sweep(title: str, found: Evidence) -> list[str]:
+def _sweep(title: str, evidence: Evidence) -> list[str]:
     rows = [
         (row["case"], f"{row['dim']:.0e}", f"{row['count']}", f"{row['epsilon']:g}", f"{row['data_norm']:.4g}",
          f"{row['pinned_mean']:.3f} ± {row['pinned_deviation']:.3f}", interval(row["epsilon_certified"]),
          f"{row['fitted_mean']:.3f}")
-        for row in found["rows"]
+        for row in evidence["rows"]
     ]  # fmt: skip
     return [
         f"## {title}",
-        f"{found['runs']} runs a cell. Expected: ε of the noise multiplier σ·√(1 + (k + ‖Σxᵢ‖²)/(σ²d)).",
+        f"{evidence['runs']} runs a cell. Expected: ε of the noise multiplier σ·√(1 + (k + ‖Σxᵢ‖²)/(σ²d)).",
         table(("case", "d", "k", "ε", "‖Σxᵢ‖", "pinned", "expected, in", "fitted, mean"), rows),
     ]
 
@@ -183,12 +184,12 @@ def dimension_sweep(cells: Sequence[Evidence]) -> Figure:
     for axis, epsilon in zip(axes, levels, strict=True):
         chosen = sorted((cell for cell in cells if cell["epsilon"] == epsilon), key=lambda cell: cell["dim"])
         axis.axhline(epsilon, color=GREY, linewidth=0.8, zorder=0, label="analytical ε")
-        for label, colour, marker, shift, place, pick in _SERIES:
-            shown = [cell for cell in chosen if place in cell["source"]]
-            places = [cell["dim"] * shift for cell in shown]
+        for label, colour, marker, shift, position, pick in _SERIES:
+            shown = [cell for cell in chosen if position in cell["source"]]
+            positions = [cell["dim"] * shift for cell in shown]
             means, deviations = ([pick(cell)[of] for cell in shown] for of in ("mean", "deviation"))
             style: dict[str, Any] = {"fmt": marker, "color": colour, "markersize": 4, "linewidth": 1.1, "capsize": 2}
-            axis.errorbar(places, means, deviations, **style, label=label)
+            axis.errorbar(positions, means, deviations, **style, label=label)
         axis.set(xscale="log", title=f"analytical ε = {epsilon:g}", xlabel="dimension d, k = √d")
     axes[0].set_ylabel("ε̂, mean ± standard deviation of a run")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False)
@@ -205,8 +206,8 @@ def errors(evidence: Evidence) -> Figure:
         cells = sorted((c for c in evidence["cells"] if c["distance"] == distance), key=lambda c: c["ratio"])
         equal = next(cell["epsilon"] for cell in cells if cell["ratio"] == 1.0)
         for name, colour, marker in (("pinned", BLUE, "o"), ("fitted", ORANGE, "D"), ("adaptive", GREEN, "s")):
-            ratios, found = ([cell[of] for cell in cells] for of in ("ratio", name))
-            axis.plot(ratios, found, color=colour, marker=marker, markersize=4, linewidth=1.1, label=name)
+            ratios, deviations = ([cell[of] for cell in cells] for of in ("ratio", name))
+            axis.plot(ratios, deviations, color=colour, marker=marker, markersize=4, linewidth=1.1, label=name)
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]))
         axis.yaxis.set_major_formatter("{x:g}")

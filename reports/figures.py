@@ -30,7 +30,7 @@ STYLE: dict[Any, Any] = {
 }
 
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
-# What the style sheet has names for; white is the figure's ground, which the page has of its own.
+# Colours that the style sheet names. White is the figure's ground, and the page has its own.
 _COLOURS = {
     BLUE: "var(--blue)",
     ORANGE: "var(--orange)",
@@ -55,16 +55,16 @@ def panels(count: int, columns: int, size: tuple[float, float, float], **options
     return figure, axes[:count]
 
 
-def mark_edge(axis: Axis, place: float, words: str) -> None:
+def mark_edge(axis: Axis, edge: float, words: str) -> None:
     """Label where a logarithmic axis shows what it has no place for, such as 0: at ``place``, its lowest tick."""
     low, high = axis.get_view_interval()
-    ticks = [tick for tick in axis.get_major_locator().tick_values(low, high) if 4.0 * place < tick <= 1.001 * high]
-    axis.set_major_locator(FixedLocator([place, *ticks]))
+    ticks = [tick for tick in axis.get_major_locator().tick_values(low, high) if 4.0 * edge < tick <= 1.001 * high]
+    axis.set_major_locator(FixedLocator([edge, *ticks]))
     axis.set_major_formatter(FixedFormatter([words, *(f"{tick:g}" for tick in ticks)]))
     axis.set_minor_formatter(NullFormatter())
 
 
-# What figures were drawn as, by their letters.
+# Pictures of figures that were drawn, by how letters were drawn.
 _DRAWN: WeakKeyDictionary[Figure, dict[str, bytes]] = WeakKeyDictionary()
 
 
@@ -129,8 +129,8 @@ def inline(figure: Figure, name: str, alternative: str, styles: dict[str, str]) 
             element.text = None
     _join_ticks(root)
     named = {value.removeprefix("#") for element in root.iter() if (value := element.get(_LINK))}
-    named |= {place for element in root.iter() if (place := element.get("id")) and element.tag == "clipPath"}
-    ids = {place: f"{name}-{i}" for i, place in enumerate(sorted(named))}
+    named |= {identifier for element in root.iter() if (identifier := element.get("id")) and element.tag == "clipPath"}
+    ids = {identifier: f"{name}-{i}" for i, identifier in enumerate(sorted(named))}
     for element in root.iter():
         for key, value in list(element.attrib.items()):
             del element.attrib[key]
@@ -156,8 +156,8 @@ def _join_ticks(root: ElementTree.Element) -> None:
     """Draw all ticks of a kind as one path: there are thousands, each an element that refers to one line."""
     lines = {}
     for element in root.iter("path"):
-        if (place := element.get("id")) and (line := _TICK.fullmatch(" ".join(element.get("d", "").split()))):
-            lines[f"#{place}"] = line
+        if (identifier := element.get("id")) and (line := _TICK.fullmatch(" ".join(element.get("d", "").split()))):
+            lines[f"#{identifier}"] = line
     joined: dict[tuple[str, str | None], ElementTree.Element] = {}
     for parent in list(root.iter()):
         for child in list(parent):
@@ -178,7 +178,7 @@ def _join_ticks(root: ElementTree.Element) -> None:
 
 def description(figure: Figure) -> str:
     """Say what a figure's panels are called, what their axes are, and what is drawn in them."""
-    panels = []
+    axes = []
     shared = [text.get_text() for text in (figure._supxlabel, figure._supylabel) if text is not None]  # type: ignore[attr-defined]
     for axis in figure.axes:
         if not axis.get_visible():
@@ -186,16 +186,16 @@ def description(figure: Figure) -> str:
         names = [" ".join(axis.get_title(loc=where).split()) for where in ("left", "center")]
         labels = [" ".join(label.split()) for label in (axis.get_xlabel(), axis.get_ylabel()) if label]
         words = ": ".join([*filter(None, names), *([", ".join(labels)] if labels else [])])
-        panels.append(words or "a panel")
-    drawn = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    parts = [f"{len(panels)} panel{'s' * (len(panels) != 1)}. " + "; ".join(panels) + "."]
+        axes.append(words or "a panel")
+    entries = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    parts = [f"{len(axes)} panel{'s' * (len(axes) != 1)}. " + "; ".join(axes) + "."]
     parts += [f"Axes of all: {', '.join(shared)}."] if shared else []
-    parts += [f"Drawn: {', '.join(drawn)}."] if drawn else []
+    parts += [f"Drawn: {', '.join(entries)}."] if entries else []
     return " ".join(parts)
 
 
 def _shorten(element: ElementTree.Element) -> None:
-    """Say in fewer words what an element holds: points that look alike, groups of one, digits of a number."""
+    """Merge what an element repeats: styles of its points, groups of one, pieces of text."""
     for i, child in enumerate(element):
         while child.tag == "g" and not child.attrib and len(child) == 1:
             element[i] = child = child[0]
@@ -216,7 +216,7 @@ def _shorten(element: ElementTree.Element) -> None:
 
 
 def _attribute(key: str, value: str, ids: Mapping[str, str]) -> str:
-    """Shorten an attribute's value; nothing is left of what says nothing."""
+    """Shorten an attribute's value; a value without effect becomes empty."""
     if key == "id":
         return ids[value]
     if key == _LINK:
@@ -224,7 +224,7 @@ def _attribute(key: str, value: str, ids: Mapping[str, str]) -> str:
     if key == "clip-path":
         return f"url(#{ids[value.removeprefix('url(#').removesuffix(')')]})"
     if key == "transform":
-        # Upright, it turns by nothing.
+        # rotate(0) has no effect.
         value = re.sub(r"rotate\(-?0 [^)]*\)", "", value).strip()
     if key == "style":
         for colour, variable in _COLOURS.items():
@@ -236,4 +236,4 @@ def _attribute(key: str, value: str, ids: Mapping[str, str]) -> str:
         value = re.sub(r" *([A-Za-z]) *", r"\1", " ".join(value.split()))
     # A tenth of a point in a place, or a hundredth in a marker's shape, is less than anybody sees.
     digits = 2 if key == "d" and len(value) < _SHAPE and "l" not in value else 1
-    return _FRACTION.sub(lambda found: f"{float(found[0]):.{digits}f}".rstrip("0").rstrip("."), value)
+    return _FRACTION.sub(lambda match: f"{float(match[0]):.{digits}f}".rstrip("0").rstrip("."), value)

@@ -1,8 +1,8 @@
 """The formats of a report, and the files of each.
 
-``md`` is Markdown with SVG pictures and ``results.json``. ``html`` is ``report.html`` with exports for papers:
-``tables/`` holds ``ledger`` and each chapter's tables, numbered, as CSV and LaTeX; ``pictures/`` holds the pictures as
-SVG and PNG; a badge and citations come with them. ``json`` is ``results.json`` with its schema. ``pdf`` is
+``md`` is Markdown with SVG pictures and ``results.json``. ``html`` is ``report.html`` with exports for papers. There
+``tables/`` holds ``ledger`` and each chapter's tables, numbered, as CSV and LaTeX. ``pictures/`` holds the pictures as
+SVG and PNG. A badge and citations come with them. ``json`` is ``results.json`` with its schema. ``pdf`` is
 ``report.html``, printed by Chromium. Without a format there are the Markdown pages and ``report.html``.
 """
 
@@ -33,7 +33,7 @@ HTML = "report.html"
 
 
 class Format(StrEnum):
-    """What a report is made as."""
+    """Form of a report."""
 
     HTML = "html"
     MD = "md"
@@ -83,7 +83,7 @@ def _companions(material: Material) -> dict[str, bytes]:
     return {name: text.encode() for name, text in pages.items()}
 
 
-# What an export of another run may have left in a folder.
+# Files of an earlier export, which a new one removes.
 PATTERNS = ("tables/*.csv", "tables/*.tex", "pictures/*.svg", "pictures/*.png")
 _LEDGER = ("id", "suite", "subject", "place", "statement", "verdict", "finding", "level", "power")
 _SPECIAL = {
@@ -108,19 +108,19 @@ _PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.IGNOREC
 _ACCENTS = {"\u0302": r"\hat", "\u0303": r"\tilde", "\u0304": r"\bar", "\u0305": r"\bar"}
 
 
-def exports(run: Run, chapters: Iterable[Chapter]) -> dict[str, bytes]:
+def exports(run: Run, contents: Iterable[Chapter]) -> dict[str, bytes]:
     """Make what papers may take from a report, by file name."""
-    found: dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = {"ledger": (_LEDGER, _ledger(run))}
+    exported: dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = {"ledger": (_LEDGER, _ledger(run))}
     pictures = {}
-    for chapter in chapters:
+    for chapter in contents:
         for i, table in enumerate(tables(chapter.text), start=1):
-            found[f"{chapter.name}-{i:02d}"] = table
+            exported[f"{chapter.name}-{i:02d}"] = table
         for name, figure in chapter.figures.items():
             pictures[name] = svg(figure).encode()
             pictures[f"{name.removesuffix('.svg')}.png"] = png(figure)
     return {
-        **{f"tables/{name}.csv": comma_separated(*table).encode() for name, table in found.items()},
-        **{f"tables/{name}.tex": latex(*table).encode() for name, table in found.items()},
+        **{f"tables/{name}.csv": comma_separated(*table).encode() for name, table in exported.items()},
+        **{f"tables/{name}.tex": latex(*table).encode() for name, table in exported.items()},
         **{f"pictures/{name}": picture for name, picture in pictures.items()},
         "badge.svg": badge(run).encode(),
         "citation.bib": (resources("canaryproof.reports") / "templates" / "citation.bib").read_bytes(),
@@ -201,15 +201,15 @@ _FLAGS = (
 )
 
 
-def pdf(html: str) -> bytes:
+def pdf(document: str) -> bytes:
     """Print a page, which refers to nothing else; OSError if there is no Chromium, or it does not print."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise OSError(f"needs a browser that prints, and none of {', '.join(BROWSERS)} is installed")
-    with tempfile.TemporaryDirectory(prefix="canaryproof-") as place:
-        page, printed = Path(place) / "report.html", Path(place) / "report.pdf"
-        page.write_text(html, encoding="utf-8")
-        command = [browser, *_FLAGS, f"--user-data-dir={place}/profile", f"--print-to-pdf={printed}", page.as_uri()]
+    with tempfile.TemporaryDirectory(prefix="canaryproof-") as folder:
+        page, printed = Path(folder) / "report.html", Path(folder) / "report.pdf"
+        page.write_text(document, encoding="utf-8")
+        command = [browser, *_FLAGS, f"--user-data-dir={folder}/profile", f"--print-to-pdf={printed}", page.as_uri()]
         try:
             subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False)
             return printed.read_bytes()

@@ -78,7 +78,7 @@ class _Renderer(RendererHTML):
         token = tokens[idx]
         address = str(token.attrs.get("href", ""))
         links: Mapping[str, str] = env.get("links", {})
-        # What stands in other files of the project is named, and not linked.
+        # Addresses in other files of the project are shown and not linked.
         if address in links:
             token.attrs["href"] = links[address]
         elif not address.startswith(("https://", "http://")):
@@ -188,7 +188,7 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[tuple[Sequence[Token], str]]:
     yield piece, heading
 
 
-_OURS = "ours"
+_OWN = "ours"
 # Characters of evidence on the whole page and of one claim: the page of a quick run is to stay below 1.5 MB.
 _ALL_ROOM, _MOST_ROOM = 250_000, 1_200
 # The pictures that tell more of a claim than its numbers do, by what its id begins with.
@@ -197,7 +197,7 @@ _PICTURED = {
     "bounds.nominal": "coverage",
     "numerics.comparison.": "accuracy",
 }
-# What letters mean that the first screen may show.
+# Meanings of the letters that the first screen may show.
 _SYMBOLS = {
     "ε": "privacy loss of the mechanism; ε̂ is an estimate of it",
     "δ": "the probability that (ε, δ)-differential privacy allows for a larger loss",
@@ -253,13 +253,13 @@ class Group:
 
     @property
     def total(self) -> int:
-        """How many claims there are."""
+        """Number of claims."""
         return sum(len(claims) for _, _, claims in self.verdicts)
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many statements have a verdict."""
+    """Number of statements with a verdict."""
 
     verdict: str
     sign: str
@@ -295,7 +295,7 @@ def _view(material: Material, made: Sequence[Chapter]) -> dict[str, Any]:
         "failures": tuple(by_result[id(result)] for result in run.failures),
         "groups": tuple(_groups(claims)),
         "suites": tuple(dict.fromkeys(result.suite for result in run.results)),
-        "chapters": tuple((one.name, one.label, one.title, _body(one, links, styles, numbers)) for one in made),
+        "chapters": tuple((part.name, part.label, part.title, _body(part, links, styles, numbers)) for part in made),
         "styles": styles,
         "tests": len(run.designs),
         "levels": _levels(run),
@@ -330,12 +330,12 @@ def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
     of_document = result.subject is Subject.DOCUMENT
     suite = ["verify", result.suite, "--level", str(run.level), "--seed", str(run.seed)]
     again = ["claims", result.id] if of_document else suite
-    place = f"results[{position}].evidence"
-    evidence = rich_text(described(result.evidence, place, room), name="Evidence", plain=True)
+    path = f"results[{position}].evidence"
+    evidence = rich_text(described(result.evidence, path, room), name="Evidence", plain=True)
     return Entry(
         anchor=anchor,
         id=result.id,
-        document=result.id.partition(".")[0] if of_document else _OURS,
+        document=result.id.partition(".")[0] if of_document else _OWN,
         suite=result.suite,
         verdict=str(result.verdict),
         sign=SIGNS[result.verdict],
@@ -360,15 +360,15 @@ def _symbols(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 def _groups(claims: Sequence[Entry]) -> list[Group]:
     keys = dict.fromkeys(claim.document for claim in claims)
-    known = [*TITLES, *(key for key in keys if key not in TITLES and key != _OURS), _OURS]
-    titles = {**TITLES, _OURS: "This package's own checks"}
+    known = [*TITLES, *(key for key in keys if key not in TITLES and key != _OWN), _OWN]
+    titles = {**TITLES, _OWN: "This package's own checks"}
 
     def of(key: str, verdict: Verdict) -> tuple[Entry, ...]:
-        found = [claim for claim in claims if (claim.document, claim.verdict) == (key, verdict)]
-        return tuple(sorted(found, key=lambda claim: claim.in_passing))
+        selected = [claim for claim in claims if (claim.document, claim.verdict) == (key, verdict)]
+        return tuple(sorted(selected, key=lambda claim: claim.in_passing))
 
     return [
-        Group(key, titles.get(key, key), tuple((str(v), SIGNS[v], found) for v in ORDER if (found := of(key, v))))
+        Group(key, titles.get(key, key), tuple((str(v), SIGNS[v], entries) for v in ORDER if (entries := of(key, v))))
         for key in known
         if key in keys
     ]
@@ -397,11 +397,11 @@ def _body(chapter: Chapter, links: Mapping[str, str], styles: dict[str, str], nu
 
 def _levels(run: Run) -> tuple[tuple[str, int, str], ...]:
     """Split the sum of the tests' levels over the suites."""
-    found: dict[str, list[float]] = {}
+    levels_of: dict[str, list[float]] = {}
     for result in run.results:
         if result.design is not None:
-            found.setdefault(result.suite, []).append(result.design.level)
-    return tuple((suite, len(levels), f"{sum(levels):.1g}") for suite, levels in found.items())
+            levels_of.setdefault(result.suite, []).append(result.design.level)
+    return tuple((suite, len(levels), f"{sum(levels):.1g}") for suite, levels in levels_of.items())
 
 
 def _needs(run: Run) -> tuple[tuple[str, int], ...]:

@@ -16,8 +16,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], anchors: Iterabl
     """Render a table; ``anchors`` name its rows in addresses."""
     lines = [_row(header), "|" + "---|" * len(header)]
     for row, anchor in zip_longest(rows, anchors):
-        place = f'<a id="{anchor_of(anchor)}"></a>' if anchor else ""
-        lines.append(_row(row).replace("| ", f"| {place}", 1))
+        target = f'<a id="{anchor_of(anchor)}"></a>' if anchor else ""
+        lines.append(_row(row).replace("| ", f"| {target}", 1))
     return "\n".join(lines)
 
 
@@ -35,18 +35,18 @@ def _cell(text: str) -> str:
     return _TAG.sub(r"\\<", " ".join(text.split()).replace("|", "\\|"))
 
 
-def without_tags(page: str) -> str:
+def without_tags(markdown: str) -> str:
     """Escape what looks like a tag in a page, but for the anchors of a table's rows."""
-    return _FOREIGN.sub(r"\\<", page)
+    return _FOREIGN.sub(r"\\<", markdown)
 
 
 def words(text: str) -> str:
-    """Render somebody's words as no more than words: a line in which nothing is a tag, a link or other Markdown."""
+    """Escape untrusted text: a line in which nothing is a tag, a link or other Markdown."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def code(text: str) -> str:
-    """Render somebody's words as code."""
+    """Render untrusted text as code."""
     inner = " ".join(text.split()).replace("`", "'")
     return f"`{inner}`"
 
@@ -63,7 +63,7 @@ def rounded(value: float, error: float) -> str:
         return f"{value:.6g}"
     near = Decimal(value).quantize(Decimal(f"{error:.1e}"))
     if near.is_zero():
-        # What rounds to −0.
+        # A negative number that rounds to −0.
         near = abs(near)
     if error >= 1e-5 and abs(near) < 1e6:
         return f"{near:f}"
@@ -87,10 +87,10 @@ class Section:
     alternative: str = ""
 
 
-def page(title: str, found: str, about: Iterable[str], sections: Sequence[Section], last: str = "") -> str:
-    """Render a page as Markdown text: what was found and the first picture come first, what nobody reads first last."""
-    pictures = [[f"![{one.alternative}]({one.picture})"] if one.picture else [] for one in sections]
-    parts = [f"# {title}", found, *pictures[0], *about]
+def page(title: str, finding: str, about: Iterable[str], sections: Sequence[Section], last: str = "") -> str:
+    """Render a page as Markdown: the finding and the first picture come first, and the appendix last."""
+    pictures = [[f"![{part.alternative}]({part.picture})"] if part.picture else [] for part in sections]
+    parts = [f"# {title}", finding, *pictures[0], *about]
     for section, picture in zip(sections, [[], *pictures[1:]], strict=True):
         parts += [f"## {section.title}", *picture, table(section.header, section.rows), section.note]
     return "\n\n".join([*parts, last] if last else parts) + "\n"

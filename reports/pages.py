@@ -26,7 +26,7 @@ from canaryproof.verify.check.results import Run
 from canaryproof.verify.files.report_input import Material
 
 RESULTS = "results.json"
-# What a run's folder may hold beside the summary, and another run's may lack.
+# Files that one run's folder may hold besides the summary, and another's may lack.
 PAGES = (
     *(
         "accuracy.*",
@@ -68,7 +68,7 @@ def markdown_of(run: Run, results: str, pictures: Mapping[str, Figure]) -> dict[
 
 
 def pages_of(run: Run) -> dict[str, str]:
-    """Make the pages beside the summary for which a run has numbers, as Markdown by file name."""
+    """Make the pages besides the summary for which a run has numbers, as Markdown by file name."""
     pages = {claims.page_name(name): claims.text(run, name) for name in claims.documents(run)}
     run = run.measured
     if any(result.is_line for result in run.results):
@@ -146,24 +146,28 @@ def _all(material: Material, figures: Mapping[str, Figure]) -> Iterator[Chapter]
 
     yield of_page("convergence.md")
     shown = {name: figures[name] for name in _ESTIMATORS if name in figures}
-    parts = [estimators.found(run), *(f"![{summary.SHOWN[name]}]({name})" for name in shown), *estimators.sections(run)]
+    parts = [
+        estimators.headline(run),
+        *(f"![{summary.SHOWN[name]}]({name})" for name in shown),
+        *estimators.sections(run),
+    ]
     text = "\n\n".join(filter(None, parts))
     yield Chapter("estimators", "Estimators", "Estimators: error, bias, deviation", text, shown)
     yield of_page("pitfalls.md")
     yield of_page("bounds.md")
     yield of_page("blindspots.md")
     if material.canife is not None:
-        found = material.canife
-        yield Chapter("canife", "CANIFE", canife.TITLE, canife.text(found), canife.figures(found))
-    for place, kept in material.trainings.items():
-        folder = re.sub(r"\W+", "-", place)
-        figures_of = training.figures(kept.record)
-        drawn = {f"{folder}-{name}": figure for name, figure in figures_of.items()}
-        text = training.text(kept.record, kept.timings)
-        for name in figures_of:
+        benchmark = material.canife
+        yield Chapter("canife", "CANIFE", canife.TITLE, canife.text(benchmark), canife.figures(benchmark))
+    for path, trained in material.trainings.items():
+        folder = re.sub(r"\W+", "-", path)
+        pictures = training.figures(trained.record)
+        drawn = {f"{folder}-{name}": figure for name, figure in pictures.items()}
+        text = training.text(trained.record, trained.timings)
+        for name in pictures:
             text = text.replace(f"]({name})", f"]({folder}-{name})")
-        title = f"Training: {kept.record.title or kept.record.name}"
-        yield Chapter(f"training-{folder}", f"Training: {kept.record.name}", title, text, drawn)
+        title = f"Training: {trained.record.title or trained.record.name}"
+        yield Chapter(f"training-{folder}", f"Training: {trained.record.name}", title, text, drawn)
     yield of_page("accuracy.md")
     lines = "\n\n".join(proofs.overview(run)) if any(result.is_line for result in run.results) else ""
     yield Chapter("proofs", "Proofs", "The proofs, line by line", lines, {})

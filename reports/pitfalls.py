@@ -23,7 +23,7 @@ lower bound" is wrong in an audit if it is above the true ε; it promises to be 
 def text(run: Run) -> str:
     """Render the page of a run of the suite ``bounds``, or of some of its checks: what they lack is left out."""
     evidence = {r.id.removeprefix("bounds."): r.evidence for r in run.results if r.suite == "bounds"}
-    parts = ["# Pitfalls of empirical privacy auditing", *_found(evidence)]
+    parts = ["# Pitfalls of empirical privacy auditing", *_headline(evidence)]
     if "nominal" in evidence:
         parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({PICTURE})")
     parts.append(_ABOUT.format(version=run.version, level=run.level, seed=run.seed))
@@ -32,15 +32,15 @@ def text(run: Run) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _found(evidence: Evidence) -> list[str]:
+def _headline(evidence: Evidence) -> list[str]:
     """Say in a sentence how many settings show that bounds as printed, and the default, are no 95% bounds."""
     parts = []
     for name, check in _BOTH.items():
         if check in evidence:
-            found = evidence[check]
-            cells, alpha = found["cells"], found["alpha"]
+            measured = evidence[check]
+            cells, alpha = measured["cells"], measured["alpha"]
             tails = [stats.binom.sf(row["above"] - 1, row["runs"], alpha) for row in cells]
-            parts.append(f"{sum(tail < found['level'] / len(cells) for tail in tails)} of {len(cells)} for {name}")
+            parts.append(f"{sum(tail < measured['level'] / len(cells) for tail in tails)} of {len(cells)} for {name}")
     if not parts:
         return []
     return [f"Settings in which a 95% lower bound is above the true ε in more than 5% of audits: {', '.join(parts)}."]
@@ -59,14 +59,14 @@ def _by_method(
     evidence: Evidence, checks: Mapping[str, str], keep: Callable[[Mapping[str, Any]], bool] = lambda _: True
 ) -> tuple[list[tuple[str, ...]], list[str]]:
     """Collect the rates of several checks, a row for each usual cell that is kept and a column for each check."""
-    found: dict[tuple[Any, ...], dict[str, str]] = {}
+    rates: dict[tuple[Any, ...], dict[str, str]] = {}
     names = [name for name, check in checks.items() if check in evidence]
     for name in names:
         for row in evidence[checks[name]]["cells"]:
             if _usual(row) and keep(row):
                 key = row["mechanism"], row["null"], f"{row['count']:,}", f"{row['epsilon']:g}"
-                found.setdefault(key, {})[name] = _rate(row)
-    return [(*key, *(cells.get(name, "–") for name in names)) for key, cells in found.items()], names
+                rates.setdefault(key, {})[name] = _rate(row)
+    return [(*key, *(cells.get(name, "–") for name in names)) for key, cells in rates.items()], names
 
 
 _HEAD = ("mechanism", "null", "k", "ε")
@@ -97,10 +97,10 @@ def _selection(evidence: Evidence) -> list[str]:
 
 def _at_one(evidence: Evidence) -> list[str]:
     cells = evidence.get("printed.andrew-at-one", {}).get("cells", [])
-    found: dict[str, dict[str, str]] = {}
+    rates: dict[str, dict[str, str]] = {}
     for row in cells:
-        found.setdefault(f"{row['delta']:g}", {})[row["null"]] = _rate(row)
-    rows = [(delta, *(kinds.get(kind, "–") for kind in ("exact", "unobserved"))) for delta, kinds in found.items()]
+        rates.setdefault(f"{row['delta']:g}", {})[row["null"]] = _rate(row)
+    rows = [(delta, *(kinds.get(kind, "–") for kind in ("exact", "unobserved"))) for delta, kinds in rates.items()]
     words = (
         "How often depends on δ too: it takes part of what the largest limit is too large by. Above, mechanisms have "
         "their ε at δ = 1e-5; here ε = 1 at each δ itself. Share of `andrew`'s bounds above the truth, Gaussian "
@@ -212,9 +212,9 @@ def picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
             for null, marker in _MARKERS.items():
                 shown = [r for r in rows if (r["method"], r["epsilon"], r["null"]) == (method, epsilon, null)]
                 if shown:
-                    places, rates = [row["nominal"] for row in shown], [max(row["rate"], _LEAST) for row in shown]
+                    levels, rates = [row["nominal"] for row in shown], [max(row["rate"], _LEAST) for row in shown]
                     style: dict[str, Any] = {"marker": marker, "color": colour, "markersize": 3, "linewidth": 0.9}
-                    (handles[f"ε = {epsilon:g}, {null} null"],) = axis.plot(places, rates, **style)
+                    (handles[f"ε = {epsilon:g}, {null} null"],) = axis.plot(levels, rates, **style)
         axis.set(xscale="log", yscale="log", ylim=(0.8 * _LEAST, 1.2), title=method)
         axis.xaxis.set_major_locator(FixedLocator(nominal))
         axis.xaxis.set_major_formatter("{x:g}")

@@ -44,11 +44,11 @@ def text(run: Run, pictures: Sequence[str], pages: Sequence[str]) -> str:
 
 def _documents(run: Run) -> list[str]:
     """Count the verdicts on each document's statements, and say where they stand."""
-    found = documents(run)
-    if not found:
+    names = documents(run)
+    if not names:
         return []
     rows = []
-    for document in found:
+    for document in names:
         counts = Counter(result.verdict for result in statements(run, document))
         name = f"[{TITLES.get(document, document)}]({page_name(document)})"
         rows.append((name, *(f"{counts[verdict]}" for verdict in Verdict), f"{counts.total()}"))
@@ -81,8 +81,8 @@ def designs(run: Run) -> list[str]:
     suites: dict[str, list[tuple[str, ...]]] = {}
     for result in run.results:
         if (test := result.design) is not None:
-            found = (f"{test.level:.1g}", test.alternative, f"{test.power:.3g}", f"{test.runs:,}")
-            suites.setdefault(result.suite, []).append((f"`{result.id}`", test.null, *found))
+            columns = (f"{test.level:.1g}", test.alternative, f"{test.power:.3g}", f"{test.runs:,}")
+            suites.setdefault(result.suite, []).append((f"`{result.id}`", test.null, *columns))
     if not suites:
         return []
     parts = [

@@ -31,7 +31,7 @@ ESTIMATE, BOUND = "fitted", "fixed-sequence"
 
 
 class ThreatModel(NamedTuple):
-    """What an attacker sees, in a word and in a sentence."""
+    """The view of an attacker, in a word and in a sentence."""
 
     name: str
     score: str
@@ -58,7 +58,7 @@ def value(swept: Any) -> str:
 
 def label(swept: Mapping[str, Any]) -> str:
     """Name a cell, or a part of its swept values."""
-    return ", ".join(f"{spoken(field)} {value(one)}" for field, one in swept.items())
+    return ", ".join(f"{spoken(field)} {value(setting)}" for field, setting in swept.items())
 
 
 def header_of(document: ExperimentRecord, *names: str) -> tuple[str, ...]:
@@ -66,9 +66,9 @@ def header_of(document: ExperimentRecord, *names: str) -> tuple[str, ...]:
     return *(spoken(field) for axis in document.axes for field in axis), *names
 
 
-def row_of(cell: CellRecord, *found: str) -> tuple[str, ...]:
+def row_of(cell: CellRecord, *values: str) -> tuple[str, ...]:
     """Return a cell's row of such a table."""
-    return *map(value, cell.swept.values()), *found
+    return *map(value, cell.swept.values()), *values
 
 
 def has_canaries(document: ExperimentRecord) -> bool:
@@ -117,13 +117,13 @@ def estimates(document: ExperimentRecord) -> Figure:
     """
 
     def draw(axis: Axes, attack: str, cells: Sequence[CellRecord], last: Sequence[str]) -> None:
-        for place, cell in enumerate(cells):
+        for position, cell in enumerate(cells):
             audits = [result.audit(attack) for result in cell.results]
             values = [audit.estimates[ESTIMATE].epsilon for audit in audits]
             bound = statistics.fmean(audit.bounds[BOUND].value for audit in audits)
             error = statistics.stdev(values) if len(values) > 1 else None
-            axis.bar(place, statistics.fmean(values), 0.6, color=BLUE, yerr=error, capsize=2)
-            axis.plot([place - 0.38, place + 0.38], [bound, bound], color=ORANGE, linewidth=2.0)
+            axis.bar(position, statistics.fmean(values), 0.6, color=BLUE, yerr=error, capsize=2)
+            axis.plot([position - 0.38, position + 0.38], [bound, bound], color=ORANGE, linewidth=2.0)
         axis.set_xticks(range(len(cells)), last)
         # A single bar is no wall.
         room = max(0.6, 0.5 * (_FEWEST_PLACES - len(cells)) + 0.1)
@@ -149,7 +149,7 @@ def _panels(
             for axis, (title, (cells, last)) in zip(row, groups.items(), strict=True):
                 draw(axis, attack, cells, last)
                 axis.set_title("\n".join(filter(None, (seen.name, title))))
-                handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+                handles |= {entry: handle for handle, entry in zip(*axis.get_legend_handles_labels(), strict=True)}
         names = ", ".join(spoken(name) for name in (document.axes or [[]])[-1])
         figure.supxlabel(f"{below}{'; ' * bool(below and names)}{names}", fontsize=9.0)
         figure.supylabel(beside, fontsize=9.0)
@@ -163,7 +163,7 @@ def _groups(document: ExperimentRecord) -> dict[str, tuple[list[CellRecord], lis
     last = document.axes[-1] if document.axes else []
     groups: dict[str, tuple[list[CellRecord], list[str]]] = {}
     for cell in document.cells:
-        title = label({name: value for name, value in cell.swept.items() if name not in last})
+        title = label({name: setting for name, setting in cell.swept.items() if name not in last})
         cells, names = groups.setdefault(title, ([], []))
         cells.append(cell)
         names.append(", ".join(value(cell.swept[name]) for name in last))
@@ -175,7 +175,7 @@ def _groups(document: ExperimentRecord) -> dict[str, tuple[list[CellRecord], lis
 
 _PURPLE = "#CC79A7"
 _WIDTH, _HEIGHT = 2.9, 2.2
-_PLACE = "canife.svg"
+_PICTURE = "canife.svg"
 
 
 _SHARES: dict[str, Callable[[CanifeAuditRecord], list[float]]] = {
@@ -198,7 +198,7 @@ def picture(document: ExperimentRecord) -> Figure:
     as in Figures 3, 5, 8 and 9.
     """
     with mpl.rc_context(STYLE):
-        if any(len(one.audits) > 1 for cell in document.cells for one in _audited(cell)):
+        if any(len(record.audits) > 1 for cell in document.cells for record in _audited(cell)):
             return _along(document.cells[:_MOST_PANELS])
         return _at_end(document)
 
@@ -209,14 +209,14 @@ def _audited(cell: CellRecord) -> list[CanifeRecord]:
 
 
 def _attacks_of(cell: CellRecord) -> Iterator[CanifeAttackRecord]:
-    for one in _audited(cell):
-        for audit in one.audits:
+    for record in _audited(cell):
+        for audit in record.audits:
             yield from audit.attacks
 
 
 def _spread(values: Sequence[float], digits: int = 3) -> str:
     """Render the mean of numbers, and with several of them their standard deviation."""
-    beyond = [value for value in values if not math.isfinite(value)]
+    beyond = [number for number in values if not math.isfinite(number)]
     if beyond:
         return f"{'∞' if set(beyond) == {math.inf} else 'not finite'} in {len(beyond)} of {len(values)}"
     if not values:
@@ -230,22 +230,22 @@ def _theory(cell: CellRecord) -> CanifeTheory:
     return cell.canife
 
 
-def _epsilon(found: float | None) -> str:
-    if found is None:
+def _epsilon(epsilon: float | None) -> str:
+    if epsilon is None:
         return "none known"
-    return "∞" if math.isinf(found) else f"{found:.4g}"
+    return "∞" if math.isinf(epsilon) else f"{epsilon:.4g}"
 
 
 def _epsilons(document: ExperimentRecord) -> Section:
     rows = []
     for cell in document.cells:
-        theory, found = _theory(cell), _audited(cell)
+        theory, audited = _theory(cell), _audited(cell)
         rounds = [
             _spread([getattr(attack, rule).epsilon for attack in _attacks_of(cell)]) for rule in ("separated", "capped")
         ]
         trainings = []
         for rule in ("separated", "capped"):
-            composed = [one.composed[rule] for one in found]
+            composed = [record.composed[rule] for record in audited]
             values = [epsilon for each in composed for epsilon in each or ()]
             trainings.append("none known" if None in composed else _spread(values))
         numbers = [
@@ -267,7 +267,7 @@ def _epsilons(document: ExperimentRecord) -> Section:
     names = ("noise multiplier", "ε_r", "ε̂_r, separated", "ε̂_r, capped", "ε", "ε̂, separated", "ε̂, capped")
     alternative = "For each cell, ε̂ of rounds (triangles: ∞) and of the training, or accuracy and deviation of attacks"
     return Section(
-        "CANIFE: ε̂ of rounds and trainings", header_of(document, *names), tuple(rows), note, _PLACE, alternative
+        "CANIFE: ε̂ of rounds and trainings", header_of(document, *names), tuple(rows), note, _PICTURE, alternative
     )
 
 
@@ -275,11 +275,11 @@ def _attacks(document: ExperimentRecord) -> Section:
     rows = []
     for cell in document.cells:
         attacks = list(_attacks_of(cell))
-        models = [audit.model_accuracy for one in _audited(cell) for audit in one.audits]
+        models = [audit.model_accuracy for record in _audited(cell) for audit in record.audits]
         rows.append(
             row_of(
                 cell,
-                _spread([float(one.rounds) for one in _audited(cell)], 4),
+                _spread([float(record.rounds) for record in _audited(cell)], 4),
                 str(len(attacks)),
                 _spread(models),
                 _spread([attack.accuracy for attack in attacks]),
@@ -343,8 +343,8 @@ def _round_epsilons(axis: Axes, audits: Sequence[CanifeAuditRecord], theory: flo
     _level(axis, theory, "theory")
     for audit in audits:
         for attack in audit.attacks:
-            found = attack.separated
-            epsilon, lower, upper = (getattr(found, name) for name in ("epsilon", "lower", "upper"))
+            estimate = attack.separated
+            epsilon, lower, upper = (getattr(estimate, name) for name in ("epsilon", "lower", "upper"))
             if math.isinf(epsilon):
                 top = axis.get_xaxis_transform()
                 axis.plot(audit.round, 0.97, "^", color=BLUE, markersize=4, transform=top, label="ε̂ = ∞")
@@ -367,7 +367,7 @@ def _at_end(document: ExperimentRecord) -> Figure:
     last = document.axes[-1] if document.axes else []
     groups: dict[str, list[CellRecord]] = {}
     for cell in document.cells:
-        title = label({name: one for name, one in cell.swept.items() if name not in last})
+        title = label({name: setting for name, setting in cell.swept.items() if name not in last})
         groups.setdefault(title, []).append(cell)
     shown = dict(list(groups.items())[:_MOST_PANELS])
     figure = Figure(figsize=(1.2 + _WIDTH * max(2, len(shown)), 2 * _HEIGHT + 0.6), layout="constrained")
@@ -382,19 +382,19 @@ def _at_end(document: ExperimentRecord) -> Figure:
     for row, (name, pick) in zip(axes, kinds, strict=True):
         row[0].set_ylabel(name)
         for axis, cells in zip(row, shown.values(), strict=True):
-            for place, cell in enumerate(cells):
+            for position, cell in enumerate(cells):
                 values = [pick(attack) for attack in _attacks_of(cell)]
                 # A training may have ended before its first audit.
                 if not values:
                     continue
-                axis.plot([place] * len(values), values, ".", color=GREY, markersize=4, label="an attack")
+                axis.plot([position] * len(values), values, ".", color=GREY, markersize=4, label="an attack")
                 error = statistics.stdev(values) if len(values) > 1 else None
                 axis.errorbar(
-                    place + 0.12, statistics.fmean(values), error, fmt="o", color=BLUE, markersize=4, capsize=2,
+                    position + 0.12, statistics.fmean(values), error, fmt="o", color=BLUE, markersize=4, capsize=2,
                     label="mean ± standard deviation",
                 )  # fmt: skip
                 handles |= {name: handle for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
-            axis.set_xticks(range(len(cells)), [", ".join(value(cell.swept[one]) for one in last) for cell in cells])
+            axis.set_xticks(range(len(cells)), [", ".join(value(cell.swept[name]) for name in last) for cell in cells])
             axis.set_xlim(-0.6, max(len(cells), 2) - 0.4)
     axes[1, 0].set_ylim(bottom=0.0)
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=2, frameon=False)
@@ -422,8 +422,8 @@ def render(document: ExperimentRecord) -> dict[str, str]:
 
 def text(document: ExperimentRecord, timings: Sequence[TrainingSeconds] = ()) -> str:
     """Make the page, as Markdown, with what the trainings took if that is given."""
-    said = [about(document), *(f"**Warning:** {words(warning)}" for warning in warnings(document))]
-    return page(words(document.title or document.name), _found(document), said, sections(document, timings))
+    parts = [about(document), *(f"**Warning:** {words(warning)}" for warning in warnings(document))]
+    return page(words(document.title or document.name), _headline(document), parts, sections(document, timings))
 
 
 def figures(document: ExperimentRecord) -> dict[str, Figure]:
@@ -436,7 +436,7 @@ def figures(document: ExperimentRecord) -> dict[str, Figure]:
     return drawn
 
 
-def _found(document: ExperimentRecord) -> str:
+def _headline(document: ExperimentRecord) -> str:
     """Say in a sentence what an attacker who sees all rounds estimates, and what accounting proves."""
     known = [cell.analytical.epsilon for cell in document.cells if cell.analytical.epsilon is not None]
     proven = f"the analytical ε is {_between(known)}" if known else "no analytical ε is known"
@@ -448,12 +448,12 @@ def _found(document: ExperimentRecord) -> str:
         ]
         return f"CANIFE's mean ε̂ of a round is {_between(means)}, and {proven} of the training."
     audits = [[result.audit("all") for result in cell.results] for cell in document.cells]
-    estimates = [statistics.fmean(audit.estimates[ESTIMATE].epsilon for audit in cell) for cell in audits]
+    means = [statistics.fmean(audit.estimates[ESTIMATE].epsilon for audit in cell) for cell in audits]
     bounds = [statistics.fmean(audit.bounds[BOUND].value for audit in cell) for cell in audits]
     low, high = _down([min(bounds)]), _down([max(bounds)])
     confidence = document.cells[0].settings["audit"]["confidence"]
     return (
-        f"For an attacker who sees all rounds ε̂ is {_between(estimates)}, the {confidence:.0%} lower bound is "
+        f"For an attacker who sees all rounds ε̂ is {_between(means)}, the {confidence:.0%} lower bound is "
         f"{low if low == high else f'{low} to {high}'}, and {proven}."
     )
 
@@ -482,20 +482,20 @@ def _range(values: Sequence[int]) -> str:
 
 def sections(document: ExperimentRecord, timings: Sequence[TrainingSeconds] = ()) -> list[Section]:
     """Put all that was found into tables, and what the trainings took if that is given."""
-    found = []
+    parts = []
     if has_canaries(document):
-        found.append(_estimates(document))
+        parts.append(_estimates(document))
     if has_canife(document):
-        found += canife_sections(document)
-    found.append(_accounting(document))
+        parts += canife_sections(document)
+    parts.append(_accounting(document))
     if has_canaries(document):
-        found += [_attack(document, attack) for attack in ATTACKS]
-        found += [_bounds(document, attack) for attack in ATTACKS]
+        parts += [_attack(document, attack) for attack in ATTACKS]
+        parts += [_bounds(document, attack) for attack in ATTACKS]
         if document.repetitions >= _FEWEST_FOR_QUANTILES:
-            found.append(_quantiles(document))
+            parts.append(_quantiles(document))
     if any(cell.settings["audit"]["without_canaries"] for cell in document.cells):
-        found.append(_utility(document))
-    return [*found, _times(document, timings)] if timings else found
+        parts.append(_utility(document))
+    return [*parts, _times(document, timings)] if timings else parts
 
 
 def warnings(document: ExperimentRecord) -> list[str]:
@@ -511,10 +511,10 @@ def warnings(document: ExperimentRecord) -> list[str]:
 
 def _over(cell: CellRecord, pick: Callable[[RepetitionRecord], tuple[float, float]]) -> str:
     """Render a number with its standard error; over repetitions, their mean with their standard deviation."""
-    found = [pick(result) for result in cell.results]
-    if len(found) == 1:
-        return plus_minus(*map(float, found[0]))
-    values = [one for one, _ in found]
+    picked = [pick(result) for result in cell.results]
+    if len(picked) == 1:
+        return plus_minus(*map(float, picked[0]))
+    values = [item for item, _ in picked]
     return plus_minus(statistics.fmean(values), statistics.stdev(values))
 
 
@@ -524,8 +524,8 @@ def _with_error(attack: str, name: str) -> Callable[[RepetitionRecord], tuple[fl
 
 def _estimate(cell: CellRecord, attack: str, name: str) -> str:
     def pick(result: RepetitionRecord) -> tuple[float, float]:
-        found = result.audit(attack).estimates[name]
-        return found.epsilon, found.standard_error
+        estimate = result.audit(attack).estimates[name]
+        return estimate.epsilon, estimate.standard_error
 
     return _over(cell, pick)
 
@@ -602,23 +602,23 @@ def _attack(document: ExperimentRecord, attack: str) -> Section:
     return Section(title, header_of(document, *header), tuple(rows), note, "densities.svg", alternative)
 
 
-def _fit(found: FitRecord | None) -> tuple[str, str]:
-    assert found is not None
-    return f"{found.statistic:.3g}", f"{found.p_value:.2g}"
+def _fit(fit: FitRecord | None) -> tuple[str, str]:
+    assert fit is not None
+    return f"{fit.statistic:.3g}", f"{fit.p_value:.2g}"
 
 
 def _bounds(document: ExperimentRecord, attack: str) -> Section:
     """Show every bound under the null that serves it, the exact one if both do."""
 
-    def found(result: RepetitionRecord) -> dict[str, BoundRecord]:
+    def bounds(result: RepetitionRecord) -> dict[str, BoundRecord]:
         nulls = (result.audits or {})[attack]
         return {**nulls["unobserved"].bounds, **(nulls["exact"].bounds if "exact" in nulls else {})}
 
     plan = document.cells[0].settings["audit"]
-    known = found(document.cells[0].results[0])
+    known = bounds(document.cells[0].results[0])
     methods = sorted(known, key=lambda name: _COVERAGES.index(known[name].coverage))
     rows = tuple(
-        row_of(cell, *(_down([found(result)[name].value for result in cell.results]) for name in methods))
+        row_of(cell, *(_down([bounds(result)[name].value for result in cell.results]) for name in methods))
         for cell in document.cells
     )
     kinds = "; ".join(
@@ -648,11 +648,11 @@ def _utility(document: ExperimentRecord) -> Section:
     rows = []
     for cell in document.cells:
         runs = list(cell.runs())
-        pairs = [(one.accuracy, one.accuracy_without) for one in runs if one.accuracy_without is not None]
+        pairs = [(run.accuracy, run.accuracy_without) for run in runs if run.accuracy_without is not None]
         if len(pairs) < len(runs):
             continue
         means = [statistics.fmean(accuracies) for accuracies in zip(*pairs, strict=True)]
-        differences = [100.0 * (one - other) for one, other in pairs]
+        differences = [100.0 * (accuracy - without) for accuracy, without in pairs]
         difference = f"{statistics.fmean(differences):+.2f}"
         if len(pairs) > 1:
             difference += f" ± {statistics.stdev(differences) / math.sqrt(len(pairs)):.2g}"
