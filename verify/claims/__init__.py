@@ -1,8 +1,8 @@
 """The claims ledger: every quantitative statement of the documents that can be decided, with its verdict.
 
-Documents follow one another as listed, and within a document its parts. The package's own findings are in ``cross_checks``.
-The suite ``algorithm1`` judges cells of simulated tables, among them the final version's Table 2; ``theorems`` judges the
-proofs.
+Documents follow one another as listed, and within a document its parts. The package's own findings are in
+``cross_checks``. The suite ``algorithm1`` judges cells of simulated tables, among them the final version's Table 2;
+``theorems`` judges the proofs.
 """
 
 from canaryproof.verify.claims import (

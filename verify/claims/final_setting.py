@@ -342,12 +342,7 @@ CHECKS = (
         "natural production-sized problems, of millions of parameters and hundreds of thousands of clients, are tried",
         fixed(_judge_scale),
     ),
-    FINAL.claim(
-        "section6.sha3",
-        "Section 6",
-        "SHA-3 has stood for 11 years",
-        Printed("11", _judge_sha_3),
-    ),
+    FINAL.claim("section6.sha3", "Section 6", "SHA-3 has stood for 11 years", Printed("11", _judge_sha_3)),
     FINAL.claim(
         "section5.1.parameters",
         "Section 5.1",
