@@ -44,7 +44,7 @@ class Level(StrEnum):
 
 
 class Measurements(Protocol):
-    """The user's finished experiments, of which a run records the digest; ``verify.claims.finished`` reads them."""
+    """The user's finished experiments, of which a run records the digest; ``claims.experiment_results`` reads them."""
 
     @property
     def digest(self) -> str:

@@ -17,7 +17,6 @@ from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, proven
 from canaryproof.verify.claims.transcripts import Canife, Final
 
-DOCUMENT = "Andrew et al., arXiv 2302.03098, final version"
 _THOUSANDS = (1000, 10_000)
 # Pairs (δ, noise multiplier), from little privacy to much.
 _MECHANISMS = ((1e-6, 0.2), (1e-6, 0.541), (1e-6, 4.22), (1e-5, 1.0), (1e-3, 10.0))
@@ -343,12 +342,7 @@ CHECKS = (
         "natural production-sized problems, of millions of parameters and hundreds of thousands of clients, are tried",
         fixed(_judge_scale),
     ),
-    FINAL.claim(
-        "section6.sha3",
-        "Section 6",
-        "SHA-3 has stood for 11 years",
-        Printed("11", _judge_sha_3),
-    ),
+    FINAL.claim("section6.sha3", "Section 6", "SHA-3 has stood for 11 years", Printed("11", _judge_sha_3)),
     FINAL.claim(
         "section5.1.parameters",
         "Section 5.1",

@@ -496,12 +496,7 @@ CHECKS = (
         "with even a little noise the final model's estimate approaches the high-privacy regime of ε ∼ 1",
         fixed(_judge_order_of_one),
     ),
-    FINAL.claim(
-        "table4.high",
-        "caption of Table 4",
-        high_statement(Final.TABLE_4),
-        fixed(judge_high, Final.TABLE_4),
-    ),
+    FINAL.claim("table4.high", "caption of Table 4", high_statement(Final.TABLE_4), fixed(judge_high, Final.TABLE_4)),
     FINAL.claim(
         "section5.2.1.similar",
         "Section 5.2.1",

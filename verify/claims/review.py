@@ -482,12 +482,7 @@ CHECKS = (
         "Table 2's intervals from bound to estimate are huge in the columns of all rounds",
         fixed(judge_wide, Final.TABLE_3),
     ),
-    REVIEWS.claim(
-        "table6.quantiles",
-        _REVIEWER,
-        "Table 6 shows five quantiles",
-        Printed("5", judge_quantiles),
-    ),
+    REVIEWS.claim("table6.quantiles", _REVIEWER, "Table 6 shows five quantiles", Printed("5", judge_quantiles)),
     REVIEWS.claim(
         "replaced.share",
         TO_ZCEQ,
@@ -540,10 +535,5 @@ CHECKS = (
         "Where d is large the estimate does not depend on d, from 10,000 to 10 million",
         fixed(judge_dimension, _SWEEP),
     ),
-    REVIEWS.claim(
-        "sweep.canaries",
-        TO_LDHU,
-        "The number of canaries is set by d",
-        fixed(judge_growth, _SWEEP, 0.5),
-    ),
+    REVIEWS.claim("sweep.canaries", TO_LDHU, "The number of canaries is set by d", fixed(judge_growth, _SWEEP, 0.5)),
 )

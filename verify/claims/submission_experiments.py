@@ -220,10 +220,7 @@ CHECKS = (
         if row.analytical != "inf"
     ),
     SUBMISSION.claim(
-        "section5.accuracy",
-        "Section 5",
-        DECREASE,
-        NeedsData(STACKOVERFLOW, ("final_table3",), andrew_rules.cost),
+        "section5.accuracy", "Section 5", DECREASE, NeedsData(STACKOVERFLOW, ("final_table3",), andrew_rules.cost)
     ),
     *results_checks(
         SUBMISSION,
@@ -293,10 +290,7 @@ CHECKS = (
         lambda row: NeedsData(EMNIST, ("submission_table3",), partial(andrew_rules.row, row, andrew_rules.EMNIST)),
     ),
     SUBMISSION.claim(
-        "table3.high",
-        "Table 3's caption",
-        high_statement(Submission.TABLE_3),
-        fixed(judge_high, Submission.TABLE_3),
+        "table3.high", "Table 3's caption", high_statement(Submission.TABLE_3), fixed(judge_high, Submission.TABLE_3)
     ),
     SUBMISSION.claim(
         "table3.close",

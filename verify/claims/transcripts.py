@@ -143,7 +143,6 @@ class Final:
 class FirstVersion:
     """Andrew et al., arXiv 2302.03098v1."""
 
-    NAME = "Andrew et al., arXiv 2302.03098v1"
     # Noise multiplier, ε, mean and standard deviation of the estimate.
     TABLE_1 = (("4.22", "1.0", "0.972", "0.148"), ("1.54", "3.0", "3.04", "0.137"), ("0.541", "10.0", "9.98", "0.190"))
     TABLE_2 = (  # noise, ε, accuracy in % without and with 1,000 canaries
@@ -185,7 +184,6 @@ class FirstVersion:
 class Submission:
     """Anonymous submission of Andrew et al., 2023."""
 
-    NAME = "anonymous submission of Andrew et al."
     # Noise multiplier, ε, mean and standard deviation of the estimate.
     TABLE_1 = (("4.22", "1.0", "0.972", "0.148"), ("1.54", "3.0", "3.04", "0.137"), ("0.541", "10.0", "9.98", "0.190"))
     TABLE_2 = read_rows("""
@@ -303,7 +301,6 @@ class Task:
 class Canife:
     """Maddock et al., arXiv 2210.02912."""
 
-    PAPER = "Maddock et al., arXiv 2210.02912, "
     # As the source of what the suite ``canife`` measures anew.
     STUDIES = "CANIFE (arXiv 2210.02912), "
     # Attack scores an audit, and δ of the per-round estimate as Section 3.4 sets it: 1/n.

@@ -450,9 +450,7 @@ _NOISES_OF_TABLE_2 = tuple(row[0] for row in FirstVersion.TABLE_2)
 def _measured(row: Row) -> NeedsData:
     noise = _NOISES_OF_TABLE_2[FirstVersion.TABLE_3.index(row)]
     return NeedsData(
-        STACKOVERFLOW,
-        ("v1_table3",),
-        partial(andrew_rules.row, replace(row, noise=noise), andrew_rules.STACKOVERFLOW),
+        STACKOVERFLOW, ("v1_table3",), partial(andrew_rules.row, replace(row, noise=noise), andrew_rules.STACKOVERFLOW)
     )
 
 
@@ -554,10 +552,7 @@ CHECKS: tuple[Check, ...] = (
         fixed(_cited, "their numbers of trained models"),
     ),
     FIRST_VERSION.claim(
-        "section6.range",
-        "Section 6",
-        "many published works report ε from 5 to 20",
-        fixed(_cited, "their tables of ε"),
+        "section6.range", "Section 6", "many published works report ε from 5 to 20", fixed(_cited, "their tables of ε")
     ),
     FIRST_VERSION.claim(
         "section6.census", "Section 6", "the census of 2020 was released with ε = 19.6", Printed("19.6", judge_census)

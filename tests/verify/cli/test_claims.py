@@ -3,6 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from canaryproof.verify.check.documents import DOCUMENTS
 from canaryproof.verify.cli import claims as module
 from canaryproof.verify.cli.command_line import main
 
@@ -17,6 +18,13 @@ def test_list_by_document_and_verdict():
     chosen = json.loads(run("--json", "--document", "final", "--verdict", "refuted").stdout)
     assert chosen == [r for r in rows if r["id"].startswith("final.") and r["verdict"] == "refuted"]
     assert "final.section-3.1.inference" in [row["id"] for row in chosen]
+
+
+@pytest.mark.parametrize("document", [document.id for document in DOCUMENTS])
+def test_every_document_can_be_listed_and_its_statements_complete(document):
+    rows = json.loads(run("--json", "--document", document).stdout)
+    assert rows
+    assert {row["id"] for row in rows} <= set(module._identifiers(None, None, f"{document}."))
 
 
 def test_the_list_ends_with_counts():

@@ -324,9 +324,6 @@ CHECKS = (
         fixed(_judge_limits),
     ),
     CANIFE.claim(
-        "figure4.infinite-limits",
-        "Figure 4",
-        "A round's upper 95% limit can be infinite",
-        fixed(_judge_infinite_limit),
+        "figure4.infinite-limits", "Figure 4", "A round's upper 95% limit can be infinite", fixed(_judge_infinite_limit)
     ),
 )

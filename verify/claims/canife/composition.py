@@ -389,9 +389,7 @@ def _judge_root() -> Outcome:
     verdict = holds(len(near) == len(rows), near)
     listed = "; ".join(f"{name}: {value:.2f}" for name, value in rows.items())
     return conclude(
-        verdict,
-        f"within a quarter of twice ε for four times the rounds only in a middle range: {listed}",
-        growth=rows,
+        verdict, f"within a quarter of twice ε for four times the rounds only in a middle range: {listed}", growth=rows
     )
 
 
@@ -435,10 +433,7 @@ CHECKS = (
         fixed(judge_deviation, float(Canife.DEVIATION), float(Canife.TOY_SIGMA)),
     ),
     CANIFE.claim(
-        "section1.toy",
-        "Section 1",
-        "In the toy setting the measure matches the guarantee tightly",
-        fixed(_judge_toy),
+        "section1.toy", "Section 1", "In the toy setting the measure matches the guarantee tightly", fixed(_judge_toy)
     ),
     CANIFE.claim(
         "section3.4.tight",

@@ -17,7 +17,7 @@ from canaryproof.verify.check.results import Check, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, rounding
 from canaryproof.verify.claims.canife import rules
 from canaryproof.verify.claims.experiment_results import FinishedExperiment
-from canaryproof.verify.claims.needs_data import NeedsData, undecidable
+from canaryproof.verify.claims.needs_data import POPULATIONS, NeedsData, undecidable
 from canaryproof.verify.claims.transcripts import Canife, Task
 
 
@@ -406,21 +406,23 @@ def judge_covered(tasks: Sequence[Task]) -> Outcome:
 
 # Experimental results, which only a training on the named data set decides.
 
-_CIFAR10 = "CIFAR10"
+# Data sets by the name of the federation.
+_DATA = {"cifar10": "CIFAR10", **{task.id: task.data for task in Canife.TASKS}}
 # The final ε of the trainings of Figures 1 and 7.
 _LEVELS = ("10", "30", "50")
-_CELEBA, _SENT140, _SHAKESPEARE = (task.data for task in (Canife.CELEBA, Canife.SENT140, Canife.SHAKESPEARE))
 
 
 def _measured(
     id: str,  # noqa: A002
     section: str,
     statement: str,
-    data: str,
     experiment: str,
     rule: Callable[[FinishedExperiment], Outcome | None],
 ) -> Check:
-    return CANIFE.claim(id, section, statement, NeedsData(data, (experiment,), rule))
+    """Return a claim that an experiment decides, on the data of its name."""
+    return CANIFE.claim(
+        id, section, statement, NeedsData(_DATA[POPULATIONS[experiment].federation], (experiment,), rule)
+    )
 
 
 MEASURED = (
@@ -429,7 +431,6 @@ MEASURED = (
             f"figure1.{task.id}",
             f"Section 4.2, Figure 1{panel}",
             f"{task.name}: there is a significant gap between ε̂ and the final ε of 10, 30 and 50",
-            task.data,
             f"canife_figure1_{task.id}",
             partial(rules.far_below, _LEVELS),
         )
@@ -439,7 +440,6 @@ MEASURED = (
         "section1.celeba",
         "Section 1, contributions",
         "On CelebA ε̂ ≈ 6 for a model trained with a formal guarantee of ε = 50",
-        _CELEBA,
         "canife_figure1_celeba",
         partial(rules.final_epsilon, "6", "50"),
     ),
@@ -453,7 +453,6 @@ MEASURED = (
         "section4.1.accuracy",
         "Section 4.1",
         "ResNet18 on CIFAR10 is trained to 60% test accuracy",
-        _CIFAR10,
         "canife_figure3",
         partial(rules.reached, "60"),
     ),
@@ -461,7 +460,6 @@ MEASURED = (
         "figure3.a",
         "Section 4.1, on Figure 3a",
         f"Without noise the histograms' mean standard deviation is {Canife.NOISELESS}",
-        _CIFAR10,
         "canife_figure3",
         partial(rules.histogram_deviation, Canife.NOISELESS, "0"),
     ),
@@ -469,7 +467,6 @@ MEASURED = (
         "figure3.b",
         "Figure 3b",
         f"At σ = {Canife.TOY_SIGMA} the histograms' mean standard deviation is {Canife.DEVIATION}",
-        _CIFAR10,
         "canife_figure3",
         partial(rules.histogram_deviation, Canife.DEVIATION, Canife.TOY_SIGMA),
     ),
@@ -478,7 +475,6 @@ MEASURED = (
         "Figure 3c",
         "At 60% train accuracy the attack is much tighter with fewer clients a round; a larger design pool has a "
         "diminishing effect",
-        _CIFAR10,
         "canife_figure3",
         rules.clients_and_pools,
     ),
@@ -487,7 +483,6 @@ MEASURED = (
             f"section4.2.accuracy.{task.id}",
             "Section 4.2",
             f"{Canife.ACCURACIES[task.id]}% test accuracy on {task.name} at ε = 50",
-            task.data,
             f"canife_figure1_{task.id}",
             partial(rules.model_accuracy, Canife.ACCURACIES[task.id], "50"),
         )
@@ -498,7 +493,6 @@ MEASURED = (
         "Section 4.2",
         f"On Sent140, canary health over five runs is {' ± '.join(Canife.HEALTH)} on average, and "
         f"{' ± '.join(Canife.LATE_HEALTH)} without the first 1,000 rounds of each",
-        _SENT140,
         "canife_figure1_sent140",
         partial(rules.health, ((Canife.HEALTH[0], 0), (Canife.LATE_HEALTH[0], Canife.LATE_ROUNDS))),
     ),
@@ -506,7 +500,6 @@ MEASURED = (
         "figure4.a",
         "Figure 4a",
         "Sent140's per-round ε̂ grows to an almost constant level within one epoch and stays there",
-        _SENT140,
         "canife_figure1_sent140",
         rules.settles,
     ),
@@ -514,7 +507,6 @@ MEASURED = (
         "figure4.b",
         "Figure 4b",
         f"On CelebA the gap between the theoretical per-round ε and ε̂ is {' to '.join(Canife.GAPS['celeba'])} times",
-        _CELEBA,
         "canife_figure1_celeba",
         partial(rules.gap, *Canife.GAPS["celeba"]),
     ),
@@ -523,7 +515,7 @@ MEASURED = (
         "Section 4.2, Figure 4c",
         "The final ε̂ of five runs is stable, and differs between tasks, most notably with Sent140",
         NeedsData(
-            _SENT140,
+            Canife.SENT140.data,
             tuple(f"canife_figure1_{task.id}" for task in (Canife.SENT140, Canife.CELEBA, Canife.SHAKESPEARE)),
             partial(rules.stable, "sent140"),
         ),
@@ -532,7 +524,6 @@ MEASURED = (
         "figure5.a",
         "Figure 5a",
         "Neither initialisation nor the pool's size has a significant effect on the mean deviation",
-        _CELEBA,
         "canife_figure5",
         rules.start_and_pool,
     ),
@@ -540,7 +531,6 @@ MEASURED = (
         "figure5.b",
         "Figure 5b",
         "1,000 design iterations give 95% attack accuracy, 3,000 almost 100%",
-        _CELEBA,
         "canife_figure5",
         partial(rules.design_steps, ((1000, "0.95"), (3000, "1.00"))),
     ),
@@ -548,7 +538,6 @@ MEASURED = (
         "section4.3.few-thousand",
         "Section 4.3",
         "Only a few thousand design iterations are needed for near-optimal canaries",
-        _CELEBA,
         "canife_figure5",
         partial(rules.design_steps, ((3000, "1.00"),)),
     ),
@@ -556,13 +545,14 @@ MEASURED = (
         "section4.3.gpu",
         "Section 4.3",
         "Designing a canary takes a few minutes on a GPU",
-        undecidable(f"{_CELEBA} and a GPU", "minutes on a GPU that is not named are its, and no other machine's"),
+        undecidable(
+            f"{Canife.CELEBA.data} and a GPU", "minutes on a GPU that is not named are its, and no other machine's"
+        ),
     ),
     _measured(
         "figure5.c",
         "Figure 5c",
         "The attack's accuracy nears 100% as the model converges",
-        _SENT140,
         "canife_figure5c",
         partial(rules.goes_with_accuracy, "model", ("inf",)),
     ),
@@ -572,7 +562,6 @@ MEASURED = (
             "Appendix B",
             f"For ε = 0 the average {final}test accuracy on {task.name} is {Canife.FREE_ACCURACIES[task.id]}% after 15 "
             "epochs",
-            task.data,
             experiment,
             # The text says ε = 0, and means no noise.
             partial(rules.model_accuracy, Canife.FREE_ACCURACIES[task.id], "inf", stated="0"),
@@ -586,7 +575,6 @@ MEASURED = (
         "figure6",
         "Figure 6, Appendix C.5",
         "Without privacy the per-round ε̂ on Shakespeare is essentially constant and consistently reaches its bounds",
-        _SHAKESPEARE,
         "canife_figure1_shakespeare",
         rules.at_its_bound,
     ),
@@ -595,7 +583,6 @@ MEASURED = (
             f"figure7.{task.id}",
             f"Figure 7{panel}, Appendix C.4",
             f"{task.name}: per-round ε̂ and attack accuracy have a consistent relationship at ε = 10, 30 and 50",
-            task.data,
             f"canife_figure1_{task.id}",
             partial(rules.goes_with_accuracy, "epsilon", _LEVELS),
         )
@@ -605,7 +592,6 @@ MEASURED = (
         "figure8.a",
         "Figure 8a, Appendix D",
         "There is a clear difference in accuracy: the covariance loss attacks better than the mean's (5 attacks)",
-        _CELEBA,
         "canife_figure8",
         rules.losses,
     ),
@@ -613,7 +599,6 @@ MEASURED = (
         "figure8.b",
         "Figure 8b, Appendix D",
         "Attack accuracy falls slowly with clients a round (5 runs)",
-        _CELEBA,
         "canife_figure8b",
         partial(rules.falls_with_clients, "accuracy"),
     ),
@@ -621,7 +606,6 @@ MEASURED = (
         "figure8.c",
         "Figure 8c, Appendix D",
         "Final ε̂ falls as there are fewer clients a round",
-        _CELEBA,
         "canife_figure8b",
         partial(rules.falls_with_clients, "composed"),
     ),
@@ -629,7 +613,6 @@ MEASURED = (
         "figure9",
         "Figure 9, Appendix D",
         "At 70% test accuracy, over 10 attacks, accuracy drops for norm constants above 50, health only above 600",
-        _CELEBA,
         "canife_figure9",
         partial(rules.norm_constants, 50, 600),
     ),
