@@ -1,4 +1,4 @@
-"""What a check is, what it finds, and what a run of checks leaves behind."""
+"""Checks, their outcomes, and the results that a run of checks leaves."""
 
 import math
 import zlib
@@ -11,15 +11,15 @@ import numpy as np
 
 from canaryproof.verify.check.json_records import Count, read, written
 
-# Twelve times those of a run of all suites.
+# Twelve times the number of results in a run of all suites.
 _MOST_RESULTS = 10_000
 
-# What all stochastic checks of a full run together may be wrong with, by chance, where nothing is to be found.
+# Bound on the probability that chance alone changes a verdict of a full run: the sum of the levels of its tests.
 FALSE_ALARM_BUDGET = 1e-3
 
 
 class Verdict(StrEnum):
-    """What the evidence says of a statement."""
+    """A verdict on a statement."""
 
     CONFIRMED = "confirmed"  # holds as stated
     QUALIFIED = "qualified"  # holds only under a reading that the text does not state; the finding names it
@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
 
 class Subject(StrEnum):
-    """Whose statement is checked: a refuted one of ours is a failure, a refuted one of others is a finding."""
+    """The owner of a statement: a refuted one of this package is a failure, a refuted one of others is a finding."""
 
     IMPLEMENTATION = "implementation"
     DOCUMENT = "document"
@@ -37,7 +37,7 @@ class Subject(StrEnum):
 
 
 class Level(StrEnum):
-    """How much work a run does."""
+    """The amount of work of a run."""
 
     QUICK = "quick"
     FULL = "full"
@@ -53,7 +53,7 @@ class Measurements(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """What a check may depend on: the level, the seed and the user's measurements, nothing else."""
+    """The inputs of a check: the level, the seed and the user's measurements, nothing else."""
 
     level: Level
     seed: int  # of the whole run, not negative
@@ -71,7 +71,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Design:
-    """What a check whose verdict depends on chance declares of its test; none of it depends on what is drawn."""
+    """The declared test of a check whose verdict depends on chance; none of it depends on what is drawn."""
 
     null: str  # what holds if there is nothing to find
     # Bound on the probability of another verdict than the null's though the null holds: all looks and parts together.
@@ -83,7 +83,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check finds: a verdict, a sentence with the numbers that decide, and evidence ready for JSON."""
+    """A verdict, a sentence with the numbers that decide, and evidence ready for JSON."""
 
     verdict: Verdict
     finding: str
@@ -96,13 +96,13 @@ class Outcome:
 class Check:
     """A statement, in our own words with its printed numbers, and the function that judges it."""
 
-    id: str  # unique over all suites: place for a document's statement, topic for ours
+    id: str  # unique over all suites: the place of a document's statement, or the topic of one of this package
     subject: Subject
     source: str  # document and place, or the module that makes the statement
     statement: str
     judge: Callable[[Context], Outcome]
-    # Name of what is dear to compute and remembered for other checks of its suite, so that one process judges them.
-    shares: str = ""
+    # Checks of a suite with the same key share an expensive computation, and one process judges them.
+    shared_key: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        """Whether this is a fault of ours and not a finding about a document."""
+        """Whether this is a fault of this package and not a finding about a document."""
         return self.subject is Subject.IMPLEMENTATION and self.verdict is not Verdict.CONFIRMED
 
     @property

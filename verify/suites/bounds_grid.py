@@ -338,7 +338,7 @@ def _consistent(context: Context) -> Outcome:
 
 
 def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
-    return Check(f"bounds.{name}", Subject.IMPLEMENTATION, "verify.bounds", statement, judge, shares="cells")
+    return Check(f"bounds.{name}", Subject.IMPLEMENTATION, "verify.bounds", statement, judge, shared_key="cells")
 
 
 CHECKS = (
