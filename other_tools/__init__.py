@@ -1,1 +1,1 @@
-"""Other people's auditing tools and accountants, each measured in its own environment; ours run the same way."""
+"""Other people's auditing tools and accountants, each measured in its own environment, and this package's methods."""

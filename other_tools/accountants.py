@@ -1,8 +1,8 @@
 """Suite ``accountants``: ε and noise multipliers of other people's accountants, against proven enclosures.
 
 The Gaussian mechanism is known exactly, and so is its composition: T rounds of noise multiplier σ are one of σ/√T. With
-Poisson sampling there is no enclosure here; values are compared with a privacy loss distribution that is rounded down,
-which no true ε is below, and one that is rounded up.
+Poisson sampling there is no enclosure here. Values are compared with two privacy loss distributions: one is rounded
+down, and no true ε is below it; one is rounded up.
 
 One method, or its questions of one kind at one δ::
 
@@ -55,12 +55,12 @@ class Accountant:
 
 _ALL = ("epsilon", "noise", "composed", "sampled")
 _NO_NOISE = ("epsilon", "composed", "sampled")
-_ONE = ("epsilon", "noise")
+_ONE_ROUND = ("epsilon", "noise")
 METHODS = (
     Accountant(
         "dp-accounting",
         "gaussian_mechanism",
-        _ONE,
+        _ONE_ROUND,
         "“Functions for exact calibration and accounting for the Gaussian mechanism”",
         "dp_accounting/gaussian_mechanism.py",
     ),
@@ -154,27 +154,27 @@ class Question:
 @cache
 def questions(level: Level) -> tuple[Question, ...]:
     """Return all questions with their enclosures."""
-    found = []
+    result = []
     for delta in _DELTAS[level]:
         for sigma in _SIGMAS[level]:
             exact = gaussian_mechanism.epsilon(delta, sigma)
             asked = {"of": "epsilon", "kind": "epsilon", "sigma": sigma, "delta": delta, "steps": 1, "sampling": 1.0}
-            found.append(Question(asked, exact.lo, exact.hi))
+            result.append(Question(asked, exact.lo, exact.hi))
         for epsilon in _EPSILONS[level]:
             exact = gaussian_mechanism.noise_multiplier(epsilon, delta)
-            found.append(
+            result.append(
                 Question({"of": "noise", "kind": "noise", "epsilon": epsilon, "delta": delta}, exact.lo, exact.hi)
             )
         for sigma in _COMPOSED:
             exact = gaussian_mechanism.epsilon(delta, Fraction(sigma) / math.isqrt(_STEPS))
             asked = {"of": "composed", "kind": "epsilon", "sigma": sigma, "delta": delta}
-            found.append(Question({**asked, "steps": _STEPS, "sampling": 1.0}, exact.lo, exact.hi))
+            result.append(Question({**asked, "steps": _STEPS, "sampling": 1.0}, exact.lo, exact.hi))
     for delta in _SAMPLED_DELTAS[level]:
         for sigma, sampling, steps in _SAMPLED:
             asked = {"of": "sampled", "kind": "epsilon", "sigma": sigma, "delta": delta}
             ends = _distributions(sigma, sampling, steps, delta)
-            found.append(Question({**asked, "steps": steps, "sampling": sampling}, *ends, proven=False))
-    return tuple(found)
+            result.append(Question({**asked, "steps": steps, "sampling": sampling}, *ends, proven=False))
+    return tuple(result)
 
 
 def _distributions(sigma: float, sampling: float, steps: int, delta: float) -> tuple[float, float]:
@@ -184,14 +184,14 @@ def _distributions(sigma: float, sampling: float, steps: int, delta: float) -> t
 
     ends = []
     for pessimistic in (False, True):
-        one = distributions.from_gaussian_mechanism(
+        rounded = distributions.from_gaussian_mechanism(
             sigma,
             sampling_prob=sampling,
             value_discretization_interval=1e-4,
             pessimistic_estimate=pessimistic,
             use_connect_dots=pessimistic,
         )
-        ends.append(float(one.self_compose(steps).get_epsilon_for_delta(delta)))
+        ends.append(float(rounded.self_compose(steps).get_epsilon_for_delta(delta)))
     return ends[0], ends[1]
 
 
@@ -227,14 +227,14 @@ def _judge(context: Context, method: Accountant) -> Outcome:
         "safe": method.safe, "tolerance": TOLERANCE,
     }  # fmt: skip
     try:
-        found, rows = measure(method, questions(context.level))
+        version, rows = measure(method, questions(context.level))
     except MissingToolError as reason:
         return Outcome(Verdict.NEEDS_DATA, str(reason), {**evidence, "missing": str(reason)})
     except EndedToolError as reason:
         return Outcome(Verdict.INCONCLUSIVE, str(reason), {**evidence, "missing": str(reason)})
     answered = [row for row in rows if row["error"] is not None]
     unsafe = [row for row in answered if row["error"] < -TOLERANCE]
-    parts = [f"version {found}: below the truth in {len(unsafe)} of {len(answered)} answers"]
+    parts = [f"version {version}: below the truth in {len(unsafe)} of {len(answered)} answers"]
     if unsafe:
         worst = min(unsafe, key=lambda row: row["error"])
         parts.append(f"most so by {-worst['error']:.2g} of it ({worst['label']})")
@@ -248,7 +248,7 @@ def _judge(context: Context, method: Accountant) -> Outcome:
     else:
         verdict = Verdict.CONFIRMED if unsafe else Verdict.INCONCLUSIVE
     return Outcome(
-        verdict, "; ".join(parts), {**evidence, "version": found, "date": today(), "limit": LIMIT, "rows": rows}
+        verdict, "; ".join(parts), {**evidence, "version": version, "date": today(), "limit": LIMIT, "rows": rows}
     )
 
 
@@ -269,9 +269,9 @@ CHECKS = tuple(_check(method) for method in METHODS)
 
 def main(tool: str, name: str, *rest: str) -> str:
     """Ask one method all questions, or those of one kind at one δ; return the rows as text."""
-    method = next((found for found in METHODS if (found.tool, found.name) == (tool, name)), None)
+    method = next((candidate for candidate in METHODS if (candidate.tool, candidate.name) == (tool, name)), None)
     if method is None:
-        known = "; ".join(f"{found.tool!r} {found.name!r}" for found in METHODS)
+        known = "; ".join(f"{candidate.tool!r} {candidate.name!r}" for candidate in METHODS)
         raise SystemExit(f"there is no method {name!r} of {tool!r}; there are {known}")
     level = Level(rest[-1]) if rest and rest[-1] in list(Level) else Level.QUICK
     chosen = questions(level)
@@ -279,7 +279,7 @@ def main(tool: str, name: str, *rest: str) -> str:
         where = (rest[0], float(rest[1]))
         chosen = tuple(case for case in chosen if (case.asked["of"], case.asked["delta"]) == where)
     try:
-        found, rows = measure(method, chosen)
+        candidate, rows = measure(method, chosen)
     except (MissingToolError, EndedToolError) as reason:
         raise SystemExit(str(reason)) from None
     lines = [
@@ -287,7 +287,7 @@ def main(tool: str, name: str, *rest: str) -> str:
         + (f", error {row['error']:+.2g}" if row["error"] is not None else f", {row['raised']}")
         for row in rows
     ]
-    return "\n".join([f"{tool} {found}, {name}", *lines])
+    return "\n".join([f"{tool} {candidate}, {name}", *lines])
 
 
 if __name__ == "__main__":

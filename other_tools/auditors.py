@@ -1,4 +1,4 @@
-"""Suite ``auditors``: what other people's auditing tools answer about mechanisms whose ε is known, and what ours do.
+"""Suite ``auditors``: answers of other people's auditing tools, and of this package's, on mechanisms whose ε is known.
 
 All methods get the same scores. Each canary takes part by a fair coin of its own, and each score is independent of the
 others, as the methods' proofs need it. What a method's documentation calls its number decides what is judged: a lower
@@ -79,11 +79,11 @@ def _worst_case(nominal: float) -> AuditedMechanism:
     right = (1.0 - _WORST_DELTA) * float(special.expit(nominal))
     law = np.array([0.0, 1.0 - _WORST_DELTA - right, right, _WORST_DELTA])
 
-    def draw(probabilities: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    def draw_scores(probabilities: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return rng.choice(4, size=shape, p=probabilities).astype(np.float64)
 
     return AuditedMechanism(
-        "worst case", nominal, _WORST_DELTA, nominal, partial(draw, law), partial(draw, law[::-1]), 1.5
+        "worst case", nominal, _WORST_DELTA, nominal, partial(draw_scores, law), partial(draw_scores, law[::-1]), 1.5
     )
 
 
@@ -100,8 +100,8 @@ def cauchy_epsilon(shift: float, delta: float) -> float:
         if np.iscomplexobj(roots) or epsilon <= 0.0:
             return -delta
         low, high = sorted(roots)
-        one, other = (stats.cauchy.cdf(high, at) - stats.cauchy.cdf(low, at) for at in (shift, 0.0))
-        return float(one - up * other) - delta
+        shifted, other = (stats.cauchy.cdf(high, at) - stats.cauchy.cdf(low, at) for at in (shift, 0.0))
+        return float(shifted - up * other) - delta
 
     largest = 2.0 * math.asinh(0.5 * shift)
     if excess(1e-9) <= 0.0:
@@ -124,10 +124,10 @@ def _cauchy(nominal: float) -> AuditedMechanism:
 
 
 def _identical(_: float) -> AuditedMechanism:
-    def draw(_: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    def draw_zeros(_: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return np.zeros(shape)
 
-    return AuditedMechanism("identical scores", 0.0, DELTA, 0.0, draw, draw, 0.5)
+    return AuditedMechanism("identical scores", 0.0, DELTA, 0.0, draw_zeros, draw_zeros, 0.5)
 
 
 _EPSILONS, _OTHER_EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0), (1.0, 3.0)
@@ -285,10 +285,10 @@ METHODS = (
     ),
     *(
         ToolAuditor(
-            "CANIFE", name, f"lower end of a 95% interval (arXiv 2210.02912, {place}), as reproduced here", _CATALOGUE,
-            alpha=0.025,
+            "CANIFE", name, f"lower end of a 95% interval (arXiv 2210.02912, {section}), as reproduced here",
+            _CATALOGUE, alpha=0.025,
         )
-        for name, place in (("canife", "Appendix C.1"), ("canife-code", "public code"))
+        for name, section in (("canife", "Appendix C.1"), ("canife-code", "public code"))
     ),
     *(
         ToolAuditor(
@@ -384,7 +384,7 @@ def _row(cell: AuditorCell, calls: tuple[tuple[float | None, str, float], ...]) 
     # An infinite bound is above every ε, and what is no number is not above anything.
     above = int(np.sum(values > made.epsilon + SLACK))
     low, high = binomial.interval(above, cell.runs, 0.95)
-    raised = sorted({said for _, said, _ in calls if said})
+    raised = sorted({reason for _, reason, _ in calls if reason})
     return {
         "mechanism": made.name,
         "nominal": made.nominal,
@@ -398,7 +398,7 @@ def _row(cell: AuditorCell, calls: tuple[tuple[float | None, str, float], ...]) 
         "mean": float(finite.mean()) if finite.size else None,
         "median": float(np.median(finite)) if finite.size else None,
         "least": float(finite.min()) if finite.size else None,
-        "raised": sum(bool(said) for _, said, _ in calls),
+        "raised": sum(bool(reason) for _, reason, _ in calls),
         "not_numbers": sum(value is not None and math.isnan(value) for value, _, _ in calls),
         "infinite": int(np.isinf(values).sum()),
         "reasons": raised[:3],
@@ -435,8 +435,8 @@ def answers(method: ToolAuditor) -> dict[str, str]:
         calls = ask("auditors", method.tool, method.name, asked, arrays, alpha=ALPHA).calls
     except EndedToolError as reason:
         return dict.fromkeys(given, str(reason))
-    found = dict.fromkeys(_OF_SCORES, "takes counts") if method.counts else {}
-    return found | {name: said or _in_words(value) for name, (value, said, _) in zip(given, calls, strict=True)}
+    texts = dict.fromkeys(_OF_SCORES, "takes counts") if method.counts else {}
+    return texts | {name: raised or _in_words(value) for name, (value, raised, _) in zip(given, calls, strict=True)}
 
 
 def _in_words(value: float | None) -> str:
@@ -465,7 +465,7 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
         "gaussian_only": method.gaussian_only,
     }
     try:
-        found, rows = measure(context, method, cells(method, context.level))
+        version, rows = measure(context, method, cells(method, context.level))
     except MissingToolError as reason:
         return Outcome(Verdict.NEEDS_DATA, str(reason), {**evidence, "missing": str(reason)})
     except EndedToolError as reason:
@@ -478,8 +478,8 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
     low, high = worst["interval"]
     failed = sum(map(_failed, rows))
     calls = sum(row["runs"] for row in rows)
-    said = (
-        f"version {found}: significantly above ε in more than {alpha:.1%} of audits in {len(wrong)} of {len(rows)} "
+    finding = (
+        f"version {version}: significantly above ε in more than {alpha:.1%} of audits in {len(wrong)} of {len(rows)} "
         f"cells; most so {worst['above']} of {worst['runs']} [{low:.0%}, {high:.0%}] ({label(worst)}); "
         f"{failed} of {calls:,} calls gave no finite number"
     )
@@ -501,10 +501,10 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
     )
     return Outcome(
         verdict,
-        said,
+        finding,
         {
             **evidence,
-            "version": found,
+            "version": version,
             "date": today(),
             "alpha": alpha,
             "level": LEVEL,
@@ -538,13 +538,13 @@ CHECKS = tuple(_check(method) for method in METHODS)
 
 def main(tool: str, name: str, *rest: str) -> str:
     """Let one method audit its cells, or one of them, at seed 0; return the rows as text."""
-    method = next((found for found in METHODS if (found.tool, found.name) == (tool, name)), None)
+    method = next((candidate for candidate in METHODS if (candidate.tool, candidate.name) == (tool, name)), None)
     if method is None:
-        known = "; ".join(f"{found.tool!r} {found.name!r}" for found in METHODS)
+        known = "; ".join(f"{candidate.tool!r} {candidate.name!r}" for candidate in METHODS)
         raise SystemExit(f"there is no method {name!r} of {tool!r}; there are {known}")
     if rest[:1] == ("inputs",):
         try:
-            return "\n".join(f"{name}: {said}" for name, said in answers(method).items())
+            return "\n".join(f"{name}: {answer}" for name, answer in answers(method).items())
         except (MissingToolError, EndedToolError) as reason:
             raise SystemExit(str(reason)) from None
     level = Level(rest[-1]) if rest and rest[-1] in list(Level) else Level.QUICK
@@ -553,7 +553,7 @@ def main(tool: str, name: str, *rest: str) -> str:
         where = (rest[0], float(rest[1]), int(rest[2]))
         chosen = [cell for cell in chosen if (cell.mechanism.name, cell.mechanism.nominal, cell.count) == where]
     try:
-        found, rows = measure(Context(level, 0), method, chosen)
+        candidate, rows = measure(Context(level, 0), method, chosen)
     except (MissingToolError, EndedToolError) as reason:
         raise SystemExit(str(reason)) from None
     lines = [
@@ -561,7 +561,7 @@ def main(tool: str, name: str, *rest: str) -> str:
         f"{': '.join([f'{_failed(row)} without a finite number', *row['reasons']])}"
         for row in rows
     ]
-    return "\n".join([f"{tool} {found}, {name}", *lines])
+    return "\n".join([f"{tool} {candidate}, {name}", *lines])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page of the suites ``auditors`` and ``accountants``: other people's tools and ours, measured alike."""
+"""The page of the suites ``auditors`` and ``accountants``: other people's tools and this package's, measured alike."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ PAGE, COVERAGE, ERRORS = "auditors.md", "auditors-coverage.svg", "auditors-accou
 _SUITES = ("auditors", "accountants")
 # How opaque cells of few audits are.
 _PALE = 0.35
-# What documents describe, as this package reproduces it.
+# Methods of documents, as this package reproduces them.
 _REPRODUCED = ("Andrew et al.", "CANIFE")
 _PROGRAM = "python -m other_tools.{}"
 _KINDS = {
@@ -69,14 +69,14 @@ class ToolFault:
     script: str
     tool: str
     version: str
-    what: str
+    effect: str
     cause: str
     measured: tuple[str, str]  # tool and method whose measurement shows it
     # Its cells that show the fault: mechanism, ε that it is made for, canaries; of an accountant, its questions.
     seen: tuple[tuple[str, float, int] | str, ...]
 
 
-# What the scripts show, at the versions named.
+# Faults that the scripts show, at the versions named.
 FAULTS = (
     ToolFault(
         "jax_privacy_gdp.py",
@@ -181,7 +181,7 @@ def _measured(run: Run, suite: str) -> list[Mapping[str, Any]]:
 def text(run: Run) -> str:
     """Render the page of a run that has measured tools."""
     audits, accounts = (_measured(run, suite) for suite in _SUITES)
-    date = max(found["date"] for found in (*audits, *accounts))
+    date = max(measured["date"] for measured in (*audits, *accounts))
     parts = [
         "# The auditors, audited",
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed, date=date),
@@ -204,8 +204,8 @@ def text(run: Run) -> str:
             _UNUSUAL,
             table(
                 ("tool", "method", *audits[0]["inputs"]),
-                [(_tool(found), _name(found), *map(_answer, found["inputs"].values()))
-                 for found in audits],
+                [(_tool(measured), _name(measured), *map(_answer, measured["inputs"].values()))
+                 for measured in audits],
             ),
         ]  # fmt: skip
     if accounts:
@@ -216,16 +216,16 @@ def text(run: Run) -> str:
             table(
                 ("tool", "method", "numbers", "largest error below", "there", "largest above", "there", "failures",
                  "CPU ms"),
-                [row for found in accounts for row in _errors(found)],
+                [row for measured in accounts for row in _errors(measured)],
             ),
             "### What the accountants' documentation says",
             _quotes(accounts),
         ]  # fmt: skip
     parts += list(_faults(run))
     if audits:
-        parts += ["## Every cell", *(part for found in audits for part in _cells(found, run))]
+        parts += ["## Every cell", *(part for measured in audits for part in _cells(measured, run))]
     if accounts:
-        parts += ["## Every question", *(part for found in accounts for part in _questions(found, run))]
+        parts += ["## Every question", *(part for measured in accounts for part in _questions(measured, run))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -237,42 +237,43 @@ def _missing(run: Run) -> Iterator[str]:
         yield table(("tool", "reason"), list(dict.fromkeys(skipped)))
 
 
-def _anchor(found: Mapping[str, Any]) -> str:
+def _anchor(measured: Mapping[str, Any]) -> str:
     """Return what code hosts make of a heading."""
-    heading = f"{found['tool']} {found['method']}".lower()
+    heading = f"{measured['tool']} {measured['method']}".lower()
     return "".join(c for c in heading.replace(" ", "-") if c.isalnum() or c in "-_")
 
 
-def _tool(found: Mapping[str, Any]) -> str:
+def _tool(measured: Mapping[str, Any]) -> str:
     """Name a tool with its version; what a document describes has none."""
-    return f"{found['tool']}, reproduced" if found["tool"] in _REPRODUCED else f"{found['tool']} {found['version']}"
+    tool = measured["tool"]
+    return f"{tool}, reproduced" if tool in _REPRODUCED else f"{tool} {measured['version']}"
 
 
 def _quotes(measured: Sequence[Mapping[str, Any]]) -> str:
-    rows = [(_tool(found), _name(found), found["called"], f"`{found['source']}`") for found in measured]
+    rows = [(_tool(evidence), _name(evidence), evidence["called"], f"`{evidence['source']}`") for evidence in measured]
     return table(("tool", "method", "words", "source"), rows)
 
 
-def _name(found: Mapping[str, Any]) -> str:
-    return f"[{found['method']}](#{_anchor(found)})"
+def _name(measured: Mapping[str, Any]) -> str:
+    return f"[{measured['method']}](#{_anchor(measured)})"
 
 
-def _worst(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def _worst(measured: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the cell whose lower limit is farthest above the promise; of equal ones, that of most audits."""
-    cells: Sequence[Mapping[str, Any]] = found["cells"]
+    cells: Sequence[Mapping[str, Any]] = measured["cells"]
     return max(cells, key=lambda row: (row["interval"][0], -row["interval"][1]))
 
 
-def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
-    rows = found["cells"]
-    worst = _worst(found)
+def _scores(measured: Mapping[str, Any]) -> tuple[str, ...]:
+    rows = measured["cells"]
+    worst = _worst(measured)
     low, high = worst["interval"]
     usual = next((r for r in rows if (r["mechanism"], r["nominal"], r["count"]) == ("Gaussian", 3.0, 100)), None)
     failed, calls = (sum(map(count, rows)) for count in (_failed, lambda row: row["runs"]))
     return (
-        _tool(found),
-        _name(found),
-        "none" if found["promise"] is None else f"at most {found['promise']:.1%} above",
+        _tool(measured),
+        _name(measured),
+        "none" if measured["promise"] is None else f"at most {measured['promise']:.1%} above",
         *(
             ("–", "–")
             if failed == calls
@@ -284,9 +285,9 @@ def _scores(found: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _answer(said: str) -> str:
+def _answer(answer: str) -> str:
     """Shorten what was raised to its type."""
-    return f"raises {said.partition(':')[0]}" if ": " in said else said
+    return f"raises {answer.partition(':')[0]}" if ": " in answer else answer
 
 
 def _failed(row: Mapping[str, Any]) -> int:
@@ -305,22 +306,22 @@ def _of_seconds(value: float) -> str:
     return "< 0.1" if value < 1e-4 else f"{1e3 * value:.2g}" if value < 0.01 else f"{1e3 * value:,.0f}"
 
 
-def _errors(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _errors(measured: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for kind, words in _KINDS.items():
-        rows = [row for row in found["rows"] if row["of"] == kind]
+        rows = [row for row in measured["rows"] if row["of"] == kind]
         if not rows:
             continue
         answered = [row for row in rows if row["error"] is not None]
         sides = []
         for sign in (-1.0, 1.0):
             worst = max(answered, key=lambda row: sign * row["error"], default=None)
-            if worst is None or sign * worst["error"] <= found["tolerance"]:
+            if worst is None or sign * worst["error"] <= measured["tolerance"]:
                 sides += ["–", "–"]
             else:
                 sides += [f"{abs(worst['error']):.2g}", worst["label"]]
         yield (
-            _tool(found),
-            _name(found),
+            _tool(measured),
+            _name(measured),
             words,
             *sides,
             f"{len(rows) - len(answered)} of {len(rows)}",
@@ -329,15 +330,15 @@ def _errors(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _faults(run: Run) -> Iterator[str]:
-    measured = [found for suite in _SUITES for found in _measured(run, suite)]
-    versions = {(found["tool"], found["version"]) for found in measured}
+    measured = [evidence for suite in _SUITES for evidence in _measured(run, suite)]
+    versions = {(evidence["tool"], evidence["version"]) for evidence in measured}
     rows = [
         (
             f"[{fault.script}](../../examples/auditors/{fault.script})",
             f"{fault.tool} {fault.version}",
-            fault.what,
-            "".join(f"{_name(found)}: {_seen(found, fault.seen)}" for found in measured
-                    if (found["tool"], found["method"]) == fault.measured) or "–",
+            fault.effect,
+            "".join(f"{_name(evidence)}: {_seen(evidence, fault.seen)}" for evidence in measured
+                    if (evidence["tool"], evidence["method"]) == fault.measured) or "–",
             fault.cause,
         )
         for fault in FAULTS
@@ -349,36 +350,36 @@ def _faults(run: Run) -> Iterator[str]:
         yield table(("script", "tool", "what it shows", "in this run", "cause"), rows)
 
 
-def _seen(found: Mapping[str, Any], wanted: Sequence[tuple[str, float, int] | str]) -> str:
+def _seen(measured: Mapping[str, Any], wanted: Sequence[tuple[str, float, int] | str]) -> str:
     """Return what a run measured of a fault."""
-    said = []
-    for row in found.get("cells", ()):
+    parts = []
+    for row in measured.get("cells", ()):
         if (row["mechanism"], row["nominal"], row["count"]) in wanted:
             if row["median"] is None:
-                said.append(f"{_where(row)}: {_failed(row)} of {row['runs']} calls fail")
+                parts.append(f"{_where(row)}: {_failed(row)} of {row['runs']} calls fail")
             else:
                 above = f"above in {row['above']} of {row['runs']}, median {row['median']:.3g}"
-                said.append(f"{_where(row)}: {above}")
-    errors = {row["label"]: row["error"] for row in found.get("rows", ()) if row["error"] is not None}
-    said += [f"{label}: relative error {errors[label]:+.2g}" for label in wanted if label in errors]
-    return "; ".join(said)
+                parts.append(f"{_where(row)}: {above}")
+    error_of = {row["label"]: row["error"] for row in measured.get("rows", ()) if row["error"] is not None}
+    parts += [f"{label}: relative error {error_of[label]:+.2g}" for label in wanted if label in error_of]
+    return "; ".join(parts)
 
 
-def _command(found: Mapping[str, Any], run: Run, suite: str, cell: str = "") -> str:
-    return f"`{_PROGRAM.format(suite)} {_called(found)}{cell} {run.level}`"
+def _command(measured: Mapping[str, Any], run: Run, suite: str, cell: str = "") -> str:
+    return f"`{_PROGRAM.format(suite)} {_called(measured)}{cell} {run.level}`"
 
 
-def _called(found: Mapping[str, Any]) -> str:
-    return f"'{found['tool']}' '{found['method']}'"
+def _called(measured: Mapping[str, Any]) -> str:
+    return f"'{measured['tool']}' '{measured['method']}'"
 
 
-def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
-    yield f"### {found['tool']} {found['method']}"
-    worst = _worst(found)
-    command = _command(found, run, "auditors", f" '{worst['mechanism']}' {worst['nominal']:g} {worst['count']}")
+def _cells(measured: Mapping[str, Any], run: Run) -> Iterator[str]:
+    yield f"### {measured['tool']} {measured['method']}"
+    worst = _worst(measured)
+    command = _command(measured, run, "auditors", f" '{worst['mechanism']}' {worst['nominal']:g} {worst['count']}")
     yield f"{command} repeats the worst cell. The first three columns are the arguments of the others."
     rows = []
-    for row in found["cells"]:
+    for row in measured["cells"]:
         low, high = row["interval"]
         of = {"raised": row["raised"], "NaN": row["not_numbers"], "infinite": row["infinite"]}
         failures = ", ".join(f"{count} {word}" for word, count in of.items() if count) or "–"
@@ -389,15 +390,15 @@ def _cells(found: Mapping[str, Any], run: Run) -> Iterator[str]:
              f"{failures} {'; '.join(row['reasons'])}".strip(), _of_seconds(row["seconds"]))
         )  # fmt: skip
     yield table(("mechanism", "made for ε", "k", "ε", "above ε", "least", "median", "mean", "failures", "CPU ms"), rows)
-    yield f"Unusual inputs (`{_PROGRAM.format('auditors')} {_called(found)} inputs`):"
-    yield table(("scores", "answer"), list(found["inputs"].items()))
+    yield f"Unusual inputs (`{_PROGRAM.format('auditors')} {_called(measured)} inputs`):"
+    yield table(("scores", "answer"), list(measured["inputs"].items()))
 
 
-def _questions(found: Mapping[str, Any], run: Run) -> Iterator[str]:
-    yield f"### {found['tool']} {found['method']}"
-    kinds = ", ".join(f"`{kind}`" for kind in dict.fromkeys(row["of"] for row in found["rows"]))
-    first = found["rows"][0]
-    command = _command(found, run, "accountants", f" {first['of']} {first['delta']:g}")
+def _questions(measured: Mapping[str, Any], run: Run) -> Iterator[str]:
+    yield f"### {measured['tool']} {measured['method']}"
+    kinds = ", ".join(f"`{kind}`" for kind in dict.fromkeys(row["of"] for row in measured["rows"]))
+    first = measured["rows"][0]
+    command = _command(measured, run, "accountants", f" {first['of']} {first['delta']:g}")
     yield f"{command} repeats those of a kind at a δ. The kinds are {kinds}."
     yield table(
         ("question", "answer", "enclosure", "relative error"),
@@ -408,7 +409,7 @@ def _questions(found: Mapping[str, Any], run: Run) -> Iterator[str]:
                 "[{:.10g}, {:.10g}]".format(*row["enclosure"]) + ("" if row["proven"] else ", not proven"),
                 "–" if row["error"] is None else f"{row['error']:+.2g}",
             )
-            for row in found["rows"]
+            for row in measured["rows"]
         ],
     )
 
@@ -419,21 +420,21 @@ def coverage(run: Run) -> Figure:
     audits = _measured(run, "auditors")
     figure = Figure(figsize=(8.4, 0.26 * len(audits) + 1.1), layout="constrained")
     axis = figure.subplots()
-    for y, found in enumerate(audits):
-        if all(row["mean"] is None for row in found["cells"]):
+    for y, measured in enumerate(audits):
+        if all(row["mean"] is None for row in measured["cells"]):
             axis.annotate("no finite number", (0.02, y), va="center", fontsize=7.0)
             continue
-        promised = found["promise"] is not None
+        promised = measured["promise"] is not None
         # Small cells are pale: their limits are wide.
-        for row in found["cells"]:
+        for row in measured["cells"]:
             axis.plot(
                 row["rate"], y, "o", color=BLUE if promised else GREY, alpha=0.75 if row["runs"] >= 100 else _PALE, ms=4
             )
-        worst = _worst(found)
+        worst = _worst(measured)
         axis.plot(worst["interval"], (y, y), color=BLUE if promised else GREY, linewidth=1.0)
         if promised:
-            axis.plot(found["promise"], y, "|", color=ORANGE, markersize=11, markeredgewidth=2.0)
-    axis.set_yticks(range(len(audits)), [f"{found['tool']}: {found['method']}" for found in audits])
+            axis.plot(measured["promise"], y, "|", color=ORANGE, markersize=11, markeredgewidth=2.0)
+    axis.set_yticks(range(len(audits)), [f"{measured['tool']}: {measured['method']}" for measured in audits])
     axis.set(xlim=(-0.02, 1.02), xlabel="share of audits above ε; line: 95% limits of the worst cell")
     axis.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     axis.invert_yaxis()
@@ -458,11 +459,11 @@ def errors(run: Run) -> Figure:
     accounts = _measured(run, "accountants")
     figure = Figure(figsize=(8.4, 0.28 * len(accounts) + 1.1), layout="constrained")
     axis = figure.subplots()
-    for y, found in enumerate(accounts):
-        values = [row["error"] for row in found["rows"] if row["error"] is not None]
-        colours = [ORANGE if value < -found["tolerance"] else BLUE for value in values]
+    for y, measured in enumerate(accounts):
+        values = [row["error"] for row in measured["rows"] if row["error"] is not None]
+        colours = [ORANGE if value < -measured["tolerance"] else BLUE for value in values]
         axis.scatter(values, [y] * len(values), c=colours, s=14, alpha=0.6)
-        if lost := len(found["rows"]) - len(values):
+        if lost := len(measured["rows"]) - len(values):
             axis.annotate(f"{lost} failed", (1.01, y), xycoords=("axes fraction", "data"), va="center",
                           fontsize=7.0)  # fmt: skip
     axis.set_xscale("symlog", linthresh=accounts[0]["tolerance"])
@@ -472,7 +473,7 @@ def errors(run: Run) -> Figure:
     axis.set_xticks(ticks, [_percent(tick) for tick in ticks])
     axis.minorticks_off()
     axis.axvline(0.0, color=GREY, linewidth=0.8, zorder=0)
-    axis.set_yticks(range(len(accounts)), [f"{found['tool']}: {found['method']}" for found in accounts])
+    axis.set_yticks(range(len(accounts)), [f"{measured['tool']}: {measured['method']}" for measured in accounts])
     axis.set_xlabel("relative error; left (orange): below the truth, unsafe")
     axis.invert_yaxis()
     return figure
@@ -480,9 +481,9 @@ def errors(run: Run) -> Figure:
 
 def figures(run: Run) -> dict[str, Figure]:
     """Draw the pictures for which a run has numbers, by file name."""
-    found = {}
+    pictures = {}
     if _measured(run, "auditors"):
-        found[COVERAGE] = coverage(run)
+        pictures[COVERAGE] = coverage(run)
     if _measured(run, "accountants"):
-        found[ERRORS] = errors(run)
-    return found
+        pictures[ERRORS] = errors(run)
+    return pictures

@@ -1,6 +1,6 @@
 """Running a tool: in which environment it is, and what it answers to a request.
 
-``make auditors`` makes the environments from the pinned lists beside this file, one below ``.venv-auditors`` for each
+``make auditors`` makes the environments from the pinned lists in this folder, one below ``.venv-auditors`` for each
 list. A tool that is installed in this package's own environment is used there.
 """
 
@@ -37,7 +37,7 @@ ENVIRONMENTS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool answered: value or None, what was raised, and CPU seconds, of each call in order."""
+    """A tool's answers: value or None, what was raised, and CPU seconds, of each call in order."""
 
     version: str
     calls: tuple[tuple[float | None, str, float], ...]
@@ -54,7 +54,7 @@ class EndedToolError(Exception):
 def pinned(environment: str) -> dict[str, str]:
     """Return the versions that a list pins, by distribution."""
     lines = WORKER.with_name(f"{environment}.txt").read_text(encoding="utf-8").split()
-    return {name: found for name, _, found in (line.partition("==") for line in lines)}
+    return {name: number for name, _, number in (line.partition("==") for line in lines)}
 
 
 def today() -> str:
@@ -103,10 +103,10 @@ def ask(
             check=False,
         )
         if done.returncode or not files[2].exists():
-            said = done.stderr.decode(errors="replace").strip().splitlines()
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
             # Python's own watchdog says so before it ends a call that does not even take signals.
-            late = next((line for line in said if line.startswith("Timeout (")), None)
-            reason = late or (said[-1] if said else done.returncode)
+            late = next((line for line in lines if line.startswith("Timeout (")), None)
+            reason = late or (lines[-1] if lines else done.returncode)
             raise EndedToolError(f"{tool}, {method}: ended without an answer ({reason})")
         answer = json.loads(files[2].read_text(encoding="utf-8"))
     if "missing" in answer:

@@ -262,8 +262,8 @@ def _opendp():
     space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
 
     def profile(sigma, steps):
-        one = dp.m.make_gaussian(*space, scale=sigma)
-        made = one if steps == 1 else dp.c.make_composition([one] * steps)
+        single = dp.m.make_gaussian(*space, scale=sigma)
+        made = single if steps == 1 else dp.c.make_composition([single] * steps)
         return dp.c.make_zCDP_to_approxDP(made)
 
     def call(case):
@@ -305,12 +305,12 @@ def _prv():
 
     def call(case):
         if case["sampling"] < 1.0:
-            one = tool.PoissonSubsampledGaussianMechanism(case["sampling"], case["sigma"])
+            single = tool.PoissonSubsampledGaussianMechanism(case["sampling"], case["sigma"])
         else:
-            one = tool.GaussianMechanism(case["sigma"])
+            single = tool.GaussianMechanism(case["sigma"])
         # The errors that its documentation calls typical.
         made = tool.PRVAccountant(
-            one, eps_error=0.1, delta_error=1e-3 * case["delta"], max_self_compositions=case["steps"]
+            single, eps_error=0.1, delta_error=1e-3 * case["delta"], max_self_compositions=case["steps"]
         )
         return made.compute_epsilon(case["delta"], [case["steps"]])[2]
 
@@ -376,16 +376,16 @@ def _attempt(call, argument, limit, wait):
     begun = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, limit)
     signal.setitimer(signal.ITIMER_REAL, wait)
-    # What does not return to Python takes no signal: then the process ends.
+    # A call that does not return to Python takes no signal: then the process ends.
     faulthandler.dump_traceback_later(2.0 * wait, exit=True)
     try:
         value, raised = float(call(argument)), ""
     except TimeoutError as error:
         value, raised = None, f"no answer in {limit if str(error) == 'CPU seconds' else wait:g} {error}"
-    # What a tool may raise is not known, and some end the process.
+    # A tool may raise anything, and some end the process.
     except (Exception, SystemExit) as error:
-        said = " ".join(str(error).split())
-        value, raised = None, f"{type(error).__name__}: {said[:120]}"
+        reason = " ".join(str(error).split())
+        value, raised = None, f"{type(error).__name__}: {reason[:120]}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -414,17 +414,17 @@ def main(request_file, scores_file, answer_file):
     tool, method, kind = request["tool"], request["method"], request["kind"]
     try:
         call = {"auditors": AUDITORS, "accountants": ACCOUNTANTS}[kind][tool][method]()
-        found = version(_DISTRIBUTIONS.get(tool, tool))
+        calls = version(_DISTRIBUTIONS.get(tool, tool))
     except Exception as error:
         answer = {"missing": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
     else:
         with np.errstate(all="ignore"):
             if kind == "accountants":
                 rows = [_attempt(call, case, request["limit"], request["wait"]) for case in request["cells"]]
-                answer = {"version": found, "answers": rows}
+                answer = {"version": calls, "answers": rows}
             else:
                 with np.load(scores_file) as arrays:
-                    answer = {"version": found, "answers": _audits(call, request, arrays)}
+                    answer = {"version": calls, "answers": _audits(call, request, arrays)}
                     digest = hashlib.sha256(b"".join(arrays[name].tobytes() for name in sorted(arrays)))
                 answer["digest"] = digest.hexdigest()
     Path(answer_file).write_text(json.dumps(answer), encoding="utf-8")

@@ -10,6 +10,7 @@ The first audit. Canaries are random unit vectors. Add them to what your mechani
     release = canaries.sum(np.arange(300)) + noise                    # in units of the canaries' norm
 
     found = cp.audit_release(release, canaries, delta=1e-6, noise_multiplier=1.54)
+
     print(found)                                                      # the answer in a sentence, then its evidence
     found.to_frame()                                                  # every estimate and lower bound, a row each
     found.plot()                                                      # scores, estimate and claim in a picture
@@ -53,8 +54,8 @@ if TYPE_CHECKING:
     from canaryproof.verify.canaries.shapes import flatten as flatten
     from canaryproof.verify.canaries.shapes import split as split
 
-# Where each public name is; a name that is not in its module is the module itself.
-_PLACES = {
+# The module of each public name; a name that is not in its module is the module itself.
+_MODULES = {
     "Audit": "canaryproof.verify.audit.audit",
     "Canaries": "canaryproof.kernels.canaries",
     "CanaryClients": "canaryproof.verify.canaries.canary_clients",
@@ -79,7 +80,7 @@ _PLACES = {
     "two_gaussians": "canaryproof.kernels.two_gaussians",
     "uniform": "canaryproof.verify.canaries.participation",
 }
-__all__ = ["__version__", *_PLACES]
+__all__ = ["__version__", *_MODULES]
 
 if not TYPE_CHECKING:
     # Hidden from type checkers, for which every name would exist.
@@ -90,14 +91,14 @@ if not TYPE_CHECKING:
             # Takes ten times as long to load as all the rest.
             from importlib.metadata import version
 
-            found = version("canaryproof")
-        elif name in _PLACES:
-            module = import_module(_PLACES[name])
-            found = getattr(module, name, module)
+            value = version("canaryproof")
+        elif name in _MODULES:
+            module = import_module(_MODULES[name])
+            value = getattr(module, name, module)
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = found
-        return found
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

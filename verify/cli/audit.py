@@ -140,10 +140,11 @@ def audit_command(
 ) -> int:
     """Estimate epsilon from one run, and bound it from below.
 
-    FILE holds scores of canaries, by default their cosines with the release: a one-dimensional .npy; an .npz with the
-    arrays "observed" and, optionally, "unobserved"; or a .csv with one number a line, or with a header naming these
-    columns. With --canaries and --canary-seed it is the release itself, a one-dimensional .npy in units of the canary
-    norm, and its canaries are made again as "canaryproof canaries" makes them. All values are floating-point.
+    FILE holds scores of canaries, by default their cosines with the release. It is a one-dimensional .npy, or an .npz
+    with the arrays "observed" and, optionally, "unobserved". Or it is a .csv with one number a line, or with a header
+    naming these columns. With --canaries and --canary-seed it is the release itself, a one-dimensional .npy in units of
+    the canary norm, and its canaries are made again as "canaryproof canaries" makes them. All values are
+    floating-point.
 
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
@@ -157,7 +158,7 @@ def audit_command(
     if count is None and seed is None:
         if directions != _INDEPENDENT:
             raise InputError("--directions: must be given with --canaries and --canary-seed alone")
-        found = _audit_scores(file, dim, inclusion, ScoreKind(kind), **asked)
+        result = _audit_scores(file, dim, inclusion, ScoreKind(kind), **asked)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
@@ -165,31 +166,31 @@ def audit_command(
     elif kind != ScoreKind.COSINE:
         raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
     else:
-        found = _audit_release(file, count, seed, directions, **asked)
-    if fail_above_claim and found.claim is None:
+        result = _audit_release(file, count, seed, directions, **asked)
+    if fail_above_claim and result.claim is None:
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier where one vector is released")
     if plot is not None:
         # Loads matplotlib.
         from canaryproof.verify.audit import picture
 
-        drawn = picture.data(found, plot.suffix[1:].lower())
+        drawn = picture.data(result, plot.suffix[1:].lower())
         _write_new(plot, lambda target: target.write(drawn))
-    _print(found, details=details, as_json=as_json)
-    return int(fail_above_claim and (found.withheld or found.verdict == "exceeded"))
+    _print(result, details=details, as_json=as_json)
+    return int(fail_above_claim and (result.withheld or result.verdict == "exceeded"))
 
 
-def _print(found: "Audit", *, details: bool, as_json: bool) -> None:
+def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(found.to_json())
+        click.echo(result.to_json())
         return
     # Loads scipy and compiled kernels, which a mistake in the options or the file does not wait for; so below.
     from canaryproof.verify.audit import text
 
     terminal = shutil.get_terminal_size().columns, getattr(sys.stdout, "encoding", None) or "utf-8"
-    click.echo(text.summary(found, *terminal))
+    click.echo(text.summary(result, *terminal))
     if details:
         click.echo()
-        click.echo(text.details(found, *terminal))
+        click.echo(text.details(result, *terminal))
 
 
 @click.command("canaries")

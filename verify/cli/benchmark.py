@@ -1,4 +1,4 @@
-"""Command ``canaryproof benchmark canife``: CANIFE beside Algorithms 2 and 3."""
+"""Command ``canaryproof benchmark canife``: CANIFE and Algorithms 2 and 3 on the same trainings."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ _EXTRA = ("jax", "flax", "optax")
 
 @click.group("benchmark")
 def benchmark_command() -> None:
-    """Measure this package beside others on this machine."""
+    """Measure this package and others on this machine."""
 
 
 @benchmark_command.command("canife")

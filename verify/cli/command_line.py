@@ -32,7 +32,7 @@ _NO_MEMORY = "not enough memory"
 _ROOM = "canaryproof.verify.cli"
 COMMANDS = {
     "audit": (f"{_ROOM}.audit", "Estimate epsilon from one run, and bound it from below."),
-    "benchmark": (f"{_ROOM}.benchmark", "Measure this package beside others on this machine."),
+    "benchmark": (f"{_ROOM}.benchmark", "Measure this package and others on this machine."),
     "canaries": (f"{_ROOM}.audit", "Write canaries for your own mechanism."),
     "claims": (f"{_ROOM}.claims", "List the documents' statements and the verdicts on them, or judge one."),
     "plan": (f"{_ROOM}.plan", "Plan an audit before the run."),
@@ -93,7 +93,7 @@ class _Group(click.Group):
 
 @contextlib.contextmanager
 def _insistent_interrupts() -> Iterator[None]:
-    """Interrupt again where an interrupt was swallowed.
+    """Interrupt again where an interrupt was swallowed, as a run would then go on for minutes.
 
     LLVM calls back into Python while it loads or compiles a kernel, and what such a callback raises is printed and
     forgotten: an interrupt would be lost.
@@ -137,8 +137,8 @@ def _status(run: Callable[[], Any]) -> int:
     except MemoryError:
         return _fail(_NO_MEMORY, _BAD_INPUT)
     except (ImportError, OSError) as error:
-        # So the system's loader says that it has no memory for a library; llvmlite raises another error then.
-        if any("failed to map segment" in str(said) for said in (error, error.__context__)):
+        # This is how the system's loader reports a lack of memory for a library; llvmlite raises another error then.
+        if any("failed to map segment" in str(each) for each in (error, error.__context__)):
             return _fail(_NO_MEMORY, _BAD_INPUT)
         if isinstance(error, ImportError):
             raise
@@ -146,7 +146,7 @@ def _status(run: Callable[[], Any]) -> int:
         _silence_stdout()
         return _fail(str(error), 1)
     except SystemError as error:
-        # So Python says that a library's C code had no memory and raised nothing.
+        # Python reports this where a library's C code had no memory and raised nothing.
         if not re.search("without (setting an )?exception", str(error)):
             raise
         return _fail(_NO_MEMORY, _BAD_INPUT)
@@ -164,7 +164,8 @@ def _missing_file(context: click.Context | None) -> Path | None:
     """Return the file that was given as an argument and does not exist."""
     if context is None:
         return None
-    given = [context.params.get(str(one.name)) for one in context.command.params if isinstance(one, click.Argument)]
+    arguments = (parameter for parameter in context.command.params if isinstance(parameter, click.Argument))
+    given = [context.params.get(str(argument.name)) for argument in arguments]
     return next((path for path in given if isinstance(path, Path) and not os.path.lexists(path)), None)
 
 
@@ -198,8 +199,8 @@ def cluster(name: str, limit: float | None = None) -> "Cluster | None":
     """Return the cluster that ``--engine`` names, None for ``local``; a check may take ``limit`` seconds."""
     if name == "local":
         return None
-    scheme, _, place = name.partition("://")
-    if scheme != _DASK or (name != _DASK and not place):
+    scheme, _, location = name.partition("://")
+    if scheme != _DASK or (name != _DASK and not location):
         raise InputError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
     if find_spec("distributed") is None:
         raise InputError("--engine: dask needs pip install canaryproof[distributed]")
@@ -207,7 +208,7 @@ def cluster(name: str, limit: float | None = None) -> "Cluster | None":
     from canaryproof.verify.engine.cluster import Cluster
     from canaryproof.verify.engine.executors import threads
 
-    address = place if "://" in place or not place else f"tcp://{place}"
+    address = location if "://" in location or not location else f"tcp://{location}"
     if address and not address.startswith("tls://"):
         click.echo(f"Warning: --engine {name} is not tls://: whoever reaches it can run code as you.", err=True)
     return Cluster(address, threads(), limit)

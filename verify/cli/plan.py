@@ -30,8 +30,8 @@ def plan_command(
 ) -> None:
     """Plan an audit before the run.
 
-    Says how many canaries see which fault with probability 90%, what they cost in time and in accuracy, what no number
-    of them sees, and the lines that carry the plan out.
+    Says how many canaries see which fault with probability 90%, and what they cost in time and in accuracy. Says what
+    no number of them sees, and the lines that carry the plan out.
 
     The audit is that of the released vector: what all rounds together added to the model. With --all-rounds it is that
     of each canary's largest cosine with any round. Each canary takes part in one round, with the clip norm.
@@ -40,11 +40,13 @@ def plan_command(
     from canaryproof.verify.audit.plan import plan
 
     try:
-        found = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds)
+        planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds)
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
     if not as_json:
-        click.echo(str(found))
+        click.echo(str(planned))
         return
-    faults = [row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in found.rows()]
-    click.echo(json.dumps(asdict(found) | {"faults": faults, "commands": found.commands()}, indent=2, allow_nan=False))
+    faults = [row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in planned.rows()]
+    click.echo(
+        json.dumps(asdict(planned) | {"faults": faults, "commands": planned.commands()}, indent=2, allow_nan=False)
+    )

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-# What is being done, how much of it is done, and of how much.
+# Takes the current task's name, the amount done, and the total amount.
 Advance = Callable[[str, int, int], None]
 
 # Seconds after which a bar is shown, and between two lines.
@@ -80,7 +80,7 @@ def _bar(console: Console, *, equal_parts: bool) -> Iterator[Advance]:
         transient=True,
     )
     task = bar.add_task("", total=None)
-    # What takes a moment only shows none.
+    # A command that takes a moment shows no bar.
     start = threading.Timer(_BAR_AFTER, bar.start)
     start.daemon = True
     start.start()

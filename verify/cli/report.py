@@ -47,8 +47,8 @@ def report_command(run: Path, form: str | None, show: bool, out: Path | None) ->
     except Exception as error:
         # Evidence is free in form, each page reads its own, and a damaged one may raise anything.
         reason = f"there is no field {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
-        place = f"{run}/{_damaged(material)}"
-        raise InputError(f"{place}: is not of the form that the reports read: {reason}") from error
+        file = f"{run}/{_damaged(material)}"
+        raise InputError(f"{file}: is not of the form that the reports read: {reason}") from error
     folder = out or run
     try:
         folder.mkdir(parents=True, exist_ok=True)

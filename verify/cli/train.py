@@ -30,11 +30,11 @@ _BEGUN = "experiment.json"
 
 def _experiments(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the name of an experiment, or of a file if there is none."""
-    found = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="file")]
+    experiments = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+    return experiments or [CompletionItem(incomplete, type="file")]
 
 
-@click.command("train", epilog=f"Experiments that come with the package: {', '.join(names())}.")
+@click.command("train", epilog=f"Experiments that come with the package:\n\n{', '.join(names())}.")
 @click.argument("config", shell_complete=_experiments)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for all results; must not exist.")
 @click.option("--resume", is_flag=True, help="Go on with the experiment in --out that was stopped.")
@@ -58,7 +58,7 @@ def train_command(
     training its canaries' scores, which "canaryproof audit" takes. With a table [canife], CANIFE (arXiv:2210.02912)
     audits the same training too, or instead.
 
-    What takes more than a minute or so is measured in pieces first, and what it will cost is told on stderr.
+    What takes more than a minute or so is measured in pieces first, and its cost is printed on stderr.
 
     A stopped experiment goes on to the same results.json with --resume, and loses at most half a minute, or with
     --engine dask the trainings that are not done.
@@ -85,13 +85,13 @@ def train_command(
         out.mkdir(parents=True, exist_ok=True)
         with locked(out):
             _begin(out, configuration, experiment.examples())
-            # Of what takes a minute or so there is nothing to tell.
+            # The cost is None, or has no seconds, where a training takes about a minute.
             if (cost := experiment.cost(out)) is not None and cost.seconds is not None:
                 click.echo("\n".join(cost.lines()), err=True)
             with progress("canaryproof train", equal_parts=True) as advance:
-                found, timings = experiment.run(out, advance, workers)
-            documents = {RESULTS: _json(written(found)), TIMINGS: _json(written(Timings(tuple(timings))))}
-            files = {**documents, **training.render(found)}
+                record, timings = experiment.run(out, advance, workers)
+            documents = {RESULTS: _json(written(record)), TIMINGS: _json(written(Timings(tuple(timings))))}
+            files = {**documents, **training.render(record)}
             write_files({name: text.encode() for name, text in files.items()}, out)
     except OSError as error:
         reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
@@ -101,7 +101,7 @@ def train_command(
     except KeyboardInterrupt:
         click.echo("Interrupted; the same command with --resume goes on.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    _print(found, out)
+    _print(record, out)
     if workers is not None:
         given_again(workers.begun, experiment.names)
 
@@ -123,14 +123,14 @@ def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None
     made_by = json.loads(_json(parts))
     file = out / _BEGUN
     if not file.exists():
-        with replaced(file) as begun:
-            begun.write(_json(made_by).encode())
+        with replaced(file) as target:
+            target.write(_json(made_by).encode())
         return
     before = read_json(file)
     if before == made_by:
         return
-    names = [name for part in made_by for name in made_by[part] if _part(before, part, name) != made_by[part][name]]
-    raise InputError(f"{out}: --resume: was begun with another {', '.join(names)}")
+    other = [name for part in made_by for name in made_by[part] if _part(before, part, name) != made_by[part][name]]
+    raise InputError(f"{out}: --resume: was begun with another {', '.join(other)}")
 
 
 def _part(document: Any, part: str, name: str) -> Any:

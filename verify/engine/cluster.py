@@ -78,7 +78,7 @@ class Cluster:
         Arguments must be importable without any extra, as a worker reads them before it is asked what it has. An
         ``InputError`` says that there is no scheduler or no worker, or that a worker is of another kind.
         """
-        made_by, ours = code_and_machine(), version(_PACKAGE)
+        made_by, expected = code_and_machine(), version(_PACKAGE)
         with _quiet(), self._client() as client:
             run = uuid4().hex  # other runs may be at the same scheduler
             client.register_plugin(_Begun(run))
@@ -87,7 +87,7 @@ class Cluster:
 
             def submitted(number: int) -> dict[Any, int]:
                 return {
-                    client.submit(_given, ours, made_by, function, dumps(arguments), key=(run, i), pure=False): i
+                    client.submit(_given, expected, made_by, function, dumps(arguments), key=(run, i), pure=False): i
                     for i, arguments in islice(waiting, number)
                 }
 
@@ -96,20 +96,20 @@ class Cluster:
             try:
                 for future in completed:
                     i = futures.pop(future)
-                    found = self._result(future)
-                    # What is held by a worker is done again if that is lost.
+                    answer = self._result(future)
+                    # A lost worker's finished task is repeated as long as its future is held.
                     future.release()
                     more = submitted(1)
                     futures |= more
                     completed.update(more)
-                    yield i, found
+                    yield i, answer
                 client.unregister_scheduler_plugin(run)
             finally:
                 client.cancel(list(futures))
 
     def _result(self, future: Any) -> Any:
         try:
-            worker, reason, found = future.result()
+            worker, reason, answer = future.result()
         except KilledWorker as error:
             slow = "" if self.limit is None else " or over the time limit"
             number = error.allowed_failures + 1
@@ -118,7 +118,7 @@ class Cluster:
             raise EngineError("the scheduler is lost") from error
         if reason:
             raise InputError(f"--engine: worker {worker} has {reason}")
-        return found
+        return answer
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
@@ -171,14 +171,14 @@ def _check(address: str) -> None:
 
     try:
         kind, versions = asyncio.run(asyncio.wait_for(answer(), _ANSWER))
-        found = versions["packages"][_PACKAGE] or "not installed"
+        installed = versions["packages"][_PACKAGE] or "not installed"
     except Exception as error:
-        # What speaks another language may be taken for a message of any length and form.
+        # Another protocol's bytes may be read as a message of any length and form.
         raise InputError(f"--engine: no scheduler answers at {address}") from error
     if kind != "Scheduler":
         raise InputError(f"--engine: at {address} is no scheduler but a {kind}")
-    if found != version(_PACKAGE):
-        raise InputError(f"--engine: the scheduler at {address} has {_PACKAGE} {found}, not {version(_PACKAGE)}")
+    if installed != version(_PACKAGE):
+        raise InputError(f"--engine: the scheduler at {address} has {_PACKAGE} {installed}, not {version(_PACKAGE)}")
 
 
 class _Begun(SchedulerPlugin):
@@ -195,7 +195,7 @@ class _Begun(SchedulerPlugin):
             self._scheduler.log_event(self._run, key[1])
 
 
-def _given(ours: str, made_by: Mapping[str, str], function: str, arguments: bytes) -> tuple[str, str, Any]:
+def _given(expected: str, made_by: Mapping[str, str], function: str, arguments: bytes) -> tuple[str, str, Any]:
     """Do a task on a worker; return the worker's address, and what it has that the driver has not, or the result."""
     # All is imported here: this goes to the worker as code, because one without the package ends at its name.
     from importlib.metadata import PackageNotFoundError, version
@@ -204,17 +204,17 @@ def _given(ours: str, made_by: Mapping[str, str], function: str, arguments: byte
 
     address = get_worker().address
     try:
-        found = version("canaryproof")
+        installed = version("canaryproof")
     except PackageNotFoundError:
-        found = "not installed"
-    if found != ours:
-        return address, f"canaryproof {found}, not {ours}", None
+        installed = "not installed"
+    if installed != expected:
+        return address, f"canaryproof {installed}, not {expected}", None
     from canaryproof.verify.engine.cluster import _done
 
     return address, *_done(address, made_by, function, arguments)
 
 
-# So it is pickled by its code.
+# Pickle then sends the function's code and not its name.
 _given.__module__ = "__main__"
 
 

@@ -1,11 +1,9 @@
-"""Where tasks are done: an executor, the processes of this machine behind one, and a plan's checks judged by one.
+"""Executors of tasks: the processes of this machine, and the run of a plan's checks by any executor.
 
-Each process does one task at a time with one thread, so that cores are not oversubscribed and sums of BLAS, which
-depend on its number of threads, are the same everywhere.
+Each process does one task at a time with one thread. Cores are then not oversubscribed. Sums of BLAS, which depend on
+its number of threads, are the same everywhere.
 """
 
-import atexit
-import gc
 import json
 import os
 import pkgutil
@@ -32,7 +30,7 @@ ONE_THREAD = dict.fromkeys(
 
 # Number of a task, and the arguments of the function that does it.
 Task = tuple[int, tuple[Any, ...]]
-# What a task is about, and the name of what it shares with a few others of its kind, if anything.
+# A task's topic, and the key of an expensive computation that it shares with others of its topic, or an empty string.
 Kind = tuple[str, str]
 
 
@@ -56,7 +54,7 @@ class Lost:
 
 
 class Executor(Protocol):
-    """What does tasks: ``Local``, or ``cluster.Cluster``. Results do not depend on which."""
+    """An executor of tasks, ``Local`` or ``cluster.Cluster``; results do not depend on which."""
 
     @property
     def limit(self) -> float | None:
@@ -106,9 +104,9 @@ class Local:
                 while running:
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         number, process = running.pop(future)
-                        found = future.result()
+                        answer = future.result()
                         begin(process)
-                        yield number, found
+                        yield number, answer
             except BrokenProcessPool as error:
                 slow = "" if self.limit is None else f"; or a check took longer than {self.limit:g} s"
                 raise EngineError(f"a process of the run was killed, perhaps for want of memory{slow}") from error
@@ -123,7 +121,7 @@ class Waiting:
     """
 
     def __init__(self, tasks: Iterable[Task], kinds: Sequence[Kind] | None = None) -> None:
-        # Of each kind the groups of tasks that share something, most of them of one task.
+        # By kind: groups of tasks that share something. Most groups have one task.
         self._left: dict[str, deque[deque[Task]]] = {}
         groups: dict[Kind, deque[Task]] = {}
         for task in tasks:
@@ -175,9 +173,9 @@ def processes_of_a_run(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def inherited() -> Iterator[None]:
-    """Start processes with one thread, deaf to the terminal's interrupts: theirs come from the process that has them.
+    """Start processes with one thread, deaf to the terminal's interrupts: their parent passes those on.
 
-    Both must hold before a process imports anything, so that it is too late when it gets its first call.
+    Both must hold before a process imports anything: its first call would come after that.
     """
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
@@ -192,24 +190,16 @@ def inherited() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def collect_seldom() -> None:
-    """Look for garbage seldom: most of what is made while modules are imported stays, and the search takes a fifth."""
-    gc.set_threshold(10_000, 20, 20)
-
-
 def _live_with(lifeline: Connection) -> None:
     """End this process when the other end of a pipe closes, as it does even if the process that has it is killed."""
 
-    def wait() -> None:
+    def end_with_parent() -> None:
         try:
             lifeline.recv_bytes()
         except (EOFError, OSError):
             os._exit(1)
 
-    Thread(target=wait, daemon=True).start()
-    # After all others that end something. To take apart what is in memory would take a second.
-    atexit.register(os._exit, 0)
-    collect_seldom()
+    Thread(target=end_with_parent, daemon=True).start()
 
 
 def run_plan(
@@ -221,10 +211,10 @@ def run_plan(
 ) -> Run:
     """Judge the checks of a plan that a file has no results of.
 
-    The file gets each result as soon as it is known, from this process alone; a check that could not be judged is in
-    the run and not in the file. ``advance`` is told how many checks are done, of how many, and the first one that is
-    not; ``ended`` gets each suite's part of the run as soon as that is done. An ``EngineError`` says that the executor
-    cannot go on.
+    The file gets each result as soon as it is known, from this process alone. A check that could not be judged is in
+    the run and not in the file. ``advance`` is called with the number of finished checks, the number of all checks, and
+    the first unfinished one. ``ended`` gets each suite's part of the run as soon as that is done. An ``EngineError``
+    says that the executor cannot go on.
     """
     checks = plan.checks
     file.check()
@@ -242,8 +232,8 @@ def run_plan(
         advance(len(results), len(checks), checks[first][1] if first < len(checks) else "")
         for suite in plan.suites:
             if suite not in parts and not missing[suite]:
-                places = [i for i in range(len(checks)) if checks[i][0] == suite]
-                parts[suite] = _run(plan, [Result.from_json(json.loads(results[i])) for i in places])
+                positions = [i for i in range(len(checks)) if checks[i][0] == suite]
+                parts[suite] = _run(plan, [Result.from_json(json.loads(results[i])) for i in positions])
                 if ended is not None:
                     ended(parts[suite])
 
@@ -251,8 +241,8 @@ def run_plan(
     try:
         # Whatever stops this loop stops the engine.
         tasks = ((i, (plan, *checks[i], executor.limit)) for i in pending)
-        with closing(executor.results("canaryproof.verify.engine.plan:judge", tasks, plan.kinds)) as found:
-            for i, answer in found:
+        with closing(executor.results("canaryproof.verify.engine.plan:judge", tasks, plan.kinds)) as answers:
+            for i, answer in answers:
                 lost = isinstance(answer, Lost)
                 result, to_keep = (unjudged(plan, *checks[i], answer.reason), False) if lost else answer
                 results[i] = result

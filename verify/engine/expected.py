@@ -43,19 +43,19 @@ def changes(run: Run, expected: Expected, suites: Collection[str], *, with_data:
     ``suites`` are those that were to be judged. ``with_data`` says that the run had the user's experiments: what needed
     data may then have any verdict.
     """
-    found = []
+    lines = []
     for result in run.results:
         if result.subject is not Subject.DOCUMENT:
             continue
         before = expected.get((result.suite, result.id))
         if before is None:
-            found.append(f"{result.id}: not in {_TABLE}, found {result.verdict}: {result.finding}")
+            lines.append(f"{result.id}: not in {_TABLE}, found {result.verdict}: {result.finding}")
         elif before is not result.verdict and not (with_data and before is Verdict.NEEDS_DATA):
-            found.append(f"{result.id}: expected {before}, found {result.verdict}: {result.finding}")
-    # What could not be judged is a failure already, under the same id.
+            lines.append(f"{result.id}: expected {before}, found {result.verdict}: {result.finding}")
+    # A check that could not be judged is a failure already, under the same id.
     judged = {(result.suite, result.id) for result in run.results}
     lost = [name for suite, name in expected if suite in suites and (suite, name) not in judged]
-    return found + [f"{name}: in {_TABLE}, but no check judges it" for name in lost]
+    return lines + [f"{name}: in {_TABLE}, but no check judges it" for name in lost]
 
 
 def updated(run: Run, expected: Expected) -> str:

@@ -1,4 +1,4 @@
-"""What is to be judged, and judging one check of it, in whatever process.
+"""The plan of a run, and the judgement of one of its checks in any process.
 
 A check is found by its suite and id, as functions cannot be sent. A check that raises is a failure of the run.
 """
@@ -22,7 +22,7 @@ Answer = tuple[str, bool]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be judged: suites, each once, at a level and a seed."""
+    """Suites to be judged, each once, at a level and a seed."""
 
     source: str  # where the suites are: ``module:name`` of a mapping from names to sequences of checks
     suites: tuple[str, ...]
@@ -66,13 +66,13 @@ def judge(plan: Plan, suite: str, name: str, limit: float | None) -> Answer:
         with _time_limit(limit):
             return _json(perform(suite, check, plan.context)), True
     except (Exception, SystemExit) as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        return unjudged(plan, suite, name, f"{said} ({Path(place.filename).name}, line {place.lineno})"), False
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return unjudged(plan, suite, name, f"{text} ({Path(frame.filename).name}, line {frame.lineno})"), False
 
 
 def unjudged(plan: Plan, suite: str, name: str, reason: str) -> str:
-    """Return the JSON of the result of a check that has none: a failure of ours, whoever's statement it is about."""
+    """Return the JSON of a result for a check that has none: it is this package's failure, whoever states it."""
     check = _checks(plan.source, suite)[name]
     result = Result(
         check.id,

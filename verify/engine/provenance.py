@@ -1,4 +1,4 @@
-"""What the results of a run depend on: equal origins give equal bytes."""
+"""The origin of results: code, versions, machine and options. Equal origins give equal bytes."""
 
 import hashlib
 import platform
@@ -39,7 +39,7 @@ def _digest_of_code() -> str:
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for room in ("kernels", "proofs_check", "verify"):
-        # The table that checks start from has its hash beside it; the expected verdicts change no result.
+        # The table that checks start from has its hash in a file; the expected verdicts change no result.
         for path in sorted((root / room).rglob("*")):
             if path.suffix not in (".py", ".sha256") or not path.is_file():
                 continue
@@ -50,11 +50,11 @@ def _digest_of_code() -> str:
 def _versions() -> dict[str, str]:
     """Versions of the packages that compute: numba's compiler, what this one needs, and its extra's for trainings."""
     lines = (line for line in requires("canaryproof") or () if "extra ==" not in line or '"federated"' in line)
-    found = {"llvmlite": version("llvmlite")}
+    versions = {"llvmlite": version("llvmlite")}
     for match in filter(None, (re.match(r"[\w.-]+", line) for line in lines)):
         with suppress(PackageNotFoundError):
-            found[match[0]] = version(match[0])
-    return found
+            versions[match[0]] = version(match[0])
+    return versions
 
 
 def _processor() -> str:

@@ -1,9 +1,9 @@
 """The file of a run: one SQLite database, which gets each result in a transaction of its own as soon as it is known.
 
-Table ``meta`` says what the results depend on and whether the run is finished; ``results`` holds the results as JSON,
-each with a checksum, as SQLite would not notice a digit changed in it. The file is locked as long as it is open, and
-nothing is written to it before all of it was found sound. A process may have one open only: closing another one of the
-same path, even one that was refused, gives up the lock of the first (POSIX).
+Table ``meta`` has the origin of the results, and whether the run is finished. Table ``results`` holds the results as
+JSON, each with a checksum, as SQLite would not notice a digit changed in it. The file is locked as long as it is open,
+and nothing is written to it before all of it was found sound. A process may have one open only: closing another one of
+the same path, even one that was refused, gives up the lock of the first (POSIX).
 """
 
 import sqlite3
@@ -43,7 +43,8 @@ class RunFile:
 
     Without a path they are kept in memory. A run goes on with ``resume``, and only where all of ``origin`` is as it
     was; a finished one is replaced otherwise. An InputError says that the file is damaged, foreign, of another run or
-    in use, holds an unfinished run that is not to be resumed, or cannot be written: it is left as it was.
+    in use, or cannot be written. It says too that the file holds an unfinished run that is not to be resumed. The file
+    is then left as it was.
     """
 
     def __init__(
@@ -143,11 +144,11 @@ class RunFile:
         return self._database.execute(statement).fetchall()
 
 
-def kept(path: Path) -> tuple[dict[str, str], list[str]]:
+def read_unfinished(path: Path) -> tuple[dict[str, str], list[str]]:
     """Read what an unfinished run has found so far.
 
-    Returns what the results depend on with the notes, and the JSON of each result, in the order of the checks; an
-    InputError says that the file is damaged, foreign or in use.
+    Returns the origin with the notes, and the JSON of each result in the order of the checks. An InputError says that
+    the file is damaged, foreign or in use.
     """
     _check_header(path)
     # Opening it mends what a crash left.
@@ -170,16 +171,16 @@ def result_of(path: Path | None, row: object) -> Result:
 
 
 def _is_damaged(database: sqlite3.Connection) -> bool:
-    def found(statement: str) -> list[tuple[Any, ...]]:
+    def rows(statement: str) -> list[tuple[Any, ...]]:
         return database.execute(statement).fetchall()
 
     # An index has no statement of its own.
-    tables = found("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    tables = rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return (
-        found("PRAGMA integrity_check") != [("ok",)]
+        rows("PRAGMA integrity_check") != [("ok",)]
         or tables != [(table,) for table in _TABLES]
-        or found(f"SELECT value FROM meta WHERE key = '{_STATE}'") not in ([(_RUNNING,)], [(_FINISHED,)])
-        or any(_checksum(*row) != checksum for *row, checksum in found("SELECT * FROM results"))
+        or rows(f"SELECT value FROM meta WHERE key = '{_STATE}'") not in ([(_RUNNING,)], [(_FINISHED,)])
+        or any(_checksum(*row) != checksum for *row, checksum in rows("SELECT * FROM results"))
     )
 
 
@@ -203,7 +204,7 @@ def _checksum(*row: object) -> int:
 
 
 def _check_header(path: Path) -> None:
-    """Refuse a file that is not ours before SQLite, which mends what a crash left, may touch it."""
+    """Refuse a foreign file before SQLite, which mends what a crash left, may touch it."""
     try:
         # Opening a pipe would wait for its writer.
         # And SQLite would write through a link, to whatever it points to.
@@ -212,7 +213,7 @@ def _check_header(path: Path) -> None:
         with path.open("rb") as file:
             header = file.read(100)
     except FileNotFoundError:
-        # SQLite would take what lies beside a file that it makes for a crash's, and remove it.
+        # SQLite would take a journal of this name for one of its own after a crash, and remove it.
         for suffix in ("-journal", "-wal"):
             if path.with_name(path.name + suffix).exists():
                 raise InputError(f"{path}{suffix}: belongs to a file that is not there; move it away") from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.engine import expected
-from canaryproof.verify.engine.run_file import kept, result_of
+from canaryproof.verify.engine.run_file import read_unfinished, result_of
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.report_input import (
@@ -28,8 +28,8 @@ from canaryproof.verify.files.training_record import ExperimentRecord, Timings
 def read_material(folder: Path) -> Material:
     """Read all that a report is made from; an InputError names what cannot be read or breaks a rule.
 
-    Where a folder has no results yet, those that an interrupted run has found so far are taken. What ``benchmark``
-    left beside them, and trainings in folders in it, come along.
+    Where a folder has no results yet, those that an interrupted run has found so far are taken. The record that
+    ``benchmark`` left in the folder, and trainings in folders in it, come along.
     """
     try:
         return _read(folder)
@@ -65,7 +65,7 @@ def unjudged(run: Run) -> dict[str, int]:
 
 
 def _read_unfinished(file: Path) -> tuple[Run, dict[str, str]]:
-    meta, rows = kept(file)
+    meta, rows = read_unfinished(file)
     try:
         document = {"version": meta["version"], "level": meta["level"], "seed": int(meta["seed"])}
         run = Run.from_json({**document, "results": []})

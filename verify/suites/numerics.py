@@ -1,4 +1,4 @@
-"""Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and all beside others."""
+"""Suite ``numerics``: the fast kernels against certified enclosures, these against the twins, and other libraries."""
 
 import dataclasses
 import math
@@ -27,10 +27,10 @@ from canaryproof.verify.suites.worst_case.search import BUDGETS, Case, Domain, e
 from canaryproof.verify.suites.worst_case.table import WorstInput, read
 from canaryproof.verify.suites.worst_case.targets import TARGETS, Arguments, Target
 
-# Kernels beside what a user would take instead: the same inputs, errors against the same certified enclosures.
+# Kernels and the functions that a user would take instead: the same inputs and the same certified enclosures.
 
 
-OURS = "canaryproof"
+PACKAGE = "canaryproof"
 _DELTA = 1e-6
 
 
@@ -39,12 +39,12 @@ class Sweep:
     """One function along one line through its domain of practice."""
 
     name: str  # Topic and function
-    title: str  # What is computed, with the arguments that stand still
-    axis: str  # What moves
+    title: str  # The function, with its fixed arguments.
+    axis: str  # The moving argument.
     ends: tuple[float, float]  # First and last value of what moves; the points between are spaced by equal factors
     arguments: Callable[[float], tuple[float, ...]]  # Arguments at a point
     certified: Callable[..., Enclosure]  # Enclosure at these arguments
-    methods: Mapping[str, Callable[..., Any]]  # Functions of these arguments, ours first
+    methods: Mapping[str, Callable[..., Any]]  # Functions of these arguments, this package's first.
 
 
 def _plain_delta(epsilon: float, distance: float, ratio: float) -> float:
@@ -110,7 +110,7 @@ SWEEPS = (
         "null-cosine.sf", "P(cosine > 3/√d)", "d", (1e2, 1e12),
         lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), certified_cosine.sf,
         {
-            OURS: null_cosine.sf,
+            PACKAGE: null_cosine.sf,
             "scipy": lambda x, d: 0.5 * stats.beta.sf(x * x, 0.5, 0.5 * (d - 1.0)),
             "N(0, 1/d)": lambda x, d: stats.norm.sf(x * math.sqrt(d)),
         },
@@ -118,13 +118,13 @@ SWEEPS = (
     Sweep(
         "null-cosine.logpdf", "log density at 3/√d", "d", (1e2, 1e12),
         lambda d: (3.0 / math.sqrt(round(d)), float(round(d))), certified_cosine.logpdf,
-        {OURS: null_cosine.logpdf, "plain formula": _plain_log_density},
+        {PACKAGE: null_cosine.logpdf, "plain formula": _plain_log_density},
     ),
     Sweep(
         "gaussian-mechanism.delta", "δ at ε = 1", "noise multiplier", (0.2, 7.0),
         lambda sigma: (1.0, sigma), certified_mechanism.delta,
         {
-            OURS: gaussian_mechanism.delta,
+            PACKAGE: gaussian_mechanism.delta,
             "dp-accounting": _their_delta,
             "plain formula": lambda epsilon, sigma: _plain_delta(epsilon, 1.0 / sigma, 1.0),
         },
@@ -133,7 +133,7 @@ SWEEPS = (
         "gaussian-mechanism.epsilon", "ε at δ = 1e-6", "noise multiplier", (0.2, 40.0),
         lambda sigma: (_DELTA, sigma), certified_mechanism.epsilon,
         {
-            OURS: gaussian_mechanism.epsilon,
+            PACKAGE: gaussian_mechanism.epsilon,
             "dp-accounting": _their_epsilon,
             "plain formula": lambda delta, sigma: _plain_epsilon(delta, 1.0 / sigma, 1.0),
         },
@@ -142,7 +142,7 @@ SWEEPS = (
         "gaussian-mechanism.noise-multiplier", "noise multiplier at δ = 1e-6", "ε", (0.1, 50.0),
         lambda epsilon: (epsilon, _DELTA), certified_mechanism.noise_multiplier,
         {
-            OURS: gaussian_mechanism.noise_multiplier,
+            PACKAGE: gaussian_mechanism.noise_multiplier,
             "dp-accounting": _their_noise_multiplier,
             "plain formula": lambda epsilon, delta: 1.0
             / _root(lambda m: delta - _plain_delta(epsilon, m, 1.0), 100.0),
@@ -152,7 +152,7 @@ SWEEPS = (
         "two-gaussians.epsilon", "ε at δ = 1e-6, distance 0.2", "ratio of deviations − 1", (1e-15, 1.0),
         lambda gap: (_DELTA, 0.2, 1.0 + gap), lambda delta, m, s: certified_pair.epsilon(delta, m, s, 0, 1),
         {
-            OURS: lambda delta, m, s: two_gaussians.epsilon(delta, m, s, 0.0, 1.0),
+            PACKAGE: lambda delta, m, s: two_gaussians.epsilon(delta, m, s, 0.0, 1.0),
             "plain formula": _plain_epsilon,
         },
     ),
@@ -160,7 +160,7 @@ SWEEPS = (
         "binomial.upper", "Clopper–Pearson 95% upper limit, 1 success", "trials", (10.0, 1e6),
         lambda n: (1.0, float(round(n))), lambda s, n: certified_binomial.upper(int(s), int(n)),
         {
-            OURS: binomial.upper,
+            PACKAGE: binomial.upper,
             "scipy": lambda s, n: special.betaincinv(s + 1.0, n - s, 0.95),
         },
     ),
@@ -168,20 +168,20 @@ SWEEPS = (
 
 
 def judge_sweep(sweep: Sweep, context: Context) -> Outcome:
-    """Measure the errors of all methods along a sweep; ours must keep its budget."""
-    places = np.geomspace(*sweep.ends, context.pick(12, 97)).tolist()
+    """Measure the errors of all methods along a sweep; this package's must keep its budget."""
+    points = np.geomspace(*sweep.ends, context.pick(12, 97)).tolist()
     errors: dict[str, list[float]] = {name: [] for name in sweep.methods}
-    for place in places:
-        arguments = sweep.arguments(place)
+    for point in points:
+        arguments = sweep.arguments(point)
         exact = sweep.certified(*arguments)
         for name, method in sweep.methods.items():
             errors[name].append(_ulps(method, arguments, exact))
-    worst = {name: max(found) for name, found in errors.items()}
-    finding = f"{worst[OURS]:.2g} ulps at most; " + ", ".join(
-        f"{name} {'fails' if math.isinf(ulps) else f'{ulps:.2g}'}" for name, ulps in worst.items() if name != OURS
+    worst = {name: max(values) for name, values in errors.items()}
+    finding = f"{worst[PACKAGE]:.2g} ulps at most; " + ", ".join(
+        f"{name} {'fails' if math.isinf(ulps) else f'{ulps:.2g}'}" for name, ulps in worst.items() if name != PACKAGE
     )
-    evidence = {"title": sweep.title, "axis": sweep.axis, "places": places, "ulps": errors, "worst": worst}
-    holds = worst[OURS] <= BUDGETS[Domain.PRACTICE]
+    evidence = {"title": sweep.title, "axis": sweep.axis, "places": points, "ulps": errors, "worst": worst}
+    holds = worst[PACKAGE] <= BUDGETS[Domain.PRACTICE]
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
 
 
@@ -268,9 +268,9 @@ def judge_errors(target: Target, known: Iterable[WorstInput], context: Context) 
     worst: dict[Domain, Case] = {}
     evidence: dict[str, Any] = {}
     for domain in Domain:
-        # What is found in the domain of practice lies in the whole domain too.
-        found = [case.arguments for case in worst.values()]
-        case, judged = search(target, domain, effort, rng, [*starts, *found])
+        # An input in the domain of practice lies in the whole domain too.
+        milder = [case.arguments for case in worst.values()]
+        case, judged = search(target, domain, effort, rng, [*starts, *milder])
         worst[domain] = case
         evidence[domain] = {
             "judged": judged,

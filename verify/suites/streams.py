@@ -33,9 +33,9 @@ def _philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[i
     return c0, c1, c2, c3
 
 
-def coordinate(seed: int, index: int, purpose: int, place: int) -> float:
+def coordinate(seed: int, index: int, purpose: int, position: int) -> float:
     """Coordinate of a canary or of the noise before normalising, as ``kernels.canaries`` states it."""
-    tile, inside = divmod(place, _TILE)
+    tile, inside = divmod(position, _TILE)
     run, rest = divmod(inside, _RUN)
     c = _RUN * tile + rest
     word = _philox((c & _MASK, c >> 32, index, purpose), (seed & _MASK, seed >> 32))[run]
@@ -43,10 +43,10 @@ def coordinate(seed: int, index: int, purpose: int, place: int) -> float:
     return float(sign * special.ndtri((tail | 1) * 2.0**-32))
 
 
-def _places(rng: np.random.Generator, vector: NDArray[np.floating]) -> list[int]:
+def _positions(rng: np.random.Generator, vector: NDArray[np.floating]) -> list[int]:
     """Coordinates on either side of a tile's and its runs' ends, the largest ones, and some at random."""
     dim = len(vector)
-    edges = [place + step for place in range(0, dim, _RUN) for step in (-1, 0)]
+    edges = [position + step for position in range(0, dim, _RUN) for step in (-1, 0)]
     ends = dim - 1, int(vector.argmin()), int(vector.argmax())
     return [*(p for p in edges if 0 <= p < dim), *ends, *rng.integers(0, dim, 20).tolist()]
 
@@ -61,13 +61,13 @@ def _coordinates(context: Context) -> Outcome:
         for index in (0, 1, count - 1):
             vector = canaries.vector(index).astype(np.float64)
             norm_error = max(norm_error, abs(float(np.linalg.norm(vector)) - 1.0))
-            for place in _places(rng, vector):
-                exact = coordinate(seed, index, _CANARY, place)
-                worst = max(worst, abs(vector[place] * norms[index] / exact - 1.0))
+            for position in _positions(rng, vector):
+                exact = coordinate(seed, index, _CANARY, position)
+                worst = max(worst, abs(vector[position] * norms[index] / exact - 1.0))
                 compared += 1
         made = stream.noise(seed, dim)
-        for place in _places(rng, made):
-            worst = max(worst, abs(float(made[place]) / coordinate(seed, 0, _NOISE, place) - 1.0))
+        for position in _positions(rng, made):
+            worst = max(worst, abs(float(made[position]) / coordinate(seed, 0, _NOISE, position) - 1.0))
             compared += 1
     holds = worst <= _QUANTILE_ERROR and norm_error <= 2.0**-23
     finding = f"largest relative error {worst:.1e} of {compared} coordinates; norms within {norm_error:.1e} of 1"
@@ -90,26 +90,26 @@ def _sums(context: Context) -> Outcome:
         vectors = _unnormalised(canaries)
         vectors /= np.sqrt((vectors**2).sum(axis=1, keepdims=True))
         indices, weights = rng.integers(0, 30, 40), rng.normal(size=40)
-        for label, found, chosen, factors in (
+        for label, values, chosen, factors in (
             ("sum", canaries.sum(), np.arange(30), np.ones(30)),
             ("weighted sum", canaries.sum(indices, weights), indices, weights),
         ):
             terms = factors[:, np.newaxis] * vectors[chosen]
             # The stated bound; extended precision adds next to nothing.
             allowed = (dim / 8192 + len(chosen) + 16) * _UNIT * np.abs(terms).sum(axis=0)
-            share = float((np.abs(found - terms.sum(axis=0)) / allowed).max())
+            share = float((np.abs(values - terms.sum(axis=0)) / allowed).max())
             shares[label] = max(shares.get(label, 0.0), share)
         for dtype in (np.float32, np.float64):
             block = rng.normal(size=(3, dim)).astype(dtype)
             wide = block.astype(np.longdouble)
             exact = wide @ vectors.T / np.sqrt((wide**2).sum(axis=1, keepdims=True))
-            for label, found in (
+            for label, values in (
                 (f"cosines of {np.dtype(dtype)}", canaries.cosines(block)),
                 ("cosines of one vector", canaries.cosines(block[0])[np.newaxis]),
                 ("chosen cosines", canaries.cosines(block, indices)),
             ):
-                expected = exact[:, indices] if label.startswith("chosen") else exact[: len(found)]
-                share = float(np.abs(found - expected).max() / ((dim / 2048 + 40) * _UNIT))
+                expected = exact[:, indices] if label.startswith("chosen") else exact[: len(values)]
+                share = float(np.abs(values - expected).max() / ((dim / 2048 + 40) * _UNIT))
                 shares[label] = max(shares.get(label, 0.0), share)
     label, worst = max(shares.items(), key=lambda item: item[1])
     finding = f"largest error {worst:.2g} of its stated bound, that of {label}"
@@ -130,10 +130,10 @@ def _release(context: Context) -> Outcome:
         for given in (None, data):
             terms = np.vstack([vectors, sigma * drawn, *([] if given is None else [given])])
             exact, size = terms.sum(axis=0), np.abs(terms).sum(axis=0)
-            found = algorithm_1.release(count, dim, sigma, seed, given)
+            values = algorithm_1.release(count, dim, sigma, seed, given)
             cosines = vectors @ exact / np.sqrt((exact**2).sum())
             gap = algorithm_1.cosines(count, dim, sigma, seed, given) - cosines
-            worst = max(worst, float((np.abs(found - exact) / size).max()), float(np.abs(gap).max()))
+            worst = max(worst, float((np.abs(values - exact) / size).max()), float(np.abs(gap).max()))
     finding = f"largest error {worst:.1e}, of a coordinate's terms or of a cosine"
     return Outcome(Verdict.CONFIRMED if worst <= 2.0**-23 else Verdict.REFUTED, finding, {"worst": worst})
 
@@ -179,14 +179,16 @@ def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> C
 
 def _purposes(context: Context) -> Outcome:
     """Compare the first words of the generators of all purposes, places and seeds."""
-    seeds, places = [int(word) for word in context.key("streams/purposes").generate_state(3)], range(20)
+    seeds, numbers = [int(word) for word in context.key("streams/purposes").generate_state(3)], range(20)
     firsts = {}
     for seed in seeds:
         for purpose in Purpose.__members__.values():
-            for place in places:
-                words = generator(seed, purpose, place).bytes(16)
-                firsts[seed, purpose.name, place] = words if words == generator(seed, purpose, place).bytes(16) else b""
-    several = len(seeds) * len(Purpose.__members__) * len(places)
+            for number in numbers:
+                words = generator(seed, purpose, number).bytes(16)
+                firsts[seed, purpose.name, number] = (
+                    words if words == generator(seed, purpose, number).bytes(16) else b""
+                )
+    several = len(seeds) * len(Purpose.__members__) * len(numbers)
     different = len(set(firsts.values()) - {b""})
     finding = f"{different} streams of {several}"
     evidence = {"streams": several, "different": different}
@@ -201,7 +203,7 @@ def _moments_agree(scan: quality.Scan) -> bool:
     allowed = ((1.0 + quality.QUANTILE_ERROR) ** (2 * k) - 1.0 for k in range(1, 5))
     exact = (quality.moment(2 * k) for k in range(1, 5))
     return all(
-        abs(found / right - 1.0) <= slack for found, right, slack in zip(scan.moments, exact, allowed, strict=True)
+        abs(moment / right - 1.0) <= slack for moment, right, slack in zip(scan.moments, exact, allowed, strict=True)
     )
 
 
@@ -211,20 +213,20 @@ def _quality(context: Context) -> Outcome:
     lawful = (
         scan.symmetric and scan.largest_error <= quality.QUANTILE_ERROR and (not exhaustive or _moments_agree(scan))
     )
-    found = quality.judge(context.pick(20_000_000, 10**9), context.key("streams/quality"))
-    label, smallest = found.smallest
-    visible = {order: quality.visible_moment(order, found.coordinates, len(found.p_values)) for order in (2, 4, 6, 8)}
+    tested = quality.judge(context.pick(20_000_000, 10**9), context.key("streams/quality"))
+    label, smallest = tested.smallest
+    visible = {order: quality.visible_moment(order, tested.coordinates, len(tested.p_values)) for order in (2, 4, 6, 8)}
     finding = (
         f"quantiles within {scan.largest_error:.2g} at {scan.words:,} words of a tail; smallest of "
-        f"{len(found.p_values)} p-values {smallest:.2g} ({label}) at {found.coordinates:,} coordinates; moments "
+        f"{len(tested.p_values)} p-values {smallest:.2g} ({label}) at {tested.coordinates:,} coordinates; moments "
         f"2, 4, 6, 8 seen to {', '.join(f'{deviation:.1e}' for deviation in visible.values())}"
     )
     evidence = {
         "scan": asdict(scan),
-        "coordinates": found.coordinates,
+        "coordinates": tested.coordinates,
         "level": LEVEL,
-        "p_values": found.p_values,
-        "linked": found.linked,
+        "p_values": tested.p_values,
+        "linked": tested.linked,
         "visible": {str(order): deviation for order, deviation in visible.items()},
     }
     design = Design(
@@ -232,9 +234,9 @@ def _quality(context: Context) -> Outcome:
         LEVEL,
         f"the eighth moment is off by {visible[8]:.1g}, relative",
         quality.POWER,
-        found.coordinates,
+        tested.coordinates,
     )
-    return Outcome(Verdict.CONFIRMED if lawful and found.passed else Verdict.REFUTED, finding, evidence, design)
+    return Outcome(Verdict.CONFIRMED if lawful and tested.passed else Verdict.REFUTED, finding, evidence, design)
 
 
 CHECKS: tuple[Check, ...] = (

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import provenance
-from canaryproof.verify.engine.run_file import kept
+from canaryproof.verify.engine.run_file import read_unfinished
 from canaryproof.verify.files.errors import InputError
 
 pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
@@ -99,7 +99,7 @@ def test_what_kills_hangs_or_raises_fails_alone_and_is_not_kept(start, tmp_path,
     results = json.loads((tmp_path / "run" / "results.json").read_text())["results"]
     assert [result["verdict"] for result in results] == ["inconclusive"] * 3 + ["confirmed"] * 6
     # What a run with --resume would not judge again.
-    _, rows = kept(tmp_path / "run" / "run.sqlite")
+    _, rows = read_unfinished(tmp_path / "run" / "run.sqlite")
     assert {json.loads(row)["id"] for row in rows} == {f"sound{i}" for i in range(6)}
 
 
@@ -172,7 +172,7 @@ def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tm
     assert "Traceback" not in errors
     workers = {int(line.split()[1]) for line in (tmp_path / "log").read_text().splitlines()}
     wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
-    _, rows = kept(out / "run.sqlite")
+    _, rows = read_unfinished(out / "run.sqlite")
     done = {json.loads(row)["id"] for row in rows}
     assert done
     (tmp_path / "log").write_text("")

@@ -97,14 +97,14 @@ def test_our_kernels_keep_their_budget(sweep, quick_run):
     assert result.verdict is Verdict.CONFIRMED
     # The others are computed too, and none of them is a copy of ours.
     worst = result.evidence["worst"]
-    assert all(error > worst[numerics.OURS] for name, error in worst.items() if name != numerics.OURS)
+    assert all(error > worst[numerics.PACKAGE] for name, error in worst.items() if name != numerics.PACKAGE)
 
 
 def test_an_error_of_ours_is_found_and_one_of_others_is_not_ours():
     sweep = numerics.SWEEPS[2]
-    wrong = lambda *arguments: (1.0 + 1e-14) * sweep.methods[numerics.OURS](*arguments)  # noqa: E731
+    wrong = lambda *arguments: (1.0 + 1e-14) * sweep.methods[numerics.PACKAGE](*arguments)  # noqa: E731
     assert (
-        numerics.judge_sweep(replace(sweep, methods={**sweep.methods, numerics.OURS: wrong}), CONTEXT).verdict
+        numerics.judge_sweep(replace(sweep, methods={**sweep.methods, numerics.PACKAGE: wrong}), CONTEXT).verdict
         is Verdict.REFUTED
     )
     assert (

@@ -30,17 +30,17 @@ _LOW, _SHIFT = _U64(2**32 - 1), _U64(32)
 def _fill(chosen: Any, words: Any, coordinates: Any) -> None:
     per_row = words.shape[1] // TILE
     for k in prange(words.shape[0] * per_row):
-        row, place = k // per_row, k % per_row * TILE
+        row, start = k // per_row, k % per_row * TILE
         seed, index, purpose = chosen[row, 0], chosen[row, 1], chosen[row, 2]
         tile = chosen[row, 3] + _U64(k % per_row)
         # Counters of a tile share their high half.
-        first, part = tile * _U64(RUN), words[row, place : place + TILE]
+        first, part = tile * _U64(RUN), words[row, start : start + TILE]
         for r in range(RUN):
             w0, w1, w2, w3 = stream._philox(
                 (first & _LOW) + _U64(r), first >> _SHIFT, index, purpose, seed & _LOW, seed >> _SHIFT
             )
             part[r], part[RUN + r], part[2 * RUN + r], part[3 * RUN + r] = _U32(w0), _U32(w1), _U32(w2), _U32(w3)
-        bits = coordinates[row, place : place + TILE].view(np.uint32)
+        bits = coordinates[row, start : start + TILE].view(np.uint32)
         stream.make_tile(seed, index, purpose, np.int64(tile), stream.MAX_DIM, bits)
 
 
@@ -71,13 +71,13 @@ def quantiles(words: NDArray[np.uint32]) -> NDArray[np.float32]:
 
 # The exact law of a coordinate, and how near to it the kernel's values are.
 #
-# With words of b bits there are 2^(b − 2) values q_i = −Φ⁻¹((2i + 1) 2^(−b)) > 0, and as many below zero, all equally
-# likely: each is the quantile at the centre of a cell of probability 2^(1 − b). The kernel has b = 32, and its values
-# x_i lie within ``QUANTILE_ERROR`` of q_i, relative, which ``scan`` measures over as many of the words as one likes.
+# Words of b bits give 2^(b − 2) values q_i = −Φ⁻¹((2i + 1) 2^(−b)) > 0, and as many below zero. All are equally likely:
+# each is the quantile at the centre of a cell of probability 2^(1 − b). The kernel has b = 32. Its values x_i are within
+# ``QUANTILE_ERROR`` of q_i, relative; ``scan`` measures this over a chosen share of the words.
 
 
 BITS = 32
-# What ``kernels.canaries`` states.
+# The bound that ``kernels.canaries`` states.
 QUANTILE_ERROR = 4.6e-7
 _ONE_BY_ONE = 2**16
 _AT_ONCE = 2**20
@@ -116,12 +116,13 @@ def tail(threshold: float, bits: int = BITS) -> float:
 
 @dataclass(frozen=True)
 class Scan:
-    """What was found of the kernel's values."""
+    """Errors and moments of the kernel's values."""
 
-    words: int  # How many words of one tail were tried
+    words: int  # Number of words of one tail that were tried
     largest_error: float  # Largest |x/q − 1|
     square_error: float  # Mean of (x − q)²
-    moments: tuple[float, ...]  # Means of x², x⁴, x⁶ and x⁸, the kernel's own moments where all words were tried
+    # Means of x², x⁴, x⁶ and x⁸: the kernel's own moments where all words were tried.
+    moments: tuple[float, ...]
     # Whether each complement has the same value with the other sign, and the lowest bit is without effect.
     symmetric: bool
 
@@ -133,10 +134,10 @@ def scan(stride: int = 1) -> Scan:
     sums: list[list[float]] = [[], [], [], []]
     for start in range(0, count, _AT_ONCE):
         chosen = (2 * stride * np.arange(start, min(start + _AT_ONCE, count)) + 1).astype(np.uint32)
-        found = quantiles(chosen)
-        symmetric &= np.array_equal(quantiles(~chosen), -found)
-        symmetric &= np.array_equal(quantiles(chosen - np.uint32(1)), found)
-        exact, values = special.ndtri(chosen * 2.0**-BITS), found.astype(np.float64)
+        computed = quantiles(chosen)
+        symmetric &= np.array_equal(quantiles(~chosen), -computed)
+        symmetric &= np.array_equal(quantiles(chosen - np.uint32(1)), computed)
+        exact, values = special.ndtri(chosen * 2.0**-BITS), computed.astype(np.float64)
         errors = values - exact
         worst = max(worst, float(np.abs(errors / exact).max()))
         squares.append(float(errors @ errors))
@@ -146,7 +147,7 @@ def scan(stride: int = 1) -> Scan:
     return Scan(count, worst, math.fsum(squares) / count, tuple(math.fsum(part) / count for part in sums), symmetric)
 
 
-# What is counted of a stretch of the stream: sums of powers, tails, bins, bits, and pairs at fixed lags.
+# Counts of a stretch of the stream: sums of powers, tails, bins, bits, and pairs at fixed lags.
 
 
 # Coordinates a stretch. It is cut into slabs, so that sums don't depend on the number of threads.
@@ -260,30 +261,32 @@ def _zeros(*shape: int) -> NDArray[np.int64]:
 class Counts:
     """Everything that is counted, over any number of stretches."""
 
-    coordinates: int = 0  # How many there were
+    coordinates: int = 0  # Their number
     # Sums of their powers 1 to 8, shape (8,).
     powers: NDArray[np.float64] = field(default_factory=lambda: np.zeros(ORDERS))
-    # How many lie above each threshold, and below its negative, shape (2, 29).
+    # Numbers of coordinates above each threshold, and below its negative, shape (2, 29).
     tails: NDArray[np.int64] = field(default_factory=lambda: _zeros(2, len(THRESHOLDS)))
-    # How many words have each value of their 12 highest and 12 lowest bits, shape (2, 4096).
+    # Numbers of words with each value of their 12 highest and 12 lowest bits, shape (2, 4096).
     bins: NDArray[np.int64] = field(default_factory=lambda: _zeros(2, BINS))
-    bits: NDArray[np.int64] = field(default_factory=lambda: _zeros(32))  # How many words have each bit set, shape (32,)
-    # How many disjoint pairs there were at each lag, from the first place on and from the lag on, shape (6, 2).
+    bits: NDArray[np.int64] = field(
+        default_factory=lambda: _zeros(32)
+    )  # Numbers of words with each bit set, shape (32,).
+    # Numbers of disjoint pairs at each lag, from the first word on and from the lag on, shape (6, 2).
     pairs: NDArray[np.int64] = field(default_factory=lambda: _zeros(len(LAGS), 2))
     # Sums over pairs of xy and of (x² − m)(y² − m), m = E q², shape (6, 2, 2).
     products: NDArray[np.float64] = field(default_factory=lambda: np.zeros((len(LAGS), 2, 2)))
-    # How many pairs have each value of the six highest bits of both words, shape (6, 2, 4096).
+    # Numbers of pairs with each value of the six highest bits of both words, shape (6, 2, 4096).
     cells: NDArray[np.int64] = field(default_factory=lambda: _zeros(len(LAGS), 2, BINS))
-    # How many pairs differ in each bit, shape (6, 2, 32).
+    # Numbers of pairs that differ in each bit, shape (6, 2, 32).
     differing: NDArray[np.int64] = field(default_factory=lambda: _zeros(len(LAGS), 2, 32))
 
     def add(self, words: NDArray[np.uint32], coordinates: NDArray[np.float32]) -> None:
         """Count a stretch: words and their coordinates, shape (LENGTH,), in the order in which they are to be read."""
         slabs = LENGTH // _SLAB
-        kept = (self.powers, self.tails, self.bins, self.bits, self.pairs, self.products, self.cells, self.differing)
-        found = [np.zeros((slabs, *array.shape), array.dtype) for array in kept]
-        _count(words, coordinates, THRESHOLDS, np.array(LAGS), _CENTRE, *found)
-        for array, of_slabs in zip(kept, found, strict=True):
+        totals = (self.powers, self.tails, self.bins, self.bits, self.pairs, self.products, self.cells, self.differing)
+        slabwise = [np.zeros((slabs, *array.shape), array.dtype) for array in totals]
+        _count(words, coordinates, THRESHOLDS, np.array(LAGS), _CENTRE, *slabwise)
+        for array, of_slabs in zip(totals, slabwise, strict=True):
             array += of_slabs.sum(axis=0)
         self.coordinates += LENGTH
 
@@ -297,8 +300,8 @@ class Counts:
 
 # Orders in which the stream is read: along a canary, and across canaries, seeds and purposes, interleaved.
 #
-# A reading that takes coordinate i of stream 0, of stream 1, and so on before coordinate i + 1 of any makes
-# neighbours of what lies far apart, so that the same counts test another independence.
+# An interleaved reading takes coordinate i of stream 0, of stream 1, and so on, and then coordinates i + 1. Distant
+# coordinates become neighbours, and the same counts test another independence.
 
 
 # Streams that are interleaved: each gives one tile of a stretch.
@@ -310,7 +313,7 @@ _BITS = (64, 32, 1, 28)  # of a seed, a canary, a purpose and a tile
 class Reading:
     """Streams that are interleaved."""
 
-    count: int  # How many
+    count: int  # Number of streams.
     # Stream n has the first one's seed, canary, purpose and tile, each plus n times its step, modulo 2⁶⁴.
     steps: tuple[int, int, int, int]
 
@@ -324,10 +327,10 @@ READINGS = {
 }
 
 
-def place(number: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
+def start_of_stretch(number: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
     """Choose seed, canary, purpose and tile at which stretch ``number`` begins.
 
-    They are as plain as those of users, for that is where a weak generator shows. No two stretches have a seed in
+    They are as plain as those of users, where a weak generator shows. No two stretches have a seed in
     common. Of canaries and tiles every order of magnitude is as likely.
     """
     index, tile = (int(2.0 ** rng.uniform(0.0, bits)) - 1 for bits in (_BITS[1], _BITS[3]))
@@ -360,7 +363,7 @@ def neighbours() -> NDArray[np.uint64]:
 # ``QUANTILE_ERROR`` of their words' quantiles. Counts of words, and of coordinates beyond a threshold, are
 # binomial, and their p-values exact (for tails: at the worst threshold that the quantiles' error allows). Sums of
 # powers and products are bounded by Bennett's inequality (1962, "Probability inequalities for the sum of independent
-# random variables"), which needs only the largest term and its variance: these p-values are upper bounds at any size.
+# random variables"). It needs only the largest term and its variance. These p-values are upper bounds at any size.
 # Bins alone have a limit law, chi-square; they are filled by thousands.
 
 
@@ -378,15 +381,15 @@ def _bennett(excess: float, count: float, variance: float, largest: float) -> fl
     return min(1.0, math.exp(_log_bennett(excess, count, variance, largest)))
 
 
-def _binomial(found: NDArray[np.int64], count: int, low: float, high: float) -> float:
+def _binomial(counts: NDArray[np.int64], count: int, low: float, high: float) -> float:
     """Smallest of the p-values of binomial counts whose probability lies in [low, high], times their number."""
-    above, below = stats.binom.sf(found - 1, count, high), stats.binom.cdf(found, count, low)
-    return min(1.0, 2.0 * len(found) * float(min(above.min(), below.min())))
+    above, below = stats.binom.sf(counts - 1, count, high), stats.binom.cdf(counts, count, low)
+    return min(1.0, 2.0 * len(counts) * float(min(above.min(), below.min())))
 
 
-def _bins(found: NDArray[np.int64]) -> float:
-    expected = found.sum() / BINS
-    statistic = float(np.sum((found - expected) ** 2) / expected)
+def _bins(counts: NDArray[np.int64]) -> float:
+    expected = counts.sum() / BINS
+    statistic = float(np.sum((counts - expected) ** 2) / expected)
     return 2.0 * float(min(stats.chi2.sf(statistic, BINS - 1), stats.chi2.cdf(statistic, BINS - 1)))
 
 
@@ -450,16 +453,17 @@ def visible_moment(order: int, count: int, tests: int) -> float:
     mean, slack, variance, largest = _power_terms(order)
     deviation = math.sqrt(count * variance)
     share = math.log(LEVEL / tests)
-    found = optimize.brentq(lambda z: _log_bennett(z * deviation, count, variance, largest) - share, 0.0, 1e6)
-    return ((found + float(stats.norm.ppf(POWER))) * deviation / count + slack) / mean
+    sigmas = optimize.brentq(lambda z: _log_bennett(z * deviation, count, variance, largest) - share, 0.0, 1e6)
+    return ((sigmas + float(stats.norm.ppf(POWER))) * deviation / count + slack) / mean
 
 
 @dataclass(frozen=True)
 class Quality:
-    """What the tests found."""
+    """The p-values of a judged stream."""
 
-    coordinates: int  # How many were read, in all readings
-    p_values: dict[str, float]  # Of each test: by reading where it is one of pairs
+    coordinates: int  # Number of coordinates that all readings took.
+    # Of each test; those of pairs by reading.
+    p_values: dict[str, float]
     linked: bool  # Whether every coordinate is what the kernel makes of its word, bit for bit
 
     @property
@@ -485,7 +489,7 @@ def judge(count: int, seed: int | np.random.SeedSequence, done: Callable[[int], 
     read, linked = 0, True
     for number in range(stretches):
         for offset, (name, counts) in enumerate(of_reading.items()):
-            where = place(first + number * len(of_reading) + offset, rng)
+            where = start_of_stretch(first + number * len(of_reading) + offset, rng)
             words, coordinates = read_stretch(name, where)
             linked &= np.array_equal(quantiles(words), coordinates)
             counts.add(words, coordinates)

@@ -60,7 +60,7 @@ _CLIMBERS = 4
 
 
 class Domain(StrEnum):
-    """Where a budget holds."""
+    """The domain on which an error budget is claimed."""
 
     PRACTICE = "practice"
     WHOLE = "whole"
@@ -76,8 +76,8 @@ class Case:
 
     arguments: Arguments  # The input
     value: float  # The kernel's result
-    enclosure: Enclosure  # Of the exact result
-    # Proven upper bound on the error, in ulps of the exact result, or of 0.1 where that is larger and an absolute error
+    enclosure: Enclosure  # The exact result's.
+    # Proven upper bound on the error in ulps: of the exact result, or of 0.1 where that is larger and an absolute error
     # is allowed.
     ulps: float
     # The error's share of its budget; inf where the enclosure is wider than 2 ulps, which it should never be.

@@ -132,10 +132,10 @@ def _pair(rng: np.random.Generator) -> tuple[float, float, float, float]:
         lambda: rng.uniform(0.0, 10.0),
         lambda: 0.0,
     )
-    scale, place = _log_uniform(rng, 1e-6, 1e6), rng.normal()
+    scale, mean = _log_uniform(rng, 1e-6, 1e6), rng.normal()
     if rng.random() < 0.5:
-        scale, place = 1.0, 0.0
-    return float(scale * (place + distance)), float(scale * ratio), float(scale * place), scale
+        scale, mean = 1.0, 0.0
+    return float(scale * (mean + distance)), float(scale * ratio), float(scale * mean), scale
 
 
 def _delta_and_pair(rng: np.random.Generator) -> Arguments:

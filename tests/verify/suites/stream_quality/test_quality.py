@@ -22,8 +22,8 @@ from canaryproof.verify.suites.stream_quality.quality import (
     Quality,
     judge,
     neighbours,
-    place,
     read_stretch,
+    start_of_stretch,
     visible_moment,
 )
 from tests.faults import streams as faults
@@ -348,7 +348,7 @@ def test_the_last_stream_of_high_bits_has_the_highest_seed():
 
 def test_places_share_no_seed_and_stay_in_range():
     rng = np.random.default_rng(1)
-    places = [place(number, rng) for number in range(2000)]
+    places = [start_of_stretch(number, rng) for number in range(2000)]
     assert all(second[0] - first[0] == READINGS["seeds"].count for first, second in itertools.pairwise(places))
     indices, tiles = [p[1] for p in places], [p[3] for p in places]
     assert min(indices) == min(tiles) == 0
