@@ -62,8 +62,8 @@ class Federated:
     """Table ``[training]``: DP-FedAvg.
 
     Clients take part ``shuffled`` in epochs, each once in every epoch; or ``uniform``, so many in each round without
-    replacement. With ``bernoulli``, each takes part in each round by a coin of its own. ``cohort`` is the clients a round, with
-    ``bernoulli`` their expected number. ``shuffled`` needs epochs, the others rounds.
+    replacement. With ``bernoulli``, each takes part in each round by a coin of its own. ``cohort`` is the clients a
+    round, with ``bernoulli`` their expected number. ``shuffled`` needs epochs, the others rounds.
 
     With a quantile, the clip norm adapts to it with the learning rate ``clip_rate``. The noise on the number of
     unclipped clients is a twentieth of the cohort, as in Andrew et al. 2021.
