@@ -17,14 +17,14 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.misuse import visible_trace
-from canaryproof.verify.audit.rules import Rule
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
 from canaryproof.verify.bounds.block_tests import NESTED
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks
+from canaryproof.verify.check import rules
 from canaryproof.verify.check.levels import POWER
+from canaryproof.verify.check.rules import Rule
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.verify.audit import rules
 from canaryproof.verify.bounds.lower_bound import Inclusion
+from canaryproof.verify.check import rules
 from canaryproof.verify.files.reading import ScoreKind, checked_scores, floats
 
 

@@ -12,6 +12,8 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
+from canaryproof.verify.check.rules import one_of, refusal, shortened
+
 if TYPE_CHECKING:
     from cattrs import Converter
 
@@ -75,16 +77,6 @@ def restored(value: Any, depth: int = 0) -> Any:
     return float(value) if value in _WORDS else value
 
 
-def shortened(text: str) -> str:
-    """Keep of a text what fits into a line."""
-    return text if len(text) <= 60 else text[:60] + "..."
-
-
-def refusal(rule: str, value: object) -> ValueError:
-    """Return the error that a value, whose path is put before it, must be something else."""
-    return ValueError(f"must be {rule}, not {shortened(repr(value))}")
-
-
 @cache
 def _converter(exact: bool) -> "Converter":
     # It takes as long to import as the rest of a short command.
@@ -109,6 +101,10 @@ def _converter(exact: bool) -> "Converter":
     if not exact:
         made.register_structure_hook(float, lambda value, _: _number(value))
     made.register_structure_hook_func(lambda kind: kind == Count, lambda value, _: _count(made.structure(value, int)))
+    made.register_structure_hook_func(
+        lambda kind: any(map(callable, getattr(kind, "__metadata__", ()))),
+        lambda value, kind: kind.__metadata__[0](value),
+    )
     made.register_structure_hook_func(
         lambda kind: _says(kind, NonEmpty),
         lambda value, kind: _some(made.structure(value, kind.__origin__)),
@@ -194,9 +190,7 @@ def _some(entries: _T) -> _T:
 
 
 def _member(value: Any, kind: Any) -> Any:
-    if _instance(value, str, "text") not in list(kind):
-        raise refusal(f"one of {', '.join(kind)}", value)
-    return kind(value)
+    return kind(one_of(*kind)(_instance(value, str, "text")))
 
 
 def _line(error: BaseException, path: str) -> str:
@@ -204,7 +198,8 @@ def _line(error: BaseException, path: str) -> str:
     from cattrs import BaseValidationError, ForbiddenExtraKeysError
 
     if isinstance(error, BaseValidationError):
-        inner = error.exceptions[0]
+        # A misspelt name explains more than the field that is missing for it.
+        inner = next((e for e in error.exceptions if isinstance(e, ForbiddenExtraKeysError)), error.exceptions[0])
         note = next((note for note in getattr(inner, "__notes__", ()) if type(note) is not str), None)
         if note is None:
             return _line(inner, path)

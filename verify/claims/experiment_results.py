@@ -106,21 +106,21 @@ def _experiment(document: Any, folder: Path) -> FinishedExperiment | None:
         raise ValueError(f"size: must be one of {', '.join(configuration.SIZES)}, not {repr(record.size)[:60]}")
     shipped = configuration.read(name, record.size)
     # A file of the user's own may have the same name.
-    if record.source != shipped.heading.source or not shipped.ours:
+    if record.source != shipped.heading.source or not shipped.unstated:
         return None
     cells = tuple(_cell(cell, f"cells[{i}]") for i, cell in enumerate(record.cells))
     swept = {field for axis in shipped.axes for field in axis}
     stated = {
         field: value
         for field, value in _flat(asdict(shipped.cells[0].settings)).items()
-        if field not in {*shipped.ours, *swept}
+        if field not in {*shipped.unstated, *swept}
     }
     for i, cell in enumerate(cells):
         for field, value in stated.items():
             if cell.settings.get(field) != value:
                 given = repr(cell.settings.get(field))[:60]
                 raise ValueError(f"cells[{i}].settings.{field}: must be {value!r} as in {name}, not {given}")
-    return FinishedExperiment(name, record.size, folder.name, shipped.ours, cells)
+    return FinishedExperiment(name, record.size, folder.name, shipped.unstated, cells)
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ import click
 import numpy as np
 from rich.filesize import decimal
 
-from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.rules import Rule
+from canaryproof.verify.check import rules
+from canaryproof.verify.check.rules import Rule
 from canaryproof.verify.cli.command_line import one_line
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_release, read_scores

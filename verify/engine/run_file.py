@@ -14,8 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from canaryproof.verify.check.json_records import shortened
 from canaryproof.verify.check.results import Result
+from canaryproof.verify.check.rules import shortened
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import parsed_json
 

@@ -29,6 +29,7 @@ from typing import IO, Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from canaryproof.verify.check.rules import shortened, shown
 from canaryproof.verify.files.errors import InputError, RuleError
 
 # Bounds what a small compressed file can make us allocate.
@@ -166,12 +167,12 @@ def floats(values: object) -> NDArray[Any]:
     try:
         vector = np.asarray(values)
     except Exception as error:
-        raise ValueError(f"must be an array of numbers ({_shortened(str(error), 200)})") from error
+        raise ValueError(f"must be an array of numbers ({shortened(str(error), 200)})") from error
     # V: bfloat16 and its like are strangers to numpy, but convert exactly.
     if vector.dtype.kind == "V" and np.can_cast(vector.dtype, np.float64):
         vector = vector.astype(np.float64)
     if vector.dtype.kind != "f":
-        raise ValueError(f"values must be floating-point, not {_shortened(str(vector.dtype))}")
+        raise ValueError(f"values must be floating-point, not {shortened(str(vector.dtype))}")
     if vector.ndim != 1:
         raise ValueError(f"the array must have one axis, not {vector.ndim}")
     return vector
@@ -332,7 +333,7 @@ def parsing(form: str) -> Iterator[None]:
         reason = str(error).partition("\n")[0] or type(error).__name__
         # An object's address would differ from run to run.
         reason = re.sub(" at 0x[0-9a-f]+", "", reason)
-        raise ValueError(f"is not a readable {form} file ({_shortened(reason, 200)})") from error
+        raise ValueError(f"is not a readable {form} file ({shortened(reason, 200)})") from error
 
 
 def _read_npy(file: IO[bytes]) -> dict[str, _Column]:
@@ -377,7 +378,7 @@ def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
             raise ValueError("its header is nested too deeply") from None
         start = file.tell()
     if dtype.kind != "f":
-        raise ValueError(f"values must be floating-point, not {_shortened(str(dtype))}")
+        raise ValueError(f"values must be floating-point, not {shortened(str(dtype))}")
     if len(shape) != 1:
         raise ValueError(f"the array must have one axis, not {len(shape)}")
     count = int(shape[0])
@@ -538,15 +539,13 @@ def _number(name: str, line: int, cell: str) -> float:
         return float(cell)
     except ValueError:
         hint = " or a header that names the column observed" if line == 1 else ""
-        raise ValueError(f"{name}, line {line}: must be a number{hint}, not {_shortened(repr(cell))}") from None
+        raise ValueError(f"{name}, line {line}: must be a number{hint}, not {shown(cell)}") from None
 
 
 def _check_names(kind: str, names: list[str]) -> None:
     for name in names:
         if name not in _NAMES:
-            raise ValueError(
-                f"{kind}s must be named observed and, optionally, unobserved, not {_shortened(repr(name))}"
-            )
+            raise ValueError(f"{kind}s must be named observed and, optionally, unobserved, not {shown(name)}")
     if "observed" not in names:
         raise ValueError(f"must have an {kind} named observed" if kind == "array" else f"must have a {kind} observed")
     if len(set(names)) < len(names):
@@ -571,7 +570,3 @@ def _converted(values: NDArray[Any], dtype: type[np.floating]) -> NDArray[Any]:
     # A long double beyond the range becomes infinite, which a rule refuses.
     with np.errstate(over="ignore"):
         return values.astype(dtype, copy=False)
-
-
-def _shortened(text: str, length: int = 60) -> str:
-    return text if len(text) <= length else text[:length] + "..."

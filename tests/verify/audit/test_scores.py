@@ -69,9 +69,9 @@ def test_scores_of_any_kind_may_be_large_and_cosines_not():
         (([0.1, 0.2], None, 2.5), "dim: must be a whole number from 2 to 1e12, not 2.5"),
         (([0.1, 0.2], None, "10"), "dim: must be a whole number from 2 to 1e12, not '10'"),
         (([0.1, 0.2], None, math.nan), "dim: must be a whole number from 2 to 1e12, not nan"),
-        (([0.1, 0.2], None, 10, "coins"), "inclusion: 'coins' is not one of 'fixed', 'coin'"),
-        (([0.1, 0.2], None, 10, "fixed", "loss"), "kind: 'loss' is not one of 'cosine', 'any'"),
-        (([0.1, 0.2], None, 10, "fixed", None), "kind: None is not one of 'cosine', 'any'"),
+        (([0.1, 0.2], None, 10, "coins"), "inclusion: must be one of fixed, coin, not 'coins'"),
+        (([0.1, 0.2], None, 10, "fixed", "loss"), "kind: must be one of cosine, any, not 'loss'"),
+        (([0.1, 0.2], None, 10, "fixed", None), "kind: must be one of cosine, any, not None"),
         (([0.1, 0.2], None, None), "dim: is needed, as there are no unobserved cosines"),
         (([0.1, 0.2], [0.1, 0.3], 10, "fixed", "any"), "dim: is for cosines; scores of any kind have none"),
         (

@@ -251,7 +251,7 @@ def test_the_number_of_cells_is_bounded(write):
         (b"a = " + 10**4 * b"[", "is nested too deeply"),
         (b"#" * (2**14 + 1), "must have at most 16384 bytes"),
         (b".".join([b"a"] * 8000) + b" = 1", "a: there is no such field"),
-        (b"[data]\n" + b".".join([b"format"] * 2000) + b" = 1", "is nested too deeply"),
+        (b"[data]\n" + b".".join([b"format"] * 2000) + b" = 1", "data.format: is nested too deeply"),
         (b"\n".join(b"a%d.b = 1" % i for i in range(1000)), "a0: there is no such field"),
         (VALID.encode() + b"[quick.quick]\nseed = 3\n", "quick.quick: there is no such field"),
         (VALID.encode() + b"[full.quick]\nseed = 3\n", "full.quick: there is no such field"),

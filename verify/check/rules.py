@@ -1,0 +1,169 @@
+"""Rules of values: one wording for files, for Python's arguments and for the command line.
+
+A value that breaks a rule is refused in a line: ``field: must be RULE, not VALUE``.
+"""
+
+import math
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+_LONGEST_LINE = 1000
+
+
+def shortened(text: str, length: int = 60) -> str:
+    """Keep of a text what fits into a line."""
+    return text if len(text) <= length else text[:length] + "..."
+
+
+def shown(value: object) -> str:
+    """Show a value that breaks a rule, in a short line."""
+    return shortened(" ".join(repr(value).split()))
+
+
+def refusal(rule: str, value: object) -> ValueError:
+    """Return the error that a value, whose path is put before it, must be something else."""
+    return ValueError(f"must be {rule}, not {shown(value)}")
+
+
+def whole(low: int, high: int) -> Callable[[Any], int]:
+    """Return the rule of a whole number in a range: ``Annotated[int, whole(1, 9)]`` is a field that keeps it."""
+
+    def checked(value: Any) -> int:
+        # True is an int to Python.
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        raise refusal(f"a whole number from {low} to {high}", value)
+
+    return checked
+
+
+def number(low: float, high: float, *, infinite: bool = False) -> Callable[[Any], float]:
+    """Return the rule of a number in a range, or perhaps infinity."""
+
+    def checked(value: Any) -> float:
+        numeric = isinstance(value, int | float) and not isinstance(value, bool)
+        if numeric and (low <= value <= high or (infinite and value == math.inf)):
+            return float(value)
+        raise refusal(f"a number from {low:g} to {high:g}{' or inf' if infinite else ''}", value)
+
+    return checked
+
+
+def one_of(*words: str) -> Callable[[Any], str]:
+    """Return the rule of one of some words."""
+
+    def checked(value: Any) -> str:
+        if isinstance(value, str) and value in words:
+            # A member of an enumeration is a string too.
+            return str(value)
+        raise refusal(f"one of {', '.join(words)}", value)
+
+    return checked
+
+
+def line(value: Any) -> str:
+    """Return a line of text; the rule of such a field."""
+    if isinstance(value, str) and len(value) <= _LONGEST_LINE and value.isprintable():
+        return value
+    raise refusal(f"a line of at most {_LONGEST_LINE} characters", value)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A range of numbers.
+
+    Attributes
+    ----------
+    words
+        The rule, after "must".
+    low, high
+        Ends of the range.
+    open
+        Whether the ends are excluded.
+    whole
+        Whether the numbers are whole.
+    """
+
+    words: str
+    low: float
+    high: float
+    open: bool = False
+    whole: bool = False
+
+    def holds(self, value: float | Decimal) -> bool:
+        """Tell whether a number keeps the rule."""
+        inside = self.low < value < self.high if self.open else self.low <= value <= self.high
+        # The range comes first: 1e999999999 is whole, and too long to be made an int.
+        return inside and (not self.whole or value == int(value))
+
+    def broken_by(self, value: object) -> str:
+        """Say in words that a value breaks the rule."""
+        return f"must {self.words}, not {shown(value)}"
+
+    def number(self, name: str, value: object) -> float:
+        """Return an argument as a float, or an int if it is to be whole.
+
+        Raises
+        ------
+        ValueError
+            If it is no number, or breaks the rule; ``name`` says which argument it is.
+        """
+        if not isinstance(value, (bool, str, bytes)):
+            with suppress(TypeError, ValueError, OverflowError):
+                return self._checked(operator.index(value))  # type: ignore[arg-type]
+            with suppress(TypeError, ValueError, OverflowError):
+                return self._checked(float(value))  # type: ignore[arg-type]
+        raise ValueError(f"{name}: {self.broken_by(value)}")
+
+    def _checked(self, value: float) -> float:
+        if not self.holds(value):
+            raise ValueError
+        return int(value) if self.whole else float(value)
+
+
+# The kernels take no subnormal δ.
+DELTA = Rule(
+    "lie strictly between 0 and 1, and be at least 2.23e-308", math.nextafter(sys.float_info.min, 0.0), 1.0, open=True
+)
+CONFIDENCE = Rule("lie strictly between 0 and 1, at least 1e-09 away from either", 1e-9, 1.0 - 1e-9)
+DIM = Rule("be a whole number from 2 to 1e12", 2, 10**12, whole=True)
+NOISE_MULTIPLIER = Rule("lie between 0.01 and 1e+06", 0.01, 1e6)
+CLAIM = Rule("lie between 0.001 and 10000", 0.001, 1e4)
+
+
+def choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return an argument that is one of some words.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+    """
+    try:
+        return one_of(*map(str, choices))(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def bounds(names: object, known: Iterable[str], option: str = "bounds") -> tuple[str, ...]:
+    """Return the names of lower bounds that are asked for.
+
+    Raises
+    ------
+    ValueError
+        If one is not known, or a string stands in place of a list of names.
+    """
+    if isinstance(names, str):
+        raise ValueError(f"{option}: must be a list of names, not the string {shown(names)}")
+    if not isinstance(names, Iterable):
+        raise ValueError(f"{option}: must be a list of names, not {shown(names)}")
+    given, there = tuple(names), tuple(known)
+    for name in given:
+        if name not in there:
+            raise ValueError(f"{option}: there is no bound {shown(name)}; there are {', '.join(there)}")
+    return given
