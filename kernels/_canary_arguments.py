@@ -1,4 +1,4 @@
-"""What canaries of every kind take as arguments, checked."""
+"""Checks of the arguments that canaries of every kind take."""
 
 import operator
 

@@ -1,7 +1,7 @@
 """Passes over the canary stream: products, norms and sums, each coordinate made where it is used.
 
-Sums run over tiles in float64: within a tile pairwise in a fixed pattern, then tile after tile, so that neither the
-number of threads nor the way the work is cut changes a bit.
+Sums run over tiles in float64: within a tile pairwise in a fixed pattern, then tile after tile. So neither the number
+of threads nor the way the work is cut changes a bit.
 """
 
 from typing import Any

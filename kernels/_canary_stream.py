@@ -1,8 +1,8 @@
 """The stream that canaries and noise are made of: one tile of 4096 coordinates at a time.
 
-Coordinate i of canary j under seed s, before normalising, is the same whatever the count and the dimension. With
-tile = i // 4096, r = i % 4096, run = r // 1024 and c = 1024 tile + r % 1024, it is made of output word ``run`` of
-Philox 4×32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") with
+Coordinate i of canary j under seed s, before normalising, is the same whatever the count and the dimension. Let
+tile = i // 4096, r = i % 4096, run = r // 1024 and c = 1024 tile + r % 1024. The coordinate is made of output word
+``run`` of Philox 4×32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") with
 
 - key (s mod 2³², s div 2³²),
 - counter (c mod 2³², c div 2³², j, purpose); purpose 0 is a canary, purpose 1 is noise with j = 0. Purposes 2 and 3 are
@@ -11,8 +11,8 @@ Philox 4×32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: a
 A word u < 2³¹ becomes the normal quantile of p = v 2⁻³², v being u with its lowest bit set; a word above becomes minus
 what its complement becomes. Hence 2³¹ equally likely values, symmetric, the largest 6.23; each within 4.6e-7 of the
 exact quantile, relative: proven for every word (``proofs_check/rounding/canary_quantile.json``). The path has only +,
-−, × and ÷ of float32 and integer operations, so it gives the same bits on every machine: no libm, and no fused
-multiply-add, which numba doesn't form without ``fastmath``.
+−, × and ÷ of float32 and integer operations, so it gives the same bits on every machine. It needs no libm. numba forms
+no fused multiply-add without ``fastmath``.
 """
 
 import math
@@ -37,9 +37,9 @@ _MULTIPLIERS = _U64(0xD2511F53), _U64(0xCD9E8D57)
 _WEYL = _U64(0x9E3779B9), _U64(0xBB67AE85)
 _LOW, _SHIFT = _U64(0xFFFFFFFF), _U64(32)
 
-# log2(m) - 1/2 = s (L0 + L1 s² + L2 s⁴), s = (m - √2)/(m + √2), 1 ≤ m ≤ 2: the polynomial in s² that interpolates at
+# log2(m) - 1/2 = s (L0 + L1 s² + L2 s⁴), s = (m - √2)/(m + √2), 1 ≤ m ≤ 2. The polynomial in s² interpolates at
 # the 3 Chebyshev points of [0, (3 - 2√2)²], error 6.0e-8. With w = -log2(4p(1 - p)) and t = 2³¹ (1 - 2p), |quantile|/t
-# is smooth in w: the ratio of a sextic and a monic quintic interpolates it at w = 4 expm1(z), z the 12 Chebyshev points
+# is smooth in w. The ratio of a sextic and a monic quintic interpolates it at w = 4 expm1(z), z the 12 Chebyshev points
 # of [0, log(1 + 30/4)], relative error 2.3e-8. A test derives both again in mpmath, rounded to float32, and measures
 # the error of the quantile itself.
 _LOG = _F32(2.8853905), _F32(0.9615889), _F32(0.59575963)
@@ -84,7 +84,7 @@ _wide_vectors: Any = intrinsic(_widen)
 @njit(inline="always")
 def _philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     """Philox 4×32-10; the low 32 bits of each returned uint64 are an output word."""
-    # Inlined by numba, because LLVM would unroll the rounds too late for the caller's loop to vectorise. The high
+    # numba inlines it: LLVM would unroll the rounds only after it has tried to vectorise the caller's loop. The high
     # halves hold leftovers that every use masks away, which costs fewer masks than keeping them clean.
     for _ in range(10):
         p0 = _MULTIPLIERS[0] * (c0 & _LOW)
@@ -169,8 +169,8 @@ def fill_signs(seed: Any, window: Any, out: Any) -> None:
 def shuffle(seed: Any, count: int, rows: Any) -> None:
     """Bring a uniformly drawn sequence of ``count`` of the rows to the front, by Fisher and Yates.
 
-    Step i draws among the rows from i on: the first of the words of the counters (i, attempt) that is below their
-    number, after all bits but as many as the number needs are cleared. So each is exactly as likely as the others.
+    Step i draws among the rows from i on. Words of the counters (i, attempt) keep as many bits as the rows' number
+    needs; the first that is below this number is the draw. So each row is exactly as likely as the others.
     """
     low, high = seed & _LOW, seed >> _SHIFT
     for i in range(count):

@@ -1,40 +1,42 @@
-"""Compiled functions: what is kept of them on disk, and how the public functions call them.
+"""The decorator of compiled functions, which caches them on disk, and the call of compiled loops.
 
-Each module takes its decorator ``njit`` from here. What it keeps of compiled functions lies in a folder whose name is
-the digest of all our files that have any: numba itself goes by the file of a function alone, and does not notice
-changed code that another file inlines. Where no folder can be written, functions are compiled in memory.
+Each module takes its decorator ``njit`` from here. The cache's folder is named after the digest of all files of the
+package that have compiled functions. numba itself goes by the file of a function alone. It does not notice changed code
+that another file inlines. Where no folder can be written, functions are compiled in memory.
 
-A ufunc of numba's is compiled anew in every process, which takes longer than all else that a short command does; a loop
-is kept. What the loops call divides as numpy does (``error_model``): a quotient by zero is infinite or NaN, which the
-formulas count on, and no error.
+numba's documented hook for the folder, ``NUMBA_CACHE_LOCATOR_CLASSES``, holds for a whole process, thus also for code
+of others. It has no lock either. Hence this module subclasses numba's cache of a function.
 
-Compiling takes seconds the first time after an installation, so that what few numbers need is not compiled: Python runs
-the same code on the same C library's functions, and a test sees that the bits are the same.
+numba compiles a ufunc anew in every process, which takes longer than all else that a short command does. A loop can be
+cached. The loops' functions divide as numpy does (``error_model``): a quotient by zero is infinite or NaN. The formulas
+count on that.
 """
 
+import errno
 import fcntl
 import hashlib
 import multiprocessing
+import os
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import FunctionType, ModuleType, SimpleNamespace
 from typing import IO, Any, TypeVar
 
 import numba
 import numpy as np
-from numba.core import caching, config, event
-from numba.core.dispatcher import Dispatcher
+from numba.core import caching, config
+from numba.core.event import Listener, register
 from platformdirs import user_cache_path
 
 from canaryproof.kernels.arrays import Array
 
 _ROOT = Path(__file__).parents[1]
+# The rooms that may have compiled functions. In a checkout much else lies next to them: tests, an environment.
+_ROOMS = ("kernels", "proofs_check", "verify")
 _PACKAGE = "canaryproof."
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 # Seconds that a process waits for another one that compiles the same function.
@@ -42,7 +44,7 @@ _LONGEST = 60.0
 
 
 def njit(**options: Any) -> Callable[[_Function], _Function]:
-    """Compile a function as numba's ``njit`` does, and keep it, with ``cache=True``, where ``folder`` says.
+    """Compile a function as numba's ``njit`` does, and cache it, with ``cache=True``, in ``folder()``.
 
     Parameters
     ----------
@@ -52,69 +54,75 @@ def njit(**options: Any) -> Callable[[_Function], _Function]:
     Returns
     -------
     Callable
-        The decorator. Nothing fails for want of a folder.
+        The decorator. Without a folder it compiles in memory.
     """
-    kept = options.pop("cache", False)
-    # Sums in any order have the bits of one compilation. A call goes to what was compiled alone, but in kept code to a
-    # copy that was optimised with its caller: there would be two.
-    if options.get("fastmath") and not kept:
+    cached = options.pop("cache", False)
+    # With fastmath, results depend on how the function is compiled. Always inline, so that cached and fresh code agree.
+    if options.get("fastmath") and not cached:
         options["forceinline"] = True
 
     def compiled(function: _Function) -> _Function:
         dispatcher: Any = numba.njit(**options)(function)
-        if kept:
-            # What its own ``enable_caching`` does.
-            dispatcher._cache = _Kept(function)
-        found: _Function = dispatcher
-        return found
+        if cached:
+            # As in the dispatcher's own ``enable_caching``, but with this module's class.
+            dispatcher._cache = CachedFunction(function)
+        decorated: _Function = dispatcher
+        return decorated
 
     return compiled
 
 
 @cache
 def digest() -> str:
-    """Digest of all files of the package that have compiled functions."""
-    found = hashlib.sha256()
-    for path in sorted(_ROOT.rglob("*.py")):
+    """Digest all files of the package that have compiled functions."""
+    hashed = hashlib.sha256()
+    for path in sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py")):
         content = path.read_bytes()
         if b"njit(" in content:
-            found.update(f"{path.relative_to(_ROOT)} ".encode() + hashlib.sha256(content).digest())
-    return found.hexdigest()
+            hashed.update(f"{path.relative_to(_ROOT)} ".encode() + hashlib.sha256(content).digest())
+    return hashed.hexdigest()
 
 
 @cache
 def folder() -> Path:
-    """Folder of what is kept: in that of ``NUMBA_CACHE_DIR``, or in the user's, or in the package, if writable.
+    """Return the cache's folder: in that of ``NUMBA_CACHE_DIR``, or in the user's, or in the package, if writable.
 
-    Where none is, the first, from which what somebody else left there can still be read.
+    If none is writable, return the first, which may still hold a readable cache.
     """
     given = getattr(config, "CACHE_DIR", "")
-    places = [Path(given).absolute()] if given else [*_of_the_user(), _ROOT / "__pycache__"]
-    found = [place / f"compiled-{digest()[:16]}" for place in places]
-    return next(filter(_is_writable, found), found[0])
+    parents = [Path(given).absolute()] if given else [*_user_folders(), _ROOT / "__pycache__"]
+    folders = [parent / f"compiled-{digest()[:16]}" for parent in parents]
+    return next(filter(_is_writable, folders), folders[0])
 
 
-def _of_the_user() -> list[Path]:
+def _user_folders() -> list[Path]:
     try:
-        place = user_cache_path("canaryproof")
+        path = user_cache_path("canaryproof")
     except RuntimeError:
         return []
-    # A user whom the system does not know has no home: older versions give a path from wherever one stands.
-    return [place] if place.is_absolute() else []
+    # A user whom the system does not know has no home: older versions return a path relative to the working directory.
+    return [path] if path.is_absolute() else []
 
 
 def _is_writable(path: Path) -> bool:
     try:
-        # What is read from there is run: nobody else may write it.
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
     except OSError:
         return False
-    return True
+    return _is_trusted(path)
+
+
+def _is_trusted(path: Path) -> bool:
+    """Tell whether only the user and root can write a folder, if it exists: cached code is run."""
+    if not path.exists():
+        return True
+    status = path.stat()
+    return status.st_uid in {0, os.geteuid()} and not status.st_mode & 0o022
 
 
 class _Locator(caching._CacheLocator):
-    """Where a function is kept: the folder's name has the digest, so that no stamp is needed."""
+    """The file of a cached function. The folder's name has the digest, so that no stamp is needed."""
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file = file
@@ -134,7 +142,7 @@ class _Locator(caching._CacheLocator):
         return str(self._function.__code__.co_firstlineno)
 
 
-class _Place(caching.CompileResultCacheImpl):
+class _Located(caching.CompileResultCacheImpl):
     _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012 (as numba declares it)
 
 
@@ -142,25 +150,25 @@ class _Place(caching.CompileResultCacheImpl):
 _FunctionCache: Any = caching.FunctionCache
 
 
-class _Kept(_FunctionCache):  # type: ignore[misc]
-    """What is kept of a function. Where it can be neither read nor written, it is compiled in memory.
+class CachedFunction(_FunctionCache):  # type: ignore[misc]
+    """A function's compiled code on disk. If it can be neither read nor written, the function is compiled in memory.
 
-    One process at a time compiles it: two that kept code for different arguments at once would take the same file, and
+    One process at a time compiles it. Two that wrote code for different arguments at once would take the same file, and
     one could run the other's code for its own.
     """
 
-    _impl_class = _Place
+    _impl_class = _Located
     _lock: IO[bytes] | None = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = self._load(sig, target_context)
-        if found is None and self._lock is None and self._waited():
-            found = self._load(sig, target_context)
-            if found is not None:
+        code = self._load(sig, target_context)
+        if code is None and self._lock is None and self._lock_out_others():
+            code = self._load(sig, target_context)
+            if code is not None:
                 self._unlock()
-        return found
+        return code
 
-    def _waited(self) -> bool:
+    def _lock_out_others(self) -> bool:
         """Wait for other processes, and lock them out."""
         with suppress(OSError):
             path = Path(self._cache_file._index_path)
@@ -182,15 +190,17 @@ class _Kept(_FunctionCache):  # type: ignore[misc]
 
     def _load(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context) if _is_trusted(folder()) else None
         except Exception:
-            # Damaged, or not to be read.
+            # The files are damaged, or may not be read.
             with suppress(OSError):
                 self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
+            if not _is_trusted(folder()):
+                raise PermissionError(errno.EPERM, "others can write there")
             super().save_overload(sig, data)
         except OSError as error:
             _say_once(f"cannot keep compiled code in {folder()} ({error.strerror}): compiling each time, in memory")
@@ -200,13 +210,13 @@ class _Kept(_FunctionCache):  # type: ignore[misc]
 
 @cache
 def _say_once(text: str) -> None:
-    """Say something on stderr, unless the command that has started this process does."""
+    """Print a line on stderr, unless the command that has started this process does."""
     if multiprocessing.parent_process() is None:
         print(f"canaryproof: {text}", file=sys.stderr)  # noqa: T201
 
 
-class _Notice(event.Listener):
-    """Says, to whoever sits at a terminal, that a function of ours is being compiled: it takes seconds."""
+class _Notice(Listener):
+    """A line, on a terminal, that a function of the package is being compiled: it takes seconds."""
 
     def on_start(self, event: Any) -> None:
         if sys.stderr.isatty() and event.data["dispatcher"].py_func.__module__.startswith(_PACKAGE):
@@ -216,15 +226,7 @@ class _Notice(event.Listener):
         pass
 
 
-event.register("numba:compile", _Notice())
-
-
-# Seconds that Python itself may run a loop, with the same bits, before it is worth the seconds of compiling it.
-_PATIENCE = 2.0
-# Numbers of the first call that tell what one costs.
-_SAMPLE = 8
-_numbers: Counter[Any] = Counter()
-_seconds: defaultdict[Any, float] = defaultdict(float)
+register("numba:compile", _Notice())
 
 
 def evaluate(loop: Callable[..., None], *arguments: Array) -> Array:
@@ -232,60 +234,6 @@ def evaluate(loop: Callable[..., None], *arguments: Array) -> Array:
     arrays = np.broadcast_arrays(*arguments)
     result = np.empty(arrays[0].shape)
     # Copies, as each other layout would be compiled for itself.
-    flat = [np.array(array, dtype=np.float64).reshape(-1) for array in arrays]
-    if not _interprets(loop, flat, result.reshape(-1)):
-        loop(*flat, result.reshape(-1))
+    loop(*(np.array(array, dtype=np.float64).reshape(-1) for array in arrays), result.reshape(-1))
     filled: Array = result[()]
     return filled
-
-
-def _interprets(loop: Any, arguments: list[Array], result: Array) -> bool:
-    """Let Python run a loop that is not compiled, unless that takes long or Python raises what numba does not."""
-    if _is_compiled(loop):
-        return False
-    try:
-        if not _numbers[loop]:
-            few = slice(0, _SAMPLE)
-            _interpret(loop, [array[few] for array in arguments], result[few])
-        if _seconds[loop] * (1.0 + result.size / max(1, _numbers[loop])) > _PATIENCE:
-            return False
-        _interpret(loop, arguments, result)
-    except (ArithmeticError, ValueError):
-        return False
-    return True
-
-
-def _interpret(loop: Any, arguments: list[Array], result: Array) -> None:
-    start = time.thread_time()
-    # Of such arrays the elements are Python's floats.
-    plain = np.empty(result.shape, dtype=object)
-    with np.errstate(divide="raise", over="raise", invalid="raise"):
-        _python(loop)(*(array.astype(object) for array in arguments), plain)
-    result[:] = plain
-    _seconds[loop] += time.thread_time() - start
-    _numbers[loop] += result.size
-
-
-def _is_compiled(loop: Any) -> bool:
-    """Whether a loop is compiled, or lies compiled on disk, as far as numba shows where."""
-    index = getattr(getattr(getattr(loop, "_cache", None), "_cache_file", None), "_index_path", None)
-    return bool(getattr(loop, "signatures", True)) or (index is not None and Path(index).exists())
-
-
-def _python(function: Any) -> Callable[..., None]:
-    """Return a compiled function as Python runs it, with all that it calls."""
-    code = function.py_func
-    return FunctionType(code.__code__, _names(code.__module__))
-
-
-@cache
-def _names(module: str) -> dict[str, Any]:
-    """Return the names of a module, its compiled functions as Python runs them."""
-    names = dict(vars(sys.modules[module]))
-    for name, value in names.items():
-        if isinstance(value, Dispatcher):
-            home = names if value.py_func.__module__ == module else _names(value.py_func.__module__)
-            names[name] = FunctionType(value.py_func.__code__, home)
-        elif isinstance(value, ModuleType) and value.__name__.startswith(_PACKAGE):
-            names[name] = SimpleNamespace(**_names(value.__name__))
-    return names

@@ -2,7 +2,7 @@
 
 A pair (h, l) stands for h + l with |l| at most half an ulp of h. Error-free transformations: Dekker, Numerische
 Mathematik 18 (1971), and Knuth, TAOCP 2, section 4.2.2. They hold because numba neither reorders nor contracts float
-operations unless told to (``fastmath``), which none of the functions here is.
+operations without ``fastmath``, which none of the functions here has.
 """
 
 import math

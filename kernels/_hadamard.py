@@ -2,7 +2,7 @@
 
 H of order n = 2^k has the entries (−1)^(number of common bits of row and column)·n^(−1/2). It is made of k levels, each
 of which replaces pairs at the distance of a power of two by their sum and difference. Rounding is that of each addition
-alone and, for odd k, of one product with n^(−1/2), so that results are the same bits on every machine: numba forms no
+alone and, for odd k, of one product with n^(−1/2). Results are the same bits on every machine, because numba forms no
 fused multiply-add without ``fastmath``.
 
 Levels of short distances are done in blocks that stay in a core's first cache, the next ones in its second. Only the

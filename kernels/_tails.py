@@ -3,7 +3,7 @@
 For P₁ = N(m, s²) and P₂ = N(0, 1) and in P₁'s standard units u, the privacy loss is Z = αu² + msu + m²/2 − log s with
 α = (s² − 1)/2. At a root u of Z = ε, p₁ = e^ε·p₂ and q = dZ/du. Every tail of δ = P₁(Z > ε) − e^ε·P₂(Z > ε) is there
 φ(u) times ∫ e^(−uv − v²/2)·(1 − e^(−w(v))) dv with w(v) = v(q + αv) ≥ 0. Where the two halves of that integral differ
-by a thousandth or more, they are Mills ratios, which as pairs of floats can be subtracted; otherwise a Gauss–Legendre
+by a thousandth or more, they are Mills ratios, which as pairs of floats can be subtracted. Elsewhere a Gauss–Legendre
 rule sums the positive integrand, and nothing cancels.
 
 All numbers but those of that rule are pairs: h stands before l, as in ``_double_double``.
@@ -17,8 +17,9 @@ from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels._compiled import njit
 
 _SQRT_TWO_PI = (2.5066282746310007, -1.8328579980459167e-16)
-# Chebyshev coefficients of (x + 5/4)·M(x) in t = (x − 4)/(x + 4), which maps [0, ∞) to [−1, 1), and what rounding them
-# to floats left of the first seven; the next coefficient is 3.3e-23. The tests compute them again from 60-digit values.
+# Chebyshev coefficients of (x + 5/4)·M(x) in t = (x − 4)/(x + 4), which maps [0, ∞) to [−1, 1). The second list has the
+# rounding errors of the first seven as floats. The next coefficient is 3.3e-23. The tests compute them again from
+# 60-digit values.
 CHEBYSHEV = np.array(
     [
         1.2725115262071467,
@@ -98,8 +99,8 @@ Pair = tuple[float, float]
 _INVERSE_SQRT_TWO_PI = (0.3989422804014327, -2.49232720227773e-17)
 # Where the halves are closer than this, the difference of two pairs would have lost the digits of one float.
 _CLOSE = 0.999
-# Gauss–Legendre rule of 32 nodes on (0, 1), its first half: over the reach of the weight (exponent up to 46) it errs by
-# less than 1e-17. numpy's weights are off by 6e-14, and the tests compute these again.
+# First half of the Gauss–Legendre rule of 32 nodes on (0, 1). Over the reach of the weight (exponent up to 46) it errs
+# by less than 1e-17. numpy's weights are off by 6e-14, and the tests compute these again.
 _HALF_NODES = np.array(
     [
         0.0013680690752592183,

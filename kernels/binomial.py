@@ -1,14 +1,13 @@
 """Confidence limits of a binomial proportion: Clopper–Pearson (exact) and Jeffreys.
 
 Both are quantiles of Beta distributions. scipy's are off by 1e-9 at some large b and lost altogether at others; here
-they are where Newton's method starts. The distribution function is x^a (1 − x)^b / B(a, b), whose logarithm is made
-of pairs of floats, over the continued fraction of DiDonato and Morris (ACM TOMS 18, 1992, equation 9).
+they are where Newton's method starts. The distribution function is x^a (1 − x)^b / B(a, b) over the continued fraction
+of DiDonato and Morris (ACM TOMS 18, 1992, equation 9). The logarithm of the former is made of pairs of floats.
 
 Domain: whole 0 ≤ s ≤ n, 1 ≤ n ≤ 1e9, confidence from 1e-100 to 1. Budget for n ≤ 1e6, as far as the enclosures of
-``certified.binomial`` reach: 64 ulps of the exact limit, 8 in practice (n ≥ 10, confidence from 0.9 to 1 − 1e-12);
-worst found by search: 4 ulps in practice, 11 anywhere. The budgets are *searched*, at 20,000 draws and as many steps a
-function. Above 1e6 the same formulas
-serve, and are compared with the multiprecision twin only.
+``certified.binomial`` reach: 64 ulps of the exact limit, 8 in practice (n ≥ 10, confidence from 0.9 to 1 − 1e-12).
+Worst found by search: 4 ulps in practice, 11 anywhere. The budgets are *searched*, at 20,000 draws and as many steps a
+function. Above 1e6 the same formulas serve, and are compared with the multiprecision twin only.
 """
 
 import math
@@ -32,7 +31,7 @@ _LEAST_CONFIDENCE = 1e-100
 
 Method = Literal["clopper-pearson", "jeffreys"]
 
-# What each method adds to (successes, failures) for the lower limit, and the other way round for the upper.
+# Each method adds these to (successes, failures) for the lower limit, and the other way round for the upper.
 _SHIFTS = {"clopper-pearson": (0.0, 1.0), "jeffreys": (0.5, 0.5)}
 
 
@@ -139,7 +138,7 @@ def _newton_step(x: float, a: float, b: float, below: float, above: float) -> fl
         tail = dd.subtract(1.0, 0.0, *other)[0]
     else:
         tail = power / _fraction(x, y, distance, a, b)
-    # Of the two probabilities the smaller one says where the quantile is; the other may have rounded to 1.
+    # The smaller of the two probabilities locates the quantile; the other may have rounded to 1.
     excess = tail - below if below <= above else tail - (1.0 - above)
     return excess / slope if flipped else -excess / slope
 

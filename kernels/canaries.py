@@ -1,8 +1,8 @@
 """Counter-based random canaries and noise: every coordinate is a pure function, nothing is stored.
 
 ``kernels._canary_stream`` says which function, ``kernels._canary_passes`` in which order sums are added. Coordinates
-are the same bits on every machine, and neither threads nor the way the work is cut change those of sums and cosines;
-only the products of ``Canaries.block_cosines`` are added in the order of a BLAS, which threads do not change either.
+are the same bits on every machine. Neither threads nor the way the work is cut change the bits of sums and cosines.
+Only ``Canaries.block_cosines`` adds products in the order of a BLAS, which threads do not change either.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,9 @@ from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, NOISE, TILE, fil
 __all__ = ["Canaries", "noise"]
 
 _MAX_COUNT = 2**32
-_TILES_AT_ONCE = 32  # 1 MB of float64 input stays in cache; cuts the work, not the sums
-# A canary of up to so many coordinates is held whole, 32 MB; several are held together in 16 MB, so that the sum is
+# 1 MB of float64 input stays in cache. This cuts the work, not the sums.
+_TILES_AT_ONCE = 32
+# A canary of up to so many coordinates is held whole, 32 MB. Several are held together in 16 MB, so that the sum is
 # read and written once for all. More took longer, as memory that is new to a process costs time.
 _HELD, _HELD_TOGETHER = 2**23, 2**22
 # A thread's rows of canaries, 1 MB, stay in its cache; float32 products are added up in float64 so many at a time. With
@@ -59,9 +60,9 @@ class Canaries:
     """The canaries c_j = X_j/‖X_j‖, independent uniform directions, made anew at each use.
 
     X_j is the float32 vector of standard normal coordinates that the module describes; norms, sums and cosines are
-    float64. The rounding error is at most (dim/2048 + 40) 2⁻⁵³ for a cosine, and for a coordinate of the sum of n
-    canaries (dim/8192 + n + 16) 2⁻⁵³ times the sum of its absolute terms, underflow apart. Memory is O(dim + count)
-    beyond the input.
+    float64. The rounding error of a cosine is at most (dim/2048 + 40) 2⁻⁵³. That of a coordinate of the sum of n
+    canaries is at most (dim/8192 + n + 16) 2⁻⁵³ times the sum of its absolute terms, underflow apart. Memory is
+    O(dim + count) beyond the input.
 
     Parameters
     ----------
@@ -192,9 +193,9 @@ class Canaries:
 
         Each canary is made once for the block, in cache, and multiplied by a BLAS. Products of 512 coordinates are
         added in float32, and these in float64. In units of 1/√dim, a cosine's own scale, rounding errors have the
-        standard deviation 2⁻²⁴·√(512/6) = 5.5e-7 if they are independent and a BLAS adds one by one, and less if, as
-        all do that use vectors, it adds in several lanes; 2e-6 was never exceeded in tests. Errors of a cosine cannot
-        exceed 3.1e-5, whatever the vectors.
+        standard deviation 2⁻²⁴·√(512/6) = 5.5e-7 if they are independent and a BLAS adds one by one. It is less if the
+        BLAS adds in several lanes, as all do that use vectors. 2e-6 was never exceeded in tests. Errors of a cosine
+        cannot exceed 3.1e-5, whatever the vectors.
 
         Parameters
         ----------

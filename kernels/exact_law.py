@@ -3,7 +3,7 @@
 Andrew et al. (arXiv 2302.03098), Algorithm 1: canaries c_j = X_j/‖X_j‖ with X_j standard normal in R^d, the release
 ρ = Σᵢxᵢ + Σ_j c_j + σZ and its cosines g_j = ⟨c_j, ρ⟩/‖ρ‖. Nothing is drawn that these do not depend on:
 
-* The data enter only through ‖Σᵢxᵢ‖, on an axis of its own. More axes span Z, or the noises of several runs, whose
+* The data enter only through ‖Σᵢxᵢ‖, on an axis of its own. More axes span Z, or the noises of several runs. Their
   coordinates are a triangle of independent numbers: normal ones, and on the diagonal chi variables with d − 1, d − 2, …
   degrees of freedom (Bartlett's decomposition). On these axes X_j has normal coordinates.
 * Off these axes ⟨y_j, Y⟩ is needed for all j, with Y = Σy_j and y_j what is left of canary j. Let the canaries fall
@@ -26,7 +26,7 @@ from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.null_cosine import LARGEST_DIM
 
-# So that no square overflows.
+# With this limit no square overflows.
 _LARGEST = 1e100
 
 
@@ -44,20 +44,20 @@ def _join(coordinates: Array, products: Array) -> None:
             for first in range(0, count, 2 * size):
                 middle, last = min(first + size, count), min(first + 2 * size, count)
                 # Sums of coordinates, and squared norms off them.
-                one, other = x[first:middle].sum(), x[middle:last].sum()
-                rest, other_rest = p[first:middle].sum(), p[middle:last].sum()
+                left_sum, right_sum = x[first:middle].sum(), x[middle:last].sum()
+                left_rest, right_rest = p[first:middle].sum(), p[middle:last].sum()
                 for j in range(first, middle):
-                    p[j] += x[j] * one
+                    p[j] += x[j] * left_sum
                 if middle == last:
                     continue
-                square = other_rest + other**2
+                square = right_rest + right_sum**2
                 norm = math.sqrt(square)
-                turned = math.sqrt(rest * square / other_rest)
+                turned = math.sqrt(left_rest * square / right_rest)
                 for j in range(first, middle):
                     p[j] += x[j] * norm
                 for j in range(middle, last):
-                    inner = p[j] + x[j] * other
-                    p[j] = inner * (1.0 + one / norm) + turned * (x[j] - other * inner / square)
+                    inner = p[j] + x[j] * right_sum
+                    p[j] = inner * (1.0 + left_sum / norm) + turned * (x[j] - right_sum * inner / square)
 
 
 def _draw(
@@ -86,7 +86,7 @@ def _draw(
     count, dim, size, settings = int(count), int(dim), int(runs or 1), noise.size
     axes, halvings = settings + 1, (count - 1).bit_length()
     if dim <= axes + halvings + 1:
-        # So few dimensions that all coordinates are no more.
+        # In so few dimensions, all coordinates are drawn.
         canaries, noises = rng.standard_normal((size, dim, count)), rng.standard_normal((size, settings, dim))
         canaries /= np.sqrt((canaries**2).sum(axis=1))[:, np.newaxis]
         products = np.zeros((size, count))
@@ -98,8 +98,8 @@ def _draw(
         products /= squares
         _join(canaries[:, axes:], products)
         canaries = canaries[:, :axes]
-        noises, place = np.tril(rng.standard_normal((size, settings, axes))), np.arange(settings)
-        noises[:, place, place + 1] = np.sqrt(rng.chisquare(dim - 1 - place, (size, settings)))
+        noises, axis = np.tril(rng.standard_normal((size, settings, axes))), np.arange(settings)
+        noises[:, axis, axis + 1] = np.sqrt(rng.chisquare(dim - 1 - axis, (size, settings)))
     releases = noise.reshape(-1, 1) * noises + canaries.sum(axis=2)[:, np.newaxis]
     releases[:, :, 0] += data.ravel()
     norms = np.sqrt((releases**2).sum(axis=2) + products.sum(axis=1)[:, np.newaxis])

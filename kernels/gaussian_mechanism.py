@@ -4,7 +4,7 @@ With sensitivity 1 and noise multiplier σ: δ(ε) = Φ(1/(2σ) − εσ) − e^
 of ``two_gaussians`` with m = 1/σ.
 
 Domain: σ from 1e-14 to 1e50, 0 ≤ ε ≤ 1e28, δ < 1 and not subnormal. Budget: 64 ulps of the exact result at the given
-floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50), and an absolute 1e-15 where ε or log δ is below 0.1; worst found by
+floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50). Where ε or log δ is below 0.1, an absolute 1e-15 is added. Worst by
 search: 3 ulps in practice, 28 anywhere. The budgets in practice are *proven* (``proofs_check/rounding/budgets.csv``),
 those anywhere *searched*, at 20,000 draws and as many steps a function; that ``epsilon`` and ``noise_multiplier`` never
 return NaN is searched too. The enclosures of ``certified.gaussian_mechanism`` are proven.
@@ -28,11 +28,11 @@ from canaryproof.kernels.two_gaussians import (
     solve_epsilon,
 )
 
-# Bounds of the domain, beside those of ``two_gaussians``.
+# Bounds of the domain, in addition to those of ``two_gaussians``.
 SMALLEST_NOISE = 1e-14
 LARGEST_NOISE = 1e50
 _SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
-_ZERO, _ONE = (0.0, 0.0), (1.0, 0.0)
+_ZERO, _UNIT = (0.0, 0.0), (1.0, 0.0)
 
 
 @njit(cache=True, error_model="numpy")
@@ -47,7 +47,7 @@ def _root(epsilon: float, sigma: float) -> tuple[Pair, Pair]:
 def _delta_at(epsilon: float, sigma: float) -> float:
     u, m = _root(epsilon, sigma)
     # Beyond, δ underflows.
-    return probabilities_at_root(u, m, _ZERO, m, _ONE)[0] if u[0] < 39.0 else 0.0
+    return probabilities_at_root(u, m, _ZERO, m, _UNIT)[0] if u[0] < 39.0 else 0.0
 
 
 @njit(cache=True, error_model="numpy")
@@ -59,7 +59,7 @@ def _deltas(epsilon: Array, sigma: Array, result: Array) -> None:
 @njit(cache=True, error_model="numpy")
 def _log_delta_at(epsilon: float, sigma: float) -> float:
     u, m = _root(epsilon, sigma)
-    return log_delta_at_root(u, m, _ZERO, m, _ONE)
+    return log_delta_at_root(u, m, _ZERO, m, _UNIT)
 
 
 @njit(cache=True, error_model="numpy")
@@ -83,7 +83,7 @@ def _noise_multiplier_at(epsilon: float, delta: float) -> float:
     step = 0.0
     for _ in range(100):
         u = dd.add(*dd.divide(epsilon, 0.0, m, 0.0), -0.5 * m, 0.0)
-        excess, rest = tails(u, (m, 0.0), _ZERO, (m, 0.0), _ONE)
+        excess, rest = tails(u, (m, 0.0), _ZERO, (m, 0.0), _UNIT)
         # ∂δ/∂m = φ(u) at fixed ε, and δ = φ(u)·excess.
         # −du/d log m.
         width = epsilon / m + 0.5 * m
@@ -92,9 +92,9 @@ def _noise_multiplier_at(epsilon: float, delta: float) -> float:
         else:
             # 1 − δ has the digits. Concave and falling: from the left a full step could overshoot, and lose the
             # density to underflow.
-            total = dd.add(*outside(u, (m, 0.0), _ZERO, (m, 0.0), _ONE), *rest)
+            total = dd.add(*outside(u, (m, 0.0), _ZERO, (m, 0.0), _UNIT), *rest)
             step = min(relative_excess(u, total, 1.0 - delta) * total[0] / m, 0.3, 1.0 / width)
-        # What the next step would add is of the order of step²·(1 + width).
+        # The next step would add an amount of the order of step²·(1 + width).
         if abs(step) <= 4e-9 / math.sqrt(1.0 + width):
             break
         m *= math.exp(step)

@@ -4,8 +4,8 @@ Density f_d(x) = Γ(d/2) / (Γ((d − 1)/2) √π) · (1 − x²)^((d − 3)/2) 
 Theorem 3.1.
 
 Domain: all real 2 ≤ d ≤ 1e12, every cosine, every probability. Budget: 64 ulps of the exact result at the given
-floats, 8 in practice (d ≥ 100, for quantiles also probabilities from 1e-12 to 1 − 1e-12), and an absolute 1e-15 where a
-logarithm is below 0.1; worst found by search: 3 ulps in practice, 3 anywhere. The budgets in practice are *proven*
+floats, 8 in practice (d ≥ 100, for quantiles also probabilities from 1e-12 to 1 − 1e-12). Where a logarithm is below
+0.1, an absolute 1e-15 is added. Worst by search: 3 ulps in practice, 3 anywhere. The budgets in practice are *proven*
 (``proofs_check/rounding/budgets.csv``), those anywhere *searched*, at 20,000 draws and as many steps a function; that
 quantiles never are NaN is searched too. The enclosures of ``certified.null_cosine`` are proven. Results below the
 smallest normal float have fewer digits. The conditioning of the argument is not part of the budget: in the tail, one
@@ -28,7 +28,7 @@ _INVERSE_SQRT_PI = (0.5641895835477563, 7.66772980658294e-18)
 # Coefficients of an expansion of log Γ(w + 3/4) − log Γ(w + 1/4) − log(w)/2 in even powers of 1/w: 2·B_{n+1}(1/4) /
 # (n(n + 1)) for n = 2, 4, …
 DENSITY_SERIES = (1 / 64, -5 / 2048, 61 / 49152, -1385 / 1048576, 50521 / 20971520)
-# What is accepted as the last step to a quantile, in units of the result; its error follows from this.
+# Largest step that is accepted as the last one to a quantile, in units of the result. Its error follows from this.
 _LAST_STEP = 1e-9
 
 

@@ -1,8 +1,8 @@
 """Orthonormal canaries: rows of a random orthonormal matrix, all made and scored by a few fast transforms.
 
-Let n be the largest power of two up to d, r = d − n, and B_w and A_w the matrices H D_w on the first and on the last n
-coordinates: H is the Walsh–Hadamard matrix of order n, with entries ±n^(−1/2), and D_w a diagonal matrix of independent
-random signs. Canary j is row π(j) of the orthonormal matrix
+Let n be the largest power of two up to d, and r = d − n. B_w and A_w are the matrices H D_w on the first and on the
+last n coordinates. H is the Walsh–Hadamard matrix of order n, with entries ±n^(−1/2), and D_w a diagonal matrix of
+independent random signs. Canary j is row π(j) of the orthonormal matrix
 
     M = B_L ⋯ B_2 B_1                              if d is a power of two,
     M = B_(2L) G B_(2L−1) A_(2L−2) ⋯ B_1 A_0       if not,
@@ -131,7 +131,7 @@ class OrthonormalCanaries:
     def scores(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
         """Inner products ⟨c_j, v⟩ of canaries and one vector or a block of them, nothing normalised.
 
-        Beside Gaussian noise of known scale these are exactly independent, where cosines share the release's norm.
+        With Gaussian noise of known scale these are exactly independent, where cosines share the release's norm.
 
         Parameters
         ----------
@@ -206,15 +206,15 @@ class OrthonormalCanaries:
         """Inner products, divided by the vectors' norms if asked for."""
         block, scales = checked_vectors(vectors, self.dim)
         rows = self._rows[checked_indices(indices, self.count)]
-        found = np.empty((len(block), len(rows)))
+        results = np.empty((len(block), len(rows)))
         # One row at a time: memory stays at O(dim).
-        for given, scale, quotients in zip(block, scales, found, strict=True):
+        for given, scale, quotients in zip(block, scales, results, strict=True):
             row = np.multiply(given, scale, dtype=given.dtype).astype(dtype or given.dtype, copy=False)
             divisor = _norm(row) if by_norm else float(scale)
             np.divide(_transformed(row, self._signs)[rows], divisor, out=quotients, dtype=np.float64)
         if by_norm:
-            np.clip(found, -1.0, 1.0, out=found)
-        return found if np.ndim(vectors) == 2 else found[0]
+            np.clip(results, -1.0, 1.0, out=results)
+        return results if np.ndim(vectors) == 2 else results[0]
 
     @cached_property
     def _rows(self) -> NDArray[np.int32]:

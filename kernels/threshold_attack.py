@@ -49,7 +49,7 @@ def _best_gain(delta: float, m: float, s: float) -> float:
         value = _gain(low + step * i, delta, m, s)
         if value > best:
             best, at = value, i
-    # Between the grid points beside the best one, the zero of the derivative by the Illinois rule.
+    # Between the grid points next to the best one, find the zero of the derivative by the Illinois rule.
     left, right = low + step * (at - 1), low + step * (at + 1)
     rise, fall = _slope(left, delta, m, s), _slope(right, delta, m, s)
     side = 0.0

@@ -13,7 +13,7 @@ probabilities; both steps cancel. Here:
 
 Domain: standardised distance m = 0 or from 1e-290 to 1e14, deviation ratio s from 1e-10 to 1e10, 0 ≤ ε ≤ 1e28, δ < 1
 and not subnormal. Budget: 64 ulps of the exact result at the given floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, s
-from 1/2 to 2), and an absolute 1e-15 where ε or log δ is below 0.1; worst found by search: 2 ulps in practice, 10
+from 1/2 to 2). Where ε or log δ is below 0.1, an absolute 1e-15 is added. Worst by search: 2 ulps in practice, 10
 anywhere. The budgets in practice are *proven* (``proofs_check/rounding/budgets.csv``), those anywhere *searched*, at
 20,000 draws and as many steps a function. ``epsilon`` is NaN where its iteration does not end, which no search has met.
 The enclosures of ``certified.two_gaussians`` are proven.
@@ -41,9 +41,9 @@ LARGEST_EPSILON = 1e28
 SMALLEST_DELTA = 2.0**-1022
 # Stands for infinity where infinity times zero must not arise.
 _FAR = 1e200
-# Closer to its largest value than this, in units of 1 + |u|, the loss is known by the distance to that place.
+# Closer to its largest value than this, in units of 1 + |u|, the loss is known by the distance to its maximum.
 _NEAR_LARGEST = 1e-7
-# What is accepted as the last step to a root, in units of its scale; the result's error follows from this.
+# Largest step that is accepted as the last one to a root, in units of its scale. The result's error follows from this.
 _LAST_STEP = 1e-11
 # Where two probabilities differ by less than this share of one, plain floats are no start.
 _ROUGH = 1e-5
@@ -202,7 +202,7 @@ def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
         return 0.0
     # For s < 1 the loss is largest at the distance ``left`` above u, and the root lies before it.
     left = -0.5 * q[0] / alpha[0] if alpha[0] < 0.0 else _FAR
-    # δ ≤ 2·P(X > u) ≤ exp(−u²/2) bounds the root from above; from there Newton descends on a concave function.
+    # δ ≤ 2·P(X > u) ≤ exp(−u²/2) bounds the root from above. From there Newton descends on a concave function.
     # δ, a float below 1, bounds it from below: P(X ≤ −9) is under 2e-19.
     low = max(root[0], -9.0)
     left -= low - root[0]

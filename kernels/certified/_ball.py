@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 T = TypeVar("T")
 Number: TypeAlias = float | int | Fraction
 
-# Bits. Any pair of floats is told apart from 1 and from each other within 2,200 bits, so that the last steps of the
-# ladder are for Fractions, and for results that are floats or zero exactly, which no precision can tell from outside.
+# Bits. 2,200 of them separate any two floats from each other and from 1. The last steps of the ladder are for
+# Fractions, and for results that are floats or zero exactly, which no precision can separate from their neighbours.
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096, 8192)
 # An enclosure of 2 ulps with this many correct bits straddles a float that is the result or all but the result.
 _SURELY_A_FLOAT = 120
@@ -132,10 +132,10 @@ def rounded_down(mantissa: int, exponent: int) -> float:
     last = max(length - 53, -1074)
     shift = exponent - last
     # Python's shift to the right rounds down, also for negative numbers.
-    kept = mantissa << shift if shift >= 0 else mantissa >> -shift
-    if kept.bit_length() + last > 1024:
+    leading = mantissa << shift if shift >= 0 else mantissa >> -shift
+    if leading.bit_length() + last > 1024:
         return -math.inf
-    return math.ldexp(float(kept), last)
+    return math.ldexp(float(leading), last)
 
 
 def rounded_up(mantissa: int, exponent: int) -> float:
@@ -174,7 +174,7 @@ class Enclosure:
 
     @property
     def width_in_ulps(self) -> int:
-        """How many steps from float to float lead from lo to hi: 0 if equal, 1 if neighbours."""
+        """Count the steps from float to float that lead from lo to hi: 0 if equal, 1 if neighbours."""
         return float_index(self.hi) - float_index(self.lo)
 
     @property
@@ -339,8 +339,8 @@ def bracket(excess: Callable[[fmpq], arb], start: float, greatest: float = math.
             stride *= 16
         else:
             steps += 1
-            guess = partial(_crossing, above, below)
-            share = 0.5 if steps > 4 and steps % 2 else at_precision(PRECISIONS[0], guess)
+            crossing = partial(_crossing, above, below)
+            share = 0.5 if steps > 4 and steps % 2 else at_precision(PRECISIONS[0], crossing)
             # In integers: the indices have more bits than a float.
             point = low + (int(share * 2.0**62) * (high - low) >> 62)
     return hull(_float_at(low), _float_at(high))

@@ -4,8 +4,8 @@ A ball (h, l, e) holds every number within e of h + l. Centres are computed by `
 arguments' radii do and what the operation rounds, by the bounds below, and is rounded up. What is not finite decides
 nothing. Where these balls are too wide, the caller falls back to flint's.
 
-For a root, the fast kernel says where to look: proven signs of δ(ε) − δ at the floats on either side of its result
-prove that the exact root lies between them.
+For a root, the fast kernel proposes a float. Proven signs of δ(ε) − δ at the floats on either side of it prove that the
+exact root lies between them.
 """
 
 import math
@@ -121,7 +121,7 @@ def _standardised(mu1: float, sigma1: float, mu2: float, sigma2: float) -> Pair:
 def _excess(epsilon: float, m: Ball, g: Ball) -> tuple[Ball, Ball, int]:
     """Balls of u and of δ(ε)/φ(u), u the near root of N(m, (1 + g)²) from N(0, 1); −1 where δ = 0, 0 if unknown."""
     nothing = (0.0, 0.0, math.inf)
-    eps, one = (epsilon, 0.0, 0.0), (1.0, 0.0, 0.0)
+    eps, unit = (epsilon, 0.0, 0.0), (1.0, 0.0, 0.0)
     if not ((epsilon == 0.0 or _LEAST < epsilon < _MOST) and (m[0] == 0.0 or _LEAST < m[0] < _MOST)):
         return nothing, nothing, 0
     if g[0] == 0.0 and g[2] == 0.0:
@@ -129,8 +129,8 @@ def _excess(epsilon: float, m: Ball, g: Ball) -> tuple[Ball, Ball, int]:
             return nothing, nothing, -1
         u = _subtract(_divide(eps, m), _scaled(m, 0.5))
         return u, _subtract(_mills(u), _mills(_add(u, m))), 1
-    s = _add(one, g)
-    alpha = _multiply(g, _add(one, _scaled(g, 0.5)))
+    s = _add(unit, g)
+    alpha = _multiply(g, _add(unit, _scaled(g, 0.5)))
     slope = _multiply(m, s)
     square = _multiply(m, m)
     total = _add(eps, _log1p(g))

@@ -1,9 +1,9 @@
 """Confidence limits of a binomial proportion as proven enclosures: Clopper–Pearson (exact) and Jeffreys.
 
-A limit is the root of I_x(a, b) = p, the distribution function of a Beta law, for rational a, b and p. Either I_x(a, b)
-is x^a (1 − x)^b / (a·B(a, b)) · ₂F₁(a + b, 1; a + 1; x) (DLMF 8.17.8), a series of positive terms whose remainder a
-geometric series bounds; or it is 1 − I_{1−x}(b, a), where that series is the shorter. The root is found by certified
-bisection.
+A limit is the root of I_x(a, b) = p, the distribution function of a Beta law, for rational a, b and p. I_x(a, b) is
+x^a (1 − x)^b / (a·B(a, b)) · ₂F₁(a + b, 1; a + 1; x) (DLMF 8.17.8), a series of positive terms whose remainder a
+geometric series bounds. Where the series of I_{1−x}(b, a) is shorter, it is 1 minus that. The root is found by
+certified bisection.
 
 Proven are the remainder and all arithmetic, by flint; the identities are cited.
 
@@ -24,7 +24,7 @@ Method = Literal["clopper-pearson", "jeffreys"]
 
 _LARGEST_TRIALS = 1e6
 _HALF = fmpq(1, 2)
-# What each method adds to the successes and the failures for the lower limit, and to failures and successes for the
+# Each method adds these to the successes and the failures for the lower limit, and to failures and successes for the
 # upper one.
 _SHIFTS = {"clopper-pearson": (fmpq(0), fmpq(1)), "jeffreys": (_HALF, _HALF)}
 

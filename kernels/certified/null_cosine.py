@@ -5,12 +5,12 @@ Theorem 3.1. With a = (d − 1)/2, its integrals are, for 0 < x < 1,
 
 * ∫₀ˣ f = f(0)·x·(1 − x²)^a·₂F₁(1, d/2; 3/2; x²) (DLMF 8.17.8): a power series of positive terms, whose remainder a
   geometric series bounds;
-* ∫ₓ¹ f = f(0)·(1 − x²)^a/(2ax)·₂F₁(1, 1/2; a + 1; −w), w = (1 − x²)/x² (DLMF 8.17.7 and 15.8.1), and this function is
+* ∫ₓ¹ f = f(0)·(1 − x²)^a/(2ax)·₂F₁(1, 1/2; a + 1; −w), w = (1 − x²)/x² (DLMF 8.17.7 and 15.8.1). This function is
   Gauss's continued fraction 1/(1 + e₁w/(1 + e₂w/(1 + …))) (DLMF 15.7.1 with b = 0), a Stieltjes fraction: all eₙ > 0.
-  Its value is exactly the n-th convergent with a tail added to the last denominator, and the tail is positive, because
+  Its value is exactly the n-th convergent with a tail added to the last denominator. The tail is positive, because
   it is a ratio of ₂F₁'s that Euler's integral (DLMF 15.6.1) shows to be positive. A fraction of positive elements is
-  monotone in its tail, so that the value lies between the convergents with tail 0 and tail ∞, which are the n-th and
-  the one before: they lie above and below it in turn. The hull of two neighbours, balls themselves, encloses it.
+  monotone in its tail. So the value lies between the convergents with tail 0 and tail ∞, which are the n-th and the
+  one before: they lie above and below it in turn. The hull of two neighbours, balls themselves, encloses it.
 
 Proven are the two remainders, as above, and all arithmetic, by flint; the identities are cited.
 

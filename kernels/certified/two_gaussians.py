@@ -2,9 +2,9 @@
 
 With s = σ₁/σ₂ and m = ``|μ₁ − μ₂|``/σ₂, exact rational numbers here, P₂ = N(0, 1) and P₁ = N(m, s²) after a shift, a
 scaling and a reflection. At x = m + su the privacy loss is Z = log(p₁/p₂) = αu² + msu + m²/2 − log s with
-α = (s² − 1)/2, and Z = ε at u = (±q − ms)/(2α), q² = m² + 4α(ε + log s). Hence δ(ε) = P₁(Z > ε) − e^ε·P₂(Z > ε) is a
-sum of at most four error functions, and 1 − δ is one of positive probabilities: the formula is taken as it stands, and
-the precision rises until what cancels does no harm. Nothing is truncated, so that containment rests on flint's erfc,
+α = (s² − 1)/2. Z = ε at u = (±q − ms)/(2α), q² = m² + 4α(ε + log s). Hence δ(ε) = P₁(Z > ε) − e^ε·P₂(Z > ε) is a
+sum of at most four error functions, and 1 − δ is one of positive probabilities. The formula is taken as it stands, and
+the precision rises until cancellation does no harm. Nothing is truncated, so that containment rests on flint's erfc,
 exp and log alone.
 
 Which case holds is decided exactly: equal deviations and equal means by the rational arguments, the sign of q² by

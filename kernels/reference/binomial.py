@@ -9,7 +9,7 @@ def _log_lower_tail(a: mpf, b: mpf, p: mpf, q: mpf) -> mpf:
     """Log of the regularised incomplete beta function I_p(a, b) for p up to about a / (a + b), where q = 1 − p.
 
     With t = p e^(−s/a), the integral of t^(a−1) (1 − t)^(b−1) from 0 to p becomes that of
-    p^a q^(b−1) / a · e^−s ((1 − t) / q)^(b−1) from s = 0 to ∞, at ease in every size of sample.
+    p^a q^(b−1) / a · e^−s ((1 − t) / q)^(b−1) from s = 0 to ∞. It is smooth in every size of sample.
     """
 
     def log_integrand(s: mpf) -> mpf:
@@ -37,25 +37,25 @@ def _tail(confidence: Number, sides: int) -> mpf:
         return (1 - exact(confidence)) / sides
 
 
-def _limit(successes: Number, trials: Number, tail: mpf, method: str, digits: int, upper: bool) -> mpf:
+def _limit(successes: Number, trials: Number, tail: mpf, method: str, digits: int, is_upper: bool) -> mpf:
     """Solution x of I_x(a, b) = tail, or for an upper limit of I_(1−x)(a, b) = tail with failures for successes."""
     with mp.workdps(1000):
         s, f = exact(successes), exact(trials) - exact(successes)
-        s, f = (f, s) if upper else (s, f)
+        s, f = (f, s) if is_upper else (s, f)
         a, b = {"clopper-pearson": (s, f + 1), "jeffreys": (s + 0.5, f + 0.5)}[method]
     if s == 0:
-        return mpf(1 if upper else 0)
+        return mpf(1 if is_upper else 0)
 
     def excess(x: mpf) -> mpf:
-        p, q = (1 - x, x) if upper else (x, 1 - x)
+        p, q = (1 - x, x) if is_upper else (x, 1 - x)
         return _log_beta_cdf(a, b, p, q) - mp.log(tail)
 
     def at(z: float) -> mpf:
         # The log-odds of a beta variable are about normal.
         odds = a / b * mp.exp(z * mp.sqrt(1 / a + 1 / b))
-        return 1 / (1 + odds) if upper else odds / (1 + odds)
+        return 1 / (1 + odds) if is_upper else odds / (1 + odds)
 
-    # `root` proves what it finds.
+    # `root` proves its result.
     with mp.workdps(20):
         low, high = -1.0, 1.0
         while excess(at(low)) > 0:
@@ -76,7 +76,7 @@ def lower(
     Parameters
     ----------
     successes, trials
-        What was seen.
+        Counts of successes and of all trials.
     confidence
         Between 0 and 1.
     method
@@ -93,7 +93,7 @@ def lower(
     -----
     Clopper and Pearson (1934); Brown, Cai and DasGupta (2001), "Interval estimation for a binomial proportion".
     """
-    return _limit(successes, trials, _tail(confidence, 1), method, digits, upper=False)
+    return _limit(successes, trials, _tail(confidence, 1), method, digits, is_upper=False)
 
 
 def upper(
@@ -110,7 +110,7 @@ def upper(
     -------
     The limit.
     """
-    return _limit(successes, trials, _tail(confidence, 1), method, digits, upper=True)
+    return _limit(successes, trials, _tail(confidence, 1), method, digits, is_upper=True)
 
 
 def interval(
@@ -127,5 +127,6 @@ def interval(
     -------
     The lower and the upper limit.
     """
-    low, high = (_limit(successes, trials, _tail(confidence, 2), method, digits, upper) for upper in (False, True))
+    tail = _tail(confidence, 2)
+    low, high = (_limit(successes, trials, tail, method, digits, is_upper) for is_upper in (False, True))
     return low, high

@@ -29,8 +29,8 @@ def _central(x: mpf, dim: mpf) -> mpf:
 def _log_tail(u: mpf, dim: mpf) -> mpf:
     """Log of the probability beyond x = √(1 − e^−u).
 
-    The substitution 1 − t² = e^(−u − s/a) with a = (d−1)/2 turns the integral of the density from x to 1 into
-    f(0) e^(−au) / (2a) · ∫ e^−s / √(1 − e^(−u − s/a)) ds from 0 to ∞, at ease in every dimension however deep the tail.
+    Let a = (d−1)/2. The substitution 1 − t² = e^(−u − s/a) turns the integral of the density from x to 1 into
+    f(0) e^(−au) / (2a) · ∫ e^−s / √(1 − e^(−u − s/a)) ds from 0 to ∞. It is smooth in every dimension and tail.
     """
     a = (dim - 1) / 2
     start, end = mp.exp(-u), (mp.dps + 5) * mp.log(10)  # beyond the end, e^−s is below the precision in force

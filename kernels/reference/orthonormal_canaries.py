@@ -41,9 +41,9 @@ def sign(seed: int, window: int, i: int) -> int:
     1 or −1.
     """
     word, bit = divmod(i, 32)
-    counter, place = divmod(word, 4)
+    counter, index = divmod(word, 4)
     words = philox((counter & _MASK, counter >> 32, window, 2), (seed & _MASK, seed >> 32))
-    return 1 - 2 * (words[place] >> bit & 1)
+    return 1 - 2 * (words[index] >> bit & 1)
 
 
 def rows(seed: int, count: int, dim: int) -> list[int]:
@@ -103,8 +103,8 @@ def vector(seed: int, dim: int, layers: int, row: int) -> list[mp.mpf]:
 
 def _in_window(canary: mp.matrix, seed: int, window: int, start: int, order: int) -> mp.matrix:
     """Multiply a row by a matrix A_w or B_w, element by element."""
-    found = canary.copy()
+    product = canary.copy()
     for i in range(order):
         products = ((-1) ** (i & j).bit_count() * canary[start + j] for j in range(order))
-        found[start + i] = sign(seed, window, i) * mp.fsum(products) / mp.sqrt(order)
-    return found
+        product[start + i] = sign(seed, window, i) * mp.fsum(products) / mp.sqrt(order)
+    return product

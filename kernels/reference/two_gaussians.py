@@ -7,7 +7,7 @@ from canaryproof.kernels.reference._precision import Number, exact, positive_roo
 
 def _inside(low: mpf, high: mpf) -> mpf:
     """Probability that a standard normal lies between ``low`` and ``high``."""
-    # Of the interval and its mirror image, the one to the left: no digit is lost on 1 − tiny.
+    # The interval or its mirror image, whichever is further left, loses no digit on 1 − tiny.
     return mp.ncdf(high) - mp.ncdf(low) if low + high < 0 else mp.ncdf(-low) - mp.ncdf(-high)
 
 
@@ -23,8 +23,8 @@ def _extreme(mu1: mpf, sigma1: mpf, mu2: mpf, sigma2: mpf) -> mpf:
 def _log_delta(epsilon: mpf, mu1: mpf, sigma1: mpf, mu2: mpf, sigma2: mpf) -> mpf:
     """Log of P1(Z > ε) − e^ε P2(Z > ε) at the precision in force; NaN where that precision is too low to tell.
 
-    With r = σ2² − σ1² and D = μ1 − μ2, the vertex of Z(x) lies at μ1 + σ1² D / r = μ2 + σ2² D / r, and Z = ε at
-    a distance of σ1 σ2 √(2 (extreme − ε) / r) from it.
+    With r = σ2² − σ1² and D = μ1 − μ2, the vertex of Z(x) lies at μ1 + σ1² D / r = μ2 + σ2² D / r. Z = ε at a distance
+    of σ1 σ2 √(2 (extreme − ε) / r) from it.
     """
     shift = mu1 - mu2
     if sigma1 == sigma2:
@@ -64,7 +64,7 @@ def _forward_epsilon(delta: mpf, pair: tuple[mpf, ...], digits: int) -> mpf:
     bounded = sigma1 < sigma2
     ceiling = settled(lambda: _extreme(*pair), 3 * digits + 30) if bounded else mp.inf
 
-    # The root is often next to the ceiling, or tiny beside it: y = −log(1 − ε / ceiling) resolves both ends.
+    # The root is often next to the ceiling, or tiny in comparison: y = −log(1 − ε / ceiling) resolves both ends.
     def loss(y: mpf) -> mpf:
         with mp.workdps(2 * mp.dps):
             return -ceiling * mp.expm1(-y) if bounded else y

@@ -7,14 +7,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import canaryproof.kernels
-from canaryproof.kernels import _compiled, two_gaussians
+from canaryproof.kernels import _compiled
 from canaryproof.kernels._compiled import njit
-from canaryproof.verify.suites.worst_case.table import read
-from canaryproof.verify.suites.worst_case.targets import TARGETS
 
 ROOT = Path(canaryproof.kernels.__file__).parents[1]
 DECORATED = "from canaryproof.kernels._compiled import njit\n"
@@ -84,6 +81,20 @@ def test_where_no_folder_can_be_written_functions_are_compiled_in_memory(tmp_pat
     assert re.fullmatch(lines, errors)
 
 
+@pytest.mark.parametrize("mode", [0o720, 0o702])
+def test_a_folder_that_others_can_write_is_not_read(tmp_path, said, mode):
+    place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said(1, **place)
+    (folder,) = (tmp_path / "cache").iterdir()
+    folder.chmod(mode)
+    line = (
+        f"canaryproof: cannot keep compiled code in {folder} (others can write there): compiling each time, in memory\n"
+    )
+    assert said(1, **place) == (["4", "0"], line)
+    folder.chmod(0o700)
+    assert said(1, **place) == (["4", "1"], "")
+
+
 @pytest.mark.parametrize(
     ("ending", "damage"),
     [
@@ -120,9 +131,13 @@ def test_nobody_waits_forever(tmp_path, said):
 
 
 def test_every_compiled_function_has_the_decorator_that_keeps_it():
-    texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
+    rooms = ("kernels", "proofs_check", "reports", "verify")
+    paths = [path for room in rooms for path in sorted((ROOT / room).rglob("*.py"))]
+    texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in paths}
     made = [str(path) for path, text in texts.items() if re.search(r"numba\.n?jit|from numba import.*jit", text)]
     assert made == ["kernels/_compiled.py"]
+    decorated = {path.parts[0] for path, text in texts.items() if "njit(" in text}
+    assert decorated == set(_compiled._ROOMS)
 
 
 def test_sums_in_any_order_are_part_of_their_caller():
@@ -134,50 +149,3 @@ def test_sums_in_any_order_are_part_of_their_caller():
     assert njit(fastmath={"reassoc"})(total).targetoptions["forceinline"]
     assert "forceinline" not in njit()(total).targetoptions
     assert "forceinline" not in njit(fastmath={"reassoc"}, cache=True)(total).targetoptions
-
-
-@pytest.fixture(scope="module")
-def worst():
-    return read()
-
-
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-def test_python_and_the_compiled_loop_give_the_same_bits(target, worst, monkeypatch):
-    """Inputs at random, and the worst ones known."""
-    rng = np.random.default_rng(0)
-    drawn = [target.draw(rng) for _ in range(40)]
-    known = [row.arguments for row in worst if row.function == target.name][:40]
-    arguments = [each for each in (*drawn, *known) if target.inside(*each)]
-    loops = set()
-
-    def noted(loop, *_):
-        loops.add(loop)
-        return False
-
-    monkeypatch.setattr(_compiled, "_interprets", noted)
-    compiled = [float(target.kernel(*each)) for each in arguments]
-    monkeypatch.undo()
-    assert loops
-    interpreted = []
-
-    def interprets(loop, flat, result):
-        try:
-            _compiled._interpret(loop, flat, result)
-        except (ArithmeticError, ValueError):
-            return False
-        interpreted.append(loop)
-        return True
-
-    monkeypatch.setattr(_compiled, "_interprets", interprets)
-    assert np.array_equal([float(target.kernel(*each)) for each in arguments], compiled)
-    assert len(interpreted) > len(arguments) / 2
-
-
-def test_few_numbers_are_interpreted_and_many_compiled(monkeypatch):
-    loop = two_gaussians._larger_epsilons
-    monkeypatch.setattr(_compiled, "_is_compiled", lambda _: False)
-    for counter in (_compiled._numbers, _compiled._seconds):
-        monkeypatch.delitem(counter, loop, raising=False)
-    few, many = ([np.full(size, value) for value in (1e-6, 0.3, 1.0, 0.0, 1.1)] for size in (3, 10**7))
-    assert _compiled._interprets(loop, few, np.empty(3))
-    assert not _compiled._interprets(loop, many, np.empty(10**7))
