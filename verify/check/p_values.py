@@ -11,8 +11,9 @@ from canaryproof.kernels.arrays import Array
 def mean_p_value(values: Array, expected: float) -> float:
     """Two-sided p-value of the mean of independent draws from a law of a known mean.
 
-    A gamma law with the sample's coefficient of variation gives it if no value is negative, as for powers.
-    Their sums are skewed, and the central limit theorem errs by powers of ten so far out. Else it is Student's.
+    If no value is negative, as with powers of deviations, a gamma law with the sample's coefficient of variation gives
+    it. Sums of such values are skewed, and the central limit theorem errs by powers of ten so far out. Else Student's
+    law gives it.
     """
     runs, mean = values.size, float(values.mean())
     spread = float(values.var(ddof=1))
