@@ -54,6 +54,35 @@ def test_the_versions_are_listed_once_each() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
+AUDIT = "import canaryproof as cp, numpy as np; cp.audit(cp.Scores(np.array([0.1, -0.2, 0.3]), dim=100), delta=1e-6)"
+BOUND = "from canaryproof.kernels import binomial; binomial.interval(3, 10, 0.95)"
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "program"),
+    [("verify/audit/audit.py", "audit", AUDIT), ("kernels/binomial.py", "_beta_quantiles", BOUND)],
+)
+def test_a_breakpoint_in_the_checkout_stops_the_debugger(
+    file: str, function: str, program: str, tmp_path: Path
+) -> None:
+    path = ROOT / file
+    body = next(node.body for node in ast.parse(path.read_text()).body if getattr(node, "name", "") == function)
+    # The statement after the docstring, where there is one.
+    line = body[-1].lineno if len(body) == 1 else body[1].lineno
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-m", "pdb", script],
+        input=f"break {path}:{line}\ncontinue\nquit\n",
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        timeout=300,
+        check=False,
+    )
+    assert f"> {path}({line}){function}()" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     """A folder that everybody may read; pytest's own ones are for the user alone."""

@@ -162,8 +162,8 @@ def _run(plan: Plan, file: RunFile, executor: Executor, ended: Callable[[Run], N
 class _Artist:
     """Draws each suite's pictures in a thread while other suites are judged.
 
-    All pictures take 23 of the 220 CPU seconds of a quick run. Drawn after it, they would use one core, and a run on two
-    cores would take a tenth longer.
+    All pictures take 23 of the 220 CPU seconds of a quick run. Drawn after it, they would use one core, and a run on
+    two cores would take a tenth longer.
     """
 
     def __init__(self) -> None:

@@ -115,6 +115,9 @@ class Local:
 class Waiting:
     """Tasks that wait for a process, which keeps to the tasks of a kind as long as there are any.
 
+    A shared queue, as ``ProcessPoolExecutor`` has it, would make each process import every suite, compile the
+    same models for JAX, and repeat what the checks of a suite remember.
+
     Then it takes a kind that no process has had: every second process the first one, the others the last one. Where
     there is none it helps with the kind of which most are left, from its end on. Tasks that share something are done by
     one process. Tasks of no kind are taken in their order.
