@@ -67,7 +67,7 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
     return beta + (1.0 - beta) * math.exp(min(cost, 0.0))
 
 
-# An audit's cap asks for the same bounds each time, a quarter of its time. In a quick run they take 5 seconds.
+# An audit's cap always asks for the same bounds, a quarter of its time. In a quick run they take 5 seconds.
 @lru_cache(maxsize=10_000)
 def steinke_bound(total: int, number: int, right: int, delta: float, alpha: float) -> float:
     """Return the largest ε that this number of correct guesses rejects, rounded down."""
