@@ -5,7 +5,7 @@ from flint import arb
 
 from canaryproof.kernels.certified import gaussian_mechanism
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.check.verdicts import Within, close, holds, number, prints, proven, rounding, together
+from canaryproof.verify.check.verdicts import Within, close, holds, number, prints, proven, rounding, both
 
 
 def test_a_condition_another_reading_and_neither():
@@ -63,9 +63,9 @@ def test_close(ratios, about, magnitude):
 
 
 def test_two_settings():
-    assert together(Verdict.CONFIRMED, Verdict.REFUTED) is Verdict.QUALIFIED
-    assert together(Verdict.REFUTED, Verdict.REFUTED) is Verdict.REFUTED
-    assert together(Verdict.CONFIRMED, Verdict.INCONCLUSIVE) is Verdict.INCONCLUSIVE
+    assert both(Verdict.CONFIRMED, Verdict.REFUTED) is Verdict.QUALIFIED
+    assert both(Verdict.REFUTED, Verdict.REFUTED) is Verdict.REFUTED
+    assert both(Verdict.CONFIRMED, Verdict.INCONCLUSIVE) is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,15 @@ def quantiles(words: NDArray[np.uint32]) -> NDArray[np.float32]:
 
 # The exact law of a coordinate, and how near to it the kernel's values are.
 #
+<<<<<<< HEAD
 # Words of b bits give 2^(b − 2) values q_i = −Φ⁻¹((2i + 1) 2^(−b)) > 0, and as many below zero. All are equally likely.
 # Each is the quantile at the centre of a cell of probability 2^(1 − b). The kernel has b = 32. Its values x_i are
 # within ``QUANTILE_ERROR`` of q_i, relative; ``scan`` measures this over a chosen share of the words.
+=======
+# Words of b bits give 2^(b − 2) values q_i = −Φ⁻¹((2i + 1) 2^(−b)) > 0, and as many below zero. All are equally
+# likely: each is the quantile at the centre of a cell of probability 2^(1 − b). The kernel has b = 32. Its values x_i
+# are within ``QUANTILE_ERROR`` of q_i, relative; ``scan`` measures this over a chosen share of the words.
+>>>>>>> engine
 
 
 BITS = 32
@@ -268,9 +274,7 @@ class Counts:
     tails: NDArray[np.int64] = field(default_factory=lambda: _zeros(2, len(THRESHOLDS)))
     # Numbers of words with each value of their 12 highest and 12 lowest bits, shape (2, 4096).
     bins: NDArray[np.int64] = field(default_factory=lambda: _zeros(2, BINS))
-    bits: NDArray[np.int64] = field(
-        default_factory=lambda: _zeros(32)
-    )  # Numbers of words with each bit set, shape (32,).
+    bits: NDArray[np.int64] = field(default_factory=lambda: _zeros(32))  # Words with each bit set, shape (32,).
     # Numbers of disjoint pairs at each lag, from the first word on and from the lag on, shape (6, 2).
     pairs: NDArray[np.int64] = field(default_factory=lambda: _zeros(len(LAGS), 2))
     # Sums over pairs of xy and of (x² − m)(y² − m), m = E q², shape (6, 2, 2).
