@@ -5,7 +5,7 @@ from flint import arb
 
 from canaryproof.kernels.certified import gaussian_mechanism
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.check.verdicts import Within, close, holds, number, prints, proven, rounding, both
+from canaryproof.verify.check.verdicts import Within, both, close, holds, number, prints, proven, rounding
 
 
 def test_a_condition_another_reading_and_neither():

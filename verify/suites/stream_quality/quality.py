@@ -71,15 +71,9 @@ def quantiles(words: NDArray[np.uint32]) -> NDArray[np.float32]:
 
 # The exact law of a coordinate, and how near to it the kernel's values are.
 #
-<<<<<<< HEAD
-# Words of b bits give 2^(b − 2) values q_i = −Φ⁻¹((2i + 1) 2^(−b)) > 0, and as many below zero. All are equally likely.
-# Each is the quantile at the centre of a cell of probability 2^(1 − b). The kernel has b = 32. Its values x_i are
-# within ``QUANTILE_ERROR`` of q_i, relative; ``scan`` measures this over a chosen share of the words.
-=======
 # Words of b bits give 2^(b − 2) values q_i = −Φ⁻¹((2i + 1) 2^(−b)) > 0, and as many below zero. All are equally
 # likely: each is the quantile at the centre of a cell of probability 2^(1 − b). The kernel has b = 32. Its values x_i
 # are within ``QUANTILE_ERROR`` of q_i, relative; ``scan`` measures this over a chosen share of the words.
->>>>>>> engine
 
 
 BITS = 32
