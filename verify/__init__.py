@@ -1,1 +1,1 @@
-"""What runs: the algorithms of the papers, the suites that judge them, and the command line."""
+"""The algorithms of the papers, the suites that judge them, and the command line."""

@@ -54,7 +54,7 @@ def statistic(audit: AuditRecord) -> float:
     return math.nan if audit.normality is None else audit.normality.statistic
 
 
-class Sample(NamedTuple):
+class CosineSample(NamedTuple):
     """The cosines of an audit, as a simulation draws others like them."""
 
     observed: int
@@ -67,8 +67,8 @@ class Sample(NamedTuple):
 
 def simulated(audit: AuditRecord, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
     """Return the ranges of estimates and of the bound over experiments that are simulated after one of the user's."""
-    sample = Sample(*(getattr(audit, field) for field in Sample._fields))
-    parts = {field: getattr(sample, field) for field in Sample._fields}
+    sample = CosineSample(*(getattr(audit, field) for field in CosineSample._fields))
+    parts = {field: getattr(sample, field) for field in CosineSample._fields}
     parts |= {"statistic": statistic(audit)} | {name: reported(audit, name) for name in ("fitted", "pinned", "bound")}
     # The words are the seed of what is drawn.
     words = f"FinishedAudit({', '.join(f'{name}={value!r}' for name, value in parts.items())})"
@@ -76,7 +76,7 @@ def simulated(audit: AuditRecord, dim: int, delta: float, draws: int) -> dict[st
 
 
 @lru_cache(maxsize=64)
-def _simulated(words: str, sample: Sample, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
+def _simulated(words: str, sample: CosineSample, dim: int, delta: float, draws: int) -> dict[str, tuple[float, float]]:
     rng = prediction.generator(words)
     # Our own error, and then the other experiment's.
     centre = sample.distance + sample.distance_error * rng.standard_normal((draws, 1))

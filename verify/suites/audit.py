@@ -1,4 +1,4 @@
-"""The audit from end to end, what it warns of, and the files that it reads: every number of it by another road."""
+"""The audit from end to end, its warnings, and the files that it reads: every number is computed in a second way."""
 
 import dataclasses
 import math
@@ -23,17 +23,17 @@ from canaryproof.verify.estimators.moments import Moments, Shape
 from canaryproof.verify.files import reading
 
 DELTA = 1e-6
-# Of each number, relative: far above rounding, far below any fault.
+# Relative tolerance of each number: far above rounding, far below any fault.
 _TOLERANCE = 1e-9
 
 
-def _differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:
+def _differences(computed: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:
     return {
         name: math.inf
-        if (found[name] is None) != (value is None)
+        if (computed[name] is None) != (value is None)
         else 0.0
         if value is None
-        else abs(found[name] - value) / max(abs(value), 1e-3)
+        else abs(computed[name] - value) / max(abs(value), 1e-3)
         for name, value in expected.items()
     }
 
@@ -57,14 +57,14 @@ def _kolmogorov(sample: Array, dim: int) -> float:
     """Kolmogorov and Smirnov's distance from the law of a uniform direction's coordinate in R^d."""
     n, x = len(sample), np.sort(sample)
     below = 0.5 + 0.5 * np.sign(x) * special.betainc(0.5, 0.5 * (dim - 1.0), x**2)
-    places = np.arange(n)
-    return float(max((below - places / n).max(), ((places + 1.0) / n - below).max()))
+    ranks = np.arange(n)
+    return float(max((below - ranks / n).max(), ((ranks + 1.0) / n - below).max()))
 
 
-def _estimates(found: audit.Audit, moments: Moments, confidence: float) -> dict[str, float]:
+def _estimates(result: audit.Audit, moments: Moments, confidence: float) -> dict[str, float]:
     """Differences of the audit's estimates from the estimators' own, and from their enclosures."""
     differences: dict[str, float] = {}
-    for estimate in found.estimates:
+    for estimate in result.estimates:
         if estimate.name == "norm":
             continue
         direct = getattr(estimators, estimate.name)(moments, DELTA, confidence)
@@ -93,9 +93,9 @@ def _scores(context: Context) -> Outcome:
     seen, unseen = (1.5 + rng.standard_normal(count)) / root, 1.1 * rng.standard_normal(null_count) / root
     differences: dict[str, float] = {}
     for label, null in (("closed form", None), ("unobserved", unseen)):
-        found = audit.audit(Scores(seen, null, dim), DELTA, confidence, force=True)
-        place, scale = (0.0, 1.0 / root) if null is None else (null.mean(), null.std())
-        distance, ratio = (seen.mean() - place) / scale, seen.std() / scale
+        result = audit.audit(Scores(seen, null, dim), DELTA, confidence, force=True)
+        centre, scale = (0.0, 1.0 / root) if null is None else (null.mean(), null.std())
+        distance, ratio = (seen.mean() - centre) / scale, seen.std() / scale
         many = math.inf if null is None else float(null_count)
         expected = {
             "count": count,
@@ -106,10 +106,10 @@ def _scores(context: Context) -> Outcome:
             "normality": _anderson_darling(seen),
             "null_law": None if null is None else _kolmogorov(null, dim),
         }
-        numbers = {name: getattr(found, name) for name in expected}
+        numbers = {name: getattr(result, name) for name in expected}
         numbers |= {name: numbers[name] and numbers[name].statistic for name in ("normality", "null_law")}
         moments = Moments(np.asarray(distance), np.asarray(ratio), count, many, _shape(seen), _shape(null))
-        parts = _differences(numbers, expected) | _estimates(found, moments, confidence)
+        parts = _differences(numbers, expected) | _estimates(result, moments, confidence)
         differences |= {f"{name}, {label}": value for name, value in parts.items()}
     return _outcome(differences)
 
@@ -120,7 +120,7 @@ def _release(context: Context) -> Outcome:
     seed = int(rng.integers(0, 2**63))
     release = algorithm_1.release(count, dim, sigma, seed)
     canaries = stream.Canaries(seed, count, dim)
-    found = audit.audit_release(release, canaries, DELTA, confidence, noise_multiplier=sigma, force=True)
+    result = audit.audit_release(release, canaries, DELTA, confidence, noise_multiplier=sigma, force=True)
     vectors = np.array([canaries.vector(j) for j in range(count)], dtype=np.float64)
     cosines = vectors @ release / np.linalg.norm(release)
     length = float(np.linalg.norm(release))
@@ -129,19 +129,19 @@ def _release(context: Context) -> Outcome:
         math.sqrt(q / dim) * math.sqrt(dim) / length
         for q in (float(stats.chi2.ppf(p, dim)) for p in (tail, 1.0 - tail))
     )
-    norm = found.estimates[-1]
+    norm = result.estimates[-1]
     numbers = {
-        "count": found.count,
-        "standardised_mean": found.standardised_mean,
-        "deviation_ratio": found.deviation_ratio,
+        "count": result.count,
+        "standardised_mean": result.standardised_mean,
+        "deviation_ratio": result.deviation_ratio,
         "norm": norm.epsilon,
         "norm.low": norm.low,
         "norm.high": norm.high,
-        "dilution": found.dilution,
+        "dilution": result.dilution,
     }
     outside = {
-        f"{one.name}.certified": max(0.0, one.certified[0] - one.epsilon, one.epsilon - one.certified[1])
-        for one in found.estimates
+        f"{row.name}.certified": max(0.0, row.certified[0] - row.epsilon, row.epsilon - row.certified[1])
+        for row in result.estimates
     }
     expected = {
         "count": count,
@@ -156,10 +156,10 @@ def _release(context: Context) -> Outcome:
     return _outcome(_differences(numbers, expected) | outside, 1e-5)
 
 
-def _same(found: Array | None, expected: Array | None) -> bool:
-    if found is None or expected is None:
-        return found is expected
-    return np.array_equal(found, expected)
+def _same(read: Array | None, expected: Array | None) -> bool:
+    if read is None or expected is None:
+        return read is expected
+    return np.array_equal(read, expected)
 
 
 def _files(context: Context) -> Outcome:
@@ -170,22 +170,22 @@ def _files(context: Context) -> Outcome:
     rest = [f"{x!r}," for x in seen[len(unseen) :].tolist()]
     wrong, read = [], 0
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        np.save(place / "seen.npy", seen)
-        np.savez(place / "both.npz", observed=seen, unobserved=unseen)
-        np.savez_compressed(place / "packed.npz", unobserved=unseen, observed=seen)
-        (place / "seen.csv").write_text("\n".join(map(repr, seen.tolist())))
-        (place / "both.csv").write_text("\n".join(["observed,unobserved", *lines, *rest]) + "\n")
+        directory = Path(folder)
+        np.save(directory / "seen.npy", seen)
+        np.savez(directory / "both.npz", observed=seen, unobserved=unseen)
+        np.savez_compressed(directory / "packed.npz", unobserved=unseen, observed=seen)
+        (directory / "seen.csv").write_text("\n".join(map(repr, seen.tolist())))
+        (directory / "both.csv").write_text("\n".join(["observed,unobserved", *lines, *rest]) + "\n")
         for name, null in (
             ("seen.npy", None), ("both.npz", unseen), ("packed.npz", unseen), ("seen.csv", None), ("both.csv", unseen),
         ):  # fmt: skip
-            scores, read = reading.read_scores(place / name), read + 1
+            scores, read = reading.read_scores(directory / name), read + 1
             same = np.array_equal(scores.observed, seen) and _same(scores.unobserved, null)
             wrong += [] if same else [name]
         for dtype in (np.float32, np.float64):
             release = rng.standard_normal(9).astype(dtype)
-            np.save(place / "release.npy", release)
-            again, read = reading.read_release(place / "release.npy"), read + 1
+            np.save(directory / "release.npy", release)
+            again, read = reading.read_release(directory / "release.npy"), read + 1
             wrong += [] if again.dtype == dtype and np.array_equal(again, release) else [f"release in {again.dtype}"]
     finding = f"{read - len(wrong)} of {read} files are read as they were written"
     if wrong:
@@ -220,30 +220,30 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
     dim, noise, data = int(rng.choice(_DIMS)), float(rng.choice(_NOISES)), float(rng.choice(_DATA_NORMS))
     kind = rng.choice(["release", "scores", "unobserved", "unknown dimension", "rounds", "any"])
     if kind == "rounds":
-        found = misuse.misuse(*_largest(count, null_count, dim, noise, int(rng.choice([2, 5, 20])), rng), dim)
+        warnings = misuse.misuse(*_largest(count, null_count, dim, noise, int(rng.choice([2, 5, 20])), rng), dim)
     else:
         products, norm = exact_law.inner_products(count, dim, noise, rng, data)
         observed, unobserved = np.clip(products / norm, -1.0, 1.0), _unseen(null_count, dim, rng)
-        # Data are no misuse, but beside a claimed noise multiplier they are worth a warning.
+        # Data are no misuse, but with a claimed noise multiplier they are worth a warning.
         claim = noise if data == 0.0 else None
         if kind == "release":
-            found = misuse.misuse(observed, None, dim, noise_multiplier=claim, release_norm=float(norm))
+            warnings = misuse.misuse(observed, None, dim, noise_multiplier=claim, release_norm=float(norm))
         elif kind == "any":
-            found = misuse.misuse(np.exp(observed * math.sqrt(dim)), np.exp(unobserved * math.sqrt(dim)), kind="any")
+            warnings = misuse.misuse(np.exp(observed * math.sqrt(dim)), np.exp(unobserved * math.sqrt(dim)), kind="any")
         else:
-            found = misuse.misuse(
+            warnings = misuse.misuse(
                 observed,
                 None if kind == "scores" else unobserved,
                 None if kind == "unknown dimension" else dim,
                 noise_multiplier=claim,
             )
-    return tuple(warning for warning in found if warning.p_value is not None)
+    return tuple(warning for warning in warnings if warning.p_value is not None)
 
 
 def _honest(context: Context) -> Outcome:
     runs = context.pick(500, 10_000)
     rng = np.random.default_rng(context.key("auditing/honest"))
-    kinds = [found[0].kind for found in (_warnings(rng) for _ in range(runs)) if found]
+    kinds = [warnings[0].kind for warnings in (_warnings(rng) for _ in range(runs)) if warnings]
     # One warning more than the declared level explains.
     allowed = int(stats.binom.isf(LEVEL, runs, LEVEL))
     share = least_share(lambda p: float(stats.binom.sf(allowed, runs, p)), POWER)

@@ -68,11 +68,11 @@ def cells(name: str, context: Context) -> tuple[dict[str, Any], ...]:
 
 
 def diagnoses(name: str, context: Context) -> list[dict[str, Any]]:
-    """Measure the diagnostics beside the cosines, and foretell alarms of 1,000 canaries confined to the first part."""
+    """Measure the diagnostics, and predict alarms of 1,000 canaries that are confined to the first part."""
     mechanism, setting = MECHANISMS[name], claimed()
     if mechanism.draw is None:
         return []
-    found = []
+    rows = []
     for value in mechanism.values:
         key = context.key(f"blindspots/{name}/diagnosed")
         tests = diagnostics.measure(mechanism, value, setting, context.pick(400, 2000), key)
@@ -83,21 +83,21 @@ def diagnoses(name: str, context: Context) -> list[dict[str, Any]]:
             row["confined"] = audits.predict(
                 confined(mechanism, setting), value, part, _CONFINED, np.random.default_rng(key)
             ).alarm
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def wrong_rates(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return cells whose rate of alarms is significantly farther from the predicted one than the tolerance."""
     allowed = 0.5 * LEVEL / (2 * len(rows))
-    found = []
+    wrong = []
     for row in rows:
         runs, alarms = row["runs"], round(row["rate"][0] * row["runs"])
         above = stats.binom.sf(alarms - 1, runs, min(1.0, row["predicted"] + TOLERANCE))
         below = stats.binom.cdf(alarms, runs, max(0.0, row["predicted"] - TOLERANCE))
         if min(above, below) < allowed:
-            found.append(row)
-    return found
+            wrong.append(row)
+    return wrong
 
 
 def unseen(row: dict[str, Any]) -> bool:
@@ -112,8 +112,8 @@ def wrong_bounds(rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], s
     allowed = 0.5 * LEVEL / max(1, len(shown))
     return [
         (row, name)
-        for row, name, found in shown
-        if stats.binom.sf(found["alarms"] - 1, found["runs"], audits.ALPHA) < allowed
+        for row, name, share in shown
+        if stats.binom.sf(share["alarms"] - 1, share["runs"], audits.ALPHA) < allowed
     ]
 
 
@@ -199,18 +199,18 @@ def _noise(runs: int, rng: np.random.Generator) -> Array:
 def _level(context: Context) -> Outcome:
     """Compare p-values without data with their laws."""
     runs = context.pick(4000, 40_000)
-    found = _p_values(_noise(runs, np.random.default_rng(context.key("blindspots/diagnostics/level"))))
+    p_values = _p_values(_noise(runs, np.random.default_rng(context.key("blindspots/diagnostics/level"))))
     # Twice the smaller of two uniform numbers, where it is below 1.
-    smaller = found["part-norms"][found["part-norms"] < 1.0]
-    found["part-norms"] = (1.0 - (1.0 - 0.5 * smaller) ** 2) / 0.75
-    tests = {name: float(stats.kstest(p, "uniform").pvalue) for name, p in found.items()}
+    smaller = p_values["part-norms"][p_values["part-norms"] < 1.0]
+    p_values["part-norms"] = (1.0 - (1.0 - 0.5 * smaller) ** 2) / 0.75
+    tests = {name: float(stats.kstest(p, "uniform").pvalue) for name, p in p_values.items()}
     # More than half of the runs are left in each.
     visible = visible_distance(runs // 2, PART_LEVEL / len(tests))
     return shares_hold(tests, runs, "p-values have the laws stated", f"{visible:.2g}", PART_LEVEL)
 
 
 def _with_data(context: Context) -> Outcome:
-    """Count alarms where the same data are in every round, on the first axis, and the tests are told their norm."""
+    """Count alarms where the same data are in every round, on the first axis, and the tests know their norm."""
     runs = context.pick(4000, 40_000)
     residuals = _noise(runs, np.random.default_rng(context.key("blindspots/diagnostics/data")))
     residuals[:, :, 0] += _DATA_NORM
@@ -236,9 +236,9 @@ def _seen(context: Context) -> Outcome:
         "norm": float(whole.cdf(whole.ppf(_ALPHA) / short**2)),
         "part-norms": float(1.0 - small.sf(small.ppf(0.5 * _ALPHA) / layer**2) * large.sf(large.ppf(0.5 * _ALPHA))),
     }
-    found = {"norm": _p_values(short * _noise(runs, rng))["norm"], "part-norms": _p_values(part)["part-norms"]}
+    p_values = {"norm": _p_values(short * _noise(runs, rng))["norm"], "part-norms": _p_values(part)["part-norms"]}
     tests = {
-        name: float(stats.binomtest(int((found[name] <= _ALPHA).sum()), runs, rate).pvalue)
+        name: float(stats.binomtest(int((p_values[name] <= _ALPHA).sum()), runs, rate).pvalue)
         for name, rate in expected.items()
     }
     visible = math.sqrt(math.log(2.0 * len(tests) / PART_LEVEL) / (2.0 * runs)) + math.sqrt(
@@ -249,24 +249,25 @@ def _seen(context: Context) -> Outcome:
     return replace(outcome, finding=f"{outcome.finding}; computed rates: {rates}")
 
 
-def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+def _check(name: str, statement: str, decide: Callable[[Context], Outcome]) -> Check:
     source = "verify.blindspots.diagnostics"
-    return Check(f"blindspots.diagnostics.{name}", Subject.IMPLEMENTATION, source, statement, judge)
+    return Check(f"blindspots.diagnostics.{name}", Subject.IMPLEMENTATION, source, statement, decide)
 
 
-# What the documents say of what random canaries detect and miss, judged on the atlas's mechanisms.
+# The documents' sentences on what random canaries detect and miss are judged on the atlas's mechanisms.
 #
-# A mechanism is missed where an alarm of the default estimator comes in less than a tenth of audits by 1,000
-# canaries, and seen where it comes in more than nine tenths; either by a test. In between nothing is claimed.
+# A mechanism is missed where the default estimator raises an alarm in less than a tenth of audits by 1,000
+# canaries. It is seen where alarms come in more than nine tenths. A test decides on either. In between nothing is
+# claimed.
 
 
 _COUNT = 1000
 _MISSED, _SEEN = 0.1, 0.9
-# Audits of a case, at most. 2,000 of them left faults undecided at one seed of two that raise a few more alarms than an
-# honest mechanism does: 6% is foretold of the most visible that is to be missed.
+# A case has at most this number of audits. With 2,000, one seed of two left faults undecided that raise few more alarms
+# than an honest mechanism. For the most visible of those that are to be missed 6% are predicted.
 _RUNS = 10_000
 _MOST = 0.07
-# Of the attack on coarse noise.
+# Sizes of the attack on coarse noise.
 _ATTACKED, _COORDINATES, _BITS = 200, 1000, 24
 
 # Mechanisms and their parameters.
@@ -313,7 +314,7 @@ def _words(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _design(rows: list[dict[str, Any]]) -> Design:
-    # Of the last look alone.
+    # The last look alone counts here.
     critical = stats.binom.ppf(LEVEL / (LOOKS * len(rows)), _RUNS, _MISSED) - 1
     return Design(
         f"alarms come in more than {_MISSED:.0%} of audits",

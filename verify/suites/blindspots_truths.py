@@ -1,6 +1,6 @@
 """The atlas's truths and scores a second time: dense matrices, integrals, and canaries in coordinates.
 
-Noise that is normal is written down in coordinates, as a matrix times independent normal numbers; the worst client is
+Noise that is normal is written down in coordinates, as a matrix times independent normal numbers. The worst client is
 found by singular values, and δ(ε) by integrating one density less e^ε times another.
 """
 
@@ -31,9 +31,9 @@ _DELTA = 1e-5
 _SIGMAS = (0.5, 2.0)
 _DIM = 12
 _ROUNDS = 10
-# Of ε, relative, or absolute below 1; the integrals are good to a little less.
+# Tolerance of ε, relative, or absolute below 1; the integrals are good to a little less.
 _TOLERANCE = 1e-11
-# What is not told from 0, of matrices of ordinary numbers.
+# Numbers below this count as 0, in matrices of ordinary numbers.
 _NOTHING = 1e-9
 _LARGEST = 1e6
 # Beyond it, in deviations, there is nothing of a normal law that counts here.
@@ -44,7 +44,7 @@ _FEW_BITS = 8
 _TRIES = 200
 # Gauss and Legendre's rule, for pieces on which neither a density of deviation 1 nor its loss changes by much.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-# Of Laplace laws: where they end, and steps of a quantile.
+# Laplace laws end here, and a quantile has so many steps.
 _FAR = 60.0
 _GRID = 1000
 
@@ -57,14 +57,14 @@ def _excess(log_density: Curve, loss: Curve, ends: Sequence[float]) -> Delta:
 
     def delta(epsilon: float) -> float:
         # Where the loss passes ε there is a kink as well.
-        places = [
+        points = [
             optimize.brentq(lambda x: float(loss(x)) - epsilon, low, high, xtol=1e-14)
             for low, high in pairwise(ends)
             if (float(loss(low)) - epsilon) * (float(loss(high)) - epsilon) < 0.0
         ]
         pieces = [
             np.linspace(low, high, math.ceil(max(high - low, 0.2 * abs(loss(high) - loss(low)))) + 1)
-            for low, high in pairwise(sorted([*ends, *places]))
+            for low, high in pairwise(sorted([*ends, *points]))
         ]
         half = np.concatenate([0.5 * np.diff(piece) for piece in pieces])
         middle = np.concatenate([0.5 * (piece[1:] + piece[:-1]) for piece in pieces])
@@ -99,9 +99,9 @@ def _worst(noise: Array, clients: list[Array]) -> float:
     lengths = np.append(lengths, np.zeros(len(axes) - len(lengths)))
     there = lengths > _NOTHING
     moved = [axes.T @ client for client in clients]
-    if any(np.abs(one[~there]).max(initial=0.0) > _NOTHING for one in moved):
+    if any(np.abs(matrix[~there]).max(initial=0.0) > _NOTHING for matrix in moved):
         return math.inf
-    return max(float(np.linalg.norm(one[there] / lengths[there, np.newaxis], 2)) for one in moved)
+    return max(float(np.linalg.norm(matrix[there] / lengths[there, np.newaxis], 2)) for matrix in moved)
 
 
 def _turn(dim: int) -> Array:
@@ -221,8 +221,8 @@ def _few_states(value: float, claim: Claim, rng: np.random.Generator) -> float |
         gaps = np.abs(releases[:, np.newaxis] - noise).max(axis=2)
         return np.asarray((gaps < _NOTHING).any(axis=1))
 
-    told = known(drawn).all() and not known(drawn + np.array([1.0, 0.0, 0.0])).any()
-    return math.inf if told else 0.0
+    known_exactly = known(drawn).all() and not known(drawn + np.array([1.0, 0.0, 0.0])).any()
+    return math.inf if known_exactly else 0.0
 
 
 def _coarse(value: float, claim: Claim, most: int) -> float | None:
@@ -232,8 +232,8 @@ def _coarse(value: float, claim: Claim, most: int) -> float | None:
     size = 2 ** int(value)
     quantiles = special.ndtri((np.arange(size) + 0.5) / size).astype(np.float32)
     without = np.float32(claim.noise_multiplier) * quantiles
-    told = float((~np.isin(np.float32(1.0) + without, without)).mean())
-    return math.inf if told > claim.delta else 0.0
+    revealed = float((~np.isin(np.float32(1.0) + without, without)).mean())
+    return math.inf if revealed > claim.delta else 0.0
 
 
 def _laplace(share: float, claim: Claim) -> float:
@@ -252,12 +252,12 @@ def _laplace(share: float, claim: Claim) -> float:
 def _shared(part: float, shift: float, epsilon: float) -> float:
     """Return δ(ε) of two coordinates with Laplace noise that share a shift, on a grid of the noise's quantiles."""
     noise = np.asarray(stats.laplace.ppf((np.arange(_GRID) + 0.5) / _GRID))
-    one, other = (np.abs(noise + s) - np.abs(noise) for s in (part * shift, (1.0 - part) * shift))
-    return float(np.maximum(0.0, -np.expm1(epsilon - np.add.outer(one, other))).mean())
+    first, second = (np.abs(noise + s) - np.abs(noise) for s in (part * shift, (1.0 - part) * shift))
+    return float(np.maximum(0.0, -np.expm1(epsilon - np.add.outer(first, second))).mean())
 
 
-def _found(name: str, value: float, claim: Claim, context: Context) -> float | None:
-    """Return ε by the other road, None where there is too much to look at."""
+def _computed(name: str, value: float, claim: Claim, context: Context) -> float | None:
+    """Return ε by the second way, None where there are too many values to enumerate."""
     match name:
         case "released-outright":
             return _outright(value, claim)
@@ -274,11 +274,11 @@ def _found(name: str, value: float, claim: Claim, context: Context) -> float | N
     return _by_normals(_worst(*_MATRICES[name](value, claim)), claim)
 
 
-def _agree(low: float, high: float, found: float) -> bool:
+def _agree(low: float, high: float, value: float) -> bool:
     if math.isinf(low):
-        return found == low
+        return value == low
     slack = _TOLERANCE * max(1.0, high)
-    return low - slack <= found <= high + slack
+    return low - slack <= value <= high + slack
 
 
 def _judge(name: str, context: Context) -> Outcome:
@@ -289,10 +289,10 @@ def _judge(name: str, context: Context) -> Outcome:
     for sigma in _SIGMAS:
         claim = Claim(sigma, _DELTA, 10**6)
         for value in values:
-            found, truth = _found(name, value, claim, context), mechanism.truth(value, claim)
-            if found is not None:
-                row = {"sigma": sigma, "value": value, "truth": [truth.low, truth.high], "found": found}
-                rows.append({**row, "agree": _agree(truth.low, truth.high, found)})
+            computed, truth = _computed(name, value, claim, context), mechanism.truth(value, claim)
+            if computed is not None:
+                row = {"sigma": sigma, "value": value, "truth": [truth.low, truth.high], "found": computed}
+                rows.append({**row, "agree": _agree(truth.low, truth.high, computed)})
     wrong = [row for row in rows if not row["agree"]]
     gaps = [abs(row["found"] / row["truth"][1] - 1.0) for row in rows if 0.0 < row["truth"][1] < math.inf]
     infinite = sum(math.isinf(row["found"]) for row in rows)
@@ -312,7 +312,7 @@ Draw = Callable[[int, np.random.Generator], Array]
 # Where scores are drawn to leading order, distances of distribution functions that are granted.
 _MARGIN = 0.02
 _SIGMA = 0.5
-# Of single releases in coordinates: one with more canaries than dimensions, and one with data.
+# Settings of single releases in coordinates: one has more canaries than dimensions, and one has data.
 _SETTINGS = ((40, 60, 0.0), (100, 10, 12.0))
 _SCORES_DIM, _COUNT = 300, 20
 _SHARE = 0.1
@@ -367,15 +367,15 @@ def _in_coordinates(
 
     ``noise`` draws what else is released, shape (rounds, d). Unobserved canaries, as many, come behind the observed.
     """
-    found = []
+    examples = []
     for _ in range(runs):
         releases = noise(rng)
         rounds, dim = releases.shape
         canaries = _canaries(2 * count, dim, rng)
         for each in range(rounds):
             releases[each] += canaries[:count][each::rounds].sum(axis=0)
-        found.append((canaries @ (releases / np.linalg.norm(releases, axis=1, keepdims=True)).T).max(axis=1))
-    return np.array(found)
+        examples.append((canaries @ (releases / np.linalg.norm(releases, axis=1, keepdims=True)).T).max(axis=1))
+    return np.array(examples)
 
 
 def _of(name: str, value: float) -> Draw:
@@ -467,7 +467,7 @@ def _coarse_scores(bits: int, context: Context) -> Outcome:
 
 
 def _leading(context: Context) -> Outcome:
-    """Compare the quick draw with the exact one, where canaries are few beside dimensions and releases are several."""
+    """Compare the quick draw with the exact one, where canaries are few for the dimensions and releases are several."""
     mechanism, claim = MECHANISMS["correlated-noise"], Claim(_SIGMA, 1e-5, 10_000)
 
     def scores(draw: Callable[..., tuple[Array, Array]], runs: int, rng: np.random.Generator) -> Array:
@@ -482,16 +482,16 @@ def _laplace_scores(spread: int, context: Context) -> Outcome:
     dim = 2000
 
     def coordinates(runs: int, rng: np.random.Generator) -> Array:
-        found = []
+        rows = []
         for _ in range(runs):
             canaries = np.zeros((2 * _COUNT, dim))
             for canary in canaries:
                 sizes, signs = rng.standard_exponential(spread), rng.integers(0, 2, spread, dtype=np.int8)
-                places = rng.choice(dim, spread, replace=False) if spread < dim else slice(None)
-                canary[places] = (2 * signs - 1) * (sizes / sizes.sum())
+                coordinates_used = rng.choice(dim, spread, replace=False) if spread < dim else slice(None)
+                canary[coordinates_used] = (2 * signs - 1) * (sizes / sizes.sum())
             release = canaries[:_COUNT].sum(axis=0) + rng.laplace(scale=_SIGMA, size=dim)
-            found.append(canaries @ release / np.linalg.norm(canaries, axis=1))
-        return np.array(found)
+            rows.append(canaries @ release / np.linalg.norm(canaries, axis=1))
+        return np.array(rows)
 
     def atlas(runs: int, rng: np.random.Generator) -> Array:
         return np.concatenate(mechanisms.laplace_scores(spread, _SIGMA, dim, _COUNT, runs, rng), axis=1)

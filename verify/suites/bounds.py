@@ -78,12 +78,12 @@ def _laplace_null() -> ExactNull:
         low = np.log1p(-0.5 * np.exp(np.minimum(x, 0.0)))
         return np.asarray(np.where(x > 0.0, -x - math.log(2.0), low))
 
-    def place(log_tail: Array) -> Array:
+    def inverse(log_tail: Array) -> Array:
         with np.errstate(divide="ignore"):
             low = np.log(2.0 * -np.expm1(log_tail))
         return np.asarray(np.where(log_tail < -math.log(2.0), -log_tail - math.log(2.0), low))
 
-    return ExactNull("Laplace", log_tail, place)
+    return ExactNull("Laplace", log_tail, inverse)
 
 
 def laplace(nominal: float) -> ScoredMechanism:
@@ -127,10 +127,10 @@ def _rounded_null() -> ExactNull:
 def rounded_gaussian(nominal: float) -> ScoredMechanism:
     """Return the Gaussian mechanism's score rounded to halves: full of ties, and a little more private."""
     mu = shift(nominal)
-    one, other = _atoms(mu), _atoms(0.0)
+    with_canary, other = _atoms(mu), _atoms(0.0)
 
     def excess(epsilon: float, delta: float) -> float:
-        both = ((one, other), (other, one))
+        both = ((with_canary, other), (other, with_canary))
         return max(float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum()) for p, q in both) - delta
 
     def epsilon(delta: float) -> float:
@@ -161,7 +161,7 @@ _RUNS = {Level.QUICK: {100: 400, 1000: 100}, Level.FULL: {100: 10_000, 1000: 200
 _FEWER = {Level.QUICK: {100: 100, 1000: 25}, Level.FULL: {100: 2000, 1000: 400, 10_000: 40}}
 _COSINE_RUNS = {Level.QUICK: {100: 60, 1000: 10}, Level.FULL: {100: 2000, 1000: 500, 10_000: 10}}
 DIM = 10**6
-# Of the truth, for its own rounding.
+# Relative margin of the truth, for its own rounding.
 _ROUNDING = 1e-9
 
 Families = Sequence[Callable[[float], ScoredMechanism]]
@@ -171,7 +171,7 @@ Families = Sequence[Callable[[float], ScoredMechanism]]
 class AuditCell:
     """Audits of one mechanism, and its ε by δ."""
 
-    where: Mapping[str, Any]  # What the cell is
+    where: Mapping[str, Any]  # Names of the cell's mechanism and sizes
     truth: Mapping[float, float]  # ε by δ
     audits: tuple[ScoreSample, ...]  # The scores, in pieces of any number of audits
 
@@ -240,9 +240,9 @@ def measure(method: Method, cells: Iterable[AuditCell], alpha: float = ALPHA) ->
     rows = []
     for cell in cells:
         for delta, truth in cell.truth.items():
-            found = [method.values(scores, delta, alpha)[0] for scores in cell.audits if method.serves(scores)]
-            if found:
-                rows.append(_row(cell, delta, truth, np.concatenate(found)))
+            bounds = [method.values(scores, delta, alpha)[0] for scores in cell.audits if method.serves(scores)]
+            if bounds:
+                rows.append(_row(cell, delta, truth, np.concatenate(bounds)))
     return rows
 
 
@@ -277,7 +277,7 @@ def label(row: Mapping[str, Any]) -> str:
     )
 
 
-# Of the picture: nominal rates of bounds above the truth, and scores of an audit.
+# The picture has these nominal rates of bounds above the truth, and this number of scores an audit.
 _NOMINAL = (0.01, 0.02, 0.05, 0.1, 0.2)
 _SMALL = 100
 # One audit in so many has posterior intervals there, which take milliseconds and are not judged.
@@ -356,8 +356,8 @@ def _exceeds(context: Context, name: str) -> Outcome:
 
 def _found_above(outcome: Outcome) -> Outcome:
     """Judge that limits are above ε too often somewhere, which a measurement can find and not exclude."""
-    found = Verdict.CONFIRMED if outcome.verdict is Verdict.REFUTED else Verdict.INCONCLUSIVE
-    return replace(outcome, verdict=found)
+    verdict = Verdict.CONFIRMED if outcome.verdict is Verdict.REFUTED else Verdict.INCONCLUSIVE
+    return replace(outcome, verdict=verdict)
 
 
 def _at_one(context: Context) -> Outcome:
@@ -418,15 +418,13 @@ def _nominal(context: Context) -> Outcome:
                 for nominal in _NOMINAL
                 for row in measure(method, [cells[method.upper is not None]], nominal)
             ]
-    ours = [row for row in rows if METHODS[row["method"]].name not in _CLAIMS | _NO_PROMISE]
-    wrong = [row for row in ours if stats.binom.sf(row["above"] - 1, row["runs"], row["nominal"]) < LEVEL / len(ours)]
-    shares = [max(row["rate"] for row in ours if row["nominal"] == nominal) for nominal in _NOMINAL]
+    own = [row for row in rows if METHODS[row["method"]].name not in _CLAIMS | _NO_PROMISE]
+    wrong = [row for row in own if stats.binom.sf(row["above"] - 1, row["runs"], row["nominal"]) < LEVEL / len(own)]
+    shares = [max(row["rate"] for row in own if row["nominal"] == nominal) for nominal in _NOMINAL]
     listed = ", ".join(f"{share:.1%} at {nominal:.0%}" for nominal, share in zip(_NOMINAL, shares, strict=True))
-    finding = (
-        f"{len(wrong)} of {len(ours)} cells are significantly above; largest rates {listed} ({runs:,} audits each)"
-    )
+    finding = f"{len(wrong)} of {len(own)} cells are significantly above; largest rates {listed} ({runs:,} audits each)"
     verdict = Verdict.REFUTED if wrong else Verdict.CONFIRMED
-    critical = int(stats.binom.isf(LEVEL / len(ours), runs, max(_NOMINAL))) + 1
+    critical = int(stats.binom.isf(LEVEL / len(own), runs, max(_NOMINAL))) + 1
     visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1))
     return Outcome(verdict, finding, {"level": LEVEL, "levels": rows}, _design(max(_NOMINAL), visible, runs))
 
@@ -457,7 +455,7 @@ def _best(context: Context) -> Outcome:
     names = [method.name for method in rivals]
     default = names.index(DEFAULT)
     rows, shares = [], []
-    # What each audit adds to the default's leads over all, to first order: the largest mean is an estimate too. Cells
+    # Each audit adds these to the default's leads over all, to first order: the largest mean is an estimate too. Cells
     # of one ε and size are made of the same audits.
     added: dict[tuple[float, int], Any] = {}
     for cell in independent_cells(context, (gaussian,), ("exact", "unobserved")):
@@ -478,7 +476,7 @@ def _best(context: Context) -> Outcome:
     errors = np.sqrt(sum(stats.sem(part, axis=1) ** 2 for part in added.values())) / len(rows)
     runs, level = min(part.shape[1] for part in added.values()), LEVEL / (len(names) - 1)
     rival = np.arange(len(names)) != default
-    found = stats.t.cdf(leads[rival] / errors[rival], runs - 1) < level
+    smaller = stats.t.cdf(leads[rival] / errors[rival], runs - 1) < level
     visible = math.sqrt(runs) * float(TTestPower().solve_power(None, runs, level, _POWER, "larger"))
     listed = ", ".join(
         f"{names[i]} {mean_shares[i]:.0%}" + (f" (behind by {leads[i]:.1%} ± {errors[i]:.1%})" if rival[i] else "")
@@ -487,7 +485,7 @@ def _best(context: Context) -> Outcome:
     first = sum(share[default] >= 1.0 for share in shares)
     evidence = {"level": LEVEL, "means": rows, "shares": _by_name(names, mean_shares), "caps": _caps()}
     return Outcome(
-        Verdict.REFUTED if found.any() else Verdict.CONFIRMED,
+        Verdict.REFUTED if smaller.any() else Verdict.CONFIRMED,
         f"largest in {first} of {len(rows)} cells; mean share of the largest: {listed}",
         {**evidence, "leads": _by_name(names, leads), "errors": _by_name(names, errors)},
         Design("no other has a larger mean share", LEVEL, f"one is {visible:.2g} standard errors larger", _POWER, runs),
@@ -503,11 +501,11 @@ def _statement(method: Method) -> str:
     return f"the {method.name} bound at 95% is above ε in at most 5% of audits ({needs})"
 
 
-def _ours(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+def _own_check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
     return Check(f"bounds.{name}", Subject.IMPLEMENTATION, "verify.bounds", statement, judge)
 
 
-# Of the probability at a posterior quantile, which is adaptive quadrature's.
+# Tolerance of the probability at a posterior quantile, which is adaptive quadrature's.
 _POSTERIOR = 1e-8
 # Scores on the wrong side and on the right one, observed and unobserved.
 _SIDES = ((0, 40, 0, 40), (12, 38, 1, 59), (45, 5, 55, 5), (3, 97, 40, 60))
@@ -519,9 +517,9 @@ def _posterior(_: Context) -> Outcome:
     for missed, hit, false, passed in _SIDES:
         for above, delta in ((0.975, 1e-5), (0.5, 1e-3), (0.025, 1e-5)):
             epsilon = quantile(Rate(missed, hit), Rate(false, passed), delta, above)
-            found = _outside(epsilon, delta, (missed + 0.5, hit + 0.5), (false + 0.5, passed + 0.5))
+            outside = _outside(epsilon, delta, (missed + 0.5, hit + 0.5), (false + 0.5, passed + 0.5))
             # At ε = 0 it may be exceeded less often than asked.
-            gap = abs(found - above) if epsilon > 0.0 else max(0.0, found - above)
+            gap = abs(outside - above) if epsilon > 0.0 else max(0.0, outside - above)
             gaps[f"{missed} of {missed + hit} missed, {false} of {false + passed} false, {above:g}"] = gap
     worst = max(gaps, key=gaps.__getitem__)
     finding = f"largest of {len(gaps)} differences of probability {gaps[worst]:.1g} ({worst})"
@@ -530,17 +528,17 @@ def _posterior(_: Context) -> Outcome:
 
 def _outside(epsilon: float, delta: float, fnr: tuple[float, float], fpr: tuple[float, float]) -> float:
     """Probability that the rates lie outside the region that privacy leaves, over the arc sine of one's root."""
-    one, other = stats.beta(*fnr), stats.beta(*fpr)
+    fnr_law, fpr_law = stats.beta(*fnr), stats.beta(*fpr)
     up = math.exp(epsilon)
 
     def density(angle: float) -> float:
         rate = math.sin(angle) ** 2
         low = max(0.0, 1.0 - delta - up * rate, (1.0 - delta - rate) / up)
         high = min(1.0, delta + up * (1.0 - rate), 1.0 + (delta - rate) / up)
-        return float(one.pdf(rate) * math.sin(2.0 * angle) * (other.cdf(low) + other.sf(high)))
+        return float(fnr_law.pdf(rate) * math.sin(2.0 * angle) * (fpr_law.cdf(low) + fpr_law.sf(high)))
 
     kink = (1.0 - delta) / (1.0 + up)
-    rates = sorted({0.0, delta, kink, 1.0 - kink, 1.0 - delta, 1.0, *one.ppf([1e-9, 0.01, 0.5, 0.99, 1.0 - 1e-9])})
+    rates = sorted({0.0, delta, kink, 1.0 - kink, 1.0 - delta, 1.0, *fnr_law.ppf([1e-9, 0.01, 0.5, 0.99, 1.0 - 1e-9])})
     angles = [math.asin(math.sqrt(rate)) for rate in rates]
     pieces = [integrate.quad(density, *ends, epsabs=1e-11, limit=200)[0] for ends in pairwise(angles)]
     return math.fsum(pieces)
@@ -548,12 +546,12 @@ def _outside(epsilon: float, delta: float, fnr: tuple[float, float], fpr: tuple[
 
 CHECKS = (
     *(
-        _ours(f"coverage.{name}", _statement(method), partial(_coverage, name=name))
+        _own_check(f"coverage.{name}", _statement(method), partial(_coverage, name=name))
         for name, method in METHODS.items()
         if name not in _CLAIMS | _NO_PROMISE
     ),
     *(
-        _ours(
+        _own_check(
             f"printed.{name}",
             f"{words} is no confidence limit: its lower end at 95% is above ε in more than "
             f"{_rate_promised(METHODS[name]):.1%} of some audits",
@@ -561,24 +559,24 @@ CHECKS = (
         )
         for name, words in _NO_PROMISE.items()
     ),
-    _ours(
+    _own_check(
         "dependent-cosines",
         f"on cosines of one run in {DIM:,} dimensions, bounds for independent scores are above ε in at most 5% of runs",
         _dependent,
     ),
-    _ours(
+    _own_check(
         "nominal",
         f"bounds that are not as printed keep what they promise at {', '.join(f'{x:.0%}' for x in _NOMINAL)}, from "
         f"{_SMALL} Gaussian scores",
         _nominal,
     ),
-    _ours(
+    _own_check(
         "gaussian-elsewhere",
         "the assumption of a Gaussian trade-off curve matters: with Laplace noise, normal-scores is above ε in more "
         "than 5% of audits",
         _elsewhere,
     ),
-    _ours(
+    _own_check(
         "default",
         f"of the bounds that need independent scores only, {DEFAULT} has the largest mean on Gaussian scores, relative "
         "to the largest of all in each cell",
@@ -594,18 +592,18 @@ CHECKS = (
         )
         for name, source in _CLAIMS.items()
     ),
-    _ours(
+    _own_check(
         "values",
         "bounds from a few scores have the values that other sums, roots and integrals give",
         bounds_values.values,
     ),
-    _ours(
+    _own_check(
         "posterior",
         f"posterior quantiles of ε have their probabilities under Jeffreys' prior, to {_POSTERIOR:g}",
         _posterior,
     ),
     *bounds_grid.CHECKS,
-    _ours(
+    _own_check(
         "printed.andrew-at-one",
         "`andrew` as printed, where ε is 1 at the δ asked: its 95% lower limit is above ε in more than 5% of audits",
         _at_one,

@@ -1,6 +1,6 @@
 """The grid of the suite ``bounds``: how close the default bound is to the best one, for scores of many shapes.
 
-All scores are on the scale on which the null is N(0, 1), the normal scores of the null's tail: bounds depend on nothing
+All scores are on the scale on which the null is N(0, 1), the normal scores of the null's tail. Bounds depend on nothing
 else of a null that has no atoms.
 """
 
@@ -31,7 +31,7 @@ _MEANS, _DEVIATIONS = (0.5, 1.0, 2.0, 4.0), (0.5, 0.8, 1.0, 1.25, 2.0)
 
 @dataclass(frozen=True)
 class GridSize:
-    """So many scores in so many audits, at some δ."""
+    """Numbers of scores and audits, and values of δ."""
 
     count: int
     runs: int
@@ -53,11 +53,11 @@ _SIZES = {
 _MOST_FOR_HALVES = {Level.QUICK: 1000, Level.FULL: 10_000}
 # With more observed scores the null is exact: to sort as many unobserved ones, or to draw them, takes too long.
 _MOST_UNOBSERVED = 10_000
-# Unobserved scores for one observed score; none beside an exact null.
+# Unobserved scores for one observed score; none with an exact null.
 _RATIOS = {Level.QUICK: {"exact": 0, "k": 1}, Level.FULL: {"exact": 0, "k": 1, "10 k": 10}}
 # Audits of a cell have no more scores than these.
 _MOST_SCORES = 1_000_000
-# What a bound finds of rare releases hangs on a few scores: these shapes have so many times the audits.
+# A bound on rare releases depends on few scores: these shapes have so many times the audits.
 _MORE_RUNS = {"released with probability 0.001": 5, "released with probability 0.01": 3}
 # Bounds that take a Gaussian trade-off curve for granted. They are no rivals: of these shapes, those of deviation 1
 # alone have one, and there the default is compared with them apart.
@@ -134,14 +134,14 @@ def hull_thresholds(observed: Array, unobserved: Array) -> Ints:
         size += 1
         if i == len(observed) and j == len(unobserved):
             return points[:, :size].copy()
-        place = np.inf
+        threshold = np.inf
         if i < len(observed):
-            place = observed[i]
+            threshold = observed[i]
         if j < len(unobserved):
-            place = min(place, unobserved[j])
-        while i < len(observed) and observed[i] == place:
+            threshold = min(threshold, unobserved[j])
+        while i < len(observed) and observed[i] == threshold:
             i += 1
-        while j < len(unobserved) and unobserved[j] == place:
+        while j < len(unobserved) and unobserved[j] == threshold:
             j += 1
 
 
@@ -165,21 +165,21 @@ def either_tail(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array,
         fnr = binomial.upper(missed, scores.count, each)
         fpr = binomial.upper(scores.null_count - quiet, scores.null_count, each)
         with np.errstate(divide="ignore"):
-            gains = [np.log(np.maximum(1.0 - delta - one, 0.0) / other) for one, other in ((fnr, fpr), (fpr, fnr))]
+            gains = [np.log(np.maximum(1.0 - delta - miss, 0.0) / other) for miss, other in ((fnr, fpr), (fpr, fnr))]
         values.append(max(0.0, float(np.max(gains))))
     return np.array(values), np.empty(0)
 
 
 def split(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return Clopper and Pearson's bound from one half of the scores, at the other half's best threshold."""
-    found = split_counts(scores, delta, alpha)
+    counts = split_counts(scores, delta, alpha)
     miss, alarm = (
         limits(count, delta, 0.5 * alpha)
-        for limits, count in ((misses, found.half.count), (alarms, found.half.null_count))
+        for limits, count in ((misses, counts.half.count), (alarms, counts.half.null_count))
     )
-    hits, false = found.hits, found.alarms
+    hits, false = counts.hits, counts.alarms
     gains = miss.log_rest[hits] - alarm.log_rate[false], alarm.log_rest[false] - miss.log_rate[hits]
-    return np.where(np.isnan(found.thresholds), 0.0, np.maximum(np.maximum(*gains), 0.0)), found.thresholds
+    return np.where(np.isnan(counts.thresholds), 0.0, np.maximum(np.maximum(*gains), 0.0)), counts.thresholds
 
 
 def _methods(level: Level, kind: str, count: int) -> dict[str, Compute]:
@@ -188,14 +188,14 @@ def _methods(level: Level, kind: str, count: int) -> dict[str, Compute]:
     Its other half with all of α is ``band``. As many unobserved scores as observed ones have others' bounds too; that
     from one run takes longer.
     """
-    found = {name: METHODS[name].compute for name in (DEFAULT, "band", "bonferroni", "fixed-threshold")}
+    methods = {name: METHODS[name].compute for name in (DEFAULT, "band", "bonferroni", "fixed-threshold")}
     if count <= _MOST_FOR_HALVES[level]:
-        found["sharper half"] = lambda scores, delta, alpha: (sequence(scores, delta, alpha, 0.0, 1.0), np.empty(0))
+        methods["sharper half"] = lambda scores, delta, alpha: (sequence(scores, delta, alpha, 0.0, 1.0), np.empty(0))
     if kind == "k":
-        found |= {"jax_privacy": either_tail, "jax_privacy, split": split}
+        methods |= {"jax_privacy": either_tail, "jax_privacy, split": split}
     if kind == "k" and level is Level.FULL and count <= _MOST_FOR_HALVES[level]:
-        found["one-run"] = METHODS["one-run"].compute
-    return found
+        methods["one-run"] = METHODS["one-run"].compute
+    return methods
 
 
 def _samples(context: Context, size: GridSize) -> Iterator[tuple[str, str, ScoreSample]]:
@@ -215,15 +215,15 @@ def _samples(context: Context, size: GridSize) -> Iterator[tuple[str, str, Score
 @cache
 def cells(context: Context) -> tuple[dict[str, Any], ...]:
     """Measure all cells: means and standard errors by method, and of the default's share of the largest mean."""
-    found = []
+    rows = []
     for size in _SIZES[context.level]:
         for shape, kind, scores in _samples(context, size):
             methods = _methods(context.level, kind, size.count)
             for delta in size.deltas:
                 values = {name: compute(scores, delta, _ALPHA)[0] for name, compute in methods.items()}
                 row = _cell({"shape": shape, "null": kind, "count": size.count, "delta": delta}, values)
-                found.append(row | {"of_a_curve": _of_a_curve(shape, scores, delta)})
-    return tuple(found)
+                rows.append(row | {"of_a_curve": _of_a_curve(shape, scores, delta)})
+    return tuple(rows)
 
 
 def _of_a_curve(shape: str, scores: ScoreSample, delta: float) -> dict[str, float]:

@@ -20,8 +20,8 @@ from canaryproof.verify.check.results import Context, Outcome, Verdict
 
 # Rounding, relative and absolute.
 _CLOSE = 1e-6
-# Precedence tests round an order statistic of the null up, within a cell of this width of its logit, and test values of
-# ε that are so far apart, relatively and absolutely: so their bounds may be smaller, by what is computed here.
+# Precedence tests round an order statistic of the null up, within a cell of this width of its logit. They test values
+# of ε that are so far apart, relatively and absolutely. So their bounds may be smaller, by what is computed here.
 _CELL, _GRID_STEP = 0.1, 0.004
 _DIM = 50
 _COUNT, _NULL_COUNT = 23, 31
@@ -74,10 +74,10 @@ def values(context: Context) -> Outcome:
         for name, expected in _EXPECTED.items():
             if not METHODS[name].serves(case.sample):
                 continue
-            found = float(METHODS[name].values(case.sample, case.delta, case.alpha)[0][0])
+            value = float(METHODS[name].values(case.sample, case.delta, case.alpha)[0][0])
             low, high = expected(case)
-            wrong = not low * (1.0 - _CLOSE) - _CLOSE <= found <= high * (1.0 + _CLOSE) + _CLOSE
-            rows.append({"method": name, "case": number, "value": found, "expected": [low, high], "wrong": wrong})
+            wrong = not low * (1.0 - _CLOSE) - _CLOSE <= value <= high * (1.0 + _CLOSE) + _CLOSE
+            rows.append({"method": name, "case": number, "value": value, "expected": [low, high], "wrong": wrong})
     levels = {alpha: 1.0 - _staying_above(band(_COUNT, alpha)) for alpha in (0.01, 0.05, 0.2)}
     off = [alpha for alpha, level in levels.items() if not 0.998 * alpha <= level <= alpha]
     wrong_methods = sorted({row["method"] for row in rows if row["wrong"]})
@@ -115,7 +115,7 @@ def _tail(cosine: float) -> float:
 
 def _at(case: _Case, tails: Sequence[float]) -> float:
     """Return the best bound over thresholds where the null's tail is as given."""
-    found = 0.0
+    largest = 0.0
     for tail in tails:
         each = case.each / len(tails)
         if case.unobserved is None:
@@ -126,8 +126,8 @@ def _at(case: _Case, tails: Sequence[float]) -> float:
             rank = min(max(round(tail * _NULL_COUNT), 1), _NULL_COUNT)
             threshold = float(np.sort(case.unobserved)[-rank])
             alarm, hits = _upper(rank - 1, _NULL_COUNT, each), int(np.sum(case.observed > threshold))
-        found = max(found, _equation_1(_upper(_COUNT - hits, _COUNT, each), alarm, case.delta))
-    return found
+        largest = max(largest, _equation_1(_upper(_COUNT - hits, _COUNT, each), alarm, case.delta))
+    return largest
 
 
 def _fixed_threshold(case: _Case) -> Range:
@@ -153,11 +153,11 @@ def _staying_above(levels: Array) -> float:
 def _band(case: _Case) -> Range:
     if case.unobserved is not None:
         return _precedence(case)
-    levels, found = band(_COUNT, case.alpha), 0.0
+    levels, largest = band(_COUNT, case.alpha), 0.0
     for threshold in case.observed:
         hits = int(np.sum(case.observed >= threshold))
-        found = max(found, _equation_1(1.0 - levels[hits], _tail(float(threshold)), case.delta))
-    return _exactly(found)
+        largest = max(largest, _equation_1(1.0 - levels[hits], _tail(float(threshold)), case.delta))
+    return _exactly(largest)
 
 
 # Counts beyond a score of a declared rank: the binomial law, its rate a function of a uniform order statistic.
@@ -187,9 +187,10 @@ def _precedence(case: _Case) -> Range:
     """Return the ε that one of the declared counts rejects just so."""
     assert case.unobserved is not None
     counts = []
-    for kept, other, sign in ((case.unobserved, case.observed, 1.0), (case.observed, case.unobserved, -1.0)):
-        ordered = np.sort(sign * kept)[::-1]
-        counts += [(r, len(kept), len(other), int(np.sum(sign * other > ordered[r - 1]))) for r in _ranks(len(kept))]
+    for ranked, other, sign in ((case.unobserved, case.observed, 1.0), (case.observed, case.unobserved, -1.0)):
+        ordered = np.sort(sign * ranked)[::-1]
+        sizes = len(ranked), len(other)
+        counts += [(r, *sizes, int(np.sum(sign * other > ordered[r - 1]))) for r in _ranks(sizes[0])]
     level = case.alpha / len(counts)
 
     def excess(epsilon: float, cell: float) -> float:
@@ -197,7 +198,7 @@ def _precedence(case: _Case) -> Range:
             low = 1.0 - math.exp(-epsilon) * np.maximum(0.0, 1.0 - u - case.delta)
             return np.minimum(np.minimum(1.0, math.exp(epsilon) * u + case.delta), low)
 
-        return min(_count_p_value(*one, tail, cell) for one in counts) - level
+        return min(_count_p_value(*count, tail, cell) for count in counts) - level
 
     low, high = (_root_of(partial(excess, cell=cell)) for cell in (_CELL, 0.0))
     return max(low - _GRID_STEP * max(low, 1.0), 0.0), high
@@ -262,7 +263,7 @@ def _one_run(case: _Case) -> Range:
     assert case.unobserved is not None
     total = _COUNT + _NULL_COUNT
     numbers = {2 * max(1, int(share * total / 2.0)) for share in (1.0, 1 / 4, 1 / 16, 1 / 64)}
-    level, found = case.alpha / len(numbers), 0.0
+    level, largest = case.alpha / len(numbers), 0.0
     for number in numbers:
         right = _least_right(case.observed, case.unobserved, number // 2)
 
@@ -274,8 +275,8 @@ def _one_run(case: _Case) -> Range:
             cost = total * case.delta / right * math.exp(law.logsf(right - 1) - law.logpmf(right))
             return beta + (1.0 - beta) * min(1.0, cost) - level
 
-        found = max(found, _root_of(excess))
-    return _exactly(found)
+        largest = max(largest, _root_of(excess))
+    return _exactly(largest)
 
 
 def _least_right(observed: Array, unobserved: Array, half: int) -> int:
@@ -286,7 +287,7 @@ def _least_right(observed: Array, unobserved: Array, half: int) -> int:
     return sum(kind for _, kind in high) + sum(kind for _, kind in low)
 
 
-# What the value must lie in, by method.
+# The range in which the value must lie, by method.
 _EXPECTED: dict[str, Callable[[_Case], Range]] = {
     "fixed-threshold": _fixed_threshold,
     "bonferroni": _bonferroni,

@@ -13,7 +13,7 @@ class Suite:
     """A suite of checks, whose modules are imported when its checks are first asked for."""
 
     checks: Callable[[], tuple[Check, ...]]
-    # What it imports beyond the package's own dependencies.
+    # Modules that it imports beyond the package's own dependencies.
     needs: tuple[str, ...] = ()
 
 

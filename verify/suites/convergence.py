@@ -54,19 +54,19 @@ def curve(
     fitted_to: tuple[float, float] = (0.0, math.inf),
     note: str = "",
 ) -> dict[str, Any]:
-    """Return what a report draws of one quantity.
+    """Return the curve that a report draws of one quantity.
 
-    The slope is fitted to the points in the range ``fitted_to``, where the proven one is meant to hold, and of
-    simulated ones to those whose exact value is told from 0 by 3 errors.
+    The slope is fitted to the points in the range ``fitted_to``, where the proven one is meant to hold. Of simulated
+    points, only those count whose exact value is more than 3 errors from 0.
     """
-    inside = [place for place, u in enumerate(x) if fitted_to[0] <= u <= fitted_to[1]]
+    inside = [i for i, u in enumerate(x) if fitted_to[0] <= u <= fitted_to[1]]
     if slope_of == "simulated" and exact is not None and simulated is not None and standard_error is not None:
-        seen = [place for place in inside if exact[place] > 3.0 * standard_error[place]]
+        seen = [i for i in inside if exact[i] > 3.0 * standard_error[i]]
         values, errors = (list(map(part.__getitem__, seen)) for part in (simulated, standard_error))
-        slope, interval = _slope([x[place] for place in seen], values, errors)
+        slope, interval = _slope([x[i] for i in seen], values, errors)
     else:
         fitted = (bound if slope_of == "bound" else exact) or ()
-        slope, interval = _slope([x[place] for place in inside], [fitted[place] for place in inside], None)
+        slope, interval = _slope([x[i] for i in inside], [fitted[i] for i in inside], None)
     if len(inside) < len(x):
         note = f"The slope is fitted to {axis} from {x[inside[0]]:,} to {x[inside[-1]]:,}. {note}".rstrip()
     if slope_of != "simulated":
@@ -125,14 +125,14 @@ def _unseen(rng: np.random.Generator, dim: int, size: int) -> Array:
     return math.sqrt(dim) * first / np.sqrt(first**2 + rng.chisquare(dim - 1, size))
 
 
-# Drawing canaries costs k², and noise k: so many noises beside the canaries of a run are worth nearly as many runs.
+# Drawing canaries costs k², and noise k: so many noises with the canaries of a run are worth nearly as many runs.
 _NOISES = 10
 
 
 def _simulated(
     context: Context, name: str, sizes: Sequence[int], counts: Sequence[int], dim: int, sigma: float
 ) -> Iterator[Moments]:
-    """Simulate runs at each k, with some noises beside the canaries of each: moments of shape (runs, noises)."""
+    """Simulate runs at each k, with some noises for the canaries of each: moments of shape (runs, noises)."""
     for runs, count in zip(sizes, counts, strict=True):
         key = context.key(f"convergence/{name}/{count}")
         yield simulation.simulate(runs, count, dim, np.full(_NOISES, sigma), key)
@@ -187,7 +187,7 @@ def _null_moments(context: Context) -> Outcome:
 
 
 # Where F − Φ is largest in size as d grows: √(3 − √6).
-_PLACE = 0.7419637843027259
+_FARTHEST = 0.7419637843027259
 
 
 def _normal_law(context: Context) -> Outcome:
@@ -197,10 +197,10 @@ def _normal_law(context: Context) -> Outcome:
     simulated, errors, p_values = [], [], []
     for dim in dims:
         values = _unseen(np.random.default_rng(context.key(f"convergence/normal/{dim}")), dim, size)
-        within = int((np.abs(values) < _PLACE).sum())
+        within = int((np.abs(values) < _FARTHEST).sum())
         inside = within / size
-        normal = 1.0 - 2.0 * stats.norm.sf(_PLACE)
-        exact = normal_distance.difference(_PLACE, dim).lo
+        normal = 1.0 - 2.0 * stats.norm.sf(_FARTHEST)
+        exact = normal_distance.difference(_FARTHEST, dim).lo
         simulated.append(0.5 * (normal - inside))
         errors.append(0.5 * math.sqrt(inside * (1.0 - inside) / size))
         p_values.append(float(stats.binomtest(within, size, normal + 2.0 * exact).pvalue))
@@ -262,8 +262,8 @@ def _finite_theorem(context: Context) -> Outcome:
         drawn = _releases(sizes[count], count, dim, float(sigma), context.key(f"convergence/release/{count}"))
         for name, values in drawn.items():
             centre, exact = (float(part.subs({D: dim, K: count, SIGMA: 1})) for part in release_moments.moments(name))
-            found, error = _mean_and_error((values - centre) ** 2)
-            spreads[name].append((exact, found, error))
+            square, error = _mean_and_error((values - centre) ** 2)
+            spreads[name].append((exact, square, error))
             p_values.append(mean_p_value((values - centre) ** 2, exact))
         mean, variance = drawn["B"] / np.sqrt(drawn["A"]), drawn["W"] / drawn["A"]
         outside["mean"].append(int((np.abs(mean - 1.0 / float(sigma)) > float(distance)).sum()))
@@ -290,11 +290,11 @@ def _finite_theorem(context: Context) -> Outcome:
     labels = {"mean": "P(|√d·μ̂ − 1/σ| > 1/4)", "variance": "P(|d·σ̂² − 1| > 1/4)"}
     for name, bound in bounds.items():
         drawn_runs = list(sizes.values())
-        seen = [found / runs for found, runs in zip(outside[name], drawn_runs, strict=True)]
+        seen = [count / runs for count, runs in zip(outside[name], drawn_runs, strict=True)]
         # More than the bound allows, by the binomial law.
         p_values += [
-            float(stats.binom.sf(found - 1, runs, b))
-            for found, runs, b in zip(outside[name], drawn_runs, bound, strict=True)
+            float(stats.binom.sf(count - 1, runs, b))
+            for count, runs, b in zip(outside[name], drawn_runs, bound, strict=True)
             if b < 1.0
         ]
         series.append(

@@ -44,10 +44,10 @@ def shrunk(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate
     critical = stats.norm.isf(0.5 * TEST_LEVEL) * log_ratio_error(moments)
     with np.errstate(divide="ignore"):
         weight = np.maximum(0.0, 1.0 - (critical / log_ratio) ** 2)
-    kept = dataclasses.replace(moments, ratio=np.exp(weight * log_ratio))
+    shrunken = dataclasses.replace(moments, ratio=np.exp(weight * log_ratio))
     whole = fitted(moments, delta, confidence)
-    epsilon = both_directions(delta, kept.distance, kept.ratio)
-    return Estimate(epsilon, whole.low, whole.high, lambda: propagate(both_directions, kept, delta)[1])
+    epsilon = both_directions(delta, shrunken.distance, shrunken.ratio)
+    return Estimate(epsilon, whole.low, whole.high, lambda: propagate(both_directions, shrunken, delta)[1])
 
 
 def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
@@ -100,7 +100,7 @@ def _measure(
         for name, estimator in chosen.items():
             if look < LOOKS or name not in CANDIDATES:
                 blocks[name].append(estimator(moments, DELTA))
-        rows = {name: _worth(found, truth) for name, found in blocks.items()}
+        rows = {name: _worth(epsilons, truth) for name, epsilons in blocks.items()}
         counts = {name: round(rows[name]["coverage"] * runs) for name in tests}
         failed = [name for name, count in counts.items() if stats.binom.cdf(count, runs, _CLAIMED) < level / LOOKS]
         if failed:
@@ -169,8 +169,8 @@ def _equal_variances(context: Context) -> Outcome:
         key = context.key(f"coverage/{count}")
         # The cells of one k have the same canaries.
         drawn = [simulation.simulate(runs, count, dim, sigmas, key) for runs in _blocks(context, level)]
-        for place, epsilon in enumerate(epsilons):
-            cell = (block.of((slice(None), place)) for block in drawn)
+        for i, epsilon in enumerate(epsilons):
+            cell = (block.of((slice(None), i)) for block in drawn)
             measured, under = _measure(context, epsilon, cell, tests, level)
             cells.append({"count": count, "epsilon": epsilon, **measured})
             where = f"k = {count}, ε = {epsilon:g}"
@@ -217,8 +217,8 @@ def _other_laws(context: Context) -> Outcome:
     """Cover ε of the two Gaussians with the scores' moments, which is what ε̂ estimates whatever their law."""
     # Number of scores, distance, and whether they are against as many unobserved scores of the same law or the null's
     # true moments.
-    places = ((200, 0.25, False), (200, 2.0, False), (200, 2.0, True), (50, 2.0, True), (50, 4.0, True))
-    settings = list(itertools.product(_OTHER_LAWS, places, (0.8, 1.0, 1.15, 1.5)))
+    samples = ((200, 0.25, False), (200, 2.0, False), (200, 2.0, True), (50, 2.0, True), (50, 4.0, True))
+    settings = list(itertools.product(_OTHER_LAWS, samples, (0.8, 1.0, 1.15, 1.5)))
     level = LEVEL / len(settings)
     cells: list[dict[str, Any]] = []
     failed = []
@@ -367,7 +367,7 @@ def _kink(context: Context) -> Outcome:
                         "leading_term": slopes.fitted_bias(count),
                     }
                 )
-    # Two roads to the bias at finite k, and the leading term where the next one, of relative order 1/√k, is small.
+    # Two ways give the bias at finite k. The leading term does where the next one, of relative order 1/√k, is small.
     allowed = float(stats.norm.isf(0.5 * LEVEL / len(cells)))
     holds = all(abs(cell["bias"] - cell["by_quadrature"]) <= allowed * cell["standard_error"] for cell in cells)
     holds = holds and all(abs(limit - 1.0) <= 5.0 / math.sqrt(many) for limit in limits)
@@ -391,19 +391,19 @@ def _kink(context: Context) -> Outcome:
 def _sweep(
     context: Context, label: str, count: int, cases: Sequence[tuple[str, float, float]], runs: int, noises: int
 ) -> list[dict[str, Any]]:
-    """Simulate cases, kind of data, ε and ‖Σxᵢ‖, all with the canaries of each run, and some noises beside these."""
+    """Simulate cases, kind of data, ε and ‖Σxᵢ‖, all with the canaries of each run, and some noises for these."""
     dim = 10**6
-    epsilons, data_norms = (np.array([case[place] for case in cases]) for place in (1, 2))
+    epsilons, data_norms = (np.array([case[i] for case in cases]) for i in (1, 2))
     sigmas = gaussian_mechanism.noise_multiplier(epsilons, DELTA)
-    beside = [np.tile(each, (noises, 1)) for each in (sigmas, data_norms)]
-    moments = simulation.simulate(runs, count, dim, beside[0], context.key(f"sweep/{label}/{count}"), beside[1])
+    tiled = [np.tile(each, (noises, 1)) for each in (sigmas, data_norms)]
+    moments = simulation.simulate(runs, count, dim, tiled[0], context.key(f"sweep/{label}/{count}"), tiled[1])
     rows = []
-    for place, ((kind, epsilon, data_norm), sigma) in enumerate(zip(cases, sigmas.tolist(), strict=True)):
-        distance, ratio = moments.distance[..., place], moments.ratio[..., place]
+    for i, ((kind, epsilon, data_norm), sigma) in enumerate(zip(cases, sigmas.tolist(), strict=True)):
+        distance, ratio = moments.distance[..., i], moments.ratio[..., i]
         pinned = estimators.pinned_epsilon(DELTA, distance)
-        # What the release contains beside noise lengthens it, and shrinks every cosine, by this factor.
+        # Canaries and data in the release lengthen it, and shrink every cosine, by this factor.
         dilution = 1.0 / math.sqrt(1.0 + (count + data_norm**2) / (sigma**2 * dim))
-        # Runs are independent, noises beside the same canaries are not.
+        # Runs are independent, noises with the same canaries are not.
         means = distance.mean(axis=1)
         rows.append(
             {
@@ -450,7 +450,7 @@ def _judge_sweep(rows: list[dict[str, Any]], runs: int, noises: int) -> Outcome:
 
 
 def _count_sweep(context: Context) -> Outcome:
-    # Canaries cost k², noise k: ten noises beside the same canaries are worth nearly ten runs.
+    # Canaries cost k², noise k: ten noises with the same canaries are worth nearly ten runs.
     runs, noises = context.pick(30, 60), 10
     counts = [count for count in (10, 100, 1000, 10000) if count <= context.pick(1000, 10000)]
     cases = [("count", epsilon, 0.0) for epsilon in (0.1, 1.0, 3.0, 10.0)]
@@ -475,8 +475,8 @@ def _threshold_is_exact(_: Context) -> Outcome:
     worst = 0.0
     for delta in (1e-12, 1e-6, 1e-3):
         exact = gaussian_mechanism.epsilon(delta, 1.0 / distance)
-        found = threshold_attack.threshold_epsilon(delta, distance, np.ones_like(distance))
-        worst = max(worst, float(np.max(np.abs(found - exact) / np.maximum(exact, 0.01))))
+        epsilon = threshold_attack.threshold_epsilon(delta, distance, np.ones_like(distance))
+        worst = max(worst, float(np.max(np.abs(epsilon - exact) / np.maximum(exact, 0.01))))
     return Outcome(
         Verdict.CONFIRMED if worst <= 1e-12 else Verdict.REFUTED,
         f"largest relative difference {worst:.1e} (absolute below ε = 0.01)",
@@ -484,55 +484,55 @@ def _threshold_is_exact(_: Context) -> Outcome:
     )
 
 
-def _ours(name: str, source: str, statement: str, judge: Any) -> Check:
+def _own_check(name: str, source: str, statement: str, judge: Any) -> Check:
     return Check(f"estimators.{name}", Subject.IMPLEMENTATION, source, statement, judge)
 
 
 CHECKS = (
-    _ours(
+    _own_check(
         "threshold-is-exact",
         "kernels.threshold_attack",
         "at equal variances the best single threshold reaches the exact ε, to 1e-12",
         _threshold_is_exact,
     ),
-    _ours(
+    _own_check(
         "coverage.equal-variances",
         "verify.estimators.estimators",
         "at d = 1e6, k = 100 and 1000, all 95% intervals cover the true ε in at least 94% of runs",
         _equal_variances,
     ),
-    _ours(
+    _own_check(
         "coverage.unequal-variances",
         "verify.estimators.estimators",
         "where the cosines' variance is not 1/d, the intervals of adaptive, fitted and threshold still cover in 94%",
         _unequal_variances,
     ),
-    _ours(
+    _own_check(
         "coverage.other-laws",
         "verify.estimators.estimators",
         "with 50 or 200 t₅, gamma or uniform scores of any variance, adaptive's interval covers ε of the two Gaussians "
         "that have their moments in 94%",
         _other_laws,
     ),
-    _ours(
+    _own_check(
         "default-estimator",
         "verify.estimators.estimators",
         "at k = 1000, adaptive errs less than fitted at equal deviations, and less than pinned where they differ by 5%",
         _default,
     ),
-    _ours(
+    _own_check(
         "fitted-bias",
         "verify.estimators.estimators",
         "to leading order fitted overestimates ε, V-shaped in the ratio at 1, by its mean slope there over √(πk)",
         _kink,
     ),
-    _ours(
+    _own_check(
         "count-sweep",
         "verify.estimators.estimators",
         "at d = 1e6, for k from 10 on and ε from 0.1 to 10, √d·μ̂ averages 1/σ over √(1 + k/(σ²d))",
         _count_sweep,
     ),
-    _ours(
+    _own_check(
         "data-sweep",
         "verify.estimators.estimators",
         "data vectors shrink √d·μ̂ by √(1 + (k + ‖Σxᵢ‖²)/(σ²d)): hardly if isotropic, to nothing if many are aligned",

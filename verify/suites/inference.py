@@ -36,7 +36,7 @@ _LESS, _MORE = 0.005, 0.02
 
 
 def _outcome(p_values: Mapping[str, float], runs: int, null: str) -> Outcome:
-    # Of the shares, that in the middle of its law is told apart worst.
+    # The share in the middle of its law is the hardest to tell apart.
     visible = 0.5 * visible_mean(runs, LEVEL / len(p_values))
     return shares_hold(p_values, runs, null, f"{visible:.1%}")
 
@@ -53,9 +53,9 @@ def _tails(estimate: Callable[[float], estimators.Estimate], truth: float) -> di
     """p-values of the shares of runs in which each end of an interval with equal tails is on the wrong side."""
     p_values = {}
     for confidence in _CONFIDENCES:
-        found, tail = estimate(confidence), 0.5 - 0.5 * confidence
-        p_values[f"low end at {confidence:g}"] = _frequency(truth < found.low, tail)
-        p_values[f"high end at {confidence:g}"] = _frequency(truth > found.high, tail)
+        ends, tail = estimate(confidence), 0.5 - 0.5 * confidence
+        p_values[f"low end at {confidence:g}"] = _frequency(truth < ends.low, tail)
+        p_values[f"high end at {confidence:g}"] = _frequency(truth > ends.high, tail)
     return p_values
 
 
@@ -82,14 +82,14 @@ def _no_epsilon(count: int) -> float:
 def _unobserved(context: Context) -> Outcome:
     runs, count, null_count, distance = context.pick(4000, 100_000), 40, 60, 3.0
     rng = np.random.default_rng(context.key("inference/unobserved"))
-    place, scale = 0.02, 0.003
-    seen = place + scale * (distance + rng.standard_normal((runs, count)))
-    moments = from_unobserved(seen, place + scale * rng.standard_normal((runs, null_count)))
+    centre, scale = 0.02, 0.003
+    seen = centre + scale * (distance + rng.standard_normal((runs, count)))
+    moments = from_unobserved(seen, centre + scale * rng.standard_normal((runs, null_count)))
     truth = float(gaussian_mechanism.epsilon(DELTA, 1.0 / distance))
     p_values = {}
     for confidence in _CONFIDENCES:
-        found = estimators.pinned(moments, DELTA, confidence)
-        inside = (found.low <= truth) & (truth <= found.high)
+        estimate = estimators.pinned(moments, DELTA, confidence)
+        inside = (estimate.low <= truth) & (truth <= estimate.high)
         p_values[f"coverage at {confidence:g}"] = _frequency(
             inside, confidence + 0.5 * (_MORE - _LESS), 0.5 * (_MORE + _LESS)
         )
@@ -141,7 +141,7 @@ def _standard_errors(context: Context) -> Outcome:
         for name in ("fitted", "adaptive", "pinned"):
             if name in seen:
                 claimed = float(ESTIMATORS[name](truth, DELTA).standard_error)
-                # Of the logarithm of the deviation of so many estimates, which are not normal.
+                # This is the error of the log deviation of so many estimates, which are not normal.
                 error = 0.5 * math.sqrt((float(stats.kurtosis(seen[name], fisher=False)) - 1.0) / runs)
                 row = {"claimed": claimed, "seen": float(seen[name].std(ddof=1)), "log_error": error}
                 rows.append({"estimator": name, "ratio": ratio, "null_count": null_count, **row})
@@ -210,11 +210,11 @@ def _ranges(_: Context) -> Outcome:
             ("threshold", estimators.threshold, threshold_attack.threshold_epsilon),
         ):
             grid = pair(DELTA, np.abs(distances)[:, np.newaxis], ratios)
-            found = estimator(moments, DELTA, confidence)
+            estimate = estimator(moments, DELTA, confidence)
             ends = float(grid.min()), float(grid.max())
-            gaps = [abs(float(x) - y) / max(y, 1e-3) for x, y in zip((found.low, found.high), ends, strict=True)]
+            gaps = [abs(float(x) - y) / max(y, 1e-3) for x, y in zip((estimate.low, estimate.high), ends, strict=True)]
             worst, compared = max(worst, *gaps), compared + 1
-            if not float(found.low) <= float(found.epsilon) <= float(found.high):
+            if not float(estimate.low) <= float(estimate.epsilon) <= float(estimate.high):
                 empty.append(f"{name}, k = {count}, k₀ = {null_count:g}")
     finding = f"largest relative difference {worst:.1e} of {compared} intervals"
     if empty:
@@ -260,7 +260,7 @@ def _fine_error(estimate: Callable[[Moments], Array], moments: Moments) -> float
     """Return the deviation of an estimate over normal laws of means and log deviations, on a fine grid of these."""
     k, k0 = moments.count, moments.null_count
     mean_steps, mean_weights = np.polynomial.hermite_e.hermegauss(5)
-    # Beside a known null there is one deviation to integrate over. Two grids of one step would meet adaptive's jump at
+    # With a known null there is one deviation to integrate over. Two grids of one step would meet adaptive's jump at
     # the same places.
     steps, null_steps = np.linspace(-8.0, 8.0, 1601), np.zeros(1)
     if math.isfinite(k0):

@@ -56,28 +56,28 @@ def _split(dim: int) -> tuple[int, int]:
 
 def _walsh(vector: NDArray[Any]) -> NDArray[Any]:
     """Multiply by the Walsh–Hadamard matrix, level by level."""
-    found, step = vector, 1
+    transformed, step = vector, 1
     while step < len(vector):
-        pairs = found.reshape(-1, 2, step)
-        found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
+        pairs = transformed.reshape(-1, 2, step)
+        transformed = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
         step *= 2
-    return np.asarray(found / np.sqrt(vector.dtype.type(len(vector))))
+    return np.asarray(transformed / np.sqrt(vector.dtype.type(len(vector))))
 
 
 def _extended(vector: Array, seed: int, layers: int) -> NDArray[Any]:
     """Multiply by the matrix of canaries in extended precision, in numpy."""
-    (order, rest), found = _split(len(vector)), vector.astype(np.longdouble)
+    (order, rest), extended = _split(len(vector)), vector.astype(np.longdouble)
     starts = [rest, 0] * layers + [0] if rest else [0] * layers
     for window, start in enumerate(starts):
         if rest and window == 2 * layers:
             cosine, sine = np.sqrt(np.longdouble(rest) / len(vector)), np.sqrt(np.longdouble(order) / len(vector))
-            a, b = found[:rest].copy(), found[order:].copy()
-            found[:rest], found[order:] = cosine * a - sine * b, sine * a + cosine * b
+            a, b = extended[:rest].copy(), extended[order:].copy()
+            extended[:rest], extended[order:] = cosine * a - sine * b, sine * a + cosine * b
         words = np.empty(-(-order // 32), np.uint32)
         fill_signs(np.uint64(seed), np.uint64(window), words)
         bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")[:order]
-        found[start : start + order] = _walsh(found[start : start + order] * (1.0 - 2.0 * bits))
-    return found
+        extended[start : start + order] = _walsh(extended[start : start + order] * (1.0 - 2.0 * bits))
+    return extended
 
 
 def _proven_error(dim: int, layers: int) -> float:
@@ -122,7 +122,7 @@ def _canaries(context: Context) -> Outcome:
 
 
 def residuals(seed: int, dim: int, sigma: float, layers: int = 2) -> Array:
-    """Scores of all d canaries beside Gaussian noise, half of them included, less their means and over σ."""
+    """Scores of all d canaries in Gaussian noise, half of them included, less their means and over σ."""
     canaries = OrthonormalCanaries(seed, dim, dim, layers)
     included = np.arange(dim) < dim // 2
     released = canaries.sum(np.flatnonzero(included)) + sigma * noise(seed, dim).astype(np.float64)
@@ -175,7 +175,7 @@ def _beside_data(context: Context) -> Outcome:
     fourths: dict[str, float] = {}
     for label, vector in _worst_data(dim).items():
         seeds = _seeds(context, f"data/{label}", runs)
-        # So few rows of a seed that they are nearly independent.
+        # Rows of a seed are nearly independent if they are so few.
         scores = math.sqrt(dim) * np.array([OrthonormalCanaries(seed, taken, dim).scores(vector) for seed in seeds])
         p_values[f"normal, {label}"] = float(stats.kstest(scores.ravel(), "norm").pvalue)
         p_values[f"variance, {label}"] = mean_p_value(scores.ravel() ** 2, 1.0)
@@ -183,10 +183,10 @@ def _beside_data(context: Context) -> Outcome:
         fourth = float((vector**4).sum())
         for layers, exact in ((1, 3.0 - 2.0 * fourth), (2, 3.0 - (6.0 - 4.0 * fourth) / power)):
             seeds = _seeds(context, f"data/{label}/{layers}", runs)
-            found = power * np.array([OrthonormalCanaries(s, taken, power, layers).scores(vector) for s in seeds]) ** 2
+            powers = power * np.array([OrthonormalCanaries(s, taken, power, layers).scores(vector) for s in seeds]) ** 2
             # A seed's scores share their signs: one mean a seed. On an axis scores of one layer have one size.
-            means = (found**2).mean(axis=1)
-            if np.ptp(found) < 1e-9:
+            means = (powers**2).mean(axis=1)
+            if np.ptp(powers) < 1e-9:
                 p_values[f"one size, {label}, {layers} layers"] = float(np.allclose(means, exact))
             else:
                 p_values[f"fourth moment, {layers} layers, {label}"] = mean_p_value(means, exact)
@@ -261,8 +261,8 @@ def _estimates(context: Context) -> Outcome:
         for observed in (dim // 32, dim // 2):
             seeds = _seeds(context, f"estimates/{epsilon}/{observed}", runs)
             moments = (moments_of(seed, dim, observed, sigma) for seed in seeds)
-            distances = np.array([float(estimators.pinned_distance(one)) for one in moments])
-            found = estimators.pinned_epsilon(DELTA, distances)
+            distances = np.array([float(estimators.pinned_distance(sample)) for sample in moments])
+            epsilons = estimators.pinned_epsilon(DELTA, distances)
             z = (distances - 1.0 / sigma) / _leading(dim, observed, 1.0 / sigma)
             # Exactly normal but for the pooled deviation, whose law is as good as normal at these numbers.
             p_values += [
@@ -273,8 +273,8 @@ def _estimates(context: Context) -> Outcome:
                 {
                     "epsilon": epsilon,
                     "observed": observed,
-                    "mean": float(found.mean()),
-                    "deviation": float(found.std(ddof=1)),
+                    "mean": float(epsilons.mean()),
+                    "deviation": float(epsilons.std(ddof=1)),
                 }
             )
     smallest, level = min(p_values), PART_LEVEL / len(p_values)
@@ -309,19 +309,19 @@ def _distances(seed: int, dim: int, counts: Sequence[int], sigma: float) -> list
 
     A canary adds 1 to its own score and 0 to all others, so that one transform serves every number of them.
     """
-    noise_alone, found = residuals(seed, dim, sigma), []
+    noise_alone, distances = residuals(seed, dim, sigma), []
     for count in counts:
         seen, unseen = noise_alone[:count] + 1.0 / sigma, noise_alone[count:]
         deviation = unseen.std()
         distance = np.asarray((seen.mean() - unseen.mean()) / deviation)
         moments = Moments(distance, np.asarray(seen.std() / deviation), count, float(dim - count))
-        found.append(float(estimators.pinned_distance(moments)))
-    return found
+        distances.append(float(estimators.pinned_distance(moments)))
+    return distances
 
 
 def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> tuple[dict[str, Any], list[float]]:
     """Errors of ε̂ up to k = d/2, all others unobserved, with p-values of the distance's deviation."""
-    counts = [int(dim ** (place / 8)) for place in range(2, 8)] + [dim // 2]
+    counts = [int(dim ** (step / 8)) for step in range(2, 8)] + [dim // 2]
     slope = consistency.slopes(DELTA, 1.0 / sigma).mean
     found_distances = np.array(
         [_distances(seed, dim, counts, sigma) for seed in _seeds(context, f"convergence/{dim}", runs)]
@@ -336,7 +336,7 @@ def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> 
         allowed = 3.0 / count
         tails = stats.chi2.cdf(squares / (1.0 - allowed), runs), stats.chi2.sf(squares / (1.0 + allowed), runs)
         p_values.append(2.0 * float(min(tails)))
-    found = curve(
+    series = curve(
         f"Orthonormal canaries: root mean square error of pinned, d = {dim:,}, ε = {_EPSILON:g}",
         "k",
         "error of ε̂",
@@ -350,13 +350,13 @@ def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> 
         fitted_to=(0, dim / 10),
         note="All d − k other canaries are unobserved.",
     )
-    return found, p_values
+    return series, p_values
 
 
 def _independent_errors(context: Context, dim: int, sigma: float, runs: int) -> dict[str, Any]:
     """Errors of ε̂ with canaries in independent directions, up to three times the best number of them."""
     best = consistency.best_count(dim, sigma)
-    counts = [int(3.0 * best * 2.0**-place) for place in range(6, -1, -1)]
+    counts = [int(3.0 * best * 2.0**-halving) for halving in range(6, -1, -1)]
     counts = [count for count in counts if count <= _MOST_DEPENDENT]
     slope = consistency.slopes(DELTA, 1.0 / sigma).mean
     errors = []
@@ -382,13 +382,13 @@ def _independent_errors(context: Context, dim: int, sigma: float, runs: int) -> 
 def _convergence(context: Context) -> Outcome:
     """Compare errors of ε̂ along k: orthonormal canaries, and independent directions."""
     sigma = float(gaussian_mechanism.noise_multiplier(_EPSILON, DELTA))
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     p_values: list[float] = []
     gains, fewest = [], context.pick(60, 1000)
     for dim, runs in ((10**4, fewest), (10**5, 100), (10**6, 40), (10**7, 12))[: context.pick(1, 4)]:
         orthonormal, several = _orthonormal_errors(context, dim, sigma, runs)
         independent = _independent_errors(context, dim, sigma, runs)
-        found += [orthonormal, independent]
+        rows += [orthonormal, independent]
         p_values += several
         gains.append(f"{min(independent['exact']) / orthonormal['exact'][-1]:.1f} at d = {dim:,}")
         fewest = min(fewest, runs)
@@ -404,7 +404,7 @@ def _convergence(context: Context) -> Outcome:
         POWER,
         fewest,
     )
-    evidence = {"delta": DELTA, "level": PART_LEVEL, "p_values": p_values, "convergence": found}
+    evidence = {"delta": DELTA, "level": PART_LEVEL, "p_values": p_values, "convergence": rows}
     return _held(smallest >= level, finding, evidence, design)
 
 
@@ -422,8 +422,8 @@ def _bounds(context: Context) -> Outcome:
             ("unobserved", prepare(seen, z[:, observed:], None, independent=True)),
         ):
             for method in _proven(sample):
-                found, _ = method.values(sample, DELTA, 1.0 - confidence)
-                above, mean = int((found > epsilon).sum()), float(found.mean())
+                values, _ = method.values(sample, DELTA, 1.0 - confidence)
+                above, mean = int((values > epsilon).sum()), float(values.mean())
                 rows.append({"epsilon": epsilon, "null": null, "method": method.name, "above": above, "mean": mean})
     p_values = [share_above(row["above"], audits, 1.0 - confidence) for row in rows]
     smallest, level = min(p_values), LEVEL / len(p_values)
@@ -474,15 +474,15 @@ def _scored(mechanism: ScoredMechanism, seed: int, included: NDArray[np.bool_], 
 
 
 def _cells(context: Context, mechanism: ScoredMechanism, runs: int) -> Iterator[AuditCell]:
-    """Audit one-run releases: by the mechanism's null, by unobserved directions, and by coins beside data."""
+    """Audit one-run releases: by the mechanism's null, by unobserved directions, and by coins with data."""
     purpose = f"coverage/{mechanism.name}/{mechanism.nominal}"
     fixed = np.arange(4 * _COUNT) < _COUNT
     scores = np.array([_scored(mechanism, seed, fixed) for seed in _seeds(context, purpose, runs)])
     coins, axis = [], 100.0 * np.eye(1, 2 * _COUNT)[0]
     for seed in _seeds(context, f"{purpose}/coin", runs):
         included = np.random.default_rng([seed, 1]).random(2 * _COUNT) < 0.5
-        found = _scored(mechanism, seed, included, axis)
-        coins.append(prepare(found[np.newaxis, included], found[np.newaxis, ~included], inclusion="coin"))
+        scored = _scored(mechanism, seed, included, axis)
+        coins.append(prepare(scored[np.newaxis, included], scored[np.newaxis, ~included], inclusion="coin"))
     kinds = {
         "exact": (prepare(scores[:, :_COUNT], null=mechanism.null, independent=True),),
         "unobserved": (prepare(scores[:, :_COUNT], scores[:, _COUNT:], independent=True),),
@@ -524,7 +524,7 @@ def _coverage(context: Context) -> Outcome:
 # Canaries that the atlas is seen with, those that alarms are counted with, and numbers of independent ones, the best of
 # which is compared.
 _MANY, _DRAWN = 100_000, 2**15
-_NUMBERS = tuple(round(10.0 ** (place / 2)) for place in range(6, 13))
+_NUMBERS = tuple(round(10.0 ** (half / 2)) for half in range(6, 13))
 
 
 def _seen(claim: Claim, count: int, *, orthonormal: bool = False) -> dict[str, Range]:
@@ -541,7 +541,7 @@ def _alarms(context: Context, claim: Claim, name: str, value: float, runs: int) 
         canaries = OrthonormalCanaries(seed, claim.dim, claim.dim)
         parts = [rng.standard_normal(dim) for dim in residual.dims]
         released = np.concatenate(
-            [math.sqrt(gram[0, 0]) / np.linalg.norm(one) * one for gram, one in zip(grams, parts, strict=True)]
+            [math.sqrt(gram[0, 0]) / np.linalg.norm(part) * part for gram, part in zip(grams, parts, strict=True)]
         )
         scores = canaries.scores((released + canaries.sum(np.arange(_DRAWN)))[np.newaxis])
         moments = from_unobserved(scores[:, :_DRAWN], scores[:, _DRAWN:])
@@ -557,7 +557,7 @@ def _blind_spots(context: Context) -> Outcome:
     seen: list[dict[str, Any]] = []
     for name, part in orthonormal.items():
         # Parts that independent canaries see contain each other.
-        best = max((one[name] for one in independent if name in one), key=lambda one: one.high - one.low)
+        best = max((parts[name] for parts in independent if name in parts), key=lambda row: row.high - row.low)
         seen.append({"fault": name, "orthonormal": (part.low, part.high), "independent": (best.low, best.high)})
     never = sorted({part.mechanism for part in missed} - {part.mechanism for part in every})
     wider = all(
@@ -587,10 +587,10 @@ def _blind_spots(context: Context) -> Outcome:
     p_values = [share_above(runs - row["alarms"], runs, 1.0 - row["predicted"]) for row in counted]
     smallest, level = min(p_values), PART_LEVEL / len(p_values)
     ends = {row["fault"]: row for row in seen}
-    noise, share = ends["less-noise"], ends["no-noise-on-a-share"]
+    less_noise, share = ends["less-noise"], ends["no-noise-on-a-share"]
     finding = (
-        f"orthonormal canaries see {noise['orthonormal'][1]:.3f} of the noise and a share of "
-        f"{share['orthonormal'][0]:.3f} without noise, independent ones {noise['independent'][1]:.3f} and "
+        f"orthonormal canaries see {less_noise['orthonormal'][1]:.3f} of the noise and a share of "
+        f"{share['orthonormal'][0]:.3f} without noise, independent ones {less_noise['independent'][1]:.3f} and "
         f"{share['independent'][0]:.3f}; neither see {len(never)} faults; alarms at the ends "
         f"{', '.join(str(row['alarms']) for row in counted)} of {runs}, with {_DRAWN:,} canaries"
     )

@@ -1,7 +1,7 @@
-"""Suite ``theorems``: every line of the proofs, and what they rest on by other means.
+"""Suite ``theorems``: every line of the proofs, and their foundations by other means.
 
-Known moments and limits; Theorem 3.3's bounds and the best number of canaries, found plainly on a grid; the exact
-moments against Algorithm 1 drawn from its exact law and, apart, in plain numpy; and convergence in d and k.
+These are known moments and limits, and Theorem 3.3's bounds and the best number of canaries by a grid. The exact
+moments are compared with Algorithm 1, drawn from its exact law and, apart, in plain numpy. Convergence is in d and k.
 """
 
 import math
@@ -129,11 +129,11 @@ def _bounds(_: Context) -> Outcome:
     for setting in _GRIDS:
         dim, count, sigma, distance = setting
         exact = dim, count, Fraction(sigma), Fraction(distance)
-        for name, found, plain in (
+        for name, proven, plain in (
             ("mean", finite_bounds.mean_deviates(*exact), _least_mean(*setting)),
             ("variance", finite_bounds.variance_deviates(*exact), _least_variance(*setting)),
         ):
-            rows.append({"bound": name, "setting": setting, "found": float(found), "plain": plain})
+            rows.append({"bound": name, "setting": setting, "found": float(proven), "plain": plain})
     worst = max(abs(math.log(row["found"] / row["plain"])) for row in rows)
     finding = f"{len(rows)} bounds, {sum(row['plain'] < 1.0 for row in rows)} of them below 1, agree to {worst:.1e}"
     return Outcome(Verdict.CONFIRMED if worst <= _TOLERANCE else Verdict.REFUTED, finding, {"rows": rows})
@@ -146,7 +146,7 @@ def _moments(_: Context) -> Outcome:
         double_factorial = sympy.factorial2(2 * half - 1)
         rising = sympy.prod(D + 2 * step for step in range(half))
         odd = [("c", Z)] * (2 * half - 1)
-        for name, found, exact in (
+        for name, expected, exact in (
             ("⟨c, Z⟩", sphere_moments.expectation(*[("c", Z)] * (2 * half)), double_factorial),
             ("⟨c₁, c₂⟩", sphere_moments.expectation(*[("c", "e")] * (2 * half)), double_factorial / rising),
             ("‖Z‖", sphere_moments.expectation(*[(Z, Z)] * half), rising),
@@ -158,7 +158,7 @@ def _moments(_: Context) -> Outcome:
             ),
             ("odd ⟨c, Z⟩", sphere_moments.expectation(*odd), 0),
         ):
-            if sympy.cancel(found - exact) != 0:
+            if sympy.cancel(expected - exact) != 0:
                 wrong.append(f"{name}, order {2 * half}")
     count = 5 * _ORDERS
     finding = f"{count - len(wrong)} of {count} moments are exact"
@@ -200,10 +200,10 @@ def _best_count(_: Context) -> Outcome:
     """Minimise 1/k + (k/(2dσ³))², the square of pinned's error over ∂ε/∂m to leading order, on a fine grid of k."""
     worst = 0.0
     for dim, sigma in ((10**4, 0.5), (10**6, 1.5), (10**9, 4.0)):
-        found = consistency.best_count(dim, sigma)
-        counts = np.geomspace(0.1 * found, 10.0 * found, _POINTS)
+        best = consistency.best_count(dim, sigma)
+        counts = np.geomspace(0.1 * best, 10.0 * best, _POINTS)
         errors = 1.0 / counts + (counts / (2.0 * dim * sigma**3)) ** 2
-        worst = max(worst, abs(math.log(float(counts[errors.argmin()]) / found)))
+        worst = max(worst, abs(math.log(float(counts[errors.argmin()]) / best)))
     finding = f"largest relative difference {worst:.1e}"
     # Next to a minimum errors differ by the square of what counts do.
     return Outcome(Verdict.CONFIRMED if worst <= 1e-4 else Verdict.REFUTED, finding, {"worst": worst})
@@ -347,7 +347,7 @@ def _simulated_moments(case: SmallCase, context: Context) -> Outcome:
     if printed:
         finding += f"; of the printed variances of A and B {max(printed):.0e} at most"
     evidence = {"runs": runs, "level": PART_LEVEL, "rows": rows}
-    # Of a mean square of normal numbers, whose deviation is √2 times what it estimates.
+    # The estimate is a mean square of normal numbers, whose deviation is √2 times the estimated variance.
     visible = math.sqrt(2.0) * visible_mean(runs, PART_LEVEL / len(rows))
     design = Design("the moments are exact", LEVEL, f"a variance is off by {visible:.1%}", POWER, runs)
     holds = smallest >= PART_LEVEL / len(rows)

@@ -444,7 +444,7 @@ def _each(cell: CellRecord, quantity: str) -> list[float]:
 # says over how many trainings, at which δ of the conversion, nor what attack and estimator one of them is of.
 
 
-class Printed(NamedTuple):
+class PrintedRange(NamedTuple):
     """A printed mean and deviation, and the methods that it may be of: the text's own first."""
 
     ids: tuple[str, ...]
@@ -463,12 +463,12 @@ class Printed(NamedTuple):
 
 
 PRINTED = (
-    Printed(
+    PrintedRange(
         ("final.section5.4.canife", "submission.appendixH.canife"),
         Final.CANIFE,
         ("CANIFE as printed", "CANIFE, conversion at 1/n", "CANIFE, no errors are ∞"),
     ),
-    Printed(
+    PrintedRange(
         ("final.section5.4.ours",),
         Final.ONE_SHOT,
         (
