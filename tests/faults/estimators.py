@@ -43,7 +43,7 @@ _CALLED = {
 def _moments(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
     topic = {"from_dimension": "closed-form", "from_unobserved": "unobserved"}[function]
     checks = (f"estimators.inference.{topic}", "audit.scores")
-    return Fault(f"moments.{name}", description, f"{_ESTIMATORS}.estimators:{function}", make, checks)
+    return Fault(f"moments.{name}", description, f"{_ESTIMATORS}.moments:{function}", make, checks)
 
 
 def _estimator(name: str, description: str, function: str, make: Callable[[Function], Function], *more: str) -> Fault:

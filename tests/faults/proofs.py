@@ -30,7 +30,7 @@ def _release(name: str, description: str, function: str, make: Callable[[Functio
 
 def _regime(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
     checks = ("theorems.limits.known", "final.theorem-3.3.target-*", "final.theorem-3.3.*-converges")
-    return Fault(f"regime.{name}", description, f"{_PROOFS}.regime:{function}", make, checks)
+    return Fault(f"regime.{name}", description, f"{_PROOFS}.limits:{function}", make, checks)
 
 
 def _bound(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:

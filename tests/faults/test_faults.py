@@ -378,7 +378,7 @@ REPLACED = (
     ("proofs_check.release_moments:moments", lambda f: lambda name: f(name)[::-1], "ours.moments.table"),
     ("proofs_check.finite_bounds:mean_deviates", _times(0.5), "theorems.bounds.plain"),
     ("proofs_check.consistency:best_count", _times(1.01), "theorems.best-count.plain"),
-    ("proofs_check.regime:limit", lambda f: lambda expression: f(expression) or 0, "theorems.limits.known"),
+    ("proofs_check.limits:limit", lambda f: lambda expression: f(expression) or 0, "theorems.limits.known"),
 )
 
 

@@ -129,5 +129,6 @@ SUITES = _Suites()
 
 def lacking(suite: str) -> str:
     """Return what a suite needs and is not installed, as part of a sentence; "" if nothing is missing."""
-    missing = [module for module in _CATALOGUE[suite].needs if find_spec(module) is None]
+    needs = _CATALOGUE[suite].needs if suite in _CATALOGUE else ()
+    missing = [module for module in needs if find_spec(module) is None]
     return f"needs {', '.join(missing)}: pip install canaryproof[federated]" if missing else ""
