@@ -23,13 +23,13 @@ TEXT = (Path(__file__).parents[1] / "tiny.toml").read_text()
 # Saves after every round, and is slow enough to be killed between two.
 DRIVER = """
 import time
-from canaryproof.verify.training import training, trainings
-trainings._SAVE_EVERY = 0.0
-run = training.Trainer.round
+from canaryproof.verify.training import jobs, trainer
+jobs._SAVE_EVERY = 0.0
+run = trainer.Trainer.round
 def slow(self):
     time.sleep(0.3)
     return run(self)
-training.Trainer.round = slow
+trainer.Trainer.round = slow
 from canaryproof.verify.cli.command_line import main
 main(prog_name="canaryproof")
 """

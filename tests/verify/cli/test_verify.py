@@ -53,7 +53,7 @@ def test_a_refuted_document_is_a_finding_and_not_a_failure(run):
 
 def test_measurements_reach_the_checks_and_decide_which_run_goes_on(run, tmp_path, monkeypatch):
     digests = iter(("one", "one", "two"))
-    monkeypatch.setattr(experiment_results, "read", lambda _: FinishedMeasurements({}, None, {}, next(digests)))
+    monkeypatch.setattr(experiment_results, "read", lambda _: FinishedMeasurements({}, None, next(digests)))
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out").exit_code == 0
     assert json.loads((tmp_path / "out" / "environment.json").read_text())["measurements"] == "one"
     assert run("good", "--data", tmp_path, "--out", tmp_path / "out", "--resume").exit_code == 0
