@@ -100,6 +100,18 @@ def installed(folder: Path) -> Path:
     return target
 
 
+def test_the_wheel_has_every_file_of_the_rooms(installed: Path) -> None:
+    """A folder that pyproject.toml does not list is there in an editable install, and missing in a wheel."""
+    package = installed / "canaryproof"
+    rooms = [
+        path.relative_to(ROOT)
+        for room in ("kernels", "proofs_check", "verify", "reports")
+        for path in (ROOT / room).rglob("*.py")
+    ]
+    assert {path for path in rooms if not (package / path).exists()} == set()
+    assert len(rooms) > 200
+
+
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
 @pytest.mark.parametrize(
