@@ -1,4 +1,4 @@
-"""Test the canary stream at length: ``python -m tests.stream_quality``."""
+"""Test the canary stream at length: ``python -m tests.stream_quality``, some 11 minutes of one core for 1e10."""
 
 import sys
 from collections import defaultdict

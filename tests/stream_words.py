@@ -1,6 +1,6 @@
 """Write the stream's words for other tests.
 
-Use: ``python -m tests.stream_words | RNG_test stdin32``.
+Use: ``python -m tests.stream_words | RNG_test stdin32``; ``--reading canaries``, or another, interleaves streams.
 """
 
 import itertools

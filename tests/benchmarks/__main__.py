@@ -1,4 +1,7 @@
-"""Time canaries beside numpy, JAX and a BLAS with stored ones: ``python -m tests.benchmarks``."""
+"""Time canaries beside numpy, JAX and a BLAS with stored ones: ``python -m tests.benchmarks``.
+
+``pytest tests/benchmarks --benchmark-enable`` times single calls.
+"""
 
 import json
 from dataclasses import asdict

@@ -27,7 +27,8 @@ class Fault:
     make
         Makes the faulty function of the right one.
     checks
-        Patterns (of ``fnmatch``) of the ids of checks that call the function.
+        Patterns (of ``fnmatch``) of the ids of checks that call the function. The first is to notice the fault: the
+        cheapest one.
     """
 
     name: str

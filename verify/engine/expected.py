@@ -3,7 +3,7 @@
 The expected verdicts stand in a table under version control, whatever level and seed. This takes over the verdicts of a
 finished run, for the suites that it ran::
 
-    python -m canaryproof.verify.engine.expected RUN verify/expected_verdicts.csv
+    python -m canaryproof.verify.engine.expected RUN verify/engine/expected_verdicts.csv
 """
 
 import csv
