@@ -23,7 +23,7 @@ from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.audit import audit, audit_release
-from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.cli.command_line import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -41,16 +41,17 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import audit as audit
     from canaryproof.verify.audit.audit import audit_release as audit_release
     from canaryproof.verify.audit.plan import plan as plan
-    from canaryproof.verify.audit.scores import Scores as Scores
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
     from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
     from canaryproof.verify.canaries.participation import Insertion as Insertion
     from canaryproof.verify.canaries.participation import Participation as Participation
     from canaryproof.verify.canaries.participation import bernoulli as bernoulli
+    from canaryproof.verify.canaries.participation import scheduled as scheduled
     from canaryproof.verify.canaries.participation import shuffled_epochs as shuffled_epochs
     from canaryproof.verify.canaries.participation import uniform as uniform
     from canaryproof.verify.canaries.round_scores import RoundScores as RoundScores
+    from canaryproof.verify.canaries.scores import Scores as Scores
     from canaryproof.verify.canaries.shapes import flatten as flatten
     from canaryproof.verify.canaries.shapes import split as split
 
@@ -64,7 +65,7 @@ _MODULES = {
     "OrthonormalCanaries": "canaryproof.kernels.orthonormal_canaries",
     "Participation": "canaryproof.verify.canaries.participation",
     "RoundScores": "canaryproof.verify.canaries.round_scores",
-    "Scores": "canaryproof.verify.audit.result",
+    "Scores": "canaryproof.verify.canaries.scores",
     "audit": "canaryproof.verify.audit.audit",
     "audit_release": "canaryproof.verify.audit.audit",
     "bernoulli": "canaryproof.verify.canaries.participation",
@@ -75,6 +76,7 @@ _MODULES = {
     "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
     "null_cosine": "canaryproof.kernels.null_cosine",
     "plan": "canaryproof.verify.audit.plan",
+    "scheduled": "canaryproof.verify.canaries.participation",
     "shuffled_epochs": "canaryproof.verify.canaries.participation",
     "split": "canaryproof.verify.canaries.shapes",
     "two_gaussians": "canaryproof.kernels.two_gaussians",

@@ -15,9 +15,9 @@ from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.verify.audit import text
 from canaryproof.verify.audit.misuse import misuse
 from canaryproof.verify.audit.result import ESTIMATE, AuditResult, AuditRow, EstimateRow, GoodnessOfFit
-from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, cosine_null, prepare
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import MisuseWarning
-from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Canary clients in anybody's training: which canaries now, their updates, and the round's delta back.
 
-These three calls in each round are all that Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) ask of a training
-loop, whatever its framework::
+These calls in each round are all that an audit asks of a training loop, whatever its framework::
 
     canary_clients = CanaryClients(canaries, participation)             # before the loop
     for t in range(participation.rounds):
@@ -11,10 +10,13 @@ loop, whatever its framework::
         delta = (total + noise) / number
         canary_clients.add(delta, round=t)
         ...                                                             # the server's step
-    observed, unobserved = canary_clients.all_rounds()                  # Algorithm 3
-    observed, unobserved = canary_clients.final(theta - initial)        # Algorithm 2
+    scores = canary_clients.scores("known rounds")                      # or "largest", "likelihood"
+    observed, unobserved = canary_clients.all_rounds()                  # Algorithm 3 of Andrew et al.
+    observed, unobserved = canary_clients.final(theta - initial)        # their Algorithm 2 (arXiv 2302.03098)
 
-The delta is what was added to the model, or would be by plain averaging: a negative gradient and not the gradient.
+The delta is what was added to the model, or would be by plain averaging: a negative gradient and not the gradient. Who
+also knows all other clients' updates subtracts them: ``add(delta, t, known=...)`` takes the part of the delta that is
+theirs, and all scores and traces are then of what remains.
 """
 
 import math
@@ -24,13 +26,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.accounting.training import SCHEDULED
 from canaryproof.verify.canaries.participation import (
     Participation,
     checked_canaries,
     checked_inclusion,
     checked_integer,
+    checked_members,
 )
-from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, RoundScores, layers_of
+from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, RoundScores, SampledTrace, layers_of
+from canaryproof.verify.canaries.scores import Score, Scores, TrainingRecord
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.files import checkpoint
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -47,6 +55,8 @@ class CanaryClients:
         Who takes part in which round.
     block
         Rounds to score at once, as for ``RoundScores``.
+    noise_multiplier
+        Claimed noise multiplier of a round, which the score ``likelihood`` needs; None without that score.
 
     Attributes
     ----------
@@ -61,15 +71,27 @@ class CanaryClients:
     Raises
     ------
     ValueError
-        If the participation does not say of each canary whether it is included, or block is out of range.
+        If the participation does not say of each canary whether it is included, a number is out of range, or the noise
+        multiplier is given and canaries' rounds are not drawn by Poisson sampling or without replacement.
     """
 
-    def __init__(self, canaries: AnyCanaries, participation: Participation, block: int = BLOCK) -> None:
+    def __init__(
+        self,
+        canaries: AnyCanaries,
+        participation: Participation,
+        block: int = BLOCK,
+        noise_multiplier: float | None = None,
+    ) -> None:
         self.canaries = canaries
         self.participation = participation
         self.rounds = self.skipped = 0
         self._included = checked_inclusion(participation, canaries.count)
-        self._scores = RoundScores(canaries, block)
+        sampling = None if noise_multiplier is None else _sampled_trace(participation, noise_multiplier)
+        self._scores = RoundScores(canaries, block, sampling)
+        self._seen = np.zeros(canaries.count, bool)
+        # For each round the trace's cosine and ‖S‖, 0 where none was measured; and whether others' updates are known.
+        self._cosines, self._lengths = np.zeros((2, participation.rounds))
+        self._residual: bool | None = None
         # Sum over rounds of ⟨Σ c_j over the participants, delta/‖delta‖⟩, and the last sum of canaries with its round.
         self._product = 0.0
         self._sum: tuple[int, NDArray[np.float64]] | None = None
@@ -124,7 +146,12 @@ class CanaryClients:
         """Return the sum of the updates of a round, shape (dim,); arguments and errors as for ``updates``."""
         return _checked_clip_norm(clip_norm) * self._sum_of(round)
 
-    def add(self, delta: ArrayLike, round: int | None = None) -> None:  # noqa: A002
+    def add(
+        self,
+        delta: ArrayLike,
+        round: int | None = None,  # noqa: A002
+        known: ArrayLike | None = None,
+    ) -> None:
         """Take the model delta ρ̄ of the next round, lines 10 to 12 of Algorithm 3.
 
         Parameters
@@ -133,24 +160,100 @@ class CanaryClients:
             What the round adds to the model, in any unit, shape (dim,), the coordinates in the canaries' order.
         round
             Number of the round, to make sure that none is missed or counted twice.
+        known
+            Part of the delta that the other members' clipped updates make up, of the same shape and unit, for the
+            attacker who knows all other data; in every round or in none. Canaries stay in the rest.
 
         Raises
         ------
         ValueError
-            If the delta is not finite or of another shape or type, or it is not this round's turn. Nothing has changed
-            then.
+            If the delta is not finite or of another shape or type, it is not this round's turn, or ``known`` is given
+            in some rounds only. Nothing has changed then.
         """
         if round is not None and round != self.rounds:
             raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
+        if self._residual is not None and self._residual != (known is not None):
+            raise ValueError("known: must be given in every round or in none")
         vector = np.asarray(delta)
+        if known is not None:
+            others = np.asarray(known)
+            if others.shape != vector.shape:
+                raise ValueError(f"known: must have the delta's shape {vector.shape}, not {others.shape}")
+            vector = np.subtract(vector, others, dtype=np.float64)
         _check_finite(vector, f"the model diverged in round {self.rounds}: its delta")
         if vector.shape == (self.canaries.dim,) and not vector.any():
             self.skipped += 1
         else:
-            total = self._sum_of(self.rounds)
-            self._scores.add(vector)
+            members, total = self.participants(self.rounds), self._sum_of(self.rounds)
+            would_be = self._unobserved(self.rounds)
+            self._scores.add(vector, members=np.concatenate([members, would_be]))
             self._product += product(total, vector)
+            self._measure(members, total, vector, residual=known is not None)
+        self._residual = known is not None
+        self._seen[self.participants(self.rounds)] = True
         self.rounds += 1
+
+    def scores(self, score: str) -> Scores:
+        """Return the canaries' scores for an attacker, with the traces that measure the noise.
+
+        Parameters
+        ----------
+        score
+            ``"known rounds"``: who knows a canary's rounds adds up the cosines with their deltas. ``"likelihood"``: who
+            knows the rate at which rounds are drawn adds up log likelihood ratios. ``"largest"``: who knows neither
+            takes the largest cosine (Algorithm 3).
+
+        Returns
+        -------
+        The scores, for ``audit``. Where each canary has at most one round, and directions are independent, those of
+        known rounds are cosines whose law without a trace is Theorem 3.1's; else unobserved canaries are the null.
+        Canaries without a round have no score of known rounds, and are left out of it.
+
+        Raises
+        ------
+        ValueError
+            If the score is none of these, no round was added, the score needs a noise multiplier that was not given,
+            or known rounds need unobserved canaries whose rounds the participation does not say.
+        """
+        if score not in tuple(Score):
+            raise ValueError(f"score: must be one of {', '.join(Score)}, not {score!r}")
+        counts = self._counts()[self._included]
+        record = TrainingRecord(
+            Score(score),
+            self.traces,
+            int(counts.max(initial=0)),
+            int((counts == 0).sum()) if score == Score.KNOWN_ROUNDS else 0,
+            self.participation.rounds - self.rounds,
+            self.skipped,
+        )
+        inclusion = self.participation.inclusion
+        if score == Score.LARGEST:
+            return Scores(*self.all_rounds(), inclusion=inclusion, record=record)
+        if score == Score.LIKELIHOOD:
+            return Scores(*self._pair(self._scores.likelihoods), inclusion=inclusion, kind="any", record=record)
+        values, rounds = self._scores.known_rounds
+        observed, unobserved = (values[part & (rounds > 0)] for part in (self._included, ~self._included))
+        if rounds.max() <= 1 and isinstance(self.canaries, Canaries):
+            return Scores(observed, dim=self.canaries.dim, inclusion=inclusion, record=record)
+        if len(unobserved) < 2:
+            raise ValueError(
+                "known rounds: where a canary has several rounds or directions are orthonormal, the participation must "
+                "say in which rounds unobserved canaries would have taken part"
+            )
+        return Scores(observed, unobserved, inclusion=inclusion, record=record)
+
+    @property
+    def traces(self) -> RoundTraces | None:
+        """Traces of the canaries in the rounds so far, which measure the noise; None before a canary took part.
+
+        A round is measured by the canaries that take part for the first time, or, where others' updates are known, by
+        all. Orthonormal canaries measure where others' updates are known: their directions are not uniform.
+        """
+        measured = self._lengths > 0.0
+        if not measured.any():
+            return None
+        cosines, lengths = self._cosines[measured], self._lengths[measured]
+        return RoundTraces(cosines, lengths, self.canaries.dim, bool(self._residual), self.rounds)
 
     def all_rounds(self) -> Pair:
         """Return each canary's largest cosine with any round's delta: lines 14 to 16 of Algorithm 3.
@@ -205,10 +308,7 @@ class CanaryClients:
         sentences = []
         if self.skipped:
             sentences.append(f"{self.skipped} of {self.rounds} rounds had a zero delta and were not scored")
-        counts = np.zeros(self.canaries.count)
-        for t in range(self.rounds):
-            counts[checked_canaries(self.participation, t)] += 1.0
-        if away(self._product, counts, self.canaries.dim):
+        if away(self._product, self._counts(), self.canaries.dim):
             sentences.append("the rounds' deltas point away from their canaries: they look like gradients, not updates")
         if self._final is not None and away(self._final, self._included.astype(float), self.canaries.dim):
             sentences.append("the final vector points away from the observed canaries: its sign looks wrong")
@@ -262,6 +362,9 @@ class CanaryClients:
             raise ValueError(f"{_scores_file(target, rounds)}: its canaries and rounds must be those of {target}")
         self.rounds, self.skipped, self._product, self._scores = rounds, skipped, float(state["product"]), scores
         self._sum = self._final = None
+        self._cosines, self._lengths = state["cosines"], state["lengths"]
+        self._residual = (False, True, None)[int(state["residual"])]
+        self._seen = self._counts() > 0
 
     def _description(self) -> dict[str, int | str]:
         rounds = (self.participants(t) for t in range(self.participation.rounds))
@@ -270,8 +373,37 @@ class CanaryClients:
         return {"seed": made.seed, "dim": made.dim, "layers": layers_of(made), "participation": participation}
 
     def _state(self) -> dict[str, NDArray[np.generic]]:
-        state = {"rounds": self.rounds, "skipped": self.skipped, "product": self._product}
-        return {name: np.asarray(value) for name, value in state.items()}
+        residual = -1 if self._residual is None else int(self._residual)
+        numbers = {"rounds": self.rounds, "skipped": self.skipped, "product": self._product, "residual": residual}
+        state = {name: np.asarray(value) for name, value in numbers.items()}
+        return state | {"cosines": self._cosines, "lengths": self._lengths}
+
+    def _counts(self) -> Array:
+        """Return in how many of the rounds so far each canary took part."""
+        counts = np.zeros(self.canaries.count)
+        for t in range(self.rounds):
+            counts[checked_canaries(self.participation, t)] += 1.0
+        return counts
+
+    def _measure(self, members: Ints, total: Array, delta: NDArray[np.floating], *, residual: bool) -> None:
+        """Keep the cosine between a round's delta and the sum of the canaries that measure its noise."""
+        measuring = members if residual else members[~self._seen[members]]
+        if not len(measuring) or not (residual or isinstance(self.canaries, Canaries)):
+            return
+        measured = total if len(measuring) == len(members) else self.canaries.sum(measuring)
+        length = float(np.linalg.norm(measured))
+        self._cosines[self.rounds] = np.clip(product(measured, delta) / length, -1.0, 1.0)
+        self._lengths[self.rounds] = length
+
+    def _unobserved(self, number: int) -> Ints:
+        """Return the unobserved canaries that would have taken part in a round, if the participation says so."""
+        answer = getattr(self.participation, "unobserved", None)
+        if answer is None:
+            return np.zeros(0, np.int64)
+        would_be = checked_members(f"participation: unobserved({number})", answer(number), self.canaries.count)
+        if self._included[would_be].any():
+            raise ValueError(f"participation: unobserved({number}): an included canary is among them")
+        return would_be
 
     def _sum_of(self, number: int) -> NDArray[np.float64]:
         """Σ c_j over the participants of a round, kept from ``total`` to ``add``."""
@@ -281,6 +413,14 @@ class CanaryClients:
 
     def _pair(self, scores: NDArray[np.float64]) -> Pair:
         return scores[..., self._included], scores[..., ~self._included]
+
+
+def _sampled_trace(participation: Participation, noise_multiplier: float) -> SampledTrace:
+    """Return the law of a canary's trace where the participation says the rate at which rounds were drawn."""
+    sampling = getattr(participation, "canary_sampling", SCHEDULED)
+    if sampling.rate is None:
+        raise ValueError("noise_multiplier: is for rounds that are drawn by Poisson sampling or without replacement")
+    return SampledTrace(float(sampling.rate), noise_multiplier)
 
 
 def _scores_file(path: Path, rounds: int) -> Path:

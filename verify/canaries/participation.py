@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Ints
 from canaryproof.verify.accounting.training import SCHEDULED, Members, Sampling
@@ -106,7 +106,11 @@ def checked_integer(name: str, value: object, low: int, high: int | None = None)
 
 
 def _checked_members(kind: Members, round: int, members: object, population: int) -> Ints:  # noqa: A002
-    field = f"participation: {kind}({round})"
+    return checked_members(f"participation: {kind}({round})", members, population, kind)
+
+
+def checked_members(field: str, members: object, population: int, kind: Members = "canaries") -> Ints:
+    """Return indices of members of a population, if none is out of range or repeated."""
     array = np.asarray(members)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(f"{field}: must be a one-dimensional array of integers, not {array.ndim}-d {array.dtype}")
@@ -182,6 +186,9 @@ class Schedule:
     ----------
     client_rounds, canary_rounds
         For each round the indices of those who take part, in increasing order.
+    unobserved_rounds
+        For each round the indices of the canaries that are not included and would have taken part, drawn by the same
+        law.
     included, inclusion
         As in ``Participation``.
     client_sampling, canary_sampling
@@ -190,6 +197,7 @@ class Schedule:
 
     client_rounds: tuple[Ints, ...]
     canary_rounds: tuple[Ints, ...]
+    unobserved_rounds: tuple[Ints, ...]
     included: NDArray[np.bool_]
     inclusion: str
     client_sampling: Sampling
@@ -207,6 +215,10 @@ class Schedule:
     def canaries(self, round: int) -> Ints:  # noqa: A002
         """Return the included canaries who take part in a round."""
         return self.canary_rounds[checked_integer("round", round, 0, self.rounds - 1)]
+
+    def unobserved(self, round: int) -> Ints:  # noqa: A002
+        """Return the canaries that are not included and would have taken part in a round."""
+        return self.unobserved_rounds[checked_integer("round", round, 0, self.rounds - 1)]
 
 
 def shuffled_epochs(clients: int, cohort: int, epochs: int, seed: Seed, canaries: Insertion = NO_CANARIES) -> Schedule:
@@ -325,23 +337,66 @@ def _schedule(
     else:
         included = np.arange(canaries.count) < checked_integer("observed", canaries.observed, 0, canaries.count)
     pattern = like_clients if canaries.pattern is None else canaries.pattern
-    chosen, rng = np.flatnonzero(included), generator(seed, Purpose.CANARIES)
-    if not canaries.count:
-        drawn, sampling = [chosen] * rounds, SCHEDULED
-    elif isinstance(pattern, Presentations):
-        number = checked_integer("number", pattern.number, 1, rounds)
-        periods = np.diff(np.arange(number + 1) * rounds // number)
-        drawn = [members for length in periods for members in _spread(chosen, length, rng)]
-        sampling = SCHEDULED
-    elif isinstance(pattern, LastRounds):
-        drawn, sampling = _last(chosen, pattern, rounds, rng), Sampling("poisson number")
-    elif pattern is not None:
-        drawn, sampling = _tossed(chosen, pattern, rounds, rng), Sampling("poisson", pattern)
+    if canaries.count:
+        drawn, sampling = _drawn(np.flatnonzero(included), pattern, rounds, generator(seed, Purpose.CANARIES))
+        others, _ = _drawn(np.flatnonzero(~included), pattern, rounds, generator(seed, Purpose.UNOBSERVED))
     else:
-        raise ValueError("pattern: without clients it must be said when canaries take part")
+        drawn, others, sampling = [np.arange(0)] * rounds, [np.arange(0)] * rounds, SCHEDULED
     included.flags.writeable = False
     inclusion = Inclusion.COIN if canaries.observed is None else Inclusion.FIXED
-    return Schedule(_frozen(client_rounds), _frozen(drawn), included, inclusion.value, client_sampling, sampling)
+    rows = _frozen(client_rounds), _frozen(drawn), _frozen(others)
+    return Schedule(*rows, included, inclusion.value, client_sampling, sampling)
+
+
+def _drawn(
+    members: Ints, pattern: Presentations | LastRounds | float | None, rounds: int, rng: np.random.Generator
+) -> tuple[Sequence[Ints], Sampling]:
+    """Draw the rounds of some canaries."""
+    if isinstance(pattern, Presentations):
+        number = checked_integer("number", pattern.number, 1, rounds)
+        periods = np.diff(np.arange(number + 1) * rounds // number)
+        return [part for length in periods for part in _spread(members, length, rng)], SCHEDULED
+    if isinstance(pattern, LastRounds):
+        return _last(members, pattern, rounds, rng), Sampling("poisson number")
+    if pattern is None:
+        raise ValueError("pattern: without clients it must be said when canaries take part")
+    return _tossed(members, pattern, rounds, rng), Sampling("poisson", pattern)
+
+
+def scheduled(table: ArrayLike, included: ArrayLike, inclusion: str = "fixed") -> Schedule:
+    """Let canaries take part in rounds of one's own choice.
+
+    Parameters
+    ----------
+    table
+        Whether a round is a canary's, bool, shape (rounds, canaries). For a canary that is not included these are the
+        rounds in which it would have taken part; they must be drawn by the same law.
+    included
+        Whether a canary takes part at all, bool, shape (canaries,).
+    inclusion
+        ``fixed``, or ``coin`` if a fair coin of its own decided whether a canary is included.
+
+    Returns
+    -------
+    The schedule, without clients.
+
+    Raises
+    ------
+    ValueError
+        If an array has another type or shape, or ``inclusion`` is none of these.
+    """
+    rows, chosen = np.asarray(table), np.asarray(included)
+    if rows.dtype != np.bool_ or rows.ndim != 2 or not len(rows):
+        raise ValueError(f"table: must be bool of shape (rounds, canaries), not {rows.dtype} of shape {rows.shape}")
+    if chosen.dtype != np.bool_ or chosen.shape != rows.shape[1:]:
+        raise ValueError(f"included: must be bool of shape {rows.shape[1:]}, not {chosen.dtype} of {chosen.shape}")
+    if inclusion not in _INCLUSIONS:
+        raise ValueError(f"inclusion: must be {' or '.join(_INCLUSIONS)}, not {inclusion!r}")
+    frozen = chosen.copy()
+    frozen.flags.writeable = False
+    nobody = [np.arange(0)] * len(rows)
+    drawn, others = ([np.flatnonzero(row & part) for row in rows] for part in (chosen, ~chosen))
+    return Schedule(_frozen(nobody), _frozen(drawn), _frozen(others), frozen, inclusion, SCHEDULED, SCHEDULED)
 
 
 def _spread(members: Ints, rounds: int, rng: np.random.Generator) -> list[Ints]:

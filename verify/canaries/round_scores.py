@@ -1,7 +1,9 @@
-"""The scores of Algorithm 3 of Andrew et al. (arXiv 2302.03098), kept while somebody else's training loop runs.
+"""Scores of canaries over rounds, kept while somebody else's training loop runs.
 
-A canary's score is the largest cosine over all rounds between it and the round's model delta: lines 10 to 12 and 14 to
-16. The loop hands over each delta once; canaries are made anew for a block of rounds at a time, and never stored::
+By Algorithm 3 of Andrew et al. (arXiv 2302.03098), a canary's score is the largest cosine over all rounds between it
+and the round's model delta: lines 10 to 12 and 14 to 16. Who knows a canary's rounds adds up the cosines of these
+rounds instead. Who knows the rate at which rounds were drawn adds up log likelihood ratios over all rounds. The loop
+hands over each delta once; canaries are made anew for a block of rounds at a time, and never stored::
 
     scores = RoundScores(Canaries(seed, count, dim))   # before the loop
     scores.add(delta)                                  # in each round
@@ -12,9 +14,11 @@ Here the first k canaries take part. ``canaryproof audit rounds.npz --delta 1e-6
 ``RoundScores.load(path)``.
 """
 
+import math
 import operator
 import os
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,15 +27,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.canaries.participation import checked_members
 from canaryproof.verify.files.errors import RuleError
 from canaryproof.verify.files.reading import regular, require
 from canaryproof.verify.files.writing import replaced
 
 AnyCanaries = Canaries | OrthonormalCanaries
 
-_FORMAT = 2
+_FORMAT = 3
 _NUMBERS = ("format", "seed", "count", "dim", "layers", "block", "rounds")
-_FIELDS = (*_NUMBERS, "maxima", "buffer")
+_SETTINGS = ("rate", "noise_multiplier")
+_SCORES = ("maxima", "sums", "counts", "likelihoods")
+_FIELDS = (*_NUMBERS, *_SETTINGS, *_SCORES, "members", "buffer")
 _LARGEST_BLOCK = 2**16
 _BYTES_AT_ONCE = 2**20
 # Rounds that are scored at once unless another number is asked for.
@@ -43,12 +50,47 @@ def layers_of(canaries: AnyCanaries) -> int:
     return canaries.layers if isinstance(canaries, OrthonormalCanaries) else 0
 
 
+@dataclass(frozen=True)
+class SampledTrace:
+    """The law of a canary's trace for an attacker who does not know its rounds, but how they were drawn.
+
+    Attributes
+    ----------
+    rate
+        Probability q in (0, 1] to take part in a round, independently of other rounds.
+    noise_multiplier
+        Claimed noise multiplier σ, positive: a round with the canary moves √d times its cosine by 1/σ.
+
+    Raises
+    ------
+    ValueError
+        If a number lies outside its range.
+    """
+
+    rate: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.rate <= 1.0:
+            raise ValueError(f"rate must lie in (0, 1], not {self.rate!r}")
+        if not 0.0 < self.noise_multiplier < math.inf:
+            raise ValueError(f"noise_multiplier must be positive and finite, not {self.noise_multiplier!r}")
+
+    def log_ratios(self, cosines: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
+        """Return the log likelihood ratio of taking part at the rate, of each round and canary."""
+        trace = 1.0 / self.noise_multiplier
+        with_canary = trace * (math.sqrt(dim) * cosines - 0.5 * trace)
+        if self.rate == 1.0:
+            return with_canary
+        return np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + with_canary)
+
+
 class RoundScores:
-    """Running maxima over rounds of the cosines between canaries and model deltas.
+    """Running scores over rounds of the cosines between canaries and model deltas.
 
     Deltas wait in a buffer until a block of rounds is full, since making the canaries costs more than the products.
     The block decides speed and memory; results differ by what ``Canaries.block_cosines`` rounds, 2e-6 of 1/√dim. Memory
-    is 4·block·dim + 8·block·count bytes.
+    is 4·block·dim + 9·block·count bytes.
 
     Parameters
     ----------
@@ -58,10 +100,12 @@ class RoundScores:
         Rounds to score at once, 1 ≤ block ≤ 2¹⁶. At 32 most is saved of what any block can save, and few deltas wait:
         on the published performance page a round of 1,000 canaries of dimension 262,144 takes 9 ms, of some 30 ms
         alone and 5.5 ms in a block of 64.
+    sampling
+        How a canary's rounds are drawn, for ``likelihoods``; None if they are not asked for.
 
     Attributes
     ----------
-    canaries, block
+    canaries, block, sampling
         As given.
     rounds
         Number of rounds added so far.
@@ -72,7 +116,7 @@ class RoundScores:
         If block is not an integer in its range.
     """
 
-    def __init__(self, canaries: AnyCanaries, block: int = BLOCK) -> None:
+    def __init__(self, canaries: AnyCanaries, block: int = BLOCK, sampling: SampledTrace | None = None) -> None:
         try:
             self.block = operator.index(block)
         except TypeError:
@@ -80,12 +124,19 @@ class RoundScores:
         if not 1 <= self.block <= _LARGEST_BLOCK:
             raise ValueError(f"block must be an integer from 1 to {_LARGEST_BLOCK}, not {block!r}")
         self.canaries = canaries
+        self.sampling = sampling
         self.rounds = 0
-        # No cosine is less, so that this is the maximum over no round.
-        self._maxima = np.full(canaries.count, -1.0)
+        # No cosine is less than −1, so that this is the maximum over no round.
+        self._scores = {name: np.full(canaries.count, -1.0 if name == "maxima" else 0.0) for name in _SCORES}
+        self._members = np.zeros((self.block, canaries.count), bool)
         self._buffer = np.empty((self.block, canaries.dim), np.float32)
 
-    def add(self, delta: ArrayLike, round: int | None = None) -> None:  # noqa: A002
+    def add(
+        self,
+        delta: ArrayLike,
+        round: int | None = None,  # noqa: A002
+        members: ArrayLike | None = None,
+    ) -> None:
         """Take the model delta of the next round.
 
         Parameters
@@ -95,15 +146,19 @@ class RoundScores:
             order in which the canaries were inserted. It is kept in float32.
         round
             Number of the round, from 0 on, to make sure that none is missed or counted twice.
+        members
+            Canaries whose round it is, for ``known_rounds``: indices of those that take part, and of unobserved ones
+            that would have. None by default.
 
         Raises
         ------
         ValueError
-            If the delta is zero, not finite or of another shape or type, or it is not this round's turn. The scores
-            are then what they were.
+            If the delta is zero, not finite or of another shape or type, it is not this round's turn, or a member is
+            no canary. The scores are then what they were.
         """
         if round is not None and round != self.rounds:
             raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
+        indices = np.zeros(0, np.int64) if members is None else checked_members("members", members, self.canaries.count)
         vector = np.asarray(delta)
         if vector.dtype not in (np.float32, np.float64) or vector.shape != (self.canaries.dim,):
             raise ValueError(
@@ -118,8 +173,10 @@ class RoundScores:
         scale = np.ldexp(1.0, min(1000, -int(np.frexp(largest)[1])))
         row = self.rounds % self.block
         np.multiply(vector, scale, out=self._buffer[row], dtype=np.float64, casting="same_kind")
+        self._members[row] = False
+        self._members[row, indices] = True
         if row == self.block - 1:
-            self._maxima = self._maxima_with(self._buffer)
+            self._scores = self._scored(self.block)
         # Last, so that a round whose scoring was interrupted can be added again.
         self.rounds += 1
 
@@ -132,10 +189,35 @@ class RoundScores:
         ValueError
             If no round was added.
         """
-        if self.rounds == 0:
-            raise ValueError("maxima: no round was added")
-        # The buffer stays as it is: blocks end at the same rounds, whenever somebody looks or saves.
-        return self._maxima_with(self._buffer[: self.rounds % self.block])
+        return self._current("maxima")["maxima"]
+
+    @property
+    def known_rounds(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Sum of each canary's cosines over its n rounds, divided by √n, and n, shape (count,) each.
+
+        With one round this is the cosine with that round's delta. A canary without a round has the score 0.
+
+        Raises
+        ------
+        ValueError
+            If no round was added.
+        """
+        scores = self._current("known_rounds")
+        counts = scores["counts"].astype(np.int64)
+        return scores["sums"] / np.sqrt(np.maximum(counts, 1)), counts
+
+    @property
+    def likelihoods(self) -> NDArray[np.float64]:
+        """Log likelihood ratio of each canary over the rounds so far, for the law ``sampling``, shape (count,).
+
+        Raises
+        ------
+        ValueError
+            If no round was added, or no law was given.
+        """
+        if self.sampling is None:
+            raise ValueError("likelihoods: need sampling, the law by which rounds are drawn")
+        return self._current("likelihoods")["likelihoods"]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, of at most a little more than the buffer's size.
@@ -155,8 +237,10 @@ class RoundScores:
         made = self.canaries
         numbers = (_FORMAT, made.seed, made.count, made.dim, layers_of(made), self.block, self.rounds)
         state: dict[str, Any] = {name: np.uint64(x) for name, x in zip(_NUMBERS, numbers, strict=True)}
+        state |= {name: np.float64(getattr(self.sampling, name, 0.0)) for name in _SETTINGS} | self._scores
+        waiting = self.rounds % self.block
         with replaced(Path(path)) as file:
-            np.savez(file, **state, maxima=self._maxima, buffer=self._buffer[: self.rounds % self.block])
+            np.savez(file, **state, members=self._members[:waiting], buffer=self._buffer[:waiting])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -195,16 +279,27 @@ class RoundScores:
         require(names == set(_FIELDS), f"its fields must be {', '.join(_FIELDS)}")
         numbers = {name: int(_read_field(archive, name, np.uint64, ())) for name in _NUMBERS}
         require(numbers["format"] == _FORMAT, f"format: must be {_FORMAT}, not {numbers['format']}")
-        maxima = _read_field(archive, "maxima", np.float64, (numbers["count"],))
-        require(bool((np.abs(maxima) <= 1.0).all()), "maxima: a cosine must lie in [-1, 1]")
+        rate, multiplier = (float(_read_field(archive, name, np.float64, ())) for name in _SETTINGS)
+        stored = {name: _read_field(archive, name, np.float64, (numbers["count"],)) for name in _SCORES}
+        require(bool((np.abs(stored["maxima"]) <= 1.0).all()), "maxima: a cosine must lie in [-1, 1]")
+        counts = stored["counts"]
+        require(
+            bool(((counts >= 0.0) & (counts <= numbers["rounds"]) & (counts == np.floor(counts))).all()),
+            "counts: must be numbers of rounds",
+        )
+        require(bool((np.abs(stored["sums"]) <= counts).all()), "sums: must be sums of so many cosines")
+        require(bool(np.isfinite(stored["likelihoods"]).all()), "likelihoods: must be finite")
         try:
+            sampling = SampledTrace(rate, multiplier) if rate or multiplier else None
             made = numbers["seed"], numbers["count"], numbers["dim"]
             layers = numbers["layers"]
-            scores = cls(OrthonormalCanaries(*made, layers) if layers else Canaries(*made), numbers["block"])
+            scores = cls(OrthonormalCanaries(*made, layers) if layers else Canaries(*made), numbers["block"], sampling)
         except ValueError as error:
             raise RuleError(str(error)) from error
-        scores.rounds, scores._maxima = numbers["rounds"], maxima
+        scores.rounds, scores._scores = numbers["rounds"], stored
         waiting = scores._buffer[: scores.rounds % scores.block]
+        members = scores._members[: len(waiting)]
+        _read_field(archive, "members", np.bool_, members.shape, members)
         _read_field(archive, "buffer", np.float32, waiting.shape, waiting)
         largest = np.maximum(waiting.max(axis=1), -waiting.min(axis=1))
         require(
@@ -212,11 +307,24 @@ class RoundScores:
         )
         return scores
 
-    def _maxima_with(self, deltas: NDArray[np.float32]) -> NDArray[np.float64]:
-        if len(deltas) == 0:
-            return self._maxima.copy()
-        maxima: NDArray[np.float64] = np.maximum(self._maxima, self.canaries.block_cosines(deltas).max(axis=0))
-        return maxima
+    def _current(self, name: str) -> dict[str, NDArray[np.float64]]:
+        if self.rounds == 0:
+            raise ValueError(f"{name}: no round was added")
+        # The buffer stays as it is: blocks end at the same rounds, whenever somebody looks or saves.
+        return self._scored(self.rounds % self.block)
+
+    def _scored(self, waiting: int) -> dict[str, NDArray[np.float64]]:
+        """Return the scores with those of the first deltas that wait."""
+        scores = {name: values.copy() for name, values in self._scores.items()}
+        if waiting == 0:
+            return scores
+        cosines, members = self.canaries.block_cosines(self._buffer[:waiting]), self._members[:waiting]
+        np.maximum(scores["maxima"], cosines.max(axis=0), out=scores["maxima"])
+        scores["sums"] += (cosines * members).sum(axis=0)
+        scores["counts"] += members.sum(axis=0)
+        if self.sampling is not None:
+            scores["likelihoods"] += self.sampling.log_ratios(cosines, self.canaries.dim).sum(axis=0)
+        return scores
 
 
 def _read_field(

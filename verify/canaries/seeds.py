@@ -17,6 +17,7 @@ class Purpose(IntEnum):
     NOISE = 3  # a row of the noise on the sums of updates
     COUNTS = 4  # a round's noise on the number of unclipped updates
     CANIFE = 5  # a round's audit by CANIFE; mock clients at index 0
+    UNOBSERVED = 6  # in which rounds unobserved canaries would have taken part
 
 
 def generator(seed: Seed, purpose: Purpose, index: int = 0) -> np.random.Generator:

@@ -234,7 +234,7 @@ def _audit_scores(
     if given.unobserved is None and dim is None and kind is ScoreKind.COSINE:
         raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
     from canaryproof.verify.audit.audit import audit
-    from canaryproof.verify.audit.scores import Scores
+    from canaryproof.verify.canaries.scores import Scores
 
     _check_bounds(bounds)
     try:

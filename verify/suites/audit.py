@@ -14,7 +14,7 @@ from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit import audit, misuse
-from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.power import least_share
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict

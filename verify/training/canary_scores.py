@@ -10,9 +10,9 @@ from scipy import stats
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.result import GoodnessOfFit
-from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import BoundKind, LowerBound, cosine_null, prepare
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.files.training_record import AuditRecord, BoundRecord, Density, EstimateRecord, FitRecord
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from canaryproof.verify.audit import audit as module
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
 from canaryproof.verify.audit.misuse import MisuseWarning
 from canaryproof.verify.audit.result import AuditRow, GoodnessOfFit
-from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.audit.text import details
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, normal_null, prepare
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.estimators import algorithm_1, estimators
 from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
 

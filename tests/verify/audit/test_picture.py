@@ -7,7 +7,7 @@ import pytest
 
 from canaryproof.verify.audit import picture
 from canaryproof.verify.audit.audit import audit
-from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.canaries.scores import Scores
 
 RNG = np.random.default_rng(0)
 OBSERVED, UNOBSERVED = RNG.normal(1.0, 1.0, 200) / 1000.0, RNG.normal(0.0, 1.0, 100) / 1000.0

@@ -8,8 +8,8 @@ from canaryproof.kernels import exact_law
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.misuse import MisuseWarning
 from canaryproof.verify.audit.result import AuditRow
-from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, summary
+from canaryproof.verify.canaries.scores import Scores
 
 DIM, DELTA = 10**6, 1e-6
 OBSERVED = exact_law.cosines(200, DIM, 1.54, np.random.default_rng(0))

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.canaries.round_scores import RoundScores
+from canaryproof.verify.canaries.round_scores import RoundScores, SampledTrace
 
 PROPERTY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 COUNT, DIM = 5, 40
@@ -52,6 +53,53 @@ def test_maxima_are_the_largest_cosines_over_rounds(kind, seed, count, dim, roun
     exact = kind(seed, count, dim).cosines(rows).max(axis=0)
     # Two transforms in float32: 20 units a layer each, of 2⁻²⁴/√d.
     assert maxima == pytest.approx(exact, abs=(2e-6 if kind is Canaries else 4.8e-6) / math.sqrt(dim))
+
+
+def drawn_members(rounds, count, rng):
+    """Draw who takes part in each round, each canary with probability 1/2."""
+    return [np.flatnonzero(rng.random(count) < 0.5) for _ in range(rounds)]
+
+
+@PROPERTY
+@given(st.integers(0, 2**64 - 1), st.integers(6, 3000), st.integers(1, 9), st.integers(1, 5))
+def test_known_rounds_add_up_their_own_cosines(seed, dim, rounds, block):
+    rows, members = deltas(rounds, dim, seed), drawn_members(rounds, COUNT, np.random.default_rng(seed))
+    scores = RoundScores(Canaries(seed, COUNT, dim), block)
+    for row, chosen in zip(rows, members, strict=True):
+        scores.add(row, members=chosen)
+    cosines = Canaries(seed, COUNT, dim).cosines(rows)
+    values, counts = scores.known_rounds
+    table = np.stack([np.isin(np.arange(COUNT), chosen) for chosen in members])
+    assert np.array_equal(counts, table.sum(axis=0))
+    expected = (cosines * table).sum(axis=0) / np.sqrt(np.maximum(counts, 1))
+    assert values == pytest.approx(expected, abs=2e-6 * math.sqrt(rounds / dim))
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
+def test_likelihoods_are_those_of_normal_traces(rate):
+    dim, noise_multiplier = 2000, 0.8
+    rows = deltas(7, dim)
+    scores = RoundScores(Canaries(3, COUNT, dim), 3, SampledTrace(rate, noise_multiplier))
+    for row in rows:
+        scores.add(row)
+    x = math.sqrt(dim) * Canaries(3, COUNT, dim).cosines(rows)
+    ratio = stats.norm.pdf(x, 1.0 / noise_multiplier) / stats.norm.pdf(x)
+    assert scores.likelihoods == pytest.approx(np.log(1.0 - rate + rate * ratio).sum(axis=0), abs=1e-4)
+
+
+def test_scores_that_were_not_asked_for_are_refused():
+    with pytest.raises(ValueError, match="likelihoods: need sampling"):
+        _ = scored(deltas(2)).likelihoods
+    with pytest.raises(ValueError, match="known_rounds: no round was added"):
+        _ = RoundScores(Canaries(0, 2, 5)).known_rounds
+
+
+@pytest.mark.parametrize(("members", "rule"), [([5], "out of range"), ([1, 1], "twice"), ([0.5], "integers")])
+def test_members_that_are_no_canaries_are_refused(members, rule):
+    scores = RoundScores(Canaries(3, COUNT, DIM))
+    with pytest.raises(ValueError, match=f"^members: .*{rule}"):
+        scores.add(deltas(1)[0], members=members)
+    assert scores.rounds == 0
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 8, 32])
@@ -157,13 +205,22 @@ def test_an_interrupted_round_can_be_added_again(monkeypatch):
 @pytest.mark.parametrize("kind", [Canaries, partial(OrthonormalCanaries, layers=3)])
 @pytest.mark.parametrize("stop", range(9))
 def test_resuming_gives_the_same_bits(tmp_path, stop, kind):
-    rows = deltas(8, 5000)
-    scored(rows[:stop], kind=kind).save(tmp_path / "state.npz")
+    rows, members = deltas(8, 5000), drawn_members(8, COUNT, np.random.default_rng(1))
+    sampling = SampledTrace(0.25, 1.0)
+
+    def go_on(scores, first, last):
+        for t in range(first, last):
+            scores.add(rows[t], round=t, members=members[t])
+        return scores
+
+    go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling), 0, stop).save(tmp_path / "state.npz")
     scores = RoundScores.load(tmp_path / "state.npz")
     assert (scores.canaries, scores.block, scores.rounds) == (kind(3, COUNT, 5000), 3, stop)
-    for t in range(stop, 8):
-        scores.add(rows[t], round=t)
-    assert np.array_equal(scores.maxima, scored(rows, kind=kind).maxima)
+    go_on(scores, stop, 8)
+    whole = go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling), 0, 8)
+    assert np.array_equal(scores.maxima, whole.maxima)
+    assert np.array_equal(scores.known_rounds, whole.known_rounds)
+    assert np.array_equal(scores.likelihoods, whole.likelihoods)
 
 
 def test_the_state_is_no_larger_than_the_buffer(tmp_path):
@@ -203,7 +260,7 @@ def test_a_killed_loop_resumes_with_the_same_bits(tmp_path):
         import sys
         import numpy as np
         from canaryproof.kernels.canaries import Canaries
-        from canaryproof.verify.canaries.round_scores import RoundScores
+        from canaryproof.verify.canaries.round_scores import RoundScores, SampledTrace
 
         scores = RoundScores(Canaries(3, 5, 100_000), 3)
         rng = np.random.default_rng(0)
@@ -231,9 +288,11 @@ def state(**changes):
     """Fields of a state after two rounds of a block of three."""
     fields = {
         name: np.uint64(x)
-        for name, x in (("format", 2), ("seed", 3), ("count", 5), ("dim", 40), ("layers", 0), ("block", 3))
+        for name, x in (("format", 3), ("seed", 3), ("count", 5), ("dim", 40), ("layers", 0), ("block", 3))
     }
     fields |= {"rounds": np.uint64(2), "maxima": np.full(5, -1.0), "buffer": deltas(2) / np.float32(8)}
+    fields |= {"rate": np.float64(0.5), "noise_multiplier": np.float64(2.0), "members": np.zeros((2, 5), bool)}
+    fields |= {name: np.zeros(5) for name in ("sums", "counts", "likelihoods")}
     return {name: x for name, x in (fields | changes).items() if x is not None}
 
 
@@ -258,23 +317,37 @@ def refusal(path):
 BAD_STATES = [
     (b"", "is not a readable .npz file"),
     (b"seed", "is not a readable .npz file"),
-    (state(maxima=None), "its fields must be format, seed, count, dim, layers, block, rounds, maxima, buffer"),
+    (
+        state(maxima=None),
+        "its fields must be format, seed, count, dim, layers, block, rounds, rate, noise_multiplier,",
+    ),
     ({"observed": np.ones(3)}, "its fields must be format, seed"),
     (state(extra=np.ones(3)), "its fields must be"),
-    (state(format=np.uint64(1)), "format: must be 2, not 1"),
+    (state(format=np.uint64(1)), "format: must be 3, not 1"),
     (state(layers=np.uint64(17)), "layers must be an integer"),
     (state(seed=np.int64(3)), "seed: must be uint64 of shape (), not int64 of ()"),
     (state(seed=np.array(["x"], object)), "seed: must be uint64 of shape (), not object of (1,)"),
     (state(rounds=np.full(1, 2, np.uint64)), "rounds: must be uint64 of shape (), not uint64 of (1,)"),
     (state(count=np.uint64(6)), "maxima: must be float64 of shape (6,), not float64 of (5,)"),
     (state(count=np.uint64(2**32)), "maxima: must be float64 of shape (4294967296,)"),
-    (state(count=np.uint64(0), maxima=np.ones(0)), "count must be an integer with 1"),
+    (
+        state(count=np.uint64(0), **{name: np.ones(0) for name in ("maxima", "sums", "counts", "likelihoods")}),
+        "count must be an integer with 1",
+    ),
+    (state(rate=np.float64(1.5)), "rate must lie in (0, 1], not 1.5"),
+    (state(noise_multiplier=np.float64(np.nan)), "noise_multiplier must be positive and finite, not nan"),
+    (state(counts=np.full(5, 3.0)), "counts: must be numbers of rounds"),
+    (state(counts=np.full(5, 0.5)), "counts: must be numbers of rounds"),
+    (state(counts=np.full(5, np.nan)), "counts: must be numbers of rounds"),
+    (state(sums=np.full(5, 1.5), counts=np.ones(5)), "sums: must be sums of so many cosines"),
+    (state(likelihoods=np.full(5, np.inf)), "likelihoods: must be finite"),
+    (state(members=np.zeros((2, 4), bool)), "members: must be bool of shape (2, 5), not bool of (2, 4)"),
     (state(dim=np.uint64(41)), "buffer: must be float32 of shape (2, 41), not float32 of (2, 40)"),
     (state(dim=np.uint64(1)), "dim must be an integer with 2"),
     (state(dim=np.uint64(2**64 - 1)), "dim must be an integer with 2"),
     (state(block=np.uint64(0)), "block must be an integer from 1 to 65536, not 0"),
-    (state(block=np.uint64(2)), "buffer: must be float32 of shape (0, 40)"),
-    (state(rounds=np.uint64(4)), "buffer: must be float32 of shape (1, 40)"),
+    (state(block=np.uint64(2)), "members: must be bool of shape (0, 5)"),
+    (state(rounds=np.uint64(4)), "members: must be bool of shape (1, 5)"),
     (state(maxima=np.ones(5, np.float32)), "maxima: must be float64 of shape (5,), not float32"),
     (state(maxima=np.full(5, 1.5)), "maxima: a cosine must lie in [-1, 1]"),
     (state(maxima=np.append(np.ones(4), np.nan)), "maxima: a cosine must lie in [-1, 1]"),

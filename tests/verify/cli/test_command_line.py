@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.audit.audit import audit
-from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.audit.text import answer, rounded, rounded_down
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.cli import audit as audit_commands
 from canaryproof.verify.cli import progress
 from canaryproof.verify.cli.command_line import _status, main, one_line

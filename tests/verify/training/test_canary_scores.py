@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.audit.audit import audit as audited
-from canaryproof.verify.audit.scores import Scores
 from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import from_dimension

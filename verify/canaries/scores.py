@@ -1,13 +1,51 @@
 """The scores of one run's canaries, checked: what an audit takes."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.check import rules
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.files.reading import ScoreKind, checked_scores, floats
+
+
+class Score(StrEnum):
+    """A canary's score over rounds, by what the attacker knows of them."""
+
+    LARGEST = "largest"  # nothing
+    LIKELIHOOD = "likelihood"  # the law by which they were drawn
+    KNOWN_ROUNDS = "known rounds"  # the rounds
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRecord:
+    """What a training loop recorded beside its scores.
+
+    Attributes
+    ----------
+    score
+        Score that was taken.
+    traces
+        Traces that measure the noise; None if no canary could be measured.
+    participations
+        Largest number of rounds in which an observed canary took part.
+    left_out
+        Observed canaries without a round, which have no score of known rounds.
+    missing
+        Rounds that were planned and not taken.
+    skipped
+        Rounds whose delta was zero.
+    """
+
+    score: Score
+    traces: RoundTraces | None
+    participations: int
+    left_out: int
+    missing: int
+    skipped: int
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -28,12 +66,14 @@ class Scores:
     kind
         ``"cosine"`` for cosines with one released vector, or their maxima over rounds; ``"any"`` for any other real
         scores, such as logits or negated losses.
+    record
+        What the training loop recorded, if ``CanaryClients`` made the scores.
 
     Attributes
     ----------
     observed, unobserved
         As given, in float64; they cannot be written to.
-    dim, inclusion, kind
+    dim, inclusion, kind, record
         As given.
 
     Raises
@@ -47,6 +87,7 @@ class Scores:
     dim: int | None
     inclusion: Inclusion
     kind: ScoreKind
+    record: TrainingRecord | None
 
     def __init__(
         self,
@@ -55,6 +96,7 @@ class Scores:
         dim: float | None = None,
         inclusion: str = "fixed",
         kind: str = "cosine",
+        record: TrainingRecord | None = None,
     ) -> None:
         chosen = ScoreKind(rules.choice("kind", kind, ScoreKind))
         dimension = None if dim is None else int(rules.DIM.number("dim", dim))
@@ -66,6 +108,7 @@ class Scores:
             "dim": dimension,
             "inclusion": Inclusion(rules.choice("inclusion", inclusion, Inclusion)),
             "kind": chosen,
+            "record": record,
         }
         if unobserved is None and chosen is ScoreKind.ANY:
             raise ValueError("unobserved: is needed for scores of any kind, as only cosines have a known null")

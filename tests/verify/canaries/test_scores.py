@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from canaryproof.verify.audit.scores import Scores
+from canaryproof.verify.canaries.scores import Scores
 
 VALUES = [0.25, -0.5, 0.125]
 

@@ -1,0 +1,153 @@
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from canaryproof.verify.estimators import noise_multiplier
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces, log_likelihood, log_tails
+
+
+def drawn(noise, lengths, dim, rng, data_norm=0.0):
+    """Draw the traces of a training from their law; data of a norm are orthogonal to the canaries."""
+    lengths = np.asarray(lengths, float)
+    along = lengths + noise * rng.standard_normal(lengths.shape)
+    side = data_norm + noise * rng.standard_normal(lengths.shape)
+    rest = noise * np.sqrt(rng.chisquare(dim - 2, lengths.shape))
+    return RoundTraces(along / np.sqrt(along**2 + side**2 + rest**2), lengths, dim, True, len(lengths))
+
+
+def tails_by_quadrature(cosine, shift, dim):
+    """Integrate over the chi law in 30 digits."""
+    with mp.workdps(30):
+        freedom = mp.mpf(dim - 1)
+        t = mp.mpf(cosine) / mp.sqrt(1 - mp.mpf(cosine) ** 2) * mp.sqrt(freedom)
+        ends = mp.linspace(-60 / mp.sqrt(2 * freedom), 40 / mp.sqrt(2 * freedom), 61)
+
+        def weight(x):
+            return mp.e ** (freedom * (x - mp.expm1(2 * x) / 2))
+
+        whole = mp.quad(weight, ends)
+        return tuple(
+            float(mp.log(mp.quad(lambda x, s=s: mp.ncdf(s * (t * mp.e**x - shift)) * weight(x), ends) / whole))
+            for s in (1, -1)
+        )
+
+
+@pytest.mark.parametrize("dim", [10, 1000, 10**6, 10**12])
+@pytest.mark.parametrize(("shift", "z"), [(0.0, -8.0), (0.5, 0.0), (5.0, 8.0), (50.0, -3.0)])
+def test_tails_are_those_of_the_noncentral_t(dim, shift, z):
+    t = shift + z * math.sqrt(1.0 + 0.5 * shift**2 / (dim - 1))
+    cosine = t / math.sqrt(dim - 1 + t * t)
+    # A cosine near 1 loses digits of 1 − c².
+    assert log_tails(cosine, shift, dim) == pytest.approx(tails_by_quadrature(cosine, shift, dim), rel=1e-8, abs=1e-9)
+
+
+@given(st.integers(3, 10**6), st.floats(0.0, 200.0), st.floats(-6.0, 6.0))
+def test_tails_agree_with_another_library(dim, shift, z):
+    t = shift + z * math.sqrt(1.0 + 0.5 * shift**2 / (dim - 1))
+    below, above = np.exp(log_tails(t / math.hypot(math.sqrt(dim - 1), t), shift, dim))
+    assert below + above == pytest.approx(1.0, abs=1e-7)
+    assert below == pytest.approx(stats.nct.cdf(t, dim - 1, shift), abs=1e-7)
+
+
+@given(st.integers(3, 10**6), st.floats(0.0, 100.0), st.floats(-4.0, 4.0))
+def test_the_likelihood_is_a_ratio_of_densities(dim, shift, z):
+    t = shift + z
+    ratio = stats.nct.logpdf(t, dim - 1, shift) - stats.t.logpdf(t, dim - 1)
+    cosine = t / math.hypot(math.sqrt(dim - 1), t)
+    assert log_likelihood(cosine, shift, dim) == pytest.approx(ratio, rel=1e-6, abs=1e-6)
+
+
+@given(st.integers(3, 10**9), st.floats(0.01, 50.0), st.floats(1.01, 5.0))
+def test_the_ratio_of_two_likelihoods_rises_with_the_cosine(dim, shift, factor):
+    cosines = np.linspace(-0.999, 0.999, 41)
+    ratio = log_likelihood(cosines, factor * shift, dim) - log_likelihood(cosines, shift, dim)
+    assert (np.diff(ratio) > 0.0).all()
+
+
+RUNS = 300
+
+
+@pytest.mark.parametrize(("dim", "lengths"), [(300, [12.0] * 3), (20_000, [1.0, 2.0, 7.0, 30.0])])
+def test_levels_and_intervals_are_exact_for_noise_alone(dim, lengths):
+    rng, noise = np.random.default_rng(5), 0.7
+    traces = [drawn(noise, lengths, dim, rng) for _ in range(RUNS)]
+    p_values = [each.p_value(noise) for each in traces]
+    # Kolmogorov and Smirnov's test at level 1e-6; it notices a distance of .19 with more than 90%.
+    assert stats.kstest(p_values, "uniform").pvalue > 1e-6
+    # An interval of 95% covers where the p-value lies between 2.5% and 97.5%.
+    for each, p_value in zip(traces[:50], p_values, strict=False):
+        measured = each.noise_multiplier(0.95)
+        if measured.spread_p_value > 0.01:
+            assert (measured.low <= noise <= measured.high) == (0.025 <= p_value <= 0.975)
+            assert measured.low < measured.value < measured.high
+
+
+def test_data_and_more_noise_make_rejections_rarer():
+    rng, lengths = np.random.default_rng(6), [7.0] * 10
+    at_claim = stats.binom.isf(1e-6, RUNS, 0.05)
+    for noise, data in ((1.0, 40.0), (1.3, 0.0), (1.0, 4.0)):
+        rejected = sum(drawn(noise, lengths, 2000, rng, data).p_value(1.0) < 0.05 for _ in range(RUNS))
+        assert rejected <= at_claim
+
+
+def test_the_power_is_as_computed():
+    rng = np.random.default_rng(7)
+    for dim, lengths, data in ((1000, [30.0], 0.0), (10**5, [3.0] * 8, 0.0), (2000, [10.0] * 4, 20.0)):
+        share = noise_multiplier.noticed_share(1.0, lengths, dim, 0.025, data)
+        rejected = sum(drawn(share, lengths, dim, rng, data).p_value(1.0) < 0.025 for _ in range(RUNS))
+        # The computed power is right to 1%.
+        assert abs(rejected / RUNS - 0.9) < 4.9 * math.sqrt(0.09 / RUNS) + 0.01
+    assert noise_multiplier.noticed_share(1.0, [3.0], 10**6, 0.025, 1e6) == 0.0
+
+
+def test_evidence_is_an_e_process():
+    rng, lengths, runs = np.random.default_rng(8), [7.0] * 12, RUNS
+    highest = [drawn(1.0, lengths, 2000, rng).log_evidence(1.0).max() for _ in range(runs)]
+    for level in (0.5, 0.1, 0.05):
+        alarms = sum(each >= -math.log(level) for each in highest)
+        assert alarms <= stats.binom.isf(1e-6 / 3, runs, level)
+    # Half of the noise is seen at once.
+    seen = [drawn(0.5, lengths, 2000, rng).log_evidence(1.0)[0] > math.log(20.0) for _ in range(200)]
+    assert np.mean(seen) > 0.9
+
+
+def test_evidence_goes_on_as_it_began():
+    traces = drawn(0.9, [7.0] * 9, 2000, np.random.default_rng(9))
+    first = RoundTraces(traces.cosines[:5], traces.lengths[:5], traces.dim, True, 5)
+    assert first.log_evidence(1.0) == pytest.approx(traces.log_evidence(1.0)[:5])
+
+
+def test_no_trace_is_an_infinite_noise_multiplier():
+    traces = RoundTraces(np.array([-0.05]), np.array([30.0]), 10_000, False, 1)
+    measured = traces.noise_multiplier()
+    assert measured.value == measured.high == math.inf
+    assert traces.trace_p_value > 0.99
+    assert traces.measures == "noise and others' data together"
+
+
+def test_a_release_of_canaries_alone_has_no_noise():
+    traces = RoundTraces(np.array([1.0]), np.array([30.0]), 10_000, True, 1)
+    assert traces.noise_multiplier().value == 0.0
+    assert traces.p_value(1.0) < 1e-300
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"cosines": np.zeros(0), "lengths": np.zeros(0)}, "at least one"),
+        ({"lengths": np.ones(2)}, "one for each length"),
+        ({"cosines": np.array([1.5])}, r"lie in \[-1, 1\]"),
+        ({"cosines": np.array([np.nan])}, r"lie in \[-1, 1\]"),
+        ({"lengths": np.array([0.0])}, "positive and finite"),
+        ({"dim": 2}, "dim: must be at least 3, not 2"),
+    ],
+)
+def test_impossible_traces_are_refused(changes, rule):
+    fields = {"cosines": np.array([0.1]), "lengths": np.array([1.0]), "dim": 10, "residual": True, "rounds": 1}
+    with pytest.raises(ValueError, match=rule):
+        RoundTraces(**fields | changes)

@@ -1,0 +1,331 @@
+"""The noise multiplier of a training, measured from its canaries, one number a round.
+
+In a round, canaries with the sum S join the clipped updates, and noise of standard deviation σ in each coordinate is
+added, all in units of the clip norm. S is independent of the noise. If nothing else is in the release, the cosine c
+between S and the release has a law that depends on σ alone: t = c·√((d − 1)/(1 − c²)) is noncentral t with d − 1
+degrees of freedom and noncentrality ‖S‖/σ. Canaries that share a release need not be independent, and no unit is
+needed.
+
+Others' data make the cosine stochastically smaller, whatever they are, if the direction of S is independent of them.
+So c measures √(σ² + ‖data‖²/d), the noise and others' data together, and a test against too little noise keeps its
+level. Others' updates depend on a canary once it has taken part. Hence S is the sum of those that take part for the
+first time, unless others' updates are taken out of the release: then c measures the noise alone, in all rounds.
+
+Rounds are combined by Stouffer's method with the weights ‖S‖. Each round's z-score is standard normal given the past
+if the noise is as claimed, and stochastically smaller if there is more (``proofs_check/noise_multiplier.md``).
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize, special, stats
+
+from canaryproof.kernels.arrays import Array
+from canaryproof.verify.check.levels import POWER
+
+# Steps of the trapezoidal rule in widths of the integrand, which decays more slowly to the left.
+_STEPS = np.arange(-16.0, 10.25, 0.25)
+# Values of a normal variable for the same rule where the integrand is the product of a normal and a chi law.
+_NORMALS = np.arange(-38.0, 38.25, 0.25)
+# Noise multipliers among which the measured one is searched.
+_LEAST, _MOST = 1e-6, 1e9
+# Shares of the claimed noise that the evidence against a claim is spread over: their traces are larger than the claimed
+# one by 2% to 4 times.
+_SHARES = 1.0 / (1.0 + np.geomspace(0.02, 4.0, 20))
+
+
+def log_tails(cosines: ArrayLike, noncentrality: ArrayLike, dim: int) -> tuple[Array, Array]:
+    """Return log P(C ≤ c) and log P(C > c) of the cosine C between a fixed vector S and S + σZ.
+
+    Parameters
+    ----------
+    cosines
+        Values c in (−1, 1), any shape.
+    noncentrality
+        ‖S‖/σ, at least 0, of a shape that broadcasts with it.
+    dim
+        Dimension d ≥ 2 of the normal vector Z.
+
+    Returns
+    -------
+    Both logarithms. Probabilities have a relative error of 1e-9 for 10 ≤ d ≤ 1e12; where |c| is above 1/√2, they are
+    at least 1e-300.
+    """
+    cosine, shift = np.broadcast_arrays(np.asarray(cosines, np.float64), np.asarray(noncentrality, np.float64))
+    slope = cosine / np.sqrt((1.0 - cosine) * (1.0 + cosine))
+    freedom = dim - 1.0
+    low, high = np.empty(slope.shape), np.empty(slope.shape)
+    # Each formula's integrand is smooth on the scale of its steps in its own half of the slopes.
+    steep = np.abs(slope) > 1.0
+    t = math.sqrt(freedom) * slope
+    low[~steep], high[~steep] = (
+        _log_mean_below(sign * t[~steep], sign * shift[~steep], freedom) for sign in (1.0, -1.0)
+    )
+    low[steep], high[steep] = _log_tails_steep(slope[steep], shift[steep], freedom)
+    return low, high
+
+
+def _log_mean_below(t: Array, shift: Array, freedom: float) -> Array:
+    """Return log E[Φ(t·V/√ν − shift)] for a chi variable V of ν degrees of freedom, by the logarithm x of V/√ν."""
+    mode = np.zeros(t.shape)
+    # The integrand's logarithm is concave.
+    for _ in range(100):
+        inside, reach = t * np.exp(mode) - shift, t * np.exp(mode)
+        ratio = math.sqrt(2.0 / math.pi) / special.erfcx(-math.sqrt(0.5) * inside)
+        gradient = -freedom * np.expm1(2.0 * mode) + reach * ratio
+        curvature = 2.0 * freedom * np.exp(2.0 * mode) - reach * ratio * (1.0 - reach * (ratio + inside))
+        step = np.clip(gradient / np.maximum(curvature, 1e-3 * np.abs(gradient)), -1.0, 1.0)
+        mode = mode + step
+        if (np.abs(step) < 1e-6 / math.sqrt(freedom)).all():
+            break
+    width = 1.0 / np.sqrt(curvature)
+    x = mode[..., np.newaxis] + width[..., np.newaxis] * _STEPS
+    inside = t[..., np.newaxis] * np.exp(x) - shift[..., np.newaxis]
+    terms = special.logsumexp(_log_chi(x, freedom) + special.log_ndtr(inside), axis=-1)
+    # The same rule gives the chi density's constant, as its formula cancels where ν is large.
+    whole = 1.0 / math.sqrt(2.0 * freedom)
+    constant = special.logsumexp(_log_chi(whole * _STEPS, freedom)) + math.log(whole)
+    return np.asarray(np.minimum(terms + np.log(width) - constant, 0.0))
+
+
+def _log_chi(x: Array, freedom: float) -> Array:
+    """Return the logarithm of the density of log(V/√ν), up to a constant."""
+    return np.asarray(freedom * (x - 0.5 * np.expm1(2.0 * x)))
+
+
+def _log_tails_steep(slope: Array, shift: Array, freedom: float) -> tuple[Array, Array]:
+    """Return log P(Z + shift ≤ slope·V) and the log of the rest by the chi law's tails, at least 1e-300."""
+    # A negative slope mirrors the event.
+    flip = np.where(slope < 0.0, -1.0, 1.0)
+    reach = np.maximum(_NORMALS + (flip * shift)[..., np.newaxis], 0.0) / np.abs(slope)[..., np.newaxis]
+    weights = np.exp(-0.5 * _NORMALS**2) * (_NORMALS[1] - _NORMALS[0]) / math.sqrt(2.0 * math.pi)
+    half = 0.5 * freedom, 0.5 * reach**2
+    below, above = special.gammaincc(*half) @ weights, special.gammainc(*half) @ weights
+    near, far = (np.log(np.clip(tail, 1e-300, 1.0)) for tail in (below, above))
+    return np.where(flip > 0.0, near, far), np.where(flip > 0.0, far, near)
+
+
+def log_likelihood(cosines: ArrayLike, noncentrality: ArrayLike, dim: int) -> Array:
+    """Return the log density of the cosine between S and S + σZ, less that of the cosine between S and Z.
+
+    It is log E[exp(c·‖S‖/σ·U)] − ‖S‖²/(2σ²) for a chi variable U of d degrees of freedom. Arguments are those of
+    ``log_tails``. The ratio of two noncentralities rises with c.
+    """
+    cosine, shift = np.broadcast_arrays(np.asarray(cosines, np.float64), np.asarray(noncentrality, np.float64))
+    freedom = float(dim)
+    # By the logarithm x of U/√d, whose mode solves d·(1 − e^2x) + a·√d·e^x = 0.
+    slope = math.sqrt(freedom) * cosine * shift
+    mode = np.arcsinh(0.5 * slope / freedom)
+    width = 1.0 / np.sqrt(2.0 * freedom * np.exp(2.0 * mode) - slope * np.exp(mode))
+    x = mode[..., np.newaxis] + width[..., np.newaxis] * _STEPS
+    terms = special.logsumexp(_log_chi(x, freedom) + slope[..., np.newaxis] * np.exp(x), axis=-1)
+    whole = 1.0 / math.sqrt(2.0 * freedom)
+    constant = special.logsumexp(_log_chi(whole * _STEPS, freedom)) + math.log(whole)
+    return np.asarray(terms + np.log(width) - constant - 0.5 * shift**2)
+
+
+@dataclass(frozen=True)
+class NoiseMultiplier:
+    """A measured noise multiplier, in units of the canaries' norm.
+
+    Attributes
+    ----------
+    value
+        Median-unbiased estimate; infinite if the canaries leave no trace.
+    low, high
+        Ends of the interval, which is exact where rounds have equal noise and no data.
+    standard_error
+        Standard error of ``value``, with the spread between rounds where that is more than chance.
+    spread_p_value
+        Probability of at least this spread between rounds of equal noise; None for a single round.
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    spread_p_value: float | None
+
+
+# At this level of the test of equal rounds, their spread enters the standard error and the interval.
+_UNEQUAL = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class RoundTraces:
+    """The traces of canaries in the rounds of a training: a cosine a round, with its law.
+
+    Attributes
+    ----------
+    cosines
+        Cosine of each release with the sum S of the canaries that it measures, shape (n,).
+    lengths
+        ‖S‖ in units of a canary's norm, shape (n,), positive.
+    dim
+        Dimension d of the releases, at least 3.
+    residual
+        Whether others' updates were taken out of the releases, so that the noise alone is measured.
+    rounds
+        Number of rounds that were released; in some of them no canary may have been measured.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are empty, of different shape, or hold anything else.
+    """
+
+    cosines: Array
+    lengths: Array
+    dim: int
+    residual: bool
+    rounds: int
+
+    def __post_init__(self) -> None:
+        if self.cosines.shape != self.lengths.shape or self.cosines.ndim != 1 or not len(self.cosines):
+            raise ValueError("cosines: must be one for each length, and at least one")
+        if not ((np.abs(self.cosines) <= 1.0).all() and (self.lengths > 0.0).all() and np.isfinite(self.lengths).all()):
+            raise ValueError("cosines: must lie in [-1, 1], and lengths be positive and finite")
+        if self.dim < 3:
+            raise ValueError(f"dim: must be at least 3, not {self.dim}")
+
+    @property
+    def measures(self) -> str:
+        """What the noise multiplier is of."""
+        return "the noise" if self.residual else "noise and others' data together"
+
+    def z_scores(self, noise_multiplier: float) -> Array:
+        """Return a z-score a round, large where there is less noise than of this multiplier, shape (n,).
+
+        They are standard normal if the noise has this multiplier and nothing else is in the releases.
+        """
+        below, above = log_tails(self._inside, self.lengths / noise_multiplier, self.dim)
+        # Each half of the law has its own tail, which keeps its digits.
+        return np.where(below < above, special.ndtri_exp(below), -special.ndtri_exp(above))
+
+    def statistic(self, noise_multiplier: float) -> float:
+        """Return the z-score of all rounds together, weighted by the lengths."""
+        return float(self.z_scores(noise_multiplier) @ self.lengths) / float(np.linalg.norm(self.lengths))
+
+    def p_value(self, noise_multiplier: float) -> float:
+        """Return the p-value of noise of at least this multiplier in every round, whatever others' data are.
+
+        It is exact for this multiplier and no data, and conservative for more noise or any data.
+        """
+        return float(special.ndtr(-self.statistic(noise_multiplier)))
+
+    @property
+    def trace_p_value(self) -> float:
+        """P-value of the hypothesis that the canaries are not in the releases."""
+        return self.p_value(math.inf)
+
+    def noise_multiplier(self, confidence: float = 0.95) -> NoiseMultiplier:
+        """Estimate the noise multiplier; see ``measures`` for what it is of.
+
+        Parameters
+        ----------
+        confidence
+            Confidence of the interval, in (0, 1).
+
+        Returns
+        -------
+        The estimate.
+        """
+        value = self._solution(0.0)
+        spread_p_value, inflation = None, 1.0
+        if math.isfinite(value) and len(self.cosines) > 1:
+            scores = self.z_scores(value)
+            spread, freedom = float(np.square(scores - scores.mean()).sum()), len(scores) - 1
+            spread_p_value = float(stats.chi2.sf(spread, freedom))
+            if spread_p_value < _UNEQUAL:
+                inflation = math.sqrt(spread / freedom)
+        reach = inflation * float(-special.ndtri(0.5 - 0.5 * confidence))
+        low, high = self._solution(-reach), self._solution(reach)
+        step = self._solution(inflation) - self._solution(-inflation)
+        return NoiseMultiplier(value, low, high, 0.5 * step if math.isfinite(step) else math.inf, spread_p_value)
+
+    def log_evidence(self, noise_multiplier: float) -> Array:
+        """Return the log of the evidence against noise of at least this multiplier after each measured round.
+
+        It is an e-process: with a probability of at most α it ever exceeds log 1/α, whenever somebody looks, if every
+        round's noise has at least this multiplier given the past (Ville's inequality). It is the mean of likelihood
+        ratios over shares of the claimed noise from 20% to 98%, shape (n,).
+        """
+        claimed = self.lengths / noise_multiplier
+        shares = claimed[:, np.newaxis] / _SHARES
+        ratios = log_likelihood(self._inside[:, np.newaxis], shares, self.dim)
+        ratios -= log_likelihood(self._inside, claimed, self.dim)[:, np.newaxis]
+        return np.asarray(special.logsumexp(np.cumsum(ratios, axis=0), axis=1) - math.log(len(_SHARES)))
+
+    @cached_property
+    def _inside(self) -> Array:
+        # A cosine that rounds to 1 has no finite t.
+        return np.clip(self.cosines, -1.0 + 1e-15, 1.0 - 1e-15)
+
+    def _solution(self, level: float) -> float:
+        """Return the noise multiplier at which the statistic, which rises with it, reaches a level."""
+        if self.statistic(_MOST) <= level:
+            return math.inf
+        if self.statistic(_LEAST) >= level:
+            return 0.0
+
+        def excess(log: float) -> float:
+            return self.statistic(math.exp(log)) - level
+
+        return math.exp(float(optimize.brentq(excess, math.log(_LEAST), math.log(_MOST), xtol=1e-10)))
+
+
+def power(
+    share: float, noise_multiplier: float, lengths: ArrayLike, dim: int, level: float, data_norm: float = 0.0
+) -> float:
+    """Return the probability that the test of the claimed noise rejects a share of it.
+
+    Parameters
+    ----------
+    share
+        Noise that there is, as a share of the claimed deviation, positive.
+    noise_multiplier
+        Claimed multiplier σ.
+    lengths
+        ‖S‖ of each measured round, in units of a canary's norm.
+    dim
+        Dimension d of the releases.
+    level
+        Level of the test, in (0, 1).
+    data_norm
+        Norm of others' updates in each release, in units of a canary's norm; 0 with the residual.
+
+    Returns
+    -------
+    The power, by normal laws of the rounds' t statistics: right to 1% for d of at least 1,000.
+    """
+    length = np.atleast_1d(np.asarray(lengths, np.float64))
+    claimed = length / noise_multiplier
+    present = length / math.hypot(share * noise_multiplier, data_norm / math.sqrt(dim))
+    freedom = dim - 1.0
+    # A noncentral t has about this deviation.
+    null, other = (np.sqrt(1.0 + 0.5 * shift**2 / freedom) for shift in (claimed, present))
+    shift = float(length @ ((present - claimed) / null)) / float(np.linalg.norm(length))
+    spread = math.sqrt(float((length**2) @ (other / null) ** 2) / float(length @ length))
+    return float(special.ndtr((shift + special.ndtri(level)) / spread))
+
+
+def noticed_share(
+    noise_multiplier: float,
+    lengths: ArrayLike,
+    dim: int,
+    level: float,
+    data_norm: float = 0.0,
+    probability: float = POWER,
+) -> float:
+    """Return the largest share of the claimed noise that the test rejects with a probability; 0 if it sees none.
+
+    Arguments are those of ``power``.
+    """
+
+    def excess(share: float) -> float:
+        return power(share, noise_multiplier, lengths, dim, level, data_norm) - probability
+
+    return float(optimize.brentq(excess, 1e-9, 1.0, xtol=1e-9)) if excess(1e-9) > 0.0 else 0.0
