@@ -21,8 +21,11 @@ Conversion = Literal["improved", "classical"]
 logging.getLogger("absl").setLevel(logging.ERROR)
 
 
-def _dense(orders: NDArray[np.float64]) -> tuple[float, ...]:
-    # dp-accounting's list starts at 1.1 in steps of 0.1, too coarse where the noise is low and the best order near 1.
+def dense_orders(orders: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return orders with 200 more between 1 and 2.
+
+    dp-accounting's list starts at 1.1 in steps of 0.1, too coarse where the noise is low and the best order near 1.
+    """
     return tuple(np.union1d(1.0 + np.geomspace(0.01, 1.0, 200), orders))
 
 
@@ -62,7 +65,7 @@ def _divergences(
 
     accountant = accounting.RdpAccountant()
     if dense:
-        accountant = accounting.RdpAccountant(_dense(accountant.orders))
+        accountant = accounting.RdpAccountant(dense_orders(accountant.orders))
     accountant.compose(_event(noise_multiplier, sampling), rounds)
     return accountant.orders, accountant.rdp
 
@@ -81,7 +84,7 @@ def rdp(
     (2020). The orders are dp-accounting's own, or also 200 between 1 and 2.
     """
     found_orders, divergences = _divergences(noise_multiplier, rounds, sampling, orders == "dense")
-    return _converted(found_orders, divergences, delta, conversion)
+    return converted(found_orders, divergences, delta, conversion)
 
 
 @cache
@@ -100,12 +103,13 @@ def without_replacement(
     accountant = accounting.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     event = dp_accounting.GaussianDpEvent(noise_multiplier)
     accountant.compose(dp_accounting.SampledWithoutReplacementDpEvent(population, cohort, event), rounds)
-    return _converted(accountant.orders, accountant.rdp, delta, conversion)
+    return converted(accountant.orders, accountant.rdp, delta, conversion)
 
 
-def _converted(
+def converted(
     orders: NDArray[np.float64], divergences: NDArray[np.float64], delta: float, conversion: Conversion
 ) -> float:
+    """Return ε at δ from Rényi divergences of some orders."""
     from dp_accounting import rdp as accounting
 
     if conversion == "improved":
