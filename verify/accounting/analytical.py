@@ -21,11 +21,8 @@ Conversion = Literal["improved", "classical"]
 logging.getLogger("absl").setLevel(logging.ERROR)
 
 
-def dense_orders(orders: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return orders with 200 more between 1 and 2.
-
-    dp-accounting's list starts at 1.1 in steps of 0.1, too coarse where the noise is low and the best order near 1.
-    """
+def _dense(orders: NDArray[np.float64]) -> tuple[float, ...]:
+    # dp-accounting's list starts at 1.1 in steps of 0.1, too coarse where the noise is low and the best order near 1.
     return tuple(np.union1d(1.0 + np.geomspace(0.01, 1.0, 200), orders))
 
 
@@ -65,7 +62,7 @@ def _divergences(
 
     accountant = accounting.RdpAccountant()
     if dense:
-        accountant = accounting.RdpAccountant(dense_orders(accountant.orders))
+        accountant = accounting.RdpAccountant(_dense(accountant.orders))
     accountant.compose(_event(noise_multiplier, sampling), rounds)
     return accountant.orders, accountant.rdp
 
