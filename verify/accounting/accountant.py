@@ -29,7 +29,6 @@ from scipy import optimize, special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.rules import Rule
 
@@ -237,7 +236,7 @@ class Claim:
             mechanism = " and ".join(f"{count} × {leaf}" for count, leaf in _leaves(self.event))
         else:
             taken = f"{self.participations} of {_number_of(self.rounds)} known to the attacker"
-            drawn = f"{_number_of(self.rounds)} of Poisson sampling at rate {self.rate}"
+            drawn = f"{_number_of(self.rounds)} of Poisson sampling at {self.rate}"
             mechanism = f"noise multiplier {self.noise_multiplier:g}, {taken if self.rate is None else drawn}"
         return f"{mechanism} (neighbours: {self.neighbours})"
 
@@ -319,9 +318,9 @@ def poisson(noise_multiplier: float, *, rate: float, rounds: int, neighbours: Ne
     >>> print(round(claim.epsilon(1e-5), 3))
     7.151
     >>> print(claim.basis(1e-5))
-    privacy loss distributions (dp-accounting), 64 rounds of Poisson sampling at rate 0.125
+    privacy loss distributions (dp-accounting) of 64 rounds of Poisson sampling at 0.125
     >>> print(round(claim.epsilon(1e-30), 1), claim.basis(1e-30))
-    28.3 Rényi divergences (dp-accounting), 64 rounds of Poisson sampling at rate 0.125
+    28.3 Rényi divergences (dp-accounting) of 64 rounds of Poisson sampling at 0.125
     """
     sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
     q, number = _RATE.number("rate", rate), int(_ROUNDS.number("rounds", rounds))
@@ -688,17 +687,17 @@ def _bound(claim: Claim, delta: float) -> tuple[float, str]:
     rounds = claim.rounds
     assert rounds is not None
     where = f"{_number_of(rounds)} of " + (
-        f"Poisson sampling at rate {claim.rate:.4g}" if claim.event is None else "several mechanisms"
+        f"Poisson sampling at {claim.rate:.4g}" if claim.event is None else "several mechanisms"
     )
     bounds = [
-        (_by_losses(claim, delta), f"privacy loss distributions (dp-accounting), {where}"),
+        (_by_losses(claim, delta), f"privacy loss distributions (dp-accounting) of {where}"),
         (_in_all_rounds(claim, delta), f"exact Gaussian mechanism, as if in all of {_number_of(rounds)}"),
     ]
     if math.isinf(bounds[0][0]) or delta < 100.0 * _LOST * rounds:
         bounds += [
-            (_by_divergences(claim, delta), f"Rényi divergences (dp-accounting), {where}"),
-            (_by_known_rounds(claim, delta), f"known rounds with a binomial number, {where}"),
-            (_by_removal_and_addition(claim, delta), f"a removal and an addition, {where}"),
+            (_by_divergences(claim, delta), f"Rényi divergences (dp-accounting) of {where}"),
+            (_by_known_rounds(claim, delta), f"rounds that the attacker knows, their number binomial, of {where}"),
+            (_by_removal_and_addition(claim, delta), f"a removal and an addition, in {where}"),
         ]
     best = min(bounds, key=lambda bound: bound[0])
     return best if best[0] < math.inf else (math.inf, "no accounting gives a finite ε")
@@ -818,10 +817,10 @@ def _at_half_noise(event: Any) -> Any:
 
 
 def _by_divergences(claim: Claim, delta: float) -> float:
+    from dp_accounting.rdp import compute_epsilon
+
     orders_and_divergences = _divergences(claim)
-    if orders_and_divergences is None:
-        return math.inf
-    return analytical.converted(*orders_and_divergences, delta, "improved")
+    return math.inf if orders_and_divergences is None else float(compute_epsilon(*orders_and_divergences, delta)[0])
 
 
 def _in_all_rounds(claim: Claim, delta: float) -> float:

@@ -4,7 +4,6 @@ The exact Gaussian mechanism is our own kernel; Rényi (RDP) and privacy loss di
 dp-accounting's. Without sampling, T rounds of noise multiplier σ are one round of σ/√T, under RDP, PLD and exactly.
 """
 
-import logging
 from functools import cache
 from typing import Any, Literal
 
@@ -16,9 +15,6 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import sampled_gaussian
 
 Conversion = Literal["improved", "classical"]
-
-# dp-accounting warns of each order whose series does not converge and goes on without it: ε is an upper bound still.
-logging.getLogger("absl").setLevel(logging.ERROR)
 
 
 def _dense(orders: NDArray[np.float64]) -> tuple[float, ...]:
@@ -81,7 +77,7 @@ def rdp(
     (2020). The orders are dp-accounting's own, or also 200 between 1 and 2.
     """
     found_orders, divergences = _divergences(noise_multiplier, rounds, sampling, orders == "dense")
-    return converted(found_orders, divergences, delta, conversion)
+    return _converted(found_orders, divergences, delta, conversion)
 
 
 @cache
@@ -100,13 +96,12 @@ def without_replacement(
     accountant = accounting.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     event = dp_accounting.GaussianDpEvent(noise_multiplier)
     accountant.compose(dp_accounting.SampledWithoutReplacementDpEvent(population, cohort, event), rounds)
-    return converted(accountant.orders, accountant.rdp, delta, conversion)
+    return _converted(accountant.orders, accountant.rdp, delta, conversion)
 
 
-def converted(
+def _converted(
     orders: NDArray[np.float64], divergences: NDArray[np.float64], delta: float, conversion: Conversion
 ) -> float:
-    """Return ε at δ from Rényi divergences of some orders."""
     from dp_accounting import rdp as accounting
 
     if conversion == "improved":
