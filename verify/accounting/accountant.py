@@ -690,10 +690,10 @@ def _bound(claim: Claim, delta: float) -> tuple[float, str]:
         f"Poisson sampling at {claim.rate:.4g}" if claim.event is None else "several mechanisms"
     )
     bounds = [
-        (_by_losses(claim, delta), f"privacy loss distributions (dp-accounting) of {where}"),
         (_in_all_rounds(claim, delta), f"exact Gaussian mechanism, as if in all of {_number_of(rounds)}"),
+        (_by_losses(claim, delta), f"privacy loss distributions (dp-accounting) of {where}"),
     ]
-    if math.isinf(bounds[0][0]) or delta < 100.0 * _LOST * rounds:
+    if math.isinf(bounds[1][0]) or delta < 100.0 * _LOST * rounds:
         bounds += [
             (_by_divergences(claim, delta), f"Rényi divergences (dp-accounting) of {where}"),
             (_by_known_rounds(claim, delta), f"rounds that the attacker knows, their number binomial, of {where}"),
@@ -889,15 +889,15 @@ def _pairs(claim: Claim) -> tuple[Array, Array]:
     assert claim.rounds is not None
     lost = _LOST * claim.rounds
     top = _by_losses(claim, 2.0 * lost) if lost < 0.1 else math.inf
-    exponents = [20.0, 40.0, 80.0, 160.0, 300.0]
+    exponents = np.geomspace(0.1, 300.0, 40)
     grid, deltas = np.empty(0), np.empty(0)
     if top < math.inf:
         grid = np.linspace(0.0, top, 512)
         with np.errstate(all="ignore"):
             deltas = np.asarray(_losses(claim).get_delta(list(grid))) + lost
-    else:
-        exponents = [*np.geomspace(0.1, 16.0, 32), *exponents]
-    tails = np.array([10.0**-exponent for exponent in exponents])
+        # Distributions serve no smaller δ.
+        exponents = np.geomspace(-math.log10(lost), 300.0, 16)
+    tails = 10.0**-exponents
     epsilons = np.append(grid, [_bound(claim, float(delta))[0] for delta in tails])
     there = np.isfinite(epsilons)
     return epsilons[there], np.append(deltas, tails)[there]
