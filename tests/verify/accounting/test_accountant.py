@@ -245,6 +245,30 @@ def test_replacement_beyond_floats_of_distributions(sigma, rate, delta):
     assert epsilon <= 2.0 * step.epsilon(max(1e-300, delta * delta)) + 1e-9
 
 
+@pytest.mark.parametrize("delta", [1e-3, 1e-16, 1e-100])
+def test_a_removal_and_an_addition_cost_twice_epsilon_and_a_little_more_than_delta(delta):
+    claim, step = (poisson(1.0, rate=0.1, rounds=20, neighbours=each) for each in ("replace", "add-or-remove"))
+    found = accountant._by_removal_and_addition(claim, delta)
+    # The step's δ whose ε is half of what was found.
+    low, high = math.log(1e-300), math.log(delta)
+    while high - low > 1e-9:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if step.epsilon(math.exp(middle)) > 0.5 * found else (low, middle)
+    both = math.exp(high) * (1.0 + math.exp(0.5 * found))
+    assert 0.99 * delta <= both <= delta * (1.0 + 1e-6)
+    if delta == 1e-3:
+        assert found > claim.epsilon(delta)
+
+
+@pytest.mark.parametrize("sigma", [0.8, 2.0])
+def test_a_fixed_cohort_is_no_better_than_one_of_its_pairs(sigma):
+    # Of two records one is drawn; the other's update is 0. The pair is that of Poisson sampling at 1/2.
+    event = dp_accounting.SampledWithoutReplacementDpEvent(2, 1, Gaussian(sigma))
+    claim = from_event(event, neighbours="replace")
+    least = poisson(sigma, rate=0.5, rounds=1, neighbours="replace").epsilon(1e-5)
+    assert least * (1.0 - 1e-5) <= claim.epsilon(1e-5) <= gaussian(sigma, neighbours="replace").epsilon(1e-5)
+
+
 # Distributions lose δ to rounding by transforms; without sampling the loss is known.
 
 
